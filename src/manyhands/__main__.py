@@ -1,0 +1,5 @@
+import sys
+
+from manyhands.cli import main
+
+sys.exit(main())

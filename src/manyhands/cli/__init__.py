@@ -1,0 +1,30 @@
+"""The `manyhands` command: a table of subcommands, each imported when it is called."""
+
+import sys
+from importlib import import_module
+
+COMMANDS = {
+    "lab": ("manyhands.cli.lab:main", "open the course in JupyterLab"),
+    "doctor": ("manyhands.cli.doctor:main", "say what this machine can do"),
+    "check": ("manyhands.grading.command:main", "grade a lab, for the learner"),
+    "build": ("manyhands.build.command:main", "sources -> notebooks, solutions, labs"),
+    "adopt": ("manyhands.build.command:adopt", "write an edited notebook back to its source"),
+}
+
+
+def usage():
+    width = max(map(len, COMMANDS))
+    lines = [f"  manyhands {name:<{width}}  {text}" for name, (_, text) in COMMANDS.items()]
+    return "usage: manyhands COMMAND [options]\n\n" + "\n".join(lines) + "\n\n`manyhands COMMAND --help` tells the options of one."
+
+
+def main(argv=None):
+    argv = sys.argv[1:] if argv is None else list(argv)
+    if not argv or argv[0] in ("-h", "--help"):
+        print(usage())
+        return 0
+    if argv[0] not in COMMANDS:
+        print(f"manyhands: there is no command {argv[0]!r}\n\n{usage()}", file=sys.stderr)
+        return 2
+    module, function = COMMANDS[argv[0]][0].split(":")
+    return getattr(import_module(module), function)(argv[1:])
