@@ -1,0 +1,113 @@
+"""Small real data sets as plain arrays, and how to cut them into one piece per rank.
+
+Every loader returns `(x, y)`: x float32 between 0 and 1, y int64 class numbers. The order of the samples is the same in every
+process and on every machine, because ranks agree on who takes which sample only if they count in the same order.
+Nothing is downloaded: a loader whose files are missing says what to fetch and where to put it.
+"""
+
+import gzip
+import pickle
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+
+DIGITS_TRAIN = 1500
+SPLITS = ("train", "test")
+
+
+def digits(split="train"):
+    """scikit-learn's 1797 handwritten digits, 8 x 8 pixels: the first 1500 are for training, the last 297 for testing.
+
+    Returns x of shape [n, 64] and y of shape [n], classes 0 to 9. The split never changes and needs no seed.
+    """
+    _known(split)
+    # Read the file that scikit-learn brings: importing the whole library costs a rank a second.
+    home = find_spec("sklearn").submodule_search_locations[0]
+    with gzip.open(Path(home, "datasets", "data", "digits.csv.gz"), "rt") as lines:
+        table = np.loadtxt(lines, delimiter=",", dtype=np.float32)
+    part = slice(None, DIGITS_TRAIN) if split == "train" else slice(DIGITS_TRAIN, None)
+    return table[part, :64] / np.float32(16), table[part, 64].astype(np.int64)
+
+
+def shard(n, rank, world_size):
+    """The slice of n samples that belongs to `rank`: contiguous, and the first `n % world_size` ranks take one more."""
+    if not 0 <= rank < world_size:
+        raise ValueError(f"rank {rank} is not one of 0 to {world_size - 1}: give the rank first, then the world size")
+    share, extra = divmod(n, world_size)
+    start = rank * share + min(rank, extra)
+    return slice(start, start + share + (rank < extra))
+
+
+def cifar10(root, split="train"):
+    """CIFAR-10 from files on disk: 50,000 images for training, 10,000 for testing, 10 classes.
+
+    Returns x of shape [n, 3, 32, 32] and y of shape [n]. `root` is the folder that holds `cifar-10-batches-py`.
+    """
+    _known(split)
+    names = [f"data_batch_{i}" for i in range(1, 6)] if split == "train" else ["test_batch"]
+    folder = Path(root, "cifar-10-batches-py")
+    _present([folder / name for name in names], "CIFAR-10 (python version), 163 MB",
+             "https://www.cs.toronto.edu/~kriz/cifar-10-python.tar.gz", f"tar xzf cifar-10-python.tar.gz -C {root}")
+    batches = [_unpickle(folder / name) for name in names]
+    x = np.concatenate([batch[b"data"] for batch in batches]).reshape(-1, 3, 32, 32)
+    y = np.concatenate([np.asarray(batch[b"labels"], dtype=np.int64) for batch in batches])
+    return x.astype(np.float32) / np.float32(255), y
+
+
+def stanford_dogs(root, split="train", size=64):
+    """Stanford Dogs from files on disk: 12,000 images for training, 8,580 for testing, 120 breeds.
+
+    Each image is cut to its middle square and scaled to `size` x `size`. Returns x of shape [n, 3, size, size] and y of shape [n].
+    x takes 12 * size * size bytes per image: 0.6 GB for training at size 64, 9.7 GB at size 260 (EfficientNet-B2).
+    `root` is the folder that holds `Images`, `train_list.mat` and `test_list.mat`.
+    """
+    _known(split)
+    from PIL import Image, ImageOps
+    from scipy.io import loadmat
+
+    root = Path(root)
+    home = "http://vision.stanford.edu/aditya86/ImageNetDogs/"
+    _present([root / f"{split}_list.mat"], "Stanford Dogs (lists), 0.5 MB", home + "lists.tar", f"tar xf lists.tar -C {root}")
+    table = loadmat(root / f"{split}_list.mat")
+    files = [root / "Images" / str(row[0]) for row in table["file_list"].ravel()]
+    _present(files, "Stanford Dogs (images), 757 MB", home + "images.tar", f"tar xf images.tar -C {root}")
+    x = np.empty((len(files), 3, size, size), np.float32)
+    for pixels, path in zip(x, files):
+        with Image.open(path) as image:
+            square = ImageOps.fit(image.convert("RGB"), (size, size))
+        pixels[:] = np.asarray(square, np.float32).transpose(2, 0, 1) / 255
+    return x, table["labels"].ravel().astype(np.int64) - 1
+
+
+def _known(split):
+    if split not in SPLITS:
+        raise ValueError(f"there is no split {split!r}: use 'train' or 'test'")
+
+
+def _present(paths, what, url, unpack):
+    missing = [path for path in paths if not path.is_file()]
+    if missing:
+        raise FileNotFoundError(f"{missing[0]} is not there ({len(missing)} of {len(paths)} files are missing). "
+                                f"Fetch {what}:\n  {url}\nand unpack it:\n  {unpack}")
+
+
+class _ArraysOnly(pickle.Unpickler):
+    """A pickle can run any program when it is read. This reader knows arrays, and refuses the rest."""
+
+    def find_class(self, module, name):
+        if (module, name) == ("numpy", "ndarray"):
+            return np.ndarray
+        if (module, name) == ("numpy", "dtype"):
+            return np.dtype
+        if module in ("numpy.core.multiarray", "numpy._core.multiarray") and name == "_reconstruct":
+            return np._core.multiarray._reconstruct
+        if (module, name) == ("_codecs", "encode"):
+            import _codecs
+            return _codecs.encode
+        raise pickle.UnpicklingError(f"this file asks for {module}.{name}: it is not a CIFAR-10 batch; fetch it again")
+
+
+def _unpickle(path):
+    with path.open("rb") as file:
+        return _ArraysOnly(file, encoding="bytes").load()
