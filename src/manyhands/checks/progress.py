@@ -1,0 +1,71 @@
+"""The learner's progress: `work/.manyhands/progress.json`, `{"06_ddp": {"points": 5, "max": 8, "when": ..., "hints": []}}`."""
+
+import fcntl
+import json
+import os
+import tempfile
+from contextlib import contextmanager, suppress
+from datetime import datetime, timezone
+from pathlib import Path
+
+
+def work_folder(start=None):
+    """The `work` folder above `start` (default: where we are), or None: only there is progress remembered."""
+    here = Path(start or Path.cwd()).resolve()
+    return next((folder for folder in (here, *here.parents) if folder.name == "work"), None)
+
+
+def path_in(work):
+    return Path(work) / ".manyhands" / "progress.json"
+
+
+def load(work):
+    """All that is remembered; an absent or a broken file counts as nothing."""
+    try:
+        found = json.loads(path_in(work).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def add_result(work, unit, points, maximum):
+    """Remember the last grade of a unit."""
+    with _changing(work) as units:
+        when = datetime.now(timezone.utc).isoformat(timespec="seconds")
+        _entry(units, unit).update(points=points, max=maximum, when=when)
+
+
+def add_hint(work, unit, name):
+    """Remember that a hint was opened; where that cannot be written, it is forgotten."""
+    with suppress(OSError), _changing(work) as units:
+        hints = _entry(units, unit)["hints"]
+        if name not in hints:
+            hints.append(name)
+
+
+def _entry(units, unit):
+    entry = units.get(unit)
+    if not isinstance(entry, dict):
+        entry = units[unit] = {}
+    if not isinstance(entry.get("hints"), list):
+        entry["hints"] = []
+    return entry
+
+
+@contextmanager
+def _changing(work):
+    """Read, let the caller change, write in one step; a lock keeps a second writer out meanwhile."""
+    path = path_in(work)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open(path.parent / "progress.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        units = load(work)
+        yield units
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix="progress-")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                json.dump(units, file, indent=1, sort_keys=True)
+            os.replace(temporary, path)
+        except BaseException:
+            os.unlink(temporary)
+            raise
