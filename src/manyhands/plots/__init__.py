@@ -1,0 +1,81 @@
+"""Figures from plain numbers: one look for the whole course, and SVG that is the same from build to build.
+
+A figure module decorates its function with `@styled`, takes its axes from `figure()` and returns `svg(fig, "what it shows")`.
+Words inside a figure are arguments with an English default, so that a translation can hand in its own.
+"""
+
+import functools
+import io
+
+# One colour per rank, then from the start again. Their lightness differs, so that they stay apart when printed in grey.
+RANK_COLOURS = ("#0f2f52", "#a8322d", "#3a9a8c", "#f2b134", "#5a3b99", "#7d7a1e", "#e48fb0", "#bfe3f2")
+
+INK, GREY, PALE = "#222222", "#8a8a8a", "#e9e9e9"
+
+STYLE = {
+    "font.size": 9,
+    "font.family": ["DejaVu Sans", "sans-serif"],
+    "axes.edgecolor": GREY,
+    "axes.labelcolor": INK,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.axisbelow": True,
+    "axes.titlesize": 10,
+    "axes.titlelocation": "left",
+    "grid.color": PALE,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "legend.frameon": False,
+    "svg.fonttype": "none",          # letters stay letters: small files, and a translation can change them
+    "svg.hashsalt": "manyhands",     # the same numbers give the same bytes
+}
+
+
+def rank_colour(rank):
+    return RANK_COLOURS[rank % len(RANK_COLOURS)]
+
+
+def styled(draw):
+    """Decorator: draw in the course's style, and leave the reader's own matplotlib settings as they were."""
+
+    @functools.wraps(draw)
+    def inner(*args, **kwargs):
+        import matplotlib
+
+        with matplotlib.rc_context(STYLE):
+            return draw(*args, **kwargs)
+
+    return inner
+
+
+def figure(rows=1, columns=1, width=7.2, height=2.6, **subplots):
+    """A figure of `width` x `height` inches and its axes. It belongs to no window and no global state."""
+    from matplotlib.figure import Figure
+
+    fig = Figure(figsize=(width, height), layout="constrained")
+    return fig, fig.subplots(rows, columns, **subplots)
+
+
+class Svg:
+    """A picture that a notebook shows and that `save` writes to a file."""
+
+    def __init__(self, text, title):
+        self.text, self.title = text, title
+
+    def _repr_svg_(self):
+        return self.text
+
+    def __repr__(self):
+        return f"<figure: {self.title}>"
+
+    def save(self, path):
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(self.text)
+
+
+def svg(fig, title):
+    """Turn a figure into SVG. `title` says what it shows to those who cannot see it."""
+    buffer = io.StringIO()
+    fig.savefig(buffer, format="svg", metadata={"Title": title, "Date": None, "Creator": None})
+    text = buffer.getvalue()
+    return Svg(text[text.index("<svg"):].rstrip() + "\n", title)

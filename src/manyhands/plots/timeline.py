@@ -1,0 +1,53 @@
+"""A step of training as bars on a time axis: what each rank computes, and when its messages are under way."""
+
+from collections import namedtuple
+
+from manyhands.plots import GREY, INK, PALE, figure, rank_colour, styled, svg
+
+Span = namedtuple("Span", "start_ms stop_ms label")
+
+WORDS = {"compute": "compute", "network": "network", "time": "time (ms)", "saved": "end of the step"}
+
+
+@styled
+def timeline(tracks, rank=0, words=WORDS, title="timeline of one step"):
+    """Draw one pair of lanes per track, all on the same time axis.
+
+    `tracks` maps the name of a way of training to `{"compute": [Span, ...], "network": [Span, ...]}`; times are in ms from the
+    start of that step. A dotted line marks where each step ends. Returns an `Svg`.
+    """
+    fig, axes = figure(height=0.55 + 0.95 * len(tracks), rows=len(tracks), sharex=True, squeeze=False)
+    for ax, (name, lanes) in zip(axes[:, 0], tracks.items()):
+        for y, lane in enumerate(("compute", "network")):
+            for i, span in enumerate(lanes[lane]):
+                _bar(ax, y, span, _fill(lane, i, rank))
+        end = max(span.stop_ms for lane in lanes.values() for span in lane)
+        ax.axvline(end, color=INK, linestyle=":", linewidth=1)
+        ax.set(title=name, yticks=[0, 1], yticklabels=[words["compute"], words["network"]], ylim=(1.55, -0.55), xlim=(0, None))
+        ax.tick_params(axis="y", length=0)
+        ax.grid(axis="x")
+    axes[-1, 0].set_xlabel(words["time"])
+    return svg(fig, title)
+
+
+def _fill(lane, i, rank):
+    """The rank's own colour for what it computes; two greys in turn for the messages, so that neighbours stay apart."""
+    if lane == "compute":
+        return rank_colour(rank), "white"
+    return (PALE, INK) if i % 2 == 0 else (GREY, "white")
+
+
+def _bar(ax, y, span, colours):
+    fill, ink = colours
+    width = span.stop_ms - span.start_ms
+    ax.barh(y, width, left=span.start_ms, height=0.8, color=fill, edgecolor=INK, linewidth=0.6)
+    ax.text(span.start_ms + width / 2, y, span.label, ha="center", va="center", color=ink, fontsize=8, clip_on=True)
+
+
+def table(tracks):
+    """The numbers of the picture as text: one line per bar, times in ms."""
+    lines = [f"{'':<12} {'lane':<8} {'what':<12} {'from ms':>8} {'to ms':>8}"]
+    for name, lanes in tracks.items():
+        for lane, spans in lanes.items():
+            lines += [f"{name:<12} {lane:<8} {s.label:<12} {s.start_ms:>8.1f} {s.stop_ms:>8.1f}" for s in spans]
+    return "\n".join(lines)
