@@ -8,7 +8,7 @@ import functools
 import io
 
 # One colour per rank, then from the start again. Their lightness differs, so that they stay apart when printed in grey.
-RANK_COLOURS = ("#0f2f52", "#a8322d", "#3a9a8c", "#f2b134", "#5a3b99", "#7d7a1e", "#e48fb0", "#bfe3f2")
+RANK_COLOURS = ("#0f2f52", "#a8322d", "#3a9a8c", "#f2b134", "#51318f", "#7d7a1e", "#e48fb0", "#bfe3f2")
 
 INK, GREY, PALE = "#222222", "#8a8a8a", "#e9e9e9"
 
