@@ -1,0 +1,133 @@
+"""The one form of a notebook in this repository: the same content gives the same bytes."""
+
+import hashlib
+import re
+import sys
+
+import nbformat
+
+from manyhands.build import BuildError
+
+METADATA = {
+    "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
+    "language_info": {"file_extension": ".py", "mimetype": "text/x-python", "name": "python"},
+}
+RECORD = "application/vnd.manyhands.record+json"  # what a check shows to the grader, who runs the solution anew
+_NEVER_STORED = ("application/vnd.jupyter.widget-view+json", RECORD)
+_KEPT_CELL_METADATA = {"tags", "nbgrader", "deletable", "editable"}
+_OVERWRITTEN = re.compile(r"^.*\r(?=[^\n])", re.M)
+
+
+def to_bytes(notebook):
+    """The bytes of a notebook: sorted keys, one space of indent, a newline at the end."""
+    return (nbformat.writes(notebook, version=4, sort_keys=True, indent=1).rstrip("\n") + "\n").encode()
+
+
+def from_bytes(data):
+    return nbformat.reads(data.decode(), as_version=4)
+
+
+def load(path):
+    return from_bytes(path.read_bytes())
+
+
+def notebook_of(source, path, text):
+    """The notebook, not yet run, that a parsed source stands for; it names the source and the text it was made from."""
+    notebook = nbformat.v4.new_notebook()
+    notebook.nbformat_minor = 5
+    notebook.metadata = nbformat.from_dict(
+        {**METADATA, "manyhands": {"source": path, "sha256": hashlib.sha256(text.encode()).hexdigest()[:16]}}
+    )
+    copies = {}
+    for cell in source.cells:
+        made = getattr(nbformat.v4, f"new_{cell.cell_type}_cell")(cell.source)
+        made.metadata = nbformat.from_dict(_metadata(cell))
+        digest = hashlib.sha256(f"{cell.cell_type}\n{cell.source}".encode()).hexdigest()[:12]
+        copies[digest] = copies.get(digest, 0) + 1
+        made.id = cell.metadata.get("grade_id") or (digest if copies[digest] == 1 else f"{digest}-{copies[digest]}")
+        notebook.cells.append(made)
+    return notebook
+
+
+def _metadata(cell):
+    """Tags, and what nbgrader wants to know of an answer or a check."""
+    tags = list(cell.metadata.get("tags", []))
+    metadata = {"tags": tags} if tags else {}
+    if "grade_id" in cell.metadata:
+        check = "check" in tags
+        metadata["nbgrader"] = {
+            "grade": check,
+            "grade_id": cell.metadata["grade_id"],
+            "locked": check,
+            "schema_version": 3,
+            "solution": not check,
+            "task": False,
+        }
+        if check:
+            metadata["nbgrader"]["points"] = cell.metadata["points"]
+    return metadata
+
+
+def clean(notebook, root=None):
+    """Bring an executed notebook to its canonical form, in place: counts 1..n, tidy outputs, only the metadata we keep."""
+    notebook.metadata = nbformat.from_dict({**METADATA, **_ours(notebook)})
+    count = 0
+    for cell in notebook.cells:
+        cell.metadata = nbformat.from_dict({k: v for k, v in cell.metadata.items() if k in _KEPT_CELL_METADATA})
+        if cell.cell_type != "code":
+            continue
+        if cell.execution_count is not None:
+            count += 1
+            cell.execution_count = count
+        cell.outputs = [_tidy(output, cell.execution_count, root) for output in _merged(cell.outputs)]
+        cell.outputs = [output for output in cell.outputs if output.get("data", True)]
+    return notebook
+
+
+def _ours(notebook):
+    return {"manyhands": notebook.metadata["manyhands"]} if "manyhands" in notebook.metadata else {}
+
+
+def _merged(outputs):
+    """Streams between two other outputs as one text each, stdout first: their pieces arrive in no fixed order."""
+    merged, run = [], {}
+    for output in outputs:
+        if output.output_type == "stream":
+            if output.name in run:
+                run[output.name].text += output.text
+            else:
+                run[output.name] = output
+        else:
+            merged += [run[name] for name in sorted(run, reverse=True)] + [output]
+            run = {}
+    return merged + [run[name] for name in sorted(run, reverse=True)]
+
+
+def _tidy(output, count, root):
+    if output.output_type == "stream":
+        output.text = _OVERWRITTEN.sub("", output.text)
+    elif output.output_type == "error":
+        output.traceback = [_without_places(line, root) for line in output.traceback]
+    else:
+        output.data = {mime: data for mime, data in output.data.items() if mime not in _NEVER_STORED}
+        if output.output_type == "execute_result":
+            output.execution_count = count
+    return output
+
+
+def _without_places(text, root):
+    """A traceback without the folders of this machine: paths start at the course or at the installed packages."""
+    for folder in (root, sys.prefix, sys.base_prefix):
+        if folder:
+            text = text.replace(f"{folder}/", "")
+    return re.sub(r"lib/python3\.\d+/(site-packages/)?", "", re.sub(r"~/\S*?/(?=site-packages|lib/python)", "", text))
+
+
+def refuse_places(notebook, name, folders):
+    """Stop if an output or a traceback shows a folder of this machine: it would differ on every other."""
+    for number, cell in enumerate(notebook.cells, 1):
+        for output in cell.get("outputs", []):
+            shown = str({key: value for key, value in output.items() if key != "metadata"})
+            for folder in filter(None, map(str, folders)):
+                if re.search(re.escape(folder) + r"(?![\w.-])", shown):
+                    raise BuildError(f"{name}, cell {number}: its output shows {folder}, a folder of this machine")

@@ -1,0 +1,37 @@
+"""`manyhands build` and `manyhands adopt`."""
+
+import argparse
+import sys
+import time
+
+from manyhands.build import BuildError, layout
+
+
+def main(argv):
+    parser = argparse.ArgumentParser(prog="manyhands build", description="sources -> notebooks, solutions, labs")
+    parser.add_argument("units", nargs="*", metavar="UNIT", help="06, 06_ddp or a path; all units if none is named")
+    parser.add_argument("--no-execute", action="store_true", help="keep the outputs stored for unchanged cells, run nothing")
+    parser.add_argument("--check", action="store_true", help="compare with the committed files, write nothing")
+    parser.add_argument("--remeasure", action="store_true", help="take new outputs for cells tagged measured")
+    options = parser.parse_args(argv)
+    return _telling(_check if options.check else _build, options)
+
+
+def _telling(work, options):
+    try:
+        return work(layout.course_root(), options)
+    except BuildError as error:
+        print(f"\n{error}", file=sys.stderr)
+        return 1
+
+
+def _build(root, options):
+    from manyhands.build import make
+
+    for piece in layout.pieces(root, options.units):
+        print(f"{piece.short(piece.notebook)} ...", end=" ", flush=True)
+        begun = time.monotonic()
+        changed = make.build(piece, run=not options.no_execute, remeasure=options.remeasure)
+        print(f"{time.monotonic() - begun:.1f} s,", "changed: " if changed else "unchanged", end="")
+        print(", ".join(piece.short(path) for path in changed))
+    return 0

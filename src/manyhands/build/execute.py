@@ -1,0 +1,77 @@
+"""Run a notebook as a learner would, in a kernel of its own, and stop at the first error that is not taught."""
+
+import logging
+import shutil
+import tempfile
+from pathlib import Path
+
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
+
+from manyhands.build import BuildError
+from manyhands.build.environment import kernel_environment
+from manyhands.build.processes import adopt_orphans, children, end
+
+CELL_TIMEOUT_S = 180
+
+
+def execute(notebook, folder, name, cell_timeout_s=CELL_TIMEOUT_S, seed=0):
+    """Run the notebook's cells in place, the kernel standing in `folder`; a BuildError names unit, cell and traceback.
+
+    Cells tagged raises-exception may fail, and must. Processes that the notebook leaves behind are ended.
+    """
+    adopt_orphans()
+    before = children()
+    home = Path(tempfile.mkdtemp(prefix="mh-"))
+    started = []
+    client = NotebookClient(
+        notebook,
+        timeout=cell_timeout_s,
+        kernel_name="python3",
+        record_timing=False,
+        resources={"metadata": {"path": str(folder)}},
+        log=_quiet(),
+        on_cell_start=lambda cell, cell_index: started.append(cell_index),
+    )
+    try:
+        with open(home / "kernel.log", "w") as kernel_log:
+            client.execute(env=kernel_environment(home, seed), stderr=kernel_log)
+    except CellExecutionError:
+        raise BuildError(_story(notebook, name, started[-1], "raises an error")) from None
+    except CellTimeoutError:
+        raise BuildError(_story(notebook, name, started[-1], f"runs for more than {cell_timeout_s} s")) from None
+    except DeadKernelError:
+        last_words = (home / "kernel.log").read_text(errors="replace")[-2000:]
+        story = _story(notebook, name, started[-1] if started else 0, "ends its kernel")
+        raise BuildError(f"{story}\n{last_words}".rstrip()) from None
+    finally:
+        end(process for process in children() if process not in before)
+        shutil.rmtree(home, ignore_errors=True)
+    _refuse_missing_errors(notebook, name)
+    return notebook
+
+
+def _quiet():
+    log = logging.getLogger("manyhands.build.nbclient")
+    log.setLevel(logging.CRITICAL)
+    return log
+
+
+def _story(notebook, name, index, what):
+    """Where it stopped, the cell's text and, if it raised, its traceback."""
+    cell = notebook.cells[index]
+    lines = [f"{name}, cell {index + 1} of {len(notebook.cells)}, {what}:"]
+    lines += ["    " + line for line in cell.source.split("\n")]
+    for output in cell.outputs:
+        if output.output_type == "stream":
+            lines += ["it printed:", output.text.rstrip()]
+        elif output.output_type == "error":
+            lines += output.traceback
+    return "\n".join(lines)
+
+
+def _refuse_missing_errors(notebook, name):
+    for number, cell in enumerate(notebook.cells, 1):
+        if "raises-exception" in cell.metadata.get("tags", []):
+            if not any(output.output_type == "error" for output in cell.outputs):
+                raise BuildError(f"{name}, cell {number} is tagged raises-exception, but it raised nothing")

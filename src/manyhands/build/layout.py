@@ -1,0 +1,100 @@
+"""Where each file of a unit stands."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from manyhands.build import BuildError
+
+UNIT_NAME = re.compile(r"\d\d_[a-z0-9_]+")
+
+
+def course_root(start=None):
+    """The folder of the course: the nearest one above `start` that holds `sources/`, else the one of this package."""
+    start = Path(start or Path.cwd()).resolve()
+    for folder in (start, *start.parents):
+        if (folder / "sources").is_dir():
+            return folder
+    here = Path(__file__).resolve().parents[3]
+    if (here / "sources").is_dir():
+        return here
+    raise BuildError(f"no folder sources/ in {start} or above it: run the command inside the course's clone")
+
+
+@dataclass(frozen=True)
+class Piece:
+    """One source and the notebook that it becomes. `kind` is "tutorial" or "labs"."""
+
+    root: Path
+    kind: str
+    name: str
+
+    @property
+    def number(self):
+        return self.name[:2]
+
+    @property
+    def source(self):
+        return self.root / "sources" / self.kind / f"{self.name}.py"
+
+    @property
+    def folder(self):
+        """The folder that the notebook stands in; its kernel starts there."""
+        return self.root / "notebooks" if self.kind == "tutorial" else self.root / "solutions" / self.name
+
+    @property
+    def notebook(self):
+        return self.folder / f"{self.name}.ipynb"
+
+    @property
+    def lab(self):
+        """The lab that nbgrader makes from the solution (None for a tutorial)."""
+        return self.root / "labs" / self.name / f"{self.name}.ipynb" if self.kind == "labs" else None
+
+    @property
+    def scripts(self):
+        """The folder beside the notebook that the unit's scripts are copied to."""
+        return self.folder / "scripts" if self.kind == "tutorial" else self.folder
+
+    def short(self, path):
+        """A path as messages show it: from the course's folder, wherever that is."""
+        return Path(path).relative_to(self.root).as_posix()
+
+    def moved_to(self, root):
+        return Piece(Path(root), self.kind, self.name)
+
+
+def pieces(root, wanted=()):
+    """The sources asked for ("06", "6", "06_ddp", a path of a source or of its notebook), all of them if none is named."""
+    root = Path(root)
+    found = [
+        Piece(root, kind, path.stem)
+        for kind in ("tutorial", "labs")
+        for path in sorted((root / "sources" / kind).glob("*.py"))
+    ]
+    for piece in found:
+        if not UNIT_NAME.fullmatch(piece.name):
+            raise BuildError(f"{piece.short(piece.source)}: a unit is called NN_topic, two digits and lower-case letters")
+    if not wanted:
+        return found
+    chosen = []
+    for word in wanted:
+        matching = [piece for piece in found if _matches(piece, word)]
+        if not matching:
+            known = ", ".join(sorted({piece.name for piece in found})) or "none yet"
+            raise BuildError(f"there is no unit {word!r} in sources/; the units: {known}")
+        chosen += [piece for piece in matching if piece not in chosen]
+    return chosen
+
+
+def _matches(piece, word):
+    if word.isdigit():
+        return piece.number == f"{int(word):02d}"
+    if Path(word).suffix in (".py", ".ipynb"):
+        return Path(word).resolve() in (piece.source, piece.notebook)
+    return piece.name == word
+
+
+def scripts(piece):
+    """The sources of the scripts that the unit launches."""
+    return sorted((piece.root / "sources" / "scripts").glob(f"{piece.number}_*.py"))

@@ -1,0 +1,131 @@
+"""Build a piece: source -> executed, canonical notebook; for labs also the learner's lab."""
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+from manyhands.build import BuildError, canonical, labs, layout, text
+from manyhands.build.execute import execute
+
+_PICTURES = ("image/png", "image/jpeg")
+
+
+def build(piece, run=True, remeasure=False):
+    """Write the files that belong to a piece; the list of those that changed."""
+    notebook = make_notebook(piece, run=run, remeasure=remeasure)
+    files = {piece.notebook: canonical.to_bytes(notebook), **script_files(piece)}
+    changed = write_all(files)
+    if piece.lab:
+        released = make_lab(piece)
+        changed += write_all(released)
+        changed += _remove_others(piece.lab.parent, released)
+        changed += _remove_others(piece.folder, files)
+    return changed
+
+
+def expected_notebook(piece):
+    """The notebook that the source stands for, not run: cells, ids, tags and metadata."""
+    name = piece.short(piece.source)
+    source_text = piece.source.read_text()
+    source = text.read(source_text, name)
+    if piece.kind == "tutorial" and any("grade_id" in cell.metadata for cell in source.cells):
+        raise BuildError(f"{name}: answers and checks belong to a lab, in sources/labs/")
+    return canonical.notebook_of(source, name, source_text)
+
+
+def make_notebook(piece, run=True, remeasure=False):
+    """The canonical notebook of a piece. Without `run`, cells keep the outputs stored for the same text."""
+    notebook = expected_notebook(piece)
+    stored = stored_cells(piece)
+    name = piece.short(piece.notebook)
+    if not run:
+        for cell in notebook.cells:
+            if cell.cell_type == "code" and cell.id in stored:
+                cell.outputs, cell.execution_count = stored[cell.id].outputs, stored[cell.id].execution_count
+        return canonical.clean(notebook, piece.root)
+    with tempfile.TemporaryDirectory(prefix="mh-") as stage:
+        staged = piece.moved_to(Path(stage).resolve())
+        for path, data in script_files(piece).items():
+            write_one(staged.root / path.relative_to(piece.root), data)
+        staged.folder.mkdir(parents=True, exist_ok=True)
+        execute(notebook, staged.folder, name)
+        canonical.clean(notebook, piece.root)
+        canonical.refuse_places(notebook, name, (piece.root, stage, tempfile.gettempdir() + "/mh-"))
+    for number, cell in enumerate(notebook.cells, 1):
+        if "measured" in cell.metadata.get("tags", []):
+            if cell.id in stored and not remeasure and stored[cell.id].execution_count:
+                cell.outputs = stored[cell.id].outputs
+        elif _picture_alone(cell):
+            raise BuildError(
+                f"{name}, cell {number} shows a picture and no text: a picture is never compared, so print the plotted "
+                'numbers in the same cell, or tag it tags=["measured"]'
+            )
+    return canonical.clean(notebook, piece.root)
+
+
+def stored_cells(piece):
+    """{id: cell} of the code cells in the committed notebook whose text is still that of the source."""
+    if not piece.notebook.exists():
+        return {}
+    sources = {cell.id: cell.source for cell in expected_notebook(piece).cells}
+    cells = canonical.load(piece.notebook).cells
+    return {cell.id: cell for cell in cells if cell.cell_type == "code" and sources.get(cell.id) == cell.source}
+
+
+def _picture_alone(cell):
+    outputs = cell.get("outputs", [])
+    return any(mime in output.get("data", {}) for output in outputs for mime in _PICTURES) and not any(
+        output.output_type == "stream" for output in outputs
+    )
+
+
+def script_files(piece):
+    """{path: bytes} of the unit's scripts; one with an answer in it belongs to the lab, not to the tutorial."""
+    return {
+        piece.scripts / path.name: path.read_bytes()
+        for path in layout.scripts(piece)
+        if piece.lab or b"BEGIN SOLUTION" not in path.read_bytes()
+    }
+
+
+def make_lab(piece):
+    """{path: bytes} of the lab that nbgrader makes from the solution as it is stored."""
+    files = labs.release(piece.folder, piece.name)
+    sources = [cell.source for cell in canonical.load(piece.notebook).cells]
+    sources += [data.decode() for data in script_files(piece).values()]
+    for file_name, data in files.items():
+        shown = labs.lab_text(canonical.from_bytes(data)) if file_name.endswith(".ipynb") else data.decode()
+        leaked = labs.leaks(sources, shown)
+        if leaked:
+            raise BuildError(f"labs/{piece.name}/{file_name} would show a part of the solution: {leaked[0]}")
+    return {piece.lab.parent / file_name: data for file_name, data in files.items()}
+
+
+def write_one(path, data):
+    """Write whole or not at all; True if the file changed."""
+    if path.exists() and path.read_bytes() == data:
+        return False
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}.{os.getpid()}.new")
+    draft.write_bytes(data)
+    if path.exists():
+        shutil.copymode(path, draft)
+    os.replace(draft, path)
+    return True
+
+
+def write_all(files):
+    return [path for path, data in files.items() if write_one(path, data)]
+
+
+def _remove_others(folder, files):
+    """A generated folder holds what the build made and nothing else."""
+    gone = [path for path in sorted(folder.rglob("*")) if path.is_file() and path not in files and not _hidden(path, folder)]
+    for path in gone:
+        path.unlink()
+    return gone
+
+
+def _hidden(path, folder):
+    return any(part.startswith(".") or part == "__pycache__" for part in path.relative_to(folder).parts)

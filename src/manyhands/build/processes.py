@@ -1,0 +1,46 @@
+"""Find and end the processes that a notebook leaves behind."""
+
+import ctypes
+import os
+import sys
+import time
+
+import psutil
+
+_PR_SET_CHILD_SUBREAPER = 36
+
+
+def adopt_orphans():
+    """From now on a grandchild whose parent dies becomes a child of this process, so it can be found (Linux only)."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def children():
+    """All processes below this one."""
+    return psutil.Process().children(recursive=True)
+
+
+def end(processes, patience_s=5):
+    """Kill these processes and wait until they are gone; the list of those that were still running."""
+    processes, running = list(processes), []
+    for process in processes:
+        try:
+            if process.status() != psutil.STATUS_ZOMBIE:
+                running.append(process)
+            process.kill()
+        except psutil.NoSuchProcess:
+            pass
+    until = time.monotonic() + patience_s
+    while any([_is_there(process) for process in processes]) and time.monotonic() < until:
+        time.sleep(0.01)
+    return running
+
+
+def _is_there(process):
+    """Whether the process still has an entry; that of a dead child of ours is collected."""
+    try:
+        os.waitpid(process.pid, os.WNOHANG)
+    except ChildProcessError:
+        pass
+    return process.is_running()
