@@ -1,0 +1,134 @@
+"""The learner's own copies: each file of `labs/` and `notebooks/` is copied to `work/` once, and nothing there is overwritten.
+
+    labs/06_ddp/06_ddp.ipynb  -> work/06_ddp/06_ddp.ipynb      the lab, and the scripts beside it
+    notebooks/06_ddp.ipynb    -> work/06_ddp_tutorial.ipynb    the tutorial: to run it changes no file of the clone
+    notebooks/scripts/06_a.py -> work/scripts/06_a.py
+
+Depths are kept, so that relative links hold. `work/.manyhands/copies.json` remembers which version a copy was made from, so
+that a newer one is noticed.
+"""
+
+import hashlib
+import json
+import os
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+
+SKIPPED = {".ipynb_checkpoints", "__pycache__"}
+
+
+@dataclass
+class Copied:
+    """What `copy_course` did: paths inside `work/`."""
+
+    made: list = field(default_factory=list)  # copied now
+    newer: list = field(default_factory=list)  # the course has a newer version than the learner's copy came from
+    beside: list = field(default_factory=list)  # new versions put beside the learner's
+
+
+def tutorial_copy(unit_name):
+    return f"{unit_name}_tutorial.ipynb"
+
+
+def lab_copy(unit_name):
+    return f"{unit_name}/{unit_name}.ipynb"
+
+
+def number_of(name):
+    """The number of the unit that a path inside `work/` belongs to: `06` of `06_ddp/train.py` and `scripts/06_train.py`."""
+    return next((part[:2] for part in name.split("/") if part[:2].isdigit()), "")
+
+
+def copy_course(root, beside=()):
+    """Copy what is not yet in `work/`; put the new versions of the units numbered in `beside` next to the learner's."""
+    work = Path(root) / "work"
+    work.mkdir(exist_ok=True)
+    known, done = _load(work), Copied()
+    for source, name in _sources(Path(root)):
+        content = source.read_bytes()
+        version = hashlib.sha256(content).hexdigest()
+        if _put(work / name, content):
+            known[name] = version
+            done.made.append(name)
+        if known.setdefault(name, version) == version:  # not in the list, but there: taken for a copy of this version
+            continue
+        if number_of(name) in beside:
+            done.beside.append(_put_beside(work, name, content))
+            known[name] = version
+        else:
+            done.newer.append(name)
+    _save(work, known)
+    return done
+
+
+def _sources(root):
+    """Every file of the course that the learner gets, with its path inside `work/`."""
+    for path in _files(root / "notebooks"):
+        name = path.relative_to(root / "notebooks")
+        yield path, tutorial_copy(path.stem) if name.parent == Path() and path.suffix == ".ipynb" else name.as_posix()
+    for path in _files(root / "labs"):
+        yield path, path.relative_to(root / "labs").as_posix()
+
+
+def _files(folder):
+    found = (path for path in folder.rglob("*") if path.is_file())
+    return sorted(path for path in found if not SKIPPED.intersection(path.parts))
+
+
+def _put(path, content):
+    """Write a whole new file in one step; False where there is one already."""
+    if path.exists():
+        return False
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".new-")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        os.chmod(temporary, 0o644)
+        return _rename_if_free(temporary, path)
+    finally:
+        os.unlink(temporary)
+
+
+def _rename_if_free(temporary, path):
+    """A hard link fails, unlike a renaming, where somebody else has just made the file."""
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        return False
+    except OSError:  # a file system without hard links
+        os.rename(temporary, path)
+        Path(temporary).touch()
+    return True
+
+
+def _put_beside(work, name, content):
+    """`06_ddp.ipynb` -> `06_ddp.new.ipynb`, or `.new2`, `.new3` ... where that name is taken."""
+    path = work / name
+    number = 1
+    while True:
+        candidate = path.with_suffix(f".new{number if number > 1 else ''}{path.suffix}")
+        if _put(candidate, content):
+            return candidate.relative_to(work).as_posix()
+        number += 1
+
+
+def _record(work):
+    return work / ".manyhands" / "copies.json"
+
+
+def _load(work):
+    try:
+        found = json.loads(_record(work).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _save(work, known):
+    path = _record(work)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_suffix(".tmp")
+    temporary.write_text(json.dumps(known, indent=1, sort_keys=True), encoding="utf-8")
+    temporary.replace(path)

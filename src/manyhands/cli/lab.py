@@ -1,0 +1,153 @@
+"""`manyhands lab`: the learner's copies, the start page, JupyterLab."""
+
+import argparse
+import fcntl
+import getpass
+import os
+import signal
+import socket
+import sys
+import time
+from urllib.parse import urlsplit
+
+from manyhands.cli import start_page
+from manyhands.cli.copies import copy_course, number_of
+from manyhands.cli.server import Server, can_open_browser, state_folder
+from manyhands.cli.trust import sign_course
+from manyhands.units import NotAClone, find_root, units
+
+TWICE_WITHIN_S = 10
+
+
+def parse(argv):
+    parser = argparse.ArgumentParser(
+        prog="manyhands lab", allow_abbrev=False,
+        description="Open the course in JupyterLab. Labs are copied to work/ once; nothing there is ever overwritten.",
+        epilog="All other options go to JupyterLab, for example --no-browser, --port=8890, --ip=0.0.0.0.",
+    )
+    parser.add_argument("--new", metavar="UNIT", action="append", default=[],
+                        help="put the course's new version of this unit (06, or 06_ddp) beside your copy, as *.new.ipynb; may be repeated")
+    parser.add_argument("--copy-only", action="store_true", help="make the copies and the start page, start nothing")
+    return parser.parse_known_args(argv)
+
+
+def main(argv):
+    options, others = parse(argv)
+    try:
+        root = find_root()
+        prepare(root, [_number(name, root) for name in options.new])
+    except (NotAClone, LookupError, OSError) as problem:
+        print(f"manyhands lab: {problem}", file=sys.stderr)
+        return 1
+    if options.copy_only:
+        return 0
+    with open(_lock_path(root), "a+", encoding="utf-8") as lock:
+        return _serve_once(root, others, lock)
+
+
+def _number(name, root):
+    """The number of the unit that the learner has named, `06` or `06_ddp`."""
+    for unit in units(root):
+        if name in (unit.name, unit.number):
+            return unit.number
+    raise LookupError(f"there is no unit {name}; the units are {', '.join(unit.name for unit in units(root))}.")
+
+
+def prepare(root, new=()):
+    """Make the copies and the page, and tell what was done; `new`: numbers of units whose new versions are asked for."""
+    copied = copy_course(root, new)
+    if copied.made:
+        print(f"Your own copies in work/ are made: {len(copied.made)} files of the units {', '.join(_numbers(copied.made))}.")
+    for name in copied.beside:
+        print(f"The new version lies beside yours: work/{name}")
+    for number in _numbers(copied.newer):
+        print(f"Unit {number} has a newer version; your copies in work/ stay as they are.\n"
+              f"  To get the new one beside them: manyhands lab --new {number}")
+    start_page.write(root)
+
+
+def _numbers(names):
+    return sorted({number_of(name) for name in names if number_of(name)})
+
+
+def _lock_path(root):
+    folder = state_folder(root)
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder / "lab.lock"
+
+
+def _serve_once(root, arguments, lock):
+    """One JupyterLab for one clone: a second start names the first one's address."""
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        lock.seek(0)
+        print(f"The course is open already, at\n\n    {lock.read().strip() or '(it is still starting)'}\n\n"
+              "To start it anew, stop it first: press Ctrl-C twice where it was started.")
+        return 0
+    lock.truncate(0)
+    return _serve(root, arguments, lock)
+
+
+def _serve(root, arguments, lock):
+    server = Server(root, f"work/{start_page.NAME}", arguments)
+    stop = _Stop(server)
+    print("Starting JupyterLab ...", flush=True)
+    sign_course(root, state_folder(root) / "data")
+    address = server.start()
+    if address is None:
+        server.stop()
+        server.wait()
+        if stop.asked:
+            return 0
+        print(f"JupyterLab did not start. The end of its log, {server.log}:\n\n{_tail(server.log)}", file=sys.stderr)
+        return 1
+    lock.write(address)
+    lock.flush()
+    print(_welcome(address), flush=True)
+    status = server.wait()
+    if status and not stop.asked:
+        print(f"JupyterLab ended with status {status}. The end of its log, {server.log}:\n\n{_tail(server.log)}", file=sys.stderr)
+        return 1
+    print("Stopped.")
+    return 0
+
+
+class _Stop:
+    """The signals that end the course. Ctrl-C in a terminal must come twice: it is also how people try to copy text."""
+
+    def __init__(self, server):
+        self.server, self.asked, self.last = server, False, -TWICE_WITHIN_S
+        for name in (signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(name) != signal.SIG_IGN:  # nohup
+                signal.signal(name, self.now)
+        signal.signal(signal.SIGINT, self.interrupted)
+
+    def now(self, *_):
+        if not self.asked and self.server.process:
+            self.asked = True
+            print("\nStopping JupyterLab, its kernels and their clusters ...", flush=True)
+            self.server.stop()
+
+    def interrupted(self, *_):
+        if not sys.stdin.isatty() or time.monotonic() - self.last < TWICE_WITHIN_S:
+            return self.now()
+        self.last = time.monotonic()
+        print("\nPress Ctrl-C again to stop JupyterLab with all kernels and clusters. Notebooks that are saved stay.", flush=True)
+
+
+def _welcome(address):
+    lines = ["The course is open in your browser. If you see no page, open this address:" if can_open_browser() else
+             "Open this address in a browser:", "", f"    {address}", ""]
+    if "SSH_CONNECTION" in os.environ:
+        port = urlsplit(address).port
+        lines += ["On another machine, give this command there first:", "",
+                  f"    ssh -N -L {port}:localhost:{port} {getpass.getuser()}@{socket.getfqdn()}", ""]
+    return "\n".join(lines + ["Leave this window open. Press Ctrl-C twice to stop."])
+
+
+def _tail(path, lines=20):
+    try:
+        return "\n".join(path.read_text(errors="replace").splitlines()[-lines:])
+    except OSError:
+        return ""

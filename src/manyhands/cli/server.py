@@ -1,0 +1,151 @@
+"""JupyterLab as a child process: settings of its own, an end that leaves nothing behind.
+
+We stand above the server as the process that inherits orphans (Linux), so that at the end every kernel and every cluster
+that it started can be seen to be gone.
+"""
+
+import ctypes
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+from urllib.parse import urlencode
+
+SETTINGS = Path(__file__).parent / "jupyter"
+START_LIMIT_S, STOP_LIMIT_S, ORPHANS_LIMIT_S = 120, 20, 12
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
+_LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
+
+
+def state_folder(root):
+    """Where JupyterLab keeps what it writes for this clone: settings, signatures, runtime files, the log."""
+    return Path(root) / "work" / ".manyhands" / "jupyter"
+
+
+def environment(root):
+    """The environment of the server and its kernels: this Python first, nothing of the user's own Jupyter configuration."""
+    state, binaries = state_folder(root), Path(sys.executable).parent
+    env = {name: value for name, value in os.environ.items() if name not in ("JUPYTER_PATH", "JUPYTERLAB_DIR", "PYTHONHOME")}
+    return env | {
+        "PATH": f"{binaries}{os.pathsep}{env.get('PATH', os.defpath)}",
+        "JUPYTER_CONFIG_DIR": str(state / "config"),
+        "JUPYTER_CONFIG_PATH": str(SETTINGS),
+        "JUPYTER_DATA_DIR": str(state / "data"),
+        "JUPYTER_RUNTIME_DIR": str(state / "runtime"),
+        "JUPYTERLAB_SETTINGS_DIR": str(state / "settings"),
+        "JUPYTERLAB_WORKSPACES_DIR": str(state / "workspaces"),
+        "JUPYTER_PREFER_ENV_PATH": "1",
+        "IPYTHONDIR": str(state / "ipython"),
+    }
+
+
+def command(root, page, arguments):
+    """The server's command line; the user's `arguments` come last and win."""
+    ours = [
+        f"--ServerApp.root_dir={root}",
+        f"--LabApp.default_url=/lab/tree/{page}?reset",
+        f"--LabApp.app_settings_dir={SETTINGS}",
+        "--ServerApp.port=0",
+    ]
+    if os.geteuid() == 0:
+        ours.append("--ServerApp.allow_root=True")
+    if not can_open_browser():
+        ours.append("--ServerApp.open_browser=False")
+    return [sys.executable, "-m", "jupyterlab", *ours, *arguments]
+
+
+def can_open_browser():
+    """False on a machine without a screen: there a text browser would take the terminal over."""
+    if sys.platform == "darwin" or os.environ.get("BROWSER") or "WSL_DISTRO_NAME" in os.environ:
+        return True
+    return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+
+
+class Server:
+    """One JupyterLab. `start()` returns its address, `wait()` ends with it."""
+
+    def __init__(self, root, page, arguments):
+        self.state = state_folder(root)
+        self.log = self.state / "lab.log"
+        self._call = command(root, page, arguments), environment(root), root
+        self.process = self.status = None
+
+    def start(self):
+        """Start it; returns the address with its token, or None where it has ended instead."""
+        if _LIBC:
+            _LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1)
+        call, env, root = self._call
+        self.log.parent.mkdir(parents=True, exist_ok=True)
+        with open(self.log, "wb") as log:
+            self.process = subprocess.Popen(
+                call, env=env, cwd=root, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                start_new_session=True, preexec_fn=_end_with_parent,
+            )
+        until = time.monotonic() + START_LIMIT_S
+        while time.monotonic() < until and self._reap(os.WNOHANG):
+            if address := self._address():
+                return address
+            time.sleep(0.05)
+        return None
+
+    def _address(self):
+        """Written by the server when it listens."""
+        try:
+            info = json.loads((self.state / "runtime" / f"jpserver-{self.process.pid}.json").read_text())
+        except (OSError, ValueError):
+            return None
+        return info["url"] + ("?" + urlencode({"token": info["token"]}) if info["token"] else "")
+
+    def _reap(self, how):
+        """Collect ended children, orphans too; returns whether the server still runs."""
+        with suppress(ChildProcessError):
+            while self.status is None:
+                pid, status = os.waitpid(-1, how)
+                if pid == self.process.pid:
+                    self.status = self.process.returncode = os.waitstatus_to_exitcode(status)
+                elif pid == 0:
+                    break
+        return self.status is None
+
+    def wait(self):
+        """Wait until the server has ended, then until all that it had started has; returns its exit status."""
+        self._reap(0)
+        signal.alarm(0)
+        _end_orphans()
+        return self.status or 0
+
+    def stop(self):
+        """Ask the server to end; where it does not, it is killed."""
+        if self.status is None:
+            signal.signal(signal.SIGALRM, lambda *_: self.process.kill())
+            signal.alarm(STOP_LIMIT_S)
+            os.kill(self.process.pid, signal.SIGTERM)
+
+
+def _end_with_parent():
+    """In the child: should we be killed, the server is told to end."""
+    if _LIBC:
+        _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+def _end_orphans():
+    """Let clusters whose kernels have ended stop by themselves; kill what has not."""
+    import psutil
+
+    until = time.monotonic() + ORPHANS_LIMIT_S
+    while True:
+        with suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        left = psutil.Process().children(recursive=True)
+        if not left:
+            return
+        if time.monotonic() > until:
+            for process in left:
+                with suppress(psutil.NoSuchProcess):
+                    process.kill()
+        time.sleep(0.1)

@@ -1,0 +1,105 @@
+"""The page that the learner lands on, `work/Start_Here.md`: made anew at each start and whenever progress is written."""
+
+import os
+import shutil
+import tempfile
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+
+from manyhands.checks import progress
+from manyhands.cli.copies import lab_copy, tutorial_copy
+from manyhands.units import minutes_text, paths, units
+
+NAME = "Start_Here.md"
+GREY = '<span style="color: #8a8a8a">{}</span>'
+
+
+def write(root):
+    """Write the page of the clone at `root`; returns its path. Call it after progress was written."""
+    work = Path(root) / "work"
+    work.mkdir(exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=work, prefix=".start-")
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        file.write(text(root))
+    os.chmod(temporary, 0o644)
+    os.replace(temporary, work / NAME)
+    return work / NAME
+
+
+def text(root):
+    """The page, as Markdown."""
+    course, done = units(root), progress.load(Path(root) / "work")
+    template = Template(files("manyhands.cli").joinpath("start_page.md").read_text(encoding="utf-8"))
+    return template.substitute(
+        machine=machine(), next=next_step(course, done), table=table(course, done),
+        check=f"`manyhands check work/{_any_ready(course)}`", one_day=path_line(course, "one_day"), two_days_more=path_line(course, "two_days_more"),
+    )
+
+
+def _any_ready(course):
+    return next((unit.name for unit in course if not unit.planned), course[0].name)
+
+
+def machine():
+    """What this machine can do, in one line; `manyhands doctor` tells more."""
+    parts = [f"{len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count()} CPU cores"]
+    if memory := _memory_gib():
+        parts.append(f"{memory} GiB memory")
+    gpus = len(list(Path("/dev").glob("nvidia[0-9]*")))
+    parts.append({0: "no GPU: all runs on the CPU", 1: "1 GPU"}.get(gpus, f"{gpus} GPUs"))
+    if shutil.which("sbatch"):
+        parts.append("Slurm")
+    return " · ".join(parts)
+
+
+def _memory_gib():
+    try:
+        return round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30)
+    except (ValueError, OSError):
+        return None
+
+
+def next_step(course, done):
+    """The first unit whose lab has not full marks yet."""
+    for unit in course:
+        points = done.get(unit.name, {})
+        if unit.planned or points and points.get("points") == points.get("max"):
+            continue
+        return f"unit {unit.number}, {unit.title}: {_link('tutorial', tutorial_copy(unit.name))}, then {_link('your lab', lab_copy(unit.name))}."
+    return "you have full marks in every lab that is ready." if any(not unit.planned for unit in course) else "no unit is ready yet."
+
+
+def table(course, done):
+    lines = ["| # | unit | framework | minutes | ranks | tutorial | lab | slides | points |", "|---|---|---|---|---|---|---|---|---|"]
+    return "\n".join(lines + [_row(unit, done.get(unit.name, {})) for unit in course])
+
+
+def _row(unit, points):
+    if unit.planned:
+        cells = [unit.number, unit.title, unit.framework, "", "", "coming", "", "", ""]
+        return "| " + " | ".join(cell and GREY.format(cell) for cell in cells) + " |"
+    cells = [unit.number, unit.title, unit.framework, minutes_text(unit), str(unit.ranks or ""),
+             _link("tutorial", tutorial_copy(unit.name)), _link("your lab", lab_copy(unit.name)),
+             _link("slides", "../" + unit.slides) if unit.slides else "", _points(points)]
+    return "| " + " | ".join(cells) + " |"
+
+
+def _points(points):
+    if "max" not in points:
+        return ""
+    full = points["points"] == points["max"]
+    return f"{'✓ ' if full else ''}{points['points']:g} of {points['max']:g}"
+
+
+def _link(label, path):
+    """A link to a path as seen from `work/`, where the page lies."""
+    return f"[{label}]({path})"
+
+
+def path_line(course, path):
+    """The units of a path, those that are ready as links."""
+    by_number = {unit.number: unit for unit in course}
+    chosen = [by_number[number] for number in paths()[path]]
+    shown = [f"{unit.number} {unit.title}" for unit in chosen]
+    return " · ".join(GREY.format(name) if unit.planned else _link(name, tutorial_copy(unit.name)) for unit, name in zip(chosen, shown))

@@ -1,0 +1,148 @@
+"""The units of the course: their list (`units.toml`), and what of them is there in a clone.
+
+The README's table is made from it: `python -m manyhands.units README.md` writes it anew.
+"""
+
+import json
+import os
+import sys
+import tomllib
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.resources import files
+from pathlib import Path
+
+MARKS = ("<!-- units: written by `python -m manyhands.units README.md` -->", "<!-- /units -->")
+
+
+class NotAClone(RuntimeError):
+    """There is no clone of the course where we are."""
+
+
+def find_root(start=None):
+    """The folder of the clone: `MANYHANDS_ROOT`, or the nearest above `start`, or that of the installed package."""
+    if named := os.environ.get("MANYHANDS_ROOT"):
+        return Path(named).resolve()
+    here = Path(start or Path.cwd()).resolve()
+    for folder in (here, *here.parents, Path(__file__).resolve().parents[2]):
+        if _is_clone(folder):
+            return folder
+    raise NotAClone("This is not a clone of manyhands. Change into its folder, or name it in MANYHANDS_ROOT.")
+
+
+def _is_clone(folder):
+    try:
+        return 'name = "manyhands"' in (folder / "pyproject.toml").read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return False
+
+
+@dataclass(frozen=True)
+class Unit:
+    """One unit, seen from a clone."""
+
+    root: Path
+    name: str  # NN_topic
+    title: str
+    framework: str
+
+    @property
+    def number(self):
+        return self.name[:2]
+
+    def _there(self, path):
+        return path if (self.root / path).is_file() else None
+
+    @property
+    def tutorial(self):
+        """The tutorial notebook's path inside the clone, or None while it is planned."""
+        return self._there(f"notebooks/{self.name}.ipynb")
+
+    @property
+    def lab(self):
+        return self._there(f"labs/{self.name}/{self.name}.ipynb")
+
+    @property
+    def slides(self):
+        return self._there(f"slides/{self.name}.pdf") or self._there(f"slides/{self.name}.html")
+
+    @property
+    def planned(self):
+        return not (self.tutorial and self.lab)
+
+    @cached_property
+    def facts(self):
+        """What the sources say of themselves: `{"tutorial": {"minutes": ..., "ranks": ...}, "lab": {...}}`."""
+        sources = {"tutorial": "tutorial", "lab": "labs"}
+        return {part: _facts(self.root / "sources" / folder / f"{self.name}.py") for part, folder in sources.items()}
+
+    @property
+    def minutes(self):
+        """Minutes of the tutorial and of the lab, each a number or None."""
+        return tuple(self.facts[part].get("minutes") for part in ("tutorial", "lab"))
+
+    @property
+    def ranks(self):
+        return self.facts["tutorial"].get("ranks") or self.facts["lab"].get("ranks")
+
+
+def _facts(source):
+    """The `unit={...}` of a source's first cell header; nothing where there is none."""
+    if not source.is_file():
+        return {}
+    for line in source.read_text(encoding="utf-8").splitlines():
+        if line.startswith("# %%") and "unit=" in line:
+            return json.JSONDecoder().raw_decode(line.split("unit=", 1)[1])[0]
+    return {}
+
+
+def _catalogue():
+    return tomllib.loads(files("manyhands").joinpath("units.toml").read_text(encoding="utf-8"))
+
+
+def units(root=None):
+    """All units of the course, in order."""
+    root = Path(root or find_root())
+    return [Unit(root, **unit) for unit in _catalogue()["unit"]]
+
+
+def paths():
+    """`{"one_day": [numbers], "two_days_more": [numbers]}`."""
+    return _catalogue()["paths"]
+
+
+def minutes_text(unit):
+    """`15 + 40`: the tutorial's minutes and the lab's."""
+    return " + ".join("?" if part is None else str(part) for part in unit.minutes)
+
+
+def readme_table(root=None):
+    """The table of units that stands in the README, between its marks."""
+    lines = ["| # | unit | framework | minutes | ranks | state |", "|---|---|---|---|---|---|"]
+    for unit in units(root):
+        if unit.planned:
+            row = (unit.number, unit.title, unit.framework, "", "", "planned")
+        else:
+            row = (unit.number, f"[{unit.title}]({unit.tutorial})", unit.framework, minutes_text(unit),
+                   str(unit.ranks or ""), f"[lab](labs/{unit.name}), ready")
+        lines.append("| " + " | ".join(row) + " |")
+    return "\n".join(lines)
+
+
+def with_table(text, table):
+    """`text` with the table between the marks replaced."""
+    before, found, rest = text.partition(MARKS[0])
+    _, closed, after = rest.partition(MARKS[1])
+    if not (found and closed):
+        raise ValueError(f"The file lacks the two marks {MARKS[0]!r} and {MARKS[1]!r}.")
+    return f"{before}{MARKS[0]}\n{table}\n{MARKS[1]}{after}"
+
+
+def main(argv):
+    for name in argv:
+        path = Path(name)
+        path.write_text(with_table(path.read_text(encoding="utf-8"), readme_table()), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
