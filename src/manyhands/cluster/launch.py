@@ -1,0 +1,214 @@
+"""Run a learner's script under a real launcher, on emulated nodes, and show what each rank did."""
+
+import html
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from .launch_collect import STOPPED, TIMED_OUT, Collector, split_dump, where_in
+from .launch_commands import GUARD, LAUNCHERS, LaunchError, base_env, gpus_by_node, make_job
+
+__all__ = ["Launch", "LaunchError", "launch"]
+
+
+@dataclass
+class Launch:
+    """What came of a launch, by rank."""
+
+    script: str
+    with_: str
+    names: list  # of the ranks: "rank 0", or "chief 0", "worker 1" under TF_CONFIG
+    returncodes: dict  # {rank: exit code}; -15 means killed by signal 15; 124 not finished in time; None never started
+    output: dict  # {rank: what it wrote to stdout and stderr, in that order}
+    returncode: int = 0  # 0 if every rank but the servers ended with 0
+    first_failed: int | None = None  # the rank whose failure came first: the others often fail only because of it
+    timed_out: bool = False
+    where: dict = field(default_factory=dict)  # {unfinished rank: the line of the script at which it stood}
+    servers: list = field(default_factory=list)  # ranks that serve until the others have ended, and then are killed
+    launcher_output: str = ""  # what the launcher itself wrote
+
+    def report(self):
+        """The lines that tell how the ranks ended, when not all of them ended well."""
+        lines = []
+        if self.first_failed is not None:
+            lines.append(f"{self.names[self.first_failed]} failed first: {_meaning(self.returncodes[self.first_failed])}.")
+        if self.timed_out:
+            lines.append(f"Time-out: {len(self.where)} of {len(self.names)} ranks had not finished.")
+        lines += [f"[{self.names[rank]}] {text}" for rank, text in self.where.items()]
+        if self.returncode and not lines:
+            lines.append(f"{self.with_} itself failed (exit code {self.returncode}). It said:")
+            lines += self.launcher_output.splitlines()[-30:]
+        return "\n".join(lines)
+
+    def __repr__(self):
+        codes = [code for rank, code in self.returncodes.items() if rank not in self.servers]
+        text = f"{Path(self.script).name} under {self.with_}: {codes.count(0)} of {len(codes)} ranks ended with exit code 0"
+        text += f", {len(self.servers)} servers were stopped" if self.servers else ""
+        return f"<{text}{', timed out' if self.timed_out else ''}>"
+
+    def _repr_html_(self):
+        rows = "".join(
+            f"<tr><td>{name}</td><td>{html.escape(_meaning(self.returncodes[rank]))}</td>"
+            f"<td>{html.escape(self.where.get(rank, ''))}</td></tr>"
+            for rank, name in enumerate(self.names)
+        )
+        return f"<p>{html.escape(repr(self)[1:-1])}</p><table><tr><th></th><th>end</th><th>stood at</th></tr>{rows}</table>"
+
+
+def launch(
+    script, *args, with_="torchrun", nodes=2, ranks_per_node=2, tasks=None, env=None, timeout_s=120, python=sys.executable, echo=True
+):
+    """Run `script` with `args` under the launcher `with_` and return a `Launch` when all its processes have ended.
+
+    with_      "torchrun": once per node, --nproc-per-node each; "mpirun": MPICH's mpiexec, which sees that many hosts;
+               "horovodrun": Gloo, one host of nodes x ranks_per_node slots; "tf_config": one process per task.
+    tasks      for "tf_config": {"chief": 1, "worker": 2, "ps": 1}; without it, nodes x ranks_per_node workers.
+    env        environment variables on top of this process's own.
+    timeout_s  then everything is killed; the report says which ranks had not finished, and at which line they stood.
+    echo       show each rank's output: in a terminal as it comes, elsewhere by rank when all have ended.
+
+    All nodes are emulated on this machine, also when the cluster's ranks live elsewhere. A rank that fails is no
+    exception here: see `.returncode`, `.returncodes`, `.report()`. Every process that the launch has started ends with it.
+    """
+    path = _check(script, with_, nodes, ranks_per_node, tasks)
+    live = echo and sys.stdout.isatty() and os.environ.get("MANYHANDS_QUIET") != "1"
+    with tempfile.TemporaryDirectory(prefix="manyhands-") as folder:
+        job = make_job(with_, folder, str(path), args, nodes, ranks_per_node, tasks, env, python)
+        try:
+            collector = _run(folder, job, nodes, timeout_s, path, live)
+        finally:
+            job.close()
+    result = _result(str(script), path, with_, job, collector)
+    if echo:
+        _show(result, live)
+    return result
+
+
+def _check(script, with_, nodes, ranks_per_node, tasks):
+    if with_ not in LAUNCHERS:
+        raise ValueError(f"with_={with_!r} is not a launcher: take one of {', '.join(LAUNCHERS)}.")
+    if tasks and with_ != "tf_config":
+        raise ValueError('tasks= is for with_="tf_config" only: the other launchers know ranks, not tasks.')
+    if not (isinstance(nodes, int) and isinstance(ranks_per_node, int) and nodes > 0 and ranks_per_node > 0):
+        raise ValueError(f"nodes={nodes!r} and ranks_per_node={ranks_per_node!r} must be whole numbers from 1.")
+    path = Path(script).absolute()
+    if not path.is_file():
+        others = sorted(p.name for p in path.parent.glob("*.py")) if path.parent.is_dir() else []
+        there = f" There: {', '.join(others[:10])}." if others else ""
+        raise FileNotFoundError(f"There is no script {str(script)!r} (looked in {path.parent}).{there}")
+    return path
+
+
+def _run(folder, job, nodes, timeout_s, path, live):
+    """Start the guard, hand it the commands, and collect until all has ended."""
+    gpus = gpus_by_node(nodes if job.ranks_per_node > 1 or len(job.names) == nodes else len(job.names))
+    description = {"rank_variable": job.rank_variable, "ranks_per_node": job.ranks_per_node, "gpus": gpus}
+    Path(folder, "job.json").write_text(json.dumps(description))
+    guard = subprocess.Popen(
+        [sys.executable, "-I", GUARD, "guard"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env=base_env(None),
+        start_new_session=True,  # Ctrl-C in a terminal reaches us, and we end the launch
+    )
+    show = _live_printer(job.names, path) if live else lambda rank, lines: None
+    collector = Collector(folder, job, guard, timeout_s, show)
+    guard.stdin.write(json.dumps(job.commands).encode() + b"\n")
+    guard.stdin.flush()
+    collector.run()
+    return collector
+
+
+def _result(script, path, with_, job, collector):
+    result = Launch(script, with_, job.names, {}, {}, first_failed=collector.first_failed, timed_out=collector.timed_out)
+    result.servers = sorted(job.servers)
+    for rank, state in enumerate(collector.states):
+        text, frames = split_dump(state.text.decode(errors="replace"))
+        if state.dropped_bytes:
+            text += f"\n... {state.dropped_bytes} more bytes were not kept\n"
+        result.output[rank] = _shorten(text, path)
+        result.returncodes[rank] = state.code if state.control else None
+        if rank in collector.unfinished:
+            result.returncodes[rank] = TIMED_OUT if collector.timed_out else STOPPED
+            result.where[rank] = _where(state, path, frames)
+    result.launcher_output = collector.launcher_text.decode(errors="replace")
+    result.returncode = _total(result, collector)
+    return result
+
+
+def _where(state, path, frames):
+    if not state.control:
+        return "had not started yet"
+    place = where_in(path, frames)
+    return f"stood at {place}" if place else "was not in Python code: still at the start, or already at the end, of the process"
+
+
+def _total(result, collector):
+    """One exit code for the launch: that of the rank that failed first, else of any bad rank, else of the launcher."""
+    if collector.first_failed is not None:
+        return result.returncodes[collector.first_failed]
+    if collector.timed_out:
+        return TIMED_OUT
+    bad = [code for rank, code in result.returncodes.items() if code != 0 and rank not in result.servers]
+    return (bad[0] or collector.guard.returncode or 1) if bad else 0
+
+
+_PLACE = re.compile(r'^((?:\[rank\d+\]: )?\s*File ")[^"\n]*/(?:site|dist)-packages/', re.MULTILINE)
+
+
+def _shorten(text, path):
+    """Tracebacks without the folders that differ from machine to machine."""
+    return _PLACE.sub(r"\1", text).replace(f'File "{path.parent}/', 'File "')
+
+
+def _meaning(code):
+    if code is None:
+        return "never started"
+    if code == TIMED_OUT:
+        return "not finished in time"
+    if code == STOPPED:
+        return "killed (SIGKILL)"
+    return f"killed by signal {-code}" if code < 0 else f"exit code {code}"
+
+
+# -- showing -----------------------------------------------------------------------------------------------------------
+
+_COLOURS = (36, 33, 35, 32, 34, 31)  # ANSI: cyan, yellow, magenta, green, blue, red
+
+
+def _label(name, rank, coloured):
+    return f"\x1b[{_COLOURS[rank % len(_COLOURS)]}m[{name}]\x1b[0m " if coloured else f"[{name}] "
+
+
+def _live_printer(names, path):
+    def show(rank, lines):
+        _print_lines(_shorten(lines.decode(errors="replace"), path), _label(names[rank], rank, coloured=True))
+
+    return show
+
+
+def _print_lines(text, label):
+    for line in text.splitlines():
+        print(label + line)
+    sys.stdout.flush()
+
+
+def _in_notebook():
+    shell = sys.modules.get("IPython") and sys.modules["IPython"].get_ipython()
+    return bool(shell and getattr(shell, "kernel", None))
+
+
+def _show(result, live):
+    """By rank, when all have ended; in a terminal the output has been shown already."""
+    coloured = live or (_in_notebook() and os.environ.get("MANYHANDS_QUIET") != "1")
+    for rank, text in result.output.items():
+        if not live:
+            _print_lines(text, _label(result.names[rank], rank, coloured))
+    if result.report():
+        print(result.report(), flush=True)

@@ -1,0 +1,147 @@
+"""What to run for each launcher: the command lines, their environment, and how a rank finds out its number."""
+
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from .ports import reserve
+
+GUARD = str(Path(__file__).with_name("launch_guard.py"))
+
+# What another launch, a cluster or a batch system has left in this environment would mislead the new ranks.
+_FOREIGN = ("HOROVOD_", "PMI_", "PMIX_", "MPI_LOCAL", "HYDRA_", "OMPI_", "SLURM_", "TORCHELASTIC_")
+_FOREIGN_NAMES = {
+    *("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_RANK", "GROUP_WORLD_SIZE", "ROLE_RANK"),
+    *("ROLE_WORLD_SIZE", "ROLE_NAME", "MASTER_ADDR", "MASTER_PORT", "TF_CONFIG", "MANYHANDS_TASK"),
+    *("FORCE_COLOR", "CLICOLOR_FORCE"),  # Jupyter's, for programs that write into cells
+}
+# Few threads per rank; TensorFlow silent below an error, and with the same rounding on every machine.
+_DEFAULTS = {"OMP_NUM_THREADS": "1", "TF_CPP_MIN_LOG_LEVEL": "2", "TF_ENABLE_ONEDNN_OPTS": "0", "GRPC_VERBOSITY": "ERROR"}
+_TASK_ORDER = ("chief", "worker", "ps")
+
+
+class LaunchError(RuntimeError):
+    """The launch cannot be tried at all; the message says what is missing and what to do."""
+
+
+@dataclass
+class Job:
+    """One launch: `commands` for the guard, the name of each rank, and the ports that it holds."""
+
+    commands: list
+    rank_variable: str
+    ranks_per_node: int
+    names: list
+    reservation: object = None
+    servers: frozenset = field(default_factory=frozenset)  # ranks that serve until the others have ended
+    folder: str = ""
+
+    def close(self):
+        if self.reservation:
+            self.reservation.close()
+
+
+def base_env(env):
+    """This process's environment without what belongs to another launch, few threads per rank, then the caller's `env`."""
+    clean = {k: v for k, v in os.environ.items() if not k.startswith(_FOREIGN) and k not in _FOREIGN_NAMES}
+    if clean.get("MPLBACKEND", "").startswith("module://"):
+        del clean["MPLBACKEND"]  # Jupyter's, which shows figures in cells
+    for name, value in _DEFAULTS.items():
+        clean.setdefault(name, value)
+    clean.update(PYTHONUNBUFFERED="1", PYTHONFAULTHANDLER="1")
+    clean.update({name: str(value) for name, value in (env or {}).items()})
+    return clean
+
+
+def make_job(with_, folder, script, args, nodes, ranks_per_node, tasks, env, python):
+    """The `Job` that runs `script` under the launcher `with_`."""
+    around = [python, "-I", GUARD, "rank", folder, python, script, *map(str, args)]
+    env = base_env(env)
+    if with_ == "tf_config":
+        return _tf_config(around, tasks or {"worker": nodes * ranks_per_node}, env)
+    makers = {"torchrun": _torchrun, "mpirun": _mpirun, "horovodrun": _horovodrun}
+    return makers[with_](around, nodes, ranks_per_node, env, python)
+
+
+LAUNCHERS = ("torchrun", "horovodrun", "mpirun", "tf_config")
+
+
+def _rank_names(nodes, ranks_per_node):
+    return [f"rank {rank}" for rank in range(nodes * ranks_per_node)]
+
+
+def _torchrun(around, nodes, ranks_per_node, env, python):
+    """torchrun once per node, as one types it on each host. Static rendezvous: the numbers of nodes and ranks are ours."""
+    reservation = reserve(1)
+    common = [python, "-m", "torch.distributed.run", f"--nnodes={nodes}", f"--nproc-per-node={ranks_per_node}"]
+    common += ["--master-addr=127.0.0.1", f"--master-port={reservation.ports[0]}", "--max-restarts=0", "--no-python"]
+    commands = [{"argv": [*common, f"--node-rank={node}", *around], "env": env} for node in range(nodes)]
+    return Job(commands, "RANK", ranks_per_node, _rank_names(nodes, ranks_per_node), reservation)
+
+
+def _mpirun(around, nodes, ranks_per_node, env, python):
+    """mpiexec with as many host names as nodes, all started here by fork: MPI itself then sees that many nodes."""
+    hosts = ",".join(f"node{node}:{ranks_per_node}" for node in range(nodes))
+    argv = [mpiexec(python), "-launcher", "fork", "-rmk", "user", "-hosts", hosts, "-n", str(nodes * ranks_per_node), *around]
+    return Job([{"argv": argv, "env": env}], "PMI_RANK", ranks_per_node, _rank_names(nodes, ranks_per_node))
+
+
+def mpiexec(python=sys.executable):
+    """The path of MPICH's mpiexec: beside `python`, where the mpich wheel puts it, else on the path."""
+    beside = Path(python).with_name("mpiexec.hydra")
+    found = str(beside) if beside.exists() else shutil.which("mpiexec.hydra")
+    if not found:
+        raise LaunchError("mpirun is missing: `pip install mpich mpi4py` brings it (MPICH, with no need for a system package).")
+    return found
+
+
+def _horovodrun(around, nodes, ranks_per_node, env, python):
+    program = Path(python).with_name("horovodrun")
+    if not program.exists() or importlib.util.find_spec("horovod") is None:
+        raise LaunchError("Horovod is not installed: `make lab` builds it (needs g++; `manyhands doctor` says what is missing).")
+    world_size = nodes * ranks_per_node
+    argv = [str(program), "-np", str(world_size), "--gloo", "-H", f"localhost:{world_size}", *around]
+    return Job([{"argv": argv, "env": env}], "HOROVOD_RANK", ranks_per_node, _rank_names(nodes, ranks_per_node))
+
+
+def _tf_config(around, tasks, env):
+    """One process per task, each told the whole layout and its own place in it; no launcher stands between."""
+    unknown = set(tasks) - set(_TASK_ORDER)
+    if unknown or tasks.get("chief", 0) > 1 or not all(isinstance(n, int) and n > 0 for n in tasks.values()):
+        raise ValueError(f"tasks={tasks}: give the number of each kind, as in {{'chief': 1, 'worker': 2, 'ps': 1}}, at most one chief.")
+    order = [(kind, index) for kind in _TASK_ORDER for index in range(tasks.get(kind, 0))]
+    reservation = reserve(len(order))
+    layout = {}
+    for (kind, _), port in zip(order, reservation.ports, strict=True):
+        layout.setdefault(kind, []).append(f"127.0.0.1:{port}")
+    commands = []
+    for rank, (kind, index) in enumerate(order):
+        config = {"cluster": layout, "task": {"type": kind, "index": index}}
+        commands.append({"argv": around, "env": {**env, "TF_CONFIG": json.dumps(config), "MANYHANDS_TASK": str(rank)}})
+    names = [f"{kind} {index}" for kind, index in order]
+    servers = frozenset(r for r, (kind, _) in enumerate(order) if kind != "chief") if {"chief", "ps"} <= set(tasks) else frozenset()
+    return Job(commands, "MANYHANDS_TASK", 1, names, reservation, servers)
+
+
+def gpus_by_node(nodes):
+    """One CUDA_VISIBLE_DEVICES per node: this machine's GPUs dealt out in order; [] where there is none."""
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    gpus = [name for name in visible.split(",") if name] if visible is not None else _all_gpus()
+    if not gpus:
+        return []
+    if len(gpus) < nodes:
+        return [gpus[node % len(gpus)] for node in range(nodes)]
+    share = len(gpus) // nodes
+    return [",".join(gpus[node * share : (node + 1) * share]) for node in range(nodes)]
+
+
+def _all_gpus():
+    if not shutil.which("nvidia-smi"):
+        return []
+    listing = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, timeout=20)
+    return [str(index) for index, line in enumerate(listing.stdout.splitlines()) if line.startswith("GPU ")]

@@ -1,0 +1,157 @@
+"""Two small programs around a launch: one guards all its processes, one stands around each rank.
+
+    python launch_guard.py guard             started by the kernel; starts the launchers and ends when they have ended
+    python launch_guard.py rank FOLDER CMD   started by the launcher in place of CMD; runs CMD and tells the kernel about it
+
+The guard adopts every process that loses its parent, so nothing that a launch has started can get away from it: when the
+launch ends, or the kernel goes, it kills what is left. Run as a file, not as a module, so that it starts in milliseconds.
+"""
+
+import ctypes
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
+
+
+def _prctl(option, value):
+    """A wish to the Linux kernel about this process; nothing elsewhere."""
+    if sys.platform.startswith("linux"):
+        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
+
+
+def _die_with_parent():
+    _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+# -- the guard ---------------------------------------------------------------------------------------------------------
+
+
+def guard():
+    """Start the commands that come as one line on stdin; kill all they have started when they end, or at stdin's end."""
+    parent = os.getppid()
+    signal.signal(signal.SIGTERM, lambda *_: _end_all(143))
+    _prctl(PR_SET_CHILD_SUBREAPER, 1)
+    _prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    commands = json.loads(sys.stdin.readline() or "[]")
+    if os.getppid() != parent:
+        return 143  # the kernel went before it could be tied to us
+    launchers = [
+        subprocess.Popen(c["argv"], env=c["env"], stdin=subprocess.DEVNULL, preexec_fn=_die_with_parent) for c in commands
+    ]
+    threading.Thread(target=_end_all_at_eof, daemon=True).start()
+    codes = [launcher.wait() for launcher in launchers]
+    _kill_descendants()
+    return next((code if code > 0 else 128 - code for code in codes if code), 0)
+
+
+def _end_all_at_eof():
+    sys.stdin.read()
+    _end_all(143)
+
+
+def _end_all(code):
+    _kill_descendants()
+    os._exit(code)
+
+
+def _kill_descendants(patience_s=5):
+    """SIGKILL to every process below this one, until none is left."""
+    import psutil
+
+    deadline = time.monotonic() + patience_s
+    while time.monotonic() < deadline:
+        living = [p for p in psutil.Process().children(recursive=True) if _alive(p)]
+        if not living:
+            return
+        for process in living:
+            try:
+                process.kill()
+            except psutil.Error:
+                pass
+        time.sleep(0.02)
+
+
+def _alive(process):
+    import psutil
+
+    try:
+        return process.status() != psutil.STATUS_ZOMBIE
+    except psutil.Error:
+        return False
+
+
+# -- around each rank --------------------------------------------------------------------------------------------------
+
+
+def rank(folder, command):
+    """Run the learner's script with its output going to the kernel; return, and report, its exit code."""
+    with open(os.path.join(folder, "job.json")) as file:
+        job = json.load(file)
+    number = int(os.environ[job["rank_variable"]])
+    control = _connect(folder, {"channel": "control", "rank": number})
+    output = _connect(folder, {"channel": "output", "rank": number})
+    if job["gpus"]:
+        os.environ["CUDA_VISIBLE_DEVICES"] = job["gpus"][number // job["ranks_per_node"]]
+    _no_core_file()
+    # close_fds=False: MPI's process manager hands its connection down as an open file
+    child = subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, close_fds=False, preexec_fn=_die_with_parent
+    )
+    output.close()
+    for caught in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(caught, lambda caught, _: child.send_signal(caught))
+    aborted = threading.Event()
+    threading.Thread(target=_obey, args=(control, child, aborted), daemon=True).start()
+    code = child.wait()
+    try:
+        control.sendall(json.dumps({"exit": code}).encode() + b"\n")
+    except OSError:
+        pass  # the kernel has gone
+    if aborted.is_set():
+        time.sleep(60)  # until the guard kills us: a launcher that saw us end would kill ranks that are still writing
+    return code
+
+
+def _connect(folder, hello):
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    connection.connect(os.path.join(folder, "socket"))
+    connection.sendall(json.dumps(hello).encode() + b"\n")
+    return connection
+
+
+def _no_core_file():
+    import resource
+
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def _obey(control, child, aborted):
+    """`a` from the kernel: abort the script, whose faulthandler then writes where it stood. The kernel gone: kill it."""
+    try:
+        while control.recv(1) == b"a":
+            aborted.set()
+            child.send_signal(signal.SIGABRT)
+    except OSError:
+        pass
+    child.kill()
+
+
+def _end_like(code):
+    """End as the script has ended, so that the launcher sees what it would have seen without us."""
+    if code < 0:
+        signal.signal(-code, signal.SIG_DFL) if -code not in (signal.SIGKILL, signal.SIGSTOP) else None
+        os.kill(os.getpid(), -code)
+    os._exit(code)
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "guard":
+        os._exit(guard())
+    _end_like(rank(sys.argv[2], sys.argv[3:]))
