@@ -1,0 +1,286 @@
+"""`Cluster`: many ranks, one notebook. Starts them, runs cells on them under a watch, heals them, stops them."""
+
+import atexit
+import itertools
+import os
+import sys
+import time
+
+from . import onrank, report
+from .faults import SENTENCES, ControllerDied
+from .picture import world
+from .recorder import read
+from .runtime import Runtime
+from .show import Progress, show_fault, show_outputs
+from .watch import Watch
+
+RANKS_PER_CORE = 16  # more would only be slow; MANYHANDS_MAX_RANKS lifts the limit
+FRAMEWORKS = {"torch": ["torch"], "tensorflow": ["tensorflow"], "both": ["torch", "tensorflow"], None: []}
+_running = {}  # name -> Cluster, of this process
+
+
+class Cluster:
+    """`nodes` x `ranks_per_node` processes that run the cells marked `%%px`.
+
+    An engine of ipyparallel is a rank. On one machine the nodes are emulated: each has its own share of the devices, its own
+    LOCAL_RANK numbering and its own folder. Returns when all ranks are ready; `framework` is imported there already.
+
+    nodes, ranks_per_node : the shape of the world.
+    framework : "torch", "tensorflow", "both" or None.
+    profile : "local", "mpi", "slurm" or "ssh"; by default the environment variable MANYHANDS_PROFILE, else "local".
+    patience_s : a hang is reported when every unfinished rank has waited in one communication call for so long.
+    limit_s : the hard limit of one cell.
+    threads_per_rank : compute threads of each rank on the CPU.
+    memory_mib : a rank that grows over it is killed, as in a container (local profile).
+    name : a kernel has one cluster for each name; a second one of the same name takes the place of the first.
+
+    Raises ValueError for a shape that this machine cannot hold, and RuntimeError with the log's path if a rank does not start.
+    """
+
+    def __init__(self, nodes=1, ranks_per_node=4, framework="torch", *, profile=None, patience_s=None, limit_s=120.0,
+                 threads_per_rank=1, memory_mib=None, name="cluster"):
+        self.profile = profile or os.environ.get("MANYHANDS_PROFILE", "local")
+        self.nodes, self.ranks_per_node, self.framework = nodes, ranks_per_node, framework
+        self.patience_s = float(patience_s or os.environ.get("MANYHANDS_PATIENCE_S", 10))
+        self.limit_s, self.threads_per_rank, self.memory_mib, self.name = limit_s, threads_per_rank, memory_mib, name
+        self.fault, self.names = None, []
+        self._setups, self._cells, self._places = [], itertools.count(), report.Places()
+        _check_shape(nodes, ranks_per_node, framework, self.profile, threads_per_rank)
+        if name in _running:
+            print(SENTENCES_CORE["replaced"].format(n=_running[name].world_size, name=name))
+            _running[name].stop()
+        with Progress(SENTENCES_CORE["starting"].format(n=self.world_size)):
+            self._runtime = Runtime(self, FRAMEWORKS[framework])
+        _running[name] = self
+        from .magic import register
+
+        register(self)
+
+    # ---------------------------------------------------------------- facts
+
+    @property
+    def world_size(self):
+        return self.nodes * self.ranks_per_node
+
+    @property
+    def ranks(self):
+        return list(range(self.world_size))
+
+    @property
+    def backend(self):
+        """The process group's backend that suits the devices: "nccl" with a GPU for each rank, else "gloo"."""
+        return self._runtime.backend
+
+    def __repr__(self):
+        state = "" if self._runtime else ", stopped"
+        return f"Cluster(nodes={self.nodes}, ranks_per_node={self.ranks_per_node}, framework={self.framework!r}, profile={self.profile!r}{state})"
+
+    def _repr_mimebundle_(self, include=None, exclude=None):
+        text = {"text/plain": repr(self)}
+        if self._runtime is None:
+            return text
+        svg = world(self._runtime.layout(), self.profile, self.backend, str(self.framework))
+        return {**text, "image/svg+xml": svg}
+
+    # ---------------------------------------------------------------- running
+
+    def px(self, code, ranks=None, setup=False, patience_s=None, limit_s=None, first_line=1):
+        """Run the text `code` on all ranks, or on `ranks`, as a `%%px` cell does. Shows what they print, in rank order.
+
+        setup=True: run it again after each healing. Raises a Fault (see faults.py) if the cell does not end well on every rank.
+        """
+        self._use()
+        cell_file = self._places.add(code, first_line)
+        if setup and (code, first_line) not in self._setups:
+            self._setups.append((code, first_line))
+        outcome = self._execute(onrank.run_cell, (code,), ranks, patience_s, limit_s, cell_file)
+        self._finish(outcome, cell_file, limit_s)
+
+    def run(self, function, *args, ranks=None, patience_s=None, limit_s=None):
+        """Call `function(*args)` on all ranks, or on `ranks`; returns the list of results in rank order.
+
+        The function is sent by value; what it needs it must import itself. Raises a Fault as `px` does.
+        """
+        self._use()
+        outcome = self._execute(onrank.call, (function, args), ranks, patience_s, limit_s, "")
+        self._finish(outcome, "", limit_s)
+        return [outcome.results[rank]["value"] for rank in sorted(outcome.results)]
+
+    def pull(self, name):
+        """The values of a variable on every rank, in rank order."""
+        return self.run(_get_variable, name)
+
+    def push(self, variables):
+        """Set variables on every rank: `cluster.push({"x": 3})`."""
+        self.run(_set_variables, variables)
+
+    def launch(self, script, *args, with_="torchrun", nodes=None, ranks_per_node=None, **options):
+        """Run a script under a real launcher, on as many nodes and ranks as this cluster has: see manyhands.cluster.launch."""
+        from .launch import launch
+
+        return launch(script, *args, with_=with_, nodes=nodes or self.nodes, ranks_per_node=ranks_per_node or self.ranks_per_node, **options)
+
+    # ---------------------------------------------------------------- healing
+
+    def heal(self):
+        """New processes for all ranks, in the same cluster; then the cells marked --setup run again.
+
+        All variables on the ranks are lost: a process group cannot go on with a part of its members.
+        """
+        self._use()
+        print(self._heal())
+
+    def stop(self):
+        """End all processes of this cluster. Safe to call twice."""
+        if self._runtime is not None:
+            self._runtime.stop()
+            self._runtime = None
+        if _running.get(self.name) is self:
+            del _running[self.name]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        self.stop()
+
+    def _heal(self):
+        lost, self.names = self.names, []
+        self._runtime.renew()
+        lines = [SENTENCES["healed"].format(n=self.world_size)]
+        lines.append(SENTENCES["lost"].format(names=", ".join(lost)) if lost else SENTENCES["nothing lost"])
+        if self._setups:
+            lines.append(self._run_setups())
+            lost = [name for name in lost if name not in self.names]
+        if lost:
+            lines.append(SENTENCES["first"])
+        return "\n".join(lines)
+
+    def _run_setups(self):
+        for code, first_line in self._setups:
+            cell_file = self._places.add(code, first_line)
+            outcome = self._execute(onrank.run_cell, (code,), None, None, None, cell_file)
+            fault = self._fault(outcome, cell_file, self.limit_s)
+            if fault is not None:
+                return SENTENCES["again failed"].format(error=fault)
+        return SENTENCES["again"].format(n=len(self._setups))
+
+    # ---------------------------------------------------------------- inside
+
+    def _use(self):
+        """Before each use: a stopped cluster says so; a lost controller is replaced."""
+        if self._runtime is None:
+            raise RuntimeError(SENTENCES_CORE["stopped"].format(name=self.name))
+        if self._runtime.controller_runs():
+            return
+        lost = self.names
+        self._runtime.stop()
+        self._runtime = Runtime(self, FRAMEWORKS[self.framework])
+        self.names = lost
+        fault = ControllerDied(SENTENCES["title controller"].rstrip("."))
+        fault.text = SENTENCES["title controller"] + "\n" + self._heal_after_restart()
+        self._raise(fault)
+
+    def _heal_after_restart(self):
+        lost, self.names = self.names, []
+        again = [self._run_setups()] if self._setups else []
+        lost_line = SENTENCES["lost"].format(names=", ".join(lost)) if lost else SENTENCES["nothing lost"]
+        return "\n".join([SENTENCES["healed"].format(n=self.world_size), lost_line, *again])
+
+    def _execute(self, function, args, ranks, patience_s, limit_s, cell_file):
+        targets = self.ranks if ranks is None else _check_ranks(ranks, self.world_size)
+        cell = next(self._cells)
+        self._runtime.reports.clear()
+        pending = {rank: self._runtime.submit(rank, function, (*args, cell)) for rank in targets}
+        progress = Progress(SENTENCES_CORE["running"].format(n=len(targets)), after_s=3)
+        watch = Watch(pending, cell, self._runtime.reports, self._runtime.exits, patience_s or self.patience_s, limit_s or self.limit_s)
+        with progress:
+            outcome = watch.run()
+            if outcome.reason == "interrupted":
+                self._runtime.interrupt(watch)
+        outcome.cell, outcome.pending, outcome.asked = cell, pending, targets
+        for rank in targets:  # the record of a rank that has not answered is read where it lies
+            if rank not in outcome.notes:
+                outcome.notes[rank] = read(self._runtime.record_path(rank))
+        for reply in outcome.results.values():
+            self.names = sorted({*self.names, *reply["names"]})
+        return outcome
+
+    def _fault(self, outcome, cell_file, limit_s):
+        where = report.states(outcome, self._runtime.reports, cell_file, self._places, self.memory_mib, self._runtime.log_tail)
+        return report.make(outcome, where, self.world_size, limit_s or self.limit_s, self.names)
+
+    def _finish(self, outcome, cell_file, limit_s):
+        fault = self._fault(outcome, cell_file, limit_s)
+        show_outputs(outcome)
+        if fault is None:
+            return
+        broken = outcome.exits or outcome.reason in ("hang", "limit") or fault.kind == "mismatch" or report.secondary(outcome)
+        if broken or (outcome.reason == "interrupted" and len(outcome.results) < len(outcome.asked)):
+            found = time.monotonic()
+            fault.text += "\n" + self._heal()
+            fault.healed_s = time.monotonic() - found
+        self._raise(fault)
+
+    def _raise(self, fault):
+        self.fault = fault
+        show_fault(fault)
+        raise fault
+
+
+def _get_variable(name):
+    from IPython import get_ipython
+
+    return get_ipython().user_ns[name]
+
+
+def _set_variables(variables):
+    from IPython import get_ipython
+
+    get_ipython().user_ns.update(variables)
+
+
+def _check_ranks(ranks, world_size):
+    ranks = [ranks] if isinstance(ranks, int) else sorted(set(ranks))
+    wrong = [rank for rank in ranks if not 0 <= rank < world_size]
+    if wrong or not ranks:
+        raise ValueError(SENTENCES_CORE["no such rank"].format(wrong=wrong or ranks, last=world_size - 1))
+    return ranks
+
+
+def _check_shape(nodes, ranks_per_node, framework, profile, threads_per_rank):
+    if framework not in FRAMEWORKS:
+        raise ValueError(SENTENCES_CORE["framework"].format(given=framework))
+    if profile not in ("local", "mpi", "slurm", "ssh"):
+        raise ValueError(SENTENCES_CORE["profile"].format(given=profile))
+    for value in (nodes, ranks_per_node, threads_per_rank):
+        if not isinstance(value, int) or value < 1:
+            raise ValueError(SENTENCES_CORE["not positive"].format(given=value))
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    most = int(os.environ.get("MANYHANDS_MAX_RANKS", RANKS_PER_CORE * cores))
+    if profile in ("local", "mpi") and nodes * ranks_per_node > most:
+        raise ValueError(SENTENCES_CORE["too many"].format(asked=nodes * ranks_per_node, cores=cores, most=most))
+
+
+SENTENCES_CORE = {
+    "starting": "starting {n} ranks ...",
+    "running": "running on {n} ranks",
+    "replaced": "This notebook already had a cluster named {name!r} with {n} ranks. It was stopped, its variables are gone, and a new one "
+                "takes its place. To keep two at once, give the second another name: Cluster(..., name=\"second\").",
+    "stopped": "The cluster {name!r} was stopped. Make a new one: cluster = Cluster(...).",
+    "no such rank": "There is no rank {wrong}; the ranks go from 0 to {last}.",
+    "framework": "framework={given!r} is not known. Use \"torch\", \"tensorflow\", \"both\" or None.",
+    "profile": "profile={given!r} is not known. Use \"local\", \"mpi\", \"slurm\" or \"ssh\" (argument, or MANYHANDS_PROFILE).",
+    "not positive": "nodes, ranks_per_node and threads_per_rank must be whole numbers from 1 up, not {given!r}.",
+    "too many": "{asked} ranks on {cores} core(s) would only wait for each other. At most {most} ranks start here: lower nodes or "
+                "ranks_per_node, use a larger machine (profile=\"slurm\"), or raise the environment variable MANYHANDS_MAX_RANKS.",
+}
+
+
+@atexit.register
+def _stop_all():
+    for cluster in list(_running.values()):
+        try:
+            cluster.stop()
+        except Exception as error:  # at exit: the guard ends what is left
+            print("manyhands:", error, file=sys.stderr)

@@ -1,0 +1,159 @@
+"""Who waits for whom, and why: from what each rank was seen to do to the edges of the wait-for graph and a likely cause."""
+
+from .faults import SENTENCES, ranks_text
+
+COLLECTIVE = "collective"
+
+
+def edges(where, world_size):
+    """The wait-for graph, a sorted list of (waiting rank, rank waited for)."""
+    found = set()
+    for rank, here in where.items():
+        if here.state == "waits":
+            found |= {(rank, other) for other in _awaited(here, where, world_size) if other != rank}
+    return sorted(found)
+
+
+def _is_point_to_point(here):
+    return here.call.lstrip("i") in ("send", "recv")
+
+
+def _awaited(here, where, world_size):
+    members = here.group or list(range(world_size))
+    if _is_point_to_point(here):
+        return [here.peer] if here.peer is not None else members
+    behind = [rank for rank in members if rank in where and not _stands_in_the_same(where[rank], here)]
+    return behind
+
+
+def _stands_in_the_same(other, here):
+    if other.state != "waits" or other.call != here.call or (other.group or None) != (here.group or None):
+        return False
+    return other.sequence == here.sequence
+
+
+def cycle(edge_list):
+    """The ranks of one circle in the graph, in order, or []."""
+    after = {}
+    for a, b in edge_list:
+        after.setdefault(a, []).append(b)
+
+    def walk(rank, path):
+        if rank in path:
+            return path[path.index(rank):]
+        for other in after.get(rank, []):
+            found = walk(other, path + [rank])
+            if found:
+                return found
+        return []
+
+    for start in sorted(after):
+        found = walk(start, [])
+        if found:
+            first = found.index(min(found))
+            return found[first:] + found[:first]
+    return []
+
+
+def cause_of_hang(where, edge_list, notes):
+    """(sentence, culprits) for ranks that wait for ever."""
+    waiting = {rank: here for rank, here in where.items() if here.state == "waits"}
+    collectives = {r: h for r, h in waiting.items() if not _is_point_to_point(h) and h.call != "Work.wait"}
+    messages = {r: h for r, h in waiting.items() if _is_point_to_point(h)}
+    gone = sorted({b for _, b in edge_list if where.get(b) and where[b].state == "finished"})
+    if collectives and gone and not messages:
+        calls = sorted({here.call for here in collectives.values()})
+        return SENTENCES["never called"].format(culprits=ranks_text(gone), call=" / ".join(calls)), gone
+    if len(collectives) > 1 and len({(h.call, h.sequence) for h in collectives.values()}) > 1:
+        calls = ", ".join(SENTENCES["is with"].format(what=what, ranks=ranks_text(ranks)) for what, ranks in _by_call(collectives))
+        return SENTENCES["other order"].format(calls=calls), sorted(collectives)
+    for rank, here in sorted(messages.items()):
+        sent = _unanswered_tag(rank, here, notes)
+        if sent is not None:
+            return SENTENCES["wrong tag"].format(rank=rank, peer=here.peer, sent=sent, asked=here.tag), [rank, here.peer]
+    for rank, here in sorted(messages.items()):
+        if here.peer in gone:
+            return SENTENCES["nobody sends" if "recv" in here.call else "nobody receives"].format(rank=rank, peer=here.peer), [here.peer]
+    circle = cycle(edge_list)
+    if circle:
+        text = " -> ".join(map(str, circle + circle[:1]))
+        all_receive = all(rank in messages and "recv" in messages[rank].call for rank in circle)
+        return SENTENCES["cycle of recv" if all_receive else "cycle"].format(cycle=text), circle
+    return "", sorted({b for _, b in edge_list if b not in waiting})
+
+
+def _by_call(collectives):
+    grouped = {}
+    for rank, here in collectives.items():
+        grouped.setdefault(here.call, []).append(rank)
+    return sorted(grouped.items(), key=lambda item: item[1])
+
+
+def _unanswered_tag(rank, here, notes):
+    """The tag of a message that the peer sent to `rank` and that nobody asked for, if there is one."""
+    if "recv" not in here.call or here.peer is None:
+        return None
+    asked = [n["tag"] for n in notes.get(rank, []) if n["call"].lstrip("i") == "recv" and n.get("peer") == here.peer]
+    for note in notes.get(here.peer, []):
+        if note["call"].lstrip("i") == "send" and note.get("peer") == rank and note["tag"] not in asked:
+            return note["tag"]
+    return None
+
+
+def mismatch(notes, uneven_all_gather=False):
+    """(sentence, culprits) for the first calls that do not fit together, or None. `notes` = {rank: its calls}."""
+    return _mismatched_collective(notes, uneven_all_gather) or _mismatched_message(notes)
+
+
+def _mismatched_collective(notes, uneven_all_gather):
+    groups = {}
+    for rank, calls in notes.items():
+        for note in calls:
+            if "peer" not in note:
+                groups.setdefault((note["group"], note["sequence"]), {})[rank] = note
+    for (_, sequence), by_rank in sorted(groups.items(), key=lambda item: item[0][1]):
+        if len({note["call"] for note in by_rank.values()}) > 1:
+            return _differs("different calls", sequence, by_rank, lambda note: note["call"])
+        if "all_to_all" in next(iter(by_rank.values()))["call"]:
+            continue
+        if uneven_all_gather and next(iter(by_rank.values()))["call"] == "all_gather":
+            continue
+        if len({_tensor(note) for note in by_rank.values()}) > 1:
+            return _differs("different", sequence, by_rank, lambda note: f"{note['call']}({_tensor(note)})")
+    return None
+
+
+def _tensor(note):
+    return f"{note['dtype']} {note['shape']}" if note.get("dtype") else ""
+
+
+def _differs(sentence, sequence, by_rank, describe):
+    kinds = {}
+    for rank, note in sorted(by_rank.items()):
+        kinds.setdefault(describe(note), []).append(rank)
+    described = ", ".join(SENTENCES["is with"].format(what=what, ranks=ranks_text(ranks)) for what, ranks in kinds.items())
+    fewest = min(kinds.values(), key=lambda ranks: (len(ranks), -ranks[0]))
+    return SENTENCES[sentence].format(number=sequence + 1, described=described), fewest
+
+
+def _mismatched_message(notes):
+    sent = {}
+    for rank, calls in notes.items():
+        for note in calls:
+            if note["call"].lstrip("i") == "send":
+                sent[rank, note["peer"], note["tag"], note["sequence"]] = note
+    for rank, calls in sorted(notes.items()):
+        for note in calls:
+            if note["call"].lstrip("i") == "recv" and note.get("peer") is not None:
+                other = sent.get((note["peer"], rank, note["tag"], note["sequence"]))
+                if other and (other.get("dtype"), _numel(other)) != (note.get("dtype"), _numel(note)):
+                    text = SENTENCES["different message"].format(source=note["peer"], target=rank, sent=_tensor(other), asked=_tensor(note))
+                    return text, [note["peer"], rank]
+    return None
+
+
+def _numel(note):
+    product = 1
+    for size in note.get("shape") or []:
+        product *= size
+    return product

@@ -1,0 +1,50 @@
+"""A small process that outlives the notebook's kernel just long enough to end what the kernel started.
+
+It is started with the kernel's end of a pipe as its standard input. Lines on it are what must be ended, as JSON: a process
+group ({"group": 123}), a folder to remove ({"folder": path}) or an ipyparallel cluster file ({"cluster_file": path}).
+When the pipe closes without the line "done", the kernel has died, and the guard ends all of it.
+"""
+
+import json
+import os
+import shutil
+import signal
+import sys
+import time
+
+
+def end_all(duties):
+    for duty in duties:
+        if "cluster_file" in duty:
+            try:
+                import ipyparallel as ipp
+
+                ipp.Cluster.from_file(duty["cluster_file"]).stop_cluster_sync()
+            except Exception as error:  # the rest must be ended all the same
+                print("manyhands guard:", error, file=sys.stderr)
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        for duty in duties:
+            if "group" in duty:
+                try:
+                    os.killpg(duty["group"], number)
+                except (ProcessLookupError, PermissionError):
+                    pass
+        time.sleep(0.3)
+    for duty in duties:
+        if "folder" in duty:
+            shutil.rmtree(duty["folder"], ignore_errors=True)
+
+
+def main():
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    duties = []
+    for line in sys.stdin:
+        if line.strip() == "done":
+            return
+        duties.append(json.loads(line))
+    end_all(duties)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,131 @@
+"""The local profile: a controller of ipyparallel's, and engines forked from a zygote on this machine."""
+
+import json
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+HEARTBEAT_MS = 100
+REGISTER_TIMEOUT_S = 60
+
+
+class LocalEngines:
+    """The engine processes of one cluster on this machine, by rank.
+
+    `exits` holds, for every rank whose process has ended unasked, {"status": wait status, "memory": over its limit}.
+    """
+
+    report_ip = "127.0.0.1"
+
+    def __init__(self, folder, frameworks, memory_mib=None):
+        self.folder, self.frameworks = folder, frameworks
+        self.memory_bytes = memory_mib and memory_mib << 20
+        self.connection_file = None  # of the controller, for engines; set before start()
+        self.pids, self.exits = {}, {}
+        self._generation = 0
+        self._events = queue.Queue()
+        self._ready = False
+        self._start_zygote()
+
+    def _start_zygote(self):
+        environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
+        self._log = open(os.path.join(self.folder, "zygote.log"), "a")
+        self._zygote = subprocess.Popen(
+            [sys.executable, "-m", "manyhands.cluster.zygote", *self.frameworks],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, text=True, start_new_session=True, env=environment)
+        self._ready = False
+        threading.Thread(target=self._listen, args=(self._zygote,), daemon=True, name="zygote-events").start()
+
+    def _listen(self, zygote):
+        for line in zygote.stdout:
+            event = json.loads(line)
+            if event["event"] == "exit":
+                if self.pids.get(event["rank"]) == event["pid"]:
+                    self.exits[event["rank"]] = event
+            elif event["event"] == "forked":
+                self.pids[event["rank"]] = event["pid"]
+            else:
+                self._events.put(event)
+        self._events.put({"event": "failed", "why": "the process that forks the ranks has ended"})
+        if zygote is self._zygote:
+            for rank in self.pids:
+                self.exits.setdefault(rank, {"status": signal.SIGKILL, "memory": False})
+
+    def _tell(self, **command):
+        self._zygote.stdin.write(json.dumps(command) + "\n")
+        self._zygote.stdin.flush()
+
+    @property
+    def group(self):
+        """The process group of the zygote, for the guard."""
+        return self._zygote.pid
+
+    def environment_of(self, rank, environment):
+        """What a rank learns of the world; on one machine it is all known beforehand."""
+        return environment
+
+    def start(self, client, environments):
+        """Fork one engine a rank and wait until the controller knows them all: {rank: engine id}."""
+        if self._zygote.poll() is not None:
+            self._start_zygote()
+        while not self._ready:
+            event = self._events.get(timeout=120)
+            if event["event"] == "failed":
+                raise RuntimeError(f"The ranks cannot be started: {event['why']} (see {self._log.name})")
+            self._ready = event["event"] == "ready"
+        self._generation += 1
+        self.exits, self.pids = {}, {}
+        identity = {rank: f"rank-{rank}-{self._generation}-{os.urandom(4).hex()}" for rank in range(len(environments))}
+        for rank, environment in enumerate(environments):
+            argv = [f"--file={self.connection_file}", f"--Session.session={identity[rank]}", "--IPEngine.enable_nanny=False", "--log-level=40"]
+            log = os.path.join(self.folder, f"rank-{rank}.log")
+            self._tell(do="fork", rank=rank, argv=argv, env=environment, log=log, memory_bytes=self.memory_bytes)
+        return self._wait_registered(client, identity)
+
+    def _wait_registered(self, client, identity):
+        wanted, deadline = {uuid: rank for rank, uuid in identity.items()}, time.monotonic() + REGISTER_TIMEOUT_S
+        while True:
+            found = {wanted[uuid]: engine for engine in client.ids if (uuid := client._engines.get(engine)) in wanted}
+            if len(found) == len(wanted):
+                return found
+            if self.exits or time.monotonic() > deadline:
+                missing = sorted(set(identity) - set(found))
+                raise RuntimeError(f"Ranks {missing} did not start (see {self.folder}/rank-*.log)")
+            time.sleep(0.01)
+
+    def signal(self, rank, number):
+        self._tell(do="signal", rank=rank, signal=int(number))
+
+    def kill(self, client, engine_ids):
+        """End every rank at once, and have the controller forget them."""
+        for rank in list(self.pids):
+            if rank not in self.exits and self._zygote.poll() is None:
+                self.signal(rank, signal.SIGKILL)
+        deadline = time.monotonic() + 10
+        while len(self.exits) < len(self.pids) and time.monotonic() < deadline:
+            time.sleep(0.005)
+        for engine in engine_ids:
+            client.session.send(client._query_socket, "unregistration_request", content={"id": engine})
+
+    def log_tail(self, rank, lines=3):
+        """The last lines that the process of a rank wrote to its own stderr (C++ libraries write there)."""
+        try:
+            with open(os.path.join(self.folder, f"rank-{rank}.log"), errors="replace") as file:
+                return [line.rstrip() for line in file.readlines()[-lines:] if line.strip()]
+        except OSError:
+            return []
+
+    def stop(self):
+        if self._zygote.poll() is None:
+            self._zygote.stdin.close()
+            try:
+                self._zygote.wait(5)
+            except subprocess.TimeoutExpired:
+                os.killpg(self._zygote.pid, signal.SIGKILL)
+                self._zygote.wait(5)
+        self._zygote.stdout.close()
+        self._log.close()

@@ -1,0 +1,169 @@
+"""What runs on a rank: join the world, run a cell or a function, and say where the rank stands while it runs.
+
+Nothing here is called by learners. The notebook sends these functions to the ranks (see core.py); a thread of each rank tells
+the notebook a few times a second where the main thread is. It reads the stack, as a debugger does: user code is not changed.
+"""
+
+import faulthandler
+import os
+import resource
+import sys
+import threading
+import time
+import traceback
+
+from .recorder import Recorder, read
+from .stack import Stack, is_user_file
+
+PERIOD_S = 0.15
+RANK = None  # the one Rank of this process
+
+
+class Rank:
+    """This process as a member of the world: its record of calls, and the thread that reports."""
+
+    def __init__(self, rank, url, token, record_path):
+        self.rank, self.token = rank, token
+        self.recorder = Recorder(record_path, is_user_file)
+        self.stack = Stack(threading.main_thread().ident)
+        self.cell = None
+        self._busy = threading.Event()
+        self._url = url
+        threading.Thread(target=self._report, name="where-am-i", daemon=True).start()
+
+    def begin(self, cell):
+        self.recorder.clear()
+        self.cell = cell
+        self._busy.set()
+
+    def end(self):
+        self._busy.clear()
+
+    def _report(self):
+        import zmq
+
+        socket = zmq.Context.instance().socket(zmq.PUSH)
+        socket.linger = 0
+        socket.connect(self._url)
+        while True:
+            self._busy.wait()
+            time.sleep(PERIOD_S)
+            if self._busy.is_set():
+                try:
+                    socket.send_json({"token": self.token, "rank": self.rank, "cell": self.cell, **self.where()}, zmq.NOBLOCK)
+                except zmq.Again:
+                    pass
+                except Exception as error:  # a report that cannot be made must not end the thread
+                    print("manyhands: no report:", error, file=sys.__stderr__)
+
+    def where(self):
+        """Where the main thread stands: in which communication call, if any, at which line of the learner's code."""
+        here = self.stack.look()
+        if self.recorder.in_call and self.recorder.last:
+            note = dict(self.recorder.last)
+            here.update(blocked=True, key=f"call {self.recorder.entered}", call=note)
+        return here
+
+
+def join(rank, url, token, folder, environment):
+    """Make this process rank `rank`: set its environment, start its reports. Returns facts about it."""
+    global RANK
+    os.environ.update(environment)
+    os.makedirs(environment["MANYHANDS_NODE_DIR"], exist_ok=True)
+    record = os.path.join(folder, f"calls-{rank}")
+    faulthandler.enable(open(os.path.join(folder, f"crash-{rank}.log"), "w"))
+    if RANK is None:
+        RANK = Rank(rank, url, token, record)
+    for name in ("torch", "tensorflow"):
+        if name in sys.modules:
+            _limit_threads(name, int(environment["OMP_NUM_THREADS"]))
+    if "torch" in sys.modules:
+        RANK.recorder.install()
+    return {"pid": os.getpid(), "host": os.uname().nodename}
+
+
+def _limit_threads(name, threads):
+    if name == "torch":
+        import torch
+
+        torch.set_num_threads(threads)
+    else:
+        import tensorflow as tf
+
+        try:
+            tf.config.threading.set_intra_op_parallelism_threads(threads)
+            tf.config.threading.set_inter_op_parallelism_threads(max(2, threads))
+        except RuntimeError:  # TensorFlow has already run here: it keeps the threads that it has
+            pass
+
+
+def run_cell(code, cell):
+    """Run the text of a cell in the rank's own namespace. Returns {"ok", "out", "error", "notes", "names"}."""
+    from IPython import get_ipython
+    from IPython.lib.pretty import pretty
+
+    shell = get_ipython()
+    shown, shell.showtraceback = shell.showtraceback, lambda *args, **kwargs: None
+    hook, sys.displayhook = sys.displayhook, lambda value: None
+    syntax, shell.showsyntaxerror = shell.showsyntaxerror, lambda *args, **kwargs: None
+    RANK.begin(cell)
+    try:
+        result = shell.run_cell(code, store_history=False)
+    finally:
+        RANK.end()
+        shell.showtraceback, sys.displayhook, shell.showsyntaxerror = shown, hook, syntax
+    error = result.error_before_exec or result.error_in_exec
+    if "torch" in sys.modules:
+        RANK.recorder.install()  # the cell may just have imported it
+    shell.user_ns["_"] = result.result
+    quiet = result.result is None or code.rstrip().endswith(";")
+    return {"ok": error is None, "out": None if quiet else pretty(result.result), "error": error and describe(error),
+            "notes": _notes(), "names": _names(shell)}
+
+
+def call(function, args, cell):
+    """Run a function sent by the notebook. Returns {"ok", "value", "error", "notes", "names"}."""
+    from IPython import get_ipython
+
+    RANK.begin(cell)
+    value = error = None
+    try:
+        value = function(*args)
+    except KeyboardInterrupt as stopped:
+        error = stopped
+    except Exception as caught:
+        error = caught
+    finally:
+        RANK.end()
+    if "torch" in sys.modules:
+        RANK.recorder.install()
+    return {"ok": error is None, "value": value, "error": error and describe(error), "notes": _notes(), "names": _names(get_ipython())}
+
+
+def _notes():
+    return read(RANK.recorder.path) if RANK.recorder.entered else []
+
+
+def _names(shell):
+    hidden = shell.user_ns_hidden
+    return sorted(name for name, value in shell.user_ns.items()
+                  if not name.startswith("_") and name not in hidden and not isinstance(value, type(sys)))
+
+
+def describe(error):
+    """An exception as plain data: its name, message, the learner's lines that led to it, and the full traceback."""
+    lines = [{"file": os.path.basename(f.filename), "path": f.filename, "line": f.lineno, "function": f.name}
+             for f in traceback.extract_tb(error.__traceback__) if is_user_file(f.filename)]
+    if isinstance(error, SyntaxError) and error.lineno:
+        lines.append({"file": os.path.basename(error.filename or ""), "path": error.filename or "", "line": error.lineno, "function": ""})
+    full = "".join(traceback.format_exception(error))
+    return {"ename": type(error).__name__, "evalue": str(error), "lines": lines, "traceback": full, "memory": is_memory_error(error)}
+
+
+def is_memory_error(error):
+    return isinstance(error, MemoryError) or "can't allocate memory" in str(error) or "CUDA out of memory" in str(error)
+
+
+def peak_bytes():
+    """The largest size this process has had in memory, in bytes."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

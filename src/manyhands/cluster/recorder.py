@@ -1,0 +1,158 @@
+"""What a rank has asked of torch.distributed: a short record in shared memory, so that it outlives the process.
+
+Every public communication call of `torch.distributed` is replaced by one that first notes its name, group, shape, dtype,
+peer, tag and line (a few microseconds), then calls the original. The notebook reads the notes when a rank hangs or dies,
+and compares them between ranks when a cell ends: gloo itself does not notice that two ranks reduce different shapes.
+"""
+
+import functools
+import inspect
+import json
+import mmap
+import os
+import struct
+import sys
+
+SLOTS, SLOT_BYTES = 512, 320
+HEADER = struct.Struct("<qq")  # calls entered, calls left
+
+# name -> the argument whose shape and dtype must agree between the ranks (None: no tensor)
+COLLECTIVES = {
+    "all_reduce": "tensor", "broadcast": "tensor", "reduce": "tensor", "all_gather": "tensor", "gather": "tensor",
+    "scatter": "tensor", "reduce_scatter": "output", "all_gather_into_tensor": "input_tensor",
+    "reduce_scatter_tensor": "output", "all_to_all": None, "all_to_all_single": None, "barrier": None,
+    "monitored_barrier": None,
+}
+POINT_TO_POINT = {"send": ("tensor", "dst"), "isend": ("tensor", "dst"), "recv": ("tensor", "src"), "irecv": ("tensor", "src")}
+
+
+def read(path):
+    """The notes of one rank, oldest first: a list of dicts; the last one is marked `open` while its call runs."""
+    try:
+        with open(path, "rb") as file:
+            raw = file.read()
+    except OSError:
+        return []
+    if len(raw) < HEADER.size:
+        return []
+    entered, left = HEADER.unpack_from(raw)
+    notes = []
+    for count in range(max(0, entered - SLOTS), entered):
+        start = HEADER.size + (count % SLOTS) * SLOT_BYTES
+        try:
+            notes.append(json.loads(raw[start:start + SLOT_BYTES].rstrip(b"\0 ")))
+        except ValueError:
+            continue
+    if notes and left < entered:
+        notes[-1]["open"] = True
+    return notes
+
+
+class Recorder:
+    """The record of one rank, in the file `path`; `install()` puts it under torch.distributed."""
+
+    def __init__(self, path, is_user_file):
+        self.path = path
+        with open(path, "wb") as file:
+            file.truncate(HEADER.size + SLOTS * SLOT_BYTES)
+        self._file = open(path, "r+b")
+        self._map = mmap.mmap(self._file.fileno(), 0)
+        self._is_user_file = is_user_file
+        self.clear()
+
+    def clear(self):
+        """Forget the calls of the cell before."""
+        self.entered = self.left = 0
+        self.last = None
+        self._sequence = {}
+        HEADER.pack_into(self._map, 0, 0, 0)
+
+    @property
+    def in_call(self):
+        return self.left < self.entered
+
+    def install(self):
+        """Replace the functions of torch.distributed, once per process; they are looked up by name, so DDP's C++ calls stay unseen."""
+        import torch.distributed as dist
+        from torch.distributed import distributed_c10d as c10d
+
+        if not dist.is_available() or getattr(c10d.all_reduce, "recorder", None) is self:
+            return
+        for name in [*COLLECTIVES, *POINT_TO_POINT]:
+            original = getattr(c10d, name, None)
+            if original is not None:
+                wrapped = self._wrap(name, inspect.unwrap(original), original)
+                for module in (c10d, dist):
+                    setattr(module, name, wrapped)
+
+    def _wrap(self, name, bare, original):
+        names = list(inspect.signature(bare).parameters)
+
+        @functools.wraps(original)
+        def call(*args, **kwargs):
+            if self.in_call:  # a call inside a call (broadcast_object_list) is noted once
+                return original(*args, **kwargs)
+            self._enter(name, {**dict(zip(names, args)), **kwargs})
+            try:
+                return original(*args, **kwargs)
+            finally:
+                self._leave()
+
+        call.recorder = self
+        return call
+
+    def _enter(self, name, given):
+        tensor_name, peer_name = POINT_TO_POINT.get(name) or (COLLECTIVES[name], None)
+        group = given.get("group")
+        note = {"call": name, "group": getattr(group, "group_name", "") if group is not None else ""}
+        tensor = given.get(tensor_name) if tensor_name else None
+        if hasattr(tensor, "dtype"):
+            note["shape"], note["dtype"] = list(tensor.shape), str(tensor.dtype).removeprefix("torch.")
+        if group is not None:
+            note["ranks"] = _members(group)
+        if peer_name:
+            note["peer"], note["tag"] = _peer(given, peer_name, group), given.get("tag", 0)
+            stream = (name.lstrip("i"), note["peer"], note["tag"])
+        else:
+            stream = note["group"]
+        note["sequence"] = self._sequence[stream] = self._sequence.get(stream, -1) + 1
+        note["file"], note["line"] = self._user_line()
+        start = HEADER.size + (self.entered % SLOTS) * SLOT_BYTES
+        text = json.dumps(note).encode()
+        if len(text) > SLOT_BYTES:
+            note["shape"], note["ranks"] = note.get("shape", [])[:4], note.get("ranks", [])[:8]
+            text = json.dumps(note).encode()[:SLOT_BYTES]
+        self._map[start:start + SLOT_BYTES] = text.ljust(SLOT_BYTES)
+        self.last = note
+        self.entered += 1
+        HEADER.pack_into(self._map, 0, self.entered, self.left)
+
+    def _leave(self):
+        self.left = self.entered
+        HEADER.pack_into(self._map, 0, self.entered, self.left)
+
+    def _user_line(self):
+        frame = sys._getframe(3)
+        while frame is not None:
+            if self._is_user_file(frame.f_code.co_filename):
+                return os.path.basename(frame.f_code.co_filename), frame.f_lineno
+            frame = frame.f_back
+        return "", 0
+
+
+def _members(group):
+    import torch.distributed as dist
+
+    try:
+        return dist.get_process_group_ranks(group)
+    except Exception:  # a group that this rank is not in: torch itself will say so
+        return []
+
+
+def _peer(given, peer_name, group):
+    """The global rank of the other side, or None for `recv` from anybody."""
+    peer = given.get(peer_name)
+    if peer is None and given.get("group_" + peer_name) is not None:
+        ranks = _members(group) if group is not None else None
+        peer = ranks[given["group_" + peer_name]] if ranks else given["group_" + peer_name]
+    return peer

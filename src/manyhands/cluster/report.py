@@ -1,0 +1,167 @@
+"""From the outcome of a cell to the Fault that the learner reads: states, wait-for graph, likely cause."""
+
+import linecache
+
+from . import diagnose
+from .faults import (KNOWN_ERRORS, SENTENCES, Fault, Hang, Interrupted, LimitExceeded, Mismatch, RankDied, RankError, Where,
+                     ranks_text)
+from .picture import wait_for_graph
+
+LOST_CONNECTION = ("Connection closed by peer", "Connection reset by peer", "Read error", "Broken pipe", "Timed out waiting")
+
+
+class Places:
+    """Turns (file, line) of a frame into "line 3 of this cell". Knows the cells that were sent to the ranks."""
+
+    def __init__(self):
+        self._cells = {}
+
+    def add(self, code, first_line):
+        """Remember a cell; `first_line` is the number that the learner sees beside its first line. Returns its file's name."""
+        from os.path import basename
+
+        from ipykernel.compiler import get_file_name
+
+        name = basename(get_file_name(code))
+        self._cells[name] = (code.splitlines(), first_line)
+        return name
+
+    def find(self, lines, this_cell):
+        """(place, source, line number) of the innermost of the learner's lines."""
+        if not lines:
+            return "", "", 0
+        spot = lines[-1]
+        if spot["file"] in self._cells:
+            text, first_line = self._cells[spot["file"]]
+            shown = spot["line"] + first_line - 1
+            source = text[spot["line"] - 1] if 0 < spot["line"] <= len(text) else ""
+            if spot["file"] == this_cell:
+                return SENTENCES["this cell"].format(line=shown), source, shown
+            head = next((line.strip() for line in text if line.strip()), "")
+            return SENTENCES["other cell"].format(line=shown, head=head), source, shown
+        source = linecache.getline(spot["path"], spot["line"])
+        if "ipykernel_" in spot["path"]:
+            return SENTENCES["function"].format(line=spot["line"], function=spot["function"]), source, spot["line"]
+        return SENTENCES["file"].format(line=spot["line"], file=spot["file"]), source, spot["line"]
+
+
+def states(outcome, reports, cell_file, places, memory_mib, log_tail):
+    """{rank: Where} at the end of the watch."""
+    where = {}
+    for rank in outcome.asked:
+        if rank in outcome.exits:
+            where[rank] = Where(rank, "died", detail=_how_it_died(outcome.exits[rank], memory_mib, log_tail(rank)))
+        elif rank in outcome.errors:
+            error = outcome.errors[rank]
+            place, source, line = places.find(error["lines"], cell_file)
+            message = error["evalue"].strip().splitlines()[0] if error["evalue"].strip() else ""
+            where[rank] = Where(rank, "raised", place=place, source=source, line=line, detail=f"{error['ename']}: {message}".rstrip(": "))
+        elif rank in outcome.results:
+            where[rank] = Where(rank, "finished")
+        else:
+            where[rank] = _standing(rank, reports.newest.get(rank), outcome.cell, cell_file, places)
+    return where
+
+
+def _standing(rank, report, cell, cell_file, places):
+    if report is None or report["cell"] != cell:
+        return Where(rank, "unknown")
+    call = report["call"] or {}
+    lines = report["lines"]
+    if call.get("file"):  # the record knows the line of the call itself
+        lines = [*lines[:-1], {**(lines[-1] if lines else {"path": "", "function": ""}), "file": call["file"], "line": call["line"]}]
+    place, source, line = places.find(lines, cell_file)
+    if not report["blocked"]:
+        return Where(rank, "computes", place=place, source=source, line=line)
+    return Where(rank, "waits", call=call.get("call", ""), place=place, source=source, line=line, shape=call.get("shape"),
+                 dtype=call.get("dtype", ""), peer=call.get("peer"), tag=call.get("tag", 0), group=call.get("ranks"),
+                 sequence=call.get("sequence"))
+
+
+def _how_it_died(exit_, memory_mib, tail):
+    import os
+    import signal
+
+    status = exit_["status"]
+    if exit_.get("memory"):
+        return SENTENCES["memory limit"].format(limit=memory_mib)
+    if status is None:
+        return SENTENCES["oom hint"]
+    if os.WIFSIGNALED(status):
+        number = os.WTERMSIG(status)
+        text = SENTENCES["killed"].format(number=number, name=signal.Signals(number).name)
+        if number == signal.SIGABRT and tail:
+            what = next((line for line in reversed(tail) if "what():" in line), tail[-1])
+            return f"{text}, {SENTENCES['abort hint'].format(line=what.split(']')[-1].strip())}"
+        return f"{text}, {SENTENCES['oom hint']}" if number == signal.SIGKILL else text
+    return SENTENCES["exited"].format(code=os.WEXITSTATUS(status))
+
+
+def secondary(outcome):
+    """Ranks whose exception only says that another rank has gone."""
+    return [rank for rank, error in outcome.errors.items() if any(text in error["evalue"] for text in LOST_CONNECTION)]
+
+
+def make(outcome, where, world_size, limit_s, lost_names=()):
+    """The Fault that `outcome` amounts to, with its text and picture; None if all is well."""
+    edge_list = diagnose.edges(where, world_size)
+    odd = diagnose.mismatch(outcome.notes)
+    waiting = {rank: here for rank, here in where.items() if here.state == "waits"}
+    traceback = {rank: error["traceback"] for rank, error in outcome.errors.items()}
+    first = sorted(set(outcome.errors) - set(secondary(outcome))) or sorted(outcome.errors)
+    if outcome.reason == "interrupted":
+        kind, title, culprits, cause = Interrupted, SENTENCES["title interrupted"], [], ""
+    elif outcome.reason == "limit":
+        kind, title, culprits, cause = LimitExceeded, SENTENCES["title limit"].format(limit_s=limit_s), [], ""
+    elif odd and (outcome.reason == "finished" or outcome.exits or set(secondary(outcome)) == set(outcome.errors)) and not (
+            outcome.reason == "hang" and not outcome.exits and not outcome.errors):
+        kind, title = Mismatch, SENTENCES["title mismatch"]
+        cause, culprits = odd
+    elif outcome.exits:
+        kind, culprits = RankDied, sorted(outcome.exits)
+        title = _capital(SENTENCES["title died"].format(ranks=ranks_text(culprits)))
+        cause = _cause_of_waiting("waits for died", waiting, culprits)
+    elif outcome.errors:
+        kind, culprits = RankError, first
+        title = _capital(SENTENCES["title exception"].format(ranks=ranks_text(culprits)))
+        cause = _known(outcome.errors[first[0]], lost_names) or _cause_of_waiting("waits for raised", waiting, culprits)
+    elif outcome.reason == "hang":
+        kind, title = Hang, SENTENCES["title hang"].format(ranks=ranks_text(waiting))
+        cause, culprits = odd or diagnose.cause_of_hang(where, edge_list, outcome.notes)
+    else:
+        return None
+    return _write(kind, title, where, waiting, culprits, traceback, edge_list, cause)
+
+
+def _write(kind, title, where, waiting, culprits, traceback, edge_list, cause):
+    order = sorted(where, key=lambda rank: (where[rank].state not in ("raised", "died"), rank)) if kind in (RankError, RankDied) else sorted(where)
+    width = max(len(str(rank)) for rank in where)
+    lines = [title] + [f"  rank {rank:>{width}}  {where[rank].describe()}" for rank in order]
+    if edge_list:
+        lines.append(SENTENCES["edges"].format(edges=", ".join(f"{a} -> {b}" for a, b in edge_list)))
+    if cause:
+        lines.append(SENTENCES["cause"].format(cause=cause))
+    fault: Fault = kind(title.rstrip("."), waiting, culprits, traceback)
+    fault.text, fault.edges = "\n".join(lines), edge_list
+    if edge_list or kind in (Hang, RankDied):
+        fault.svg = wait_for_graph(where, edge_list)
+    return fault
+
+
+def _capital(text):
+    return text[:1].upper() + text[1:]
+
+
+def _cause_of_waiting(sentence, waiting, culprits):
+    return SENTENCES[sentence].format(waiters=ranks_text(waiting), culprits=ranks_text(culprits)) if waiting else ""
+
+
+def _known(error, lost_names):
+    if error["memory"]:
+        return SENTENCES["out of memory"]
+    for fragment, sentence in KNOWN_ERRORS.items():
+        if fragment in error["evalue"]:
+            return SENTENCES[sentence]
+    if error["ename"] == "NameError" and "'" in error["evalue"]:
+        return SENTENCES["name lost"].format(name=error["evalue"].split("'")[1])
+    return ""

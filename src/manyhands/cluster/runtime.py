@@ -1,0 +1,184 @@
+"""The processes behind one Cluster: controller, engines, guard, and the client that talks to them."""
+
+import json
+import logging
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+from . import devices, onrank
+from .ports import reserve
+from .watch import Reports
+
+STOP_S = 0.7  # how long a rank may take to answer an interrupt before it is killed
+
+
+class Runtime:
+    """Everything that is started for a Cluster, and ended with it. Built anew when the controller has died."""
+
+    def __init__(self, cluster, frameworks):
+        import ipyparallel as ipp
+
+        self.cluster, self._ipp = cluster, ipp
+        self._generation = 0
+        self._port = None
+        self.folder = tempfile.mkdtemp(prefix="manyhands-", dir=os.environ.get("MANYHANDS_FOLDER"))
+        self._guard = subprocess.Popen([sys.executable, "-m", "manyhands.cluster.guard"], stdin=subprocess.PIPE, text=True,
+                                       start_new_session=True, stdout=subprocess.DEVNULL)
+        self._end_later(folder=self.folder)
+        self.reports = self._client = self._engines = self._ipp_cluster = None
+        try:
+            self._start(frameworks)
+        except BaseException:
+            self.stop()
+            raise
+
+    def _start(self, frameworks):
+        if self.cluster.profile == "local":
+            from .local import HEARTBEAT_MS, LocalEngines
+
+            self._engines = LocalEngines(self.folder, frameworks, self.cluster.memory_mib)
+            self._end_later(group=self._engines.group)
+            self._ipp_cluster = self._ipp.Cluster(
+                n=0, profile_dir=os.path.join(self.folder, "profile"), log_level=logging.ERROR, shutdown_atexit=False,
+                controller_args=[f"--HeartMonitor.period={HEARTBEAT_MS}", "--HeartMonitor.max_heartmonitor_misses=600", "--log-level=40"])
+        else:
+            from .remote import RemoteEngines
+
+            self._engines = RemoteEngines(self.cluster, self.folder)
+            self._ipp_cluster = self._engines.ipp_cluster
+        self._ipp_cluster.start_controller_sync()
+        self._end_later(cluster_file=self._ipp_cluster.cluster_file)
+        if getattr(self._ipp_cluster.controller, "pid", 0) > 0:
+            self._end_later(group=self._ipp_cluster.controller.pid)
+        self._client = self._ipp_cluster.connect_client_sync()
+        self._engines.connection_file = self._ipp_cluster.controller.connection_files["engine"]
+        self.reports = Reports(self._engines.report_ip)
+        self._start_ranks()
+
+    def _end_later(self, **duty):
+        self._guard.stdin.write(json.dumps(duty) + "\n")
+        self._guard.stdin.flush()
+
+    # ---------------------------------------------------------------- ranks
+
+    def _start_ranks(self):
+        self._generation += 1
+        environments = self._environments()
+        self._ids = self._engines.start(self._client, environments)
+        joined = {}
+        for rank, engine in self._ids.items():
+            environment = self._engines.environment_of(rank, environments[rank])
+            joined[rank] = self._view(rank).apply_async(onrank.join, rank, self.reports.url, self.reports.token, self.folder, environment)
+        self.facts = {rank: result.get(timeout=60) for rank, result in joined.items()}
+
+    def _environments(self):
+        """The environment of each rank, as a launcher would set it."""
+        cluster = self.cluster
+        if self._port is not None:
+            self._port.close()
+        self._port = reserve(1)
+        self.backend, self._devices = devices.share(cluster.nodes, cluster.ranks_per_node)
+        environments = []
+        for rank in range(cluster.world_size):
+            node, local_rank = divmod(rank, cluster.ranks_per_node)
+            environments.append({
+                "RANK": str(rank), "WORLD_SIZE": str(cluster.world_size), "LOCAL_RANK": str(local_rank),
+                "LOCAL_WORLD_SIZE": str(cluster.ranks_per_node), "GROUP_RANK": str(node), "GROUP_WORLD_SIZE": str(cluster.nodes),
+                "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(self._port.ports[0]),
+                "OMP_NUM_THREADS": str(cluster.threads_per_rank), "MANYHANDS_BACKEND": self.backend,
+                "MANYHANDS_NODE_DIR": os.path.join(self.folder, f"node-{node}"), **self._devices[rank],
+            })
+        return environments
+
+    def layout(self):
+        """[(node's name, [(rank, device), ...]), ...] for the picture of the cluster."""
+        cluster = self.cluster
+        return [(f"node {node}", [(rank, self._devices[rank]["MANYHANDS_DEVICE"]) for rank in
+                                  range(node * cluster.ranks_per_node, (node + 1) * cluster.ranks_per_node)]) for node in range(cluster.nodes)]
+
+    def _view(self, rank):
+        view = self._client[self._ids[rank]]
+        view.block = False
+        return view
+
+    def submit(self, rank, function, args):
+        """Send a call to one rank; an AsyncResult."""
+        return self._view(rank).apply_async(function, *args)
+
+    def exits(self):
+        return self._engines.exits
+
+    def record_path(self, rank):
+        return os.path.join(self.folder, f"calls-{rank}")
+
+    def log_tail(self, rank):
+        return self._engines.log_tail(rank)
+
+    def interrupt(self, watch):
+        """The stop button: SIGINT to every unfinished rank, and a moment to answer. A call inside a C++ library does not answer."""
+        for rank in watch.unfinished:
+            self._engines.signal(rank, signal.SIGINT)
+        deadline = time.monotonic() + STOP_S
+        while watch.pending and time.monotonic() < deadline:
+            try:
+                watch._collect()
+                time.sleep(0.01)
+            except KeyboardInterrupt:  # pressed again: no need to wait longer
+                return
+
+    def renew(self):
+        """New processes for all ranks."""
+        self._engines.kill(self._client, list(self._ids.values()))
+        self._start_ranks()
+
+    # ---------------------------------------------------------------- controller
+
+    def controller_runs(self):
+        controller = self._ipp_cluster.controller
+        process = getattr(controller, "process", None)
+        if process is None:
+            return controller is not None
+        try:
+            return process.is_running() and process.status() != "zombie"
+        except Exception:  # psutil: the process has gone
+            return False
+
+    def stop(self):
+        """End everything, quietly and quickly."""
+        if self.reports:
+            self.reports.close()
+        if self._client:
+            self._client.close()
+        if self._engines:
+            self._engines.stop()
+        controller = self._ipp_cluster and self._ipp_cluster.controller
+        if controller is not None:
+            self._stop_controller(controller)
+        if self._port is not None:
+            self._port.close()
+        if self._guard.poll() is None:
+            try:
+                self._guard.stdin.write("done\n")
+                self._guard.stdin.close()
+            except BrokenPipeError:
+                pass
+            self._guard.wait(5)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _stop_controller(self, controller):
+        pid = getattr(controller, "pid", 0)
+        if pid > 0 and getattr(controller, "process", None) is not None:
+            try:
+                os.killpg(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+            popen = getattr(controller, "_popen_process", None)
+            if popen is not None:
+                popen.wait(5)
+        else:
+            self._ipp_cluster.stop_cluster_sync()

@@ -1,0 +1,149 @@
+"""The watch over a running cell: is it finished, hanging, failed, or still at work?
+
+The ranks report where they stand a few times a second (onrank.py). A hang is: every unfinished rank has stood in the same
+communication call for `patience_s`. A rank that computes, however slowly, is never part of a hang.
+"""
+
+import secrets
+import threading
+import time
+
+import zmq
+
+from .faults import Outcome
+
+POLL_S = 0.005
+AFTER_ERROR_S = 0.8  # ranks that stand in the same call for so long after another has failed are taken to wait for it
+AFTER_DEATH_S = 0.5  # time for the survivors' own errors to arrive
+
+
+class Reports:
+    """The newest report of each rank, received on a socket of this process. A token keeps strangers out."""
+
+    def __init__(self, ip):
+        self.token = secrets.token_hex(16)
+        self._socket = zmq.Context.instance().socket(zmq.PULL)
+        self._socket.linger = 0
+        self.url = f"tcp://{ip}:{self._socket.bind_to_random_port(f'tcp://{ip}')}"
+        self.newest, self.since = {}, {}
+        self._open = True
+        self._thread = threading.Thread(target=self._receive, daemon=True, name="reports")
+        self._thread.start()
+
+    def clear(self):
+        self.newest, self.since = {}, {}
+
+    def _receive(self):
+        while self._open:
+            if not self._socket.poll(200):
+                continue
+            try:
+                report = self._socket.recv_json(zmq.NOBLOCK)
+                if report.pop("token") == self.token:
+                    self._note(report)
+            except (zmq.ZMQError, ValueError, KeyError, AttributeError):
+                continue
+        self._socket.close()
+
+    def _note(self, report):
+        rank, stands = report["rank"], (report["cell"], report["key"], report["blocked"])
+        before = self.newest.get(rank)
+        if before is None or (before["cell"], before["key"], before["blocked"]) != stands:
+            self.since[rank] = time.monotonic()
+        self.newest[rank] = report
+
+    def blocked_s(self, rank, cell):
+        """For how long the rank has stood in the communication call that it stands in; 0 if it computes."""
+        report = self.newest.get(rank)
+        if report is None or report["cell"] != cell or not report["blocked"]:
+            return 0.0
+        return time.monotonic() - self.since[rank]
+
+    def close(self):
+        self._open = False
+        self._thread.join(2)
+
+
+class Watch:
+    """Waits for the ranks of one cell. `pending` = {rank: AsyncResult}."""
+
+    def __init__(self, pending, cell, reports, exits, patience_s, limit_s, on_wait=None):
+        self.pending, self.cell, self.reports, self.exits = dict(pending), cell, reports, exits
+        self.patience_s, self.limit_s = patience_s, limit_s
+        self.outcome = Outcome()
+        self._on_wait = on_wait or (lambda seconds, unfinished: None)
+        self._failed_at = None
+
+    def run(self):
+        """Until every rank has finished, or nothing more can be expected. Never raises for what the learner's code does."""
+        start = time.monotonic()
+        try:
+            while not self._collect():
+                elapsed = time.monotonic() - start
+                reason = self._verdict(elapsed)
+                if reason:
+                    self.outcome.reason = reason
+                    break
+                self._on_wait(elapsed, self.unfinished)
+                self._sleep()
+        except KeyboardInterrupt:
+            self.outcome.reason = "interrupted"
+        return self.outcome
+
+    @property
+    def unfinished(self):
+        return sorted(self.pending)
+
+    def _sleep(self):
+        next(iter(self.pending.values())).wait(POLL_S)
+
+    def _collect(self):
+        """Take in what has arrived; true when nothing is pending."""
+        for rank, status in list(self.exits().items()):
+            if rank in self.pending:
+                del self.pending[rank]
+                self.outcome.exits[rank] = status
+                self._failed_at = time.monotonic()
+        for rank, result in list(self.pending.items()):
+            if not result.ready():
+                continue
+            del self.pending[rank]
+            try:
+                reply = result.get()
+            except Exception as error:  # the engine is gone, or the reply could not be made (an unpicklable value)
+                reply = None
+                if rank in self.exits() or "EngineError" in type(error).__name__ or "died" in str(error):
+                    self.outcome.exits[rank] = self.exits().get(rank, {"status": None, "memory": False})
+                else:
+                    self.outcome.errors[rank] = {"ename": type(error).__name__, "evalue": str(error), "lines": [], "traceback": str(error), "memory": False}
+                self._failed_at = self._failed_at or time.monotonic()
+            if reply is not None:
+                self._take(rank, reply)
+        return not self.pending
+
+    def _take(self, rank, reply):
+        self.outcome.results[rank] = reply
+        self.outcome.notes[rank] = reply.get("notes", [])
+        if not reply["ok"]:
+            self.outcome.errors[rank] = reply["error"]
+            self._failed_at = self._failed_at or time.monotonic()
+
+    def _verdict(self, elapsed):
+        """The reason to give up, or None."""
+        blocked = [self.reports.blocked_s(rank, self.cell) for rank in self.pending]
+        if min(blocked) >= self.patience_s:
+            return "hang"
+        if self._failed_at is not None:
+            waited = time.monotonic() - self._failed_at
+            enough = AFTER_DEATH_S if self.outcome.exits else AFTER_ERROR_S
+            if waited >= enough and min(blocked) >= min(enough, 0.5):
+                return "hang"
+            if self.outcome.exits and waited >= 2 * AFTER_DEATH_S and not any(self._computes(rank) for rank in self.pending):
+                return "hang"
+        if elapsed > self.limit_s:
+            return "limit"
+        return None
+
+    def _computes(self, rank):
+        report = self.reports.newest.get(rank)
+        return report is not None and report["cell"] == self.cell and not report["blocked"]

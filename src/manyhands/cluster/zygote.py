@@ -1,0 +1,168 @@
+"""The process that imports the framework once and forks engines: `python -m manyhands.cluster.zygote FRAMEWORK...`.
+
+It reads commands, one JSON object a line, from its standard input and writes events to its standard output:
+  {"do": "fork", "rank": 0, "argv": [...], "env": {...}, "log": path, "memory_bytes": null}  ->  {"event": "forked", "rank": 0, "pid": ...}
+  {"do": "signal", "rank": 0, "signal": 9}
+and, whenever an engine ends: {"event": "exit", "rank": 0, "pid": ..., "status": wait status, "memory": true if it grew over its limit}.
+When its input closes, because the notebook's kernel has gone, it kills every engine and ends.
+"""
+
+import ctypes
+import gc
+import importlib
+import json
+import os
+import select
+import signal
+import sys
+
+PR_SET_PDEATHSIG = 1
+POLL_S = 0.05
+IMPORTS = {
+    "torch": ["torch", "torch.distributed", "torch.nn.parallel", "torch.optim"],
+    "tensorflow": ["tensorflow", "tf_keras"],
+}
+
+
+def die_with_parent(parent):
+    """Ask Linux to kill this process when its parent ends; a parent that has already ended is noticed too."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        if os.getppid() != parent:
+            os._exit(1)
+
+
+def tell(**event):
+    sys.stdout.write(json.dumps(event) + "\n")
+    sys.stdout.flush()
+
+
+class Zygote:
+    """The engines of one cluster, by rank: {rank: pid}."""
+
+    def __init__(self):
+        self.pids, self.limits, self.over = {}, {}, set()
+
+    def fork(self, rank, argv, env, log, memory_bytes=None):
+        parent = os.getpid()
+        pid = os.fork()
+        if pid:
+            self.pids[rank], self.limits[rank] = pid, memory_bytes
+            tell(event="forked", rank=rank, pid=pid)
+            return
+        try:
+            os.setpgid(0, 0)
+            die_with_parent(parent)
+            _be_an_engine(argv, env, log)
+        except BaseException as error:
+            print("manyhands: the engine ended:", repr(error), file=sys.__stderr__)
+        finally:
+            os._exit(1)
+
+    def reap(self):
+        while self.pids:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            for rank in [r for r, p in self.pids.items() if p == pid]:
+                del self.pids[rank]
+                _kill_group(pid)  # what the rank itself had started
+                tell(event="exit", rank=rank, pid=pid, status=status, memory=pid in self.over)
+
+    def police(self):
+        """Kill an engine that is larger than its limit, as a container's memory limit would."""
+        for rank, limit in self.limits.items():
+            pid = self.pids.get(rank)
+            if limit and pid and pid not in self.over and _resident_bytes(pid) > limit:
+                self.over.add(pid)
+                _kill_group(pid)
+
+    def signal(self, rank, number):
+        if rank in self.pids:
+            os.kill(self.pids[rank], number)
+
+    def close(self):
+        for pid in self.pids.values():
+            _kill_group(pid)
+        os._exit(0)
+
+
+def _kill_group(pid):
+    try:
+        os.killpg(pid, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        pass
+
+
+def _resident_bytes(pid):
+    try:
+        with open(f"/proc/{pid}/statm") as file:
+            fields = file.read().split()
+    except OSError:
+        return 0
+    return (int(fields[1]) - int(fields[2])) * os.sysconf("SC_PAGE_SIZE")  # resident, less what is shared with the zygote's files
+
+
+def _be_an_engine(argv, env, log):
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    os.environ.update(env)
+    output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    for target, source in ((0, nothing), (1, output), (2, output)):
+        os.dup2(source, target)
+    sys.argv = ["ipengine", *argv]
+    from ipyparallel.engine.app import main
+
+    main()
+    os._exit(0)
+
+
+def _import(frameworks):
+    """Import what the engines will need; nothing here may start a thread or run an operation before the fork."""
+    os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    for framework in frameworks:
+        for name in IMPORTS[framework]:
+            try:
+                importlib.import_module(name)
+            except ImportError as error:
+                tell(event="failed", why=f"{name} cannot be imported: {error}")
+                sys.exit(1)
+    import ipykernel.ipkernel  # noqa: F401
+    import ipyparallel.engine.app  # noqa: F401
+    import manyhands.cluster.onrank  # noqa: F401
+
+    gc.collect()
+    gc.freeze()
+
+
+def main(frameworks):
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    events, sys.stdout = sys.stdout, sys.stderr  # what an import prints must not be taken for an event
+    _import(frameworks)
+    sys.stdout = events
+    tell(event="ready")
+    zygote, buffer = Zygote(), b""
+    while True:
+        readable, _, _ = select.select([0], [], [], POLL_S)
+        if readable:
+            chunk = os.read(0, 1 << 16)
+            if not chunk:
+                zygote.close()
+            *lines, buffer = (buffer + chunk).split(b"\n")
+            for line in lines:
+                command = json.loads(line)
+                if command.pop("do") == "fork":
+                    zygote.fork(**command)
+                else:
+                    zygote.signal(command["rank"], command["signal"])
+        zygote.reap()
+        zygote.police()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
