@@ -1,6 +1,7 @@
 """The one form of a notebook in this repository: the same content gives the same bytes."""
 
 import hashlib
+import json
 import re
 import sys
 
@@ -31,12 +32,22 @@ def load(path):
     return from_bytes(path.read_bytes())
 
 
+def fingerprint(text):
+    """A short mark of a source's text: a notebook carries that of the source it was built from."""
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def pretty(part):
+    """Any part of a notebook as lines that can be compared."""
+    return json.dumps(part, indent=1, sort_keys=True, ensure_ascii=False)
+
+
 def notebook_of(source, path, text):
     """The notebook, not yet run, that a parsed source stands for; it names the source and the text it was made from."""
     notebook = nbformat.v4.new_notebook()
     notebook.nbformat_minor = 5
     notebook.metadata = nbformat.from_dict(
-        {**METADATA, "manyhands": {"source": path, "sha256": hashlib.sha256(text.encode()).hexdigest()[:16]}}
+        {**METADATA, "manyhands": {"source": path, "sha256": fingerprint(text)}}
     )
     copies = {}
     for cell in source.cells:

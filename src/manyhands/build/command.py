@@ -17,7 +17,14 @@ def main(argv):
     return _telling(_check if options.check else _build, options)
 
 
+def adopt(argv):
+    parser = argparse.ArgumentParser(prog="manyhands adopt", description="write an edited notebook back to its source")
+    parser.add_argument("paths", nargs="+", metavar="NOTEBOOK", help="notebooks/NN_topic.ipynb or solutions/NN_topic/NN_topic.ipynb")
+    return _telling(_adopt, parser.parse_args(argv))
+
+
 def _telling(work, options):
+    """Run one command; what the author has to mend goes to stderr, and 1 is returned."""
     try:
         return work(layout.course_root(), options)
     except BuildError as error:
@@ -34,4 +41,24 @@ def _build(root, options):
         changed = make.build(piece, run=not options.no_execute, remeasure=options.remeasure)
         print(f"{time.monotonic() - begun:.1f} s,", "changed: " if changed else "unchanged", end="")
         print(", ".join(piece.short(path) for path in changed))
+    return 0
+
+
+def _check(root, options):
+    from manyhands.build import drift
+
+    found = drift.drifts(root, options.units, run=not options.no_execute)
+    for one in found:
+        print(one, file=sys.stderr)
+    if not found:
+        print("all that is built follows from its source")
+    return 1 if found else 0
+
+
+def _adopt(root, options):
+    from manyhands.build import adopt as back
+
+    for path in options.paths:
+        for line in back.adopt(root, path):
+            print(line)
     return 0

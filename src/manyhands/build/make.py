@@ -19,8 +19,9 @@ def build(piece, run=True, remeasure=False):
     if piece.lab:
         released = make_lab(piece)
         changed += write_all(released)
-        changed += _remove_others(piece.lab.parent, released)
-        changed += _remove_others(piece.folder, files)
+        for path in others(piece.lab.parent, released) + others(piece.folder, files):
+            path.unlink()
+            changed.append(path)
     return changed
 
 
@@ -119,12 +120,9 @@ def write_all(files):
     return [path for path, data in files.items() if write_one(path, data)]
 
 
-def _remove_others(folder, files):
-    """A generated folder holds what the build made and nothing else."""
-    gone = [path for path in sorted(folder.rglob("*")) if path.is_file() and path not in files and not _hidden(path, folder)]
-    for path in gone:
-        path.unlink()
-    return gone
+def others(folder, known):
+    """What stands in a generated folder besides the files that are known."""
+    return [path for path in sorted(folder.rglob("*")) if path.is_file() and path not in known and not _hidden(path, folder)]
 
 
 def _hidden(path, folder):

@@ -47,7 +47,7 @@ def write(notebook):
     for cell in notebook.cells:
         make = getattr(nbformat.v4, f"new_{cell.cell_type}_cell")
         options = {key: cell.metadata[key] for key in ("tags", "grade_id", "points", "unit") if cell.metadata.get(key)}
-        plain.cells.append(make(cell.source, metadata=options))
+        plain.cells.append(make(cell.source, metadata={**options, "lines_to_next_cell": 1}))
     return jupytext.writes(plain, fmt={**_FORMAT, **_FILTERS}).rstrip("\n") + "\n"
 
 

@@ -1,0 +1,115 @@
+"""The way back: an edited notebook becomes the source that it stands for. No text is ever lost."""
+
+from pathlib import Path
+
+import nbformat
+
+from manyhands.build import BuildError, canonical, layout, text
+from manyhands.build.make import write_one
+
+
+def adopt(root, path):
+    """Write a notebook (or a source that was saved untidily) back to its source; the lines to tell the author."""
+    piece = piece_of(root, path)
+    path = Path(path).resolve()
+    name = piece.short(path)
+    source = text.read(path.read_text(), name) if path.suffix == ".py" else as_source(canonical.load(path), piece)
+    new = text.write(source)
+    _refuse_loss(source, text.read(new, name), name)
+    old = piece.source.read_text() if piece.source.exists() else None
+    if new == old:
+        return [f"{piece.short(piece.source)} says the same already: nothing to do"]
+    told = []
+    if old is not None and path != piece.source and _source_is_newer(path, old):
+        kept = _free_name(piece.source)
+        write_one(kept, old.encode())
+        told.append(f"{piece.short(piece.source)} was edited after this notebook was built: what it said is kept in {kept.name}")
+    write_one(piece.source, new.encode())
+    told.append(f"{piece.short(piece.source)} written; now run: manyhands build {piece.number}")
+    if "unit=" not in new.split("\n", 1)[0]:
+        told.append('its first cell lacks unit={"minutes": ..., "ranks": ..., "framework": "...", "title": "..."}')
+    return told
+
+
+def piece_of(root, path):
+    """Which piece a file belongs to; a BuildError says why a file cannot be adopted."""
+    root, path = Path(root).resolve(), Path(path).resolve()
+    if not path.is_file():
+        raise BuildError(f"there is no file {path}")
+    parts = path.relative_to(root).parts if path.is_relative_to(root) else ()
+    if parts[:1] == ("labs",):
+        raise BuildError(
+            f"{'/'.join(parts)} is made from the solution, which a lab does not contain: adopting it would lose the answers. "
+            f"Edit solutions/{path.stem}/{path.stem}.ipynb and adopt that, or edit sources/labs/{path.stem}.py"
+        )
+    if parts[:1] == ("work",):
+        raise BuildError(f"{'/'.join(parts)} is a learner's own copy: nothing is made from it")
+    kind = {"notebooks": "tutorial", "solutions": "labs"}.get(parts[0] if parts else "")
+    if parts[:1] == ("sources",) and len(parts) == 3 and parts[1] in ("tutorial", "labs"):
+        kind = parts[1]
+    piece = layout.Piece(root, kind, path.stem) if kind and layout.UNIT_NAME.fullmatch(path.stem) else None
+    if piece is None or path not in (piece.source, piece.notebook):
+        raise BuildError(f"{path.name}: adopt takes notebooks/NN_topic.ipynb or solutions/NN_topic/NN_topic.ipynb")
+    return piece
+
+
+def as_source(notebook, piece):
+    """The cells of a notebook with the options that a source writes in their headers."""
+    source = nbformat.v4.new_notebook()
+    for number, cell in enumerate(notebook.cells, 1):
+        if cell.get("attachments"):
+            raise BuildError(
+                f"{piece.short(piece.notebook)}, cell {number} holds a pasted picture, which a text cannot: "
+                "save it as a file and refer to that"
+            )
+        if not cell.source.strip():
+            continue
+        made = getattr(nbformat.v4, f"new_{cell.cell_type}_cell")(cell.source.strip("\n"))
+        made.metadata = nbformat.from_dict(_options(cell))
+        source.cells.append(made)
+    header = _unit(piece)
+    if header and source.cells:
+        source.cells[0].metadata["unit"] = header
+    return source
+
+
+def _options(cell):
+    tags = list(cell.metadata.get("tags", []))
+    grading = cell.metadata.get("nbgrader", {})
+    options = {}
+    if grading.get("solution") or grading.get("grade"):
+        tag = "check" if grading.get("grade") else "solution"
+        tags += [] if tag in tags else [tag]
+        options["grade_id"] = grading["grade_id"]
+        if tag == "check":
+            options["points"] = int(grading.get("points", 0))
+    return {"tags": tags, **options} if tags else options
+
+
+def _unit(piece):
+    """What the source says of its unit: it stands in the source alone, so it is carried over."""
+    if not piece.source.exists():
+        return None
+    cells = text.read(piece.source.read_text(), piece.short(piece.source)).cells
+    return cells[0].metadata.get("unit") if cells else None
+
+
+def _refuse_loss(one, other, name):
+    if text.same_cells(one, other):
+        return
+    for number, (before, after) in enumerate(zip(one.cells, other.cells), 1):
+        if (before.cell_type, before.source) != (after.cell_type, after.source):
+            raise BuildError(f"{name}, cell {number} would not survive as text; it would read:\n{after.source}")
+    raise BuildError(f"{name} would not survive as text: {len(one.cells)} cells would become {len(other.cells)}")
+
+
+def _source_is_newer(path, old):
+    built_from = canonical.load(path).metadata.get("manyhands", {}).get("sha256")
+    return built_from != canonical.fingerprint(old)
+
+
+def _free_name(path):
+    number = 1
+    while (kept := path.with_name(f"{path.name}.bak{'' if number == 1 else number}")).exists():
+        number += 1
+    return kept
