@@ -1,0 +1,49 @@
+# Thin on purpose: the set-up is src/manyhands/cli/bootstrap.py, the commands are `manyhands COMMAND`.
+# make lab ARGS=--no-browser     make test ARGS="-k launch"     make build NB=06_ddp
+# TORCH_INDEX= or TORCH_FIND_LINKS= names another place for PyTorch (a CPU build, another CUDA);
+# MANYHANDS_PYTHON= names a Python 3.11 that is not on PATH.
+
+ARGS ?=
+NB ?=
+TORCH_INDEX ?= $(MANYHANDS_TORCH_INDEX)
+TORCH_FIND_LINKS ?= $(MANYHANDS_TORCH_FIND_LINKS)
+export MANYHANDS_TORCH_INDEX := $(TORCH_INDEX)
+export MANYHANDS_TORCH_FIND_LINKS := $(TORCH_FIND_LINKS)
+
+BOOTSTRAP = python3 src/manyhands/cli/bootstrap.py
+RUN = @$(BOOTSTRAP) run
+
+.PHONY: lab test setup build adopt check test-gpu bench doctor clean python3
+
+lab: python3        ## open the course in JupyterLab
+	$(RUN) manyhands lab $(ARGS)
+
+test: python3       ## every test
+	$(RUN) pytest $(ARGS)
+
+setup: python3      ## make or mend the environment, nothing else
+	@$(BOOTSTRAP) setup
+
+build: python3      ## sources -> notebooks, solutions, labs
+	$(RUN) manyhands build $(NB) $(ARGS)
+
+adopt: python3      ## write an edited notebook back to its source
+	$(RUN) manyhands adopt $(NB) $(ARGS)
+
+check: python3      ## what a maintainer runs before a commit, the cheapest check first
+	$(RUN) manyhands build --check $(NB) $(ARGS)
+
+test-gpu: python3   ## the tests that need a GPU
+	$(RUN) pytest -m gpu $(ARGS)
+
+bench: python3      ## the figures that the README quotes
+	$(RUN) benchmarks $(ARGS)
+
+doctor: python3     ## what this machine can do
+	$(RUN) manyhands doctor $(ARGS)
+
+clean:              ## remove the environment and what tests left; work/ and the cached Horovod wheel stay
+	rm -rf .venv .manyhands .pytest_cache build
+
+python3:
+	@command -v python3 >/dev/null || { echo "python3 was not found: install Python 3.11 (Debian 12: apt-get install python3 python3-venv)"; exit 1; }

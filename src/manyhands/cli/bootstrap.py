@@ -1,0 +1,188 @@
+"""The set-up behind `make lab` and `make test`: a clone becomes an environment in which the course runs.
+
+    python3 src/manyhands/cli/bootstrap.py setup            make or mend the environment
+    python3 src/manyhands/cli/bootstrap.py run MODULE ...   the same, then `python -m MODULE ...` in it
+
+Run by whatever Python the machine has (3.9 or later, standard library only); it looks for the Python that the course needs.
+A stamp in the environment remembers what was installed, so that a second start takes a moment.
+"""
+
+import sys
+
+if sys.version_info < (3, 9):
+    sys.exit("manyhands needs Python 3.11, and Python 3.9 or later to look for it; this is Python %d.%d.\n"
+             "Install Python 3.11 (Debian 12: apt-get install python3 python3-venv), then type the same command again." % sys.version_info[:2])
+
+import fcntl
+import os
+import signal
+import subprocess
+from contextlib import contextmanager
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+if not __package__:  # run as a script: the package is not installed yet
+    sys.path[0] = str(ROOT / "src")
+
+from manyhands.cli import horovod_wheel, setup_plan
+from manyhands.cli.setup_steps import StepFailed, Steps
+
+NO_SKIPS = os.environ.get("MANYHANDS_NO_SKIPS") == "1"
+
+
+def set_up(root=ROOT, again=False):
+    """Bring the environment up to date; returns its Python. `again` retries a Horovod build that has failed before."""
+    plan = setup_plan.Plan(root, os.environ)
+    if plan.finished() and not (again and not plan.horovod_done()):
+        tell_horovod(plan)
+        return plan.python
+    steps = Steps(5, root / ".manyhands" / "setup.log")
+    try:
+        with one_at_a_time(root / ".manyhands" / "setup.lock"):
+            plan = setup_plan.Plan(root, os.environ)
+            make_environment(plan, steps)
+            install_torch(plan, steps)
+            install_packages(plan, steps)
+            install_horovod(plan, steps, again)
+    except StepFailed as error:
+        sys.exit("\n" + steps.failure(error))
+    except OSError as error:
+        sys.exit("\n" + steps.failure(StepFailed(*setup_plan.explain_os_error(error))))
+    except KeyboardInterrupt:
+        sys.exit(f"\nStopped in step [{steps.number}/{steps.total}] {steps.name}. The same command goes on from there.")
+    return plan.python
+
+
+@contextmanager
+def one_at_a_time(path):
+    """`make lab` and `make test` typed at once: the second waits for the first."""
+    with open(path, "w") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            print("Another set-up of this clone is running; waiting for it ...", flush=True)
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        except OSError:
+            pass  # a file system without locks
+        yield
+
+
+def make_environment(plan, steps):
+    """Steps 1 and 2: the right Python, then the virtual environment (or the conda environment that is active)."""
+    steps.begin("Python " + setup_plan.PYTHON)
+    if plan.conda:
+        steps.end(f"from the conda environment {plan.prefix}")
+        steps.begin("environment")
+        plan.check_conda()
+        steps.end("conda's")
+        return
+    if plan.environment_ready():
+        steps.end(str(plan.python))
+        steps.begin("virtual environment")
+        steps.end(f"{plan.prefix.name} is there")
+        return
+    base = setup_plan.find_python(os.environ)
+    steps.end(base)
+    steps.begin("virtual environment")
+    plan.clear_prefix()
+    steps.call([base, "-m", "venv", str(plan.prefix)])
+    plan.stamp = {"root": str(plan.root), "python": setup_plan.PYTHON}
+    plan.save()
+    steps.end(f"{plan.prefix.name} made")
+
+
+def install_torch(plan, steps):
+    """Step 3: PyTorch alone, with what its wheel asks for (nothing for a CPU build, CUDA's packages for the other)."""
+    steps.begin("PyTorch")
+    if plan.stamp.get("torch") != plan.torch_wanted():
+        gpu = setup_plan.gpu_here()
+        warned = []
+
+        def watch(line):
+            if "nvidia" in line and line.startswith("Collecting") and not gpu and not warned:
+                warned.append(True)
+                steps.note(setup_plan.CUDA_NOT_WANTED)
+            return setup_plan.pip_detail(line)
+
+        options = plan.torch_arguments() + plan.begin_part("torch")
+        steps.call(plan.pip_install(*options), watch=watch, env=plan.environment())
+        plan.stamp["torch_source"] = plan.torch_source()
+        plan.finish_part("torch", plan.torch_wanted())
+        if gpu and plan.version("torch").endswith("+cpu"):
+            steps.note(setup_plan.GPU_NOT_USED)
+    steps.end(plan.version("torch"))
+
+
+def install_packages(plan, steps):
+    """Step 4: every other pinned package, without asking for dependencies: the list is whole. Then the course itself."""
+    steps.begin("packages")
+    names = plan.write_package_list()
+    if plan.stamp.get("packages") != plan.packages_wanted():
+        seen = set()
+
+        def watch(line):
+            if line.startswith(("Collecting", "Requirement already", "Processing")):
+                seen.add(line.split()[3 if line.startswith("Requirement") else 1])
+            return f"{min(len(seen), len(names))} of {len(names)}, {setup_plan.pip_detail(line)}" if seen else None
+
+        options = ["--no-deps", "--requirement", plan.package_list, *plan.begin_part("packages")]
+        steps.call(plan.pip_install(*options), watch=watch, env=plan.environment())
+        plan.finish_part("packages", plan.packages_wanted())
+    if plan.stamp.get("course") != plan.course_wanted():
+        steps.call(plan.pip_install("--no-deps", "--no-build-isolation", "--editable", plan.root), env=plan.environment())
+        plan.finish_part("course", plan.course_wanted())
+    steps.end(f"{len(names)} and the course itself")
+
+
+def install_horovod(plan, steps, again):
+    """Step 5: Horovod, from the cache or built. It may fail without stopping the course, except where CI forbids it."""
+    steps.begin("Horovod " + horovod_wheel.VERSION)
+    wanted = plan.horovod_wanted()
+    if plan.stamp.get("horovod") == wanted:
+        return steps.end("is there")
+    if plan.stamp.get("horovod_failed") == wanted and not again and not NO_SKIPS:
+        return steps.end("not built; " + setup_plan.HOROVOD_AGAIN)
+    try:
+        missing = [] if plan.horovod_cached() else horovod_wheel.missing_tools(plan.python)
+        if missing:
+            raise StepFailed(" and ".join(what for what, _ in missing) + " missing", "; ".join(remedy for _, remedy in missing))
+        wheel = horovod_wheel.get_wheel(plan.python, lambda command, env, cwd: steps.call(
+            command, env, cwd, watch=setup_plan.build_detail))
+        steps.call(plan.pip_install("--no-deps", "--force-reinstall", wheel), env=plan.environment())
+        steps.call([plan.python, "-c", setup_plan.TRY_HOROVOD], env=plan.environment())
+    except (StepFailed, RuntimeError, OSError, subprocess.SubprocessError) as error:
+        failed = error if isinstance(error, StepFailed) else StepFailed(str(error), "read the log")
+        if NO_SKIPS:
+            raise failed from error
+        print(steps.failure(failed), flush=True)
+        plan.finish_part("horovod_failed", wanted)
+        print(f"  The rest of the course works. Affected: {horovod_wheel.AFFECTED}. `make setup` tries again.", flush=True)
+        return None
+    plan.finish_part("horovod", wanted)
+    return steps.end("is there")
+
+
+def tell_horovod(plan):
+    """On a quick start, one line about a Horovod that could not be built."""
+    if not plan.horovod_done():
+        print(f"Horovod is not built: {setup_plan.HOROVOD_AGAIN}", flush=True)
+        if NO_SKIPS:
+            sys.exit("MANYHANDS_NO_SKIPS=1 forbids going on without it.")
+
+
+def main(argv):
+    """`setup`, or `run MODULE arguments`."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if not argv or argv[0] not in ("setup", "run") or (argv[0] == "run" and len(argv) < 2):
+        sys.exit(__doc__)
+    python = set_up(again=argv[0] == "setup")
+    if argv[0] == "setup":
+        print(f"The course is ready: {python}")
+        return
+    plan = setup_plan.Plan(ROOT, os.environ)
+    sys.stdout.flush()
+    os.execve(str(python), [str(python), "-m", *argv[1:]], plan.environment())
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,149 @@
+"""Horovod 0.28.1, built once from its source archive for today's frameworks and kept outside the clone.
+
+Standard library only: the set-up runs this with the system's Python, before anything is installed.
+The wheel has both controllers, Gloo and MPI; MPI comes from the environment's own mpicxx (the mpich wheel, or conda's mpich).
+"""
+
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import tarfile
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+
+VERSION = "0.28.1"
+AFFECTED = "unit 10 (Horovod) and the tests of horovodrun"
+
+# Libraries are found relative to the installed module, so that a cached wheel serves any other environment too.
+# From lib/python3.11/site-packages/horovod/<framework>/ these are the environment's lib/ (MPI) and the frameworks' own folders.
+RUN_PATH = "$ORIGIN/../../../..;$ORIGIN/../../torch/lib;$ORIGIN/../../tensorflow"
+
+# (file, text, replacement): the frameworks of 2026 need C++17, and TensorFlow's wheel lacks headers that xla_mpi_ops.cc includes
+# (only Horovod inside XLA-compiled functions is lost).
+EDITS = [
+    ("CMakeLists.txt", "set(CMAKE_CXX_STANDARD 14)",
+     "set(CMAKE_CXX_STANDARD 17)\nset(CMAKE_BUILD_WITH_INSTALL_RPATH ON)\nset(CMAKE_INSTALL_RPATH \"%s\")" % RUN_PATH),
+    ("horovod/torch/CMakeLists.txt", "set(CMAKE_CXX_STANDARD 14)", "set(CMAKE_CXX_STANDARD 17)"),
+    ("horovod/tensorflow/CMakeLists.txt",
+     'list(APPEND TF_SOURCES "${PROJECT_SOURCE_DIR}/horovod/tensorflow/xla_mpi_ops.cc")', ""),
+]
+SETTINGS = {
+    "HOROVOD_WITH_PYTORCH": "1", "HOROVOD_WITH_TENSORFLOW": "1", "HOROVOD_WITHOUT_MXNET": "1",
+    "HOROVOD_WITH_GLOO": "1", "HOROVOD_WITH_MPI": "1", "LDFLAGS": "-Wl,-s",
+}
+
+# Run by the environment's Python: what a built wheel depends on.
+ASK_VERSIONS = """
+import json, platform, sysconfig
+from importlib.metadata import version, PackageNotFoundError
+found = {"python": platform.python_version()[:4], "platform": sysconfig.get_platform(), "libc": platform.libc_ver()}
+for name in ("torch", "tensorflow", "tensorflow-cpu", "mpich"):
+    try:
+        found[name] = version(name)
+    except PackageNotFoundError:
+        found[name] = None
+print(json.dumps(found, sort_keys=True))
+"""
+
+
+def cache_folder(environ=os.environ):
+    """Where built wheels are kept: ${XDG_CACHE_HOME:-~/.cache}/manyhands/wheels."""
+    base = environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return Path(base) / "manyhands" / "wheels"
+
+
+def wheel_key(versions):
+    """A short name for one build: it changes with any version, edit or setting that goes into the wheel."""
+    recipe = json.dumps([VERSION, EDITS, SETTINGS, versions], sort_keys=True)
+    return hashlib.sha256(recipe.encode()).hexdigest()[:16]
+
+
+def installed_versions(python):
+    """The versions that the environment of this Python would build against."""
+    return json.loads(subprocess.check_output([str(python), "-c", ASK_VERSIONS], text=True))
+
+
+def missing_tools(python, search_path=None):
+    """[(what is missing, what to do)] before a build; asked in a moment, so that nobody waits for a build that must fail."""
+    missing = []
+    if not any(shutil.which(name, path=search_path) for name in (os.environ.get("CXX") or "c++", "c++", "g++")):
+        missing.append(("a C++ compiler", "install one (Debian: apt-get install g++)"))
+    if not shutil.which("make", path=search_path):
+        missing.append(("make", "install it (Debian: apt-get install make)"))
+    ask = "import sysconfig; print(sysconfig.get_path('include'))"
+    include = subprocess.check_output([str(python), "-c", ask], text=True).strip()
+    if not os.path.exists(os.path.join(include, "Python.h")):
+        missing.append(("Python's header files", "install them (Debian: apt-get install python3-dev)"))
+    return missing
+
+
+def edit_sources(folder, edits=EDITS):
+    """Apply the edits; an edit that no longer fits is an error, never a silent no-op."""
+    for name, old, new in edits:
+        path = Path(folder) / name
+        text = path.read_text()
+        if text.count(old) != 1:
+            raise RuntimeError(f"Horovod {VERSION}: {name} does not contain exactly once: {old}")
+        path.write_text(text.replace(old, new))
+
+
+def build_environment(bin_folder, environ=os.environ):
+    """The environment of the build: our settings instead of anybody's HOROVOD_ variables, and one compiler per core."""
+    env = {name: value for name, value in environ.items() if not name.startswith("HOROVOD_")}
+    env.update(SETTINGS)
+    env["PATH"] = f"{bin_folder}{os.pathsep}{env.get('PATH', os.defpath)}"
+    env["MAKEFLAGS"] = f"-j{environ.get('MANYHANDS_BUILD_JOBS') or os.cpu_count() or 2}"
+    return env
+
+
+@contextmanager
+def locked(path):
+    """One build at a time on this machine: a second set-up waits, then finds the wheel in the cache."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open(path, "w") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        except OSError:
+            pass  # a file system without locks: two builds may run, the rename below keeps each whole
+        yield
+
+
+def cached_wheel(folder):
+    """The finished wheel in this folder of the cache, or None."""
+    return next(iter(sorted(folder.glob("horovod-*.whl"))), None)
+
+
+def get_wheel(python, call, cache=None):
+    """The wheel for this Python's environment: from the cache, else built there.
+
+    `call(command, env, cwd)` runs one command, shows its progress, keeps its log, and raises when it fails.
+    """
+    folder = (cache or cache_folder()) / wheel_key(installed_versions(python))
+    if cached_wheel(folder):
+        return cached_wheel(folder)
+    with locked(folder.with_suffix(".lock")):
+        if not cached_wheel(folder):
+            build(python, folder, call)
+    return cached_wheel(folder)
+
+
+def build(python, folder, call):
+    """Download, edit and build in a temporary folder; the finished wheel enters the cache in one rename."""
+    env = build_environment(Path(python).parent)
+    pip = [str(python), "-m", "pip"]
+    with tempfile.TemporaryDirectory(prefix="manyhands-horovod-") as work:
+        source = Path(work) / f"horovod-{VERSION}"
+        call([*pip, "download", "--no-deps", "--no-build-isolation", "--no-binary", "horovod", "--dest", work, f"horovod=={VERSION}"], env, work)
+        with tarfile.open(next(Path(work).glob("horovod-*.tar.gz"))) as archive:
+            archive.extractall(work)
+        edit_sources(source)
+        call([*pip, "wheel", "--verbose", "--no-deps", "--no-build-isolation", "--wheel-dir", work, str(source)], env, work)
+        wheel = next(Path(work).glob("horovod-*.whl"))
+        with tempfile.TemporaryDirectory(prefix=".unfinished-", dir=folder.parent) as unfinished:
+            shutil.copy(wheel, unfinished)
+            folder.mkdir(exist_ok=True)
+            os.replace(Path(unfinished) / wheel.name, folder / wheel.name)

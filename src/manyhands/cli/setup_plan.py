@@ -1,0 +1,263 @@
+"""What the set-up has to do: the Python to use, the packages to install, and what a stamp says is done already.
+
+Standard library only, and readable by Python 3.9.
+"""
+
+import errno
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from manyhands.cli import horovod_wheel
+from manyhands.cli.setup_steps import REASONS, StepFailed
+
+PYTHON = "3.11"
+NEEDED_GB, NEEDED_GB_GPU = 5, 12
+CUDA_NOT_WANTED = (
+    "This machine shows no GPU, but the package index offers PyTorch's CUDA build: several GB.\n"
+    "      For the small CPU build stop here and type: make lab TORCH_INDEX=<the CPU index named on pytorch.org, page Get Started>")
+GPU_NOT_USED = (
+    "There is a GPU, but this is PyTorch's CPU build. For the other: make setup TORCH_INDEX=<the CUDA index named on pytorch.org>")
+HOROVOD_AGAIN = f"affected: {horovod_wheel.AFFECTED}; `make setup` tries again"
+TRY_HOROVOD = ("import horovod.torch as hvd, horovod.tensorflow; "
+               "assert hvd.gloo_built() and hvd.mpi_built(), 'a controller is missing'")
+
+
+def find_python(environ, asked=None):
+    """The path of a Python 3.11 with the venv module, one with header files first. Raises StepFailed."""
+    asked = asked or environ.get("MANYHANDS_PYTHON")
+    names = [asked] if asked else ["python" + PYTHON, "python3", "/usr/bin/python" + PYTHON, "/usr/bin/python3"]
+    pyenv = Path(environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
+    names += [] if asked else sorted(map(str, pyenv.glob(f"versions/{PYTHON}.*/bin/python")))
+    seen, without_venv, good = [], [], []
+    for name in names:
+        path = shutil.which(name, path=environ.get("PATH"))
+        facts = ask_python(path) if path else None
+        if facts:
+            seen.append(f"{facts['version']} ({path})")
+        if facts and facts["version"].startswith(PYTHON + "."):
+            (good if facts["venv"] else without_venv).append((not facts["headers"], len(good), facts["path"]))
+    if good:
+        return min(good)[2]
+    if without_venv:
+        raise StepFailed(f"{without_venv[0][2]} lacks the venv module", "install it (Debian: apt-get install python3-venv)")
+    raise StepFailed(
+        f"Python {PYTHON} was not found; found: {', '.join(seen) or 'none'}",
+        f"install Python {PYTHON} (Debian 12: apt-get install python3 python3-venv; elsewhere: pyenv install {PYTHON}, or environment.yml "
+        "with conda), or name it: make lab MANYHANDS_PYTHON=/path/to/python" + PYTHON)
+
+
+def ask_python(path):
+    """What a Python interpreter is and has, or None where it does not run."""
+    ask = ("import json, os, sys, sysconfig, importlib.util as u; print(json.dumps(dict(version='%d.%d.%d' % sys.version_info[:3], "
+           "path=sys.executable, venv=bool(u.find_spec('venv') and u.find_spec('ensurepip')), "
+           "headers=os.path.exists(os.path.join(sysconfig.get_path('include'), 'Python.h')))))")
+    try:
+        answer = subprocess.run([path, "-c", ask], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=30, check=True)
+        return json.loads(answer.stdout)
+    except (OSError, ValueError, subprocess.SubprocessError):
+        return None
+
+
+def gpu_here():
+    """Whether this machine shows an NVIDIA GPU."""
+    if os.path.exists("/dev/nvidia0"):
+        return True
+    try:
+        answer = subprocess.run(["nvidia-smi", "-L"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=20)
+        return b"GPU 0" in answer.stdout
+    except (OSError, subprocess.SubprocessError):
+        return False
+
+
+def read_pins(path):
+    """{name: version} of a list of `name==version` lines; names in pip's canonical form."""
+    pins = {}
+    for line in Path(path).read_text().splitlines():
+        found = re.match(r"([A-Za-z0-9._-]+)==(\S+)", line)
+        if found:
+            pins[re.sub(r"[-_.]+", "-", found.group(1)).lower()] = found.group(2)
+    return pins
+
+
+def conda_provides(path):
+    """The names that environment.yml takes from conda."""
+    return set(re.findall(r"^ +- ([a-z0-9_.-]+)", Path(path).read_text().partition("dependencies:")[2], re.MULTILINE))
+
+
+def pip_detail(line):
+    """A short word on what pip is doing, or None."""
+    words = line.split()
+    if words[:1] in (["Collecting"], ["Downloading"], ["Processing"], ["Installing"], ["Building"]):
+        return f"{words[0].lower()} {os.path.basename(' '.join(words[1:]).replace('collected packages:', 'packages'))}"[:60]
+    return None
+
+
+def build_detail(line):
+    """The per cent that CMake's build prints."""
+    found = re.search(r"\[ *(\d+)%\]", line)
+    return f"building, {found.group(1)} % (about 4 minutes on 2 cores, once)" if found else None
+
+
+def explain_os_error(error):
+    """(why, what to do) of an OSError in the set-up itself."""
+    if error.errno == errno.ENOSPC:
+        return next((why, remedy) for pattern, why, remedy in REASONS if "No space" in pattern)
+    return str(error), "mend that, then type the same command again"
+
+
+def digest(*parts):
+    """A short name for a state."""
+    return hashlib.sha256("\0".join(map(str, parts)).encode()).hexdigest()[:16]
+
+
+class Plan:
+    """The environment of one clone: where it is, what it should hold, and what its stamp says it holds."""
+
+    def __init__(self, root, environ):
+        self.root, self.environ = Path(root), environ
+        self.conda = environ.get("CONDA_DEFAULT_ENV") == "manyhands" and bool(environ.get("CONDA_PREFIX"))
+        self.prefix = Path(environ["CONDA_PREFIX"]) if self.conda else self.root / ".venv"
+        self.python = self.prefix / "bin" / "python"
+        self.stamp_path = self.prefix / "manyhands-setup.json"
+        self.package_list = self.prefix / "manyhands-packages.txt"
+        self.index = environ.get("MANYHANDS_TORCH_INDEX") or ""
+        self.find_links = environ.get("MANYHANDS_TORCH_FIND_LINKS") or ""
+        try:
+            self.stamp = json.loads(self.stamp_path.read_text())
+        except (OSError, ValueError):
+            self.stamp = {}
+
+    # -- what the stamp says
+
+    def environment_ready(self):
+        """The virtual environment is there, made by us, for this clone, with the right Python that still runs."""
+        return self.stamp.get("root") == str(self.root) and self.stamp.get("python") == PYTHON and os.path.exists(self.python)
+
+    def finished(self):
+        """Nothing to do: everything wanted is installed (or Horovod has failed before)."""
+        if not (os.path.exists(self.python) and (self.conda or self.environment_ready())):
+            return False
+        done = {name: self.stamp.get(name) for name in ("torch", "packages", "course")}
+        wanted = {"torch": self.torch_wanted(), "packages": self.packages_wanted(), "course": self.course_wanted()}
+        tried = self.horovod_wanted() in (self.stamp.get("horovod"), self.stamp.get("horovod_failed"))
+        return done == wanted and tried
+
+    def horovod_done(self):
+        return self.stamp.get("horovod") == self.horovod_wanted()
+
+    def begin_part(self, name):
+        """Remember that a part was begun; returns pip's option that writes every file again, where it was interrupted before."""
+        interrupted = self.stamp.get("unfinished") == name
+        self.stamp["unfinished"] = name
+        self.stamp.pop(name, None)
+        self.save()
+        return ["--force-reinstall"] if interrupted else []
+
+    def finish_part(self, name, value):
+        self.stamp.pop("unfinished", None)
+        self.stamp[name] = value
+        self.save()
+
+    def save(self):
+        """Write the stamp in one rename, so that it is never half written."""
+        unfinished = self.stamp_path.with_suffix(".new")
+        unfinished.write_text(json.dumps(self.stamp, indent=1, sort_keys=True) + "\n")
+        os.replace(unfinished, self.stamp_path)
+
+    # -- what is wanted
+
+    def torch_source(self):
+        """pip's options for where PyTorch comes from: as asked now, else as asked when it was installed."""
+        asked = ["--extra-index-url", self.index] if self.index else []
+        asked += ["--find-links", self.find_links] if self.find_links else []
+        return asked or self.stamp.get("torch_source", [])
+
+    def torch_wanted(self):
+        return digest(self.pins()["torch"], *self.torch_source())
+
+    def torch_arguments(self):
+        """Another build of the same version counts as installed for pip: when the source changes, force it."""
+        force = ["--force-reinstall"] if self.version("torch") and self.torch_source() != self.stamp.get("torch_source") else []
+        return ["--constraint", self.root / "constraints.txt", f"torch=={self.pins()['torch']}", *self.torch_source(), *force]
+
+    def packages_wanted(self):
+        return digest(*(self.root.joinpath(name).read_text() for name in ("requirements.txt", "constraints.txt", "environment.yml")),
+                      self.environ.get("MANYHANDS_TF_GPU") == "1")
+
+    def course_wanted(self):
+        """What an editable installation depends on: pyproject.toml, less the settings of the test runner."""
+        return digest(self.root, (self.root / "pyproject.toml").read_text().partition("[tool.pytest")[0])
+
+    def horovod_wanted(self):
+        """Horovod is built again when a framework or the recipe changes."""
+        return digest(horovod_wheel.wheel_key({}), self.torch_wanted(), self.packages_wanted())
+
+    def horovod_cached(self):
+        folder = horovod_wheel.cache_folder(self.environ) / horovod_wheel.wheel_key(horovod_wheel.installed_versions(self.python))
+        return bool(horovod_wheel.cached_wheel(folder))
+
+    def pins(self):
+        """Every package but Horovod: the list that was resolved and tested, less what conda provides."""
+        pins = read_pins(self.root / "constraints.txt")
+        for name in conda_provides(self.root / "environment.yml") if self.conda else ():
+            pins.pop(name, None)
+        return pins
+
+    def write_package_list(self):
+        """Write pip's list for step 4; returns the names."""
+        pins = self.pins()
+        pins.pop("torch")
+        lines = [f"{name}=={version}" for name, version in pins.items()]
+        if sys.platform == "darwin":  # there is no tensorflow-cpu for macOS (not tried)
+            lines = [line.replace("tensorflow-cpu==", "tensorflow==") for line in lines]
+        if self.environ.get("MANYHANDS_TF_GPU") == "1":  # side by side with PyTorch's CUDA: not tried
+            lines = [line.replace("tensorflow-cpu==", "tensorflow[and-cuda]==") for line in lines]
+        self.package_list.write_text("\n".join(lines) + "\n")
+        return list(pins)
+
+    # -- doing it
+
+    def environment(self):
+        """Variables for programs of the environment: its bin folder first on PATH."""
+        env = {name: value for name, value in self.environ.items() if name != "PYTHONHOME"}
+        env["PATH"] = f"{self.prefix / 'bin'}{os.pathsep}{env.get('PATH', os.defpath)}"
+        if not self.conda:
+            env["VIRTUAL_ENV"] = str(self.prefix)
+        return env
+
+    def pip_install(self, *arguments):
+        """A pip command. It obeys pip's own configuration (index, find-links, proxy, certificate)."""
+        return [self.python, "-m", "pip", "--disable-pip-version-check", "install", "--progress-bar", "off", *arguments]
+
+    def version(self, name):
+        """The installed version of a package, or an empty string."""
+        ask = f"import importlib.metadata as m\ntry: print(m.version({name!r}))\nexcept m.PackageNotFoundError: print('')"
+        return subprocess.run([str(self.python), "-c", ask], stdout=subprocess.PIPE, text=True).stdout.strip()
+
+    def clear_prefix(self):
+        """An empty folder with our mark in it; never clear a folder that somebody else made."""
+        if self.prefix.exists() and not self.stamp:
+            raise StepFailed(f"{self.prefix} is there, but `make` has not made it", "move it away, then type the same command again")
+        shutil.rmtree(self.prefix, ignore_errors=True)
+        self.check_disk()
+        self.prefix.mkdir(parents=True)
+        self.stamp = {"begun": True}
+        self.save()
+
+    def check_disk(self):
+        """Say it before an hour of downloads, not after."""
+        free, needed = shutil.disk_usage(self.root).free / 1e9, NEEDED_GB_GPU if gpu_here() else NEEDED_GB
+        if free < needed:
+            raise StepFailed(f"the disk has {free:.1f} GB left, and .venv needs about {needed} GB",
+                             "make room, then type the same command again")
+
+    def check_conda(self):
+        facts = ask_python(str(self.python))
+        if not facts or not facts["version"].startswith(PYTHON + "."):
+            raise StepFailed(f"the conda environment has no Python {PYTHON}", "make it from the file: conda env create -f environment.yml")

@@ -1,0 +1,163 @@
+"""Steps of the set-up: show progress, keep a log, and say of a failed step which, why and what to do.
+
+Standard library only, and readable by Python 3.9: the set-up runs this before anything is installed.
+"""
+
+import os
+import re
+import selectors
+import signal
+import subprocess
+import sys
+import time
+from collections import deque
+
+# (what the log shows, why the step failed, what to do); the first that fits is told.
+REASONS = [
+    (r"No space left on device|Errno 28", "the disk is full",
+     "make room (5 GB for .venv; TMPDIR and the cache folder of pip need 1 GB each), then type the same command again"),
+    (r"CERTIFICATE_VERIFY_FAILED|SSLError|SSLCertVerificationError", "the package index's certificate is not trusted here",
+     "tell pip about your network's certificate (PIP_CERT=/path/to/ca.pem), then type the same command again"),
+    (r"Temporary failure in name resolution|Name or service not known|NewConnectionError|Network is unreachable|Connection refused"
+     r"|Connection reset|ConnectTimeoutError|Read timed out|ReadTimeoutError|ProxyError|Max retries exceeded|NameResolutionError",
+     "there is no network, or the package index cannot be reached",
+     "check the network (behind a proxy set HTTPS_PROXY; for a mirror set PIP_INDEX_URL), then type the same command again"),
+    (r"No matching distribution found for (\S+)", "the package index does not have {0}",
+     "check PIP_INDEX_URL and TORCH_INDEX or TORCH_FIND_LINKS; the pinned version must be there for this Python and platform"),
+    (r"ensurepip is not available|No module named '?(?:venv|ensurepip)", "this Python lacks the venv module",
+     "install it (Debian: apt-get install python3-venv), then type the same command again"),
+    (r"Python\.h: No such file", "Python's header files are missing", "install them (Debian: apt-get install python3-dev)"),
+    (r"Killed signal terminated program|Cannot allocate memory|MemoryError|std::bad_alloc", "there was not enough memory",
+     "close other programs, or build with one compiler at a time: MANYHANDS_BUILD_JOBS=1 make setup"),
+    (r"No CMAKE_CXX_COMPILER could be found|command 'g\+\+' failed|g\+\+: not found", "no C++ compiler was found",
+     "install one (Debian: apt-get install g++)"),
+    (r"Could not find MPI|MPI_CXX \(missing", "MPI's compiler mpicxx was not found", "run `make clean`, then type the same command again"),
+    (r"Permission denied|Errno 13", "a file or folder may not be written", "see the log for its name; was an earlier set-up run as another user?"),
+]
+
+
+class StepFailed(Exception):
+    """A step that did not work: why, and what the reader can do."""
+
+    def __init__(self, why, remedy):
+        super().__init__(why)
+        self.why, self.remedy = why, remedy
+
+
+def explain(log_text):
+    """(why, what to do) from the output of a failed command."""
+    for pattern, why, remedy in REASONS:
+        found = re.search(pattern, log_text)
+        if found:
+            return why.format(*found.groups()), remedy
+    return "a command failed", "read the last lines of the log; when they do not help, report them"
+
+
+def duration(seconds):
+    """12 s, or 3 min 20 s."""
+    seconds = int(seconds + 0.5)
+    return f"{seconds} s" if seconds < 60 else f"{seconds // 60} min {seconds % 60} s"
+
+
+class Steps:
+    """Numbered steps on one terminal: `with steps.step("packages"):` around each, `steps.call` for each command."""
+
+    def __init__(self, total, log_path, stream=None):
+        self.total, self.number, self.name = total, 0, ""
+        self.stream = stream or sys.stdout
+        self.live = self.stream.isatty()
+        self.log_path = log_path
+        log_path.parent.mkdir(parents=True, exist_ok=True)
+        self.log = open(log_path, "w", encoding="utf-8", errors="replace")
+        self.started = self.shown = 0.0
+
+    def begin(self, name):
+        """Start the next step."""
+        self.number += 1
+        self.name = name
+        self.started = time.monotonic()
+        self.log.write(f"\n== step {self.number} of {self.total}: {name}\n")
+        self.show("", force=self.live)
+
+    def show(self, detail, force=False):
+        """Where the step is: redrawn each second on a terminal, a line every 15 s elsewhere."""
+        now = time.monotonic()
+        if not force and now - self.shown < (0.2 if self.live else 15):
+            return
+        self.shown = now
+        line = f"[{self.number}/{self.total}] {self.name}: {detail}".rstrip(": ") + f" ({duration(now - self.started)})"
+        self.stream.write("\r\x1b[K" + line[:110] if self.live else line + "\n")
+        self.stream.flush()
+
+    def end(self, detail):
+        """The step is done; its line stays."""
+        line = f"[{self.number}/{self.total}] {self.name}: {detail} ({duration(time.monotonic() - self.started)})"
+        self.stream.write(("\r\x1b[K" if self.live else "") + line + "\n")
+        self.stream.flush()
+        self.shown = time.monotonic()
+
+    def note(self, text):
+        """A remark that stays on the screen."""
+        self.stream.write(("\r\x1b[K" if self.live else "") + "      " + text + "\n")
+        self.stream.flush()
+
+    def call(self, command, env=None, cwd=None, watch=None):
+        """Run one command into the log; `watch(line)` may turn a line into the detail to show. Raises StepFailed."""
+        self.log.write("$ " + " ".join(map(str, command)) + "\n")
+        process = subprocess.Popen([str(part) for part in command], env=env, cwd=cwd, stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
+        recent = deque(maxlen=3000)
+        try:
+            self._follow(process.stdout, watch, recent)
+            code = process.wait()
+        finally:
+            self._end_group(process)
+        if code != 0:
+            raise StepFailed(*explain("\n".join(recent)))
+
+    def _follow(self, pipe, watch, recent):
+        """Copy the command's output to the log and to `recent` until it ends, and keep the display alive meanwhile."""
+        detail, rest = "", b""
+        with selectors.DefaultSelector() as selector:
+            selector.register(pipe, selectors.EVENT_READ)
+            while True:
+                if selector.select(timeout=1):
+                    chunk = os.read(pipe.fileno(), 65536)
+                    if not chunk:
+                        break
+                    *lines, rest = (rest + chunk).split(b"\n")
+                    for line in lines:
+                        text = line.decode("utf-8", "replace")
+                        self.log.write(text + "\n")
+                        recent.append(text)
+                        detail = (watch and watch(text)) or detail
+                    self.log.flush()
+                self.show(detail)
+        recent.append(rest.decode("utf-8", "replace"))
+        self.log.write(recent[-1])
+        self.log.flush()
+        pipe.close()
+
+    @staticmethod
+    def _end_group(process):
+        """Leave no compiler behind when the set-up is interrupted."""
+        if process.poll() is None:
+            try:
+                os.killpg(process.pid, signal.SIGTERM)
+                process.wait(10)
+            except (ProcessLookupError, subprocess.TimeoutExpired):
+                pass
+
+    def failure(self, error):
+        """The report of a failed step, with the last lines of the log."""
+        try:
+            self.log.flush()
+        except OSError:
+            pass  # the disk is full: what is there must do
+        lines = self.log_path.read_text(encoding="utf-8", errors="replace").rstrip().splitlines()[-12:]
+        return "\n".join([
+            f"Step [{self.number}/{self.total}] {self.name} failed.",
+            f"  why:  {error.why}",
+            f"  do:   {error.remedy}",
+            f"  log:  {self.log_path}; its last lines:",
+            *("        | " + line[:160] for line in lines)])
