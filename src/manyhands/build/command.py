@@ -1,4 +1,4 @@
-"""`manyhands build` and `manyhands adopt`."""
+"""The commands of authors: `manyhands build`, `manyhands adopt`, `manyhands validate`."""
 
 import argparse
 import sys
@@ -21,6 +21,13 @@ def adopt(argv):
     parser = argparse.ArgumentParser(prog="manyhands adopt", description="write an edited notebook back to its source")
     parser.add_argument("paths", nargs="+", metavar="NOTEBOOK", help="notebooks/NN_topic.ipynb or solutions/NN_topic/NN_topic.ipynb")
     return _telling(_adopt, parser.parse_args(argv))
+
+
+def validate(argv):
+    parser = argparse.ArgumentParser(prog="manyhands validate", description="run notebooks and compare every output (nbval)")
+    parser.add_argument("units", nargs="*", metavar="UNIT", help="06, 06_ddp or a path; all units if none is named")
+    parser.add_argument("--jobs", type=int, default=2, help="how many at once (default 2)")
+    return _telling(_validate, parser.parse_args(argv))
 
 
 def _telling(work, options):
@@ -62,3 +69,19 @@ def _adopt(root, options):
         for line in back.adopt(root, path):
             print(line)
     return 0
+
+
+def _validate(root, options):
+    from concurrent.futures import ThreadPoolExecutor
+
+    from manyhands.build.validate import validate as run
+
+    failed = 0
+    pieces = layout.pieces(root, options.units)
+    with ThreadPoolExecutor(options.jobs) as pool:
+        for piece, verdict in zip(pieces, pool.map(lambda piece: run(piece.notebook), pieces)):
+            print(f"{'PASS' if verdict.passed else 'FAIL'}  {verdict.seconds:6.1f} s  {piece.short(piece.notebook)}", flush=True)
+            failed += not verdict.passed
+            if not verdict.passed:
+                print(verdict.text)
+    return 1 if failed else 0

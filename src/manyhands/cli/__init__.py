@@ -9,6 +9,7 @@ COMMANDS = {
     "check": ("manyhands.grading.command:main", "grade a lab, for the learner"),
     "build": ("manyhands.build.command:main", "sources -> notebooks, solutions, labs"),
     "adopt": ("manyhands.build.command:adopt", "write an edited notebook back to its source"),
+    "validate": ("manyhands.build.command:validate", "run notebooks and compare every output"),
 }
 
 
