@@ -16,7 +16,7 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 SETTINGS = Path(__file__).parent / "jupyter"
-START_LIMIT_S, STOP_LIMIT_S, ORPHANS_LIMIT_S = 120, 20, 12
+START_LIMIT_S, STOP_LIMIT_S, ORPHANS_LIMIT_S = 120, 20, 10
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
 

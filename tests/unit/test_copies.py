@@ -1,0 +1,106 @@
+"""The learner's copies: made once, never overwritten, never lost."""
+
+import json
+
+import pytest
+
+from manyhands.cli import lab
+from manyhands.cli.copies import copy_course, number_of
+
+LAB, TUTORIAL = "06_ddp/06_ddp.ipynb", "06_ddp_tutorial.ipynb"
+
+
+@pytest.fixture
+def clone(tmp_path):
+    for name in ("labs/06_ddp/06_ddp.ipynb", "labs/06_ddp/06_train.py", "notebooks/06_ddp.ipynb",
+                 "notebooks/scripts/06_train.py", "labs/06_ddp/.ipynb_checkpoints/06_ddp-checkpoint.ipynb"):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"first {name}")
+    return tmp_path
+
+
+def test_first_start_copies_everything_at_the_same_depth(clone):
+    made = copy_course(clone).made
+    assert made == [TUTORIAL, "scripts/06_train.py", "06_ddp/06_ddp.ipynb", "06_ddp/06_train.py"]
+    assert (clone / "work" / LAB).read_text() == "first labs/06_ddp/06_ddp.ipynb"
+    assert not list((clone / "work").rglob("*checkpoint*"))
+    assert not list((clone / "work").rglob(".new-*"))
+
+
+def test_second_start_touches_nothing(clone):
+    copy_course(clone)
+    (clone / "work" / LAB).write_text("my answer")
+    again = copy_course(clone)
+    assert (again.made, again.newer, again.beside) == ([], [], [])
+    assert (clone / "work" / LAB).read_text() == "my answer"
+
+
+def test_newer_lab_is_told_and_put_beside_only_on_request(clone):
+    copy_course(clone)
+    (clone / "work" / LAB).write_text("my answer")
+    (clone / "labs" / LAB).write_text("second")
+    assert copy_course(clone).newer == [LAB]
+    assert copy_course(clone, beside=["00"]).newer == [LAB]
+    assert copy_course(clone, beside=["06"]).beside == ["06_ddp/06_ddp.new.ipynb"]
+    assert copy_course(clone).newer == []
+    assert (clone / "work/06_ddp/06_ddp.new.ipynb").read_text() == "second"
+    assert (clone / "work" / LAB).read_text() == "my answer"
+
+
+def test_newer_version_never_takes_the_place_of_an_earlier_one(clone):
+    copy_course(clone)
+    for version in ("second", "third"):
+        (clone / "labs" / LAB).write_text(version)
+        copy_course(clone, beside=["06"])
+    assert (clone / "work/06_ddp/06_ddp.new.ipynb").read_text() == "second"
+    assert (clone / "work/06_ddp/06_ddp.new2.ipynb").read_text() == "third"
+
+
+def test_deleted_copy_is_made_again(clone):
+    copy_course(clone)
+    (clone / "work" / LAB).unlink()
+    assert copy_course(clone).made == [LAB]
+
+
+@pytest.mark.parametrize("broken", ["", "{", "[1]"])
+def test_lost_or_broken_record_costs_no_work(clone, broken):
+    copy_course(clone)
+    (clone / "work" / LAB).write_text("my answer")
+    (clone / "work/.manyhands/copies.json").write_text(broken)
+    assert copy_course(clone).made == []
+    assert (clone / "work" / LAB).read_text() == "my answer"
+    assert LAB in json.loads((clone / "work/.manyhands/copies.json").read_text())
+
+
+def test_file_system_without_hard_links(clone, monkeypatch):
+    def refuse(*_):
+        raise PermissionError("no links here")
+
+    monkeypatch.setattr("os.link", refuse)
+    copy_course(clone)
+    (clone / "work" / LAB).write_text("my answer")
+    copy_course(clone)
+    assert (clone / "work" / LAB).read_text() == "my answer"
+    assert not list((clone / "work").rglob(".new-*"))
+
+
+def test_unit_of_a_path():
+    assert [number_of(name) for name in (LAB, TUTORIAL, "scripts/06_train.py", "notes.txt")] == ["06", "06", "06", ""]
+
+
+def test_what_the_learner_is_told(clone, capsys):
+    lab.prepare(clone)
+    assert "4 files of the units 06" in capsys.readouterr().out
+    (clone / "labs" / LAB).write_text("second")
+    lab.prepare(clone)
+    assert "Unit 06 has a newer version; your copies in work/ stay as they are." in capsys.readouterr().out
+    lab.prepare(clone, ["06"])
+    assert "work/06_ddp/06_ddp.new.ipynb" in capsys.readouterr().out
+    assert (clone / "work/Start_Here.md").is_file()
+
+
+def test_unknown_unit_is_refused_with_the_list(clone, capsys, monkeypatch):
+    monkeypatch.setenv("MANYHANDS_ROOT", str(clone))
+    assert lab.main(["--copy-only", "--new", "66"]) == 1
+    assert "no unit 66; the units are 00_preflight" in capsys.readouterr().err

@@ -1,0 +1,105 @@
+"""The list of units, the README's table of it, and the learner's start page."""
+
+from pathlib import Path
+
+import pytest
+
+from manyhands.checks import progress
+from manyhands.cli import start_page
+from manyhands.units import MARKS, NotAClone, find_root, paths, readme_table, units, with_table
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCE = '# %% [markdown] unit={"minutes": MINUTES, "ranks": 4, "framework": "torch", "title": "DDP"} tags=["x"]\n# # DDP\n'
+
+
+@pytest.fixture
+def clone(tmp_path):
+    """A clone in which only unit 06 is there."""
+    files = {"sources/tutorial/06_ddp.py": SOURCE.replace("MINUTES", "15"), "sources/labs/06_ddp.py": SOURCE.replace("MINUTES", "40"),
+             "notebooks/06_ddp.ipynb": "{}", "labs/06_ddp/06_ddp.ipynb": "{}", "slides/06_ddp.pdf": "",
+             "pyproject.toml": 'name = "manyhands"'}
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def row(text, number):
+    return next(line for line in text.splitlines() if line.startswith("|") and number in line[:40])
+
+
+def test_there_are_21_units_numbered_in_order():
+    assert [unit.number for unit in units(ROOT)] == [f"{number:02}" for number in range(21)]
+
+
+def test_paths_name_units_once_and_in_order():
+    numbers = {unit.number for unit in units(ROOT)}
+    for path in paths().values():
+        assert path == sorted(set(path)) and numbers.issuperset(path)
+    assert not set(paths()["one_day"]) & set(paths()["two_days_more"])
+
+
+def test_minutes_and_ranks_come_from_the_sources(clone):
+    unit = units(clone)[6]
+    assert (unit.minutes, unit.ranks, unit.planned) == ((15, 40), 4, False)
+    assert all(other.planned for other in units(clone) if other.number != "06")
+
+
+def test_every_unit_that_is_there_tells_its_minutes_and_ranks():
+    for unit in units(ROOT):
+        if not unit.planned:
+            assert all(unit.minutes) and unit.ranks, unit.name
+
+
+def test_every_source_belongs_to_a_unit_of_the_list():
+    names = {unit.name for unit in units(ROOT)}
+    assert {path.stem for folder in ("tutorial", "labs") for path in (ROOT / "sources" / folder).glob("*.py")} <= names
+
+
+def test_readme_has_the_table_of_units():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert with_table(text, readme_table(ROOT)) == text, "mend it with: python -m manyhands.units README.md"
+
+
+def test_table_needs_its_marks():
+    assert with_table(f"a\n{MARKS[0]}\nold\n{MARKS[1]}\nb", "new") == f"a\n{MARKS[0]}\nnew\n{MARKS[1]}\nb"
+    with pytest.raises(ValueError, match="lacks the two marks"):
+        with_table("a", "new")
+
+
+def test_root_is_found_from_below_and_by_name(clone, monkeypatch):
+    monkeypatch.delenv("MANYHANDS_ROOT", raising=False)
+    assert find_root(clone / "labs" / "06_ddp") == clone
+    monkeypatch.setenv("MANYHANDS_ROOT", str(clone))
+    assert find_root("/") == clone
+
+
+def test_no_clone_is_said_plainly(monkeypatch, tmp_path):
+    monkeypatch.delenv("MANYHANDS_ROOT", raising=False)
+    monkeypatch.setattr("manyhands.units._is_clone", lambda folder: False)
+    with pytest.raises(NotAClone, match="This is not a clone of manyhands"):
+        find_root(tmp_path)
+
+
+def test_page_links_what_is_there_and_greys_what_is_planned(clone):
+    text = start_page.write(clone).read_text(encoding="utf-8")
+    assert row(text, "06") == ("| 06 | DistributedDataParallel | PyTorch | 15 + 40 | 4 | [tutorial](06_ddp_tutorial.ipynb) "
+                               "| [your lab](06_ddp/06_ddp.ipynb) | [slides](../slides/06_ddp.pdf) |  |")
+    assert "coming" in row(text, "07") and "](" not in row(text, "07")
+    assert "**Next:** unit 06, DistributedDataParallel: [tutorial](06_ddp_tutorial.ipynb)" in text
+    assert "$" not in text
+
+
+def test_page_shows_the_learners_points(clone):
+    progress.add_hint(clone / "work", "06_ddp", "06-average")
+    assert row(start_page.text(clone), "06").endswith("|  |")
+    progress.add_result(clone / "work", "06_ddp", 5, 8)
+    assert row(start_page.text(clone), "06").endswith("| 5 of 8 |")
+    assert "**Next:** unit 06" in start_page.text(clone)
+    progress.add_result(clone / "work", "06_ddp", 8, 8)
+    assert row(start_page.text(clone), "06").endswith("| ✓ 8 of 8 |")
+    assert "full marks in every lab that is ready" in start_page.text(clone)
+
+
+def test_page_of_an_empty_course(tmp_path):
+    assert "no unit is ready yet" in start_page.text(tmp_path)
