@@ -1,0 +1,212 @@
+"""Where the ranks live: on this machine, under MPI, in a Slurm job, on hosts reached by ssh. ipyparallel starts them.
+
+`profile_named("slurm")` gives a `Profile`. `make` configures an `ipyparallel.Cluster`; `start` starts its engines and says
+which engine is which rank; `stop` ends them all. An engine's id is not its rank: ids grow with every renewal.
+"""
+
+import logging
+import os
+import socket
+import time
+
+from .launch_commands import mpiexec
+
+START_TIMEOUT_S = 120
+HEARTBEAT_MS, MISSES = 200, 50  # an engine counts as lost after 10 s of silence
+
+
+def profile_named(name, hosts=None):
+    """The profile "mpi", "slurm" or "ssh". `hosts` for ssh: ["node1", "user@node2:2222"], else MANYHANDS_HOSTS, comma-separated."""
+    if name not in _PROFILES:
+        raise ValueError(f"There is no profile {name!r}: take one of local, {', '.join(_PROFILES)}.")
+    return _PROFILES[name](hosts) if name == "ssh" else _PROFILES[name]()
+
+
+class Profile:
+    """What differs between the ways of starting engines."""
+
+    name = ""
+    launcher = ""  # the name of ipyparallel's launcher
+    emulated_nodes = False
+    shared_folder = True  # engines on other hosts: their job's files must be where all hosts see them
+
+    def make(self, nodes, ranks_per_node, folder, framework=None, log_level=logging.ERROR):
+        """An `ipyparallel.Cluster`, configured and not started. `folder` is this cluster's own, on this machine."""
+        import ipyparallel as ipp
+        from traitlets.config import Config
+
+        self.nodes, self.ranks_per_node = nodes, ranks_per_node
+        config = Config()
+        config.EngineLauncher.engine_args = ["--log-level=40", *_import_at_start(framework)]
+        where = {"profile": "manyhands"} if self.shared_folder else {"profile_dir": os.path.join(folder, "profile")}
+        cluster = ipp.Cluster(
+            engines=self.launcher,
+            n=nodes * ranks_per_node,
+            config=config,
+            load_profile=False,
+            log_level=log_level,
+            shutdown_atexit=False,
+            controller_args=[
+                *(f"--HeartMonitor.period={HEARTBEAT_MS}", f"--HeartMonitor.max_heartmonitor_misses={MISSES}"),
+                "--log-level=40",
+            ],
+            **where,
+        )
+        if not self.emulated_nodes:
+            cluster.controller_ip, cluster.controller_location = "*", address()
+        self.configure(config, cluster, folder)
+        cluster.config = config
+        return cluster
+
+    def configure(self, config, cluster, folder):
+        """Set what this kind of launcher needs."""
+
+    def report_address(self):
+        """The address of this kernel for its ranks."""
+        return "127.0.0.1" if self.emulated_nodes else address()
+
+    def start(self, cluster, client):
+        """Start the engines; {rank: (engine id, facts)} when all have come. Ranks follow the nodes' order."""
+        n, before = self.nodes * self.ranks_per_node, set(client.ids)
+        cluster.start_engines_sync(n)
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while len(new := sorted(set(client.ids) - before)) < n:
+            if time.monotonic() > deadline:
+                raise RuntimeError(self.too_few.format(came=len(new), n=n, seconds=START_TIMEOUT_S))
+            time.sleep(0.05)
+        pending = {engine: client[engine].apply_async(self.rank_of()) for engine in new}
+        facts = {engine: result.get(timeout=60) for engine, result in pending.items()}
+        order = sorted(new, key=lambda engine: self.sort_key(facts[engine]))
+        self._check_nodes([facts[engine]["host"] for engine in order])
+        return {rank: (engine, facts[engine]) for rank, engine in enumerate(order)}
+
+    def rank_of(self):
+        """A function to run on an engine: who it is."""
+        return _facts
+
+    def _check_nodes(self, hosts):
+        if self.emulated_nodes:
+            return
+        per_node = [hosts[i : i + self.ranks_per_node] for i in range(0, len(hosts), self.ranks_per_node)]
+        names = [set(group) for group in per_node]
+        if any(len(group) != 1 for group in names) or len(set.union(*names)) != self.nodes:
+            raise RuntimeError(f"{self.nodes} nodes of {self.ranks_per_node} ranks were asked for, and these hosts came: {hosts}.")
+
+    def stop(self, cluster, client):
+        """End all engines, also those that hang in a C++ call, and wait until the controller has forgotten them."""
+        try:
+            client.send_signal(9, block=False)  # each engine's nanny kills it
+        except Exception:  # no engine is left
+            pass
+        deadline = time.monotonic() + 2
+        while client.ids and time.monotonic() < deadline:
+            time.sleep(0.02)
+        cluster.stop_engines_sync()
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while client.ids and time.monotonic() < deadline:
+            time.sleep(0.02)
+
+    too_few = "{came} of {n} ranks came within {seconds} s."
+
+
+class Mpi(Profile):
+    """All ranks on this machine under one mpiexec, which is told of as many hosts as nodes: MPI's rank is our rank."""
+
+    name, launcher, emulated_nodes, shared_folder = "mpi", "mpi", True, False
+
+    def configure(self, config, cluster, folder):
+        hosts = ",".join(f"node{node}:{self.ranks_per_node}" for node in range(self.nodes))
+        config.MPILauncher.mpi_cmd = [mpiexec()]
+        config.MPILauncher.mpi_args = ["-launcher", "fork", "-rmk", "user", "-hosts", hosts]
+        config.MPILauncher.stop_seconds_until_kill = 1
+
+    @staticmethod
+    def sort_key(facts):
+        return facts["mpi_rank"]
+
+
+class Slurm(Profile):
+    """A Slurm job of its own; partition, account and time as for any job: SBATCH_PARTITION, SBATCH_ACCOUNT, SBATCH_TIMELIMIT."""
+
+    name, launcher = "slurm", "slurm"
+    too_few = "{came} of {n} ranks came within {seconds} s. Look at `squeue -u $USER`: is the job waiting for free nodes?"
+
+    def configure(self, config, cluster, folder):
+        slurm = config.SlurmEngineSetLauncher
+        slurm.batch_file_name = os.path.join(folder, "job.sbatch")
+        slurm.batch_template = _SBATCH
+        slurm.namespace = {"nodes": self.nodes, "ranks_per_node": self.ranks_per_node}
+
+    @staticmethod
+    def sort_key(facts):
+        return facts["slurm_procid"]
+
+
+_SBATCH = """#!/bin/sh
+#SBATCH --export=ALL
+#SBATCH --job-name=manyhands
+#SBATCH --nodes={nodes}
+#SBATCH --ntasks-per-node={ranks_per_node}
+#SBATCH --output={output_file}
+exec srun --kill-on-bad-exit=0 {program_and_args}
+"""
+
+
+class Ssh(Profile):
+    """Hosts reached by ssh without a password, with the same Python at the same path (or MANYHANDS_PYTHON)."""
+
+    name, launcher, shared_folder = "ssh", "ssh", False
+
+    def __init__(self, hosts=None):
+        self.hosts = hosts or [host.strip() for host in os.environ.get("MANYHANDS_HOSTS", "").split(",") if host.strip()]
+        if not self.hosts:
+            raise ValueError("The ssh profile needs hosts: set MANYHANDS_HOSTS=node1,node2 (or user@node1:port).")
+
+    def configure(self, config, cluster, folder):
+        import sys
+
+        if len(self.hosts) < self.nodes:
+            raise ValueError(f"{self.nodes} nodes were asked for, and MANYHANDS_HOSTS names {len(self.hosts)}.")
+        config.SSHEngineSetLauncher.engines = dict.fromkeys(self.hosts[: self.nodes], self.ranks_per_node)
+        config.SSHLauncher.remote_python = os.environ.get("MANYHANDS_PYTHON", sys.executable)
+
+    def sort_key(self, facts):
+        return facts["host"], facts["pid"]
+
+
+_PROFILES = {"mpi": Mpi, "slurm": Slurm, "ssh": Ssh}
+
+
+def address():
+    """This machine's address as other hosts see it; MANYHANDS_ADDRESS where the guess is wrong (several networks)."""
+    if os.environ.get("MANYHANDS_ADDRESS"):
+        return os.environ["MANYHANDS_ADDRESS"]
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))  # sends nothing: asks only which way out would be taken
+            return probe.getsockname()[0]
+        except OSError:
+            return socket.gethostbyname(socket.gethostname())
+
+
+def _import_at_start(framework):
+    modules = {"torch": "torch", "tensorflow": "tensorflow", "both": "torch, tensorflow"}.get(framework)
+    return [f"--IPEngine.startup_command=import {modules}"] if modules else []
+
+
+def _facts():
+    """Runs on an engine: where it is, and the number that its launcher gave it."""
+    import os
+
+    from manyhands.cluster.profiles import address
+
+    def number(*names):
+        return next((int(os.environ[name]) for name in names if name in os.environ), None)
+
+    return {
+        "host": os.environ.get("SLURMD_NODENAME") or os.uname().nodename,
+        "address": address(),
+        "pid": os.getpid(),
+        "mpi_rank": number("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK"),
+        "slurm_procid": number("SLURM_PROCID"),
+    }
