@@ -1,0 +1,131 @@
+"""`manyhands check`: grade a lab for the learner."""
+
+import argparse
+import json
+import signal
+import sys
+from pathlib import Path
+
+from manyhands.checks import progress as memory
+from manyhands.units import NotAClone, find_root
+
+DESCRIPTION = """Grade a lab: your own copy in work/, or the notebook that you name. Your file is only read, never changed.
+The checks run on a fresh kernel with a hidden seed, in a sandbox where there is one. Exit code 0 means full marks."""
+NO_LAB = "There is no lab {word!r}. There are: {known}."
+WHICH = "{path} is no lab's name: say which lab it is, for example --lab 06."
+NOT_COPIED = "You have no copy of this lab in work/ yet (`make lab` makes it). This grades the lab as it was released."
+
+
+class Unknown(Exception):
+    """What was asked for is not there; the message says what is."""
+
+
+def labs(root):
+    """The names of all labs that have a solution."""
+    return sorted(path.parent.name for path in (Path(root) / "solutions").glob("*/*.ipynb") if path.stem == path.parent.name)
+
+
+def unit_named(word, root):
+    """`06`, `6`, `06_ddp`, `labs/06_ddp` -> `06_ddp`."""
+    known, name = labs(root), Path(word).name
+    for unit in known:
+        if unit == name or (name.isdigit() and int(unit[:2]) == int(name)):
+            return unit
+    raise Unknown(NO_LAB.format(word=word, known=", ".join(known) or "none yet"))
+
+
+def find(word, root, lab=None):
+    """(unit, path of the submission, note) for what the learner typed."""
+    path = Path(word)
+    if path.suffix == ".ipynb":
+        known = labs(root)
+        guess = next((name for name in (path.stem.split(".")[0], path.resolve().parent.name) if name in known), None)
+        if not (lab or guess):
+            raise Unknown(WHICH.format(path=path))
+        return (unit_named(lab, root) if lab else guess), path, ""
+    unit = unit_named(word, root)
+    own = Path(root) / "work" / unit / f"{unit}.ipynb"
+    if own.is_file():
+        return unit, own, ""
+    return unit, Path(root) / "labs" / unit / f"{unit}.ipynb", NOT_COPIED
+
+
+class Progress:
+    """Says which cell runs: in one line on a terminal, once per notebook elsewhere."""
+
+    def __init__(self, stream):
+        self.stream, self.last, self.width = stream, None, 0
+        self.live = stream.isatty()
+
+    def __call__(self, what, done, of):
+        if self.live:
+            line = f"{what}: cell {min(done + 1, of)} of {of}"
+            self.stream.write("\r" + line.ljust(self.width))
+            self.width = len(line)
+        elif what != self.last:
+            self.stream.write(f"{what}: {of} cells ...\n")
+        self.last = what
+        self.stream.flush()
+
+    def clear(self):
+        if self.live and self.width:
+            self.stream.write("\r" + " " * self.width + "\r")
+            self.stream.flush()
+
+
+def parser():
+    made = argparse.ArgumentParser(prog="manyhands check", description=DESCRIPTION,
+                                   formatter_class=argparse.RawDescriptionHelpFormatter)
+    made.add_argument("lab_or_notebook", nargs="+", help="06, 06_ddp, labs/06_ddp, or the path of a notebook")
+    made.add_argument("--lab", help="which lab the notebook is, where its name does not tell")
+    made.add_argument("--no-sandbox", action="store_true", help="run as an ordinary process, even where a sandbox works")
+    made.add_argument("--cell-timeout", type=float, default=None, metavar="S", help="seconds for one cell")
+    made.add_argument("--timeout", type=float, default=None, metavar="S", help="seconds for the whole notebook")
+    made.add_argument("--json", action="store_true", help="print the grade as JSON")
+    return made
+
+
+def main(argv=None):
+    arguments = parser().parse_args(argv)
+    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is ended
+    try:
+        root = find_root()
+        return max([_one(word, root, arguments) for word in arguments.lab_or_notebook])
+    except (Unknown, NotAClone) as problem:
+        print(f"manyhands check: {problem}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("\nStopped; nothing was graded.", file=sys.stderr)
+        return 130
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _one(word, root, arguments):
+    from manyhands.grading import engine, report
+    from manyhands.grading.kernel import Limits
+
+    unit, submission, note = find(word, root, arguments.lab)
+    limits = {"cell_s": arguments.cell_timeout, "total_s": arguments.timeout}
+    progress = Progress(sys.stderr)
+    try:
+        grade = engine.grade(submission, root / "solutions" / unit / f"{unit}.ipynb", progress=progress,
+                             sandboxed=False if arguments.no_sandbox else None,
+                             limits=Limits(**{name: value for name, value in limits.items() if value}))
+    except engine.SolutionFails as problem:
+        print(problem, file=sys.stderr)
+        return 3
+    finally:
+        progress.clear()
+    if note:
+        grade.notes.insert(0, note)
+    remember(submission, unit, grade)
+    print(json.dumps(report.as_data(grade)) if arguments.json else report.as_text(grade), flush=True)
+    return 0 if grade.full else 1
+
+
+def remember(submission, unit, grade):
+    """Note the result for the start page, if the notebook is one of the learner's own copies."""
+    work = memory.work_folder(Path(submission).parent)
+    if work and not grade.verdict:
+        memory.add_result(work, unit, grade.points, grade.max)

@@ -1,0 +1,148 @@
+"""Comparing what a check cell showed in the learner's kernel with what it showed for the solution, outside any kernel."""
+
+import copy
+import math
+import types
+from dataclasses import dataclass, field
+from numbers import Real
+
+import nbformat
+from nbval.plugin import IPyNbCell, coalesce_streams, nocolors
+
+from manyhands.checks.record import BLOCKED, FAIL, MIME, PASS
+
+NOT_COMPARED = ("metadata", "traceback", "prompt_number", "output_type", "name", "execution_count", "image/png", "image/jpeg",
+                "image/svg+xml", "application/vnd.jupyter.widget-view+json")
+LONGEST = 600  # letters of a detail
+
+
+@dataclass
+class Criterion:
+    """One line of a grade. `points` and `text` come from the reference, never from the learner's kernel."""
+
+    check: str
+    name: str
+    text: str
+    points: float
+    status: str
+    detail: dict = field(default_factory=dict)
+
+    @property
+    def earned(self):
+        return self.points if self.status == PASS else 0
+
+
+def records(outputs):
+    """All records among a cell's outputs."""
+    return [output["data"][MIME] for output in outputs
+            if output.get("output_type") in ("display_data", "execute_result") and MIME in output.get("data", {})]
+
+
+def compare(check, points, got, reference):
+    """The criteria of one check cell, from its outputs in the learner's kernel and those of the solution."""
+    wanted = records(reference)
+    if not wanted:
+        return [_compare_text(check, points, got, reference)]
+    why_not, learner = _the_record(records(got), wanted[0])
+    return [_compare_criterion(check, criterion, learner.get(criterion["name"]), why_not)
+            for criterion in wanted[0]["criteria"]]
+
+
+def _the_record(found, wanted):
+    """(why it does not count or None, {name: criterion}) of the one record that a check cell shows."""
+    if not found:
+        return "The check cell showed no result.", {}
+    if len(found) > 1:
+        return "The check cell showed more than one result.", {}
+    record = found[0]
+    criteria = record.get("criteria") if isinstance(record, dict) and record.get("name") == wanted["name"] else None
+    if not isinstance(criteria, list) or not all(isinstance(criterion, dict) for criterion in criteria):
+        return "The check cell showed something that is no result of this check.", {}
+    return None, {criterion.get("name"): criterion for criterion in criteria if isinstance(criterion.get("name"), str)}
+
+
+def _compare_criterion(check, reference, learner, why_not):
+    verdict = Criterion(check, reference["name"], reference["text"], reference["points"], FAIL)
+    if reference["status"] == BLOCKED:
+        verdict.status, verdict.detail = BLOCKED, dict(reference["detail"])
+    elif learner is None:
+        verdict.detail = {"problem": why_not or "The check did not get as far as this."}
+    elif learner.get("status") != PASS:
+        verdict.detail = _safe_detail(learner.get("detail"))
+    else:
+        problem = differs(learner.get("values"), reference["values"], reference["atol"], reference["rtol"])
+        if problem is None:
+            verdict.status = PASS
+        else:
+            verdict.detail = {"problem": problem}
+    return verdict
+
+
+def differs(values, reference, atol, rtol):
+    """None if the values are the reference's, to the tolerance, else what is wrong (without telling the reference)."""
+    if not isinstance(values, list) or len(values) != len(reference):
+        return "It passes in your notebook, but its evidence has another length than a right solution's."
+    for number, (value, wanted) in enumerate(zip(values, reference), 1):
+        if not _equal(value, wanted, atol, rtol):
+            return (f"It passes in your notebook, but with another seed value {number} of {len(reference)} of its evidence "
+                    "is not that of a right solution. Are numbers written into the answer that should be computed?")
+    return None
+
+
+def _equal(value, wanted, atol, rtol):
+    numbers = [isinstance(one, Real) and not isinstance(one, bool) for one in (value, wanted)]
+    if all(numbers):
+        try:
+            return math.isfinite(value) and abs(value - wanted) <= atol + rtol * abs(wanted)
+        except OverflowError:
+            return False
+    return not any(numbers) and type(value) is type(wanted) and value == wanted
+
+
+def _safe_detail(detail):
+    """What a failing criterion says of itself, as short text: it is shown, and never counts."""
+    detail = detail if isinstance(detail, dict) else {}
+    return {key: printable(str(detail[key]))[:LONGEST] for key in ("rank", "expected", "got", "mistake") if key in detail}
+
+
+def printable(text):
+    """Text from a learner's kernel without what could steer a terminal."""
+    return "".join(letter if letter.isprintable() or letter == "\n" else "?" for letter in text)
+
+
+class _Comparator:
+    """nbval's comparison of outputs without pytest: it needs only these attributes."""
+
+    compare_outputs = IPyNbCell.compare_outputs
+    sanitize = IPyNbCell.sanitize
+    colors = nocolors
+
+    def __init__(self):
+        self.parent = types.SimpleNamespace(skip_compare=NOT_COMPARED, sanitize_patterns={})
+        self.comparison_traceback = []
+
+    def format_output_compare(self, key, left, right):
+        self.comparison_traceback.append(key)
+
+
+def _compare_text(check, points, got, reference):
+    verdict = Criterion(check, check, "The output is that of the solution.", points, FAIL)
+    got, reference = (coalesce_streams([nbformat.from_dict(copy.deepcopy(dict(output))) for output in outputs])
+                      for outputs in (got, reference))
+    try:
+        same = _Comparator().compare_outputs(got, reference)
+    except Exception:  # nothing that a kernel showed may stop the grader
+        same = False
+    if same:
+        verdict.status = PASS
+    else:
+        verdict.detail = {"got": printable(_text(got))[:LONGEST] or "no output"}
+    return verdict
+
+
+def _text(outputs):
+    parts = []
+    for output in outputs:
+        data = output.get("data", {})
+        parts += [output.get("text"), data.get("text/plain"), output.get("evalue")]
+    return "\n".join(part for part in parts if isinstance(part, str)).strip()

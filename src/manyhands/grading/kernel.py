@@ -1,0 +1,235 @@
+"""A fresh kernel that runs cells one by one, with limits, and is not trusted: what comes from it is only data."""
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import nbformat
+from jupyter_client import BlockingKernelClient
+from jupyter_client.connect import write_connection_file
+
+from manyhands.build.environment import kernel_environment
+from manyhands.build.processes import adopt_orphans, children, end
+from manyhands.grading import memory, sandbox
+
+POLL_MS = 200
+KEPT_BYTES = 5_000_000  # of one cell's output
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a submission may use."""
+
+    cell_s: float = 180
+    total_s: float = 900
+    start_s: float = 60
+    memory_bytes: int = 4 * 2**30
+    processes: int = 400
+
+
+class KernelEnded(Exception):
+    """The kernel is gone; `reason` is "total", "cell", "memory", "processes", "died" or "start"."""
+
+    def __init__(self, reason):
+        super().__init__(reason)
+        self.reason = reason
+
+
+@dataclass
+class Ran:
+    """One cell's run: its outputs (as nbformat has them), its error if it raised one, whether it was interrupted."""
+
+    outputs: list = field(default_factory=list)
+    error: str = ""
+    interrupted: bool = False
+
+
+class Kernel:
+    """A kernel in the sandbox (`sandboxed=True`) or beside it; a context manager that leaves no process behind.
+
+    `submission` is a folder whose copy the kernel starts in. It is spoken to over sockets in a private folder.
+    """
+
+    def __init__(self, submission, seed, sandboxed, limits=Limits()):
+        self.submission, self.seed, self.sandboxed, self.limits = Path(submission), seed, sandboxed, limits
+        self.reason = None
+
+    def __enter__(self):
+        adopt_orphans()
+        self.before = children()
+        self.home = tempfile.TemporaryDirectory(prefix="mh-", ignore_cleanup_errors=True)
+        self.group = memory.memory_group(self.limits.memory_bytes)
+        self.until = time.monotonic() + self.limits.total_s
+        try:
+            self._start()
+            self._connect()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def _start(self):
+        home = Path(self.home.name)
+        private = home / "p"
+        private.mkdir()
+        self.connection = str(private / "connection.json")
+        write_connection_file(self.connection, transport="ipc", ip=str(private / "k"))
+        inner = [sys.executable, "-m", "ipykernel_launcher", "-f", self.connection]
+        environment = kernel_environment(home / "h", self.seed, MANYHANDS_RECORD="1")
+        folder = self.submission
+        if self.sandboxed:
+            environment = sandbox.environment(environment)
+            inner = sandbox.command(inner, submission=self.submission, private=private, memory_bytes=self.limits.memory_bytes)
+            folder = home
+        else:
+            environment["JPY_PARENT_PID"] = str(os.getpid())
+        self.process = subprocess.Popen(
+            self.group.wrap(inner), env=environment, cwd=folder, start_new_session=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=open(home / "log", "wb"),
+        )
+        self.watcher = memory.Watcher(self.process.pid, self.limits.memory_bytes, self.limits.processes)
+        self.watcher.start()
+
+    def _connect(self):
+        self.client = BlockingKernelClient(connection_file=self.connection)
+        self.client.load_connection_file()
+        self.client.start_channels(stdin=False, hb=False)
+        until = time.monotonic() + self.limits.start_s
+        while True:  # a first, empty cell, until its end is heard: then nothing later is missed
+            wait_until = min(until, time.monotonic() + 1)
+            with suppress(TimeoutError):
+                self._listen(self.client.execute("", silent=True), wait_until, Ran())
+                return
+            if time.monotonic() > until:
+                raise KernelEnded("start")
+
+    def run(self, source):
+        """Run one cell; `KernelEnded` if the kernel does not survive it or the limits are used up."""
+        ran = Ran()
+        until = time.monotonic() + self.limits.cell_s
+        cell = self.client.execute(source, allow_stdin=False, stop_on_error=False)
+        try:
+            self._listen(cell, until, ran)
+        except TimeoutError:
+            ran.interrupted = True
+            self._interrupt()
+            try:
+                self._listen(cell, time.monotonic() + 15, ran)
+            except TimeoutError:
+                raise KernelEnded("cell") from None
+        return ran
+
+    def _interrupt(self):
+        session, channel = self.client.session, self.client.control_channel
+        channel.send(session.msg("interrupt_request", {}))
+
+    def _listen(self, cell, until, ran):
+        """Take in what the kernel says about a cell until it is done."""
+        kept = _Outputs(ran)
+        while True:
+            if time.monotonic() > self.until:
+                raise KernelEnded("total")
+            if time.monotonic() > until:
+                raise TimeoutError
+            message = self._next_message()
+            if message is None:
+                self._check_alive()
+            elif message.get("parent_header", {}).get("msg_id") == cell and kept.add(message):
+                return
+
+    def _next_message(self):
+        socket = self.client.iopub_channel.socket
+        if not socket.poll(POLL_MS):
+            return None
+        try:
+            size = 0
+            frames = socket.recv_multipart(copy=False)
+            size = sum(len(frame.buffer) for frame in frames)
+            _, frames = self.client.session.feed_identities(frames, copy=False)
+            message = self.client.session.deserialize(frames, content=True, copy=False)
+        except Exception:  # nothing that a kernel sends may stop the grader
+            return {}
+        message["size"] = size
+        return message
+
+    def _check_alive(self):
+        while self.client.shell_channel.socket.poll(0):  # replies are not needed
+            self.client.shell_channel.socket.recv_multipart()
+        if self.watcher.reason or self.process.poll() is not None:
+            raise KernelEnded(self.watcher.reason or ("memory" if self.group.broken() else "died"))
+
+    def close(self):
+        """End the kernel and all that it started."""
+        if hasattr(self, "process"):
+            if not self.sandboxed:
+                self._ask_to_end()
+            with suppress(ProcessLookupError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+            self.watcher.stop()
+        if hasattr(self, "client"):
+            self.client.stop_channels()
+            self.client.context.destroy(linger=0)
+        end(process for process in children() if process not in self.before)
+        self.group.close()
+        self.home.cleanup()
+
+    def _ask_to_end(self):
+        """A kernel that ends by itself stops its cluster in order."""
+        if hasattr(self, "client") and self.process.poll() is None:
+            self.client.shutdown()
+            with suppress(subprocess.TimeoutExpired):
+                self.process.wait(5)
+
+    def last_words(self):
+        """The end of what the kernel's process wrote to its own error stream."""
+        return (Path(self.home.name) / "log").read_text(errors="replace")[-1000:]
+
+
+class _Outputs:
+    """Turns messages into a cell's outputs; broken messages and floods are dropped."""
+
+    def __init__(self, ran):
+        self.ran, self.by_display_id, self.bytes, self.clear_next = ran, {}, 0, False
+
+    def add(self, message):
+        """Take in one message; True when it says that the cell is done."""
+        kind, content = message.get("msg_type"), message.get("content")
+        if not isinstance(content, dict):
+            return False
+        if kind == "status":
+            return content.get("execution_state") == "idle"
+        self.bytes += message["size"]
+        if self.bytes <= KEPT_BYTES:
+            with suppress(Exception):  # nothing that a kernel sends may stop the grader
+                self._output(kind, content, message)
+        return False
+
+    def _output(self, kind, content, message):
+        if kind == "clear_output":
+            self.clear_next = bool(content.get("wait"))
+            if not self.clear_next:
+                self.ran.outputs.clear()
+        elif kind == "update_display_data":
+            for output in self.by_display_id.get(content["transient"]["display_id"], []):
+                output.update(data=nbformat.from_dict(content["data"]))
+        elif kind in ("stream", "display_data", "execute_result", "error"):
+            output = nbformat.v4.output_from_msg(message)
+            if self.clear_next:
+                self.ran.outputs.clear()
+                self.clear_next = False
+            self.ran.outputs.append(output)
+            if kind == "error" and not self.ran.error:
+                self.ran.error = f"{content['ename']}: {content['evalue']}"
+            display_id = (content.get("transient") or {}).get("display_id")
+            if display_id:
+                self.by_display_id.setdefault(display_id, []).append(output)

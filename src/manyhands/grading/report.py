@@ -1,0 +1,79 @@
+"""A grade as text for a terminal, as HTML for a notebook, as plain data for other programs."""
+
+import html
+from dataclasses import asdict
+
+from manyhands.checks.record import BLOCKED, FAIL, PASS
+
+HEAD = "{unit}: {points} of {max} points"
+HOW = "Graded with a hidden seed, {sandbox}, in {seconds:.0f} s."
+BLOCKED_LINE = "not counted: this machine cannot check it"
+HELP = 'For help, run in the notebook: hint("{name}")'
+DONE = "Full marks."
+STYLE = {PASS: "color:#1a7f37", FAIL: "color:#b42318", BLOCKED: "color:#6b7280"}
+
+
+def number(points):
+    """Points without a needless `.0`."""
+    return f"{points:g}"
+
+
+def head(grade):
+    return HEAD.format(unit=grade.unit, points=number(grade.points), max=number(grade.max))
+
+
+def share(criterion):
+    """`1/2`, or `-/2` where it is blocked."""
+    earned = "-" if criterion.status == BLOCKED else number(criterion.earned)
+    return f"{earned}/{number(criterion.points)}"
+
+
+def details(criterion):
+    """(word, text) pairs that say what is wrong."""
+    rows = [("", BLOCKED_LINE)] if criterion.status == BLOCKED else []
+    return rows + [(key, str(value)) for key, value in criterion.detail.items()]
+
+
+def as_text(grade):
+    """The table of criteria, and what helps."""
+    lines = [head(grade), ""]
+    if grade.verdict:
+        lines += [grade.verdict, ""]
+    check = None
+    for criterion in grade.criteria:
+        if criterion.check != check:
+            check = criterion.check
+            lines.append(check.removesuffix("-check"))
+        lines.append(f"  {criterion.status.upper():<8}{share(criterion):>5}  {criterion.text}")
+        for key, value in details(criterion):
+            indent = " " * 17
+            label = f"{key + ':':<10}" if key else ""
+            lines.append(f"{indent}{label}" + value.replace("\n", "\n" + indent + " " * len(label)))
+    lines += ["", *grade.notes] if grade.notes else []
+    lines += ["", *(HELP.format(name=name) for name in grade.hints)] if grade.hints else []
+    if grade.full:
+        lines += ["", DONE]
+    if grade.sandbox:
+        lines += ["", HOW.format(sandbox=grade.sandbox, seconds=grade.seconds)]
+    return "\n".join(lines)
+
+
+def as_html(grade):
+    """The same as a table."""
+    rows = []
+    for criterion in grade.criteria:
+        extra = "".join(f"<br><small><b>{html.escape(key)}</b> {html.escape(value)}</small>".replace("\n", "<br>")
+                        for key, value in details(criterion))
+        cells = [html.escape(criterion.check.removesuffix("-check")),
+                 f'<b style="{STYLE[criterion.status]}">{criterion.status.upper()}</b>', share(criterion),
+                 html.escape(criterion.text) + extra]
+        rows.append("<tr>" + "".join(f'<td style="text-align:left;vertical-align:top">{cell}</td>' for cell in cells) + "</tr>")
+    after = [grade.verdict, *grade.notes, *(HELP.format(name=name) for name in grade.hints), DONE if grade.full else ""]
+    after.append(HOW.format(sandbox=grade.sandbox, seconds=grade.seconds) if grade.sandbox else "")
+    below = "".join(f"<p>{html.escape(line)}</p>" for line in after if line)
+    return f"<p><b>{html.escape(head(grade))}</b></p><table>{''.join(rows)}</table>{below}"
+
+
+def as_data(grade):
+    """Plain data, for JSON."""
+    return {**asdict(grade), "points": grade.points, "max": grade.max, "full": grade.full, "hints": grade.hints}
