@@ -1,0 +1,127 @@
+"""A learner's way through the course, in a real browser."""
+
+import time
+
+import nbformat
+import pytest
+from lab_page import GRAPH, Notebook, follow, open_start
+from running_course import copy_course, left_over
+
+LAB = "work/06_ddp/06_ddp.ipynb"
+BUSY = "%%px\nwhile True:\n    pass"
+CLUSTER = "from manyhands import Cluster\n\ncluster = Cluster(nodes=1, ranks_per_node=2, framework=None)"
+
+
+@pytest.fixture
+def course(tmp_path, start_course):
+    return start_course(copy_course(tmp_path / "clone"))
+
+
+def outputs(cell):
+    """All text that a saved cell shows."""
+    shown = []
+    for output in cell.get("outputs", []):
+        shown += [output.get("text", ""), output.get("data", {}).get("text/plain", ""), output.get("evalue", "")]
+    return "\n".join(shown)
+
+
+def checks(notebook):
+    """What the check cells of a saved lab show."""
+    return "\n".join(outputs(cell) for cell in notebook.cells if "check" in cell.metadata.get("tags", []))
+
+
+def test_start_page_is_a_page(course, page, screenshots):
+    start = open_start(page, course.address())
+    page.wait_for_timeout(1500)
+    page.screenshot(path=screenshots / "start_here.png")
+    assert "manyhands: distributed training" in start.inner_text()
+    assert start.locator("tr").count() == 22
+    assert page.locator(".jp-FileEditor, .jp-Dialog, .Toastify__toast").count() == 0
+    assert "Nbgrader" not in page.locator(".lm-MenuBar").first.inner_text()
+    planned = start.locator("tr", has_text="coming").first.locator("span").first
+    assert planned.evaluate("span => getComputedStyle(span).color") == "rgb(138, 138, 138)"
+
+
+def test_from_start_here_to_the_wait_for_graph_and_the_healed_cluster(course, page, screenshots):
+    open_start(page, course.address())
+    unit = follow(page, "00", "tutorial")
+    page.screenshot(path=screenshots / "00_before.png")
+    unit.run_all()
+    graph = unit.panel.locator(GRAPH).first
+    unit.show(graph, screenshots / "00_graph.png")
+    assert graph.is_visible()
+    saved = unit.saved(course.root / "work/00_preflight_tutorial.ipynb")
+    faults = [i for i, cell in enumerate(saved.cells) if "The cluster is healed" in outputs(cell)]
+    assert faults, "no cell tells that the cluster was healed"
+    after = [cell for cell in saved.cells[faults[-1] + 1:] if cell.cell_type == "code"]
+    assert any("[rank 3]" in outputs(cell) for cell in after), "no rank answered after the healing"
+    unexpected = [cell.source for cell in saved.cells if "raises-exception" not in cell.metadata.get("tags", [])
+                  and any(output.output_type == "error" for output in cell.get("outputs", []))]
+    assert unexpected == []
+    unit.show(unit.panel.locator(".jp-Cell").last, screenshots / "00_end.png")
+    course.stop()
+    assert left_over(course.root) == []
+
+
+def test_lab_before_and_after_solving(course, page, screenshots):
+    address = course.address()
+    open_start(page, address)
+    lab = follow(page, "06", "your lab")
+    page.screenshot(path=screenshots / "06_top.png")
+    lab.run_all()
+    lab.show(lab.panel.get_by_text("FAIL").first, screenshots / "06_unsolved.png")
+    unsolved = checks(lab.saved(course.root / LAB))
+    assert "FAIL 0/" in unsolved
+    solve(course.root)
+    page.goto(address)  # a learner would type the answers; a new start of the page reads them from the file
+    open_start(page, address)
+    lab = follow(page, "06", "your lab")
+    lab.run_all()
+    lab.show(lab.panel.get_by_text("PASS").first, screenshots / "06_solved.png")
+    solved = checks(lab.saved(course.root / LAB))
+    assert "PASS" in solved and "FAIL" not in solved
+    course.stop()
+    assert left_over(course.root) == []
+
+
+def solve(root):
+    """Put the solution's answers into the learner's copy."""
+    mine, solution = (nbformat.read(root / name, as_version=4) for name in (LAB, "solutions/06_ddp/06_ddp.ipynb"))
+    answers = {cell.metadata.nbgrader.grade_id: cell.source for cell in solution.cells if "nbgrader" in cell.metadata}
+    for cell in mine.cells:
+        if "nbgrader" in cell.metadata:
+            cell.source = answers[cell.metadata.nbgrader.grade_id]
+        if cell.cell_type == "code":
+            cell.update(outputs=[], execution_count=None)
+    nbformat.write(mine, root / LAB)
+
+
+def test_wrong_answer_shows_the_line_that_helps(course, page, screenshots):
+    open_start(page, course.address())
+    lab = follow(page, "06", "your lab")
+    lab.run_all()
+    stub = lab.panel.locator(".jp-CodeCell", has_text="NotImplementedError").first
+    before = stub.locator(".cm-content").inner_text()
+    lab.replace(stub, before.replace("raise NotImplementedError()", "return None"))
+    lab.run_all()
+    lab.show(lab.panel.get_by_text("FAIL").first, screenshots / "06_wrong.png")
+    assert "FAIL 0/" in checks(lab.saved(course.root / LAB))
+
+
+def test_stop_button_stops_all_ranks(course, page, screenshots):
+    address = course.address()
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in (CLUSTER, "%%px\n1 + 1", BUSY)])
+    nbformat.write(notebook, course.root / "work" / "Scratch.ipynb")
+    open_start(page, address)
+    page.goto(address.split("?")[0] + "lab/tree/work/Scratch.ipynb")
+    scratch = Notebook(page)
+    scratch.run(scratch.cell("from manyhands"))
+    scratch.run(scratch.cell("1 + 1"))
+    scratch.start(scratch.cell("while True"))
+    time.sleep(2)
+    assert scratch.stop() < 3  # 2 s, and what the browser adds
+    scratch.run(scratch.cell("1 + 1"))
+    page.screenshot(path=screenshots / "stopped.png")
+    assert "[rank 1] Out: 2" in scratch.cell("1 + 1").inner_text()
+    course.stop()
+    assert left_over(course.root) == []
