@@ -1,0 +1,336 @@
+# %% [markdown] unit={"minutes": 50, "ranks": 4, "framework": "torch", "title": "DistributedDataParallel"}
+# # 06 Lab: DistributedDataParallel from hooks
+#
+# You write DistributedDataParallel yourself, in six small pieces, and it trains as one process does. At the end you can
+#
+# * start all ranks of a group from one state, parameters and buffers;
+# * cut gradients into buckets, and send each bucket as one asynchronous all-reduce while backward is still running;
+# * keep ranks that used different parameters from waiting for each other;
+# * accumulate gradients without communication;
+# * deal out uneven data so that every rank takes the same number of steps.
+#
+# **Before:** the tutorial of this unit, or as much PyTorch as is in it. **Minutes:** 50. **Ranks:** 4, on 2 nodes. **Points:** 12.
+#
+# Cells that begin with `%%px` run on all four ranks; the others run in this kernel. A mistake may make the ranks wait for each other: the
+# cluster notices, says who waits for whom, and heals itself; cells marked `--setup` are run again by it.
+
+# %% tags=["setup"]
+from manyhands import Cluster, hint
+from manyhands.checks import ddp as check
+
+cluster = Cluster(nodes=2, ranks_per_node=2, framework="torch")
+cluster
+
+# %% tags=["setup"]
+# %%px --setup
+import math
+import os
+from contextlib import contextmanager
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+dist.init_process_group(os.environ["MANYHANDS_BACKEND"])
+device = torch.device(os.environ["MANYHANDS_DEVICE"])
+rank, world_size = dist.get_rank(), dist.get_world_size()
+
+# %% [markdown]
+# ## 1. One state for all
+#
+# Every rank builds its model with its own random numbers. Make them one: all take over the state of the group's first rank.
+#
+# The checks use groups of 4, 3 and 2 ranks. In the group of ranks 1 and 3 the first one is rank 1.
+#
+# *Difficulty ●○○, 5 minutes, 2 points*
+#
+# <details><summary>Hint</summary>
+#
+# A model's state is more than what is trained. Which method gives you a batch norm's running mean? For more, run
+# `hint("06-broadcast")` in a cell of its own.
+# </details>
+
+# %% tags=["solution"] grade_id="broadcast"
+# %%px --setup
+def broadcast_state(model: nn.Module, group: dist.ProcessGroup | None = None) -> None:
+    """Give every rank of `group` the parameters and buffers of the group's first rank, in place.
+
+    Frozen parameters too. All ranks of the group call it; `group=None` is the world.
+    """
+    ### BEGIN SOLUTION
+    for tensor in [*model.parameters(), *model.buffers()]:
+        dist.broadcast(tensor.detach(), group=group, group_src=0)
+    ### END SOLUTION
+
+# %% tags=["check"] grade_id="broadcast-check" points=2
+check.broadcast(cluster, "broadcast_state")
+
+# %% [markdown]
+# ## 2. Buckets
+#
+# A message costs time before its first byte moves, so many small ones are slow; one large one can only leave when backward has ended.
+# In between: buckets of a few megabytes. Backward reaches the last layer first, so the first bucket holds the last parameters.
+#
+# *Difficulty ●○○, 7 minutes, 1 point*
+#
+# <details><summary>Hint</summary>
+#
+# When do you open a new bucket: when the one before is full, or when there is something to put in? For more, `hint("06-buckets")`.
+# </details>
+
+# %% tags=["solution"] grade_id="buckets"
+# %%px --setup
+def make_buckets(parameters, bucket_bytes: int) -> list[list[nn.Parameter]]:
+    """Cut the parameters that require a gradient into buckets, from the last parameter to the first.
+
+    A bucket takes parameters until it holds `bucket_bytes` or more; then the next one begins. No bucket is empty.
+    """
+    ### BEGIN SOLUTION
+    buckets, held = [], 0
+    for parameter in reversed(list(parameters)):
+        if not parameter.requires_grad:
+            continue
+        if not buckets or held >= bucket_bytes:
+            buckets.append([])
+            held = 0
+        buckets[-1].append(parameter)
+        held += parameter.numel() * parameter.element_size()
+    return buckets
+    ### END SOLUTION
+
+# %% tags=["check"] grade_id="buckets-check" points=1
+check.buckets(cluster, "make_buckets")
+
+# %% [markdown]
+# ## 3. Launch and land
+#
+# `launch` packs the gradients of a bucket into one flat tensor and starts its all-reduce, without waiting. `land` waits for it, divides,
+# and gives each parameter its piece. What `launch` returns is yours to choose: `land` gets it back.
+#
+# A parameter without a gradient on this rank (`grad is None`) counts as zeros. After `land`, all have the mean.
+#
+# *Difficulty ●●○, 10 minutes, 2 points*
+#
+# <details><summary>Hint</summary>
+#
+# `dist.all_reduce(..., async_op=True)` returns at once with a *work*; the tensor must not be read before `work.wait()`.
+# For more, `hint("06-flight")`.
+# </details>
+
+# %% tags=["solution"] grade_id="flight"
+# %%px --setup
+def launch(bucket: list[nn.Parameter], group: dist.ProcessGroup | None = None):
+    """Start one asynchronous all-reduce of all gradients of the bucket; return what `land` needs. Does not wait."""
+    ### BEGIN SOLUTION
+    flat = torch.cat([(p.new_zeros(p.shape) if p.grad is None else p.grad).flatten() for p in bucket]).detach()
+    return flat, dist.all_reduce(flat, group=group, async_op=True)
+    ### END SOLUTION
+
+
+def land(bucket: list[nn.Parameter], launched, group: dist.ProcessGroup | None = None) -> None:
+    """Wait for what `launch` returned, and write the mean over the group into the gradients of the bucket."""
+    ### BEGIN SOLUTION
+    flat, work = launched
+    work.wait()
+    flat /= dist.get_world_size(group)
+    for p, piece in zip(bucket, flat.split([p.numel() for p in bucket])):
+        p.grad = piece.view_as(p)
+    ### END SOLUTION
+
+# %% tags=["check"] grade_id="flight-check" points=2
+check.flight(cluster, "launch", "land")
+
+# %% [markdown]
+# ## 4. Hooks
+#
+# The frame is given: it broadcasts, cuts the buckets, and asks autograd to call `gradient_ready(ddp, parameter)` as soon as the gradient of
+# a parameter is there. Read what it remembers.
+
+# %%
+# %%px --setup
+class HandDDP(nn.Module):
+    def __init__(self, module, bucket_bytes, group=None):
+        super().__init__()
+        self.module, self.group = module, group
+        self.sync = True      # False inside no_sync
+        self.ready = set()    # parameters whose gradient is there
+        self.flying = []      # what `launch` returned for bucket 0, 1, ... in this step
+        broadcast_state(module, group)
+        self.buckets = make_buckets(module.parameters(), bucket_bytes)
+        for parameter in [p for bucket in self.buckets for p in bucket]:
+            parameter.register_post_accumulate_grad_hook(lambda p: gradient_ready(self, p))
+
+    def forward(self, *inputs):
+        return self.module(*inputs)
+
+# %% [markdown]
+# You write what happens at a gradient, and what is left to do between backward and the optimiser's step.
+#
+# All ranks must send their buckets in the same order. A rank that did not use the last layer gets its *second* bucket ready first. So bucket
+# 1 never leaves before bucket 0, and whatever has not left when backward ends, `finish` sends.
+#
+# *Difficulty ●●●, 15 minutes, 3 points*
+#
+# <details><summary>Hint</summary>
+#
+# `len(ddp.flying)` is the number of the bucket that leaves next. One gradient can release more than one bucket. For more, `hint("06-hooks")`.
+# </details>
+
+# %% tags=["solution"] grade_id="hooks"
+# %%px --setup
+def gradient_ready(ddp: HandDDP, parameter: nn.Parameter) -> None:
+    """Backward calls this when `parameter.grad` is there: launch the next bucket(s) in line that are now complete.
+
+    Does nothing while `ddp.sync` is False.
+    """
+    ### BEGIN SOLUTION
+    if not ddp.sync:
+        return
+    ddp.ready.add(parameter)
+    while len(ddp.flying) < len(ddp.buckets) and ddp.ready.issuperset(ddp.buckets[len(ddp.flying)]):
+        ddp.flying.append(launch(ddp.buckets[len(ddp.flying)], ddp.group))
+    ### END SOLUTION
+
+
+def finish(ddp: HandDDP) -> None:
+    """Between backward and step: launch the buckets that are left, land all, and be ready for the next backward.
+
+    Does nothing while `ddp.sync` is False.
+    """
+    ### BEGIN SOLUTION
+    if not ddp.sync:
+        return
+    for bucket in ddp.buckets[len(ddp.flying):]:
+        ddp.flying.append(launch(bucket, ddp.group))
+    for bucket, launched in zip(ddp.buckets, ddp.flying):
+        land(bucket, launched, ddp.group)
+    ddp.ready.clear()
+    ddp.flying.clear()
+    ### END SOLUTION
+
+# %% tags=["check"] grade_id="hooks-check" points=3
+check.hooks(cluster, "HandDDP", "finish")
+
+# %% [markdown]
+# ## 5. no_sync
+#
+# A batch that does not fit into memory is cut into micro-batches, and their gradients add up in `grad`. Only the last one needs to talk.
+#
+# *Difficulty ●○○, 5 minutes, 2 points*
+#
+# <details><summary>Hint</summary>
+#
+# What must be true after the block, also if the block ends with an exception, and also if it was inside another such block? For more,
+# `hint("06-no-sync")`.
+# </details>
+
+# %% tags=["solution"] grade_id="no-sync"
+# %%px --setup
+@contextmanager
+def no_sync(ddp: HandDDP):
+    """Backward passes inside the block add to the gradients of this rank, and send nothing."""
+    ### BEGIN SOLUTION
+    before, ddp.sync = ddp.sync, False
+    try:
+        yield
+    finally:
+        ddp.sync = before
+    ### END SOLUTION
+
+# %% tags=["check"] grade_id="no-sync-check" points=2
+check.no_sync(cluster, "HandDDP", "finish", "no_sync")
+
+# %% [markdown]
+# ## 6. A distributed sampler
+#
+# Ten samples for four ranks: someone would have three and someone two, and the one with three would wait for ever in its third step. So the
+# list of samples is repeated from its beginning until its length can be divided, and then dealt out like cards: rank `r` takes places `r`,
+# `r + world_size`, and so on.
+#
+# Each epoch has its own order, drawn with `torch.randperm` from a `torch.Generator` of its own, seeded with `seed + epoch`: so all ranks draw
+# the same one without a word.
+#
+# *Difficulty ●●○, 8 minutes, 2 points*
+#
+# <details><summary>Hint</summary>
+#
+# How long must the list be for four ranks? What if there are three samples and eight ranks: is one repetition enough? For more,
+# `hint("06-sampler")`.
+# </details>
+
+# %% tags=["solution"] grade_id="sampler"
+# %%px --setup
+class PaddedSampler(torch.utils.data.Sampler):
+    """The indices of this rank's samples: `n` samples in all, shuffled anew in every epoch."""
+
+    def __init__(self, n: int, rank: int, world_size: int, seed: int = 0):
+        self.n, self.rank, self.world_size, self.seed, self.epoch = n, rank, world_size, seed, 0
+
+    def set_epoch(self, epoch: int) -> None:
+        """Call it before every epoch, on every rank."""
+        self.epoch = epoch
+
+    def __len__(self) -> int:
+        """How many samples this rank gets: the same on all ranks."""
+        ### BEGIN SOLUTION
+        return math.ceil(self.n / self.world_size)
+        ### END SOLUTION
+
+    def __iter__(self):
+        """This rank's indices in this epoch."""
+        ### BEGIN SOLUTION
+        generator = torch.Generator().manual_seed(self.seed + self.epoch)
+        order = torch.randperm(self.n, generator=generator).tolist()
+        total = len(self) * self.world_size
+        order = (order * math.ceil(total / self.n))[:total]
+        return iter(order[self.rank::self.world_size])
+        ### END SOLUTION
+
+# %% tags=["check"] grade_id="sampler-check" points=2
+check.sampler(cluster, "PaddedSampler")
+
+# %% [markdown]
+# ## All together
+#
+# Your pieces train a network on handwritten digits, beside PyTorch's own DistributedDataParallel, which starts from the same state and sees the
+# same samples. Not graded: it works when your pieces do.
+
+# %%
+# %%px
+from manyhands.data import digits
+
+def network(seed):
+    torch.manual_seed(seed)
+    return nn.Sequential(nn.Linear(64, 32), nn.Tanh(), nn.Linear(32, 10)).to(device)
+
+x, y = (torch.from_numpy(array).to(device) for array in digits("train"))
+hand = HandDDP(network(seed=rank), bucket_bytes=4096)
+theirs = nn.parallel.DistributedDataParallel(network(seed=rank))
+optimisers = [torch.optim.SGD(model.parameters(), lr=0.5) for model in (hand, theirs)]
+sampler = PaddedSampler(len(x), rank, world_size)
+
+# %%
+# %%px
+for epoch in range(5):
+    sampler.set_epoch(epoch)
+    for rows in torch.tensor(list(sampler)).split(25):
+        for model, optimiser in zip((hand, theirs), optimisers):
+            nn.functional.cross_entropy(model(x[rows]), y[rows]).backward()
+            if model is hand:
+                finish(model)
+            optimiser.step()
+            optimiser.zero_grad()
+far = max((a - b).abs().max().item() for a, b in zip(hand.parameters(), theirs.parameters()))
+x_test, y_test = (torch.from_numpy(array).to(device) for array in digits("test"))
+correct = (hand(x_test).argmax(1) == y_test).float().mean().item()
+print(f"accuracy {correct:.2f}, same weights as PyTorch's to 1e-5: {far < 1e-5}")
+
+# %% [markdown]
+# ## Where to go on
+#
+# * PyTorch's own version of what you wrote, in C++: `reducer.cpp`; its design and its figures: Li et al. 2020,
+#   [PyTorch Distributed: Experiences on Accelerating Data Parallel Training](https://arxiv.org/abs/2006.15704).
+# * Unit 16 shards what every rank still holds in full here: gradients, optimiser states and weights.
+
+# %%
+cluster.stop()

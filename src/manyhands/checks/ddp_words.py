@@ -1,0 +1,96 @@
+"""The words of unit 06's checks: what each criterion says, the likely mistakes, and the hints."""
+
+TEXTS = {
+    ("broadcast", "parameters"): "trainable parameters are those of the group's first rank, in place, in groups of 4, 3 and 2",
+    ("broadcast", "buffers"): "so are frozen parameters and buffers, whole numbers included",
+    ("buckets", "cut"): "from the last parameter to the first, each bucket closed at bucket_bytes, frozen ones left out",
+    ("flight", "launch"): "a bucket leaves as one all-reduce, and launch does not wait for it",
+    ("flight", "land"): "every gradient is the mean over the group, a missing one counts as zeros, in groups of 4, 3 and 2",
+    ("hooks", "mean"): "gradients of two steps equal one process's on the whole batch, ranks seeded differently, to 1e-5",
+    ("hooks", "overlap"): "one all-reduce per bucket, as soon as the bucket is complete, and backward waits for none",
+    ("hooks", "unused"): "a parameter that only some ranks used is averaged too, and nobody hangs",
+    ("no-sync", "silent"): "no all-reduce inside no_sync, one per bucket after it, also after an error",
+    ("no-sync", "sum"): "three micro-batches give the gradients of the whole batch, to 1e-5",
+    ("sampler", "padding"): "all ranks get equally many samples, all samples are seen, the repeated ones come from the beginning",
+    ("sampler", "epochs"): "each epoch has its own order, the same on all ranks, and dealt out like cards",
+}
+
+MISTAKES = {
+    "unwritten": "{name} is not written yet.",
+    "known": {
+        "is not part of group": "src counts ranks of the world. In a group, name its first rank with group_src=0.",
+        "is invalid group rank": "src counts ranks of the world. In a group, name its first rank with group_src=0.",
+        "leaf Variable that requires grad": "Change a parameter outside the graph: under torch.no_grad(), or through .detach().",
+        "leaf variable that requires grad": "Change a parameter outside the graph: under torch.no_grad(), or through .detach().",
+    },
+    # broadcast_state
+    "not broadcast": "rank {rank} differs from rank {root} after construction: parameter {name} was not broadcast.",
+    "buffer not broadcast": "rank {rank} differs from rank {root} after construction: {name} was not broadcast. Take frozen parameters "
+                            "and model.buffers() too.",
+    "averaged state": "{name} is the mean of all ranks. The first rank's values are wanted: a model that was loaded there must not be mixed "
+                      "with random ones.",
+    "wrong root": "{name} is not that of rank {root}, the first rank of the group.",
+    "new objects": "The parameters are new objects: an optimiser that holds the old ones would train in vain. Copy in place.",
+    # make_buckets
+    "frozen in bucket": "A parameter that does not require a gradient, or that is not in the list, is in a bucket: its hook would never be called.",
+    "empty bucket": "There is an empty bucket: open a new one only when there is a parameter to put into it.",
+    "forward order": "The order is that of forward. Backward reaches the last layer first: begin with the last parameter.",
+    "not every parameter": "A parameter that requires a gradient is missing, or there twice.",
+    "elements not bytes": "bucket_bytes counts bytes, and you counted elements: a float32 has 4 bytes (element_size()).",
+    "other cut": "The cut is elsewhere: a bucket takes parameters until it holds {bucket_bytes} bytes or more, then the next one begins.",
+    # launch and land
+    "several messages": "The bucket was sent in pieces. Join the gradients to one flat tensor, and all-reduce that.",
+    "part of bucket": "The message does not have the size of the bucket. Every parameter has its place in it, also one without a gradient.",
+    "no all-reduce": "The bucket was not all-reduced, or by another way: one dist.all_reduce per bucket, and no gathering.",
+    "launch waits": "launch did not return until rank {late} had come too: give all_reduce async_op=True, and do not wait in launch.",
+    "shape": "The gradient must have the shape of its parameter.",
+    "no gradient": "The gradient is None. Where a rank has no gradient, zeros take its place in the sum, and the mean is written there.",
+    "summed": "The gradient is {times} times too large: summed, not averaged.",
+    "divided twice": "The gradient is {times} times too small: divided twice.",
+    "local": "This is the rank's own gradient: it was never averaged, or the result was not copied back.",
+    "local divided": "This is the rank's own gradient, divided: the sum was not copied back, or was read before work.wait().",
+    "wrong world": "The sum was divided by the size of the world. Divide by that of the group, {size} here.",
+    "other": "The values are neither the mean nor the sum of the ranks' gradients: look at the order of the pieces and at what is kept from "
+             "an earlier step.",
+    # hooks
+    "first step": "In the first step, {name}, group of {size}:",
+    "second step": "In the second step, {name}, group of {size} (is `ready` and `flying` empty again after finish?):",
+    "frozen": "{name} is frozen and must stay without a gradient.",
+    "sent after backward": "All buckets were sent after backward had ended: send a bucket from the hook, when it is complete.",
+    "sent late": "A bucket was sent later or earlier than when its last gradient was ready.",
+    "too many messages": "More than {n} all-reduces: one per bucket. Send a bucket when it is complete, not with each of its gradients.",
+    "too few messages": "Fewer than {n} all-reduces were seen: one per bucket, with dist.all_reduce.",
+    "backward waits": "Backward did not end until rank {late} had begun its own: a hook waits for its message. Wait in finish.",
+    "unused": "The gradient of {name} is wrong. Some ranks did not use it, and sent nothing: in finish, launch the buckets that are still there.",
+    # no_sync
+    "spoke in no_sync": "Gradients were sent inside no_sync: `gradient_ready` and `finish` must look at ddp.sync.",
+    "silent after no_sync": "After no_sync, the number of all-reduces is not that of the buckets: set ddp.sync back.",
+    "not restored after error": "After an exception inside no_sync, ddp.sync stays False: set it back in a `finally`.",
+    "not restored after nesting": "After an inner no_sync, the outer one must still be silent: set back what was there before, not True.",
+    "lost accumulation": "The gradients of the silent micro-batches are lost, or were not the same on all ranks at the start.",
+    # sampler
+    "uneven": "The ranks have different numbers of samples: the one with more would wait for ever in the last all-reduce.",
+    "dropped": "Samples were dropped. Pad instead: {n} samples on {world_size} ranks are rounded up.",
+    "length": "len(sampler) is not the number of samples that it gives.",
+    "not covered": "Some samples of {n} are seen by nobody.",
+    "other padding": "The repeated samples are not those at the beginning of the drawn order.",
+    "epoch ignored": "Epochs 0 and 1 have the same order: draw with seed + epoch.",
+    "not repeatable": "The same epoch gave two orders: draw from a generator that is seeded anew, not from torch's global one.",
+    "not shuffled": "The samples are in their stored order: draw a permutation.",
+    "dealt otherwise": "The right samples in the wrong hands: rank r takes places r, r + {world_size}, r + 2 * {world_size}, ...",
+    "other order": "In epoch {epoch} the order is not torch.randperm({n}) under a generator seeded with seed + epoch.",
+}
+
+HINTS = {
+    "06-broadcast": "A loop over [*model.parameters(), *model.buffers()]. dist.broadcast writes into the tensor that it is given; give it "
+                    "tensor.detach(), which shares the memory and stands outside the graph. group_src=0 is the first rank of a group.",
+    "06-buckets": "Go through reversed(list(parameters)) and skip what does not require a gradient. Open a new bucket when there is none yet, or "
+                  "when the last one holds bucket_bytes or more. Bytes of a tensor: numel() * element_size().",
+    "06-flight": "torch.cat joins flattened gradients; p.new_zeros(p.numel()) stands for a missing one. dist.all_reduce(flat, group=group, "
+                 "async_op=True) returns a work. In land: work.wait(), divide, flat.split([p.numel() for p in bucket]), view_as.",
+    "06-hooks": "The next bucket to send has the number len(ddp.flying). While there is one and all its parameters are in ddp.ready, launch it. "
+                "finish launches what is left, lands all in order, and empties ready and flying.",
+    "06-no-sync": "contextlib.contextmanager: remember ddp.sync, set it to False, yield in a `try`, and set it back in `finally`.",
+    "06-sampler": "math.ceil(n / world_size) samples for each rank. order = torch.randperm(n, generator=...).tolist(); repeat it until it is long "
+                  "enough, cut it at the total, and take order[rank::world_size].",
+}
