@@ -144,9 +144,9 @@ class Cluster:
     def __exit__(self, *exc):
         self.stop()
 
-    def _heal(self):
+    def _heal(self, renew=None):
         lost, self.names = self.names, []
-        self._runtime.renew()
+        (renew or self._runtime.renew)()
         lines = [SENTENCES["healed"].format(n=self.world_size)]
         lines.append(SENTENCES["lost"].format(names=", ".join(lost)) if lost else SENTENCES["nothing lost"])
         if self._setups:
@@ -173,23 +173,19 @@ class Cluster:
             raise RuntimeError(SENTENCES_CORE["stopped"].format(name=self.name))
         if self._runtime.controller_runs():
             return
-        lost = self.names
+        self.fault = fault = ControllerDied(SENTENCES["title controller"].rstrip("."))
+        fault.text = SENTENCES["title controller"]
+        show_fault(fault)
+        self._mend(fault, lambda: self._heal(self._start_afresh))
+        raise fault
+
+    def _start_afresh(self):
         self._runtime.stop()
         self._runtime = Runtime(self, FRAMEWORKS[self.framework])
-        self.names = lost
-        fault = ControllerDied(SENTENCES["title controller"].rstrip("."))
-        fault.text = SENTENCES["title controller"] + "\n" + self._heal_after_restart()
-        self._raise(fault)
-
-    def _heal_after_restart(self):
-        lost, self.names = self.names, []
-        again = [self._run_setups()] if self._setups else []
-        lost_line = SENTENCES["lost"].format(names=", ".join(lost)) if lost else SENTENCES["nothing lost"]
-        return "\n".join([SENTENCES["healed"].format(n=self.world_size), lost_line, *again])
 
     def _execute(self, function, args, ranks, patience_s, limit_s, cell_file):
         targets = self.ranks if ranks is None else _check_ranks(ranks, self.world_size)
-        cell = next(self._cells)
+        cell, started = next(self._cells), time.monotonic()
         self._runtime.reports.clear()
         pending = {rank: self._runtime.submit(rank, function, (*args, cell)) for rank in targets}
         progress = Progress(SENTENCES_CORE["running"].format(n=len(targets)), after_s=3)
@@ -198,7 +194,7 @@ class Cluster:
             outcome = watch.run()
             if outcome.reason == "interrupted":
                 self._runtime.interrupt(watch)
-        outcome.cell, outcome.pending, outcome.asked = cell, pending, targets
+        outcome.cell, outcome.pending, outcome.asked, outcome.started = cell, pending, targets, started
         for rank in targets:  # the record of a rank that has not answered is read where it lies
             if rank not in outcome.notes:
                 outcome.notes[rank] = read(self._runtime.record_path(rank))
@@ -215,17 +211,20 @@ class Cluster:
         show_outputs(outcome)
         if fault is None:
             return
+        fault.reported_s = time.monotonic() - outcome.started
+        self.fault = fault
+        show_fault(fault)  # first what happened, then the mending
         broken = outcome.exits or outcome.reason in ("hang", "limit") or fault.kind == "mismatch" or report.secondary(outcome)
         if broken or (outcome.reason == "interrupted" and len(outcome.results) < len(outcome.asked)):
-            found = time.monotonic()
-            fault.text += "\n" + self._heal()
-            fault.healed_s = time.monotonic() - found
-        self._raise(fault)
-
-    def _raise(self, fault):
-        self.fault = fault
-        show_fault(fault)
+            before = time.monotonic()
+            self._mend(fault, self._heal)
+            fault.healed_s = time.monotonic() - before
         raise fault
+
+    def _mend(self, fault, heal):
+        text = heal()
+        print(text, flush=True)
+        fault.text += "\n" + text
 
 
 def _get_variable(name):

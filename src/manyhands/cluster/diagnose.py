@@ -1,8 +1,17 @@
 """Who waits for whom, and why: from what each rank was seen to do to the edges of the wait-for graph and a likely cause."""
 
+from dataclasses import dataclass
+
 from .faults import SENTENCES, ranks_text
 
-COLLECTIVE = "collective"
+
+@dataclass
+class Odd:
+    """The first calls that do not fit together: what is said of them, the ranks to look at, and the kind of difference."""
+
+    text: str
+    ranks: list
+    kind: str  # "different calls", "different" (shape or dtype) or "different message"
 
 
 def edges(where, world_size):
@@ -82,6 +91,19 @@ def cause_of_hang(where, edge_list, notes):
     return "", sorted({b for _, b in edge_list if b not in waiting})
 
 
+def name_work(here, notes):
+    """Of a rank that waits for an asynchronous operation: which one it must be, by what the other side has not done."""
+    mine = [note for note in notes.get(here.rank, []) if note["call"] in ("isend", "irecv")]
+    for note in mine:
+        other = "recv" if note["call"] == "isend" else "send"
+        answers = [n for n in notes.get(note.get("peer"), []) if n["call"].lstrip("i") == other and n.get("peer") == here.rank
+                   and n["tag"] == note["tag"] and n["sequence"] == note["sequence"]]
+        if not answers:
+            here.call, here.peer, here.tag = note["call"], note.get("peer"), note["tag"]
+            here.shape, here.dtype = note.get("shape"), note.get("dtype", "")
+            return
+
+
 def _by_call(collectives):
     grouped = {}
     for rank, here in collectives.items():
@@ -101,7 +123,7 @@ def _unanswered_tag(rank, here, notes):
 
 
 def mismatch(notes, uneven_all_gather=False):
-    """(sentence, culprits) for the first calls that do not fit together, or None. `notes` = {rank: its calls}."""
+    """The first calls that do not fit together (an Odd), or None. `notes` = {rank: its calls}."""
     return _mismatched_collective(notes, uneven_all_gather) or _mismatched_message(notes)
 
 
@@ -109,7 +131,7 @@ def _mismatched_collective(notes, uneven_all_gather):
     groups = {}
     for rank, calls in notes.items():
         for note in calls:
-            if "peer" not in note:
+            if "peer" not in note:  # os._exit has a peer of None: it is no collective
                 groups.setdefault((note["group"], note["sequence"]), {})[rank] = note
     for (_, sequence), by_rank in sorted(groups.items(), key=lambda item: item[0][1]):
         if len({note["call"] for note in by_rank.values()}) > 1:
@@ -133,7 +155,7 @@ def _differs(sentence, sequence, by_rank, describe):
         kinds.setdefault(describe(note), []).append(rank)
     described = ", ".join(SENTENCES["is with"].format(what=what, ranks=ranks_text(ranks)) for what, ranks in kinds.items())
     fewest = min(kinds.values(), key=lambda ranks: (len(ranks), -ranks[0]))
-    return SENTENCES[sentence].format(number=sequence + 1, described=described), fewest
+    return Odd(SENTENCES[sentence].format(number=sequence + 1, described=described), fewest, sentence)
 
 
 def _mismatched_message(notes):
@@ -148,7 +170,7 @@ def _mismatched_message(notes):
                 other = sent.get((note["peer"], rank, note["tag"], note["sequence"]))
                 if other and (other.get("dtype"), _numel(other)) != (note.get("dtype"), _numel(note)):
                     text = SENTENCES["different message"].format(source=note["peer"], target=rank, sent=_tensor(other), asked=_tensor(note))
-                    return text, [note["peer"], rank]
+                    return Odd(text, [note["peer"], rank], "different message")
     return None
 
 

@@ -20,9 +20,14 @@ class Where:
     group: list | None = None  # ranks of the group, None for the world
     sequence: int | None = None
     detail: str = ""
+    callers: list = field(default_factory=list)  # [(place, source)], outermost first
 
     def describe(self):
-        return SENTENCES[self.state].format(what=self.what(), place=self.place, source=self.source.strip(), detail=self.detail).rstrip(": ")
+        sentence = self.state
+        if self.state == "died" and self.place:
+            sentence = "died in" if self.call else "died at"
+        text = SENTENCES[sentence].format(what=self.what(), place=self.place, source=self.source.strip(), detail=self.detail)
+        return text if self.source.strip() else text.rstrip(": ")
 
     def what(self):
         """The call with its tensor and peer, as `all_reduce(float32 [4])` or `recv(float32 [4], from rank 1)`."""
@@ -41,7 +46,9 @@ class Where:
 
 class Fault(RuntimeError):
     """A cell did not end well on the ranks. `text` is the whole report, `svg` the wait-for graph (or None),
-    `waiting` = {rank: Where}, `culprits` the ranks that the others waited for, `traceback` = {rank: text}."""
+    `edges` the same as a list of (rank, rank it waits for), `waiting` = {rank: Where}, `culprits` the ranks that the others
+    waited for, `traceback` = {rank: text}; `reported_s` after how many seconds of the cell it was reported, `healed_s` how
+    long the healing took."""
 
     kind = "fault"
 
@@ -49,6 +56,7 @@ class Fault(RuntimeError):
         super().__init__(message)
         self.waiting, self.culprits, self.traceback = waiting or {}, list(culprits), traceback or {}
         self.text, self.svg, self.edges = message, None, []
+        self.reported_s = self.healed_s = 0.0
 
     def _render_traceback_(self):  # IPython: the report is already on the page; the stack of the notebook's side says nothing
         return [f"{type(self).__name__}: {self}"]
@@ -107,6 +115,7 @@ class Outcome:
     notes: dict = field(default_factory=dict)
     reason: str = "finished"  # finished, hang, limit, interrupted
     cell: int = 0  # its number in this cluster
+    started: float = 0.0  # time.monotonic() when it was sent
     asked: list = field(default_factory=list)  # the ranks it was sent to
     pending: dict = field(default_factory=dict)  # {rank: AsyncResult}, of all ranks asked
 
@@ -117,7 +126,11 @@ SENTENCES = {
     "computes": "computes at {place}: {source}",
     "finished": "has finished the cell",
     "raised": "raised {detail} at {place}: {source}",
+    "called from": "called from {place}: {source}",
+    "lost connection": "an error, because the connection to another rank was lost,",
     "died": "died: {detail}",
+    "died at": "died at {place}: {source} ({detail})",
+    "died in": "died in {what} at {place}: {source} ({detail})",
     "unknown": "does not answer",
     "to": "to rank {rank}", "from": "from rank {rank}", "anybody": "from any rank",
     "this cell": "line {line} of this cell",
@@ -125,6 +138,7 @@ SENTENCES = {
     "function": "line {line}, in {function}",
     "file": "line {line} of {file}",
     "title hang": "HANG: {ranks} wait, and nobody can move.",
+    "title hang one": "HANG: {ranks} waits, and nobody comes.",
     "title limit": "TIME LIMIT: the cell has run for more than {limit_s:g} s.",
     "title interrupted": "STOPPED: all ranks were interrupted.",
     "title exception": "{ranks} raised an exception.",
@@ -150,8 +164,8 @@ SENTENCES = {
     "cycle of recv": "every rank waits to receive before it sends: {cycle}. Let one of them send first, or use isend and irecv.",
     "cycle": "the ranks wait for each other in a circle: {cycle}. Change the order of the calls on one of them.",
     "other order": "the ranks call collectives in different orders: {calls}. All ranks must call the same collectives in the same order.",
-    "nobody sends": "rank {rank} waits for a message from rank {peer}, which never sends it.",
-    "nobody receives": "rank {rank} sends to rank {peer}, which never receives it.",
+    "nobody sends": "rank {rank} waits for a message from rank {peer}, which never sent it.",
+    "nobody receives": "rank {rank} sends to rank {peer}, which never received it.",
     "wrong tag": "rank {peer} sent with tag {sent}, and rank {rank} asks for tag {asked}.",
     "waits for raised": "{waiters} waited for {culprits}, which could not come because of the exception above.",
     "waits for died": "{waiters} waited for {culprits}, which had died.",

@@ -66,7 +66,7 @@ def launch(
     """Run `script` with `args` under the launcher `with_` and return a `Launch` when all its processes have ended.
 
     with_      "torchrun": once per node, --nproc-per-node each; "mpirun": MPICH's mpiexec, which sees that many hosts;
-               "horovodrun": Gloo, one host of nodes x ranks_per_node slots; "tf_config": one process per task.
+               "horovodrun": Gloo, likewise; "tf_config": one process per task.
     tasks      for "tf_config": {"chief": 1, "worker": 2, "ps": 1}; without it, nodes x ranks_per_node workers.
     env        environment variables on top of this process's own.
     timeout_s  then everything is killed; the report says which ranks had not finished, and at which line they stood.

@@ -4,11 +4,11 @@ import importlib.util
 import json
 import os
 import shutil
-import subprocess
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from .devices import gpu_ids
 from .ports import reserve
 
 GUARD = str(Path(__file__).with_name("launch_guard.py"))
@@ -101,11 +101,13 @@ def mpiexec(python=sys.executable):
 
 
 def _horovodrun(around, nodes, ranks_per_node, env, python):
+    """horovodrun with as many names of this host as nodes. It starts ranks by ssh elsewhere, and here by itself."""
     program = Path(python).with_name("horovodrun")
     if not program.exists() or importlib.util.find_spec("horovod") is None:
         raise LaunchError("Horovod is not installed: `make lab` builds it (needs g++; `manyhands doctor` says what is missing).")
-    world_size = nodes * ranks_per_node
-    argv = [str(program), "-np", str(world_size), "--gloo", "-H", f"localhost:{world_size}", *around]
+    # 127.0.0.1, 127.0.0.01, 127.0.0.001 ... are one address and, for Horovod, different hosts: no other name is local everywhere
+    hosts = ",".join(f"127.0.0.{'0' * node}1:{ranks_per_node}" for node in range(nodes))
+    argv = [str(program), "-np", str(nodes * ranks_per_node), "--gloo", "-H", hosts, *around]
     return Job([{"argv": argv, "env": env}], "HOROVOD_RANK", ranks_per_node, _rank_names(nodes, ranks_per_node))
 
 
@@ -130,18 +132,8 @@ def _tf_config(around, tasks, env):
 
 def gpus_by_node(nodes):
     """One CUDA_VISIBLE_DEVICES per node: this machine's GPUs dealt out in order; [] where there is none."""
-    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-    gpus = [name for name in visible.split(",") if name] if visible is not None else _all_gpus()
-    if not gpus:
-        return []
+    gpus = gpu_ids()
     if len(gpus) < nodes:
-        return [gpus[node % len(gpus)] for node in range(nodes)]
+        return [gpus[node % len(gpus)] for node in range(nodes)] if gpus else []
     share = len(gpus) // nodes
     return [",".join(gpus[node * share : (node + 1) * share]) for node in range(nodes)]
-
-
-def _all_gpus():
-    if not shutil.which("nvidia-smi"):
-        return []
-    listing = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, timeout=20)
-    return [str(index) for index, line in enumerate(listing.stdout.splitlines()) if line.startswith("GPU ")]

@@ -62,20 +62,28 @@ def _end_all(code):
 
 
 def _kill_descendants(patience_s=5):
-    """SIGKILL to every process below this one, until none is left."""
+    """SIGKILL to every process below this one, until none is left, and none of those that we adopted is a zombie."""
     import psutil
 
     deadline = time.monotonic() + patience_s
     while time.monotonic() < deadline:
         living = [p for p in psutil.Process().children(recursive=True) if _alive(p)]
         if not living:
-            return
+            return _reap()
         for process in living:
             try:
                 process.kill()
             except psutil.Error:
                 pass
         time.sleep(0.02)
+
+
+def _reap():
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        pass  # none is left
 
 
 def _alive(process):

@@ -27,8 +27,6 @@ class LocalEngines:
         self.connection_file = None  # of the controller, for engines; set before start()
         self.pids, self.exits = {}, {}
         self._generation = 0
-        self._events = queue.Queue()
-        self._ready = False
         self._start_zygote()
 
     def _start_zygote(self):
@@ -37,10 +35,10 @@ class LocalEngines:
         self._zygote = subprocess.Popen(
             [sys.executable, "-m", "manyhands.cluster.zygote", *self.frameworks],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, text=True, start_new_session=True, env=environment)
-        self._ready = False
-        threading.Thread(target=self._listen, args=(self._zygote,), daemon=True, name="zygote-events").start()
+        self._ready, self._events = False, queue.Queue()
+        threading.Thread(target=self._listen, args=(self._zygote, self._events), daemon=True, name="zygote-events").start()
 
-    def _listen(self, zygote):
+    def _listen(self, zygote, events):
         for line in zygote.stdout:
             event = json.loads(line)
             if event["event"] == "exit":
@@ -49,8 +47,8 @@ class LocalEngines:
             elif event["event"] == "forked":
                 self.pids[event["rank"]] = event["pid"]
             else:
-                self._events.put(event)
-        self._events.put({"event": "failed", "why": "the process that forks the ranks has ended"})
+                events.put(event)
+        events.put({"event": "failed", "why": "the process that forks the ranks has ended"})
         if zygote is self._zygote:
             for rank in self.pids:
                 self.exits.setdefault(rank, {"status": signal.SIGKILL, "memory": False})
@@ -71,6 +69,7 @@ class LocalEngines:
     def start(self, client, environments):
         """Fork one engine a rank and wait until the controller knows them all: {rank: engine id}."""
         if self._zygote.poll() is not None:
+            self._zygote.stdin.close()
             self._start_zygote()
         while not self._ready:
             event = self._events.get(timeout=120)

@@ -65,15 +65,20 @@ class Rank:
         return here
 
 
-def join(rank, url, token, folder, environment):
-    """Make this process rank `rank`: set its environment, start its reports. Returns facts about it."""
+def join(rank, url, token, folder, environment, path):
+    """Make this process rank `rank`: set its environment, start its reports. Returns facts about it.
+
+    `path` is the notebook's sys.path: a module that can be imported there can be imported here.
+    """
     global RANK
+    sys.path += [entry for entry in path if entry not in sys.path]
     os.environ.update(environment)
     os.makedirs(environment["MANYHANDS_NODE_DIR"], exist_ok=True)
     record = os.path.join(folder, f"calls-{rank}")
     faulthandler.enable(open(os.path.join(folder, f"crash-{rank}.log"), "w"))
     if RANK is None:
         RANK = Rank(rank, url, token, record)
+        RANK.recorder.watch_exit()
     for name in ("torch", "tensorflow"):
         if name in sys.modules:
             _limit_threads(name, int(environment["OMP_NUM_THREADS"]))
@@ -145,9 +150,13 @@ def _notes():
 
 
 def _names(shell):
+    """What the learner has made in this namespace: no modules, no imported functions and classes."""
     hidden = shell.user_ns_hidden
-    return sorted(name for name, value in shell.user_ns.items()
-                  if not name.startswith("_") and name not in hidden and not isinstance(value, type(sys)))
+    return sorted(name for name, value in shell.user_ns.items() if not name.startswith("_") and name not in hidden and not _imported(value))
+
+
+def _imported(value):
+    return isinstance(value, type(sys)) or (callable(value) and hasattr(value, "__name__") and getattr(value, "__module__", "__main__") != "__main__")
 
 
 def describe(error):
@@ -157,7 +166,8 @@ def describe(error):
     if isinstance(error, SyntaxError) and error.lineno:
         lines.append({"file": os.path.basename(error.filename or ""), "path": error.filename or "", "line": error.lineno, "function": ""})
     full = "".join(traceback.format_exception(error))
-    return {"ename": type(error).__name__, "evalue": str(error), "lines": lines, "traceback": full, "memory": is_memory_error(error)}
+    message = error.msg if isinstance(error, SyntaxError) else str(error)
+    return {"ename": type(error).__name__, "evalue": message, "lines": lines, "traceback": full, "memory": is_memory_error(error)}
 
 
 def is_memory_error(error):

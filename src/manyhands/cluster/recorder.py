@@ -85,6 +85,17 @@ class Recorder:
                 for module in (c10d, dist):
                     setattr(module, name, wrapped)
 
+    def watch_exit(self):
+        """Have `os._exit` note the line it is called from: nothing else is left of a process that ends by it."""
+        leave = os._exit
+
+        @functools.wraps(leave)
+        def _exit(status):
+            self._write({"call": "os._exit", "group": "", "sequence": -1, "peer": None})
+            leave(status)
+
+        os._exit = _exit
+
     def _wrap(self, name, bare, original):
         names = list(inspect.signature(bare).parameters)
 
@@ -116,6 +127,9 @@ class Recorder:
         else:
             stream = note["group"]
         note["sequence"] = self._sequence[stream] = self._sequence.get(stream, -1) + 1
+        self._write(note)
+
+    def _write(self, note):
         note["file"], note["line"] = self._user_line()
         start = HEADER.size + (self.entered % SLOTS) * SLOT_BYTES
         text = json.dumps(note).encode()
@@ -132,7 +146,7 @@ class Recorder:
         HEADER.pack_into(self._map, 0, self.entered, self.left)
 
     def _user_line(self):
-        frame = sys._getframe(3)
+        frame = sys._getframe(2)
         while frame is not None:
             if self._is_user_file(frame.f_code.co_filename):
                 return os.path.basename(frame.f_code.co_filename), frame.f_lineno

@@ -28,9 +28,13 @@ class Places:
 
     def find(self, lines, this_cell):
         """(place, source, line number) of the innermost of the learner's lines."""
-        if not lines:
-            return "", "", 0
-        spot = lines[-1]
+        return self._name(lines[-1], this_cell) if lines else ("", "", 0)
+
+    def callers(self, lines, this_cell):
+        """[(place, source), ...] of the learner's lines that led there, innermost first."""
+        return [self._name(spot, this_cell)[:2] for spot in reversed(lines[:-1])]
+
+    def _name(self, spot, this_cell):
         if spot["file"] in self._cells:
             text, first_line = self._cells[spot["file"]]
             shown = spot["line"] + first_line - 1
@@ -50,17 +54,28 @@ def states(outcome, reports, cell_file, places, memory_mib, log_tail):
     where = {}
     for rank in outcome.asked:
         if rank in outcome.exits:
-            where[rank] = Where(rank, "died", detail=_how_it_died(outcome.exits[rank], memory_mib, log_tail(rank)))
+            where[rank] = _last_seen(rank, outcome, reports.newest.get(rank), cell_file, places)
+            where[rank].detail = _how_it_died(outcome.exits[rank], memory_mib, log_tail(rank))
         elif rank in outcome.errors:
             error = outcome.errors[rank]
             place, source, line = places.find(error["lines"], cell_file)
-            message = error["evalue"].strip().splitlines()[0] if error["evalue"].strip() else ""
-            where[rank] = Where(rank, "raised", place=place, source=source, line=line, detail=f"{error['ename']}: {message}".rstrip(": "))
+            where[rank] = Where(rank, "raised", place=place, source=source, line=line, detail=_message(error),
+                                callers=places.callers(error["lines"], cell_file))
         elif rank in outcome.results:
             where[rank] = Where(rank, "finished")
         else:
             where[rank] = _standing(rank, reports.newest.get(rank), outcome.cell, cell_file, places)
+    for here in where.values():
+        if here.call == "Work.wait":
+            diagnose.name_work(here, outcome.notes)
     return where
+
+
+def _message(error):
+    if any(text in error["evalue"] for text in LOST_CONNECTION):  # gloo names ports here, and not the rank
+        return SENTENCES["lost connection"]
+    first = next(iter(error["evalue"].strip().splitlines()), "")
+    return f"{error['ename']}: {first}".rstrip(": ")
 
 
 def _standing(rank, report, cell, cell_file, places):
@@ -76,6 +91,20 @@ def _standing(rank, report, cell, cell_file, places):
     return Where(rank, "waits", call=call.get("call", ""), place=place, source=source, line=line, shape=call.get("shape"),
                  dtype=call.get("dtype", ""), peer=call.get("peer"), tag=call.get("tag", 0), group=call.get("ranks"),
                  sequence=call.get("sequence"))
+
+
+def _last_seen(rank, outcome, report, cell_file, places):
+    """Where a rank that has died stood: in the call that its record holds open, or at the line of its last report."""
+    notes = outcome.notes.get(rank) or []
+    if notes and (notes[-1].get("open") or notes[-1]["call"] == "os._exit"):
+        note = notes[-1]
+        place, source, line = places.find([{"path": "", "function": "", **note}], cell_file)
+        return Where(rank, "died", call=note["call"], place=place, source=source, line=line, shape=note.get("shape"), dtype=note.get("dtype", ""),
+                     peer=note.get("peer"), tag=note.get("tag", 0))
+    if report is not None and report["cell"] == outcome.cell:
+        place, source, line = places.find(report["lines"], cell_file)
+        return Where(rank, "died", place=place, source=source, line=line)
+    return Where(rank, "died")
 
 
 def _how_it_died(exit_, memory_mib, tail):
@@ -113,10 +142,9 @@ def make(outcome, where, world_size, limit_s, lost_names=()):
         kind, title, culprits, cause = Interrupted, SENTENCES["title interrupted"], [], ""
     elif outcome.reason == "limit":
         kind, title, culprits, cause = LimitExceeded, SENTENCES["title limit"].format(limit_s=limit_s), [], ""
-    elif odd and (outcome.reason == "finished" or outcome.exits or set(secondary(outcome)) == set(outcome.errors)) and not (
-            outcome.reason == "hang" and not outcome.exits and not outcome.errors):
+    elif odd and (odd.kind != "different calls" or outcome.reason == "finished") and not (first and not secondary(outcome) and not outcome.exits):
         kind, title = Mismatch, SENTENCES["title mismatch"]
-        cause, culprits = odd
+        cause, culprits = odd.text, odd.ranks
     elif outcome.exits:
         kind, culprits = RankDied, sorted(outcome.exits)
         title = _capital(SENTENCES["title died"].format(ranks=ranks_text(culprits)))
@@ -126,8 +154,8 @@ def make(outcome, where, world_size, limit_s, lost_names=()):
         title = _capital(SENTENCES["title exception"].format(ranks=ranks_text(culprits)))
         cause = _known(outcome.errors[first[0]], lost_names) or _cause_of_waiting("waits for raised", waiting, culprits)
     elif outcome.reason == "hang":
-        kind, title = Hang, SENTENCES["title hang"].format(ranks=ranks_text(waiting))
-        cause, culprits = odd or diagnose.cause_of_hang(where, edge_list, outcome.notes)
+        kind, title = Hang, SENTENCES["title hang" if len(waiting) > 1 else "title hang one"].format(ranks=ranks_text(waiting))
+        cause, culprits = (odd.text, odd.ranks) if odd else diagnose.cause_of_hang(where, edge_list, outcome.notes)
     else:
         return None
     return _write(kind, title, where, waiting, culprits, traceback, edge_list, cause)
@@ -136,7 +164,10 @@ def make(outcome, where, world_size, limit_s, lost_names=()):
 def _write(kind, title, where, waiting, culprits, traceback, edge_list, cause):
     order = sorted(where, key=lambda rank: (where[rank].state not in ("raised", "died"), rank)) if kind in (RankError, RankDied) else sorted(where)
     width = max(len(str(rank)) for rank in where)
-    lines = [title] + [f"  rank {rank:>{width}}  {where[rank].describe()}" for rank in order]
+    lines, indent = [title], " " * (width + 9)
+    for rank in order:
+        lines.append(f"  rank {rank:>{width}}  {where[rank].describe()}")
+        lines += [indent + SENTENCES["called from"].format(place=place, source=source.strip()) for place, source in where[rank].callers]
     if edge_list:
         lines.append(SENTENCES["edges"].format(edges=", ".join(f"{a} -> {b}" for a, b in edge_list)))
     if cause:

@@ -73,7 +73,7 @@ class Runtime:
         joined = {}
         for rank, engine in self._ids.items():
             environment = self._engines.environment_of(rank, environments[rank])
-            joined[rank] = self._view(rank).apply_async(onrank.join, rank, self.reports.url, self.reports.token, self.folder, environment)
+            joined[rank] = self._view(rank).apply_async(onrank.join, rank, self.reports.url, self.reports.token, self.folder, environment, sys.path)
         self.facts = {rank: result.get(timeout=60) for rank, result in joined.items()}
 
     def _environments(self):
@@ -177,8 +177,7 @@ class Runtime:
                 os.killpg(pid, signal.SIGKILL)
             except ProcessLookupError:
                 pass
-            popen = getattr(controller, "_popen_process", None)
-            if popen is not None:
-                popen.wait(5)
+            if controller._wait_thread is not None:  # the launcher's own thread takes the exit status
+                controller._wait_thread.join(5)
         else:
             self._ipp_cluster.stop_cluster_sync()
