@@ -103,3 +103,13 @@ def test_page_shows_the_learners_points(clone):
 
 def test_page_of_an_empty_course(tmp_path):
     assert "no unit is ready yet" in start_page.text(tmp_path)
+
+
+def test_page_is_new_after_every_check(clone, monkeypatch):
+    from manyhands.cli import check, lab
+
+    monkeypatch.setenv("MANYHANDS_ROOT", str(clone))
+    lab.prepare(clone)
+    monkeypatch.setattr("manyhands.grading.command.main", lambda argv: progress.add_result(clone / "work", "06_ddp", 3, 8) or 1)
+    assert check.main(["06"]) == 1
+    assert "3 of 8" in (clone / "work" / start_page.NAME).read_text(encoding="utf-8")

@@ -6,7 +6,7 @@ from importlib import import_module
 COMMANDS = {
     "lab": ("manyhands.cli.lab:main", "open the course in JupyterLab"),
     "doctor": ("manyhands.cli.doctor:main", "say what this machine can do"),
-    "check": ("manyhands.grading.command:main", "grade a lab, for the learner"),
+    "check": ("manyhands.cli.check:main", "grade a lab, for the learner"),
     "build": ("manyhands.build.command:main", "sources -> notebooks, solutions, labs"),
     "adopt": ("manyhands.build.command:adopt", "write an edited notebook back to its source"),
     "validate": ("manyhands.build.command:validate", "run notebooks and compare every output"),

@@ -1,13 +1,13 @@
 """The page that the learner lands on, `work/Start_Here.md`: made anew at each start and whenever progress is written."""
 
 import os
-import shutil
 import tempfile
 from importlib.resources import files
 from pathlib import Path
 from string import Template
 
 from manyhands.checks import progress
+from manyhands.cli import doctor
 from manyhands.cli.copies import lab_copy, tutorial_copy
 from manyhands.units import minutes_text, paths, units
 
@@ -33,31 +33,23 @@ def text(root):
     template = Template(files("manyhands.cli").joinpath("start_page.md").read_text(encoding="utf-8"))
     return template.substitute(
         machine=machine(), next=next_step(course, done), table=table(course, done),
-        check=f"`manyhands check work/{_any_ready(course)}`", one_day=path_line(course, "one_day"), two_days_more=path_line(course, "two_days_more"),
+        check=f"`manyhands check {_any_ready(course)}`", one_day=path_line(course, "one_day"), two_days_more=path_line(course, "two_days_more"),
     )
 
 
 def _any_ready(course):
-    return next((unit.name for unit in course if not unit.planned), course[0].name)
+    return next((unit.number for unit in course if not unit.planned), course[0].number)
 
 
 def machine():
     """What this machine can do, in one line; `manyhands doctor` tells more."""
-    parts = [f"{len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count()} CPU cores"]
-    if memory := _memory_gib():
-        parts.append(f"{memory} GiB memory")
-    gpus = len(list(Path("/dev").glob("nvidia[0-9]*")))
-    parts.append({0: "no GPU: all runs on the CPU", 1: "1 GPU"}.get(gpus, f"{gpus} GPUs"))
-    if shutil.which("sbatch"):
-        parts.append("Slurm")
+    gpus = [line for line in (doctor.says("nvidia-smi", "-L") or "").splitlines() if line.startswith("GPU ")]
+    nodes = doctor.says("sinfo", "--noheader", "--format=%D", timeout_s=2)
+    parts = [f"{doctor.cores()} CPU cores", f"{doctor.memory_gb()} GB memory",
+             f"{len(gpus)} GPU" + "s" * (len(gpus) > 1) if gpus else "no GPU: all runs on the CPU"]
+    if nodes:
+        parts.append(f"Slurm with {nodes.split()[0]} nodes")
     return " · ".join(parts)
-
-
-def _memory_gib():
-    try:
-        return round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30)
-    except (ValueError, OSError):
-        return None
 
 
 def next_step(course, done):
