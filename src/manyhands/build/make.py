@@ -17,11 +17,10 @@ def build(piece, run=True, remeasure=False):
     files = {piece.notebook: canonical.to_bytes(notebook), **script_files(piece)}
     changed = write_all(files)
     if piece.lab:
+        changed += _remove(others(piece.folder, files))
         released = make_lab(piece)
         changed += write_all(released)
-        for path in others(piece.lab.parent, released) + others(piece.folder, files):
-            path.unlink()
-            changed.append(path)
+        changed += _remove(others(piece.lab.parent, released))
     return changed
 
 
@@ -118,6 +117,12 @@ def write_one(path, data):
 
 def write_all(files):
     return [path for path, data in files.items() if write_one(path, data)]
+
+
+def _remove(paths):
+    for path in paths:
+        path.unlink()
+    return paths
 
 
 def others(folder, known):

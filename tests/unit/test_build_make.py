@@ -1,0 +1,233 @@
+"""Sources become executed, canonical notebooks and labs without solutions, the same bytes every time."""
+
+import json
+import os
+
+import nbformat
+import pytest
+import tiny_course
+
+from manyhands.build import BuildError, canonical, execute, labs, layout, make
+from manyhands.build.processes import children
+
+
+@pytest.fixture(scope="module")
+def course(tmp_path_factory):
+    """The tiny course, built once; tests only read it."""
+    root = tmp_path_factory.mktemp("course")
+    for piece in tiny_course.make(root):
+        make.build(piece)
+    return root
+
+
+def cells(path):
+    return canonical.load(path).cells
+
+
+def test_all_files_are_made_and_no_other(course):
+    made = sorted(path.relative_to(course).as_posix() for path in course.rglob("*") if path.is_file())
+    assert made == [
+        "labs/90_tiny/90_tiny.ipynb",
+        "notebooks/90_tiny.ipynb",
+        "solutions/90_tiny/90_tiny.ipynb",
+        "sources/labs/90_tiny.py",
+        "sources/tutorial/90_tiny.py",
+    ]
+
+
+def test_a_notebook_is_executed_and_canonical(course):
+    data = (course / "notebooks/90_tiny.ipynb").read_bytes()
+    notebook = json.loads(data)
+    assert data.decode() == json.dumps(notebook, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+    assert notebook["metadata"]["kernelspec"]["name"] == "python3"
+    assert notebook["metadata"]["manyhands"]["source"] == "sources/tutorial/90_tiny.py"
+    code = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    assert [cell["execution_count"] for cell in code] == [1, 2, 3, 4]
+    assert code[1]["outputs"][0]["text"] == ["count: 2\n"]
+    assert code[1]["outputs"][1]["data"] == {"text/plain": ["3"]}
+    assert code[3]["outputs"][0]["ename"] == "IndexError"
+    assert not any("unit" in cell["metadata"] for cell in notebook["cells"])
+    nbformat.validate(nbformat.from_dict(notebook))
+
+
+def test_a_rebuild_changes_no_byte(course):
+    before = {path: path.read_bytes() for path in course.rglob("*.ipynb")}
+    for piece in layout.pieces(course):
+        assert make.build(piece) == []
+    assert {path: path.read_bytes() for path in course.rglob("*.ipynb")} == before
+
+
+def test_a_fresh_build_elsewhere_differs_in_measured_cells_only(course, tmp_path):
+    tutorial, lab = tiny_course.make(tmp_path)
+    make.build(tutorial)
+    make.build(lab)
+    for path in ("labs/90_tiny/90_tiny.ipynb", "solutions/90_tiny/90_tiny.ipynb"):
+        assert (tmp_path / path).read_bytes() == (course / path).read_bytes()
+    pairs = zip(cells(tutorial.notebook), cells(course / "notebooks/90_tiny.ipynb"))
+    assert [one.metadata.get("tags") for one, other in pairs if one != other] == [["measured"]]
+
+
+def test_measured_outputs_stay_until_the_source_of_the_cell_changes(tmp_path):
+    tutorial, _ = tiny_course.make(tmp_path)
+    make.build(tutorial)
+    measured = cells(tutorial.notebook)[3].outputs
+    tiny_course.replace(tutorial.source, "numbers = [1, 2]", "numbers = [1, 1]")
+    assert make.build(tutorial) == [tutorial.notebook]
+    assert cells(tutorial.notebook)[3].outputs == measured
+    make.build(tutorial, remeasure=True)
+    assert cells(tutorial.notebook)[3].outputs != measured
+    measured = cells(tutorial.notebook)[3].outputs
+    tiny_course.replace(tutorial.source, "# %time sum(numbers)\n", "")
+    make.build(tutorial)
+    assert cells(tutorial.notebook)[3].outputs != measured
+
+
+def test_ids_are_names_or_hashes_and_stay_when_a_cell_is_put_before_them(course, tmp_path):
+    ids = [cell.id for cell in cells(course / "solutions/90_tiny/90_tiny.ipynb")]
+    assert ids[1:] == ["double", "double-check"]
+    again = tiny_course.LAB.replace("# %% tags", "# %% [markdown]\n# # Lab: double it\n\n# %% tags", 1)
+    _, lab = tiny_course.make(tmp_path, lab=again)
+    notebook = make.expected_notebook(lab)
+    assert [cell.id for cell in notebook.cells] == [ids[0], ids[0] + "-2", "double", "double-check"]
+
+
+def test_without_running_only_unchanged_cells_keep_their_outputs(tmp_path):
+    tutorial, _ = tiny_course.make(tmp_path)
+    make.build(tutorial)
+    tiny_course.replace(tutorial.source, "sum(numbers)\n\n", "max(numbers)\n\n")
+    make.build(tutorial, run=False)
+    code = [cell for cell in cells(tutorial.notebook) if cell.cell_type == "code"]
+    assert [cell.execution_count for cell in code] == [1, None, 2, 3]
+    assert code[1].outputs == []
+
+
+@pytest.mark.parametrize(
+    "line, complaint",
+    [
+        ("1 / 0", ("raises an error", "ZeroDivisionError", "numbers = 1 / 0")),
+        ("__import__('os')._exit(3)", ("ends its kernel",)),
+        ("__import__('time').sleep(60)", ("runs for more than 1 s",)),
+    ],
+)
+def test_an_error_stops_the_build_with_unit_cell_and_traceback(tmp_path, line, complaint):
+    tutorial, _ = tiny_course.make(tmp_path)
+    tiny_course.replace(tutorial.source, "numbers = [1, 2]", f"numbers = {line}")
+    with pytest.raises(BuildError) as error:
+        execute.execute(make.expected_notebook(tutorial), tmp_path, "the unit", cell_timeout_s=1)
+    assert "the unit, cell 3 of 6" in str(error.value)
+    for part in complaint:
+        assert part in str(error.value)
+    assert children() == []
+
+
+def test_a_build_that_stops_writes_nothing(tmp_path):
+    tutorial, _ = tiny_course.make(tmp_path)
+    make.build(tutorial)
+    before = tutorial.notebook.read_bytes()
+    tiny_course.replace(tutorial.source, "numbers = [1, 2]", "numbers = 1 / 0")
+    with pytest.raises(BuildError, match="notebooks/90_tiny.ipynb, cell 3 of 6, raises an error"):
+        make.build(tutorial)
+    assert tutorial.notebook.read_bytes() == before
+
+
+def test_a_taught_error_must_happen(tmp_path):
+    tutorial, _ = tiny_course.make(tmp_path)
+    tiny_course.replace(tutorial.source, "numbers[2]", "numbers[1]")
+    with pytest.raises(BuildError, match="cell 6 is tagged raises-exception, but it raised nothing"):
+        make.build(tutorial)
+
+
+def test_a_place_of_this_machine_in_an_output_stops_the_build(tmp_path):
+    tutorial, _ = tiny_course.make(tmp_path)
+    tiny_course.replace(tutorial.source, "sum(numbers)\n\n", "__import__('os').getcwd()\n\n")
+    with pytest.raises(BuildError, match="cell 3: its output shows .* a folder of this machine"):
+        make.build(tutorial)
+
+
+def test_a_picture_needs_its_numbers_beside_it(tmp_path):
+    tutorial, _ = tiny_course.make(tmp_path)
+    tiny_course.replace(
+        tutorial.source,
+        'print("count:", len(numbers))\nsum(numbers)\n\n',
+        "from IPython.display import Image\n\nImage(data=b'\\x89PNG\\r\\n\\x1a\\n')\n\n",
+    )
+    with pytest.raises(BuildError, match="cell 3 shows a picture and no text"):
+        make.build(tutorial)
+
+
+def test_a_process_that_a_notebook_leaves_is_ended(tmp_path):
+    leak = "import subprocess; p = subprocess.Popen(['sleep', '600'], start_new_session=True); print(p.pid)"
+    (tutorial,) = tiny_course.make(tmp_path, tutorial=f"# %%\n{leak}\n", lab="")
+    execute.execute(make.expected_notebook(tutorial), tmp_path, "leak")
+    assert children() == []
+
+
+def test_a_lab_keeps_the_stub_and_the_outputs_of_checks(course):
+    header, answer, check = cells(course / "labs/90_tiny/90_tiny.ipynb")
+    assert answer.source.endswith('"""Twice `number`."""\n    # YOUR CODE HERE\n    raise NotImplementedError()')
+    assert (answer.outputs, answer.execution_count) == ([], None)
+    assert check.outputs[0].text == "PASS 2/2\n" and check.execution_count == 2
+    assert check.metadata["editable"] is False
+    assert check.metadata["nbgrader"]["points"] == 2
+
+
+def test_a_leak_of_the_solution_is_found(course):
+    solution = [cell.source for cell in cells(course / "solutions/90_tiny/90_tiny.ipynb")]
+    lab = canonical.load(course / "labs/90_tiny/90_tiny.ipynb")
+    assert labs.leaks(solution, labs.lab_text(lab)) == []
+    lab.cells[0].source += "\n\n    twice = number + number"
+    lab.cells[2].outputs[0].text += "### BEGIN HIDDEN TESTS"
+    assert labs.leaks(solution, labs.lab_text(lab)) == ["BEGIN HIDDEN", "twice = number + number"]
+
+
+def test_a_solution_shown_elsewhere_in_the_lab_stops_the_build(tmp_path):
+    _, lab = tiny_course.make(tmp_path)
+    tiny_course.replace(lab.source, "# # Lab: double it", "# # Lab: double it\n#\n#     twice = number + number")
+    make.build(lab)  # it stands in the open part of the solution too, so the author wants it read
+    tiny_course.replace(lab.source, 'print("PASS', 'print("return " + "twice")\nprint("PASS')
+    with pytest.raises(BuildError, match="labs/90_tiny/90_tiny.ipynb would show a part of the solution: return twice"):
+        make.build(lab)
+
+
+def test_scripts_go_to_each_folder_and_the_lab_gets_the_stub(tmp_path):
+    tutorial, lab = tiny_course.make(tmp_path)
+    scripts = tmp_path / "sources/scripts"
+    scripts.mkdir()
+    (scripts / "90_open.py").write_text("print('read me')\n")
+    (scripts / "90_answer.py").write_text("def f():\n    ### BEGIN SOLUTION\n    return 42 + 1\n    ### END SOLUTION\n")
+    (scripts / "91_other.py").write_text("")
+    make.build(tutorial)
+    make.build(lab)
+    assert [path.name for path in (tmp_path / "notebooks/scripts").iterdir()] == ["90_open.py"]
+    assert "42 + 1" in (tmp_path / "solutions/90_tiny/90_answer.py").read_text()
+    stub = (tmp_path / "labs/90_tiny/90_answer.py").read_text()
+    assert stub == "def f():\n    # YOUR CODE HERE\n    raise NotImplementedError()\n"
+    (scripts / "90_answer.py").unlink()
+    make.build(lab, run=False)
+    assert not (tmp_path / "labs/90_tiny/90_answer.py").exists()
+
+
+def test_answers_belong_to_labs(tmp_path):
+    tutorial, _ = tiny_course.make(tmp_path, tutorial=tiny_course.LAB)
+    with pytest.raises(BuildError, match="answers and checks belong to a lab"):
+        make.build(tutorial)
+
+
+def test_records_and_moving_parts_are_not_stored():
+    output = nbformat.v4.new_output("display_data", data={canonical.RECORD: {"a": 1}})
+    stream = nbformat.v4.new_output("stream", text="10 %\r20 %\rdone\n")
+    error = nbformat.v4.new_output("stream", name="stderr", text="warned\n")
+    cell = nbformat.v4.new_code_cell("1", execution_count=7, outputs=[error, stream, output, stream.copy()])
+    cell.metadata.update(execution={"started": "now"}, tags=["check"], collapsed=True)
+    notebook = canonical.clean(nbformat.v4.new_notebook(cells=[cell]))
+    assert cell.metadata == {"tags": ["check"]} and cell.execution_count == 1
+    assert [out.get("text") for out in notebook.cells[0].outputs] == ["done\n", "warned\n", "done\n"]
+
+
+def test_write_keeps_the_old_file_when_it_cannot_finish(tmp_path, monkeypatch):
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"old")
+    monkeypatch.setattr(os, "replace", lambda *paths: (_ for _ in ()).throw(OSError("disk")))
+    with pytest.raises(OSError):
+        make.write_one(path, b"new")
+    assert path.read_bytes() == b"old"
