@@ -183,7 +183,7 @@ class Plan:
 
     def torch_arguments(self):
         """Another build of the same version counts as installed for pip: when the source changes, force it."""
-        force = ["--force-reinstall"] if self.version("torch") and self.torch_source() != self.stamp.get("torch_source") else []
+        force = ["--force-reinstall"] if self.version("torch") and self.torch_source() != self.stamp.get("torch_source", []) else []
         return ["--constraint", self.root / "constraints.txt", f"torch=={self.pins()['torch']}", *self.torch_source(), *force]
 
     def packages_wanted(self):

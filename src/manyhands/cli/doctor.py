@@ -1,0 +1,198 @@
+"""`manyhands doctor`: what this machine can do for the course, and which units are affected by what is missing.
+
+Packages are looked up, not imported, so that the answer comes in a second and comes even where an import would fail.
+"""
+
+import argparse
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from dataclasses import asdict, dataclass
+from importlib import metadata
+from pathlib import Path
+
+from manyhands.units import units
+
+REPAIR = "make setup"
+
+
+@dataclass
+class Finding:
+    """One thing looked for: what was found (None if it is missing), whom that affects, what mends it."""
+
+    name: str
+    found: str | None
+    affects: str = ""
+    remedy: str = ""
+
+
+def package(name):
+    """The installed version of a package, or None."""
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def program(name):
+    """The path of a program on PATH or beside this Python or in the folders of administration, or None."""
+    places = [os.environ.get("PATH", ""), str(Path(sys.executable).parent), "/usr/sbin", "/sbin"]
+    return shutil.which(name, path=os.pathsep.join(places))
+
+
+def says(*command, timeout_s=10):
+    """What a command prints, or None where it is missing or fails."""
+    path = program(command[0])
+    if path is None:
+        return None
+    try:
+        done = subprocess.run([path, *command[1:]], capture_output=True, text=True, errors="replace", timeout=timeout_s,
+                              stdin=subprocess.DEVNULL)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+def first_line(text):
+    return text.splitlines()[0] if text else text
+
+
+def numbers(*frameworks):
+    """`units 02, 07`: those whose framework is one of these."""
+    found = [unit.number for unit in units(Path()) if any(name in unit.framework for name in frameworks)]
+    return f"units {', '.join(found)}" if len(found) > 1 else f"unit {''.join(found)}"
+
+
+def languages():
+    compiler = next(filter(None, (says(name, "--version") for name in ("c++", "g++", "clang++"))), None)
+    only_horovod = "building Horovod (not needed once its wheel is in the cache)"
+    python = platform.python_version()
+    return [
+        Finding("Python", f"{python} ({sys.executable})" if python.startswith("3.11.") else None, "everything: only 3.11 is tested", REPAIR),
+        Finding("C++ compiler", first_line(compiler), only_horovod, "apt-get install g++"),
+        Finding("CMake", first_line(says("cmake", "--version")), only_horovod, REPAIR),
+        Finding("make", first_line(says("make", "--version")), only_horovod, "apt-get install make"),
+    ]
+
+
+def frameworks():
+    tensorflow = package("tensorflow-cpu") or package("tensorflow")
+    return [
+        Finding("PyTorch", package("torch"), numbers("PyTorch", "all"), REPAIR),
+        Finding("TensorFlow", tensorflow, numbers("TensorFlow", "all"), REPAIR),
+        Finding("tf_keras (Keras 2)", package("tf_keras"), numbers("TensorFlow", "Keras", "all"), REPAIR),
+        Finding("Keras", package("keras"), numbers("TensorFlow", "Keras", "all"), REPAIR),
+        Finding("ipyparallel", package("ipyparallel"), "all units", REPAIR),
+        Finding("JupyterLab", package("jupyterlab"), "`make lab`", REPAIR),
+        Finding("Horovod", horovod(), numbers("Horovod", "Keras", "all") + ", cluster.launch with horovodrun", REPAIR + " (it builds Horovod again)"),
+    ]
+
+
+def horovod():
+    """Horovod's version with the controllers that it was built with, read from its libraries."""
+    version = package("horovod")
+    if version is None:
+        return None
+    built = []
+    for library in Path(metadata.distribution("horovod").locate_file("horovod")).glob("*/mpi_lib*.so"):
+        content = library.read_bytes()
+        controllers = [name for name, mark in (("Gloo", b"HOROVOD_GLOO_RENDEZVOUS_ADDR"), ("MPI", b"libmpi.so")) if mark in content]
+        built.append(f"{library.parent.name}: {' and '.join(controllers) or 'no controller'}")
+    return f"{version} ({'; '.join(sorted(built)) or 'no library was built'})"
+
+
+def devices():
+    gpus = [line for line in (says("nvidia-smi", "-L") or "").splitlines() if line.startswith("GPU ")]
+    return [
+        Finding("GPUs", "; ".join(line.split(" (UUID")[0] for line in gpus) or None,
+                "unit 03 (it shows DataParallel on CPU only), NCCL everywhere (its criteria are BLOCKED, not failed); all else runs on CPU",
+                "none needed"),
+        amount("cores", cores(), 2, "", "speed: ranks take turns", "a machine with 2 cores or more"),
+        amount("memory", memory_gb(), 4, " GB", "clusters of 4 ranks", "4 GB of memory or more"),
+        amount("disk", int(shutil.disk_usage(Path.cwd()).free / 1e9), 2, " GB free", "notebooks and saved work", "make room"),
+    ]
+
+
+def amount(name, there, needed, unit, affects, remedy):
+    """A finding about a quantity: too little counts as missing, and is told."""
+    if there >= needed:
+        return Finding(name, f"{there}{unit}", affects, remedy)
+    return Finding(name, None, f"{affects} ({there}{unit} is little)", remedy)
+
+
+def cores():
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def memory_gb():
+    """The machine's memory in GB, or a container's limit where that is lower."""
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    for limit in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
+        try:
+            total = min(total, int(Path(limit).read_text()))
+        except (OSError, ValueError):
+            pass
+    return round(total / 1e9)
+
+
+def clusters():
+    mpi = next((line.split(":", 1)[1].strip() for line in (says("mpirun", "--version") or "").splitlines() if "Version:" in line), None)
+    nodes = says("sinfo", "--noheader", "--format=%D nodes %T", timeout_s=5)
+    daemons = [name for name in ("slurmctld", "slurmd", "munged") if not program(name)]
+    return [
+        Finding("MPI", (f"MPICH {mpi}" if mpi else first_line(says("mpirun", "--version"))), "MANYHANDS_PROFILE=mpi, cluster.launch with mpirun", REPAIR),
+        Finding("Slurm cluster", ", ".join(nodes.splitlines()) if nodes else None, "MANYHANDS_PROFILE=slurm; no unit needs it",
+                "work on a node of a Slurm cluster" if program("sbatch") else "apt-get install slurm-client, on a node of a Slurm cluster"),
+        Finding("Slurm's daemons", None if daemons else "slurmctld, slurmd, munged", "only the tests of the slurm profile",
+                "apt-get install slurmctld slurmd munge"),
+    ]
+
+
+def isolation():
+    spaces = "yes" if says("unshare", "--user", "--map-root-user", "--mount", "--net", "true") is not None else None
+    sandbox = says("bwrap", "--ro-bind", "/", "/", "--unshare-all", "--proc", "/proc", "true")
+    engines = {"podman": ("--version",), "docker": ("version", "--format={{.Server.Version}}")}  # docker's client alone can do nothing
+    container = next((f"{name}: {first_line(text)}" for name, words in engines.items() if (text := says(name, *words))), None)
+    browser = next(filter(None, (says(name, "--version") for name in ("chromium", "chromium-browser", "google-chrome"))), None)
+    return [
+        Finding("user namespaces", spaces, "grading in a sandbox, emulated networks; no unit stops without them",
+                "allow them (sysctl kernel.unprivileged_userns_clone=1, or kernel.apparmor_restrict_unprivileged_userns=0)"),
+        Finding("bubblewrap", says("bwrap", "--version") if sandbox is not None else None, "`manyhands check` grades without a sandbox",
+                "apt-get install bubblewrap" if not program("bwrap") else "it is installed, but user namespaces are forbidden here"),
+        Finding("containers", container, "container images for instructors; no unit", "apt-get install podman"),
+        Finding("Chromium", browser, "the browser tests, slides as PDF; no unit", "apt-get install chromium"),
+    ]
+
+
+def survey():
+    """{group: [Finding]} of this machine."""
+    return {"languages": languages(), "frameworks": frameworks(), "devices": devices(), "clusters": clusters(), "isolation": isolation()}
+
+
+def report(groups):
+    """The survey as text: all that was found, then what is missing, whom it affects and what mends it."""
+    findings = [finding for group in groups.values() for finding in group]
+    width = max(len(finding.name) for finding in findings)
+    lines = [f"manyhands {package('manyhands') or '(not installed)'} on {platform.system()} {platform.machine()}", ""]
+    lines += [f"  {finding.name:<{width}}  {finding.found}" for finding in findings if finding.found]
+    missing = [finding for finding in findings if not finding.found]
+    lines += ["", "Missing:" if missing else "Nothing is missing."]
+    for finding in missing:
+        lines += [f"  {finding.name:<{width}}  affects: {finding.affects}", f"  {'':<{width}}  remedy:  {finding.remedy}"]
+    return "\n".join(lines)
+
+
+def main(argv):
+    parser = argparse.ArgumentParser(prog="manyhands doctor", description="Say what this machine can do for the course.")
+    parser.add_argument("--json", action="store_true", help="for programs: every finding, missing ones with found = null")
+    options = parser.parse_args(argv)
+    groups = survey()
+    if options.json:
+        print(json.dumps({name: [asdict(finding) for finding in group] for name, group in groups.items()}, indent=1))
+    else:
+        print(report(groups))
+    return 0

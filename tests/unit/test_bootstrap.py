@@ -1,0 +1,338 @@
+"""The set-up, with a stand-in for Python that notes what it is asked to do: nothing is downloaded or installed here."""
+
+import ast
+import errno
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from manyhands.cli import bootstrap, horovod_wheel, setup_plan
+from manyhands.cli.setup_steps import StepFailed, Steps, explain
+
+ROOT = Path(__file__).resolve().parents[2]
+EARLY = ["__init__.py", "cli/__init__.py", "cli/bootstrap.py", "cli/setup_plan.py", "cli/setup_steps.py", "cli/horovod_wheel.py"]
+
+STAND_IN = """#!{python} -IS
+import json, os, shutil, sys
+said = " ".join(sys.argv[1:])
+with open(os.environ["CALLS"], "a") as calls:
+    calls.write(said.replace("\\n", " ") + "\\n")
+if os.environ.get("FAIL") and os.environ["FAIL"] in said:
+    sys.exit(os.environ.get("FAIL_SAYING", "it failed"))
+if sys.argv[1:3] == ["-m", "venv"]:
+    os.makedirs(sys.argv[3] + "/bin", exist_ok=True)
+    shutil.copy(sys.argv[0], sys.argv[3] + "/bin/python")
+elif "json.dumps(found" in said:
+    print(json.dumps(dict(torch=os.environ.get("TORCH", "2.13.0+cpu"))))
+elif "json.dumps" in said:
+    print(json.dumps(dict(version=os.environ.get("VERSION", "3.11.9"), path=sys.argv[0], venv=not os.environ.get("NO_VENV"), headers=True)))
+elif "m.version" in said:
+    print(os.environ.get("TORCH", "2.13.0+cpu"))
+elif "get_path" in said:
+    print("/nowhere" if os.environ.get("NO_HEADERS") else "{include}")
+"""
+
+
+@pytest.fixture
+def clone(tmp_path, monkeypatch):
+    """A clone with the real lists of packages, and a machine on which every Python is the stand-in."""
+    root, folder = tmp_path / "clone", tmp_path / "bin"
+    for path in (root, folder, tmp_path / "include"):
+        path.mkdir()
+    for name in ("requirements.txt", "constraints.txt", "environment.yml", "pyproject.toml"):
+        shutil.copy(ROOT / name, root)
+    (tmp_path / "include" / "Python.h").touch()
+    stand_in = STAND_IN.format(python=sys.executable, include=tmp_path / "include")
+    for name in ("python3.11", "g++", "make"):
+        (folder / name).write_text(stand_in)
+        (folder / name).chmod(0o755)
+    for name in ("FAIL", "VERSION", "NO_VENV", "CONDA_PREFIX", "CONDA_DEFAULT_ENV", "MANYHANDS_PYTHON", "MANYHANDS_TF_GPU",
+                 "MANYHANDS_TORCH_INDEX", "MANYHANDS_TORCH_FIND_LINKS", "CXX"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("PATH", str(folder))
+    monkeypatch.setenv("CALLS", str(tmp_path / "calls"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(bootstrap, "NO_SKIPS", False)
+    monkeypatch.setattr(setup_plan, "gpu_here", lambda: False)
+    monkeypatch.setattr(setup_plan, "find_python", lambda environ: str(folder / "python3.11"))
+    monkeypatch.setattr(horovod_wheel, "build", build_nothing)
+    return root
+
+
+def build_nothing(python, folder, call):
+    """In place of four minutes of compiling."""
+    call([python, "-m", "pip", "wheel", "horovod"], None, None)
+    folder.mkdir()
+    (folder / "horovod-0.28.1-any.whl").touch()
+
+
+def calls():
+    """The pip commands that ran since the last look."""
+    path = Path(os.environ["CALLS"])
+    lines = path.read_text().splitlines() if path.exists() else []
+    path.write_text("")
+    return [line for line in lines if "-m pip" in line or "-m venv" in line]
+
+
+def test_a_bare_clone_is_set_up_in_five_steps_and_the_second_start_does_nothing(clone, capsys):
+    python = bootstrap.set_up(clone)
+    assert python == clone / ".venv" / "bin" / "python"
+    assert [step for step in re.findall(r"\[(\d)/5\]", capsys.readouterr().out)][-1] == "5"
+    made = calls()
+    assert [word for line in made for word in ("-m venv", "torch==", "--requirement", "--editable", "pip wheel", ".whl") if word in line][:6] == [
+        "-m venv", "torch==", "--requirement", "--editable", "pip wheel", ".whl"]
+    begun = time.monotonic()
+    bootstrap.set_up(clone)
+    assert calls() == [] and time.monotonic() - begun < 2
+    assert capsys.readouterr().out == ""
+
+
+def test_torch_alone_may_bring_dependencies(clone):
+    bootstrap.set_up(clone)
+    torch, packages = [line for line in calls() if " install " in line][:2]
+    assert "--no-deps" not in torch and "--constraint" in torch and torch.count("==") == 1
+    assert "--no-deps" in packages
+    listed = (clone / ".venv" / "manyhands-packages.txt").read_text()
+    assert "tensorflow-cpu==" in listed and "\ntensorflow==" not in listed and "torch==" not in listed
+
+
+def test_only_what_changed_is_done_again(clone):
+    bootstrap.set_up(clone)
+    calls()
+    pins = clone / "requirements.txt"
+    pins.write_text(pins.read_text() + "# another\n")
+    bootstrap.set_up(clone)
+    again = calls()
+    assert not any("torch==" in line or "-m venv" in line or "pip wheel" in line for line in again)
+    assert any("--requirement" in line for line in again)
+    settings = clone / "pyproject.toml"
+    settings.write_text(settings.read_text() + "\n# a setting of pytest\n")
+    bootstrap.set_up(clone)
+    assert calls() == []
+
+
+def test_another_place_for_pytorch_is_used_and_remembered(clone, monkeypatch):
+    bootstrap.set_up(clone)
+    assert not any("--force-reinstall" in line for line in calls() if "torch==" in line)
+    monkeypatch.setenv("MANYHANDS_TORCH_INDEX", "file:///elsewhere")
+    bootstrap.set_up(clone)
+    torch = next(line for line in calls() if "torch==" in line)
+    assert "--extra-index-url file:///elsewhere" in torch and "--force-reinstall" in torch
+    monkeypatch.delenv("MANYHANDS_TORCH_INDEX")
+    bootstrap.set_up(clone)
+    assert calls() == []
+
+
+def test_an_interrupted_part_is_written_again_whole(clone, monkeypatch, capsys):
+    monkeypatch.setenv("FAIL", "--requirement")
+    with pytest.raises(SystemExit):
+        bootstrap.set_up(clone)
+    calls()
+    monkeypatch.delenv("FAIL")
+    bootstrap.set_up(clone)
+    again = calls()
+    assert "--force-reinstall" in next(line for line in again if "--requirement" in line)
+    assert not any("-m venv" in line or "torch==" in line for line in again)
+
+
+def test_an_interrupted_virtual_environment_is_made_again(clone, monkeypatch):
+    monkeypatch.setenv("FAIL", "-m venv")
+    with pytest.raises(SystemExit):
+        bootstrap.set_up(clone)
+    monkeypatch.delenv("FAIL")
+    assert bootstrap.set_up(clone).exists()
+
+
+def test_a_moved_clone_gets_a_new_environment(clone, tmp_path):
+    bootstrap.set_up(clone)
+    calls()
+    moved = clone.rename(tmp_path / "moved")
+    bootstrap.set_up(moved)
+    assert any("-m venv" in line for line in calls())
+
+
+def test_somebody_elses_environment_is_left_alone(clone):
+    (clone / ".venv").mkdir()
+    (clone / ".venv" / "mine").touch()
+    with pytest.raises(SystemExit) as stop:
+        bootstrap.set_up(clone)
+    assert "has not made it" in str(stop.value) and (clone / ".venv" / "mine").exists()
+
+
+def test_a_failed_step_says_which_why_what_to_do_and_where_the_log_is(clone, monkeypatch):
+    monkeypatch.setenv("FAIL", "torch==")
+    monkeypatch.setenv("FAIL_SAYING", "WARNING: Retrying: NewConnectionError: [Errno -3] Temporary failure in name resolution")
+    with pytest.raises(SystemExit) as stop:
+        bootstrap.set_up(clone)
+    text = str(stop.value)
+    assert "[3/5] PyTorch failed" in text and "no network" in text and "HTTPS_PROXY" in text
+    assert str(clone / ".manyhands" / "setup.log") in text and "| WARNING: Retrying" in text
+
+
+def test_a_full_disk_is_told_before_and_during(clone, monkeypatch):
+    usage = shutil.disk_usage(clone)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage._replace(free=3e9))
+    with pytest.raises(SystemExit) as stop:
+        bootstrap.set_up(clone)
+    assert "the disk has 3.0 GB left" in str(stop.value)
+    why, remedy = setup_plan.explain_os_error(OSError(errno.ENOSPC, "No space left on device"))
+    assert why == "the disk is full" and "make room" in remedy
+
+
+def test_without_a_compiler_everything_but_horovod_is_set_up(clone, monkeypatch, capsys):
+    (Path(os.environ["PATH"]) / "g++").unlink()
+    bootstrap.set_up(clone)
+    text = capsys.readouterr().out
+    assert "a C++ compiler missing" in text and "apt-get install g++" in text and "unit 10" in text
+    assert not any("pip wheel" in line for line in calls())
+    bootstrap.set_up(clone)
+    assert "Horovod is not built" in capsys.readouterr().out and calls() == []
+    (Path(os.environ["PATH"]) / "g++").symlink_to("make")
+    bootstrap.set_up(clone, again=True)
+    assert any("pip wheel" in line for line in calls())
+    bootstrap.set_up(clone)
+    assert capsys.readouterr().out.count("not built") == 0
+
+
+def test_a_failed_build_of_horovod_stops_only_a_run_without_skips(clone, monkeypatch, capsys):
+    monkeypatch.setenv("FAIL", "pip wheel")
+    monkeypatch.setenv("FAIL_SAYING", "x.cc:1:10: fatal error: Python.h: No such file or directory")
+    bootstrap.set_up(clone)
+    assert "Python's header files are missing" in capsys.readouterr().out
+    monkeypatch.setattr(bootstrap, "NO_SKIPS", True)
+    with pytest.raises(SystemExit):
+        bootstrap.set_up(clone)
+    with pytest.raises(SystemExit):
+        bootstrap.set_up(clone, again=True)
+
+
+def test_cuda_that_nobody_can_use_is_told(clone, monkeypatch, capsys, tmp_path):
+    stand_in = Path(os.environ["PATH"]) / "python3.11"
+    stand_in.write_text(stand_in.read_text() + 'if "torch==" in said: print("Collecting nvidia-cublas==13.1")\n')
+    bootstrap.set_up(clone)
+    assert "make lab TORCH_INDEX=" in capsys.readouterr().out
+
+
+def test_a_gpu_that_goes_unused_is_told(clone, monkeypatch, capsys):
+    monkeypatch.setattr(setup_plan, "gpu_here", lambda: True)
+    bootstrap.set_up(clone)
+    assert "CPU build" in capsys.readouterr().out
+
+
+def test_tensorflow_for_gpus_only_on_request(clone, monkeypatch):
+    monkeypatch.setenv("MANYHANDS_TF_GPU", "1")
+    bootstrap.set_up(clone)
+    assert "tensorflow[and-cuda]==" in (clone / ".venv" / "manyhands-packages.txt").read_text()
+
+
+@pytest.mark.parametrize(("log", "why"), [
+    ("OSError: [Errno 28] No space left on device", "the disk is full"),
+    ("SSLError(SSLCertVerificationError(1, 'CERTIFICATE_VERIFY_FAILED'))", "certificate"),
+    ("ERROR: No matching distribution found for torch==9.9", "does not have torch==9.9"),
+    ("The virtual environment was not created successfully because ensurepip is not available.", "venv module"),
+    ("c++: fatal error: Killed signal terminated program cc1plus", "not enough memory"),
+    ("something nobody has seen before", "a command failed"),
+])
+def test_reasons(log, why):
+    assert why in explain(log)[0]
+
+
+# -- which Python
+
+@pytest.fixture
+def pythons(tmp_path, monkeypatch):
+    """A machine that has just the Pythons that the test makes: `pythons("python3", VERSION="3.12.1")`."""
+    monkeypatch.setattr(setup_plan.shutil, "which", lambda name, path=None: str(tmp_path / name) if name in os.listdir(tmp_path) else None)
+
+    def make(name, version, venv=True, headers=True):
+        (tmp_path / name).write_text("#!/bin/sh\ncat <<E\n" + json.dumps(
+            {"version": version, "path": str(tmp_path / name), "venv": venv, "headers": headers}) + "\nE\n")
+        (tmp_path / name).chmod(0o755)
+        return str(tmp_path / name)
+
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin")
+    return make
+
+
+def test_python_311_is_found_under_either_name(pythons, tmp_path):
+    pythons("python3", "3.13.0")
+    right = pythons("python3.11", "3.11.9")
+    assert setup_plan.find_python({"PYENV_ROOT": str(tmp_path)}) == right
+
+
+def test_a_python_with_header_files_is_preferred(pythons, tmp_path):
+    pythons("python3.11", "3.11.9", headers=False)
+    right = pythons("python3", "3.11.2")
+    assert setup_plan.find_python({"PYENV_ROOT": str(tmp_path)}) == right
+
+
+def test_the_wrong_python_is_told_with_what_was_found(pythons, tmp_path):
+    pythons("python3", "3.12.1")
+    with pytest.raises(StepFailed) as stop:
+        setup_plan.find_python({"PYENV_ROOT": str(tmp_path)})
+    assert "3.12.1" in stop.value.why and "MANYHANDS_PYTHON" in stop.value.remedy
+
+
+def test_a_python_without_venv_is_told(pythons, tmp_path):
+    pythons("python3.11", "3.11.2", venv=False)
+    with pytest.raises(StepFailed) as stop:
+        setup_plan.find_python({"PYENV_ROOT": str(tmp_path)})
+    assert "lacks the venv module" in stop.value.why and "python3-venv" in stop.value.remedy
+
+
+def test_a_very_old_python_gets_a_message_and_no_traceback():
+    code = f"import sys; sys.version_info = (3, 8, 10); exec(open({str(ROOT / 'src/manyhands/cli/bootstrap.py')!r}).read())"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30)
+    assert done.returncode == 1 and "needs Python 3.11" in done.stderr and "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("name", EARLY)
+def test_what_runs_before_the_set_up_is_standard_library_and_old_syntax(name):
+    tree = ast.parse((ROOT / "src" / "manyhands" / name).read_text(), feature_version=(3, 9))
+    imported = [node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    imported += [alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names]
+    assert [module for module in imported if module.split(".")[0] not in sys.stdlib_module_names and not module.startswith("manyhands.cli")] == []
+
+
+# -- steps
+
+def test_steps_count_and_keep_a_log(tmp_path, capsys):
+    steps = Steps(2, tmp_path / "log" / "setup.log")
+    steps.begin("first")
+    steps.call(["/bin/sh", "-c", "echo out; echo err >&2"])
+    steps.end("done")
+    assert capsys.readouterr().out.splitlines()[-1] == "[1/2] first: done (0 s)"
+    assert {"out", "err"} <= set((tmp_path / "log" / "setup.log").read_text().splitlines())
+
+
+def test_an_interruption_ends_the_command_and_its_children(tmp_path):
+    code = f"""
+import sys; sys.path[0] = {str(ROOT / "src")!r}
+from pathlib import Path
+from manyhands.cli.setup_steps import Steps
+steps = Steps(1, Path({str(tmp_path / "log")!r})); steps.begin("x")
+steps.call(["/bin/sh", "-c", "sleep 77 & echo $! > {tmp_path}/child; wait"])
+"""
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    child = tmp_path / "child"
+    for _ in range(200):
+        if child.exists() and child.read_text().strip():
+            break
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    process.wait(20)
+    pid = int(child.read_text())
+    for _ in range(100):
+        if not Path(f"/proc/{pid}").exists() or "Z" in Path(f"/proc/{pid}/stat").read_text().split()[2]:
+            return
+        time.sleep(0.05)
+    os.kill(pid, signal.SIGKILL)
+    pytest.fail("the command's child outlived the interruption")

@@ -1,0 +1,61 @@
+"""The Makefile and the CI files: every target does what it says, and nothing names a registry or a machine."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+
+from manyhands.cli import COMMANDS
+
+ROOT = Path(__file__).resolve().parents[2]
+SETUP = ["Makefile", "pyproject.toml", "requirements.txt", "constraints.txt", "environment.yml", ".ci/run", ".github/workflows/test.yml"]
+
+
+def dry_run(*words):
+    """What make would run, without running it."""
+    done = subprocess.run([shutil.which("make"), "-n", *words], cwd=ROOT, capture_output=True, text=True, timeout=30)
+    assert done.returncode == 0, done.stderr
+    return [line for line in done.stdout.splitlines() if "bootstrap.py" in line]
+
+
+@pytest.mark.parametrize(("words", "ends"), [
+    (["lab", "ARGS=--no-browser"], "run manyhands lab --no-browser"),
+    (["test", "ARGS=-k launch"], "run pytest -k launch"),
+    (["setup"], "setup"),
+    (["build", "NB=06_ddp"], "run manyhands build 06_ddp"),
+    (["adopt", "NB=notebooks/06_ddp.ipynb"], "run manyhands adopt notebooks/06_ddp.ipynb"),
+    (["check"], "run manyhands build --check"),
+    (["test-gpu"], "run pytest -m gpu"),
+    (["doctor"], "run manyhands doctor"),
+])
+def test_targets(words, ends):
+    (line,) = dry_run(*words)
+    assert re.sub(r" +", " ", line).strip().endswith(ends)
+
+
+def test_every_manyhands_command_of_the_makefile_exists():
+    named = set(re.findall(r"manyhands (\w+)", re.sub(r"#.*", "", (ROOT / "Makefile").read_text())))
+    assert named and named <= set(COMMANDS)
+
+
+def test_without_python_make_says_so(tmp_path):
+    (tmp_path / "sh").symlink_to("/bin/sh")
+    done = subprocess.run([shutil.which("make"), "setup"], cwd=ROOT, capture_output=True, text=True, timeout=30, env={"PATH": str(tmp_path)})
+    assert done.returncode != 0 and "install Python 3.11" in done.stdout
+
+
+@pytest.mark.parametrize("name", SETUP)
+def test_no_registry_and_no_machine_is_named(name):
+    text = (ROOT / name).read_text()
+    assert not re.search(r"https?://", text) and not re.search(r"(?<![\w.])/(work|opt|root|tmp/w)/", text)
+
+
+def test_github_runs_the_same_as_a_maintainer():
+    job = yaml.safe_load((ROOT / ".github/workflows/test.yml").read_text())["jobs"]["cpu"]
+    assert ".ci/run" in [step.get("run") for step in job["steps"]]
+    script = (ROOT / ".ci/run").read_text()
+    assert "export MANYHANDS_NO_SKIPS=1" in script and "make test" in script
+    assert subprocess.run(["bash", "-n", ROOT / ".ci/run"], timeout=10).returncode == 0

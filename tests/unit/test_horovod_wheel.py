@@ -1,0 +1,105 @@
+"""The Horovod wheel: the edits of its sources, the cache, two builds at once. Nothing is compiled here."""
+
+import io
+import json
+import multiprocessing
+import sys
+import tarfile
+import time
+from pathlib import Path
+
+import pytest
+
+from manyhands.cli import horovod_wheel
+
+VERSIONS = {"torch": "2.13.0+cpu", "tensorflow-cpu": "2.21.0", "python": "3.11"}
+
+
+@pytest.fixture(autouse=True)
+def versions(monkeypatch):
+    monkeypatch.setattr(horovod_wheel, "installed_versions", lambda python: VERSIONS)
+
+
+def sources():
+    """{path: text} of what the edits look for in Horovod's sources."""
+    texts = {}
+    for name, old, _ in horovod_wheel.EDITS:
+        texts[name] = texts.get(name, "") + f"before\n{old}\nafter\n"
+    return texts
+
+
+def pretend(log, pause_s=0.0):
+    """A `call` that stands for pip: `pip download` brings an archive, `pip wheel` makes a wheel."""
+
+    def call(command, env, cwd):
+        with open(log, "a") as lines:
+            lines.write(f"{command[3]} {env['MAKEFLAGS']}\n")
+        if command[3] == "download":
+            with tarfile.open(Path(cwd) / f"horovod-{horovod_wheel.VERSION}.tar.gz", "w:gz") as archive:
+                for name, text in sources().items():
+                    member = tarfile.TarInfo(f"horovod-{horovod_wheel.VERSION}/{name}")
+                    member.size = len(text)
+                    archive.addfile(member, io.BytesIO(text.encode()))
+        else:
+            edited = (Path(command[-1]) / "horovod/torch/CMakeLists.txt").read_text()
+            time.sleep(pause_s)
+            (Path(cwd) / f"horovod-{horovod_wheel.VERSION}-cp311.whl").write_text(edited)
+
+    return call
+
+
+def test_a_wheel_is_built_once_from_edited_sources(tmp_path):
+    call = pretend(tmp_path / "log")
+    wheel = horovod_wheel.get_wheel(sys.executable, call, tmp_path / "cache")
+    assert "CMAKE_CXX_STANDARD 17" in wheel.read_text() and wheel.parent.parent == tmp_path / "cache"
+    assert horovod_wheel.get_wheel(sys.executable, call, tmp_path / "cache") == wheel
+    assert [line.split()[0] for line in (tmp_path / "log").read_text().splitlines()] == ["download", "wheel"]
+
+
+def test_two_builds_at_once_are_one_build(tmp_path):
+    context = multiprocessing.get_context("fork")
+    both = [context.Process(target=horovod_wheel.get_wheel, args=(sys.executable, pretend(tmp_path / "log", 0.5), tmp_path / "cache"))
+            for _ in range(2)]
+    for process in both:
+        process.start()
+    for process in both:
+        process.join(60)
+    assert [process.exitcode for process in both] == [0, 0]
+    assert (tmp_path / "log").read_text().count("wheel") == 1
+
+
+def test_a_failed_build_leaves_nothing_in_the_cache(tmp_path):
+    def fail(command, env, cwd):
+        if command[3] == "download":
+            return pretend(tmp_path / "log")(command, env, cwd)
+        raise RuntimeError("no")
+
+    with pytest.raises(RuntimeError):
+        horovod_wheel.get_wheel(sys.executable, fail, tmp_path / "cache")
+    assert list((tmp_path / "cache").rglob("*.whl")) == []
+    assert horovod_wheel.get_wheel(sys.executable, pretend(tmp_path / "log"), tmp_path / "cache").exists()
+
+
+def test_an_edit_that_no_longer_fits_is_an_error(tmp_path):
+    (tmp_path / "CMakeLists.txt").write_text("something else")
+    with pytest.raises(RuntimeError, match="does not contain"):
+        horovod_wheel.edit_sources(tmp_path)
+
+
+def test_the_key_changes_with_versions_and_with_the_recipe(monkeypatch):
+    key = horovod_wheel.wheel_key(VERSIONS)
+    assert key == horovod_wheel.wheel_key(json.loads(json.dumps(VERSIONS)))
+    assert key != horovod_wheel.wheel_key({**VERSIONS, "torch": "2.13.0+cu130"})
+    monkeypatch.setattr(horovod_wheel, "EDITS", horovod_wheel.EDITS[:-1])
+    assert key != horovod_wheel.wheel_key(VERSIONS)
+
+
+def test_the_build_ignores_the_users_settings_and_uses_every_core():
+    env = horovod_wheel.build_environment("/venv/bin", {"PATH": "/usr/bin", "HOROVOD_WITHOUT_GLOO": "1", "MANYHANDS_BUILD_JOBS": "3"})
+    assert "HOROVOD_WITHOUT_GLOO" not in env and env["HOROVOD_WITH_MPI"] == "1"
+    assert env["PATH"].startswith("/venv/bin:") and env["MAKEFLAGS"] == "-j3"
+
+
+def test_the_cache_lies_outside_the_clone():
+    assert horovod_wheel.cache_folder({"XDG_CACHE_HOME": "/elsewhere"}) == Path("/elsewhere/manyhands/wheels")
+    assert horovod_wheel.cache_folder({}) == Path.home() / ".cache/manyhands/wheels"
