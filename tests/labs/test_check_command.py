@@ -1,0 +1,120 @@
+"""`manyhands check`: finding what is meant, exit codes, progress, being stopped."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import nbformat
+import psutil
+import pytest
+from manyhands.checks import progress
+from manyhands.grading import command
+
+
+@pytest.fixture
+def clone(lab, monkeypatch):
+    (lab.folder / "pyproject.toml").write_text('name = "manyhands"')
+    lab.write("labs/90_tiny/90_tiny.ipynb", lab.handed_in(square="raise NotImplementedError()"))
+    monkeypatch.setenv("MANYHANDS_ROOT", str(lab.folder))
+    return lab
+
+
+@pytest.mark.parametrize("word", ["90", "90_tiny", "labs/90_tiny", "labs/90_tiny/", "work/90_tiny"])
+def test_names_of_a_lab(clone, word):
+    own = clone.submit(clone.handed_in())
+    assert command.find(word, clone.folder) == ("90_tiny", own, "")
+
+
+def test_paths_of_notebooks(clone):
+    own = clone.submit(clone.handed_in())
+    other = own.with_name("90_tiny.new.ipynb")
+    assert command.find(str(own), clone.folder)[:2] == ("90_tiny", own)
+    assert command.find(str(other), clone.folder)[0] == "90_tiny"
+    assert command.find("/elsewhere/homework.ipynb", clone.folder, "90")[0] == "90_tiny"
+    with pytest.raises(command.Unknown, match="--lab"):
+        command.find("/elsewhere/homework.ipynb", clone.folder)
+
+
+def test_released_lab_is_graded_where_there_is_no_copy(clone):
+    unit, path, note = command.find("90", clone.folder)
+    assert path == clone.folder / "labs/90_tiny/90_tiny.ipynb" and "make lab" in note
+
+
+def test_unknown_lab_is_told(clone, capsys):
+    assert command.main(["77"]) == 2
+    assert "There is no lab '77'. There are: 90_tiny." in capsys.readouterr().err
+
+
+def test_exit_codes_and_what_is_remembered(clone, capsys):
+    own = clone.submit(clone.handed_in())
+    assert command.main(["90"]) == 0
+    assert "4 of 4 points" in capsys.readouterr().out
+    work = clone.folder / "work"
+    assert progress.load(work)["90_tiny"]["points"] == 4
+    progress.add_hint(work, "90_tiny", "90-square")
+    nbformat.write(clone.handed_in(square="return 1"), own)
+    assert command.main(["90", "--json"]) == 1
+    assert json.loads(capsys.readouterr().out)["points"] == 2
+    entry = progress.load(work)["90_tiny"]
+    assert (entry["points"], entry["max"], entry["hints"]) == (2, 4, ["90-square"]) and entry["when"]
+    assert sorted(path.name for path in own.parent.iterdir()) == ["90_tiny.ipynb"]
+
+
+def test_notebook_elsewhere_is_not_remembered(clone, capsys):
+    path = clone.write("elsewhere/90_tiny.ipynb", clone.handed_in())
+    assert command.main([str(path)]) == 0
+    assert not (clone.folder / "work").exists() and not (clone.folder / "elsewhere" / ".manyhands").exists()
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("sandboxed", [True, False])
+def test_being_stopped_leaves_no_process(clone, how, sandboxed, capsys, request):
+    if sandboxed:
+        request.getfixturevalue("works_in_sandbox")
+    clone.submit(clone.handed_in())
+    assert command.main(["90"]) == 0  # the references of some seeds are there
+    clone.submit(clone.handed_in(square="import subprocess; subprocess.run(['sleep', '731'])"))
+    arguments = ["check", "90"] + ([] if sandboxed else ["--no-sandbox"])
+    process = subprocess.Popen([sys.executable, "-m", "manyhands", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                               env={**os.environ, "MANYHANDS_ROOT": str(clone.folder)}, start_new_session=True)
+    sleeper = wait_for(lambda: next((one for one in psutil.Process(process.pid).children(recursive=True) if "731" in one.cmdline()), None))
+    started = psutil.Process(process.pid).children(recursive=True)
+    process.send_signal(how)
+    process.communicate(timeout=20)
+    assert sleeper in started
+    if not sandboxed and how == signal.SIGKILL:  # nothing can run then: the kernel ends itself, what it started cannot be found
+        started = [one for one in started if one != sleeper]
+        sleeper.kill()
+    wait_for(lambda: not [one for one in started if one.is_running() and one.status() != psutil.STATUS_ZOMBIE], 12)
+    if how != signal.SIGKILL:
+        assert process.returncode == (130 if how == signal.SIGINT else 143)
+
+
+def wait_for(condition, seconds=30):
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        try:
+            if found := condition():
+                return found
+        except psutil.Error:
+            pass
+        time.sleep(0.05)
+    raise AssertionError("it did not happen")
+
+
+def test_table_in_a_notebook(clone, monkeypatch):
+    from manyhands.grading import check
+
+    clone.submit(clone.handed_in(square="return 1"))
+    shown = check("90")
+    assert "90_tiny: 2 of 4 points" in shown._repr_html_() and "2 of 4" in repr(shown)
+
+
+def test_table_in_a_notebook_says_what_is_wrong(clone, capsys):
+    from manyhands.grading import check
+
+    assert check("77") is None
+    assert "There is no lab" in capsys.readouterr().out

@@ -1,0 +1,144 @@
+"""The report that a check cell makes: its lines, its record, and that no value of a learner's can break it."""
+
+import json
+import math
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from manyhands.checks import Report, hint, seed
+from manyhands.checks import hints as hints_module
+from manyhands.checks.record import MAX_VALUES, flatten, shorten
+
+
+def full_report():
+    report = Report("average")
+    report.criterion("mean", points=2, text="gradients are averaged", passed=True, values=[1.5, 2], atol=1e-5)
+    report.criterion("bytes", points=1, text="few bytes", passed=False, values=[7], rank=2, expected=3, got=7, mistake="Send less.\nMuch less.")
+    report.blocked("nccl", points=3, text="NCCL works", why="no GPU")
+    return report
+
+
+def test_lines():
+    assert "\n".join(full_report().lines()).split("\n") == [
+        "PASS 2/2  gradients are averaged",
+        "FAIL 0/1  few bytes",
+        "          rank:     2",
+        "          expected: 3",
+        "          got:      7",
+        "          mistake:  Send less.",
+        "                    Much less.",
+        "BLOCKED   NCCL works",
+        "          why:      no GPU",
+    ]
+
+
+def test_record_is_plain_json():
+    record = json.loads(json.dumps(full_report().record, allow_nan=False))
+    assert record["name"] == "average" and [one["status"] for one in record["criteria"]] == ["pass", "fail", "blocked"]
+    assert record["criteria"][0] == {"name": "mean", "text": "gradients are averaged", "points": 2, "status": "pass",
+                                     "values": [1.5, 2], "atol": 1e-5, "rtol": 0.0, "detail": {}}
+
+
+def test_show_publishes_only_when_asked(monkeypatch, capsys):
+    published = []
+    monkeypatch.setattr("IPython.display.publish_display_data", published.append)
+    monkeypatch.delenv("MANYHANDS_RECORD", raising=False)
+    full_report().show()
+    assert published == [] and capsys.readouterr().out.startswith("PASS 2/2")
+    monkeypatch.setenv("MANYHANDS_RECORD", "1")
+    full_report().show()
+    assert list(published[0]) == ["application/vnd.manyhands.record+json"]
+
+
+def test_mistakes_of_a_check_are_refused():
+    report = Report("average")
+    with pytest.raises(ValueError, match="without values"):
+        report.criterion("a", points=1, text="a", passed=True)
+    report.criterion("a", points=1, text="a", passed=False)
+    with pytest.raises(ValueError, match="twice"):
+        report.criterion("a", points=1, text="a", passed=False)
+
+
+class Awkward:
+    def __repr__(self):
+        raise RuntimeError
+
+    def tolist(self):
+        raise RuntimeError
+
+
+@pytest.mark.parametrize("value, flat", [
+    (3, [3]), (np.arange(4).reshape(2, 2), [0, 1, 2, 3]), ([1.5, [2, (3,)]], [1.5, 2, 3]), (np.float32(0.5), [0.5]),
+    (math.nan, ["nan"]), (-math.inf, ["-inf"]), ({"a": 1}, ["a", 1]), (True, [True]), (None, [None]), (2**70, [str(2**70)]),
+    (Awkward(), ["<Awkward>"]), (len, ["<builtin_function_or_method>"]), (1j, ["<complex>"]), ([], []),
+])
+def test_flatten_takes_anything(value, flat):
+    assert flatten(value) == flat
+    json.dumps(flatten(value), allow_nan=False)
+    assert isinstance(shorten(value), str)
+
+
+def test_flatten_takes_tensors():
+    torch = pytest.importorskip("torch")
+    assert flatten([torch.ones(2, requires_grad=True), torch.tensor(3)]) == [1.0, 1.0, 3]
+
+
+def test_endless_values_are_cut():
+    endless = []
+    endless.append(endless)
+    assert flatten(endless) == ["<list>"]
+    assert len(flatten(range(3))) == 1 and len(flatten(list(range(10**5)))) == MAX_VALUES
+
+
+def test_shorten():
+    assert shorten(np.linspace(0, 1, 20)).startswith("[0, 0.0526316") and shorten(np.linspace(0, 1, 20)).endswith("...]")
+    assert len(shorten("x" * 10_000)) < 500 and shorten(1 / 3) == "0.333333"
+
+
+def test_seed(monkeypatch):
+    monkeypatch.delenv("MANYHANDS_SEED", raising=False)
+    assert seed() == 0
+    monkeypatch.setenv("MANYHANDS_SEED", "17")
+    assert seed() == 17
+
+
+def test_importing_checks_is_cheap():
+    code = "import sys, manyhands.checks; print([m for m in ('torch', 'tensorflow', 'numpy', 'IPython', 'ipyparallel') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+@pytest.fixture
+def some_hints(monkeypatch):
+    monkeypatch.setattr(hints_module, "all_hints", lambda: {"90-average": "Divide by the world size.\n"})
+
+
+def test_failing_report_names_its_hint(some_hints):
+    assert full_report().lines()[-1] == 'For help, run: hint("90-average")'
+
+
+def test_hint_is_printed_and_remembered(some_hints, tmp_path, monkeypatch, capsys):
+    (tmp_path / "work" / "90_tiny").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "work" / "90_tiny")
+    hint("90-average")
+    hint("90-average")
+    assert capsys.readouterr().out == "Divide by the world size.\n" * 2
+    assert json.loads((tmp_path / "work/.manyhands/progress.json").read_text()) == {"90_tiny": {"hints": ["90-average"]}}
+    hint("90-else")
+    assert "There is no hint '90-else'. There are: 90-average." in capsys.readouterr().out
+
+
+def test_hint_outside_work_leaves_no_file(some_hints, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    hint("90-average")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_every_hint_belongs_to_a_unit():
+    from manyhands.units import units
+
+    numbers = {unit.number for unit in units()}
+    for name, text in hints_module.all_hints().items():
+        assert name.split("-", 1)[0] in numbers and text.strip(), name
