@@ -197,7 +197,7 @@ class Cluster:
         outcome.cell, outcome.pending, outcome.asked, outcome.started = cell, pending, targets, started
         for rank in targets:  # the record of a rank that has not answered is read where it lies
             if rank not in outcome.notes:
-                outcome.notes[rank] = read(self._runtime.record_path(rank))
+                outcome.notes[rank] = read(self._runtime.record_path(rank)) or self._runtime.reports.notes(rank, cell)
         for reply in outcome.results.values():
             self.names = sorted({*self.names, *reply["names"]})
         return outcome

@@ -41,7 +41,7 @@ class Launch:
             lines.append(f"Time-out: {len(self.where)} of {len(self.names)} ranks had not finished.")
         lines += [f"[{self.names[rank]}] {text}" for rank, text in self.where.items()]
         if self.returncode and not lines:
-            lines.append(f"{self.with_} itself failed (exit code {self.returncode}). It said:")
+            lines.append(f"{self.with_} ended with exit code {self.returncode}.")
             lines += self.launcher_output.splitlines()[-30:]
         return "\n".join(lines)
 
@@ -150,13 +150,13 @@ def _where(state, path, frames):
 
 
 def _total(result, collector):
-    """One exit code for the launch: that of the rank that failed first, else of any bad rank, else of the launcher."""
+    """One exit code for the launch: that of the rank that failed first, else the launcher's, if any rank ended badly."""
     if collector.first_failed is not None:
         return result.returncodes[collector.first_failed]
     if collector.timed_out:
         return TIMED_OUT
-    bad = [code for rank, code in result.returncodes.items() if code != 0 and rank not in result.servers]
-    return (bad[0] or collector.guard.returncode or 1) if bad else 0
+    bad = any(code != 0 for rank, code in result.returncodes.items() if rank not in result.servers)
+    return (collector.guard.returncode or 1) if bad else 0
 
 
 _PLACE = re.compile(r'^((?:\[rank\d+\]: )?\s*File ")[^"\n]*/(?:site|dist)-packages/', re.MULTILINE)

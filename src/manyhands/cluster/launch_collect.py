@@ -3,6 +3,7 @@
 import json
 import re
 import selectors
+import signal
 import socket
 import time
 from dataclasses import dataclass, field
@@ -36,13 +37,14 @@ class Collector:
     """Hears the ranks on a socket in `folder` and the launchers on the guard's stdout. `run()` returns when all has ended."""
 
     def __init__(self, folder, job, guard, timeout_s, on_line):
-        self.job, self.guard, self.timeout_s, self.on_line = job, guard, timeout_s, on_line
+        self.job, self.guard, self.on_line = job, guard, on_line
         self.states = [RankState() for _ in job.names]
         self.launcher_text = bytearray()
         self.first_failed = None
         self.timed_out = False
         self.unfinished = []  # ranks that had not ended when the time, or the others' patience, was over
-        self._phase, self._deadline = "running", time.monotonic() + timeout_s
+        self._time_out = time.monotonic() + timeout_s
+        self._phase, self._deadline = "running", self._time_out
         self._selector = selectors.DefaultSelector()
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._listener.bind(str(Path(folder) / "socket"))
@@ -71,7 +73,7 @@ class Collector:
         waited_for = [rank for rank, state in enumerate(self.states) if state.code is None and rank not in self.job.servers]
         if self._phase == "running" and waited_for:
             self._phase, self._deadline = "aborting", time.monotonic() + ABORT_GRACE_S
-            self.timed_out, self.unfinished = self.first_failed is None, waited_for
+            self.timed_out, self.unfinished = time.monotonic() >= self._time_out, waited_for
             for rank in self._running():
                 self._send_abort(self.states[rank].control)
         else:
@@ -87,12 +89,15 @@ class Collector:
             pass  # it has just ended
 
     def _note_end(self, rank, code):
-        self.states[rank].code = code
+        """`code` None: its launcher has killed it. That, or the launcher's SIGTERM, is not the failure that came first."""
+        self.states[rank].code = STOPPED if code is None else code
         if self._phase != "running":
             return
         grace_s = None
-        if code and self.first_failed is None and rank not in self.job.servers:
-            self.first_failed, grace_s = rank, FAILED_GRACE_S
+        if code != 0 and rank not in self.job.servers:
+            grace_s = FAILED_GRACE_S
+            if code not in (None, -signal.SIGTERM) and self.first_failed is None:
+                self.first_failed = rank
         if all(s.code is not None for s in self.states):
             grace_s = LAUNCHER_GRACE_S
         elif all(s.code is not None for r, s in enumerate(self.states) if r not in self.job.servers):
@@ -141,7 +146,7 @@ class Collector:
         if data:
             self._note_end(rank, json.loads(data)["exit"])
         elif self.states[rank].code is None:
-            self._note_end(rank, STOPPED)  # its launcher, or we, have killed it before it could tell
+            self._note_end(rank, None)
 
     def _hear_output(self, connection, rank):
         state, data = self.states[rank], self._receive(connection)

@@ -45,12 +45,19 @@ class Rank:
         socket = zmq.Context.instance().socket(zmq.PUSH)
         socket.linger = 0
         socket.connect(self._url)
+        told = None  # the call whose notes have been sent: they are sent once, when the rank has stood there for a second report
+        before = None
         while True:
             self._busy.wait()
             time.sleep(PERIOD_S)
             if self._busy.is_set():
                 try:
-                    socket.send_json({"token": self.token, "rank": self.rank, "cell": self.cell, **self.where()}, zmq.NOBLOCK)
+                    here = self.where()
+                    stands = (self.cell, here["key"])
+                    if here["blocked"] and stands == before and stands != told:
+                        here["notes"], told = read(self.recorder.path), stands
+                    before = stands
+                    socket.send_json({"token": self.token, "rank": self.rank, "cell": self.cell, **here}, zmq.NOBLOCK)
                 except zmq.Again:
                     pass
                 except Exception as error:  # a report that cannot be made must not end the thread
@@ -71,6 +78,7 @@ def join(rank, url, token, folder, environment, path):
     `path` is the notebook's sys.path: a module that can be imported there can be imported here.
     """
     global RANK
+    os.makedirs(folder, exist_ok=True)  # on another host it is not there yet
     sys.path += [entry for entry in path if entry not in sys.path]
     os.environ.update(environment)
     os.makedirs(environment["MANYHANDS_NODE_DIR"], exist_ok=True)
@@ -85,6 +93,26 @@ def join(rank, url, token, folder, environment, path):
     if "torch" in sys.modules:
         RANK.recorder.install()
     return {"pid": os.getpid(), "host": os.uname().nodename}
+
+
+_port = None
+
+
+def choose_port():
+    """On rank 0: a port of this host for the rendezvous, held for as long as this process lives."""
+    global _port
+    from .ports import reserve
+
+    _port = reserve(1)
+    return _port.ports[0]
+
+
+def own_devices(local_rank, ranks_per_node):
+    """On a real node: the environment that gives this rank its share of the node's GPUs."""
+    from . import devices
+
+    backend, environments = devices.share(1, ranks_per_node)
+    return {**environments[local_rank], "MANYHANDS_BACKEND": backend}
 
 
 def _limit_threads(name, threads):

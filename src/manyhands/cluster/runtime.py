@@ -70,11 +70,17 @@ class Runtime:
         self._generation += 1
         environments = self._environments()
         self._ids = self._engines.start(self._client, environments)
-        joined = {}
+        joined, loopback = {}, self._loopback()
         for rank, engine in self._ids.items():
-            environment = self._engines.environment_of(rank, environments[rank])
+            environment = {**self._engines.environment_of(rank, environments[rank]), **loopback}
             joined[rank] = self._view(rank).apply_async(onrank.join, rank, self.reports.url, self.reports.token, self.folder, environment, sys.path)
         self.facts = {rank: result.get(timeout=60) for rank, result in joined.items()}
+
+    def _loopback(self):
+        """Ranks on one machine talk over its loopback device, which is there without a network too."""
+        if self._engines.report_ip == "127.0.0.1" and os.path.exists("/sys/class/net/lo"):
+            return {"GLOO_SOCKET_IFNAME": "lo"}
+        return {}
 
     def _environments(self):
         """The environment of each rank, as a launcher would set it."""
@@ -152,10 +158,10 @@ class Runtime:
         """End everything, quietly and quickly."""
         if self.reports:
             self.reports.close()
-        if self._client:
-            self._client.close()
         if self._engines:
             self._engines.stop()
+        if self._client:
+            self._client.close()
         controller = self._ipp_cluster and self._ipp_cluster.controller
         if controller is not None:
             self._stop_controller(controller)
@@ -180,4 +186,4 @@ class Runtime:
             if controller._wait_thread is not None:  # the launcher's own thread takes the exit status
                 controller._wait_thread.join(5)
         else:
-            self._ipp_cluster.stop_cluster_sync()
+            self._ipp_cluster.stop_controller_sync()

@@ -50,7 +50,14 @@ class Reports:
         before = self.newest.get(rank)
         if before is None or (before["cell"], before["key"], before["blocked"]) != stands:
             self.since[rank] = time.monotonic()
+        elif "notes" in before:
+            report.setdefault("notes", before["notes"])
         self.newest[rank] = report
+
+    def notes(self, rank, cell):
+        """The calls that a rank on another host has told of, oldest first."""
+        report = self.newest.get(rank) or {}
+        return report.get("notes", []) if report.get("cell") == cell else []
 
     def blocked_s(self, rank, cell):
         """For how long the rank has stood in the communication call that it stands in; 0 if it computes."""

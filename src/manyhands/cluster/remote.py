@@ -1,0 +1,62 @@
+"""Engines that one of ipyparallel's launchers starts: under MPI, in a Slurm job, on hosts reached by ssh (profiles.py)."""
+
+import time
+
+from . import onrank
+from .profiles import profile_named
+
+
+class RemoteEngines:
+    """The same few operations as LocalEngines (local.py), through the controller: signals go by each engine's nanny."""
+
+    connection_file = None  # the launchers find it themselves
+
+    def __init__(self, cluster, folder):
+        self.profile = profile_named(cluster.profile)
+        self.ipp_cluster = self.profile.make(cluster.nodes, cluster.ranks_per_node, folder, cluster.framework)
+        self.report_ip = self.profile.report_address()
+        self.ranks_per_node = cluster.ranks_per_node
+        self._client, self._ids, self.facts = None, {}, {}
+
+    @property
+    def exits(self):
+        """Ranks that the controller has lost. How they ended is not known here."""
+        alive = set(self._client.ids) if self._client else set()
+        return {rank: {"status": None, "memory": False} for rank, engine in self._ids.items() if engine not in alive}
+
+    def start(self, client, environments):
+        self._client, self._ids = client, {}
+        started = self.profile.start(self.ipp_cluster, client)
+        self._ids = {rank: engine for rank, (engine, _) in started.items()}
+        self.facts = {rank: facts for rank, (_, facts) in started.items()}
+        self._master = self._ask(0, onrank.choose_port)
+        self._real = {} if self.profile.emulated_nodes else {
+            rank: self._ask(rank, onrank.own_devices, rank % self.ranks_per_node, self.ranks_per_node) for rank in self._ids}
+        return self._ids
+
+    def _ask(self, rank, function, *args):
+        view = self._client[self._ids[rank]]
+        return view.apply_async(function, *args).get(timeout=60)
+
+    def environment_of(self, rank, environment):
+        """What a rank learns of the world: rank 0 lives where it was put, and real nodes have GPUs of their own."""
+        host = "127.0.0.1" if self.profile.emulated_nodes else self.facts[0]["address"]
+        return {**environment, "MASTER_ADDR": host, "MASTER_PORT": str(self._master), **self._real.get(rank, {})}
+
+    def signal(self, rank, number):
+        self._client.send_signal(int(number), targets=self._ids[rank], block=False)
+
+    def kill(self, client, engine_ids):
+        """End every rank, and wait until the controller has forgotten them: old and new ranks must not live side by side."""
+        self._ids = {}
+        self.profile.stop(self.ipp_cluster, client)
+
+    def log_tail(self, rank):
+        return []
+
+    def stop(self):
+        if self._client is not None and self._ids:
+            self.kill(self._client, [])
+            deadline = time.monotonic() + 5
+            while self.ipp_cluster.engines and time.monotonic() < deadline:
+                time.sleep(0.05)
