@@ -1,0 +1,475 @@
+# %% [markdown] unit={"minutes": 20, "ranks": 1, "framework": "tensorflow", "title": "MirroredStrategy"}
+# # 02 · MirroredStrategy: one model on several devices
+#
+# After this notebook you can
+#
+# 1. place operations on a device by hand, and say what is still missing for training;
+# 2. make a `MirroredStrategy` and show that every replica holds the same variables;
+# 3. scale a loss so that the gradient is one device's to 1e-5, for any number of replicas;
+# 4. train on a distributed dataset with your own loop and with `Model.fit`, the uneven last batch included;
+# 5. name the mistakes that give a wrong number without an error message.
+#
+# **You need** Python, NumPy and gradient descent; a little Keras helps. **Minutes:** 20, then the lab. **Ranks:** none.
+# Every cell runs in this one kernel: `MirroredStrategy` is *one process that drives several devices*. No cluster is started.
+
+# %% [markdown]
+# ## Four devices on any machine
+#
+# We use `tf_keras` (Keras 2) because `Model.fit` under `MultiWorkerMirroredStrategy` (unit 07) and `ParameterServerStrategy`
+# (unit 08) works with it and not with Keras 3; the variable must be set before TensorFlow is imported.
+
+# %% tags=["setup"]
+import os
+
+os.environ["TF_USE_LEGACY_KERAS"] = "1"    # tf.keras is tf_keras
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"   # no log lines from the C++ side
+from manyhands.quiet import quietly
+
+with quietly():
+    import tensorflow as tf
+import numpy as np
+
+tf.get_logger().setLevel("ERROR")
+tf.config.experimental.enable_op_determinism()        # the same numbers in every run
+tf.config.threading.set_intra_op_parallelism_threads(1)
+tf.keras.utils.set_random_seed(0)
+
+# %% [markdown]
+# Is there no row of GPUs in your machine? One device can be cut into several *logical* devices. TensorFlow then treats each as a
+# device of its own. This must happen before TensorFlow's runtime starts, so it comes before the first tensor.
+
+# %% tags=["setup"]
+REPLICAS = 4
+kind = "GPU" if tf.config.list_physical_devices("GPU") else "CPU"
+physical = tf.config.list_physical_devices(kind)
+if len(physical) < REPLICAS:  # too few: cut the first one into four
+    part = tf.config.LogicalDeviceConfiguration(memory_limit=1024 if kind == "GPU" else None)
+    tf.config.set_logical_device_configuration(physical[0], [part] * REPLICAS)
+devices = [device.name for device in tf.config.list_logical_devices(kind)][:REPLICAS]
+print(len(devices), "devices")
+
+# %% [markdown]
+# ## Placement by hand
+#
+# `with tf.device(name):` says where the operations inside it run. Here each device squares and sums its own two numbers.
+
+
+# %%
+def index(x):
+    """The number of the device that a tensor or a variable lives on."""
+    return tf.DeviceSpec.from_string(x.device).device_index
+
+
+numbers = tf.range(8)
+parts = []
+for device, shard in zip(devices, tf.split(numbers, REPLICAS)):
+    with tf.device(device):
+        parts.append(tf.reduce_sum(shard**2))
+for part in parts:
+    print("device", index(part), "holds", int(part))
+print("sum over the devices:", int(tf.add_n(parts)), " one device:", int(tf.reduce_sum(numbers**2)))
+
+# %% [markdown]
+# A sum may be cut into pieces. The gradient of a batch is a sum over examples, so it may be cut too. That is all of data
+# parallelism. For training, three things are missing: a **copy of the weights** on each device, the **sum of the gradients**, and
+# the **same update** on every copy. You write these by hand in exercise 1 of the lab. `MirroredStrategy` does them for you:
+
+# %%
+from manyhands.plots import replicas as draw
+
+draw.replicated_step([2, 2, 2, 2])
+
+# %% [markdown]
+# ## Scope, replicas, mirrored variables
+#
+# A **replica** is one copy of the model and of the computation, on one device. Variables made inside `strategy.scope()` are
+# **mirrored**: one variable for you, one copy per device.
+
+# %%
+strategy = tf.distribute.MirroredStrategy(devices)
+with strategy.scope():
+    weight = tf.Variable([1, 2])
+
+weight.assign_add([10, 10])
+print(strategy.num_replicas_in_sync, "replicas,", type(weight).__name__)
+for copy in strategy.experimental_local_results(weight):
+    print("device", index(copy), "holds", copy.numpy())
+
+# %% [markdown]
+# One `assign_add`, and all copies changed. On real GPUs only the list `devices` is another one.
+
+# %% [markdown]
+# ## The global batch: `run` and `reduce`
+#
+# You batch a dataset by the **global batch**, the number of examples in one step of *all* replicas together.
+# `experimental_distribute_dataset` cuts each batch into one shard per replica.
+
+# %%
+dataset = tf.data.Dataset.range(8).batch(8)  # global batch: 8
+for batch in strategy.experimental_distribute_dataset(dataset):
+    for i, shard in enumerate(strategy.experimental_local_results(batch)):
+        print("replica", i, "gets", shard.numpy())
+
+# %% [markdown]
+# `strategy.run(function, args)` calls the function once per replica, on the replica's device, with the replica's shard. What it
+# returns is a `PerReplica`: one value per replica. `strategy.reduce` makes one value of them. Wrap both in a `tf.function`:
+# eagerly, the replicas run one after the other.
+
+
+# %%
+@tf.function
+def sum_of_squares(batch):
+    per_replica = strategy.run(lambda shard: tf.reduce_sum(shard**2), args=(batch,))
+    return per_replica, strategy.reduce("SUM", per_replica, axis=None)
+
+
+per_replica, total = sum_of_squares(batch)
+print("per replica:", [int(value) for value in strategy.experimental_local_results(per_replica)])
+print("reduced:    ", int(total))
+
+# %% [markdown]
+# The same four numbers as by hand, and the same sum.
+#
+# ## Scale the loss
+#
+# Now a real gradient: softmax regression on 64 of scikit-learn's handwritten digits. First on one device, the mean loss of the
+# batch. This is the gradient that every other way must reproduce.
+
+# %%
+from manyhands.data import digits
+
+BATCH = 64
+images, labels = digits("train")
+start = np.random.default_rng(0).normal(scale=0.1, size=(64, 10)).astype("float32")
+
+
+def losses(weights, x, y):  # one loss per example
+    return tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=x @ weights)
+
+
+weights = tf.Variable(start)
+with tf.GradientTape() as tape:
+    loss = tf.reduce_mean(losses(weights, images[:BATCH], labels[:BATCH]))
+one_device = tape.gradient(loss, weights).numpy()
+print(f"loss {loss:.3f}, norm of the gradient {np.linalg.norm(one_device):.3f}")
+
+
+# %% [markdown]
+# Next the same batch on n replicas. Each replica has its own shard, its own loss and its own gradient; the gradients are summed,
+# as every Keras optimizer does it. `scale` says how a replica makes one loss of its examples' losses.
+
+
+# %%
+def mirrored_gradient(n, scale):
+    strategy = tf.distribute.MirroredStrategy(devices[:n], tf.distribute.ReductionToOneDevice())
+    with strategy.scope():
+        weights = tf.Variable(start)
+    dataset = tf.data.Dataset.from_tensor_slices((images[:BATCH], labels[:BATCH])).batch(BATCH)
+    batch = next(iter(strategy.experimental_distribute_dataset(dataset)))
+
+    def replica_step(x, y):
+        with tf.GradientTape() as tape:
+            loss = scale(losses(weights, x, y))
+        return tape.gradient(loss, weights)
+
+    step = tf.function(lambda batch: strategy.reduce("SUM", strategy.run(replica_step, batch), axis=None))
+    return step(batch).numpy()
+
+
+# %% [markdown]
+# **Predict, then run.** Each replica takes the *mean* over its own shard, as you would on one device. With 4 replicas, is the
+# summed gradient the same as one device's, a quarter of it, or four times as large?
+
+
+# %%
+def times_one_device(gradient):
+    """The factor that fits best between a gradient and one device's."""
+    return float(np.vdot(gradient, one_device) / np.vdot(one_device, one_device))
+
+
+wrong = {n: mirrored_gradient(n, tf.reduce_mean) for n in (1, 2, 4)}
+right = {n: mirrored_gradient(n, lambda each: tf.reduce_sum(each) / BATCH) for n in (1, 2, 4)}
+print("replicas   mean of own shard   sum / global batch")
+for n in wrong:
+    print(f"{n:8d}   {times_one_device(wrong[n]):17.4f}   {times_one_device(right[n]):18.4f}")
+
+# %%
+draw.gradient_scaling(one_device, wrong, right)
+
+# %% [markdown]
+# <details><summary><b>Why?</b></summary>
+#
+# With n replicas a shard has B/n examples. The mean over it divides by B/n, not by B: each replica's gradient is n times too
+# large for its part, and so is their sum. Every weight lies on a line of slope n. Divide by the **global** batch, and the number of
+# replicas disappears.
+#
+# With SGD the wrong scale acts as a learning rate n times too high. With Adam you hardly see it, because Adam divides by the size of the
+# gradient; then gradient clipping and weight decay are the ones that are off by n.
+# </details>
+#
+# TensorFlow has a function for the right scale: `tf.nn.compute_average_loss(each, global_batch_size=BATCH)`. Keras' own loop does it
+# for you; a loop of your own does not.
+#
+# ## Equal to 1e-5, but not bit for bit
+
+# %%
+difference = max(np.abs(gradient - one_device).max() for gradient in right.values())
+print("largest difference below 1e-5:", bool(difference < 1e-5))
+print("4 replicas give the same bits:", np.array_equal(right[4], one_device))
+
+# %% [markdown]
+# Four replicas add the same 64 numbers in another order, and floating-point addition depends on the order:
+
+# %%
+a, b, c = np.float32([1e8, -1e8, 1])
+print("(a + b) + c =", (a + b) + c)
+print("a + (b + c) =", a + (b + c))
+
+# %% [markdown]
+# So compare distributed results with a tolerance, never with `==`.
+#
+# ## The uneven last batch
+#
+# A dataset seldom divides evenly. Ten numbers, global batch 8:
+
+# %%
+dataset = tf.data.Dataset.range(10).batch(8)
+for batch in strategy.experimental_distribute_dataset(dataset):
+    print([shard.numpy().tolist() for shard in strategy.experimental_local_results(batch)])
+
+# %% [markdown]
+# The last batch has 2 examples for 4 replicas: two replicas get nothing. And one batch of 10 is cut into 3, 3, 3 and 1. What is
+# its mean?
+
+
+# %%
+@tf.function
+def means(batch):
+    own = strategy.run(lambda shard: tf.reduce_mean(tf.cast(shard, tf.float32)), args=(batch,))
+    return strategy.reduce("MEAN", own, axis=None), strategy.reduce("MEAN", batch, axis=0)
+
+
+[batch] = strategy.experimental_distribute_dataset(tf.data.Dataset.range(10).batch(10))
+of_means, of_examples = means(batch)
+print("mean of the replicas' means:", float(of_means))
+print("mean of the examples:       ", float(of_examples), " NumPy:", np.arange(10).mean())
+
+# %% [markdown]
+# The lonely 9 counted as much as three others together. Never average averages: sum, count, divide once. (`axis=0` makes
+# `reduce` do so.) On an empty shard `tf.reduce_mean` would even be `nan`, but a sum is 0, which is right.
+#
+# ## A training loop
+#
+# Model and optimizer are made in the scope; `apply_gradients` inside `run` sums the gradients over the replicas and then updates
+# every copy. `tf.distribute.get_strategy()` gives the default strategy, one replica: the *same code* trains on one device.
+
+
+# %%
+def build_model():
+    tf.keras.utils.set_random_seed(0)
+    return tf.keras.Sequential([tf.keras.layers.Dense(32, activation="relu", input_shape=(64,)), tf.keras.layers.Dense(10)])
+
+
+def make_step(strategy, model, optimizer):
+    def replica_step(x, y):
+        with tf.GradientTape() as tape:
+            each = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=model(x))
+            loss = tf.nn.compute_average_loss(each, global_batch_size=BATCH)
+        optimizer.apply_gradients(zip(tape.gradient(loss, model.trainable_variables), model.trainable_variables))
+        return loss
+
+    return tf.function(lambda batch: strategy.reduce("SUM", strategy.run(replica_step, batch), axis=None))
+
+
+# %%
+def train(strategy, epochs=3):
+    with strategy.scope():
+        model, optimizer = build_model(), tf.keras.optimizers.SGD(0.5)
+    step = make_step(strategy, model, optimizer)
+    dataset = tf.data.Dataset.from_tensor_slices((images[:1280], labels[:1280])).batch(BATCH)
+    history = []
+    for _ in range(epochs):
+        history += [float(step(batch)) for batch in strategy.experimental_distribute_dataset(dataset)]
+    return history
+
+
+alone, mirrored = train(tf.distribute.get_strategy()), train(strategy)
+print("loss of step    1 device   4 replicas")
+for step in (0, 10, 30, 59):
+    print(f"{step:12d}{alone[step]:12.3f}{mirrored[step]:13.3f}")
+
+# %% [markdown]
+# The two runs agree to the last digit shown. Four replicas did not change *what* is learnt, only *where* it is computed.
+#
+# ## `Model.fit`
+#
+# With Keras the whole loop is one call. Build and compile in the scope; `batch_size` is the **global** batch, so the number of steps
+# does not depend on the number of replicas.
+
+
+# %%
+def fit(n, examples):
+    strategy = tf.distribute.MirroredStrategy(devices[:n], tf.distribute.ReductionToOneDevice())
+    with strategy.scope():
+        model = build_model()
+        model.compile(tf.keras.optimizers.SGD(0.5), tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    history = model.fit(images[:examples], labels[:examples], batch_size=BATCH, epochs=3, shuffle=False, verbose=0)
+    return history.history["loss"], int(model.optimizer.iterations.numpy())
+
+
+for n in (1, 2, 4):
+    epochs, steps = fit(n, examples=128)
+    print(n, "replicas,", steps, "steps, loss per epoch:", " ".join(f"{loss:.3f}" for loss in epochs))
+
+# %% [markdown]
+# **Predict, then run.** Now 150 examples: two full batches and a last one of 22. Do the three runs still agree?
+
+# %%
+for n in (1, 2, 4):
+    epochs, steps = fit(n, examples=150)
+    print(n, "replicas,", steps, "steps, loss per epoch:", " ".join(f"{loss:.3f}" for loss in epochs))
+
+# %% [markdown]
+# <details><summary><b>Why?</b></summary>
+#
+# `fit` takes each replica's own mean and divides it by the number of replicas. Where the shards are equal, that is the mean over
+# the global batch. Two replicas share 22 examples as 11 and 11: equal. Four share them as 6, 6, 6 and 4: the mean of means again.
+# An example in the small shard counts 1.5 times as much. The effect is small in a long epoch. If it matters, drop the remainder
+# (`batch(BATCH, drop_remainder=True)`) or write the loop yourself.
+# </details>
+#
+# ## Throughput
+#
+# Measured here: examples per second in steps of a larger model, global batch 1024, after a warm-up, median of 15 steps.
+
+
+# %%
+def wide_step(n):
+    strategy = tf.distribute.MirroredStrategy(devices[:n], tf.distribute.ReductionToOneDevice())
+    layers = [tf.keras.layers.Dense(units, activation="relu") for units in (512, 512)]
+    with strategy.scope():
+        model = tf.keras.Sequential([*layers, tf.keras.layers.Dense(10)])
+        optimizer = tf.keras.optimizers.SGD(0.01)
+    dataset = tf.data.Dataset.from_tensor_slices((images[:1024], labels[:1024])).batch(1024)
+    return make_step(strategy, model, optimizer), next(iter(strategy.experimental_distribute_dataset(dataset)))
+
+
+# %% tags=["measured"]
+from time import perf_counter
+
+for n in (1, 2, 4):
+    step, batch = wide_step(n)
+    seconds = []
+    for _ in range(20):
+        begin = perf_counter()
+        float(step(batch))
+        seconds.append(perf_counter() - begin)
+    print(f"{n} replicas: {1024 / np.median(seconds[5:]):9.0f} examples/s")
+
+# %% [markdown]
+# On logical devices do not expect a speed-up: they share one processor (or one GPU), so the work is the same, the pieces are smaller, and
+# the sum over replicas comes on top. Logical devices are for *learning and testing*. On n physical GPUs the computation is shared for
+# real, and the time of a step is that of a shard plus that of the all-reduce. It pays when a replica's shard still fills its GPU;
+# so one raises the global batch with the number of replicas, and then the learning rate with it (Goyal et al. 2017; unit 17).
+
+# %% [markdown]
+# ## The pitfalls
+#
+# **A variable made outside the scope.** It is not mirrored. All replicas share the one variable, and each of them changes it.
+# Nobody complains:
+
+# %%
+counter = tf.Variable(0)                                                     # outside the scope
+with strategy.scope():
+    mirrored_counter = tf.Variable(0, aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA)
+
+
+@tf.function
+def count_steps():
+    strategy.run(lambda: (counter.assign_add(1), mirrored_counter.assign_add(1)))
+
+
+count_steps()
+print("after one step: outside", int(counter), " in the scope", int(mirrored_counter))
+
+# %% [markdown]
+# **Batch normalisation** takes its statistics from the replica's own shard. Below, the shards are (0, 4), (0, 4), (10, 14) and (10, 14):
+
+# %%
+values = np.float32([0, 4, 0, 4, 10, 14, 10, 14])[:, None]
+[batch] = strategy.experimental_distribute_dataset(tf.data.Dataset.from_tensor_slices(values).batch(8))
+for synchronized in (False, True):
+    with strategy.scope():
+        norm = tf.keras.layers.BatchNormalization(momentum=0.0, synchronized=synchronized)
+        norm.build((None, 1))
+    tf.function(lambda: strategy.run(norm, args=(batch,), kwargs={"training": True}))()
+    print("synchronized", synchronized, " mean", norm.moving_mean.numpy(), " variance", norm.moving_variance.numpy())
+print("NumPy, the whole batch:   mean", values.mean(0), " variance", values.var(0))
+
+# %% [markdown]
+# Each shard has variance 4; the spread *between* the shards is lost. `synchronized=True` sums over all replicas, at the price of one more
+# all-reduce per layer. Use it where the shard of a replica is small.
+#
+# | pitfall | what you see | remedy |
+# |---|---|---|
+# | variable made outside the scope | a count n times too large; Keras raises `ValueError` when the optimizer meets it | make model, optimizer and metrics in the scope |
+# | loss divided by the shard | gradient n times too large | divide by the global batch |
+# | mean of the replicas' means | wrong as soon as shards are uneven | sum, count, divide once |
+# | batch normalisation | statistics of a shard, not of the batch | `synchronized=True`, or larger shards |
+# | dropout and other random layers | each replica draws its own mask, so a run on n replicas is not the run on one | nothing to mend; switch it off to compare |
+# | learning rate | more replicas, larger global batch, fewer steps: slower learning | scale the rate with the global batch, warm up (unit 17) |
+# | `batch_size` in `fit` | with n replicas and the batch unchanged, each shard is n times smaller | `batch_size=per_replica * strategy.num_replicas_in_sync` |
+# | shuffle after batching | the same examples always together | `dataset.shuffle(...).batch(global_batch)`, then distribute |
+# | `distribute_datasets_from_function` | here *you* batch, and by the replica's share | `context.get_per_replica_batch_size(global_batch)` |
+# | two strategies of different size in one process | `Collective ops is aborted ... joining a group with size 4, but that group has size 2` | one strategy per process, or `ReductionToOneDevice()` as above |
+#
+# ## What is underneath, and its siblings
+#
+# The sum over replicas is an **all-reduce**. `MirroredStrategy` makes it with TensorFlow's `CollectiveAllReduce`: NCCL between physical
+# GPUs, TensorFlow's own ring between CPUs or logical GPUs. Unit 04 builds that ring. `ReductionToOneDevice` sums on one device
+# and copies the result back; this notebook uses it where it needs strategies of several sizes.
+#
+# * **`TPUStrategy`** is the sibling for TPUs: scope, `run`, `reduce`, `fit` and the scaling of the loss are the same. The replicas are TPU
+#   cores, and XLA compiles the step for fixed shapes, so drop the remainder. (Not run here: it needs a TPU.)
+#
+#   ```python
+#   resolver = tf.distribute.cluster_resolver.TPUClusterResolver()
+#   tf.config.experimental_connect_to_cluster(resolver)
+#   tf.tpu.experimental.initialize_tpu_system(resolver)
+#   strategy = tf.distribute.TPUStrategy(resolver)
+#   ```
+# * **`MultiWorkerMirroredStrategy`** goes on where this one ends: the same replicas in several processes on several machines, which find
+#   each other through `TF_CONFIG` (unit 07).
+# * **`ParameterServerStrategy`** keeps the variables on servers, and the workers do not wait for each other (unit 08).
+#
+# Reading older code? What became of its names:
+#
+# | then | now |
+# |---|---|
+# | `tf.contrib.distribute.MirroredStrategy(num_gpus=2)` | `tf.distribute.MirroredStrategy(["GPU:0", "GPU:1"])` |
+# | `tf.contrib.distribute.CollectiveAllReduceStrategy` | `tf.distribute.MultiWorkerMirroredStrategy` |
+# | `tf.contrib.distribute.ParameterServerStrategy` | `tf.distribute.ParameterServerStrategy`, with another programming model |
+# | tower, `call_for_each_tower`, `experimental_run_v2` | replica, `strategy.run` |
+# | `cross_tower_ops=AllReduceCrossTowerOps(...)` | `cross_device_ops=tf.distribute.NcclAllReduce()` and others; the default serves nearly always |
+# | `tf.estimator.RunConfig(train_distribute=strategy)` | gone with `tf.estimator` (TensorFlow 2.16); `Model.fit` in the scope |
+# | `tf.keras.utils.multi_gpu_model` | gone (2020); `MirroredStrategy` |
+# | Keras 2 as `tf.keras` | `tf_keras`, with `TF_USE_LEGACY_KERAS=1`; by default `tf.keras` is Keras 3 |
+
+# %% [markdown]
+# ## What you can do now
+#
+# 1. *Placement by hand:* `with tf.device(name)`. Missing for training: copies of the weights, the sum of the gradients, one update for all.
+# 2. *Mirrored variables:* made in `strategy.scope()`; `experimental_local_results(variable)` shows every copy.
+# 3. *Scaling:* sum of the examples' losses / global batch; then the number of replicas drops out, up to rounding.
+# 4. *Uneven batches:* sum, count, divide once. `fit` averages the replicas' means, so its last batch is a little off.
+# 5. *Silent mistakes:* the table above.
+#
+# **Go on** with the lab `labs/02_mirrored_strategy`, then unit 07 (several machines), unit 06 (the same in PyTorch, with one process per device),
+# unit 17 (large batches).
+#
+# **References.** M. Abadi et al. 2016, *TensorFlow: A System for Large-Scale Machine Learning*,
+# [arXiv:1605.08695](https://arxiv.org/abs/1605.08695) · P. Goyal et al. 2017, *Accurate, Large Minibatch SGD*,
+# [arXiv:1706.02677](https://arxiv.org/abs/1706.02677) · S. Ioffe and C. Szegedy 2015, *Batch Normalization*,
+# [arXiv:1502.03167](https://arxiv.org/abs/1502.03167) · P. Patarasuk and X. Yuan 2009, *Bandwidth optimal all-reduce algorithms for clusters of workstations*,
+# [doi:10.1016/j.jpdc.2008.09.002](https://doi.org/10.1016/j.jpdc.2008.09.002) · TensorFlow guide,
+# [Distributed training](https://www.tensorflow.org/guide/distributed_training)

@@ -1,0 +1,31 @@
+"""Import a framework without the log lines that its C++ side writes before any log level is in force."""
+
+import os
+import sys
+import tempfile
+from contextlib import contextmanager
+
+
+@contextmanager
+def quietly():
+    """Swallow what is written to file descriptor 2 inside the block; where the block raises, show it after all.
+
+        with quietly():
+            import tensorflow as tf
+    """
+    sys.stderr.flush()
+    kept = os.dup(2)
+    try:
+        with tempfile.TemporaryFile() as caught:
+            os.dup2(caught.fileno(), 2)
+            try:
+                yield
+            except BaseException:
+                os.dup2(kept, 2)
+                caught.seek(0)
+                os.write(2, caught.read())
+                raise
+            finally:
+                os.dup2(kept, 2)
+    finally:
+        os.close(kept)
