@@ -6,11 +6,12 @@ from html import escape
 FILL = {"waits": "#f6c85f", "computes": "#9ecae1", "finished": "#d9d9d9", "raised": "#e6786e", "died": "#7f7f7f", "unknown": "#ffffff"}
 STATE = {"waits": "waits", "computes": "computes", "finished": "finished", "raised": "exception", "died": "died", "unknown": "?"}
 INK = "#333333"
+WAITS_FOR = "waits for"
 STYLE = 'font-family="DejaVu Sans, Verdana, sans-serif"'
 
 
-def _text(x, y, text, size=11, weight="normal", fill=INK):
-    return f'<text x="{x:.0f}" y="{y:.0f}" text-anchor="middle" font-size="{size}" font-weight="{weight}" fill="{fill}">{escape(text)}</text>'
+def _text(x, y, text, size=11, weight="normal", fill=INK, anchor="middle"):
+    return f'<text x="{x:.0f}" y="{y:.0f}" text-anchor="{anchor}" font-size="{size}" font-weight="{weight}" fill="{fill}">{escape(text)}</text>'
 
 
 def _svg(width, height, parts, title):
@@ -22,9 +23,9 @@ def _svg(width, height, parts, title):
 def wait_for_graph(where, edges):
     """Ranks on a circle, coloured by what they do; an arrow from each rank that waits to the rank that it waits for."""
     ranks = sorted(where)
-    n, radius = len(ranks), max(95, 26 * len(ranks))
-    width, height = 2 * radius + 260, 2 * radius + 130
-    centre = (width / 2, height / 2 - 4)
+    n, radius = len(ranks), max(80, 24 * len(ranks))
+    width, height = 2 * radius + 280, 2 * radius + 140
+    centre = (width / 2, height / 2)
     spot = {rank: (centre[0] + radius * math.sin(2 * math.pi * i / n), centre[1] - radius * math.cos(2 * math.pi * i / n)) for i, rank in enumerate(ranks)}
     parts = [f'<defs><marker id="tip" markerWidth="9" markerHeight="9" refX="7" refY="3.5" orient="auto"><path d="M0,0 L8,3.5 L0,7 z" fill="{INK}"/></marker></defs>']
     parts += [_arrow(spot[a], spot[b], (b, a) in edges) for a, b in edges if a in spot and b in spot]
@@ -32,14 +33,19 @@ def wait_for_graph(where, edges):
         here, (x, y) = where[rank], spot[rank]
         parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="24" fill="{FILL[here.state]}" stroke="{INK}" stroke-width="1.5"/>')
         parts.append(_text(x, y + 5, str(rank), 15, "bold"))
-        above = y < centre[1] - 1
-        label = here.call if here.state == "waits" else STATE[here.state]
-        place = here.place.split(" of ")[0] if here.place else ""
-        parts.append(_text(x, y - 34 if above else y + 40, label))
-        if place:
-            parts.append(_text(x, y - 48 if above else y + 54, place, 10, fill="#666666"))
-    parts.append(_text(width / 2, height - 8, "\u2192 waits for", 10, fill="#666666"))
+        label = here.call if here.call and here.state in ("waits", "died") else STATE[here.state]
+        parts += _label(x, y, centre, label, here.place.split(" of ")[0])
+    parts.append(_text(10, 18, "\u2192 " + WAITS_FOR, 10, fill="#666666", anchor="start"))
     return _svg(width, height, parts, "wait-for graph")
+
+
+def _label(x, y, centre, label, place):
+    """What the rank does and where, outside the circle of ranks, so that no arrow crosses it."""
+    if abs(x - centre[0]) > abs(y - centre[1]):
+        anchor, x, above = ("start", x + 32, y) if x > centre[0] else ("end", x - 32, y)
+    else:
+        anchor, above = "middle", y - 46 if y < centre[1] else y + 42
+    return [_text(x, above, label, anchor=anchor), _text(x, above + 14, place, 10, fill="#666666", anchor=anchor)]
 
 
 def _arrow(start, end, both_ways):
@@ -59,7 +65,7 @@ def world(nodes, profile, backend, framework):
     box_w, box_h = per_row * 62 + 16, rows * 58 + 34
     columns = max(1, min(len(nodes), 900 // (box_w + 14)))
     lines = math.ceil(len(nodes) / columns)
-    width, height = max(columns * (box_w + 14) + 14, 300), lines * (box_h + 14) + 40
+    width, height = columns * (box_w + 14) + 14, lines * (box_h + 14) + 40
     parts = []
     for i, (name, ranks) in enumerate(nodes):
         x0, y0 = 14 + (i % columns) * (box_w + 14), 12 + (i // columns) * (box_h + 14)
