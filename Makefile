@@ -13,7 +13,7 @@ export MANYHANDS_TORCH_FIND_LINKS := $(TORCH_FIND_LINKS)
 BOOTSTRAP = python3 src/manyhands/cli/bootstrap.py
 RUN = @$(BOOTSTRAP) run
 
-.PHONY: lab test setup build adopt check test-gpu bench doctor clean python3
+.PHONY: lab test setup build adopt slides check test-gpu bench doctor clean python3
 
 lab: python3        ## open the course in JupyterLab
 	$(RUN) manyhands lab $(ARGS)
@@ -30,8 +30,13 @@ build: python3      ## sources -> notebooks, solutions, labs
 adopt: python3      ## write an edited notebook back to its source
 	$(RUN) manyhands adopt $(NB) $(ARGS)
 
+slides: python3     ## slides/*.md -> HTML and PDF in slides/built/
+	$(RUN) manyhands slides $(NB) $(ARGS)
+
 check: python3      ## what a maintainer runs before a commit, the cheapest check first
-	$(RUN) manyhands build --check $(NB) $(ARGS)
+	$(RUN) manyhands build --check --no-execute $(NB)
+	$(RUN) pytest -q -x $(wildcard tests/unit/test_walls.py) tests/unit $(ARGS)
+	$(RUN) manyhands validate $(NB)
 
 test-gpu: python3   ## the tests that need a GPU
 	$(RUN) pytest -m gpu $(ARGS)

@@ -1,4 +1,4 @@
-"""The commands of authors: `manyhands build`, `manyhands adopt`, `manyhands validate`."""
+"""The commands of authors: `manyhands build`, `adopt`, `validate` and `slides`."""
 
 import argparse
 import sys
@@ -30,6 +30,12 @@ def validate(argv):
     return _telling(_validate, parser.parse_args(argv))
 
 
+def slides(argv):
+    parser = argparse.ArgumentParser(prog="manyhands slides", description="slides/NN_topic.md -> slides/built/, HTML and PDF")
+    parser.add_argument("decks", nargs="*", metavar="DECK", help="06 or 06_ddp; all decks if none is named")
+    return _telling(_slides, parser.parse_args(argv))
+
+
 def _telling(work, options):
     """Run one command; what the author has to mend goes to stderr, and 1 is returned."""
     try:
@@ -53,8 +59,10 @@ def _build(root, options):
 
 def _check(root, options):
     from manyhands.build import drift
+    from manyhands.build.slides import drifts as slide_drifts
 
     found = drift.drifts(root, options.units, run=not options.no_execute)
+    found += [] if options.units else slide_drifts(root)
     for one in found:
         print(one, file=sys.stderr)
     if not found:
@@ -85,3 +93,11 @@ def _validate(root, options):
             if not verdict.passed:
                 print(verdict.text)
     return 1 if failed else 0
+
+
+def _slides(root, options):
+    from manyhands.build import slides as deck_maker
+
+    for path in deck_maker.build(root, options.decks) or ["all decks follow from their sources"]:
+        print(path if isinstance(path, str) else path.relative_to(root))
+    return 0

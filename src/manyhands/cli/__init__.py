@@ -10,6 +10,7 @@ COMMANDS = {
     "build": ("manyhands.build.command:main", "sources -> notebooks, solutions, labs"),
     "adopt": ("manyhands.build.command:adopt", "write an edited notebook back to its source"),
     "validate": ("manyhands.build.command:validate", "run notebooks and compare every output"),
+    "slides": ("manyhands.build.command:slides", "make the decks: HTML and PDF"),
 }
 
 

@@ -1,0 +1,183 @@
+"""Decks: slides/NN_topic.md -> slides/built/NN_topic.html and .pdf, made by Marp, to be read without a network.
+
+What a deck was made from, and what came out, stands as hashes in slides/built/manifest.json: so drift is found without
+Node.js.
+"""
+
+import base64
+import hashlib
+import html
+import json
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from manyhands.build import BuildError
+from manyhands.build.drift import Drift
+from manyhands.build.layout import UNIT_NAME
+from manyhands.build.make import write_one
+
+_COMMON = ("theme.css", "marp.config.mjs", "package.json", "package-lock.json")
+_PICTURE = re.compile(r"""(src="|url\((?:&quot;|"|')?)(?!data:|https?:|#)([^"'()&]+\.(?:svg|png|jpe?g|gif))""")
+_IN_MARKDOWN = re.compile(r"""(?:\]\(|src=["']|url\(["']?)\s*(?!data:|https?:)([^)\s"']+\.(?:svg|png|jpe?g|gif))""")
+_FROM_THE_NETWORK = re.compile(
+    r"""<(?:script|img|link|iframe|source)\b[^>]*(?:src|href)=["']?https?:|url\((?:&quot;|["'])?https?:|@import\s+(?:url\()?["']?https?:"""
+)
+_MIME = {".svg": "image/svg+xml", ".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".gif": "image/gif"}
+
+
+def decks(root, wanted=()):
+    """The text sources of the decks asked for ("06", "06_ddp"), all of them if none is named."""
+    found = [path for path in sorted((Path(root) / "slides").glob("*.md")) if UNIT_NAME.fullmatch(path.stem)]
+    if not wanted:
+        return found
+    chosen = [path for path in found if any(word in (path.stem, path.stem[:2]) for word in wanted)]
+    if not chosen:
+        raise BuildError(f"there is no deck {' '.join(wanted)!r} in slides/; the decks: {', '.join(p.stem for p in found)}")
+    return chosen
+
+
+def build(root, wanted=()):
+    """Make the decks whose sources or results have changed; the list of files written."""
+    root, written = Path(root), []
+    stale = [deck for deck in decks(root, wanted) if _drift_of(root, deck, _manifest(root))]
+    if stale:
+        marp, browser = _marp(root), _browser()
+    for deck in stale:
+        made = _convert(deck, marp, browser)
+        written += [path for path, data in made.items() if write_one(path, data)]
+        manifest = _manifest(root)
+        manifest[deck.stem] = {"sources": sources_hash(deck), **{path.suffix[1:]: _hash(path) for path in made}}
+        write_one(_manifest_path(root), (json.dumps(manifest, indent=1, sort_keys=True) + "\n").encode())
+    return written
+
+
+def drifts(root):
+    """Decks that do not follow from their sources, found without Node.js."""
+    root, manifest = Path(root), _manifest(root)
+    found = [drift for drift in (_drift_of(root, deck, manifest) for deck in decks(root)) if drift]
+    known = {deck.stem for deck in decks(root)}
+    for path in sorted((root / "slides" / "built").glob("*.*")):
+        if path.suffix in (".html", ".pdf") and path.stem not in known:
+            found.append(Drift(f"slides/built/{path.name}", "no source in slides/ stands behind it", "delete it"))
+    return found
+
+
+def _drift_of(root, deck, manifest):
+    recorded = manifest.get(deck.stem, {})
+    remedy = f"manyhands slides {deck.stem}"
+    for kind in ("html", "pdf"):
+        path = _built(deck, kind)
+        if not path.exists():
+            return Drift(f"slides/built/{path.name}", "was never built", remedy)
+        if recorded.get(kind) != _hash(path):
+            return Drift(f"slides/built/{path.name}", "is not what was built", remedy)
+    if recorded.get("sources") != sources_hash(deck):
+        return Drift(f"slides/{deck.name}", "it, a picture or the theme changed after the deck was built", remedy)
+    return None
+
+
+def sources_hash(deck):
+    """One hash of all that a deck is made from: its text, its pictures, the theme, the settings and Marp's version."""
+    total = hashlib.sha256()
+    pictures = sorted(set(_IN_MARKDOWN.findall(deck.read_text())))
+    for name in (deck.name, *_COMMON, *pictures):
+        path = deck.parent / name
+        if not path.is_file():
+            raise BuildError(f"slides/{deck.name} needs slides/{name}, which is not there")
+        total.update(f"{name}\n".encode() + path.read_bytes())
+    return total.hexdigest()[:16]
+
+
+def _built(deck, kind):
+    return deck.parent / "built" / f"{deck.stem}.{kind}"
+
+
+def _manifest_path(root):
+    return root / "slides" / "built" / "manifest.json"
+
+
+def _manifest(root):
+    path = _manifest_path(root)
+    return json.loads(path.read_text()) if path.exists() else {}
+
+
+def _hash(path):
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+
+
+def _marp(root):
+    """Marp's program; it is installed from the locked list at the first use."""
+    folder = root / "slides"
+    program = folder / "node_modules" / ".bin" / "marp"
+    if program.exists():
+        return program
+    npm = shutil.which("npm")
+    if npm is None or shutil.which("node") is None:
+        raise BuildError(
+            "slides are made by Marp, which needs Node.js 18 or later with npm, and one of them is missing.\n"
+            "Debian and Ubuntu: apt-get install nodejs npm; macOS: brew install node; then run this again.\n"
+            "The built decks are in slides/built/, so nothing else needs it."
+        )
+    print("installing Marp into slides/node_modules ...", flush=True)
+    done = subprocess.run([npm, "ci", "--no-audit", "--no-fund"], cwd=folder, capture_output=True, text=True, env=_no_downloads())
+    if done.returncode:
+        raise BuildError(f"npm ci in slides/ failed:\n{done.stderr.strip()[-2000:]}")
+    return program
+
+
+def _no_downloads():
+    return {**os.environ, "PUPPETEER_SKIP_DOWNLOAD": "1"}
+
+
+def _browser():
+    """The Chromium that prints the PDF."""
+    names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+    found = os.environ.get("CHROME_PATH") or next(filter(None, map(shutil.which, names)), None)
+    if found is None:
+        raise BuildError("the PDF is printed by Chromium, which is missing: apt-get install chromium, or set CHROME_PATH")
+    return found
+
+
+def _convert(deck, marp, browser):
+    """{path: bytes} of the HTML, its pictures inside it, and of the PDF."""
+    with tempfile.TemporaryDirectory(prefix="mh-") as folder:
+        page, paper = Path(folder) / "deck.html", Path(folder) / "deck.pdf"
+        for target in (page, paper):
+            _run(marp, browser, deck, target)
+        text = inlined(page.read_text(), deck.parent)
+        fetched = _FROM_THE_NETWORK.search(text)
+        if fetched:
+            raise BuildError(f"slides/{deck.name} loads something from the network: {fetched.group()[:120]}")
+        return {_built(deck, "html"): text.encode(), _built(deck, "pdf"): paper.read_bytes()}
+
+
+def _run(marp, browser, deck, target):
+    command = [str(marp), "--no-stdin", "--config-file", "marp.config.mjs", deck.name, "-o", str(target)]
+    sandbox = {"CHROME_NO_SANDBOX": "1"} if hasattr(os, "geteuid") and os.geteuid() == 0 else {}
+    done = subprocess.run(
+        command + (["--pdf"] if target.suffix == ".pdf" else []),
+        cwd=deck.parent,
+        capture_output=True,
+        text=True,
+        timeout=180,
+        env={**_no_downloads(), "CHROME_PATH": browser, **sandbox},
+    )
+    if done.returncode or not target.exists():
+        raise BuildError(f"Marp cannot make {target.suffix[1:]} from slides/{deck.name}:\n{done.stderr.strip()[-2000:]}")
+
+
+def inlined(page, folder):
+    """The page with every local picture inside it."""
+
+    def data_address(match):
+        path = folder / html.unescape(match.group(2))
+        if not path.is_file():
+            raise BuildError(f"a slide shows slides/{match.group(2)}, which is not there")
+        data = base64.b64encode(path.read_bytes()).decode()
+        return f"{match.group(1)}data:{_MIME[path.suffix]};base64,{data}"
+
+    return _PICTURE.sub(data_address, page)

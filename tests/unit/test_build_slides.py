@@ -1,0 +1,105 @@
+"""Decks: what they are made from is known by hashes, pictures go into the page, nothing is fetched. Marp is played by a script."""
+
+import os
+
+import pytest
+
+from manyhands.build import BuildError, slides
+from manyhands.build.command import slides as command
+
+MARP = """#!/bin/sh
+for target; do :; done
+while [ $# -gt 0 ]; do case "$1" in *.md) deck=$1;; -o) target=$2;; esac; shift; done
+cp "$deck" "$target"
+"""
+DECK = '# Tiny\n\n![w:300](figures/a.svg)\n\n<img src="figures/a.svg"/>\n'
+
+
+@pytest.fixture
+def course(tmp_path, monkeypatch):
+    """A course with one deck and a stand-in for Marp that copies the text to the page."""
+    folder = tmp_path / "slides"
+    program = folder / "node_modules/.bin/marp"
+    program.parent.mkdir(parents=True)
+    program.write_text(MARP)
+    program.chmod(0o755)
+    (tmp_path / "sources").mkdir()
+    (folder / "figures").mkdir()
+    (folder / "figures/a.svg").write_text("<svg/>")
+    (folder / "90_tiny.md").write_text(DECK)
+    for name in ("theme.css", "marp.config.mjs", "package.json", "package-lock.json"):
+        (folder / name).write_text("x")
+    monkeypatch.setenv("CHROME_PATH", "/nowhere/chromium")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def said(course):
+    return [(drift.path, drift.what) for drift in slides.drifts(course)]
+
+
+def test_a_deck_is_built_once_with_its_pictures_inside(course):
+    assert said(course) == [("slides/built/90_tiny.html", "was never built")]
+    assert [path.name for path in slides.build(course)] == ["90_tiny.html", "90_tiny.pdf"]
+    assert '<img src="data:image/svg+xml;base64,PHN2Zy8+"/>' in (course / "slides/built/90_tiny.html").read_text()
+    assert said(course) == [] and slides.build(course) == []
+
+
+@pytest.mark.parametrize("name", ["90_tiny.md", "figures/a.svg", "theme.css", "package-lock.json"])
+def test_a_change_of_anything_it_is_made_from_is_drift(course, name):
+    slides.build(course)
+    with open(course / "slides" / name, "a") as file:
+        file.write("\n")
+    assert said(course) == [("slides/90_tiny.md", "it, a picture or the theme changed after the deck was built")]
+    slides.build(course)
+    assert said(course) == []
+
+
+def test_an_edit_of_the_result_is_drift_and_ownerless_decks_are_named(course):
+    slides.build(course)
+    (course / "slides/built/90_tiny.pdf").write_text("edited")
+    (course / "slides/built/91_gone.html").write_text("")
+    assert said(course) == [
+        ("slides/built/90_tiny.pdf", "is not what was built"),
+        ("slides/built/91_gone.html", "no source in slides/ stands behind it"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "line",
+    ['<img src="https://example.org/a.svg">', "<style>@import 'http://example.org/a.css'</style>", "<p style='background: url(https://example.org)'>"],
+)
+def test_a_deck_that_needs_the_network_is_refused(course, line):
+    (course / "slides/90_tiny.md").write_text(line)
+    with pytest.raises(BuildError, match="loads something from the network"):
+        slides.build(course)
+
+
+def test_a_link_is_no_load(course):
+    (course / "slides/90_tiny.md").write_text('<a href="https://example.org">paper</a>')
+    assert slides.build(course)
+
+
+def test_a_missing_picture_is_named(course):
+    (course / "slides/figures/a.svg").unlink()
+    with pytest.raises(BuildError, match="slides/figures/a.svg, which is not there"):
+        slides.build(course)
+
+
+def test_without_node_the_command_says_what_to_install(course, monkeypatch, capsys):
+    (course / "slides/node_modules/.bin/marp").unlink()
+    monkeypatch.setenv("PATH", os.devnull)
+    assert command([]) == 1
+    assert "apt-get install nodejs npm" in capsys.readouterr().err
+
+
+def test_without_a_browser_the_command_says_what_to_install(course, monkeypatch, capsys):
+    monkeypatch.delenv("CHROME_PATH")
+    monkeypatch.setenv("PATH", os.devnull)
+    assert command(["90"]) == 1
+    assert "apt-get install chromium" in capsys.readouterr().err
+
+
+def test_an_unknown_deck_is_named(course, capsys):
+    assert command(["12"]) == 1
+    assert "there is no deck '12' in slides/; the decks: 90_tiny" in capsys.readouterr().err
