@@ -1,0 +1,128 @@
+"""The parts of the cluster that need no process: wait-for graphs, causes, records, shares of GPUs."""
+
+import json
+
+import pytest
+
+from manyhands.cluster import diagnose
+from manyhands.cluster.devices import share
+from manyhands.cluster.faults import Where, ranks_text
+from manyhands.cluster.magic import _ranks
+from manyhands.cluster.picture import wait_for_graph, world
+from manyhands.cluster.recorder import HEADER, SLOT_BYTES, SLOTS, Recorder, read
+from manyhands.cluster.stack import is_user_file
+
+
+def waits(rank, call="all_reduce", peer=None, sequence=0, **more):
+    return Where(rank, "waits", call=call, peer=peer, sequence=sequence, **more)
+
+
+def note(call, sequence=0, shape=(4,), dtype="float32", **more):
+    return {"call": call, "group": "", "sequence": sequence, "shape": list(shape), "dtype": dtype, **more}
+
+
+def test_edges_of_a_collective_lead_to_those_who_are_not_there():
+    where = {0: waits(0), 1: Where(1, "finished"), 2: waits(2)}
+    assert diagnose.edges(where, 3) == [(0, 1), (2, 1)]
+
+
+def test_edges_respect_the_group():
+    where = {0: waits(0, group=[0, 1]), 1: Where(1, "finished"), 2: Where(2, "finished")}
+    assert diagnose.edges(where, 3) == [(0, 1)]
+
+
+def test_ranks_in_the_same_call_for_the_second_time_are_not_together():
+    where = {0: waits(0, sequence=1), 1: waits(1, sequence=0)}
+    assert diagnose.edges(where, 2) == [(0, 1), (1, 0)]
+
+
+@pytest.mark.parametrize("edges, circle", [
+    ([(0, 1), (1, 2), (2, 0)], [0, 1, 2]), ([(0, 1), (1, 2)], []), ([(0, 3), (3, 1), (1, 3)], [1, 3])])
+def test_cycle(edges, circle):
+    assert diagnose.cycle(edges) == circle
+
+
+def test_mismatch_says_who_differs():
+    notes = {0: [note("all_reduce")], 1: [note("all_reduce", shape=(5,))], 2: [note("all_reduce")]}
+    odd = diagnose.mismatch(notes)
+    assert odd.ranks == [1] and odd.kind == "different" and "float32 [5]) on rank 1" in odd.text and "ranks 0, 2" in odd.text
+
+
+def test_matching_calls_are_no_mismatch():
+    assert diagnose.mismatch({0: [note("all_reduce"), note("barrier", 1, (), "")], 1: [note("all_reduce"), note("barrier", 1, (), "")]}) is None
+
+
+def test_calls_of_different_groups_are_not_compared():
+    assert diagnose.mismatch({0: [{**note("all_reduce"), "group": "a"}], 1: [{**note("all_reduce", shape=(9,)), "group": "b"}]}) is None
+
+
+def test_a_message_may_be_received_in_another_shape_of_the_same_size():
+    sent, received = note("send", shape=(2, 3), peer=1, tag=0), note("recv", shape=(6,), peer=0, tag=0)
+    assert diagnose.mismatch({0: [sent], 1: [received]}) is None
+
+
+@pytest.mark.parametrize("ranks, text", [([2], "rank 2"), ([0, 1, 3], "ranks 0, 1, 3"), ([3, 0, 1, 2], "ranks 0-3"), ([0, 2, 3, 4], "ranks 0, 2-4")])
+def test_ranks_text(ranks, text):
+    assert ranks_text(ranks) == text
+
+
+@pytest.mark.parametrize("text, ranks", [("0,2", [0, 2]), ("0-2", [0, 1, 2]), ("1", [1])])
+def test_the_ranks_option(text, ranks):
+    assert _ranks(text) == ranks
+
+
+def test_record_survives_its_writer_and_keeps_the_last_calls(tmp_path):
+    path = str(tmp_path / "calls")
+    recorder = Recorder(path, is_user_file)
+    for i in range(SLOTS + 3):
+        recorder._enter("barrier", {})
+        if i < SLOTS + 2:
+            recorder._leave()
+    notes = read(path)
+    assert len(notes) == SLOTS and notes[-1]["open"] and notes[-1]["sequence"] == SLOTS + 2
+    assert notes[-1]["file"] == "test_cluster_parts.py" and not notes[-2].get("open")
+    recorder.clear()
+    assert read(path) == []
+
+
+def test_a_note_too_long_for_its_slot_is_cut_not_lost(tmp_path):
+    recorder = Recorder(str(tmp_path / "calls"), is_user_file)
+    recorder._write({"call": "all_reduce", "shape": [1] * 200, "ranks": list(range(200)), "group": "", "sequence": 0})
+    assert read(recorder.path)[0]["shape"] == [1] * 4
+    assert len(json.dumps(read(recorder.path)[0])) < SLOT_BYTES
+
+
+def test_reading_what_is_not_there(tmp_path):
+    assert read(str(tmp_path / "none")) == []
+    (tmp_path / "short").write_bytes(b"x" * (HEADER.size - 1))
+    assert read(str(tmp_path / "short")) == []
+
+
+def test_share_without_gpus():
+    backend, environments = share(2, 2, gpus=[])
+    assert backend == "gloo" and environments == [{"MANYHANDS_DEVICE": "cpu"}] * 4
+
+
+def test_share_one_gpu_among_four_ranks():
+    backend, environments = share(2, 2, gpus=["0"])
+    assert backend == "gloo" and {e["CUDA_VISIBLE_DEVICES"] for e in environments} == {"0"} and {e["MANYHANDS_DEVICE"] for e in environments} == {"cuda:0"}
+
+
+def test_share_a_gpu_for_each_rank():
+    backend, environments = share(2, 2, gpus=["0", "1", "2", "3"])
+    assert backend == "nccl"
+    assert [e["CUDA_VISIBLE_DEVICES"] for e in environments] == ["0,1", "0,1", "2,3", "2,3"]
+    assert [e["MANYHANDS_DEVICE"] for e in environments] == ["cuda:0", "cuda:1", "cuda:0", "cuda:1"]
+
+
+def test_share_two_gpus_among_four_ranks_on_one_node():
+    backend, environments = share(1, 4, gpus=["0", "1"])
+    assert backend == "gloo" and [e["MANYHANDS_DEVICE"] for e in environments] == ["cuda:0", "cuda:1", "cuda:0", "cuda:1"]
+
+
+def test_pictures_are_well_formed():
+    from xml.etree import ElementTree
+
+    where = {0: waits(0, place="line 3 of this cell"), 1: Where(1, "died", detail="<killed>")}
+    for svg in (wait_for_graph(where, [(0, 1)]), world([("node 0", [(0, "cpu")]), ("node <1>", [(1, "cpu")])], "local", "gloo", "torch")):
+        ElementTree.fromstring(svg)

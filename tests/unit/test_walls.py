@@ -1,0 +1,88 @@
+"""The walls of the package: who may import whom, read from the source, and what a bare import pulls in."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[2] / "src" / "manyhands"
+STDLIB = sys.stdlib_module_names
+# room -> what its files may import when they are imported (rooms of ours, and packages); "late" imports inside functions add to it
+MAY = {
+    "cluster": {"cluster", "ipyparallel", "IPython", "zmq", "ipykernel"},
+    "ledger": {"comm", "torch"},
+    "plots": {"plots", "simulate", "numpy", "matplotlib"},
+    "data": {"numpy", "sklearn"},
+    "checks": {"checks", "numpy", "IPython"},
+    "build": {"build", "jupytext", "nbformat", "nbgrader", "nbclient", "nbconvert", "traitlets", "psutil", "pytest", "nbval"},
+    "grading": {"grading", "build", "checks", "nbformat", "nbclient", "nbval", "psutil", "jupyter_client", "traitlets"},
+}
+LATE = {
+    "cluster": {"torch", "tensorflow", "ipykernel", "traitlets", "mpi4py", "psutil"},
+    "ledger": {"torch"},
+    "plots": {"IPython", "sklearn"},
+    "data": {"PIL"},
+    "checks": {"torch", "tensorflow", "tf_keras", "functions", "ledger", "cluster", "simulate", "data"},
+    "build": {"psutil"},
+    "grading": {"IPython", "cli", "psutil", "jupyter_client"},
+}
+FRAMEWORKS = {"torch", "tensorflow", "tf_keras", "keras", "horovod"}
+
+
+def room(path):
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def imports(path):
+    """[(name, late)]: our rooms and foreign packages that a file imports, at once or inside a function."""
+    tree, found = ast.parse(path.read_text()), []
+    inside = {id(child) for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
+              for child in ast.walk(node)}
+    for node in ast.walk(tree):
+        names = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                parts = ["manyhands", *path.relative_to(PACKAGE).parts[:-1]]
+                base = ".".join([*parts[: len(parts) - node.level + 1], *([base] if base else [])])
+            names = [base] if base != "manyhands" else [f"manyhands.{alias.name}" for alias in node.names]
+        for name in names:
+            parts = name.split(".")
+            target = parts[1] if parts[0] == "manyhands" and len(parts) > 1 else parts[0]
+            if target not in STDLIB and target != "manyhands":
+                found.append((target, id(node) in inside))
+    return found
+
+
+@pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_a_room_imports_only_what_the_design_allows(path):
+    here = room(path)
+    if here not in MAY:  # cli imports everything, late; the small files at the top import nothing but the standard library
+        wrong = [name for name, late in imports(path) if not late and name in FRAMEWORKS]
+        assert not wrong, f"{path.name} imports {wrong} when it is imported"
+        return
+    # a framework's own side (checks/ddp_ranks.py) is imported on the ranks only
+    on_ranks = here == "checks" and path.stem.endswith("_ranks")
+    for name, late in imports(path):
+        allowed = MAY[here] | (LATE.get(here, set()) if late or on_ranks else set())
+        assert name in allowed or name in ("units", "quiet"), f"{path.relative_to(PACKAGE)} imports {name}{' late' if late else ''}: not an arrow of the design"
+
+
+def test_import_manyhands_is_light():
+    program = "import sys, manyhands; print(sorted(m for m in sys.modules if m.split('.')[0] in ('torch', 'tensorflow', 'ipyparallel', 'numpy', 'IPython', 'zmq')))"
+    assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("module", ["manyhands.build", "manyhands.grading", "manyhands.cluster", "manyhands.checks"])
+def test_no_framework_comes_along(module):
+    program = f"import sys, {module}; print(sorted({{m.split('.')[0] for m in sys.modules}} & {FRAMEWORKS!r}))"
+    assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.strip() == "[]"
+
+
+def test_files_fit_on_a_few_screens():
+    long = {str(p.relative_to(PACKAGE)): n for p in PACKAGE.rglob("*.py") if (n := len(p.read_text().splitlines())) > 300}
+    assert not long
