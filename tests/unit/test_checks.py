@@ -4,11 +4,13 @@ import json
 import math
 import subprocess
 import sys
+import types
 
 import numpy as np
 import pytest
 from manyhands.checks import Report, hint, seed
 from manyhands.checks import hints as hints_module
+from manyhands.units import units
 from manyhands.checks.record import MAX_VALUES, flatten, shorten
 
 
@@ -112,7 +114,10 @@ def test_importing_checks_is_cheap():
 
 @pytest.fixture
 def some_hints(monkeypatch):
-    monkeypatch.setattr(hints_module, "all_hints", lambda: {"90-average": "Divide by the world size.\n"})
+    module = types.ModuleType("manyhands.checks.tiny_unit")
+    module.HINTS = {"90-average": "Divide by the world size.\n"}
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    monkeypatch.setattr(hints_module, "units", lambda root: [types.SimpleNamespace(number="90", name="90_tiny_unit")])
 
 
 def test_failing_report_names_its_hint(some_hints):
@@ -136,9 +141,13 @@ def test_hint_outside_work_leaves_no_file(some_hints, tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_every_hint_belongs_to_a_unit():
-    from manyhands.units import units
+def test_unit_without_checks_has_no_hints(capsys):
+    assert hints_module.hints_of("77") == {} and hints_module.hints_of("20") == {}
+    hint("77-average")
+    assert "none for that unit" in capsys.readouterr().out
 
-    numbers = {unit.number for unit in units()}
-    for name, text in hints_module.all_hints().items():
-        assert name.split("-", 1)[0] in numbers and text.strip(), name
+
+@pytest.mark.parametrize("number", [unit.number for unit in units(".")])
+def test_hints_are_named_after_their_unit(number):
+    for name, text in hints_module.hints_of(number).items():
+        assert name.startswith(f"{number}-") and text.strip(), name

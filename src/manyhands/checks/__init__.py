@@ -90,7 +90,7 @@ def criterion_lines(criterion):
         head = "BLOCKED   "
     else:
         earned = points if status == PASS else 0
-        head = f"{status.upper()} {earned}/{points}".ljust(10)
+        head = f"{status.upper()} {earned}/{points}  ".ljust(10)
     indent = " " * len(head)
     lines = [head + criterion["text"]]
     for key, value in criterion["detail"].items():

@@ -4,31 +4,39 @@ The texts stand in a dict `HINTS` in the unit's module of this package; a hint's
 name of the report that it helps with. One dict per unit, `{"06-average": "..."}`.
 """
 
-import pkgutil
+import sys
 from importlib import import_module
+from pathlib import Path
 
 from manyhands.checks import progress
+from manyhands.units import units
+
+NO_HINT = "There is no hint {name!r}. There are: {known}."
 
 
-def all_hints():
-    """Every unit's hints, by name."""
-    found = {}
-    package = import_module("manyhands.checks")
-    for module in pkgutil.iter_modules(package.__path__):
-        found.update(getattr(import_module(f"manyhands.checks.{module.name}"), "HINTS", {}))
-    return found
+def hints_of(number):
+    """The hints of the unit with this number ("06"), by name; only that unit's module is imported."""
+    topic = next((unit.name[3:] for unit in units(Path()) if unit.number == number), None)
+    try:
+        return getattr(import_module(f"manyhands.checks.{topic}"), "HINTS", {}) if topic else {}
+    except ModuleNotFoundError as error:
+        if error.name == f"manyhands.checks.{topic}":
+            return {}  # a unit that is only planned
+        raise
 
 
 def hint_for(report_name):
-    """The name of the hint that helps with a report, or None."""
-    return next((name for name in sorted(all_hints()) if name.split("-", 1)[-1] == report_name), None)
+    """The name of the hint that helps with a report, or None; only units that are imported already are asked."""
+    modules = [module for name, module in list(sys.modules.items()) if name.startswith("manyhands.checks.")]
+    names = {name for module in modules for name in getattr(module, "HINTS", {})}
+    return next((name for name in sorted(names) if name.split("-", 1)[-1] == report_name), None)
 
 
 def hint(name):
     """Print a hint and remember, in `work/.manyhands/progress.json`, that it was opened."""
-    hints = all_hints()
+    hints = hints_of(str(name).split("-")[0])
     if name not in hints:
-        print(f"There is no hint {name!r}. There are: {', '.join(sorted(hints)) or 'none yet'}.")
+        print(NO_HINT.format(name=name, known=", ".join(sorted(hints)) or "none for that unit"))
         return
     print(hints[name].strip())
     folder = progress.work_folder()

@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from manyhands.checks.hints import all_hints
+from manyhands.checks.hints import hints_of
 from manyhands.checks.record import BLOCKED, FAIL
 from manyhands.grading import notebooks, references, sandbox
 from manyhands.grading.compare import Criterion, compare, printable, records
@@ -52,9 +52,8 @@ class Grade:
     @property
     def hints(self):
         """The names of the hints that help with what failed."""
-        known = all_hints()
         failed = {criterion.check.removesuffix("-check") for criterion in self.criteria if criterion.status == FAIL}
-        return [name for name in sorted(known) if name.split("-", 1)[0] == self.unit[:2] and name.split("-", 1)[-1] in failed]
+        return [name for name in sorted(hints_of(self.unit[:2])) if name.split("-", 1)[-1] in failed]
 
 
 class SolutionFails(RuntimeError):
