@@ -379,7 +379,7 @@ for n in (1, 2, 4):
 # Nobody complains:
 
 # %%
-counter = tf.Variable(0)                                                     # outside the scope
+counter = tf.Variable(0)  # outside the scope
 with strategy.scope():
     mirrored_counter = tf.Variable(0, aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA)
 
@@ -390,7 +390,7 @@ def count_steps():
 
 
 count_steps()
-print("after one step: outside", int(counter), " in the scope", int(mirrored_counter))
+print("after one step: outside", counter.numpy(), " in the scope", mirrored_counter.numpy())
 
 # %% [markdown]
 # **Batch normalisation** takes its statistics from the replica's own shard. Below, the shards are (0, 4), (0, 4), (10, 14) and (10, 14):
