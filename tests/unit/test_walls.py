@@ -23,7 +23,7 @@ LATE = {
     "cluster": {"torch", "tensorflow", "ipykernel", "traitlets", "mpi4py", "psutil"},
     "ledger": {"torch"},
     "plots": {"IPython", "sklearn"},
-    "data": {"PIL"},
+    "data": {"PIL", "scipy"},
     "checks": {"torch", "tensorflow", "tf_keras", "functions", "ledger", "cluster", "simulate", "data"},
     "build": {"psutil"},
     "grading": {"IPython", "cli", "psutil", "jupyter_client"},
