@@ -33,14 +33,16 @@ class Profile:
     def make(self, nodes, ranks_per_node, folder, framework=None, log_level=logging.ERROR):
         """An `ipyparallel.Cluster`, configured and not started. `folder` is this cluster's own, on this machine."""
         import ipyparallel as ipp
+        from IPython.paths import get_ipython_dir
         from traitlets.config import Config
 
         self.nodes, self.ranks_per_node = nodes, ranks_per_node
         config = Config()
         config.EngineLauncher.engine_args = ["--log-level=40", *_import_at_start(framework)]
-        where = {"profile": "manyhands"} if self.shared_folder else {"profile_dir": os.path.join(folder, "profile")}
+        home = os.path.join(get_ipython_dir(), f"profile_{os.path.basename(folder)}") if self.shared_folder else os.path.join(folder, "profile")
         cluster = ipp.Cluster(
             engines=self.launcher,
+            profile_dir=home,
             n=nodes * ranks_per_node,
             config=config,
             load_profile=False,
@@ -50,7 +52,6 @@ class Profile:
                 *(f"--HeartMonitor.period={HEARTBEAT_MS}", f"--HeartMonitor.max_heartmonitor_misses={MISSES}"),
                 "--log-level=40",
             ],
-            **where,
         )
         if not self.emulated_nodes:
             cluster.controller_ip, cluster.controller_location = "*", address()

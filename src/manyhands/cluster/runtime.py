@@ -51,6 +51,7 @@ class Runtime:
 
             self._engines = RemoteEngines(self.cluster, self.folder)
             self._ipp_cluster = self._engines.ipp_cluster
+            self._end_later(folder=self._ipp_cluster.profile_dir)
         self._ipp_cluster.start_controller_sync()
         self._end_later(cluster_file=self._ipp_cluster.cluster_file)
         if getattr(self._ipp_cluster.controller, "pid", 0) > 0:
@@ -174,6 +175,8 @@ class Runtime:
             except BrokenPipeError:
                 pass
             self._guard.wait(5)
+        if self._ipp_cluster is not None:  # on Slurm it lies where all hosts see it
+            shutil.rmtree(self._ipp_cluster.profile_dir, ignore_errors=True)
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _stop_controller(self, controller):
