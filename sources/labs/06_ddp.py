@@ -19,7 +19,6 @@ from manyhands import Cluster, hint
 from manyhands.checks import ddp as check
 
 cluster = Cluster(nodes=2, ranks_per_node=2, framework="torch")
-cluster
 
 # %% tags=["setup"]
 # %%px --setup

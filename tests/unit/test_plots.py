@@ -7,7 +7,7 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from manyhands.plots import RANK_COLOURS, rank_colour, svg
-from manyhands.plots.timeline import Span, table, timeline
+from manyhands.plots.timeline import Span, rows_of, table, timeline
 
 TRACKS = {
     "naive": {"compute": [Span(0, 10, "backward")], "network": [Span(10, 14, "bucket 0"), Span(14, 18, "bucket 1")]},
@@ -80,3 +80,7 @@ def test_svg_carries_no_date():
     ax.plot([0, 1], [1, 0])
     text = svg(fig, "a line").text
     assert "<dc:date>" not in text and "Matplotlib v" not in text and "a line" in text
+
+
+def test_bars_that_overlap_stand_below_each_other():
+    assert rows_of([Span(0, 4, ""), Span(1, 3, ""), Span(3, 5, ""), Span(6, 7, "")]) == [0, 1, 1, 0]

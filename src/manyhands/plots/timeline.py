@@ -6,7 +6,7 @@ from manyhands.plots import GREY, INK, PALE, figure, rank_colour, styled, svg
 
 Span = namedtuple("Span", "start_ms stop_ms label")
 
-WORDS = {"compute": "compute", "network": "network", "time": "time (ms)", "saved": "end of the step"}
+WORDS = {"compute": "compute", "network": "network", "time": "time (ms)"}
 
 
 @styled
@@ -14,20 +14,34 @@ def timeline(tracks, rank=0, words=WORDS, title="timeline of one step"):
     """Draw one pair of lanes per track, all on the same time axis.
 
     `tracks` maps the name of a way of training to `{"compute": [Span, ...], "network": [Span, ...]}`; times are in ms from the
-    start of that step. A dotted line marks where each step ends. Returns an `Svg`.
+    start of that step (plain tuples will do). Bars of one lane that overlap in time stand below each other. A dotted line marks
+    where each step ends. Returns an `Svg`.
     """
-    fig, axes = figure(height=0.55 + 0.95 * len(tracks), rows=len(tracks), sharex=True, squeeze=False)
+    fig, axes = figure(height=0.55 + 1.05 * len(tracks), rows=len(tracks), sharex=True, squeeze=False)
     for ax, (name, lanes) in zip(axes[:, 0], tracks.items()):
         for y, lane in enumerate(("compute", "network")):
-            for i, span in enumerate(lanes[lane]):
-                _bar(ax, y, span, _fill(lane, i, rank))
-        end = max(span.stop_ms for lane in lanes.values() for span in lane)
+            spans = [Span(*span) for span in lanes[lane]]
+            places = rows_of(spans)
+            for i, (span, row) in enumerate(zip(spans, places)):
+                height = 0.8 / (1 + max(places))
+                _bar(ax, y - 0.4 + height * (row + 0.5), height, span, _fill(lane, i, rank))
+        end = max(stop_ms for lane in lanes.values() for _, stop_ms, _ in lane)
         ax.axvline(end, color=INK, linestyle=":", linewidth=1)
         ax.set(title=name, yticks=[0, 1], yticklabels=[words["compute"], words["network"]], ylim=(1.55, -0.55), xlim=(0, None))
         ax.tick_params(axis="y", length=0)
         ax.grid(axis="x")
     axes[-1, 0].set_xlabel(words["time"])
     return svg(fig, title)
+
+
+def rows_of(spans):
+    """For each span the first row that is free when it starts; spans are in order of their starts."""
+    free_at, rows = [], []
+    for span in spans:
+        row = next((row for row, free_ms in enumerate(free_at) if free_ms <= span.start_ms), len(free_at))
+        free_at[row:row + 1] = [span.stop_ms]
+        rows.append(row)
+    return rows
 
 
 def _fill(lane, i, rank):
@@ -37,11 +51,11 @@ def _fill(lane, i, rank):
     return (PALE, INK) if i % 2 == 0 else (GREY, "white")
 
 
-def _bar(ax, y, span, colours):
+def _bar(ax, y, height, span, colours):
     fill, ink = colours
     width = span.stop_ms - span.start_ms
-    ax.barh(y, width, left=span.start_ms, height=0.8, color=fill, edgecolor=INK, linewidth=0.6)
-    ax.text(span.start_ms + width / 2, y, span.label, ha="center", va="center", color=ink, fontsize=8, clip_on=True)
+    ax.barh(y, width, left=span.start_ms, height=height, color=fill, edgecolor=INK, linewidth=0.6)
+    ax.text(span.start_ms + width / 2, y, span.label, ha="center", va="center", color=ink, fontsize=8 if height > 0.3 else 6, clip_on=True)
 
 
 def table(tracks):
@@ -49,5 +63,5 @@ def table(tracks):
     lines = [f"{'':<12} {'lane':<8} {'what':<12} {'from ms':>8} {'to ms':>8}"]
     for name, lanes in tracks.items():
         for lane, spans in lanes.items():
-            lines += [f"{name:<12} {lane:<8} {s.label:<12} {s.start_ms:>8.1f} {s.stop_ms:>8.1f}" for s in spans]
+            lines += [f"{name:<12} {lane:<8} {label:<12} {start_ms:>8.1f} {stop_ms:>8.1f}" for start_ms, stop_ms, label in spans]
     return "\n".join(lines)

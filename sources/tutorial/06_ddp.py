@@ -1,0 +1,438 @@
+# %% [markdown] unit={"minutes": 20, "ranks": 4, "framework": "torch", "title": "DistributedDataParallel"}
+# # 06 DistributedDataParallel
+#
+# DistributedDataParallel (DDP) is one line around a model. This notebook takes it apart. At the end you can
+#
+# * say why averaging gradients is not enough, and what else must be the same on all ranks;
+# * start an all-reduce from inside the backward pass, and show on a timeline what that saves;
+# * predict how many messages a step sends, with buckets and with `no_sync`;
+# * say which rank sees which sample when the data does not divide, and what an unused parameter does;
+# * start the same training from a notebook, with `torch.multiprocessing.spawn` and with `torchrun` on two nodes.
+#
+# **Before:** you can train a model in PyTorch, and know what an all-reduce does. **Minutes:** 20. **Ranks:** 4, on 2 nodes.
+
+# %% [markdown]
+# ## Four ranks
+#
+# This kernel starts the ranks. Cells that begin with `%%px` run on all four of them; `--setup` marks what is to be run again if the cluster
+# must be healed.
+
+# %% tags=["setup"]
+from manyhands import Cluster
+
+cluster = Cluster(nodes=2, ranks_per_node=2, framework="torch")
+
+# %% tags=["measured"]
+cluster
+
+# %% tags=["setup"]
+# %%px --setup
+import os
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+from manyhands.data import digits, shard
+
+dist.init_process_group(os.environ["MANYHANDS_BACKEND"])
+device = torch.device(os.environ["MANYHANDS_DEVICE"])
+rank, world_size = dist.get_rank(), dist.get_world_size()
+
+# %% [markdown]
+# The job: a small network on 256 handwritten digits, the whole batch in every step. Each rank takes its quarter.
+
+# %% tags=["setup"]
+# %%px --setup
+def network(seed):
+    torch.manual_seed(seed)
+    return nn.Sequential(nn.Linear(64, 32), nn.Tanh(), nn.Linear(32, 10)).to(device)
+
+x, y = (torch.from_numpy(array[:256]).to(device) for array in digits())
+everything, mine = slice(256), shard(256, rank, world_size)
+
+def loss_of(model, rows):
+    return nn.functional.cross_entropy(model(x[rows]), y[rows])
+
+print(f"rows {mine.start} to {mine.stop - 1}")
+
+# %% [markdown]
+# ## Averaged gradients are not enough
+#
+# The loss of the whole batch is the mean of the losses of its quarters. So its gradient is the mean of the quarters' gradients: one all-reduce
+# for each parameter, and a division. Here is that, written out, and a loop that trains with it.
+
+# %% tags=["setup"]
+# %%px --setup
+def average_gradients(model):
+    for parameter in model.parameters():
+        dist.all_reduce(parameter.grad)  # the sum over all ranks
+        parameter.grad /= world_size
+
+def train(model, rows, after_backward, steps=20):
+    optimiser = torch.optim.SGD(model.parameters(), lr=0.5)
+    for _ in range(steps):
+        loss_of(model, rows).backward()
+        after_backward(model)
+        optimiser.step()
+        optimiser.zero_grad()
+
+# %% [markdown]
+# **Predict.** Each rank builds its network with a seed of its own, then trains for 20 steps with averaged gradients. Do the four models come
+# closer to each other, go further apart, or neither?
+
+# %%
+# %%px
+def weights(model):
+    return torch.cat([parameter.detach().flatten() for parameter in model.parameters()])
+
+def distance_from_rank_0(model):
+    first = weights(model)
+    dist.broadcast(first, src=0)
+    return (weights(model) - first).norm().item()
+
+def state(model):
+    return f"distance from rank 0: {distance_from_rank_0(model):.3f}, loss {loss_of(model, everything).item():.3f}"
+
+model = network(seed=rank)
+print("before:", state(model))
+train(model, mine, average_gradients)
+print("after: ", state(model))
+
+# %% [markdown]
+# <details><summary>Why?</summary>
+#
+# All ranks take the same steps. Who starts at a distance and takes the same steps stays at that distance, up to rounding: so it is with plain SGD.
+# And the mean is of gradients at four different places: it is the gradient of none of the four models. Nothing warns you.
+# </details>
+#
+# ## One state at the start
+#
+# So rank 0 gives its parameters to all before the first step. Then the four ranks must do what one process does with the whole batch. Every
+# rank checks that for itself here: it also trains a copy alone.
+
+# %%
+# %%px
+model = network(seed=rank)
+for parameter in model.parameters():
+    dist.broadcast(parameter.detach(), src=0)
+train(model, mine, average_gradients)
+
+alone = network(seed=0)
+train(alone, everything, lambda model: None)
+
+far = (weights(model) - weights(alone)).abs().max().item()
+print(f"loss {loss_of(model, everything).item():.4f}, alone {loss_of(alone, everything).item():.4f};",
+      f"weights the same to 1e-6: {far < 1e-6}")
+
+# %% [markdown]
+# Equal to 1e-6, not to the last bit: four partial sums are added in another order than one long sum.
+#
+# Parameters are not all that a model remembers. Batch norm keeps its running mean in a *buffer*, which no gradient ever reaches. If rank 0 alone
+# has loaded a checkpoint, the others must get its buffers too. DDP's constructor broadcasts both.
+
+# %%
+# %%px
+norm = nn.BatchNorm1d(2).to(device)
+if rank == 0:  # as if rank 0 had loaded a checkpoint
+    norm.running_mean += 7
+print("before:", norm.running_mean.tolist(), end="   ")
+DistributedDataParallel(norm)
+print("after DDP(norm):", norm.running_mean.tolist())
+
+# %% [markdown]
+# In training, each rank's batch norm sees only its own quarter of the batch; DDP sends rank 0's buffers to all again before a forward pass
+# (`broadcast_buffers=True`). If the statistics must be those of the whole batch, `nn.SyncBatchNorm` exchanges them.
+#
+# ## Gradients do not come all at once
+#
+# `average_gradients` waits until backward has ended. But backward goes through the layers from the last to the first, and a gradient is ready as
+# soon as backward has passed its layer. A hook shows when.
+
+# %%
+# %%px --ranks 0
+model = network(seed=0)
+for name, parameter in model.named_parameters():
+    parameter.register_post_accumulate_grad_hook(lambda parameter, name=name: print(f"{name} {list(parameter.shape)}"))
+loss_of(model, mine).backward()
+
+# %% [markdown]
+# So a hook can *start* the all-reduce of the last layer while backward still computes the first one. With `async_op=True` the call returns at
+# once, with a *work* to wait for later. That must be done before the optimiser's step.
+
+# %% tags=["setup"]
+# %%px --setup
+def start_from_hooks(model):
+    """Start the all-reduce of each gradient as soon as it is there; returns the list of what is under way."""
+    under_way = []
+    def start(parameter):
+        under_way.append((parameter, dist.all_reduce(parameter.grad, async_op=True)))
+    for parameter in model.parameters():
+        parameter.register_post_accumulate_grad_hook(start)
+    return under_way
+
+def finish(under_way):
+    for parameter, work in under_way:
+        work.wait()
+        parameter.grad /= world_size
+    under_way.clear()
+
+# %%
+# %%px
+model = network(seed=0)
+under_way = start_from_hooks(model)
+train(model, mine, lambda model: finish(under_way))
+far = (weights(model) - weights(alone)).abs().max().item()
+print(f"weights the same as alone, to 1e-6: {far < 1e-6}")
+
+# %% [markdown]
+# ## The picture: what overlap saves
+#
+# Now a network that has something to send: six layers of 512 x 512 weights, 1 MiB of gradients each. Three ways to train it:
+#
+# * **naive**: backward, then one all-reduce after the other;
+# * **hooks**: the two functions above, one message per layer;
+# * **DDP**: PyTorch's own, which joins gradients to *buckets*, of 2 MiB here. `register_comm_hook` has DDP call its all-reduce from Python, where
+#   our ledger sees it.
+#
+# `median_steps` runs them in turn, twelve steps of each, leaves out the first three, and keeps of each the step of median length.
+
+# %%
+# %%px
+from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
+from manyhands.ledger import median_steps
+
+def wide():
+    torch.manual_seed(0)
+    layers = [layer for _ in range(6) for layer in (nn.Linear(512, 512, bias=False), nn.Tanh())]
+    return nn.Sequential(*layers).to(device)
+
+inputs = torch.randn(512, 512).to(device)
+naive, hooked, ddp = wide(), wide(), DistributedDataParallel(wide(), bucket_cap_mb=2)
+under_way = start_from_hooks(hooked)
+ddp.register_comm_hook(None, allreduce_hook)
+steps = median_steps({
+    "naive": (lambda: naive(inputs).square().mean(), lambda: average_gradients(naive)),
+    "hooks": (lambda: hooked(inputs).square().mean(), lambda: finish(under_way)),
+    "DDP": (lambda: ddp(inputs).square().mean(), lambda: None)})
+
+# %% [markdown]
+# **Predict.** In which of the three does the first message leave before backward has ended? And how many messages does each one send?
+
+# %%
+# %%px
+for name, step in steps.items():
+    first_message_ms, backward_ms = step["network"][0][0], step["compute"][0][1]
+    print(f"{name:<6} {len(step['network'])} messages, the first one leaves before backward ends: {first_message_ms < backward_ms}")
+
+# %% [markdown]
+# Here is rank 0's step, as it was measured. Your times are not these; the order is.
+
+# %% tags=["measured"]
+from manyhands.plots.timeline import table, timeline
+
+measured = cluster.pull("steps")[0]
+print(table(measured))
+timeline(measured, title="one step of rank 0: naive, hooks, DDP")
+
+# %% [markdown]
+# <details><summary>How to read it</summary>
+#
+# Top: the network stands still during backward, and the processor during the messages. Middle and bottom: most of the sending is hidden behind the
+# computing, and only the tail after the end of backward still costs time. No overlap can hide the last message: it holds the gradients of the first
+# layer, which backward reaches last.
+#
+# A bar runs from the call until the message is done, so messages that wait in line behind each other overlap. DDP waits inside `backward()` until all
+# buckets are done: its compute bar ends after its last message. On a machine with fewer cores than ranks, messages and computing fight for the same
+# cores, and the gain is smaller than on GPUs, where the network has hardware of its own.
+# </details>
+#
+# ## Buckets
+#
+# A message has a fixed cost before its first byte, so many small ones are slow; one large one could leave only at the end of backward. Buckets are in
+# between. DDP fills a bucket with gradients, in the order in which backward made them, until it holds `bucket_cap_mb` or more (25 MiB unless you say
+# otherwise, and 1 MiB for the first). With buckets, overlap and skipped messages (below), Li et al. 2020 report near-linear scaling to 256 GPUs.
+#
+# Our small network with buckets of 1 KiB, step by step:
+
+# %%
+# %%px --ranks 0-3
+from manyhands.ledger import Ledger
+
+ddp = DistributedDataParallel(network(seed=rank), bucket_cap_mb=1 / 1024)
+ddp.register_comm_hook(None, allreduce_hook)
+for step in range(3):
+    with Ledger() as ledger:
+        loss_of(ddp, mine).backward()
+    if rank == 0:
+        print(f"step {step}: all-reduces of", [entry.numel for entry in ledger.entries if entry.call == "allreduce"], "numbers")
+
+# %% [markdown]
+# In its first step DDP does not know yet in which order the gradients come: it sends all in one bucket. Then it cuts: 330 numbers are the last layer
+# (32 x 10 weights and 10 biases), and 2080 the first (64 x 32 and 32).
+#
+# ## no_sync: four batches, one message
+#
+# If a batch does not fit into memory, cut it into micro-batches: gradients add up in `grad` until the optimiser's step. Only the last backward needs
+# to talk. DDP has `no_sync()` for the others.
+#
+# **Predict.** Four micro-batches, two buckets: how many all-reduces without `no_sync`, and how many with it? Do the gradients differ?
+
+# %%
+# %%px
+from contextlib import nullcontext
+
+def accumulate(silent):
+    ddp.zero_grad()
+    with Ledger() as ledger:
+        for i in range(4):
+            part = slice(mine.start + 16 * i, mine.start + 16 * i + 16)
+            with ddp.no_sync() if silent and i < 3 else nullcontext():
+                (loss_of(ddp, part) / 4).backward()
+    return ledger.count("allreduce"), torch.cat([parameter.grad.flatten() for parameter in ddp.parameters()])
+
+(loud, one), (quiet, other) = accumulate(silent=False), accumulate(silent=True)
+print(f"{loud} all-reduces, with no_sync {quiet}; the same gradients to 1e-6: {(one - other).abs().max().item() < 1e-6}")
+
+# %% [markdown]
+# <details><summary>Why are the gradients the same?</summary>
+#
+# The mean over ranks of a sum is the sum of the means. With `no_sync`, each rank first adds up its own, and the sums are averaged once. The forward pass
+# belongs inside the block too: DDP decides there whether this step will be sent.
+# </details>
+#
+# ## Who sees which sample
+#
+# `DistributedSampler` deals out the samples like cards. All ranks must take the same number of steps, or one of them waits for ever in an all-reduce. So
+# when the data does not divide, some samples are dealt twice.
+
+# %%
+# %%px
+from torch.utils.data import DistributedSampler
+
+sampler = DistributedSampler(range(10), world_size, rank, shuffle=False)
+print("10 samples in stored order:", list(sampler))
+
+# %% [markdown]
+# Twelve cards for ten samples: 0 and 1 are there twice. In training that hardly matters. In an *evaluation* it does: the doubled samples count twice, so
+# an accuracy over all ranks is slightly wrong. Count correct answers on an exact cut there (`shard`), and add up sums, not means.
+#
+# With `shuffle=True` all ranks draw the same permutation, from `seed + epoch`. **Predict:** what do three epochs look like if you forget `set_epoch`?
+
+# %%
+# %%px --ranks 0
+sampler = DistributedSampler(range(10), world_size, rank, shuffle=True)
+print("without set_epoch:", [list(sampler) for epoch in range(3)])
+epochs = []
+for epoch in range(3):
+    sampler.set_epoch(epoch)
+    epochs.append(list(sampler))
+print("with set_epoch:   ", epochs)
+
+# %% [markdown]
+# ## A parameter that nobody used
+#
+# DDP waits until every bucket is complete. A branch that this forward pass did not go through gives no gradient, so its bucket never is. DDP notices at
+# the *next* forward pass, on every rank, and says so. The cell catches the error.
+
+# %%
+# %%px
+class Branches(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.used, self.skipped = nn.Linear(64, 10), nn.Linear(64, 10)
+
+    def forward(self, x):
+        return self.used(x)
+
+ddp = DistributedDataParallel(Branches().to(device))
+loss_of(ddp, mine).backward()
+try:
+    loss_of(ddp, mine)
+except RuntimeError as error:
+    print(str(error).split(". ")[0])
+
+# %% [markdown]
+# With `find_unused_parameters=True` DDP looks through the graph after each forward pass, and counts what is not in it as ready. That costs time in every
+# step: use it only where branches are really skipped.
+
+# %%
+# %%px
+ddp = DistributedDataParallel(Branches().to(device), find_unused_parameters=True)
+for step in range(2):
+    loss_of(ddp, mine).backward()
+print("two steps; gradient of the skipped branch:", ddp.module.skipped.weight.grad)
+
+# %% [markdown]
+# If only *some* ranks skip the branch, the others would wait for its bucket in vain: there the flag prevents a hang, and the ranks that skipped it take
+# part with zeros.
+#
+# ## From cells to scripts: spawn and torchrun
+#
+# Outside a notebook, something else must start the processes. `torch.multiprocessing.spawn` does it from Python, on one node:
+# [scripts/06_spawn.py](scripts/06_spawn.py). It must stand in a file: each new process imports it.
+
+# %%
+import subprocess
+import sys
+
+done = subprocess.run([sys.executable, "scripts/06_spawn.py"], capture_output=True, text=True)
+print(done.stdout or done.stderr)
+
+# %% [markdown]
+# `torchrun` starts one process per device on each node, and tells every one who it is. It runs once per node; here both nodes are emulated on this
+# machine. The script is [scripts/06_train.py](scripts/06_train.py).
+
+# %%
+run = cluster.launch("scripts/06_train.py", with_="torchrun")
+
+# %% [markdown]
+# | name | what it counts |
+# |---|---|
+# | `RANK` | processes, through all nodes |
+# | `LOCAL_RANK` | processes of this node: it picks the GPU |
+# | `GROUP_RANK` | nodes |
+# | `WORLD_SIZE` | how many processes there are in all |
+#
+# With four GPUs on each of two nodes, `RANK` would go from 0 to 7, and the second node would have 4 to 7, with `LOCAL_RANK` 0 to 3.
+# Two processes from `spawn`, four from `torchrun`: the same weights. So have the cells:
+
+# %%
+# %%px
+ddp = DistributedDataParallel(network(seed=rank))
+train(ddp, mine, lambda model: None)
+far = (weights(ddp) - weights(alone)).abs().max().item()
+print(f"sum of |weights| {weights(ddp).abs().sum().item():.2f}, the same as alone to 1e-6: {far < 1e-6}")
+
+# %% [markdown]
+# ## Why not nn.DataParallel
+#
+# | | DataParallel | DistributedDataParallel |
+# |---|---|---|
+# | who computes | one process, one thread per GPU | one process per GPU |
+# | Python | all threads share one interpreter lock (GIL) | each process has its own |
+# | model | copied from the first GPU to all in every step | stays where it is |
+# | inputs and outputs | scattered and gathered by the first GPU | each process loads its own |
+# | gradients | added up on the first GPU | all-reduced in buckets, during backward |
+# | nodes | one | many |
+#
+# So even on one machine PyTorch advises to use DDP
+# ([documentation of DataParallel](https://docs.pytorch.org/docs/stable/generated/torch.nn.DataParallel.html)).
+#
+# ## What you can say now
+#
+# * *Averaging is not enough:* models that start apart stay apart. Parameters and buffers must be the same at the start.
+# * *Overlap:* gradients of the last layer come first, and hooks send them while backward goes on. Only the tail costs time.
+# * *Messages of a step:* one per bucket; with `no_sync`, one per bucket for all micro-batches together.
+# * *Uneven data* is padded: some samples are seen twice. *Unused parameters* need `find_unused_parameters=True`.
+# * *spawn, torchrun, cells:* they differ in who sets `RANK`, and in nothing else.
+#
+# **Now the lab:** write DDP from hooks. Then unit 10 (Horovod) for the same ideas in another library, and unit 16 to shard what every rank holds here.
+#
+# **References.** S. Li et al. 2020, *PyTorch Distributed: Experiences on Accelerating Data Parallel Training*, VLDB 13(12),
+# [arXiv 2006.15704](https://arxiv.org/abs/2006.15704).
+# [PyTorch: DDP notes](https://docs.pytorch.org/docs/stable/notes/ddp.html).
+
+# %%
+cluster.stop()
