@@ -1,0 +1,275 @@
+# %% [markdown] unit={"minutes": 15, "ranks": 4, "framework": "torch", "title": "Preflight: your cluster"}
+# # 00 · Preflight: your cluster
+#
+# After this notebook you can
+#
+# 1. say what a rank, a node and the world are, and read from each rank where it stands;
+# 2. tell which process runs a cell: this kernel, or which ranks;
+# 3. let ranks communicate: a process group, an all-reduce, a message;
+# 4. read a wait-for graph: which rank do the others wait for, or do they wait in a circle?
+# 5. go on after a fault without restarting anything, and say what was lost and what came back.
+#
+# **You need** a little Python. **Minutes:** 15, then the lab. **Ranks:** 4, on 2 nodes.
+# Run the cells from top to bottom with Shift+Enter. Three of them end in an error, on purpose.
+
+# %% [markdown]
+# ## A world of four ranks
+#
+# Training on many devices means many processes that work together.
+#
+# * A **rank** is one of these processes. Its number is called its rank too.
+# * A **node** is a machine with some of the ranks on it.
+# * The **world** is all ranks together. Its size is the number of ranks.
+#
+# This cell starts a world of 2 nodes with 2 ranks each. Both nodes are on this one machine; on a real cluster they would be two
+# machines, and the rest of this notebook would stay as it is.
+
+# %% tags=["setup"]
+from manyhands import Cluster
+
+cluster = Cluster(nodes=2, ranks_per_node=2, framework="torch")
+print(cluster.nodes, "nodes with", cluster.ranks_per_node, "ranks each: a world of", cluster.world_size)
+
+# %% tags=["measured"]
+cluster  # a picture; the devices in it are those of your machine
+
+# %% [markdown]
+# ## Who runs this cell?
+#
+# So far every cell was run by **this kernel**: the one Python process behind the notebook. A cell that begins with `%%px` is run by
+# **all ranks** at once, and this kernel shows what they print, in the order of the ranks.
+#
+# Each rank finds its place in environment variables, as it would under PyTorch's launcher `torchrun`:
+
+# %%
+# %%px
+import os
+
+names = "RANK", "WORLD_SIZE", "GROUP_RANK", "LOCAL_RANK"
+print(*[f"{name}={os.environ[name]}" for name in names])
+
+# %% [markdown]
+# | variable | what it says |
+# |---|---|
+# | `RANK` | my number in the world, from 0 |
+# | `WORLD_SIZE` | how many ranks there are |
+# | `GROUP_RANK` | the number of my node |
+# | `LOCAL_RANK` | my number on my node, from 0: it chooses my GPU |
+#
+# The same code ran four times, and only these numbers made a difference. That is how nearly all distributed training is written: *one program,
+# and each rank does its own part of it.*
+#
+# **Predict, then run.** First this kernel sets `x`, then each rank does. What does the last of the three cells print?
+
+# %%
+x = 100
+
+# %%
+# %%px
+x = int(os.environ["RANK"]) ** 2
+print(x)
+
+# %%
+print(x)
+
+# %% [markdown]
+# <details><summary><b>Why?</b></summary>
+#
+# 100. Five processes, five variables called `x`. A rank never sees this kernel's variables, and this kernel never sees a rank's.
+# Nothing is shared; what one process needs from another must be sent.
+# </details>
+#
+# You can send values between this kernel and the ranks, and run a cell on some ranks only:
+
+# %%
+print(cluster.pull("x"))        # from every rank, in rank order
+cluster.push({"greeting": "hello"})  # to every rank
+
+# %%
+# %%px --ranks 1,3
+print(greeting, "from rank", os.environ["RANK"])
+
+# %% [markdown]
+# ## The first communication
+#
+# Ranks talk to each other through a **process group**. `init_process_group` is a meeting: no rank leaves it before all have come. `gloo` is
+# the library that carries the messages; it works on every CPU (`nccl` is the one for GPUs).
+#
+# Remember the word `--setup`; it will become important.
+
+# %% tags=["setup"]
+# %%px --setup
+import os
+import time
+
+import torch
+import torch.distributed as dist
+
+dist.init_process_group("gloo")
+rank, world_size = dist.get_rank(), dist.get_world_size()
+
+# %% [markdown]
+# An **all-reduce** adds a tensor over all ranks, and every rank gets the sum. It is the heart of data parallel training, where the tensor is
+# the gradient.
+#
+# **Predict, then run.** What does rank 2 print?
+
+# %%
+# %%px
+t = torch.tensor([1, rank, 10 * rank])
+dist.all_reduce(t)
+print(t.tolist())
+
+# %% [markdown]
+# <details><summary><b>Why?</b></summary>
+#
+# `[4, 6, 60]`, like every other rank: 1 + 1 + 1 + 1, 0 + 1 + 2 + 3, and ten times that. The sum takes the place of what was in `t`.
+# Run the cell's middle line a second time, and you sum the sums.
+# </details>
+#
+# An all-reduce is a **collective**: *every* rank of the group must call it, because every rank has a part of the result. What if one does not?
+#
+# ## A barrier, missed on purpose
+#
+# The simplest collective is the **barrier**: it sends no data, it only lets nobody go on before all have come.
+#
+# **Predict, then run.** Rank 2 does not call it. What do ranks 0, 1 and 3 do, and for how long?
+
+# %% tags=["raises-exception"]
+# %%px --patience 3
+keepsake = torch.tensor([rank])
+if rank != 2:
+    dist.barrier()
+
+# %% [markdown]
+# <details><summary><b>Why?</b></summary>
+#
+# They wait for ever. No rank has failed, so nobody gets an error message, and a wait inside the library cannot even be interrupted from Python.
+# In a real job you would see four machines that look alive, and a log that does not grow.
+# </details>
+#
+# Here it ended, because the cluster watches its ranks. When every rank that has not finished waits in a communication call, and has done so for
+# the *patience* (10 seconds, unless the cell says otherwise), it is a **hang**. Then the cluster asks each rank where it stands. Read the report
+# from top to bottom:
+#
+# * one line per rank: what it does, in which line of the cell;
+# * who waits for whom: `0 -> 2` means that rank 0 waits for rank 2;
+# * the likely cause;
+# * what was done about it. We come to that.
+#
+# ## The wait-for graph
+#
+# The picture is this unit's most useful one. Circles are ranks, and **an arrow goes from a rank that waits to the rank it waits for**. To find
+# the cause, follow the arrows. There are only two ways for this to end:
+#
+# * **at a rank without an arrow of its own.** It waits for nobody; it just did not come. Ask what *it* did. (Above: rank 2.)
+# * **never, because the arrows form a circle.** Nobody is missing, and still nobody can be first.
+#
+# **Predict, then run.** Each rank wants to give its number to the next one. What does the graph look like?
+
+# %% tags=["raises-exception"]
+# %%px --patience 3
+following, previous = (rank + 1) % world_size, (rank - 1) % world_size
+received = torch.zeros(1)
+dist.recv(received, src=previous)
+dist.send(torch.tensor([float(rank)]), dst=following)
+
+# %% [markdown]
+# <details><summary><b>Why?</b></summary>
+#
+# Every rank waits to receive first, so nobody ever comes to the line that sends. `send` and `recv` are messages between two ranks, and here
+# each waits for the one before it: a circle through all four. No rank is to blame more than another; the *order of the calls* is wrong. You will
+# mend it in the lab.
+# </details>
+#
+# ## Healed: what was lost, what came back
+#
+# After a hang the old ranks cannot be saved: they sit in a call that never returns. So the cluster **heals**: it ends all four processes and
+# starts four new ones, as `torchrun` does when a rank has failed. All four, because a process group cannot go on with a part of its members.
+#
+# This kernel was not restarted, and `x` is still 100 here. But the ranks are new processes.
+#
+# **Predict, then run.** Two cells set variables on the ranks before the hang: `rank` and `world_size` in one, `keepsake` in the other. Which
+# are still there?
+
+# %%
+# %%px
+print([name for name in ("rank", "world_size", "keepsake") if name in globals()], dist.is_initialized())
+
+# %%
+# %%px
+t = torch.tensor([1, rank, 10 * rank])
+dist.all_reduce(t)
+print(t.tolist())
+
+# %% [markdown]
+# <details><summary><b>Why?</b></summary>
+#
+# All variables of the ranks were lost with their processes. Then the cluster ran the cells marked `--setup` again, in their order: they brought
+# back the imports, the process group, `rank` and `world_size`. Nobody brought back `keepsake`.
+# </details>
+#
+# So: **put `--setup` on cells that prepare** (imports, the process group, functions), not on cells that work. What a job must not lose,
+# it keeps outside its ranks: in this kernel, or in a file. Such a copy is called a *checkpoint*. `cluster.heal()` heals by hand.
+#
+# ## An exception on one rank
+#
+# A rank can also fail loudly, while the others wait for it. Then patience is not needed: the exception comes first, and then who waited for
+# that rank. (It is the same when a rank dies, because its memory was full or its machine failed: unit 18 is about that.)
+
+# %% tags=["raises-exception"]
+# %%px
+batches = [3, 0, 4, 2]
+mean = 12 / batches[rank]
+dist.barrier()
+
+# %% [markdown]
+# Without the watch, you would have seen three ranks that wait, and might have looked for the mistake there.
+#
+# **A rank that only works is not part of a hang**, however long it takes. Rank 3 is late here, and the patience of one second is over long
+# before it comes:
+
+# %%
+# %%px --patience 1
+if rank == 3:
+    time.sleep(3)  # a long computation
+dist.barrier()
+print("through")
+
+# %% [markdown]
+# ## The stop button
+#
+# A rank in an endless loop works, too. So it is not a hang, and it is up to you: press the **stop button** (■, above the notebook). It stops the
+# cell on all ranks, and shows where each of them was. Where a rank cannot be stopped otherwise, the cluster is healed. Try it now, and then you
+# are safe: add a cell below with these lines, run it, and press ■.
+#
+# ```python
+# %%px
+# while rank == 1:
+#     pass
+# dist.barrier()
+# ```
+#
+# If you do nothing, the cell ends after two minutes (`--limit` sets another time).
+
+# %% [markdown]
+# ## What you can do now
+#
+# 1. *Rank, node, world:* a process, a machine with some of them, all of them. `RANK`, `GROUP_RANK`, `WORLD_SIZE`, and `LOCAL_RANK` on the node.
+# 2. *Who runs a cell:* this kernel, or with `%%px` all ranks, or with `%%px --ranks 1,3` some. Nothing is shared between them.
+# 3. *Communicate:* `init_process_group`, then `all_reduce`, `barrier`, `send`, `recv`. Every rank of the group must call a collective.
+# 4. *Read a wait-for graph:* follow the arrows, to a rank that waits for nobody, or round a circle.
+# 5. *Go on:* all ranks are new, their variables are lost, cells marked `--setup` are run again, this kernel keeps everything.
+#
+# **Go on** with the lab `labs/00_preflight`, then unit 01 (data parallelism by hand) or 02 (MirroredStrategy). Collectives are built in unit 04;
+# unit 18 trains through the death of a rank.
+#
+# **References.** E. G. Coffman, M. Elphick and A. Shoshani 1971, *System Deadlocks*,
+# [doi:10.1145/356586.356588](https://doi.org/10.1145/356586.356588) · R. C. Holt 1972, *Some Deadlock Properties of Computer Systems*,
+# [doi:10.1145/356603.356607](https://doi.org/10.1145/356603.356607) · T. Hilbrich et al. 2012, *MPI Runtime
+# Error Detection with MUST*, [doi:10.1109/SC.2012.79](https://doi.org/10.1109/SC.2012.79) · S. Li et al. 2020, *PyTorch
+# Distributed: Experiences on Accelerating Data Parallel Training*, [arXiv:2006.15704](https://arxiv.org/abs/2006.15704) · PyTorch,
+# [Distributed communication package](https://docs.pytorch.org/docs/stable/distributed.html)
+
+# %%
+cluster.stop()

@@ -1,0 +1,110 @@
+"""The half of unit 00's checks that runs on the ranks. Each function tells as plain numbers what the learner's code did."""
+
+import os
+import time
+from unittest import mock
+
+LATE_S = 0.4  # how late one rank of a ring comes: long enough for what did not wait to show
+
+
+class Unwritten(Exception):
+    """The learner has not written this yet, or the cell has not been run; the argument names a sentence in MISTAKES."""
+
+
+def learners(name):
+    """What the learner has called `name` on this rank."""
+    from IPython import get_ipython
+
+    try:
+        return get_ipython().user_ns[name]
+    except KeyError:
+        raise Unwritten("undefined") from None
+
+
+def places(name, worlds):
+    """What `name()` returns here, and in made-up worlds: `worlds` are [(rank, ranks per node), ...]."""
+    function = learners(name)
+    answers = [_plain(function())]
+    for rank, per_node in worlds:
+        made_up = {"RANK": str(rank), "LOCAL_RANK": str(rank % per_node), "LOCAL_WORLD_SIZE": str(per_node)}
+        with mock.patch.dict(os.environ, made_up):
+            os.environ.pop("GROUP_RANK", None)
+            try:
+                answers.append(_plain(function()))
+            except KeyError as error:
+                answers.append(f"KeyError: {error}")
+    return answers
+
+
+def _plain(answer):
+    """A triple of whole numbers as a list; anything else as text."""
+    if isinstance(answer, (tuple, list)) and len(answer) == 3 and all(type(part) is int for part in answer):
+        return list(answer)
+    return repr(answer)
+
+
+def ring(name, members, given, late):
+    """One exchange in the ring `members`; `given` are the values of its ranks. None on a rank outside it."""
+    import torch
+    import torch.distributed as dist
+
+    from manyhands.ledger import Ledger
+
+    function, rank = learners(name), dist.get_rank()
+    if rank not in members:
+        return None
+    mine = given[members.index(rank)]
+    value = torch.tensor(mine)
+    if rank == late:
+        time.sleep(LATE_S)
+    with Ledger() as ledger:
+        got = function(value, list(members))
+    answer = {"got": got.tolist() if isinstance(got, torch.Tensor) and got.shape == value.shape and got.dtype == value.dtype else repr(got),
+              "changed": value.tolist() != mine, "sends": ledger.count("send"), "receives": ledger.count("recv")}
+    answer["others"] = len(ledger.entries) - answer["sends"] - answer["receives"]
+    value.fill_(-1)  # as a caller may, once exchange has returned
+    return answer
+
+
+def forget_group():
+    import torch.distributed as dist
+
+    if dist.is_initialized():
+        dist.barrier()
+        dist.destroy_process_group()
+
+
+def has_group():
+    import torch.distributed as dist
+
+    return dist.is_initialized()
+
+
+def world_sum(numbers):
+    """The all-reduced sum of numbers[rank], an all-reduce of the check's own."""
+    import torch
+    import torch.distributed as dist
+
+    mine = torch.tensor([numbers[dist.get_rank()]])
+    dist.all_reduce(mine)
+    return mine.item()
+
+
+def shard():
+    """The variable `shard` as a list of numbers, or as text what is wrong with it."""
+    import torch
+    from IPython import get_ipython
+
+    names = get_ipython().user_ns
+    if "shard" not in names:
+        return "no shard"
+    found = names["shard"]
+    return found.double().flatten().tolist() if isinstance(found, torch.Tensor) else "no tensor"
+
+
+def shard_sum():
+    import torch.distributed as dist
+
+    total = learners("shard").double().flatten().clone()
+    dist.all_reduce(total)
+    return total.tolist()
