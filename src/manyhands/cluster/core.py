@@ -91,10 +91,10 @@ class Cluster:
         """
         self._use()
         cell_file = self._places.add(code, first_line)
-        if setup and (code, first_line) not in self._setups:
-            self._setups.append((code, first_line))
         outcome = self._execute(onrank.run_cell, (code,), ranks, patience_s, limit_s, cell_file)
         self._finish(outcome, cell_file, limit_s)
+        if setup:  # only what has worked is run again, and what was run last comes last
+            self._setups = [one for one in self._setups if one != (code, first_line)] + [(code, first_line)]
 
     def run(self, function, *args, ranks=None, patience_s=None, limit_s=None):
         """Call `function(*args)` on all ranks, or on `ranks`; returns the list of results in rank order.
