@@ -64,7 +64,7 @@ class Unit:
 
     @property
     def slides(self):
-        return self._there(f"slides/{self.name}.pdf") or self._there(f"slides/{self.name}.html")
+        return self._there(f"slides/built/{self.name}.pdf") or self._there(f"slides/built/{self.name}.html")
 
     @property
     def planned(self):

@@ -59,14 +59,14 @@ def test_each_kind_of_drift_is_named_and_repaired_by_the_command_it_names(course
     assert found[0].path == where and what in found[0].what
     if spoil == "mistake":
         return
-    monkeypatch.chdir(course)
+    monkeypatch.setenv("MANYHANDS_ROOT", str(course))
     for one in found:
         words = one.remedy.split(",")[0].split()
         assert words[0] == "manyhands"
         if words[1] == "build":
             assert main(words[2:]) == 0
         else:
-            adopt.adopt(course, words[2])
+            adopt.adopt(course, course / words[2])
     assert drift.drifts(course) == []
 
 
@@ -93,7 +93,7 @@ def test_missing_and_ownerless_files_are_named(course):
 
 
 def test_the_command_tells_and_returns_one(course, monkeypatch, capsys):
-    monkeypatch.chdir(course / "sources")
+    monkeypatch.setenv("MANYHANDS_ROOT", str(course))
     assert main(["--check", "--no-execute"]) == 0
     replace(course / SOURCE, '"count:"', '"Count:"')
     assert main(["--check", "--no-execute", "90"]) == 1

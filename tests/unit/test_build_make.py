@@ -2,12 +2,17 @@
 
 import json
 import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
 
 import nbformat
 import pytest
 import tiny_course
 
 from manyhands.build import BuildError, canonical, execute, labs, layout, make
+from manyhands.build.environment import kernel_environment
 from manyhands.build.processes import children
 
 
@@ -157,7 +162,8 @@ def test_a_picture_needs_its_numbers_beside_it(tmp_path):
 
 def test_a_process_that_a_notebook_leaves_is_ended(tmp_path):
     leak = "import subprocess; p = subprocess.Popen(['sleep', '600'], start_new_session=True); print(p.pid)"
-    (tutorial,) = tiny_course.make(tmp_path, tutorial=f"# %%\n{leak}\n", lab="")
+    header = tiny_course.TUTORIAL.split("\n\n")[0]
+    (tutorial,) = tiny_course.make(tmp_path, tutorial=f"{header}\n\n# %%\n{leak}\n", lab="")
     execute.execute(make.expected_notebook(tutorial), tmp_path, "leak")
     assert children() == []
 
@@ -213,6 +219,13 @@ def test_answers_belong_to_labs(tmp_path):
         make.build(tutorial)
 
 
+def test_a_unit_says_its_minutes_in_its_first_cell(tmp_path):
+    tutorial, _ = tiny_course.make(tmp_path)
+    tiny_course.replace(tutorial.source, '"minutes": 10, ', "")
+    with pytest.raises(BuildError, match='the first cell lacks unit={"minutes": ...'):
+        make.build(tutorial)
+
+
 def test_records_and_moving_parts_are_not_stored():
     output = nbformat.v4.new_output("display_data", data={canonical.RECORD: {"a": 1}})
     stream = nbformat.v4.new_output("stream", text="10 %\r20 %\rdone\n")
@@ -231,3 +244,16 @@ def test_write_keeps_the_old_file_when_it_cannot_finish(tmp_path, monkeypatch):
     with pytest.raises(OSError):
         make.write_one(path, b"new")
     assert path.read_bytes() == b"old"
+
+
+def test_an_instructor_gets_the_same_lab_from_nbgrader_itself(course, tmp_path):
+    config = Path(__file__).resolve().parents[2] / "nbgrader_config.py"
+    shutil.copy(config, tmp_path)
+    shutil.copytree(course / "solutions", tmp_path / "solutions")
+    command = [sys.executable, "-m", "nbgrader", "generate_assignment", "90_tiny", "--create"]
+    environment = kernel_environment(tmp_path / "home")
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    made = canonical.load(tmp_path / "labs/90_tiny/90_tiny.ipynb")
+    assert made.cells == cells(course / "labs/90_tiny/90_tiny.ipynb")
+    assert (tmp_path / "gradebook.db").exists() and not (course / "gradebook.db").exists()

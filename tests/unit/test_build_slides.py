@@ -30,7 +30,7 @@ def course(tmp_path, monkeypatch):
     for name in ("theme.css", "marp.config.mjs", "package.json", "package-lock.json"):
         (folder / name).write_text("x")
     monkeypatch.setenv("CHROME_PATH", "/nowhere/chromium")
-    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MANYHANDS_ROOT", str(tmp_path))
     return tmp_path
 
 

@@ -16,7 +16,7 @@ SOURCE = '# %% [markdown] unit={"minutes": MINUTES, "ranks": 4, "framework": "to
 def clone(tmp_path):
     """A clone in which only unit 06 is there."""
     files = {"sources/tutorial/06_ddp.py": SOURCE.replace("MINUTES", "15"), "sources/labs/06_ddp.py": SOURCE.replace("MINUTES", "40"),
-             "notebooks/06_ddp.ipynb": "{}", "labs/06_ddp/06_ddp.ipynb": "{}", "slides/06_ddp.pdf": "",
+             "notebooks/06_ddp.ipynb": "{}", "labs/06_ddp/06_ddp.ipynb": "{}", "slides/built/06_ddp.pdf": "",
              "pyproject.toml": 'name = "manyhands"'}
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -84,7 +84,7 @@ def test_no_clone_is_said_plainly(monkeypatch, tmp_path):
 def test_page_links_what_is_there_and_greys_what_is_planned(clone):
     text = start_page.write(clone).read_text(encoding="utf-8")
     assert row(text, "06") == ("| 06 | DistributedDataParallel | PyTorch | 15 + 40 | 4 | [tutorial](06_ddp_tutorial.ipynb) "
-                               "| [your lab](06_ddp/06_ddp.ipynb) | [slides](../slides/06_ddp.pdf) |  |")
+                               "| [your lab](06_ddp/06_ddp.ipynb) | [slides](../slides/built/06_ddp.pdf) |  |")
     assert "coming" in row(text, "07") and "](" not in row(text, "07")
     assert "**Next:** unit 06, DistributedDataParallel: [tutorial](06_ddp_tutorial.ipynb)" in text
     assert "$" not in text

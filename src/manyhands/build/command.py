@@ -5,6 +5,7 @@ import sys
 import time
 
 from manyhands.build import BuildError, layout
+from manyhands.units import NotAClone, find_root
 
 
 def main(argv):
@@ -39,8 +40,8 @@ def slides(argv):
 def _telling(work, options):
     """Run one command; what the author has to mend goes to stderr, and 1 is returned."""
     try:
-        return work(layout.course_root(), options)
-    except BuildError as error:
+        return work(find_root(), options)
+    except (BuildError, NotAClone) as error:
         print(f"\n{error}", file=sys.stderr)
         return 1
 

@@ -9,18 +9,6 @@ from manyhands.build import BuildError
 UNIT_NAME = re.compile(r"\d\d_[a-z0-9_]+")
 
 
-def course_root(start=None):
-    """The folder of the course: the nearest one above `start` that holds `sources/`, else the one of this package."""
-    start = Path(start or Path.cwd()).resolve()
-    for folder in (start, *start.parents):
-        if (folder / "sources").is_dir():
-            return folder
-    here = Path(__file__).resolve().parents[3]
-    if (here / "sources").is_dir():
-        return here
-    raise BuildError(f"no folder sources/ in {start} or above it: run the command inside the course's clone")
-
-
 @dataclass(frozen=True)
 class Piece:
     """One source and the notebook that it becomes. `kind` is "tutorial" or "labs"."""

@@ -29,6 +29,10 @@ def expected_notebook(piece):
     name = piece.short(piece.source)
     source_text = piece.source.read_text()
     source = text.read(source_text, name)
+    header = source.cells[0].metadata.get("unit", {}) if source.cells else {}
+    lacking = [key for key in ("minutes", "ranks", "framework", "title") if not header.get(key)]
+    if lacking:
+        raise BuildError(f'{name}: the first cell lacks unit={{"{lacking[0]}": ..., }} in its header')
     if piece.kind == "tutorial" and any("grade_id" in cell.metadata for cell in source.cells):
         raise BuildError(f"{name}: answers and checks belong to a lab, in sources/labs/")
     return canonical.notebook_of(source, name, source_text)
