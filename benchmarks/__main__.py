@@ -1,0 +1,27 @@
+"""`python -m benchmarks [start] [heal] [cell] [validation]`: the table of the README's figures, measured on this machine."""
+
+import importlib
+import os
+import platform
+import sys
+
+from .pairs import HEAD
+
+NAMES = ("start", "heal", "cell", "validation")
+
+
+def main(names):
+    unknown = [name for name in names if name not in NAMES]
+    if unknown:
+        sys.exit(f"There is no benchmark {unknown[0]!r}; there are: {', '.join(NAMES)}")
+    print(f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}\n\n{HEAD}", flush=True)
+    missed = False
+    for name in names or NAMES:
+        for line in importlib.import_module(f"benchmarks.{name}").main():
+            print(line, flush=True)
+            missed |= "MISSED" in line
+    return int(missed)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,25 @@
+"""nbval of all notebooks and solutions, as `make test` runs it, against the sum of plain `pytest --nbval` file by file."""
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from .pairs import ratio_line
+
+ROOT = Path(__file__).parents[1]
+
+
+def timed(command):
+    start = time.perf_counter()
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    return time.perf_counter() - start, done
+
+
+def main():
+    files = sorted([*ROOT.glob("notebooks/*.ipynb"), *ROOT.glob("solutions/*/*.ipynb")])
+    ours, done = timed([sys.executable, "-m", "manyhands", "validate"])
+    if done.returncode:
+        raise RuntimeError(done.stdout + done.stderr)
+    alone = sum(timed([sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--nbval", "--rootdir", str(file.parent), str(file)])[0] for file in files)
+    yield ratio_line(f"nbval of all {len(files)} notebooks and solutions", [ours], [alone], "s", 0.7)
