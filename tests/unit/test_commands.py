@@ -27,13 +27,18 @@ def dry_run(*words):
     (["setup"], "setup"),
     (["build", "NB=06_ddp"], "run manyhands build 06_ddp"),
     (["adopt", "NB=notebooks/06_ddp.ipynb"], "run manyhands adopt notebooks/06_ddp.ipynb"),
-    (["check"], "run manyhands build --check"),
+    (["bench"], "run benchmarks"),
     (["test-gpu"], "run pytest -m gpu"),
     (["doctor"], "run manyhands doctor"),
 ])
 def test_targets(words, ends):
     (line,) = dry_run(*words)
     assert re.sub(r" +", " ", line).strip().endswith(ends)
+
+
+def test_check_goes_from_the_cheapest_to_the_dearest():
+    build, unit, validate = dry_run("check", "NB=06_ddp")
+    assert "manyhands build --check --no-execute 06_ddp" in build and "pytest" in unit and "manyhands validate 06_ddp" in validate
 
 
 def test_every_manyhands_command_of_the_makefile_exists():

@@ -60,6 +60,12 @@ def test_what_is_installed_is_what_is_pinned():
     assert installed == {name: version for name, version in PINS.items() if name in installed}
 
 
+def test_every_pin_runs_on_debians_python():
+    """Debian 12 has Python 3.11.2; some packages want a later 3.11."""
+    wants = {name: metadata.metadata(name).get("Requires-Python") for name in PINS if name not in FROM_CONDA}
+    assert [f"{name} wants {python}" for name, python in wants.items() if python and "3.11.2" not in SpecifierSet(python)] == []
+
+
 def test_the_full_tensorflow_is_not_pulled_over_tensorflow_cpu():
     assert "tensorflow-cpu" in PINS and "tensorflow" not in PINS
 

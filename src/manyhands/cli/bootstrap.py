@@ -123,7 +123,7 @@ def install_packages(plan, steps):
         def watch(line):
             if line.startswith(("Collecting", "Requirement already", "Processing")):
                 seen.add(line.split()[3 if line.startswith("Requirement") else 1])
-            return f"{min(len(seen), len(names))} of {len(names)}, {setup_plan.pip_detail(line)}" if seen else None
+            return ", ".join(filter(None, [f"{min(len(seen), len(names))} of {len(names)}", setup_plan.pip_detail(line)]))
 
         options = ["--no-deps", "--requirement", plan.package_list, *plan.begin_part("packages")]
         steps.call(plan.pip_install(*options), watch=watch, env=plan.environment())

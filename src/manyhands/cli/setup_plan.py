@@ -93,8 +93,10 @@ def conda_provides(path):
 def pip_detail(line):
     """A short word on what pip is doing, or None."""
     words = line.split()
-    if words[:1] in (["Collecting"], ["Downloading"], ["Processing"], ["Installing"], ["Building"]):
-        return f"{words[0].lower()} {os.path.basename(' '.join(words[1:]).replace('collected packages:', 'packages'))}"[:60]
+    if words[:2] == ["Installing", "collected"]:
+        return f"writing {len(words) - 3} packages"
+    if words[:1] in (["Collecting"], ["Downloading"], ["Processing"], ["Building"]):
+        return f"{words[0].lower()} {os.path.basename(words[1])}"
     return None
 
 

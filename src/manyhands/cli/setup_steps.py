@@ -155,9 +155,7 @@ class Steps:
         except OSError:
             pass  # the disk is full: what is there must do
         lines = self.log_path.read_text(encoding="utf-8", errors="replace").rstrip().splitlines()[-12:]
-        return "\n".join([
-            f"Step [{self.number}/{self.total}] {self.name} failed.",
-            f"  why:  {error.why}",
-            f"  do:   {error.remedy}",
-            f"  log:  {self.log_path}; its last lines:",
-            *("        | " + line[:160] for line in lines)])
+        told = [f"Step [{self.number}/{self.total}] {self.name} failed.", f"  why:  {error.why}", f"  do:   {error.remedy}"]
+        if any(line.startswith("$ ") for line in lines) or not lines[-1].startswith("== step"):  # a command has run in this step
+            told += [f"  log:  {self.log_path}; its last lines:", *("        | " + line[:160] for line in lines)]
+        return "\n".join(told)
