@@ -1,0 +1,207 @@
+"""Named wrong solutions and other right ones: their files, and a warm kernel that runs them (see tests/mutants/README.md)."""
+
+import ast
+import copy
+import os
+import re
+import tempfile
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+import jupytext
+from manyhands.checks.record import FAIL, PASS
+from manyhands.grading import notebooks, references
+from manyhands.grading.compare import compare, records
+from manyhands.grading.engine import copy_beside
+from manyhands.grading.kernel import Kernel, Limits
+
+ROOT = Path(__file__).resolve().parents[2]
+SEED, OTHER_SEED = 4711, 1234
+PATIENCE_S = 2
+KEYS = {"fails", "shows", "points", "patience_s"}
+
+
+def units():
+    """The units that have a solution."""
+    return sorted(path.parent.name for path in (ROOT / "solutions").glob("*/*.ipynb") if path.stem == path.parent.name)
+
+
+def solution_path(unit):
+    return ROOT / "solutions" / unit / f"{unit}.ipynb"
+
+
+@dataclass
+class Mutant:
+    """One file of tests/mutants: what it replaces and what must come of it."""
+
+    unit: str
+    path: Path
+    facts: dict = field(default_factory=dict)
+    cells: dict = field(default_factory=dict)  # grade_id -> source
+
+    @property
+    def name(self):
+        return f"{self.unit}/{self.path.stem}"
+
+    @property
+    def right(self):
+        return self.path.stem.startswith("right_")
+
+    @property
+    def fails(self):
+        """{check/criterion} that must fail."""
+        return set(re.split(r"[,\s]+", " ".join(self.facts.get("fails", [])).strip())) - {""}
+
+
+def read(unit, path):
+    """A mutant's file; ValueError if it is not in the form that the README describes."""
+    text = path.read_text(encoding="utf-8")
+    mutant = Mutant(unit, path)
+    for line in (ast.get_docstring(ast.parse(text)) or "").splitlines()[1:]:
+        key, _, value = line.partition(":")
+        if key in KEYS:
+            mutant.facts.setdefault(key, []).append(value.strip())
+    for cell in jupytext.reads(text, fmt={"extension": ".py", "format_name": "percent", "comment_magics": True}).cells:
+        if cell.cell_type == "code" and cell.metadata.get("grade_id"):
+            mutant.cells[cell.metadata["grade_id"]] = cell.source
+    if not mutant.cells:
+        raise ValueError(f"{path.name} replaces no answer: give its cells a grade_id")
+    if mutant.right and mutant.facts or not mutant.right and not {"fails", "shows", "points"} <= set(mutant.facts):
+        raise ValueError(f"{path.name}: a wrong solution says fails, shows and points, a right one none of them")
+    return mutant
+
+
+def of_unit(unit):
+    """The mutants of a unit, in order."""
+    return [read(unit, path) for path in sorted((ROOT / "tests" / "mutants" / unit).glob("*.py"))]
+
+
+@dataclass
+class Outcome:
+    """What became of a mutant: its criteria, the same with every verdict forged, and what was shown."""
+
+    criteria: list
+    forged: list
+    text: str
+
+    @property
+    def points(self):
+        return sum(criterion.earned for criterion in self.criteria)
+
+    @property
+    def fails(self):
+        return _failed(self.criteria)
+
+
+def _failed(criteria):
+    return {f"{one.check.removesuffix('-check')}/{one.name}" for one in criteria if one.status == FAIL}
+
+
+class Warm:
+    """A kernel in which a unit's solution has run; a context manager."""
+
+    def __init__(self, unit):
+        self.unit = unit
+
+    def __enter__(self):
+        self.solution = notebooks.read(solution_path(self.unit))
+        self.checks = notebooks.checks_of(self.solution)
+        self.folder = tempfile.TemporaryDirectory(prefix="mh-")
+        copy_beside(solution_path(self.unit), self.folder.name)
+        with patience():
+            self.kernel = Kernel(self.folder.name, SEED, sandboxed=False, limits=Limits(total_s=1200)).__enter__()
+        try:
+            self.reference = self._run_solution()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        self.kernel.close()
+        self.folder.cleanup()
+
+    def _run_solution(self):
+        """{grade_id: outputs}; the cells after the last check are left out: they stop the cluster."""
+        steps = notebooks.plan_of_solution(self.solution).steps
+        last = max(number for number, step in enumerate(steps) if step.check)
+        shown = {}
+        for step in steps[: last + 1]:
+            ran = self.kernel.run(step.source)
+            assert not ran.error or step.may_raise, f"{step.where}: {ran.error}"
+            if step.check:
+                shown[step.check] = ran.outputs
+        references.save(references.key(solution_path(self.unit), self.solution, SEED), shown)
+        return shown
+
+    @cached_property
+    def by_name(self):
+        return {notebooks.grade_id(cell): cell for cell in self.solution.cells if notebooks.grade_id(cell)}
+
+    def checks_after(self, answers):
+        """The check cells that can depend on these answers: those that come after the first of them."""
+        order = list(self.by_name)
+        first = min(order.index(name) for name in answers)
+        return [name for name in order[first:] if name in self.checks]
+
+    def try_out(self, mutant):
+        """Run a mutant's answers and the checks after them, then put the solution's answers back."""
+        unknown = set(mutant.cells) - set(self.by_name)
+        assert not unknown, f"the lab has no answer {sorted(unknown)}"
+        checks = self.checks_after(mutant.cells)
+        try:
+            for name, source in mutant.cells.items():
+                ran = self.kernel.run(source)
+                assert not ran.error, f"{name} does not even run: {ran.error}"
+            shown = {name: self.kernel.run(self.checks[name].source).outputs for name in checks}
+        finally:
+            for name in mutant.cells:
+                self.kernel.run(self.by_name[name].source)
+        return self.judge({**self.reference, **shown})
+
+    def judge(self, shown):
+        criteria, forged = [], []
+        for name, cell in self.checks.items():
+            points = notebooks.points_of(cell)
+            criteria += compare(name, points, shown[name], self.reference[name])
+            forged += compare(name, points, with_forged_verdicts(shown[name]), self.reference[name])
+        return Outcome(criteria, forged, printed(shown))
+
+    def other_seed(self):
+        """{check/criterion: values} under the seed of the reference, and under another."""
+        self.kernel.run(f"import os; os.environ['MANYHANDS_SEED'] = '{OTHER_SEED}'")
+        other = {name: self.kernel.run(cell.source).outputs for name, cell in self.checks.items()}
+        self.kernel.run(f"import os; os.environ['MANYHANDS_SEED'] = '{SEED}'")
+        return evidence(self.reference), evidence(other)
+
+
+def with_forged_verdicts(outputs):
+    outputs = copy.deepcopy(outputs)
+    for record in records(outputs):
+        for criterion in record["criteria"]:
+            criterion["status"] = PASS
+    return outputs
+
+
+def evidence(shown):
+    return {f"{check.removesuffix('-check')}/{one['name']}": one["values"]
+            for check, outputs in shown.items() for record in records(outputs) for one in record["criteria"] if one["status"] == PASS}
+
+
+def printed(shown):
+    """All that the checks printed, in one line."""
+    parts = [output.get("text", "") for outputs in shown.values() for output in outputs]
+    return " ".join(" ".join(parts).split())
+
+
+@contextmanager
+def patience():
+    """Hangs that are made on purpose need not last long."""
+    before = os.environ.get("MANYHANDS_PATIENCE_S")
+    os.environ["MANYHANDS_PATIENCE_S"] = before or str(PATIENCE_S)
+    try:
+        yield
+    finally:
+        os.environ.pop("MANYHANDS_PATIENCE_S") if before is None else None

@@ -1,0 +1,63 @@
+"""Each wrong solution is rejected with the message written for it; each other right one is accepted."""
+
+import os
+
+import mutants
+import pytest
+from manyhands.grading.compare import FAIL
+from manyhands.grading.kernel import KernelEnded
+
+WANTED = os.environ.get("MUTANT", "")
+MUTANTS = [mutant for unit in mutants.units() for mutant in mutants.of_unit(unit) if WANTED in mutant.name]
+
+
+@pytest.fixture(scope="module")
+def warm():
+    """Gives the warm kernel of a unit; one at a time."""
+    kept = {}
+
+    def get(unit):
+        if unit not in kept:
+            close()
+            kept[unit] = mutants.Warm(unit).__enter__()
+        return kept[unit]
+
+    def close():
+        while kept:
+            kept.popitem()[1].__exit__()
+
+    get.close = close
+    yield get
+    close()
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def test_mutant(mutant, warm):
+    try:
+        got = warm(mutant.unit).try_out(mutant)
+    except KernelEnded:
+        warm.close()
+        raise
+    if mutant.right:
+        assert got.fails == set(), got.text
+        return
+    assert got.fails == mutant.fails, got.text
+    for fragment in mutant.facts["shows"]:
+        assert " ".join(fragment.split()) in got.text
+    assert got.points == float(mutant.facts["points"][0])
+    believed = [one.name for one, forged in zip(got.criteria, got.forged) if one.status == FAIL and forged.status != FAIL]
+    assert believed == [], "these would pass if the kernel's verdicts were believed: their values do not show the mistake"
+
+
+@pytest.mark.parametrize("unit", mutants.units())
+def test_every_criterion_depends_on_the_seed(unit, warm):
+    one, other = warm(unit).other_seed()
+    assert set(one) == set(other)
+    assert [name for name in one if one[name] == other[name]] == []
+
+
+@pytest.mark.parametrize("unit", mutants.units())
+def test_enough_of_them(unit):
+    found = mutants.of_unit(unit)
+    assert sum(not mutant.right for mutant in found) >= 6
+    assert sum(mutant.right for mutant in found) >= 2
