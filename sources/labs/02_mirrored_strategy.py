@@ -55,7 +55,6 @@ print(len(tf.config.list_logical_devices(kind)[:4]), "devices")
 # `hint("02-by-hand")` in a cell of its own.
 # </details>
 
-
 # %% tags=["solution"] grade_id="by-hand"
 def hand_made_step(devices: list[str], weights: tf.Variable, x: np.ndarray, y: np.ndarray, example_losses, learning_rate: float) -> tf.Tensor:
     """One step of gradient descent on the mean loss of the batch (x, y), shared out over `devices`.
@@ -76,7 +75,6 @@ def hand_made_step(devices: list[str], weights: tf.Variable, x: np.ndarray, y: n
     return gradient
     ### END SOLUTION
 
-
 # %% tags=["check"] grade_id="by-hand-check" points=3
 check.by_hand(hand_made_step)
 
@@ -92,7 +90,6 @@ check.by_hand(hand_made_step)
 # A shard is at most ceil(examples in this batch / replicas). In the tutorial 10 examples gave 3, 3, 3, 1, and 2 gave 1, 1, 0, 0.
 # For more, `hint("02-plan")`.
 # </details>
-
 
 # %% tags=["solution"] grade_id="plan"
 def make_plan(examples: int, per_replica_batch: int, replicas: int, base_rate: float) -> dict:
@@ -114,7 +111,6 @@ def make_plan(examples: int, per_replica_batch: int, replicas: int, base_rate: f
     }
     ### END SOLUTION
 
-
 # %% tags=["check"] grade_id="plan-check" points=1
 check.plan(make_plan)
 
@@ -130,7 +126,6 @@ check.plan(make_plan)
 # An optimizer has variables too: its step counter, for one. For more, `hint("02-scope")`.
 # </details>
 
-
 # %% tags=["solution"] grade_id="scope"
 def build_mirrored(strategy: tf.distribute.Strategy, build_model, learning_rate: float) -> tuple:
     """Return `(model, optimizer)`: what `build_model()` gives, and a `tf.keras.optimizers.SGD`; every variable mirrored."""
@@ -138,7 +133,6 @@ def build_mirrored(strategy: tf.distribute.Strategy, build_model, learning_rate:
     with strategy.scope():
         return build_model(), tf.keras.optimizers.SGD(learning_rate)
     ### END SOLUTION
-
 
 # %% tags=["check"] grade_id="scope-check" points=1
 check.scope(build_mirrored)
@@ -156,7 +150,6 @@ check.scope(build_mirrored)
 # What is the mean of an empty shard? What is its sum? For more, `hint("02-replica-loss")`.
 # </details>
 
-
 # %% tags=["solution"] grade_id="replica-loss"
 def replica_loss(example_losses: tf.Tensor, global_batch: int) -> tf.Tensor:
     """This replica's part of the loss: summed over the replicas it is the mean over the global batch.
@@ -166,7 +159,6 @@ def replica_loss(example_losses: tf.Tensor, global_batch: int) -> tf.Tensor:
     ### BEGIN SOLUTION
     return tf.reduce_sum(example_losses) / global_batch
     ### END SOLUTION
-
 
 # %% tags=["check"] grade_id="replica-loss-check" points=2
 check.replica_loss(replica_loss)
@@ -184,7 +176,6 @@ check.replica_loss(replica_loss)
 # Each replica knows the size of its own shard only. `tf.distribute.get_replica_context().all_reduce("SUM", ...)` adds a number up over the
 # replicas. For more, `hint("02-epoch")`.
 # </details>
-
 
 # %% tags=["solution"] grade_id="epoch"
 def train_epoch(strategy: tf.distribute.Strategy, model, optimizer, x: np.ndarray, y: np.ndarray, global_batch: int) -> list[float]:
@@ -207,7 +198,6 @@ def train_epoch(strategy: tf.distribute.Strategy, model, optimizer, x: np.ndarra
     dataset = tf.data.Dataset.from_tensor_slices((x, y)).batch(global_batch)
     return [float(step(batch)) for batch in strategy.experimental_distribute_dataset(dataset)]
     ### END SOLUTION
-
 
 # %% tags=["check"] grade_id="epoch-check" points=3
 check.epoch(train_epoch)

@@ -53,7 +53,6 @@ print(len(devices), "devices")
 #
 # `with tf.device(name):` says where the operations inside it run. Here each device squares and sums its own two numbers.
 
-
 # %%
 def index(x):
     """The number of the device that a tensor or a variable lives on."""
@@ -96,7 +95,8 @@ for copy in strategy.experimental_local_results(weight):
     print("device", index(copy), "holds", copy.numpy())
 
 # %% [markdown]
-# One `assign_add`, and all copies changed. On real GPUs only the list `devices` is another one.
+# One `assign_add`, and all copies changed. On real GPUs only the list `devices` is another one; `MirroredStrategy()` without a
+# list takes every GPU that TensorFlow sees, and `tf.config.set_visible_devices` narrows that down.
 
 # %% [markdown]
 # ## The global batch: `run` and `reduce`
@@ -114,7 +114,6 @@ for batch in strategy.experimental_distribute_dataset(dataset):
 # `strategy.run(function, args)` calls the function once per replica, on the replica's device, with the replica's shard. What it
 # returns is a `PerReplica`: one value per replica. `strategy.reduce` makes one value of them. Wrap both in a `tf.function`:
 # eagerly, the replicas run one after the other.
-
 
 # %%
 @tf.function
@@ -153,11 +152,10 @@ with tf.GradientTape() as tape:
 one_device = tape.gradient(loss, weights).numpy()
 print(f"loss {loss:.3f}, norm of the gradient {np.linalg.norm(one_device):.3f}")
 
-
 # %% [markdown]
 # Next the same batch on n replicas. Each replica has its own shard, its own loss and its own gradient; the gradients are summed,
-# as every Keras optimizer does it. `scale` says how a replica makes one loss of its examples' losses.
-
+# as Keras' optimizers do it. `scale` says how a replica makes one loss of its examples' losses. (`ReductionToOneDevice`: this kernel makes
+# strategies of several sizes; the last line of the table of pitfalls says why that matters.)
 
 # %%
 def mirrored_gradient(n, scale):
@@ -175,11 +173,9 @@ def mirrored_gradient(n, scale):
     step = tf.function(lambda batch: strategy.reduce("SUM", strategy.run(replica_step, batch), axis=None))
     return step(batch).numpy()
 
-
 # %% [markdown]
 # **Predict, then run.** Each replica takes the *mean* over its own shard, as you would on one device. With 4 replicas, is the
 # summed gradient the same as one device's, a quarter of it, or four times as large?
-
 
 # %%
 def times_one_device(gradient):
@@ -241,7 +237,6 @@ for batch in strategy.experimental_distribute_dataset(dataset):
 # The last batch has 2 examples for 4 replicas: two replicas get nothing. And one batch of 10 is cut into 3, 3, 3 and 1. What is
 # its mean?
 
-
 # %%
 @tf.function
 def means(batch):
@@ -263,7 +258,6 @@ print("mean of the examples:       ", float(of_examples), " NumPy:", np.arange(1
 # Model and optimizer are made in the scope; `apply_gradients` inside `run` sums the gradients over the replicas and then updates
 # every copy. `tf.distribute.get_strategy()` gives the default strategy, one replica: the *same code* trains on one device.
 
-
 # %%
 def build_model():
     tf.keras.utils.set_random_seed(0)
@@ -279,7 +273,6 @@ def make_step(strategy, model, optimizer):
         return loss
 
     return tf.function(lambda batch: strategy.reduce("SUM", strategy.run(replica_step, batch), axis=None))
-
 
 # %%
 def train(strategy, epochs=3):
@@ -306,7 +299,6 @@ for step in (0, 10, 30, 59):
 # With Keras the whole loop is one call. Build and compile in the scope; `batch_size` is the **global** batch, so the number of steps
 # does not depend on the number of replicas.
 
-
 # %%
 def fit(n, examples):
     strategy = tf.distribute.MirroredStrategy(devices[:n], tf.distribute.ReductionToOneDevice())
@@ -319,7 +311,7 @@ def fit(n, examples):
 
 for n in (1, 2, 4):
     epochs, steps = fit(n, examples=128)
-    print(n, "replicas,", steps, "steps, loss per epoch:", " ".join(f"{loss:.3f}" for loss in epochs))
+    print(f"replicas {n}: {steps} steps, loss per epoch", " ".join(f"{loss:.3f}" for loss in epochs))
 
 # %% [markdown]
 # **Predict, then run.** Now 150 examples: two full batches and a last one of 22. Do the three runs still agree?
@@ -327,7 +319,7 @@ for n in (1, 2, 4):
 # %%
 for n in (1, 2, 4):
     epochs, steps = fit(n, examples=150)
-    print(n, "replicas,", steps, "steps, loss per epoch:", " ".join(f"{loss:.3f}" for loss in epochs))
+    print(f"replicas {n}: {steps} steps, loss per epoch", " ".join(f"{loss:.3f}" for loss in epochs))
 
 # %% [markdown]
 # <details><summary><b>Why?</b></summary>
@@ -342,7 +334,6 @@ for n in (1, 2, 4):
 #
 # Measured here: examples per second in steps of a larger model, global batch 1024, after a warm-up, median of 15 steps.
 
-
 # %%
 def wide_step(n):
     strategy = tf.distribute.MirroredStrategy(devices[:n], tf.distribute.ReductionToOneDevice())
@@ -352,7 +343,6 @@ def wide_step(n):
         optimizer = tf.keras.optimizers.SGD(0.01)
     dataset = tf.data.Dataset.from_tensor_slices((images[:1024], labels[:1024])).batch(1024)
     return make_step(strategy, model, optimizer), next(iter(strategy.experimental_distribute_dataset(dataset)))
-
 
 # %% tags=["measured"]
 from time import perf_counter
@@ -364,11 +354,12 @@ for n in (1, 2, 4):
         begin = perf_counter()
         float(step(batch))
         seconds.append(perf_counter() - begin)
-    print(f"{n} replicas: {1024 / np.median(seconds[5:]):9.0f} examples/s")
+    print(f"replicas {n}: {1024 / np.median(seconds[5:]):9.0f} examples/s")
 
 # %% [markdown]
-# On logical devices do not expect a speed-up: they share one processor (or one GPU), so the work is the same, the pieces are smaller, and
-# the sum over replicas comes on top. Logical devices are for *learning and testing*. On n physical GPUs the computation is shared for
+# Logical devices add no hardware: they share one processor (or one GPU), so the work is the same, the pieces are smaller, and
+# the sum over replicas comes on top. Expect no speed-up. (Should you see one, cores were idle before: we allow each operation one thread, and
+# several replicas are several operations at a time.) Logical devices are for *learning and testing*. On n physical GPUs the computation is shared for
 # real, and the time of a step is that of a shard plus that of the all-reduce. It pays when a replica's shard still fills its GPU;
 # so one raises the global batch with the number of replicas, and then the learning rate with it (Goyal et al. 2017; unit 17).
 
@@ -403,12 +394,12 @@ for synchronized in (False, True):
         norm = tf.keras.layers.BatchNormalization(momentum=0.0, synchronized=synchronized)
         norm.build((None, 1))
     tf.function(lambda: strategy.run(norm, args=(batch,), kwargs={"training": True}))()
-    print("synchronized", synchronized, " mean", norm.moving_mean.numpy(), " variance", norm.moving_variance.numpy())
-print("NumPy, the whole batch:   mean", values.mean(0), " variance", values.var(0))
+    print(f"synchronized {synchronized}: mean {norm.moving_mean.numpy()}, variance {norm.moving_variance.numpy()}")
+print(f"the whole batch, by NumPy: mean {values.mean(0)}, variance {values.var(0)}")
 
 # %% [markdown]
-# Each shard has variance 4; the spread *between* the shards is lost. `synchronized=True` sums over all replicas, at the price of one more
-# all-reduce per layer. Use it where the shard of a replica is small.
+# Each shard has variance 4; the spread *between* the shards is lost. `synchronized=True` sums over all replicas, at the price of an
+# all-reduce in every such layer. Use it where the shard of a replica is small.
 #
 # | pitfall | what you see | remedy |
 # |---|---|---|
@@ -430,7 +421,7 @@ print("NumPy, the whole batch:   mean", values.mean(0), " variance", values.var(
 # and copies the result back; this notebook uses it where it needs strategies of several sizes.
 #
 # * **`TPUStrategy`** is the sibling for TPUs: scope, `run`, `reduce`, `fit` and the scaling of the loss are the same. The replicas are TPU
-#   cores, and XLA compiles the step for fixed shapes, so drop the remainder. (Not run here: it needs a TPU.)
+#   cores, and XLA compiles the step for fixed shapes, so keep all batches of one size (`drop_remainder=True`). (Not run here: it needs a TPU.)
 #
 #   ```python
 #   resolver = tf.distribute.cluster_resolver.TPUClusterResolver()

@@ -11,7 +11,7 @@ ATOL = 1e-5
 
 
 def say(mistake, expected=None, got=None, **words):
-    return {"expected": expected, "got": got, "mistake": MISTAKES[mistake].format(**words)}
+    return {"expected": expected, "got": got, "mistake": MISTAKES[mistake].format(got=got, **words)}
 
 
 def near(got, expected, atol=ATOL):
@@ -30,8 +30,11 @@ def ceil_shards(examples, n):
     return [slice(min(i * share, examples), min((i + 1) * share, examples)) for i in range(n)]
 
 
-def average(what, got, expected, parts, cuts, examples):
-    """Judge a mean over the batch against `expected`; `parts` are the means over the shards `cuts`."""
+def average(what, got, expected, parts, cuts, examples, cut_short=None):
+    """Judge a mean over the batch against `expected`; `parts` are the means over the shards `cuts`.
+
+    `cut_short` is the mean over as many examples as make equal shards.
+    """
     n, sizes = len(cuts), [cut.stop - cut.start for cut in cuts]
     if np.shape(got) != np.shape(expected):
         return say("not a gradient", shape=np.shape(expected), got=got if np.size(got) else None)
@@ -48,6 +51,9 @@ def average(what, got, expected, parts, cuts, examples):
     for i, (part, size) in enumerate(zip(parts, sizes)):
         if size and (near(got, part) or near(got, part * size / examples)):
             return say("one shard", i=i, **numbers, **words)
+    kept = n * (examples // n)
+    if cut_short is not None and kept < examples and (near(got, cut_short) or near(got, cut_short * kept / examples)):
+        return say("dropped", size=examples - kept, **numbers, **words)
     return say("other value", **numbers, **words)
 
 
@@ -206,7 +212,7 @@ class Epoch:
     def shards_problem(self, counts):
         total = sum(counts)
         if total > self.examples:
-            return say("twice", expected=self.examples, got=counts, batch=self.examples) | {"got": counts}
+            return say("twice", expected=self.examples, got=total, batch=self.examples)
         if total < self.examples:
             return say("too few", expected=self.examples, batch=self.examples, got=total)
         for i, got in enumerate(counts):
@@ -220,7 +226,7 @@ class Epoch:
         expected = np.array(self.losses)
         numbers = {"expected": expected, "got": got}
         if got.shape != expected.shape:
-            return say("steps", steps=len(expected), **numbers) if got.size else say("not losses")
+            return say("steps", count=got.size, steps=len(expected), **numbers) if got.size else say("not losses")
         if near(got, expected):
             return None
         words = {"what": "loss", "n": self.n, "batch": self.batch}

@@ -1,0 +1,9 @@
+"""Loss: divided by the global batch and then once more by the number of replicas.
+
+fails: replica-loss/loss, replica-loss/gradient
+shows: times too small: the number of replicas
+points: 8
+"""
+# %% grade_id="replica-loss"
+def replica_loss(example_losses, global_batch):
+    return tf.reduce_sum(example_losses) / global_batch / tf.distribute.get_strategy().num_replicas_in_sync

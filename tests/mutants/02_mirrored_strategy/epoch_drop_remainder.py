@@ -1,0 +1,18 @@
+"""Epoch: the last, smaller batch is dropped.
+
+fails: epoch/shards, epoch/losses, epoch/weights
+shows: one per global batch, the last, smaller one too
+points: 7
+"""
+# %% grade_id="epoch"
+def train_epoch(strategy, model, optimizer, x, y, global_batch):
+    def replica_step(x, y):
+        with tf.GradientTape() as tape:
+            each = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=model(x))
+            loss = tf.reduce_sum(each) / global_batch
+        optimizer.apply_gradients(zip(tape.gradient(loss, model.trainable_variables), model.trainable_variables))
+        return loss
+
+    step = tf.function(lambda batch: strategy.reduce("SUM", strategy.run(replica_step, batch), axis=None))
+    dataset = tf.data.Dataset.from_tensor_slices((x, y)).batch(global_batch, drop_remainder=True)
+    return [float(step(batch)) for batch in strategy.experimental_distribute_dataset(dataset)]

@@ -1,0 +1,11 @@
+"""Loss: the mean over the replica's own examples. n times too large, and nan where a shard is empty.
+
+fails: replica-loss/loss, replica-loss/gradient
+shows: your loss is
+shows: your gradient is
+shows: the number of replicas; divide by the global batch, not by the replica's own
+points: 8
+"""
+# %% grade_id="replica-loss"
+def replica_loss(example_losses, global_batch):
+    return tf.reduce_mean(example_losses)
