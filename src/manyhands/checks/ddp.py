@@ -37,14 +37,18 @@ class _Check(Report):
         super().__init__(name)
         self.cluster, self.points = cluster, points
 
-    def experiment(self, module, name, *args, only=None):
-        """Run it on all ranks; the values by rank, or None after a FAIL line for each criterion (or for `only`)."""
+    def experiment(self, module, name, *args, only=None, remark=None):
+        """Run it on all ranks; the values by rank, or None after a FAIL line for each criterion (or for `only`).
+
+        `remark` names a mistake that is likely when this experiment ends in a fault.
+        """
         from manyhands.cluster import Fault
 
         try:
             answers = self.cluster.run(_on_rank, module, name, *args, patience_s=PATIENCE_S)
         except Fault as fault:
-            return self._all_fail(only, _of_fault(fault), rank=min(fault.culprits, default=None))
+            mistake = _of_fault(fault) + (f"\n{MISTAKES[remark]}" if remark else "")
+            return self._all_fail(only, mistake, rank=min(fault.culprits, default=None))
         unwritten = [answer["unwritten"] for answer in answers if "unwritten" in answer]
         if unwritten:
             return self._all_fail(only, MISTAKES["unwritten"].format(name=unwritten[0]))
@@ -148,7 +152,7 @@ def hooks(cluster, ddp, finish):
         problem = _first(verdicts.overlap_problem(rank, case, step) for rank, case in cases for step in (0, 1))
         values = [[case["blocked"], [step["events"] for step in case["steps"]]] for _, case in cases]
         report.judge("overlap", not problem, values=values, **problem)
-    answers = report.experiment("ddp_steps", "unused", ddp, finish, _seed(), only=("unused",))
+    answers = report.experiment("ddp_steps", "unused", ddp, finish, _seed(), only=("unused",), remark="unused order")
     if answers is not None:
         problem = _first(verdicts.unused_problem(rank, answer) for rank, answer in enumerate(answers))
         values = [gradient for answer in answers for name, gradient in answer["got"].items() if "nobody" not in name]

@@ -157,7 +157,7 @@ def overlap_problem(rank, case, number):
         elif len(sent) > len(wanted):
             mistake = "too many messages"
         else:
-            mistake = "too few messages"
+            mistake = "too few messages" if len(sent) < len(wanted) else "other buckets"
         return {"rank": rank, "expected": told(expected), "got": told(events), "mistake": MISTAKES[mistake].format(n=len(wanted))}
     if case["blocked"]:
         return {"rank": case["members"][0], "mistake": MISTAKES["backward waits"].format(late=case["members"][-1])}

@@ -58,10 +58,13 @@ MISTAKES = {
     "frozen": "{name} is frozen and must stay without a gradient.",
     "sent after backward": "All buckets were sent after backward had ended: send a bucket from the hook, when it is complete.",
     "sent late": "A bucket was sent later or earlier than when its last gradient was ready.",
-    "too many messages": "More than {n} all-reduces: one per bucket. Send a bucket when it is complete, not with each of its gradients.",
+    "other buckets": "The messages do not have the sizes of the buckets of exercise 2: is its check green, and does each message hold one bucket?",
+    "too many messages": "More than {n} all-reduces: one per bucket. Send a bucket when it is complete, and as one message.",
     "too few messages": "Fewer than {n} all-reduces were seen: one per bucket, with dist.all_reduce.",
     "backward waits": "Backward did not end until rank {late} had begun its own: a hook waits for its message. Wait in finish.",
     "unused": "The gradient of {name} is wrong. Some ranks did not use it, and sent nothing: in finish, launch the buckets that are still there.",
+    "unused order": "A rank that skips the last layer has its second bucket ready first. Bucket 1 must never leave before bucket 0, and finish must "
+                    "send what is left.",
     # no_sync
     "spoke in no_sync": "Gradients were sent inside no_sync: `gradient_ready` and `finish` must look at ddp.sync.",
     "silent after no_sync": "After no_sync, the number of all-reduces is not that of the buckets: set ddp.sync back.",

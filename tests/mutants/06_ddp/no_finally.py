@@ -1,0 +1,13 @@
+"""After an exception inside no_sync, gradients are never sent again.
+
+fails: no-sync/silent
+shows: set it back in a `finally`
+points: 11
+"""
+# %% grade_id="no-sync"
+# %%px --setup
+@contextmanager
+def no_sync(ddp):
+    before, ddp.sync = ddp.sync, False
+    yield
+    ddp.sync = before

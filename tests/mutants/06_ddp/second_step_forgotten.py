@@ -1,0 +1,23 @@
+"""finish does not empty what it remembers: the second step sends nothing new.
+
+fails: hooks/mean, hooks/overlap
+shows: In the second step
+points: 10
+"""
+# %% grade_id="hooks"
+# %%px --setup
+def gradient_ready(ddp, parameter):
+    if not ddp.sync:
+        return
+    ddp.ready.add(parameter)
+    while len(ddp.flying) < len(ddp.buckets) and ddp.ready.issuperset(ddp.buckets[len(ddp.flying)]):
+        ddp.flying.append(launch(ddp.buckets[len(ddp.flying)], ddp.group))
+
+
+def finish(ddp):
+    if not ddp.sync:
+        return
+    for bucket in ddp.buckets[len(ddp.flying):]:
+        ddp.flying.append(launch(bucket, ddp.group))
+    for bucket, launched in zip(ddp.buckets, ddp.flying):
+        land(bucket, launched, ddp.group)
