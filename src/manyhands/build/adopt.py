@@ -105,7 +105,7 @@ def _refuse_loss(one, other, name):
 
 def _source_is_newer(path, old):
     built_from = canonical.load(path).metadata.get("manyhands", {}).get("sha256")
-    return built_from != canonical.fingerprint(old)
+    return built_from != canonical.fingerprint(text.write(text.read(old)))
 
 
 def _free_name(path):

@@ -32,7 +32,7 @@ def drifts_of(piece, run=False):
     try:
         untidy = _untidy(piece)
         if untidy:
-            return [Drift(source, untidy, f"manyhands adopt {source}")]
+            return [Drift(source, untidy, f"{build} --no-execute")]
         if not piece.notebook.exists():
             return [Drift(notebook, "was never built", build)]
         stored = canonical.load(piece.notebook)
@@ -87,8 +87,7 @@ def _lines(want, have, shown=12):
 
 def _remedy(piece, stored, build):
     """Build again if the source is newer; if the notebook was edited, its author chooses what to keep."""
-    ours = stored.metadata.get("manyhands", {}).get("sha256")
-    if ours != canonical.fingerprint(piece.source.read_text()):
+    if stored.metadata.get("manyhands") != make.expected_notebook(piece).metadata.manyhands:
         return build
     return f"{build}, or, to keep an edit of the notebook: manyhands adopt {piece.short(piece.notebook)}"
 

@@ -79,7 +79,7 @@ def _matches(piece, word):
     if word.isdigit():
         return piece.number == f"{int(word):02d}"
     if Path(word).suffix in (".py", ".ipynb"):
-        return Path(word).resolve() in (piece.source, piece.notebook)
+        return bool({Path(word).resolve(), (piece.root / word).resolve()} & {piece.source, piece.notebook})
     return piece.name == word
 
 

@@ -12,10 +12,11 @@ _PICTURES = ("image/png", "image/jpeg")
 
 
 def build(piece, run=True, remeasure=False):
-    """Write the files that belong to a piece; the list of those that changed."""
+    """Write the files that belong to a piece; the list of those that changed, the source too if it had to be tidied."""
+    tidied = write_all({piece.source: text.write(read_source(piece)).encode()})
     notebook = make_notebook(piece, run=run, remeasure=remeasure)
     files = {piece.notebook: canonical.to_bytes(notebook), **script_files(piece)}
-    changed = write_all(files)
+    changed = tidied + write_all(files)
     if piece.lab:
         changed += _remove(others(piece.folder, files))
         released = make_lab(piece)
@@ -24,18 +25,23 @@ def build(piece, run=True, remeasure=False):
     return changed
 
 
-def expected_notebook(piece):
-    """The notebook that the source stands for, not run: cells, ids, tags and metadata."""
+def read_source(piece):
+    """The cells of a source; a BuildError if its header or its tags are not right."""
     name = piece.short(piece.source)
-    source_text = piece.source.read_text()
-    source = text.read(source_text, name)
+    source = text.read(piece.source.read_text(), name)
     header = source.cells[0].metadata.get("unit", {}) if source.cells else {}
     lacking = [key for key in ("minutes", "ranks", "framework", "title") if not header.get(key)]
     if lacking:
         raise BuildError(f'{name}: the first cell lacks unit={{"{lacking[0]}": ..., }} in its header')
     if piece.kind == "tutorial" and any("grade_id" in cell.metadata for cell in source.cells):
         raise BuildError(f"{name}: answers and checks belong to a lab, in sources/labs/")
-    return canonical.notebook_of(source, name, source_text)
+    return source
+
+
+def expected_notebook(piece):
+    """The notebook that the source stands for, not run: cells, ids, tags and metadata."""
+    source = read_source(piece)
+    return canonical.notebook_of(source, piece.short(piece.source), text.write(source))
 
 
 def make_notebook(piece, run=True, remeasure=False):
