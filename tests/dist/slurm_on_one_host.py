@@ -66,7 +66,9 @@ class SlurmOnOneHost:
     def __enter__(self):
         self._ports = reserve(1 + len(self.nodes))
         self._write_files()
-        self._guard = subprocess.Popen([sys.executable, "-I", GUARD, "guard"], stdin=subprocess.PIPE, start_new_session=True)
+        with open(self.folder / "guard.log", "w") as log:
+            guard = [sys.executable, "-I", GUARD, "guard"]
+            self._guard = subprocess.Popen(guard, stdin=subprocess.PIPE, stderr=log, start_new_session=True)
         self._guard.stdin.write(json.dumps([{"argv": argv, "env": self.env} for argv in self._daemons()]).encode() + b"\n")
         self._guard.stdin.flush()
         try:
@@ -117,6 +119,14 @@ class SlurmOnOneHost:
     def run(self, *command, timeout=30):
         """The output of a Slurm command."""
         return subprocess.run(command, env=self.env, capture_output=True, text=True, timeout=timeout, check=True).stdout
+
+    def wait_for_no_job(self, timeout_s=20):
+        """Return when no job is left; a job that was ended is "completing" for a moment."""
+        deadline = time.monotonic() + timeout_s
+        while jobs := self.run("squeue", "-h"):
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"Jobs are left: {jobs}")
+            time.sleep(0.2)
 
     def _wait_until_idle(self):
         deadline, states = time.monotonic() + READY_TIMEOUT_S, ""

@@ -1,0 +1,48 @@
+"""The mpi profile: ranks under one mpiexec of the mpich wheel, which is told of two nodes."""
+
+import pytest
+
+import world_checks
+from conftest import our_processes, wait_for_none
+from manyhands import Cluster
+from manyhands.cluster.profiles import profile_named
+
+
+@pytest.fixture(scope="module")
+def mpi_cluster():
+    before = our_processes()
+    with Cluster(nodes=2, ranks_per_node=2, framework="torch", profile="mpi", name="mpi") as cluster:
+        yield cluster
+    assert not wait_for_none(before, 10)
+
+
+def test_ranks_know_their_places(mpi_cluster):
+    assert world_checks.table(mpi_cluster) == world_checks.EXPECTED
+
+
+def test_mpi_sees_the_same_ranks_and_nodes(mpi_cluster):
+    mpi_cluster.px("""
+import os
+from mpi4py import MPI
+world = MPI.COMM_WORLD
+local = world.Split_type(MPI.COMM_TYPE_SHARED)
+told = [world.rank == int(os.environ["RANK"]), local.rank == int(os.environ["LOCAL_RANK"]), local.size, world.allreduce(world.rank)]
+""")
+    assert mpi_cluster.pull("told") == [[True, True, 2, 6]] * 4
+
+
+def test_faults_are_told_and_healed(mpi_cluster):
+    world_checks.check_faults_and_healing(mpi_cluster)
+
+
+@pytest.mark.slow
+def test_unit_06_runs_unchanged(monkeypatch):
+    assert world_checks.run_notebook("06_ddp.ipynb", "mpi", monkeypatch) > 10
+
+
+def test_a_wrong_profile_and_missing_hosts_are_told(monkeypatch):
+    with pytest.raises(ValueError, match="take one of local, mpi, slurm, ssh"):
+        profile_named("pbs")
+    monkeypatch.delenv("MANYHANDS_HOSTS", raising=False)
+    with pytest.raises(ValueError, match="MANYHANDS_HOSTS=node1,node2"):
+        profile_named("ssh")

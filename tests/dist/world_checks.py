@@ -1,0 +1,87 @@
+"""What must hold on every profile: who the ranks are, that they add up, that faults are told and healed, that a notebook runs."""
+
+import os
+import re
+from pathlib import Path
+
+import nbclient
+import nbformat
+import pytest
+
+from conftest import SETUP
+from manyhands.cluster import Hang, RankDied
+
+ROOT = Path(__file__).parents[2]
+PROFILE_OF_A_CLUSTER = re.compile(r"profile='\w+'")
+
+
+TELL = """
+import os, torch, torch.distributed as dist
+if not dist.is_initialized():
+    dist.init_process_group("gloo")
+total = torch.tensor([dist.get_rank()])
+dist.all_reduce(total)
+names = ("RANK", "LOCAL_RANK", "GROUP_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE")
+told = [int(os.environ[name]) for name in names] + [total.item()]
+"""
+
+
+def table(cluster):
+    """What each rank knows about itself, and the sum of all ranks by torch."""
+    cluster.px(TELL)
+    return cluster.pull("told")
+
+
+EXPECTED = [[rank, rank % 2, rank // 2, 4, 2, 6] for rank in range(4)]
+
+
+def check_faults_and_healing(cluster):
+    """A barrier missed and a rank killed: both are told, and the same cluster then works."""
+    cluster.px("import os\n" + SETUP, setup=True)
+    with pytest.raises(Hang) as hang:
+        cluster.px("if rank != 1:\n    dist.barrier()", patience_s=2)
+    assert hang.value.culprits == [1] and sorted(hang.value.edges) == [(0, 1), (2, 1), (3, 1)]
+    assert table(cluster) == EXPECTED
+    with pytest.raises(RankDied) as death:
+        cluster.px("if rank == 2:\n    os.kill(os.getpid(), 9)\ndist.barrier()")
+    assert death.value.culprits == [2]
+    assert table(cluster) == EXPECTED
+
+
+def run_notebook(name, profile, monkeypatch, timeout_s=180):
+    """Run a built notebook, unchanged, with MANYHANDS_PROFILE; compare its outputs with those that are stored."""
+    path = ROOT / "notebooks" / name
+    stored = nbformat.read(path, as_version=4)
+    monkeypatch.setenv("MANYHANDS_PROFILE", profile)
+    monkeypatch.setenv("MANYHANDS_QUIET", "1")
+    fresh = nbformat.from_dict(stored)
+    for cell in fresh.cells:
+        if cell.cell_type == "code":
+            cell.outputs = []
+    nbclient.NotebookClient(fresh, timeout=timeout_s, resources={"metadata": {"path": str(path.parent)}}).execute()
+    compared = 0
+    for number, (old, new) in enumerate(zip(stored.cells, fresh.cells, strict=True)):
+        if old.cell_type == "code" and "measured" not in old.metadata.get("tags", []):
+            assert texts(new, profile) == texts(old, profile), f"cell {number}:\n{old.source}"
+            compared += bool(texts(old, profile))
+    return compared
+
+
+def texts(cell, profile):
+    """The texts that a cell shows, by kind, with this profile's name in place of the one that it was built with."""
+    shown = {}
+    for output in cell.outputs:
+        if output.output_type == "stream":
+            kind, text = output.name, output.text
+        elif output.output_type == "error":
+            kind, text = "error", f"{output.ename}: {output.evalue}"
+        else:
+            kind, text = "result", output.data.get("text/plain", "")
+        shown[kind] = shown.get(kind, "") + text
+    return {kind: PROFILE_OF_A_CLUSTER.sub(f"profile={profile!r}", text) for kind, text in shown.items()}
+
+
+def ipython_in(folder, monkeypatch):
+    """Keep ipyparallel's files of this test in `folder`."""
+    monkeypatch.setenv("IPYTHONDIR", str(folder / "ipython"))
+    os.makedirs(folder / "ipython", exist_ok=True)
