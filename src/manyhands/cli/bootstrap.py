@@ -145,7 +145,7 @@ def install_horovod(plan, steps, again):
     try:
         missing = [] if plan.horovod_cached() else horovod_wheel.missing_tools(plan.python)
         if missing:
-            raise StepFailed(" and ".join(what for what, _ in missing) + " missing", "; ".join(remedy for _, remedy in missing))
+            raise StepFailed("not found: " + ", ".join(what for what, _ in missing), "; ".join(remedy for _, remedy in missing))
         wheel = horovod_wheel.get_wheel(plan.python, lambda command, env, cwd: steps.call(
             command, env, cwd, watch=setup_plan.build_detail))
         steps.call(plan.pip_install("--no-deps", "--force-reinstall", wheel), env=plan.environment())

@@ -71,13 +71,13 @@ def missing_tools(python, search_path=None):
     """[(what is missing, what to do)] before a build; asked in a moment, so that nobody waits for a build that must fail."""
     missing = []
     if not any(shutil.which(name, path=search_path) for name in (os.environ.get("CXX") or "c++", "c++", "g++")):
-        missing.append(("a C++ compiler", "install one (Debian: apt-get install g++)"))
+        missing.append(("a C++ compiler", "apt-get install g++"))
     if not shutil.which("make", path=search_path):
-        missing.append(("make", "install it (Debian: apt-get install make)"))
+        missing.append(("make", "apt-get install make"))
     ask = "import sysconfig; print(sysconfig.get_path('include'))"
     include = subprocess.check_output([str(python), "-c", ask], text=True).strip()
     if not os.path.exists(os.path.join(include, "Python.h")):
-        missing.append(("Python's header files", "install them (Debian: apt-get install python3-dev)"))
+        missing.append(("Python's header files", "apt-get install python3-dev"))
     return missing
 
 
