@@ -232,7 +232,7 @@ dist.barrier()
 # %%
 # %%px --patience 1
 if rank == 3:
-    time.sleep(3)  # a long computation
+    time.sleep(2)  # a long computation
 dist.barrier()
 print("through")
 

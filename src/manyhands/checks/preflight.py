@@ -12,7 +12,7 @@ from manyhands.checks.preflight_words import HINTS, MISTAKES
 
 __all__ = ["HINTS", "diagnose", "exchange", "place", "recover"]
 
-PROVOKED_S = 1.0  # patience with a hang that the check itself makes
+PROVOKED_S = 0.7  # patience with a hang that the check itself makes
 RECOVER_S = 60  # for recover, which talks to the ranks
 
 
@@ -63,13 +63,16 @@ def _place_problem(rank, got, world_rank, per_node, own):
 # ------------------------------------------------------------------ 2: diagnose
 
 def diagnose(cluster, function):
-    """Check `function(waiting, edges)`: on imagined hangs of worlds of four to eight ranks, then on a real one on the cluster."""
+    """Check `function(waiting, edges)`: on imagined hangs of worlds of four to eight ranks, then on a real one on the cluster.
+
+    A hang does not depend on the learner's function, so a real one is made once, and remembered for the next time.
+    """
     report, draw = Check("diagnose", cluster, "diagnose", {"absent": 1, "chain": 1, "circle": 1}), _draw("diagnose")
     for name in report.points:
         answers, problem = [], None
-        for case in [*(plans.imagined(name, draw) for _ in range(6)), "real"]:
+        for case in [*(plans.imagined(name, draw, world_size) for world_size in range(4, 9)), "real"]:
             if case == "real":
-                case = plans.provoked(name, draw, cluster, PROVOKED_S)
+                case = plans.provoked(name, seed(), cluster, PROVOKED_S)
             answer, problem = _answer(function, case) if case else (None, {"mistake": MISTAKES["no hang"]})
             answers.append(answer)
             if problem:
@@ -99,18 +102,17 @@ def _answer(function, case):
 def exchange(cluster, function="exchange"):
     """Check `function(value, members)` on the ranks, in rings of four, three and two; one rank of each comes late."""
     report, draw = Check("exchange", cluster, function, {"four": 1, "smaller": 1, "messages": 1}), _draw("exchange")
-    answers, problems = [], []
-    for members, given, late in [_draw_ring(size, draw) for size in (4, 3, 2)]:
+    answers, problems = [[], [], []], [None, None, None]
+    for i, (members, given, late) in enumerate([_draw_ring(size, draw) for size in (4, 3, 2)]):
         got, problem = report.ask("ring", function, members, given, late)
         if got:
+            answers[i] = [got[rank] for rank in members]
             problem = next(filter(None, (_ring_problem(rank, members, given, got[rank]) for rank in members)), None)
-        answers.append([got[rank] for rank in members] if got else [])
-        problems.append(problem)
-        if report.nothing_there:
-            problems, answers = [problem] * 3, [[]] * 3
+            if problem:
+                plans.quietly(cluster.heal)  # a message may be left under way
+        if problem:  # the next ring would show the same, only later
+            problems[i:] = [problem] + [problem if report.nothing_there else {"mistake": MISTAKES["not run"]}] * (2 - i)
             break
-        if got and problem:
-            plans.quietly(cluster.heal)  # a message left under way must not reach the next ring
     values = [[answer["got"] for answer in ring] for ring in answers]
     report.judge("four", problems[0], values[:1])
     report.judge("smaller", problems[1] or problems[2], values[1:])
@@ -121,7 +123,9 @@ def exchange(cluster, function="exchange"):
 
 def _draw_ring(size, draw):
     """(members in ring order, what each gives, the one who comes late)."""
-    members = list(range(4)) if size == 4 else draw.sample(range(4), size)
+    ring = {4: [0, 1, 2, 3], 3: sorted(draw.sample(range(4), 3), reverse=True), 2: [3, 1]}[size]  # of two: no rank 0, both odd
+    turn = draw.randrange(size) if size < 4 else 0
+    members = ring[turn:] + ring[:turn]
     length = draw.randint(2, 5)
     return members, [[draw.randint(1, 99) for _ in range(length)] for _ in members], draw.choice(members)
 
@@ -172,8 +176,10 @@ def recover(cluster, function):
         shards.append(own)
         for name, problem in (("world", failed_world), ("shards", failed_shards)):
             problems[name] = problems[name] or problem
-        if failed:
+        if failed_world or failed_shards:
             break
+    if any(problems.values()):
+        plans.quietly(cluster.heal)  # so that the other checks find what --setup makes
     report.judge("world", problems["world"], sums)
     report.judge("shards", problems["shards"], shards)
     report.show()

@@ -4,12 +4,14 @@ A plan says what each rank does in the end: `{rank: BARRIER, rank: 2, rank: None
 message from rank 2, and one that has finished.
 """
 
+import random
 from dataclasses import dataclass
 
 from manyhands.checks.preflight_words import MISTAKES
 
 BARRIER = "barrier"
 
+_provoked = {}  # (name, seed) -> Case
 CODE = """
 import torch
 import torch.distributed as dist
@@ -53,7 +55,7 @@ def draw_plan(name, draw, world_size, mixed=False):
     """(plan, answer) of a hang of the kind "absent", "chain" or "circle"."""
     ranks = draw.sample(range(world_size), world_size)
     if name == "absent":
-        missing = ranks[:draw.randint(1, (world_size - 1) // 2)]
+        missing = ranks[:(world_size - 1) // 2]
         return {rank: None if rank in missing else BARRIER for rank in ranks}, ("absent", sorted(missing))
     if name == "chain":
         length = draw.randint(2, world_size - 2)  # of those who wait; at least one rank has nothing to do with it
@@ -68,11 +70,9 @@ def draw_plan(name, draw, world_size, mixed=False):
     return plan, ("circle", sorted(ranks[:size]))
 
 
-def imagined(name, draw):
-    """A drawn hang of four to eight ranks, as the cluster would report it."""
-    world_size = draw.randint(4, 8)
-    plan, answer = draw_plan(name, draw, world_size, mixed=draw.random() < 0.5)
-    return _case(plan, answer)
+def imagined(name, draw, world_size):
+    """A drawn hang, as the cluster would report it."""
+    return _case(*draw_plan(name, draw, world_size, mixed=world_size % 2 == 0))
 
 
 def _case(plan, answer):
@@ -91,17 +91,20 @@ def _case(plan, answer):
     return Case(waiting, edges(where, len(plan)), answer)
 
 
-def provoked(name, draw, cluster, patience_s):
-    """A drawn hang that really happens on the cluster, which heals. None if something else happened."""
+def provoked(name, seed, cluster, patience_s):
+    """A drawn hang that really happens on the cluster, which heals; the first time only. None if something else happened."""
     from manyhands.cluster import Fault
 
+    if (name, seed) in _provoked:
+        return _provoked[name, seed]
+    draw = random.Random(f"provoked {name} {seed}")
     plan, answer = draw_plan(name, draw, cluster.world_size)
     code = CODE.format(plan=plan, phases=draw.randint(0, 3))
     try:
         quietly(cluster.px, code, patience_s=patience_s)
     except Fault as fault:
         if fault.edges == _case(plan, answer).edges:
-            return Case(fault.waiting, fault.edges, answer)
+            return _provoked.setdefault((name, seed), Case(fault.waiting, fault.edges, answer))
     except RuntimeError:
         pass  # the cluster was stopped
     return None

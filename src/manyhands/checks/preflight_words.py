@@ -46,6 +46,7 @@ MISTAKES = {
     "changed": "exchange must leave `value` as it was.",
     "counts": "{sends} x send, {receives} x recv, {others} other calls",
     "too many": "The right values, but by more messages than needed: each rank has something to tell one neighbour only.",
+    "not run": "Not run: the larger ring comes first.",
     "not all rings": "This is counted when all three rings come to an end.",
     # recover
     "stopped": "The cluster was stopped. Recover on the same cluster: healing has already made new ranks.",

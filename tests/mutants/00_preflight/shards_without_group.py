@@ -1,0 +1,10 @@
+"""Relies on --setup for the process group.
+
+fails: recover/world, recover/shards
+shows: recover must make one where none is
+points: 8
+"""
+# %% grade_id="recover"
+def recover(cluster, saved):
+    cluster.push({"saved": saved})
+    cluster.px("import os, torch\nshard = torch.tensor(saved[int(os.environ['RANK'])])")
