@@ -124,10 +124,10 @@ train(alone, everything, lambda model: None)
 
 far = (weights(model) - weights(alone)).abs().max().item()
 print(f"loss {loss_of(model, everything).item():.4f}, alone {loss_of(alone, everything).item():.4f};",
-      f"weights the same to 1e-6: {far < 1e-6}")
+      f"weights the same to 1e-5: {far < 1e-5}")
 
 # %% [markdown]
-# Equal to 1e-6, not to the last bit: four partial sums are added in another order than one long sum.
+# Equal to 1e-5, and not to the last bit: four partial sums are added in another order than one long sum.
 #
 # Parameters are not all that a model remembers. Batch norm keeps its running mean in a *buffer*, which no gradient ever reaches. If rank 0 alone
 # has loaded a checkpoint, the others must get its buffers too. DDP's constructor broadcasts both.
@@ -154,7 +154,8 @@ print("after DDP(norm):", norm.running_mean.tolist())
 # %%px --ranks 0
 model = network(seed=0)
 for name, parameter in model.named_parameters():
-    parameter.register_post_accumulate_grad_hook(lambda parameter, name=name: print(f"{name} {list(parameter.shape)}"))
+    parameter.register_post_accumulate_grad_hook(
+        lambda parameter, name=name: print(f"{name} {list(parameter.shape)}"))
 loss_of(model, mine).backward()
 
 # %% [markdown]
@@ -164,7 +165,7 @@ loss_of(model, mine).backward()
 # %% tags=["setup"]
 # %%px --setup
 def start_from_hooks(model):
-    """Start the all-reduce of each gradient as soon as it is there; returns the list of what is under way."""
+    """All-reduce each gradient as soon as it is there; returns the list of what is under way."""
     under_way = []
     def start(parameter):
         under_way.append((parameter, dist.all_reduce(parameter.grad, async_op=True)))
@@ -184,7 +185,20 @@ model = network(seed=0)
 under_way = start_from_hooks(model)
 train(model, mine, lambda model: finish(under_way))
 far = (weights(model) - weights(alone)).abs().max().item()
-print(f"weights the same as alone, to 1e-6: {far < 1e-6}")
+print(f"weights the same as alone, to 1e-5: {far < 1e-5}")
+
+# %% [markdown]
+# ## DDP: all of that in one line
+#
+# The constructor broadcasts and puts hooks on the parameters; `backward()` returns when all gradients are averaged. So the loop is that of one process.
+# Remember the sum of the weights: it comes back below.
+
+# %%
+# %%px
+ddp = DistributedDataParallel(network(seed=rank))
+train(ddp, mine, lambda model: None)
+far = (weights(ddp) - weights(alone)).abs().max().item()
+print(f"weights the same as alone, to 1e-5: {far < 1e-5}; sum of |weights| {weights(ddp).abs().sum().item():.2f}")
 
 # %% [markdown]
 # ## The picture: what overlap saves
@@ -223,8 +237,9 @@ steps = median_steps({
 # %%
 # %%px
 for name, step in steps.items():
-    first_message_ms, backward_ms = step["network"][0][0], step["compute"][0][1]
-    print(f"{name:<6} {len(step['network'])} messages, the first one leaves before backward ends: {first_message_ms < backward_ms}")
+    messages, (_, backward_ms, _) = step["network"], step["compute"][0]
+    early = messages[0][0] < backward_ms
+    print(f"{name:<6} {len(messages)} messages, the first one before backward ends: {early}")
 
 # %% [markdown]
 # Here is rank 0's step, as it was measured. Your times are not these; the order is.
@@ -239,9 +254,11 @@ timeline(measured, title="one step of rank 0: naive, hooks, DDP")
 # %% [markdown]
 # <details><summary>How to read it</summary>
 #
-# Top: the network stands still during backward, and the processor during the messages. Middle and bottom: most of the sending is hidden behind the
-# computing, and only the tail after the end of backward still costs time. No overlap can hide the last message: it holds the gradients of the first
-# layer, which backward reaches last.
+# Top: the network stands still during backward, and the rank computes nothing during the messages. Middle and bottom: most of the sending is hidden
+# behind the computing, and only the tail after the end of backward still costs time. No overlap can hide the last message: it holds the gradients of
+# the first layer, which backward reaches last.
+#
+# An all-reduce cannot end before the last rank has come: a long first message under *naive* is mostly waiting for slower ranks.
 #
 # A bar runs from the call until the message is done, so messages that wait in line behind each other overlap. DDP waits inside `backward()` until all
 # buckets are done: its compute bar ends after its last message. On a machine with fewer cores than ranks, messages and computing fight for the same
@@ -257,7 +274,7 @@ timeline(measured, title="one step of rank 0: naive, hooks, DDP")
 # Our small network with buckets of 1 KiB, step by step:
 
 # %%
-# %%px --ranks 0-3
+# %%px
 from manyhands.ledger import Ledger
 
 ddp = DistributedDataParallel(network(seed=rank), bucket_cap_mb=1 / 1024)
@@ -265,14 +282,15 @@ ddp.register_comm_hook(None, allreduce_hook)
 for step in range(3):
     with Ledger() as ledger:
         loss_of(ddp, mine).backward()
+    sizes = [entry.numel for entry in ledger.entries if entry.call == "allreduce"]
     if rank == 0:
-        print(f"step {step}: all-reduces of", [entry.numel for entry in ledger.entries if entry.call == "allreduce"], "numbers")
+        print(f"step {step}: all-reduces of {sizes} numbers")
 
 # %% [markdown]
 # In its first step DDP does not know yet in which order the gradients come: it sends all in one bucket. Then it cuts: 330 numbers are the last layer
 # (32 x 10 weights and 10 biases), and 2080 the first (64 x 32 and 32).
 #
-# ## no_sync: four batches, one message
+# ## no_sync: four micro-batches, one exchange
 #
 # If a batch does not fit into memory, cut it into micro-batches: gradients add up in `grad` until the optimiser's step. Only the last backward needs
 # to talk. DDP has `no_sync()` for the others.
@@ -293,7 +311,8 @@ def accumulate(silent):
     return ledger.count("allreduce"), torch.cat([parameter.grad.flatten() for parameter in ddp.parameters()])
 
 (loud, one), (quiet, other) = accumulate(silent=False), accumulate(silent=True)
-print(f"{loud} all-reduces, with no_sync {quiet}; the same gradients to 1e-6: {(one - other).abs().max().item() < 1e-6}")
+far = (one - other).abs().max().item()
+print(f"{loud} all-reduces, with no_sync {quiet}; the same gradients to 1e-5: {far < 1e-5}")
 
 # %% [markdown]
 # <details><summary>Why are the gradients the same?</summary>
@@ -333,8 +352,8 @@ print("with set_epoch:   ", epochs)
 # %% [markdown]
 # ## A parameter that nobody used
 #
-# DDP waits until every bucket is complete. A branch that this forward pass did not go through gives no gradient, so its bucket never is. DDP notices at
-# the *next* forward pass, on every rank, and says so. The cell catches the error.
+# DDP sends a bucket when all its gradients are there. A branch that the forward pass did not go through gives none, so its bucket is never sent, and the
+# other gradients in it are not averaged either. DDP notices at the *next* forward pass and says so. The cell catches the error.
 
 # %%
 # %%px
@@ -378,7 +397,7 @@ import subprocess
 import sys
 
 done = subprocess.run([sys.executable, "scripts/06_spawn.py"], capture_output=True, text=True)
-print(done.stdout or done.stderr)
+print(done.stdout or done.stderr, end="")
 
 # %% [markdown]
 # `torchrun` starts one process per device on each node, and tells every one who it is. It runs once per node; here both nodes are emulated on this
@@ -396,16 +415,9 @@ run = cluster.launch("scripts/06_train.py", with_="torchrun")
 # | `WORLD_SIZE` | how many processes there are in all |
 #
 # With four GPUs on each of two nodes, `RANK` would go from 0 to 7, and the second node would have 4 to 7, with `LOCAL_RANK` 0 to 3.
-# Two processes from `spawn`, four from `torchrun`: the same weights. So have the cells:
-
-# %%
-# %%px
-ddp = DistributedDataParallel(network(seed=rank))
-train(ddp, mine, lambda model: None)
-far = (weights(ddp) - weights(alone)).abs().max().item()
-print(f"sum of |weights| {weights(ddp).abs().sum().item():.2f}, the same as alone to 1e-6: {far < 1e-6}")
-
-# %% [markdown]
+#
+# Two processes from `spawn`, four from `torchrun`, four in the cells above: the same training, to the last digit shown.
+#
 # ## Why not nn.DataParallel
 #
 # | | DataParallel | DistributedDataParallel |
@@ -413,7 +425,7 @@ print(f"sum of |weights| {weights(ddp).abs().sum().item():.2f}, the same as alon
 # | who computes | one process, one thread per GPU | one process per GPU |
 # | Python | all threads share one interpreter lock (GIL) | each process has its own |
 # | model | copied from the first GPU to all in every step | stays where it is |
-# | inputs and outputs | scattered and gathered by the first GPU | each process loads its own |
+# | inputs and outputs | scattered from the first GPU, gathered there | each process loads its own |
 # | gradients | added up on the first GPU | all-reduced in buckets, during backward |
 # | nodes | one | many |
 #
