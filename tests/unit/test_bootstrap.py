@@ -47,7 +47,7 @@ def clone(tmp_path, monkeypatch):
     root, folder = tmp_path / "clone", tmp_path / "bin"
     for path in (root, folder, tmp_path / "include"):
         path.mkdir()
-    for name in ("requirements.txt", "constraints.txt", "environment.yml", "pyproject.toml"):
+    for name in ("requirements.txt", "constraints.txt", "constraints-cuda.txt", "environment.yml", "pyproject.toml"):
         shutil.copy(ROOT / name, root)
     (tmp_path / "include" / "Python.h").touch()
     stand_in = STAND_IN.format(python=sys.executable, include=tmp_path / "include")
@@ -121,11 +121,12 @@ def test_only_what_changed_is_done_again(clone):
 
 def test_another_place_for_pytorch_is_used_and_remembered(clone, monkeypatch):
     bootstrap.set_up(clone)
-    assert not any("--force-reinstall" in line for line in calls() if "torch==" in line)
+    torch = next(line for line in calls() if "torch==" in line)
+    assert "--force-reinstall" not in torch and "constraints-cuda.txt" in torch
     monkeypatch.setenv("MANYHANDS_TORCH_INDEX", "file:///elsewhere")
     bootstrap.set_up(clone)
     torch = next(line for line in calls() if "torch==" in line)
-    assert "--extra-index-url file:///elsewhere" in torch and "--force-reinstall" in torch
+    assert "--extra-index-url file:///elsewhere" in torch and "--force-reinstall" in torch and "constraints-cuda.txt" not in torch
     monkeypatch.delenv("MANYHANDS_TORCH_INDEX")
     bootstrap.set_up(clone)
     assert calls() == []
@@ -196,10 +197,11 @@ def test_without_a_compiler_everything_but_horovod_is_set_up(clone, monkeypatch,
     bootstrap.set_up(clone)
     assert "Horovod is not built" in capsys.readouterr().out and calls() == []
     (Path(os.environ["PATH"]) / "g++").symlink_to("make")
-    bootstrap.set_up(clone, again=True)
-    assert any("pip wheel" in line for line in calls())
     bootstrap.set_up(clone)
-    assert capsys.readouterr().out.count("not built") == 0
+    assert any("pip wheel" in line for line in calls())
+    capsys.readouterr()
+    bootstrap.set_up(clone)
+    assert capsys.readouterr().out == "" and calls() == []
 
 
 def test_a_failed_build_of_horovod_stops_only_a_run_without_skips(clone, monkeypatch, capsys):
@@ -207,11 +209,16 @@ def test_a_failed_build_of_horovod_stops_only_a_run_without_skips(clone, monkeyp
     monkeypatch.setenv("FAIL_SAYING", "x.cc:1:10: fatal error: Python.h: No such file or directory")
     bootstrap.set_up(clone)
     assert "Python's header files are missing" in capsys.readouterr().out
+    calls()
+    bootstrap.set_up(clone)
+    assert calls() == []
     monkeypatch.setattr(bootstrap, "NO_SKIPS", True)
-    with pytest.raises(SystemExit):
+    with pytest.raises(SystemExit) as stop:
         bootstrap.set_up(clone)
-    with pytest.raises(SystemExit):
-        bootstrap.set_up(clone, again=True)
+    assert "[5/5] Horovod" in str(stop.value)
+    monkeypatch.delenv("FAIL")
+    bootstrap.set_up(clone)
+    assert any("pip wheel" in line for line in calls())
 
 
 def test_cuda_that_nobody_can_use_is_told(clone, monkeypatch, capsys, tmp_path):

@@ -15,12 +15,13 @@ from manyhands.cli import setup_plan
 ROOT = Path(__file__).resolve().parents[2]
 ASKED = setup_plan.read_pins(ROOT / "requirements.txt")
 PINS = setup_plan.read_pins(ROOT / "constraints.txt")
+CUDA = setup_plan.read_pins(ROOT / "constraints-cuda.txt")
 CONDA = yaml.safe_load((ROOT / "environment.yml").read_text())
 FROM_CONDA = dict(re.match(r"([a-z0-9-]+)=?(.*)", line).groups() for line in CONDA["dependencies"])
 
 
 def test_every_line_is_an_exact_pin():
-    for name in ("requirements.txt", "constraints.txt"):
+    for name in ("requirements.txt", "constraints.txt", "constraints-cuda.txt"):
         lines = [line.split("#")[0].strip() for line in (ROOT / name).read_text().splitlines()]
         loose = [line for line in lines if line and not re.fullmatch(r"[A-Za-z0-9._-]+==[0-9][A-Za-z0-9.]*", line)]
         assert loose == [], name
@@ -43,7 +44,7 @@ def test_the_whole_list_is_whole():
             if needed.marker and not needed.marker.evaluate({"extra": ""}):
                 continue
             child = canonicalize_name(needed.name)
-            if name == "torch" and (child.startswith(("nvidia-", "cuda-")) or child == "triton"):
+            if child in CUDA:
                 continue  # a CUDA build: step 3 installs these
             if (name, child) == ("tf-keras", "tensorflow"):
                 child = "tensorflow-cpu"
@@ -64,6 +65,10 @@ def test_every_pin_runs_on_debians_python():
     """Debian 12 has Python 3.11.2; some packages want a later 3.11."""
     wants = {name: metadata.metadata(name).get("Requires-Python") for name in PINS if name not in FROM_CONDA}
     assert [f"{name} wants {python}" for name, python in wants.items() if python and "3.11.2" not in SpecifierSet(python)] == []
+
+
+def test_the_two_lists_for_cuda_and_for_all_do_not_overlap():
+    assert CUDA and not set(CUDA) & set(PINS)
 
 
 def test_the_full_tensorflow_is_not_pulled_over_tensorflow_cpu():

@@ -153,6 +153,10 @@ class Plan:
     def horovod_done(self):
         return self.stamp.get("horovod") == self.horovod_wanted()
 
+    def horovod_may_work_now(self):
+        """It failed for want of a tool, and the tool is there now."""
+        return bool(self.stamp.get("horovod_lacks")) and not horovod_wheel.missing_tools(self.python)
+
     def begin_part(self, name):
         """Remember that a part was begun; returns pip's option that writes every file again, where it was interrupted before."""
         interrupted = self.stamp.get("unfinished") == name
@@ -186,7 +190,8 @@ class Plan:
     def torch_arguments(self):
         """Another build of the same version counts as installed for pip: when the source changes, force it."""
         force = ["--force-reinstall"] if self.version("torch") and self.torch_source() != self.stamp.get("torch_source", []) else []
-        return ["--constraint", self.root / "constraints.txt", f"torch=={self.pins()['torch']}", *self.torch_source(), *force]
+        cuda = [] if self.torch_source() else ["--constraint", self.root / "constraints-cuda.txt"]
+        return ["--constraint", self.root / "constraints.txt", *cuda, f"torch=={self.pins()['torch']}", *self.torch_source(), *force]
 
     def packages_wanted(self):
         return digest(*(self.root.joinpath(name).read_text() for name in ("requirements.txt", "constraints.txt", "environment.yml")),
