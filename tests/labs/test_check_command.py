@@ -63,6 +63,14 @@ def test_exit_codes_and_what_is_remembered(clone, capsys):
     assert sorted(path.name for path in own.parent.iterdir()) == ["90_tiny.ipynb"]
 
 
+def test_start_page_is_renewed(clone, capsys):
+    clone.submit(clone.handed_in())
+    page = clone.folder / "work" / "Start_Here.md"
+    page.write_text("old")
+    assert command.main(["90"]) == 0
+    assert page.read_text() != "old"
+
+
 def test_notebook_elsewhere_is_not_remembered(clone, capsys):
     path = clone.write("elsewhere/90_tiny.ipynb", clone.handed_in())
     assert command.main([str(path)]) == 0

@@ -119,13 +119,17 @@ def _one(word, root, arguments):
         progress.clear()
     if note:
         grade.notes.insert(0, note)
-    remember(submission, unit, grade)
+    remember(submission, unit, grade, root)
     print(json.dumps(report.as_data(grade)) if arguments.json else report.as_text(grade), flush=True)
     return 0 if grade.full else 1
 
 
-def remember(submission, unit, grade):
-    """Note the result for the start page, if the notebook is one of the learner's own copies."""
+def remember(submission, unit, grade, root):
+    """Note the result, and renew the start page with it, if the notebook is one of the learner's own copies."""
+    from manyhands.cli import start_page
+
     work = memory.work_folder(Path(submission).parent)
     if work and not grade.verdict:
         memory.add_result(work, unit, grade.points, grade.max)
+        if (work / start_page.NAME).is_file() and work == Path(root) / "work":
+            start_page.write(root)

@@ -17,7 +17,7 @@ FOLDER = f"{HOME}/submission"
 SPACES = ["--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
 COPY_IN = 'cp -r /submission/. "$HOME/submission" && cd "$HOME/submission" && exec "$@"'
 SHOWN = {"MATPLOTLIBRC", "MANYHANDS_SEED", "MANYHANDS_RECORD", "MANYHANDS_PATIENCE_S", "OPENBLAS_CORETYPE"}
-FROM_ETC = ["ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "localtime", "fonts", "ssl", "mime.types"]
+FROM_ETC = ["ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "localtime", "fonts", "ssl/openssl.cnf", "ssl/certs", "mime.types"]
 FILES = {
     "passwd": f"root:x:0:0:root:/root:/bin/sh\nlearner:x:1000:1000:learner:{HOME}:/bin/sh\n",
     "group": "root:x:0:\nlearner:x:1000:\n",
