@@ -40,14 +40,14 @@ class _Check(Report):
     def experiment(self, module, name, *args, only=None, remark=None):
         """Run it on all ranks; the values by rank, or None after a FAIL line for each criterion (or for `only`).
 
-        `remark` names a mistake that is likely when this experiment ends in a fault.
+        `remark` names a mistake that is likely when ranks wait for each other in this experiment.
         """
         from manyhands.cluster import Fault
 
         try:
             answers = self.cluster.run(_on_rank, module, name, *args, patience_s=PATIENCE_S)
         except Fault as fault:
-            mistake = _of_fault(fault) + (f"\n{MISTAKES[remark]}" if remark else "")
+            mistake = _of_fault(fault) + (f"\n{MISTAKES[remark]}" if remark and fault.kind in ("hang", "mismatch") else "")
             return self._all_fail(only, mistake, rank=min(fault.culprits, default=None))
         unwritten = [answer["unwritten"] for answer in answers if "unwritten" in answer]
         if unwritten:
@@ -81,7 +81,7 @@ def _first(problems):
 def broadcast(cluster, function):
     """Check `function(model, group)`: the state of the group's first rank, on every rank, in place."""
     report = _Check("broadcast", cluster, {"parameters": 1, "buffers": 1})
-    answers = report.experiment("ddp_ranks", "broadcast", function, _seed())
+    answers = report.experiment("ddp_ranks", "broadcast", function, _seed(), remark="group")
     if answers is not None:
         by_group = _by_group(answers)
         for name, wanted in (("parameters", True), ("buffers", False)):
@@ -126,7 +126,7 @@ def buckets(cluster, function):
 def flight(cluster, launch, land):
     """Check `launch(bucket, group)` and `land(bucket, launched, group)`: a bucket is one message, and nobody waits for it."""
     report = _Check("flight", cluster, {"launch": 1, "land": 1})
-    answers = report.experiment("ddp_ranks", "flight", launch, land, _seed(), next(_runs))
+    answers = report.experiment("ddp_ranks", "flight", launch, land, _seed(), next(_runs), remark="group")
     if answers is not None:
         by_group = _by_group(answers)
         cases = [(rank, case) for group in by_group for rank, case in group.items()]
@@ -143,7 +143,7 @@ def flight(cluster, launch, land):
 def hooks(cluster, ddp, finish):
     """Check the class `ddp` and `finish(ddp)`: the right gradients, sent while backward is still running."""
     report = _Check("hooks", cluster, {"mean": 1, "overlap": 1, "unused": 1})
-    answers = report.experiment("ddp_steps", "hooks", ddp, finish, _seed(), next(_runs), only=("mean", "overlap"))
+    answers = report.experiment("ddp_steps", "hooks", ddp, finish, _seed(), next(_runs), only=("mean", "overlap"), remark="group")
     if answers is not None:
         cases = [(rank, case) for group in _by_group(answers) for rank, case in group.items()]
         problem = _first(verdicts.step_problem(rank, case, step) for rank, case in cases for step in (0, 1))

@@ -23,6 +23,7 @@ MISTAKES = {
         "leaf Variable that requires grad": "Change a parameter outside the graph: under torch.no_grad(), or through .detach().",
         "leaf variable that requires grad": "Change a parameter outside the graph: under torch.no_grad(), or through .detach().",
     },
+    "group": "In a group of fewer ranks, is group=group given to every call?",
     # broadcast_state
     "not broadcast": "rank {rank} differs from rank {root} after construction: parameter {name} was not broadcast.",
     "buffer not broadcast": "rank {rank} differs from rank {root} after construction: {name} was not broadcast. Take frozen parameters "
