@@ -12,7 +12,8 @@
 # **Before:** the tutorial of this unit, or as much `tf.distribute` as is in it. **Minutes:** 35. **Ranks:** none, one kernel with four devices.
 # **Points:** 10.
 #
-# Every cell runs in this kernel. Each exercise stands on its own: a check does not need the exercise before it.
+# Every cell runs in this kernel. Each exercise stands on its own: a check does not need the exercise before it. Below each check you see
+# the output to aim at; run the check, and see your own.
 
 # %% tags=["setup"]
 import os
@@ -56,12 +57,14 @@ print(len(tf.config.list_logical_devices(kind)[:4]), "devices")
 # </details>
 
 # %% tags=["solution"] grade_id="by-hand"
-def hand_made_step(devices: list[str], weights: tf.Variable, x: np.ndarray, y: np.ndarray, example_losses, learning_rate: float) -> tf.Tensor:
-    """One step of gradient descent on the mean loss of the batch (x, y), shared out over `devices`.
+def hand_made_step(devices: list[str], weights: tf.Variable, x: np.ndarray, y: np.ndarray,
+                   example_losses, learning_rate: float) -> tf.Tensor:
+    """One step of gradient descent on the mean loss of the batch (x, y), shared by `devices`.
 
-    x is [examples, features], y is [examples]; the number of devices need not divide the number of examples.
-    `example_losses(weights, x, y)` gives one loss per example. Call it once per device, in the device's place; the sizes of the
-    shards are as equal as possible. Changes `weights` in place and returns the gradient of the mean loss.
+    x is [examples, features], y is [examples]; the number of devices need not divide `examples`.
+    `example_losses(weights, x, y)` gives one loss per example. Call it once per device, on at
+    most ceil(examples / number of devices) examples. Changes `weights` in place and returns the
+    gradient of the mean loss.
     """
     ### BEGIN SOLUTION
     gradients = []
@@ -95,8 +98,9 @@ check.by_hand(hand_made_step)
 def make_plan(examples: int, per_replica_batch: int, replicas: int, base_rate: float) -> dict:
     """What one epoch looks like, with every example used.
 
-    Returns a dict: `global_batch`; `steps`, the number of steps in an epoch; `last_shards`, a list with the number of examples that
-    each replica gets in the last step, in the order of the replicas; `learning_rate`, by the linear scaling rule.
+    Returns a dict: `global_batch`; `steps`, the number of steps in an epoch; `last_shards`, a
+    list with the number of examples that each replica gets in the last step, in the order of the
+    replicas; `learning_rate`, by the linear scaling rule.
     """
     ### BEGIN SOLUTION
     global_batch = per_replica_batch * replicas
@@ -128,7 +132,10 @@ check.plan(make_plan)
 
 # %% tags=["solution"] grade_id="scope"
 def build_mirrored(strategy: tf.distribute.Strategy, build_model, learning_rate: float) -> tuple:
-    """Return `(model, optimizer)`: what `build_model()` gives, and a `tf.keras.optimizers.SGD`; every variable mirrored."""
+    """Return `(model, optimizer)`, every variable mirrored.
+
+    The model is what `build_model()` gives, the optimizer a `tf.keras.optimizers.SGD`.
+    """
     ### BEGIN SOLUTION
     with strategy.scope():
         return build_model(), tf.keras.optimizers.SGD(learning_rate)
@@ -154,7 +161,8 @@ check.scope(build_mirrored)
 def replica_loss(example_losses: tf.Tensor, global_batch: int) -> tf.Tensor:
     """This replica's part of the loss: summed over the replicas it is the mean over the global batch.
 
-    `example_losses` is [examples on this replica], perhaps empty; `global_batch` counts the examples on all replicas.
+    `example_losses` is [examples on this replica], perhaps empty; `global_batch` counts the
+    examples on all replicas.
     """
     ### BEGIN SOLUTION
     return tf.reduce_sum(example_losses) / global_batch
@@ -178,11 +186,12 @@ check.replica_loss(replica_loss)
 # </details>
 
 # %% tags=["solution"] grade_id="epoch"
-def train_epoch(strategy: tf.distribute.Strategy, model, optimizer, x: np.ndarray, y: np.ndarray, global_batch: int) -> list[float]:
-    """Train the model on all examples once, in the order given, `global_batch` at a time; return the loss of every step.
+def train_epoch(strategy: tf.distribute.Strategy, model, optimizer,
+                x: np.ndarray, y: np.ndarray, global_batch: int) -> list[float]:
+    """Train on all examples once, in their order, `global_batch` at a time; the loss of every step.
 
-    Model and optimizer were made in the strategy's scope. The last batch may be smaller. Step by step, the weights and the losses are those
-    of one device that takes the mean over the same batch.
+    Model and optimizer were made in the strategy's scope. The last batch may be smaller. Step by
+    step, weights and losses are those of one device that takes the mean over the same batch.
     """
     ### BEGIN SOLUTION
     def replica_step(x, y):
@@ -207,8 +216,8 @@ check.epoch(train_epoch)
 #
 # You have written what a strategy does (1), and used one where it leaves the thinking to you: the scale of the loss and the uneven batch (4, 5).
 #
-# **Go on** with your own numbers: replace `ReductionToOneDevice` by the default in the tutorial's throughput cell, or raise the
-# batch with the replicas. Then unit 07: the same on several machines.
+# **Go on** with numbers of your own: in the tutorial's training loop, raise the global batch with the number of replicas, and see what
+# three epochs then reach, with the old learning rate and with the scaled one. Then unit 07: the same on several machines.
 #
 # **References.** TensorFlow guide, [Custom training with tf.distribute.Strategy](https://www.tensorflow.org/tutorials/distribute/custom_training) ·
 # P. Goyal et al. 2017, *Accurate, Large Minibatch SGD*, [arXiv:1706.02677](https://arxiv.org/abs/1706.02677)

@@ -27,9 +27,9 @@ class _Check(Report):
                        values=values, atol=atol, **(problem or {}))
 
     def fail_all(self, mistake):
-        """Every criterion fails for one reason, which is told once."""
-        for i, name in enumerate(self.points):
-            self.judge(name, {"mistake": mistake if i == 0 else None}, [])
+        """Every criterion fails for one reason."""
+        for name in self.points:
+            self.judge(name, {"mistake": mistake}, [])
         self.show()
 
     def devices(self, rng, least=2):
@@ -101,7 +101,7 @@ def by_hand(hand_made_step):
         return
     found = {"placement": [], "gradient": [], "update": []}
     n, rate = len(devices), float(rng.uniform(0.2, 0.8))
-    for examples in (4 * n, 4 * n + int(rng.integers(1, n))):
+    for examples in (n * int(rng.integers(3, 30)), n * int(rng.integers(3, 30)) + int(rng.integers(1, n))):
         x, y, start = problem_in(examples, int(rng.integers(3, 7)), int(rng.integers(3, 6)), rng)
         weights, ledger = tf.Variable(start), verdicts.Ledger(devices)
         result, error = call(hand_made_step, devices, weights, x.copy(), y.copy(), ledger.example_losses, rate)
@@ -232,21 +232,21 @@ def epoch(train_epoch):
     if devices is None:
         return
     n, strategy = len(devices), make_strategy(devices)
-    global_batch, rate = n * int(rng.integers(3, 6)), round(float(rng.uniform(0.2, 0.5)), 3)
+    global_batch, rate = n * int(rng.integers(3, 9)), round(float(rng.uniform(0.2, 0.5)), 3)
     found = {"shards": [], "losses": [], "weights": []}
     for examples in (global_batch, 3 * global_batch + n + 1):  # one even step; four steps, the last one uneven
         x, y, start = problem_in(examples, 5, 4, rng)
         case = verdicts.Epoch(x, y, start, n, global_batch, rate, serial_loss, serial_gradient)
-        model, optimizer, seen = verdicts.watched_model(strategy, start, rate)
+        model, optimizer = verdicts.watched_model(strategy, start, rate)
         result, error = call(train_epoch, strategy, model, optimizer, x.copy(), y.copy(), global_batch)
         if error:
             return report.fail_all(error)
-        counts = [int(part) for part in strategy.experimental_local_results(seen)]
+        counts, mass = ([float(part) for part in strategy.experimental_local_results(kept)] for kept in (model.seen, model.mass))
         losses, weights = array(result).ravel(), array(model.trainable_variables[0])
-        found["shards"].append((case.shards_problem(counts), [sum(counts), max(counts) <= case.share(), min(counts) > 0]))
+        found["shards"].append((case.shards_problem(counts), [sum(counts), max(counts) <= case.share(), min(counts) > 0, sum(mass)]))
         found["losses"].append((case.losses_problem(losses), losses))
         found["weights"].append((case.weights_problem(weights), weights))
     for name, cases in found.items():
-        atol = 1e-4 if name == "weights" else ATOL
+        atol = ATOL if name == "losses" else 1e-4
         report.judge(name, next((p for p, _ in cases if p), None), [value for _, value in cases], atol=atol)
     report.show()

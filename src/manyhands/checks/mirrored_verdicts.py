@@ -62,7 +62,7 @@ class Ledger:
 
     def __init__(self, devices):
         self.places = [_place(name) for name in devices]
-        self.forward, self.backward, self.checksum = [], [], 0.0
+        self.forward, self.backward = [], []
 
     def example_losses(self, weights, x, y):
         """One loss per example: softmax regression."""
@@ -169,26 +169,28 @@ def mirrored(strategy, result, start, rate):
 
 
 def watched_model(strategy, start, rate):
-    """A softmax regression that counts, on each replica, the examples that pass through it; its optimizer; the counts."""
+    """A softmax regression and its optimizer. On each replica, `seen` counts the examples that pass through it, `mass` their sum."""
     import tensorflow as tf
 
     class Watched(tf.keras.Model):
         def __init__(self):
             super().__init__()
             self.w = self.add_weight(name="weights", shape=start.shape)
-            self.seen = self.add_weight(name="seen", shape=(), dtype=tf.int64, initializer="zeros", trainable=False,
-                                        synchronization=tf.VariableSynchronization.ON_READ,
-                                        aggregation=tf.VariableAggregation.SUM)
+            self.seen, self.mass = (
+                self.add_weight(name=name, shape=(), initializer="zeros", trainable=False,
+                                synchronization=tf.VariableSynchronization.ON_READ, aggregation=tf.VariableAggregation.SUM)
+                for name in ("seen", "mass"))
 
         def call(self, x):
-            self.seen.assign_add(tf.shape(x, out_type=tf.int64)[0])
+            self.seen.assign_add(tf.cast(tf.shape(x)[0], tf.float32))
+            self.mass.assign_add(tf.reduce_sum(tf.cast(x, tf.float32)))
             return x @ self.w
 
     with strategy.scope():
         model = Watched()
         model.w.assign(start)
         optimizer = tf.keras.optimizers.SGD(rate)
-    return model, optimizer, model.seen
+    return model, optimizer
 
 
 class Epoch:
@@ -210,6 +212,7 @@ class Epoch:
         return sum(self.shares)
 
     def shards_problem(self, counts):
+        counts = [int(count) for count in counts]
         total = sum(counts)
         if total > self.examples:
             return say("twice", expected=self.examples, got=total, batch=self.examples)
