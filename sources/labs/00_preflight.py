@@ -3,7 +3,7 @@
 #
 # At the end you can
 #
-# * work out where a rank stands in the world, under any launcher;
+# * work out from two numbers where a rank stands in the world;
 # * name the ranks to blame for a hang, from its wait-for graph;
 # * mend an exchange that hangs, for a ring of any size;
 # * bring a job back to work after a fault, without a restart.
@@ -33,8 +33,9 @@ rank, world_size = dist.get_rank(), dist.get_world_size()
 # %% [markdown]
 # ## 1. Where am I?
 #
-# `RANK` and `LOCAL_WORLD_SIZE`, the number of ranks on each node, are set by `torchrun` and by our cluster. `GROUP_RANK` is not set by
-# every launcher. So write a function that does without it: consecutive ranks fill one node after the other.
+# `torchrun` (and our cluster) tells each rank its node in `GROUP_RANK`. Other launchers have no such variable. But consecutive ranks fill one
+# node after the other, so two numbers are enough: `RANK`, and `LOCAL_WORLD_SIZE`, how many ranks each node has. Write a function that needs only
+# these two.
 #
 # *Difficulty ●○○, 4 minutes, 2 points*
 #
@@ -61,15 +62,15 @@ check.place(cluster)
 # %% [markdown]
 # ## 2. Who is to blame?
 #
-# Here is a hang. Every rank sends its number round a ring, and rank 3 is not part of it:
+# Here is a hang. Ranks 0, 1 and 2 want to send their numbers round a ring; rank 3 has nothing to do with it:
 
 # %% tags=["raises-exception"]
 # %%px --patience 2
 ring = [0, 1, 2]
 received = torch.zeros(1)
 if rank in ring:
-    dist.recv(received, src=ring[rank - 1])
-    dist.send(torch.tensor([float(rank)]), dst=ring[(rank + 1) % 3])
+    dist.recv(received, ring[rank - 1])
+    dist.send(torch.tensor([float(rank)]), ring[(rank + 1) % 3])
 
 # %% [markdown]
 # The picture is made of two things, which this kernel has kept as `cluster.fault.waiting` and `cluster.fault.edges`:
@@ -100,7 +101,8 @@ print(cluster.fault.edges)
 def diagnose(waiting: dict, edges: list[tuple[int, int]]) -> tuple[str, list[int]]:
     """Name the ranks to blame for a hang.
 
-    waiting: {rank: where it waits}, only ranks that wait; edges: (a, b) says that rank a waits for rank b.
+    waiting: {rank: where it waits}, with those ranks only that wait.
+    edges: (a, b) says that rank a waits for rank b.
     Returns ("absent", ranks) or ("circle", ranks).
     """
     ### BEGIN SOLUTION
@@ -141,8 +143,8 @@ check.diagnose(cluster, diagnose)
 def exchange(value: torch.Tensor, members: list[int]) -> torch.Tensor:
     """Give `value` to the next rank of the ring `members`; return what the previous one gave.
 
-    All members call it, with tensors of one shape and dtype. One message out and one in; `value` stays as it is, and may be
-    changed by the caller once exchange has returned.
+    All members call it, with tensors of one shape and dtype. One message out and one in.
+    `value` stays as it is; the caller may change it as soon as exchange has returned.
     """
     place = members.index(dist.get_rank())
     following, previous = members[(place + 1) % len(members)], members[place - 1]
@@ -175,7 +177,7 @@ print(saved)
 # Then there is a fault. The cluster heals, and all ranks are new: no `shard`. Whether they have a process group depends on whether a `--setup`
 # cell makes one. Write the function that puts the job back to work in either case.
 #
-# The check makes a fault, calls your function, and all-reduces the shards. Then it does so on ranks without a process group.
+# The check makes a fault, calls your function, and all-reduces the shards. Then it does the same on ranks without a process group.
 #
 # *Difficulty ●●○, 6 minutes, 2 points*
 #

@@ -9,7 +9,7 @@ TEXTS = {
     ("exchange", "four"): "a ring of all four ranks: everyone gets the previous rank's value, nobody hangs",
     ("exchange", "smaller"): "rings of three and of two ranks, in any order, while the other ranks do something else",
     ("exchange", "messages"): "each rank sends one message and receives one",
-    ("recover", "world"): "after a fault all four ranks compute a right all-reduce, with and without a process group made by --setup",
+    ("recover", "world"): "after a fault all ranks compute a right all-reduce, also where no process group was left",
     ("recover", "shards"): "every rank has its own saved numbers back",
 }
 
