@@ -1,7 +1,7 @@
 """The cures of nbval: each of these notebooks must fail, or leave nothing behind. Plain nbval lets most of them pass."""
 
-import threading
-from concurrent.futures import ThreadPoolExecutor
+import re
+import time
 
 import nbformat
 import psutil
@@ -9,73 +9,8 @@ import pytest
 
 from manyhands.build import canonical
 from manyhands.build.execute import execute
-from manyhands.build.validate import validate
-
-
-def notebook_at(path, *cells):
-    """Run and store a notebook of these cells, each a text or a (text, tag)."""
-    notebook = nbformat.v4.new_notebook()
-    for cell in cells:
-        source, *tags = (cell,) if isinstance(cell, str) else cell
-        notebook.cells.append(nbformat.v4.new_code_cell(source, metadata={"tags": tags} if tags else {}))
-    execute(notebook, path.parent, path.name)
-    path.write_bytes(canonical.to_bytes(canonical.clean(notebook)))
-    return path
-
-
-def spoil(path, change):
-    notebook = canonical.load(path)
-    change(notebook.cells)
-    path.write_bytes(canonical.to_bytes(notebook))
-    return path
-
-
-@pytest.fixture(scope="module")
-def good(tmp_path_factory):
-    path = tmp_path_factory.mktemp("nb") / "good.ipynb"
-    return notebook_at(path, "x = 2\nprint('x is', x)", ("import time; time.time()", "measured"), ("1 / 0", "raises-exception"), "x + 1")
-
-
-def copy_of(good, tmp_path):
-    path = tmp_path / good.name
-    path.write_bytes(good.read_bytes())
-    return path
-
-
-def test_a_true_notebook_passes_and_measured_cells_may_differ(good):
-    verdict = validate(good)
-    assert verdict.passed, verdict.text
-    assert verdict.strays == []
-
-
-def test_a_wrong_output_fails_and_both_are_shown(good, tmp_path):
-    path = spoil(copy_of(good, tmp_path), lambda cells: cells[0].outputs[0].update(text="x is 3\n"))
-    verdict = validate(path)
-    assert not verdict.passed
-    assert "x is 3" in verdict.text and "x is 2" in verdict.text and "print('x is', x)" in verdict.text
-    assert str(tmp_path) not in verdict.text
-
-
-def test_a_cell_that_was_never_run_fails(good, tmp_path):
-    path = spoil(copy_of(good, tmp_path), lambda cells: cells[3].update(execution_count=None, outputs=[]))
-    verdict = validate(path)
-    assert not verdict.passed
-    assert "it was never run" in verdict.text
-
-
-def test_a_taught_error_that_does_not_happen_fails(good, tmp_path):
-    path = spoil(copy_of(good, tmp_path), lambda cells: cells[2].update(source="1 / 1", outputs=[]))
-    spoil(path, lambda cells: cells[2].metadata.tags.append("measured"))
-    verdict = validate(path)
-    assert not verdict.passed
-    assert "it raised nothing" in verdict.text
-
-
-def test_a_measured_cell_must_still_run(good, tmp_path):
-    verdict = validate(spoil(copy_of(good, tmp_path), lambda cells: cells[1].update(source="time.no_such_name")))
-    assert not verdict.passed
-    assert "NameError" in verdict.text
-
+from manyhands.build.processes import children
+from manyhands.build.validate import Validation
 
 SWALLOW = """
 import time
@@ -85,55 +20,118 @@ for _ in range(2):
     except KeyboardInterrupt:
         break
 """
+APART = """
+import os
+print(sorted(os.listdir(".")), os.environ["MANYHANDS_QUIET"], os.environ["MANYHANDS_SEED"], hash("a") % 100)
+open("left.txt", "w").close()
+"""
+KILLER = "import os; os.kill(os.getppid(), 9)"
+LEAK = "import subprocess; p = subprocess.Popen(['sleep', '986'], start_new_session=True)"
 
 
-def test_a_cell_that_times_out_and_swallows_the_interrupt_fails(tmp_path):
-    path = notebook_at(tmp_path / "slow.ipynb", "limit = 0", "print(1)")
-    spoil(path, lambda cells: cells[0].update(source=SWALLOW))
-    verdict = validate(path, cell_timeout_s=1)
+@pytest.fixture(scope="module")
+def good(tmp_path_factory):
+    """A notebook that was really run."""
+    folder = tmp_path_factory.mktemp("good")
+    notebook = nbformat.v4.new_notebook()
+    notebook.cells = [
+        nbformat.v4.new_code_cell("x = 2\nprint('x is', x)"),
+        nbformat.v4.new_code_cell("import time; time.time()", metadata={"tags": ["measured"]}),
+        nbformat.v4.new_code_cell("1 / 0", metadata={"tags": ["raises-exception"]}),
+        nbformat.v4.new_code_cell("x + 1"),
+        nbformat.v4.new_code_cell(APART),
+    ]
+    execute(notebook, folder, "good")
+    notebook.cells[-1].outputs[0].text = notebook.cells[-1].outputs[0].text.replace("[]", "['nb.ipynb']")
+    return canonical.clean(notebook)
+
+
+def spoilt(good, tmp_path, **changes):
+    """Write a copy of the good notebook in which one cell has changed: spoilt(..., cell=3, source=...)."""
+    notebook = canonical.from_bytes(canonical.to_bytes(good))
+    cell = notebook.cells[changes.pop("cell", 0)]
+    cell.metadata.setdefault("tags", []).extend(changes.pop("tags", []))
+    cell.update(changes)
+    path = tmp_path / "nb.ipynb"
+    path.write_bytes(canonical.to_bytes(notebook))
+    return path
+
+
+NEVER_RUN = {"execution_count": None, "outputs": []}
+CASES = {
+    "a wrong output": (dict(outputs=[nbformat.v4.new_output("stream", text="x is 3\n")]), ["'x is 3\\n' == 'x is 2\\n'", "x = 2"]),
+    "a missing output": (dict(cell=3, outputs=[]), ["Unexpected output fields"]),
+    "a cell that was never run": (dict(cell=3, **NEVER_RUN), ["it was never run"]),
+    "a measured cell that fails": (dict(cell=1, source="no_such_name"), ["NameError"]),
+    "a skipped cell": (dict(cell=3, tags=["nbval-skip"]), ["it is marked to be skipped"]),
+    "a taught error that does not happen": (dict(cell=2, source="1 / 1", tags=["measured"]), ["it raised nothing"]),
+    "a swallowed interrupt": (dict(cell=3, source=SWALLOW, outputs=[]), ["timed out", "time.sleep(30)"]),
+    "a killed validation": (dict(cell=3, source=KILLER), ["the process of nbval ended with -9"]),
+}
+
+
+@pytest.fixture(scope="module")
+def spoils(good, tmp_path_factory):
+    """All spoilt notebooks, validated side by side, as the course's own are."""
+    paths = {name: spoilt(good, tmp_path_factory.mktemp("nb"), **change) for name, (change, _) in CASES.items()}
+    paths["good"] = spoilt(good, tmp_path_factory.mktemp("nb"))
+    with Validation(paths.values(), cell_timeout_s=2) as verdicts:
+        yield paths, verdicts
+    assert children() == []
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_this_fails_and_says_why(spoils, name):
+    paths, verdicts = spoils
+    verdict = verdicts.of(paths[name])
     assert not verdict.passed
-    assert verdict.text.count("this cell or one before it timed out") == 2
-    assert verdict.seconds < 25
+    for words in CASES[name][1]:
+        assert words in verdict.text
+    assert str(paths[name].parent) not in verdict.text and "/mh-" not in verdict.text
 
 
-def test_a_notebook_that_takes_too_long_is_stopped_with_all_that_it_started(tmp_path):
-    path = notebook_at(tmp_path / "long.ipynb", "1")
-    spoil(path, lambda cells: cells[0].update(source="import os; os.system('sleep 987')"))
-    verdict = validate(path, timeout_s=4)
-    assert not verdict.passed
-    assert "stopped after 4 s" in verdict.text
-    assert not [p for p in psutil.process_iter(["cmdline"]) if p.info["cmdline"] == ["sleep", "987"]]
+def test_a_true_notebook_passes_where_only_measured_cells_differ_and_leaves_no_file(spoils):
+    paths, verdicts = spoils
+    verdict = verdicts.of(paths["good"])
+    assert verdict.passed, verdict.text
+    assert verdict.strays == []
+    assert [path.name for path in paths["good"].parent.iterdir()] == ["nb.ipynb"]
 
 
-def test_processes_left_behind_are_ended_and_named(tmp_path):
-    leak = "import subprocess; p = subprocess.Popen(['sleep', '986'], start_new_session=True)"
-    verdict = validate(notebook_at(tmp_path / "leak.ipynb", leak))
+def test_cells_after_a_timed_out_one_fail_too(spoils):
+    paths, verdicts = spoils
+    assert re.sub(", 1 warning.*", "", verdicts.of(paths["a swallowed interrupt"]).text).endswith("2 failed, 3 passed")
+
+
+def verdict_of(path, **options):
+    with Validation([path], **options) as verdicts:
+        return verdicts.of(path)
+
+
+def test_processes_left_behind_are_ended_and_named(good, tmp_path):
+    verdict = verdict_of(spoilt(good, tmp_path, cell=3, source=LEAK, outputs=[]))
     assert verdict.passed, verdict.text
     assert len(verdict.strays) == 1
     assert not psutil.pid_exists(verdict.strays[0])
 
 
-def test_a_notebook_that_kills_its_validation_fails(tmp_path):
-    path = notebook_at(tmp_path / "killer.ipynb", "import os, signal")
-    spoil(path, lambda cells: cells[0].update(source="import os; os.kill(os.getppid(), 9)"))
-    verdict = validate(path)
+def test_a_notebook_that_takes_too_long_is_stopped_with_all_that_it_started(good, tmp_path):
+    path = spoilt(good, tmp_path, source="import os; os.system('sleep 987')")
+    verdict = verdict_of(path, timeout_s=4)
     assert not verdict.passed
-    assert "the process of nbval ended with -9" in verdict.text
+    assert "stopped after 4 s" in verdict.text
+    assert not is_running("sleep", "987")
 
 
-def test_notebooks_run_apart_and_in_their_own_copy_of_the_folder(tmp_path):
-    (tmp_path / "beside.txt").write_text("beside")
-    cells = (
-        "import os\nprint(sorted(os.listdir('.')), open('beside.txt').read())",
-        "open('left.txt', 'w').write('1')",
-        "print(os.environ['MANYHANDS_QUIET'], os.environ['MANYHANDS_SEED'], os.environ['OMP_NUM_THREADS'], hash('a') % 10)",
-    )
-    path = tmp_path / "apart.ipynb"
-    path.write_text("")
-    notebook_at(path, *cells)
-    (tmp_path / "left.txt").unlink()
-    with ThreadPoolExecutor(2) as pool:
-        verdicts = list(pool.map(validate, [path, path]))
-    assert [verdict.passed for verdict in verdicts] == [True, True], verdicts[0].text
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["apart.ipynb", "beside.txt"]
-    assert threading.active_count() == 1
+def test_whoever_asked_may_stop_it(good, tmp_path):
+    path = spoilt(good, tmp_path, source="import os; os.system('sleep 985')")
+    with Validation([path]):
+        until = time.monotonic() + 60
+        while not is_running("sleep", "985") and time.monotonic() < until:
+            time.sleep(0.05)
+        assert is_running("sleep", "985")
+    assert not is_running("sleep", "985")
+
+
+def is_running(*command):
+    return any(process.info["cmdline"] == list(command) for process in psutil.process_iter(["cmdline"]))

@@ -1,6 +1,7 @@
 """The commands of authors: `manyhands build`, `adopt`, `validate` and `slides`."""
 
 import argparse
+import os
 import sys
 import time
 
@@ -81,17 +82,15 @@ def _adopt(root, options):
 
 
 def _validate(root, options):
-    from concurrent.futures import ThreadPoolExecutor
-
-    from manyhands.build.validate import validate as run
+    from manyhands.build.validate import Validation
 
     failed = 0
-    pieces = layout.pieces(root, options.units)
-    with ThreadPoolExecutor(options.jobs) as pool:
-        for piece, verdict in zip(pieces, pool.map(lambda piece: run(piece.notebook), pieces)):
-            print(f"{'PASS' if verdict.passed else 'FAIL'}  {verdict.seconds:6.1f} s  {piece.short(piece.notebook)}", flush=True)
-            failed += not verdict.passed
+    with Validation([piece.notebook for piece in layout.pieces(root, options.units)], jobs=options.jobs) as verdicts:
+        for verdict in verdicts:
+            word = "PASS" if verdict.passed else "FAIL"
+            print(f"{word}  {verdict.seconds:6.1f} s  {os.path.relpath(verdict.notebook, root)}", flush=True)
             if not verdict.passed:
+                failed += 1
                 print(verdict.text)
     return 1 if failed else 0
 

@@ -10,9 +10,14 @@ import pytest
 from manyhands.build.canonical import RECORD
 
 
+OUTPUT_TIMEOUT_S = 20  # how long an output may be on its way after its cell has ended; 5 is too short on a busy machine
+
+
 def pytest_itemcollected(item):
-    if hasattr(item, "cell") and "measured" in _tags(item):
-        item.options["check"] = False
+    if hasattr(item, "cell"):
+        item.output_timeout = OUTPUT_TIMEOUT_S
+        if "measured" in _tags(item):
+            item.options["check"] = False
 
 
 @pytest.hookimpl(wrapper=True)
