@@ -46,9 +46,20 @@ def guard():
         subprocess.Popen(c["argv"], env=c["env"], stdin=subprocess.DEVNULL, preexec_fn=_die_with_parent) for c in commands
     ]
     threading.Thread(target=_end_all_at_eof, daemon=True).start()
-    codes = [launcher.wait() for launcher in launchers]
+    codes = _wait_for({launcher.pid for launcher in launchers})
     _kill_descendants()
     return next((code if code > 0 else 128 - code for code in codes if code), 0)
+
+
+def _wait_for(pids):
+    """The exit codes of our children `pids`, when all have ended. Adopted processes that end are not left as zombies."""
+    codes = []
+    while pids:
+        pid, status = os.waitpid(-1, 0)
+        if pid in pids:
+            pids.discard(pid)
+            codes.append(os.waitstatus_to_exitcode(status))
+    return codes
 
 
 def _end_all_at_eof():

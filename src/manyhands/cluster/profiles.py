@@ -172,7 +172,9 @@ class Ssh(Profile):
         config.SSHLauncher.remote_python = os.environ.get("MANYHANDS_PYTHON", sys.executable)
 
     def sort_key(self, facts):
-        return facts["host"], facts["pid"]
+        """Nodes in the order of the hosts asked for, by the address at which ssh reached them."""
+        addresses = [socket.gethostbyname(host.rpartition("@")[2].partition(":")[0]) for host in self.hosts]
+        return addresses.index(facts["host"]) if facts["host"] in addresses else len(addresses), facts["host"], facts["pid"]
 
 
 _PROFILES = {"mpi": Mpi, "slurm": Slurm, "ssh": Ssh}
@@ -204,9 +206,10 @@ def _facts():
     def number(*names):
         return next((int(os.environ[name]) for name in names if name in os.environ), None)
 
+    reached_at = os.environ.get("SSH_CONNECTION", "").split()[2:3] if "SLURM_PROCID" not in os.environ else []
     return {
-        "host": os.environ.get("SLURMD_NODENAME") or os.uname().nodename,
-        "address": address(),
+        "host": os.environ.get("SLURMD_NODENAME") or "".join(reached_at) or os.uname().nodename,
+        "address": "".join(reached_at) or address(),
         "pid": os.getpid(),
         "mpi_rank": number("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK"),
         "slurm_procid": number("SLURM_PROCID"),
