@@ -1,0 +1,102 @@
+"""The ledger, on two processes: it sees calls by whatever name, with sizes and ends, and leaves torch as it found it."""
+
+import json
+
+import pytest
+
+torch = pytest.importorskip("torch")
+import torch.distributed as dist  # noqa: E402
+import torch.multiprocessing as mp  # noqa: E402
+
+from manyhands.checks.ddp_verdicts import cut  # noqa: E402
+from manyhands.ledger import Ledger, median_steps  # noqa: E402
+
+
+def _work(rank, folder):
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=2)
+    told = {experiment.__name__: experiment(rank) for experiment in (_calls, _ddp, _steps)}
+    (folder / f"rank-{rank}").write_text(json.dumps(told))
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory):
+    """What the experiments below have told on each rank: they share one start of the two processes."""
+    folder = tmp_path_factory.mktemp("ledger")
+    mp.spawn(_work, args=(folder,), nprocs=2)
+    return [json.loads((folder / f"rank-{rank}").read_text()) for rank in (0, 1)]
+
+
+def _calls(rank):
+    from torch.distributed import all_reduce
+
+    before = dict(vars(dist.ProcessGroup))
+    with Ledger() as outer:
+        all_reduce(torch.ones(3))
+        with Ledger() as inner:
+            dist.broadcast(torch.ones(2, dtype=torch.float64), 0)
+            dist.all_gather([torch.zeros(5) for _ in range(2)], torch.ones(5))
+            work = dist.all_reduce(torch.ones(7), async_op=True)
+        work.wait()
+        if rank == 0:
+            dist.send(torch.ones(4), 1)
+        else:
+            dist.recv(torch.ones(4), 0)
+    dist.all_reduce(torch.ones(1))
+    return {"outer": [[e.call, e.numel, e.bytes] for e in outer.entries], "inner": [[e.call, e.numel] for e in inner.entries],
+            "count": outer.count("allreduce"), "bytes": outer.bytes("allreduce"),
+            "ended": [e.stop_s is not None and e.stop_s >= e.start_s for e in outer.entries if e.call == "allreduce"],
+            "as before": all(vars(dist.ProcessGroup)[name] is value for name, value in before.items())}
+
+
+def test_calls_sizes_and_ends(told):
+    for rank, mine in enumerate(one["_calls"] for one in told):
+        last = ["send", 4, 16] if rank == 0 else ["recv", 4, 16]
+        assert mine["outer"] == [["allreduce", 3, 12], ["broadcast", 2, 16], ["allgather", 5, 20], ["allreduce", 7, 28], last]
+        assert mine["inner"] == [["broadcast", 2], ["allgather", 5], ["allreduce", 7]]
+        assert (mine["count"], mine["bytes"]) == (2, 40) and mine["ended"] == [True, True] and mine["as before"]
+
+
+def _ddp(rank):
+    """All-reduces of the second step, in numbers, for several sizes of bucket; and the rule of the lab for the same model."""
+    from torch import nn
+    from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
+
+    told = []
+    for bucket_bytes in (1, 200, 1000, 3000, 10**9):
+        model = nn.Sequential(nn.Linear(9, 17), nn.Tanh(), nn.Linear(17, 5), nn.Tanh(), nn.Linear(5, 30))
+        ddp = nn.parallel.DistributedDataParallel(model, bucket_cap_mb=bucket_bytes / 2**20)
+        ddp.register_comm_hook(None, allreduce_hook)
+        for _ in range(2):
+            with Ledger() as ledger:
+                ddp(torch.ones(4, 9)).sum().backward()
+        sizes = {name: p.numel() * 4 for name, p in model.named_parameters()}
+        ours = [sum(sizes[name] // 4 for name in bucket) for bucket in cut(list(sizes), sizes, bucket_bytes)]
+        told.append([[e.numel for e in ledger.entries if e.call == "allreduce"], ours])
+    return told
+
+
+def test_the_labs_rule_for_buckets_is_that_of_ddp(told):
+    for cuts in (one["_ddp"] for one in told):
+        assert len(cuts[0][0]) == 6 and len(cuts[-1][0]) == 1, "the sizes go from a bucket for each parameter to one for all"
+        for theirs, ours in cuts:
+            assert theirs == ours
+
+
+def _steps(rank):
+    model = torch.nn.Linear(50, 50)
+
+    def average():
+        for parameter in model.parameters():
+            dist.all_reduce(parameter.grad)
+
+    return median_steps({"one": (lambda: model(torch.ones(8, 50)).sum(), average)}, warm_up=1, repeats=3)
+
+
+def test_median_steps_gives_plain_numbers(told):
+    for step in (one["_steps"]["one"] for one in told):
+        (start, backward_ms, label), messages = step["compute"][0], step["network"]
+        assert start == 0 and label == "backward" and [message[2] for message in messages] == ["0", "1"]
+        assert 0 < backward_ms <= messages[0][0] <= messages[0][1] <= messages[1][1]
