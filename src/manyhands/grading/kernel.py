@@ -184,8 +184,8 @@ class Kernel:
         self.home.cleanup()
 
     def _ask_to_end(self):
-        """A kernel that ends by itself stops its cluster in order."""
-        if hasattr(self, "client") and self.process.poll() is None:
+        """A kernel that ends by itself stops its cluster in order; one that has started nothing can be killed."""
+        if hasattr(self, "client") and len(memory.family(self.process.pid)) > 1:
             self.client.shutdown()
             with suppress(subprocess.TimeoutExpired):
                 self.process.wait(5)
