@@ -1,13 +1,11 @@
 """Decks: slides/NN_topic.md -> slides/built/NN_topic.html and .pdf, made by Marp, to be read without a network.
 
-What a deck was made from, and what came out, stands as hashes in slides/built/manifest.json: so drift is found without
-Node.js.
+What a deck was made from, and what came out, stands as hashes in the last line of the page: so drift is found without Node.js.
 """
 
 import base64
 import hashlib
 import html
-import json
 import os
 import re
 import shutil
@@ -26,6 +24,7 @@ _IN_MARKDOWN = re.compile(r"""(?:\]\(|src=["']|url\(["']?)\s*(?!data:|https?:)([
 _FROM_THE_NETWORK = re.compile(
     r"""<(?:script|img|link|iframe|source)\b[^>]*(?:src|href)=["']?https?:|url\((?:&quot;|["'])?https?:|@import\s+(?:url\()?["']?https?:"""
 )
+_SEAL = "\n<!-- made from "
 _MIME = {".svg": "image/svg+xml", ".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".gif": "image/gif"}
 
 
@@ -42,23 +41,22 @@ def decks(root, wanted=()):
 
 def build(root, wanted=()):
     """Make the decks whose sources or results have changed; the list of files written."""
-    root, written = Path(root), []
-    stale = [deck for deck in decks(root, wanted) if _drift_of(root, deck, _manifest(root))]
+    written = []
+    stale = [deck for deck in decks(root, wanted) if _drift_of(deck)]
     if stale:
-        marp, browser = _marp(root), _browser()
+        marp, browser = _marp(Path(root)), _browser()
     for deck in stale:
-        made = _convert(deck, marp, browser)
+        page, paper = _convert(deck, marp, browser)
+        page += _seal(sources_hash(deck), _hash(page), _hash(paper))
+        made = {_built(deck, "html"): page, _built(deck, "pdf"): paper}
         written += [path for path, data in made.items() if write_one(path, data)]
-        manifest = _manifest(root)
-        manifest[deck.stem] = {"sources": sources_hash(deck), **{path.suffix[1:]: _hash(path) for path in made}}
-        write_one(_manifest_path(root), (json.dumps(manifest, indent=1, sort_keys=True) + "\n").encode())
     return written
 
 
 def drifts(root):
     """Decks that do not follow from their sources, found without Node.js."""
-    root, manifest = Path(root), _manifest(root)
-    found = [drift for drift in (_drift_of(root, deck, manifest) for deck in decks(root)) if drift]
+    root = Path(root)
+    found = [drift for drift in map(_drift_of, decks(root)) if drift]
     known = {deck.stem for deck in decks(root)}
     for path in sorted((root / "slides" / "built").glob("*.*")):
         if path.suffix in (".html", ".pdf") and path.stem not in known:
@@ -66,18 +64,23 @@ def drifts(root):
     return found
 
 
-def _drift_of(root, deck, manifest):
-    recorded = manifest.get(deck.stem, {})
+def _drift_of(deck):
     remedy = f"manyhands slides {deck.stem}"
-    for kind in ("html", "pdf"):
-        path = _built(deck, kind)
+    page, paper = _built(deck, "html"), _built(deck, "pdf")
+    for path in (page, paper):
         if not path.exists():
             return Drift(f"slides/built/{path.name}", "was never built", remedy)
-        if recorded.get(kind) != _hash(path):
+    body, _, seal = page.read_bytes().rpartition(_SEAL.encode())
+    for path, data in ((page, body), (paper, paper.read_bytes())):
+        if _hash(data).encode() not in seal:
             return Drift(f"slides/built/{path.name}", "is not what was built", remedy)
-    if recorded.get("sources") != sources_hash(deck):
+    if sources_hash(deck).encode() not in seal:
         return Drift(f"slides/{deck.name}", "it, a picture or the theme changed after the deck was built", remedy)
     return None
+
+
+def _seal(sources, page, paper):
+    return f"{_SEAL}{sources}, the page is {page}, the PDF is {paper} -->\n".encode()
 
 
 def sources_hash(deck):
@@ -96,17 +99,8 @@ def _built(deck, kind):
     return deck.parent / "built" / f"{deck.stem}.{kind}"
 
 
-def _manifest_path(root):
-    return root / "slides" / "built" / "manifest.json"
-
-
-def _manifest(root):
-    path = _manifest_path(root)
-    return json.loads(path.read_text()) if path.exists() else {}
-
-
-def _hash(path):
-    return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+def _hash(data):
+    return hashlib.sha256(data).hexdigest()[:16]
 
 
 def _marp(root):
@@ -143,7 +137,7 @@ def _browser():
 
 
 def _convert(deck, marp, browser):
-    """{path: bytes} of the HTML, its pictures inside it, and of the PDF."""
+    """The bytes of the HTML, its pictures inside it, and of the PDF."""
     with tempfile.TemporaryDirectory(prefix="mh-") as folder:
         page, paper = Path(folder) / "deck.html", Path(folder) / "deck.pdf"
         for target in (page, paper):
@@ -152,7 +146,7 @@ def _convert(deck, marp, browser):
         fetched = _FROM_THE_NETWORK.search(text)
         if fetched:
             raise BuildError(f"slides/{deck.name} loads something from the network: {fetched.group()[:120]}")
-        return {_built(deck, "html"): text.encode(), _built(deck, "pdf"): paper.read_bytes()}
+        return text.encode(), paper.read_bytes()
 
 
 def _run(marp, browser, deck, target):
