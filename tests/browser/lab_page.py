@@ -6,8 +6,16 @@ from contextlib import contextmanager
 
 import nbformat
 
-GRAPH = 'svg:has(title:text-is("wait-for graph"))'
+GRAPH = '.jp-RenderedSVG img[src*="wait-for%20graph"]'  # JupyterLab shows an SVG as an image
 LOAD_MS, RUN_MS = 60_000, 180_000
+NOTHING_RUNS = """quiet_ms => {
+    const panel = document.querySelector('.jp-NotebookPanel:not(.lm-mod-hidden)');
+    const waits = [...panel.querySelectorAll('.jp-InputPrompt')].some(prompt => prompt.innerText.includes('*'));
+    const idle = panel.querySelector('.jp-Notebook-ExecutionIndicator').dataset.status === 'idle';
+    if (waits || !idle) panel.quietSince = undefined;
+    else panel.quietSince ??= performance.now();
+    return panel.quietSince !== undefined && performance.now() - panel.quietSince >= quiet_ms;
+}"""
 
 
 def open_start(page, address):
@@ -31,7 +39,7 @@ class Notebook:
         self.page = page
         self.panel = page.locator(".jp-NotebookPanel:visible")
         self.panel.locator(".jp-Cell").first.wait_for(timeout=LOAD_MS)
-        self.panel.locator('.jp-Notebook-ExecutionIndicator[data-status="idle"]').wait_for(timeout=LOAD_MS)
+        page.locator("#jp-main-statusbar").get_by_text("Python 3 (ipykernel) | Idle").wait_for(timeout=LOAD_MS)
 
     def cell(self, text):
         """The code cell whose source has this text."""
@@ -41,7 +49,7 @@ class Notebook:
         with self._starting(self.panel.locator(".jp-CodeCell").first):
             self.page.locator(".lm-MenuBar-itemLabel", has_text=re.compile("^Run$")).click()
             self.page.locator(".lm-Menu-itemLabel", has_text=re.compile("^Run All Cells$")).click()
-        self.wait()
+        self.wait(quiet_ms=2000)  # after a taught error JupyterLab takes the [*] from cells that the kernel still runs
 
     def run(self, cell):
         self.start(cell)
@@ -58,13 +66,24 @@ class Notebook:
         prompt = cell.locator(".jp-InputPrompt").element_handle()
         before = prompt.inner_text()
         yield
+        self.panel.evaluate("panel => { panel.quietSince = undefined; }")
         self.page.wait_for_function("([prompt, before]) => prompt.innerText !== before", arg=[prompt, before], timeout=LOAD_MS)
 
-    def wait(self, timeout_ms=RUN_MS):
-        """Until no cell is waiting or running."""
-        self.page.wait_for_function(
-            "() => [...document.querySelectorAll('.jp-NotebookPanel:not(.lm-mod-hidden) .jp-InputPrompt')].every(p => !p.innerText.includes('*'))",
-            timeout=timeout_ms)
+    def wait(self, timeout_ms=RUN_MS, quiet_ms=0):
+        """Until no cell is waiting or running, and the kernel has been idle for `quiet_ms`."""
+        self.page.wait_for_function(NOTHING_RUNS, arg=quiet_ms, timeout=timeout_ms, polling=50)
+
+    def text(self, cell):
+        """What stands in a cell."""
+        cell.scroll_into_view_if_needed()
+        cell.locator(".cm-line").first.wait_for(timeout=LOAD_MS)
+        return "\n".join(line.rstrip("\n") for line in cell.locator(".cm-line").all_inner_texts())
+
+    def shown(self, cell):
+        """What a cell with its outputs shows."""
+        cell.scroll_into_view_if_needed()
+        self.page.wait_for_timeout(500)  # cells are drawn when they come into view
+        return cell.inner_text()
 
     def replace(self, cell, source):
         """Type `source` in the place of what the cell holds."""
@@ -82,15 +101,13 @@ class Notebook:
 
     def saved(self, path):
         """Save it; returns what is then in its file."""
-        before = path.stat().st_mtime_ns
         self.page.keyboard.press("Escape")
         self.page.keyboard.press("Control+s")
-        until = time.monotonic() + 20
-        while path.stat().st_mtime_ns == before and time.monotonic() < until:
-            self.page.wait_for_timeout(100)
+        self.page.locator(".lm-TabBar-tab.lm-mod-current.jp-mod-dirty").wait_for(state="detached", timeout=LOAD_MS)
         return nbformat.read(path, as_version=4)
 
     def show(self, locator, picture):
         """Bring something into view and take a picture of the whole window."""
         locator.scroll_into_view_if_needed()
+        self.page.wait_for_timeout(1000)  # cells are drawn when they come into view
         self.page.screenshot(path=picture)

@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 
 ROOT = Path(__file__).resolve().parents[2]
-COPIED = ("labs", "notebooks", "solutions", "slides", "sources")
+COPIED = ("labs", "notebooks", "solutions", "slides/built", "sources")
 
 
 class Course:

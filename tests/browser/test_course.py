@@ -100,12 +100,14 @@ def test_wrong_answer_shows_the_line_that_helps(course, page, screenshots):
     open_start(page, course.address())
     lab = follow(page, "06", "your lab")
     lab.run_all()
-    stub = lab.panel.locator(".jp-CodeCell", has_text="NotImplementedError").first
-    before = stub.locator(".cm-content").inner_text()
-    lab.replace(stub, before.replace("raise NotImplementedError()", "return None"))
-    lab.run_all()
-    lab.show(lab.panel.get_by_text("FAIL").first, screenshots / "06_wrong.png")
-    assert "FAIL 0/" in checks(lab.saved(course.root / LAB))
+    stub, check = lab.cell("def broadcast_state("), lab.cell("check.broadcast(")
+    assert "broadcast_state is not written yet" in lab.shown(check)
+    lab.replace(stub, lab.text(stub).replace("raise NotImplementedError()", "return None"))
+    lab.run(stub)
+    lab.run(check)
+    lab.show(check, screenshots / "06_wrong.png")
+    shown = lab.shown(check)
+    assert "FAIL 0/1" in shown and "mistake:" in shown and "expected:" in shown and "not written yet" not in shown
 
 
 def test_stop_button_stops_all_ranks(course, page, screenshots):
@@ -122,6 +124,6 @@ def test_stop_button_stops_all_ranks(course, page, screenshots):
     assert scratch.stop() < 3  # 2 s, and what the browser adds
     scratch.run(scratch.cell("1 + 1"))
     page.screenshot(path=screenshots / "stopped.png")
-    assert "[rank 1] Out: 2" in scratch.cell("1 + 1").inner_text()
+    assert "[rank 1] Out: 2" in scratch.shown(scratch.cell("1 + 1"))
     course.stop()
     assert left_over(course.root) == []

@@ -7,6 +7,7 @@ that it started can be seen to be gone.
 import ctypes
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -49,6 +50,7 @@ def command(root, page, arguments):
         f"--ServerApp.root_dir={root}",
         f"--LabApp.default_url=/lab/tree/{page}?reset",
         f"--LabApp.app_settings_dir={SETTINGS}",
+        "--LabApp.custom_css=True",
         "--ServerApp.port=0",
     ]
     if os.geteuid() == 0:
@@ -79,7 +81,9 @@ class Server:
         if _LIBC:
             _LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1)
         call, env, root = self._call
-        self.log.parent.mkdir(parents=True, exist_ok=True)
+        style = self.state / "config" / "custom" / "custom.css"  # the one place where JupyterLab looks for it
+        style.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(SETTINGS / "custom.css", style)
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen(
                 call, env=env, cwd=root, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
