@@ -55,7 +55,10 @@ def _wait_for(pids):
     """The exit codes of our children `pids`, when all have ended. Adopted processes that end are not left as zombies."""
     codes = []
     while pids:
-        pid, status = os.waitpid(-1, 0)
+        try:
+            pid, status = os.waitpid(-1, 0)
+        except ChildProcessError:
+            break  # _end_all, in the other thread, has taken the last of them
         if pid in pids:
             pids.discard(pid)
             codes.append(os.waitstatus_to_exitcode(status))
