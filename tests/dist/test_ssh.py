@@ -17,6 +17,11 @@ from manyhands import Cluster
 from manyhands.cluster.launch_commands import GUARD
 from manyhands.cluster.ports import reserve
 
+pytestmark = [
+    pytest.mark.slow,
+    # ipyparallel's threads that wait for an engine lose their connection when our sshd ends
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning"),
+]
 HOSTS = ("127.0.0.1", "127.0.0.2")
 
 SSHD_CONFIG = """\

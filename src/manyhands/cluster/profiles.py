@@ -102,10 +102,14 @@ class Profile:
         deadline = time.monotonic() + 2
         while client.ids and time.monotonic() < deadline:
             time.sleep(0.02)
-        cluster.stop_engines_sync()
+        self.stop_launchers(cluster, client)
         deadline = time.monotonic() + START_TIMEOUT_S
         while client.ids and time.monotonic() < deadline:
             time.sleep(0.02)
+
+    def stop_launchers(self, cluster, client):
+        """End what has started the engines."""
+        cluster.stop_engines_sync()
 
     too_few = "{came} of {n} ranks came within {seconds} s."
 
@@ -175,6 +179,15 @@ class Ssh(Profile):
         """Nodes in the order of the hosts asked for, by the address at which ssh reached them."""
         addresses = [socket.gethostbyname(host.rpartition("@")[2].partition(":")[0]) for host in self.hosts]
         return addresses.index(facts["host"]) if facts["host"] in addresses else len(addresses), facts["host"], facts["pid"]
+
+    def stop_launchers(self, cluster, client):
+        """Engines that the controller has seen die need none of the several connections per rank by which ipyparallel asks."""
+        if client.ids:
+            return cluster.stop_engines_sync()
+        for engine_set in cluster.engines.values():
+            for launcher in engine_set.launchers.values():
+                launcher._stop_waiting.set()
+        cluster.engines.clear()
 
 
 _PROFILES = {"mpi": Mpi, "slurm": Slurm, "ssh": Ssh}
