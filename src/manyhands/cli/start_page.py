@@ -56,7 +56,7 @@ def next_step(course, done):
     """The first unit whose lab has not full marks yet."""
     for unit in course:
         points = done.get(unit.name, {})
-        if unit.planned or points and points.get("points") == points.get("max"):
+        if unit.planned or "max" in points and points.get("points") == points.get("max"):
             continue
         return f"unit {unit.number}, {unit.title}: {_link('tutorial', tutorial_copy(unit.name))}, then {_link('your lab', lab_copy(unit.name))}."
     return "you have full marks in every lab that is ready." if any(not unit.planned for unit in course) else "no unit is ready yet."
