@@ -60,8 +60,8 @@ print(f"rows {mine.start} to {mine.stop - 1}")
 # %% [markdown]
 # ## Averaged gradients are not enough
 #
-# The loss of the whole batch is the mean of the losses of its quarters. So its gradient is the mean of the quarters' gradients: one all-reduce
-# for each parameter, and a division. Here is that, written out, and a loop that trains with it.
+# The loss of the whole batch is the mean of the losses of its quarters, which are of equal size. So its gradient is the mean of the quarters'
+# gradients: one all-reduce for each parameter, and a division. Here is that, written out, and a loop that trains with it.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -324,7 +324,7 @@ print(f"{loud} all-reduces, with no_sync {quiet}; the same gradients to 1e-5: {f
 # ## Who sees which sample
 #
 # `DistributedSampler` deals out the samples like cards. All ranks must take the same number of steps, or one of them waits for ever in an all-reduce. So
-# when the data does not divide, some samples are dealt twice.
+# when the data does not divide, some samples are dealt twice. (The other way out is DDP's `join()`: ranks that have finished answer for the rest.)
 
 # %%
 # %%px

@@ -88,16 +88,25 @@ class Gate:
 
         self.store, self.key = c10d._get_default_store(), f"manyhands-gate-{key}"
 
-    def open(self):
-        self.store.set(self.key, "open")
+    def enter(self):
+        """The early rank is about to go where it must not wait."""
+        self.store.set(self.key + "-entered", "yes")
+
+    def leave(self):
+        """The early rank has come through."""
+        self.store.set(self.key + "-left", "yes")
 
     def waited_in_vain(self):
-        deadline = time.monotonic() + GATE_S
+        """Called by the late rank: whether the early one stays inside until it comes itself."""
+        return not (self._within(30, "-entered") and self._within(GATE_S, "-left"))
+
+    def _within(self, seconds, state):
+        deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
-            if self.store.check([self.key]):
-                return False
+            if self.store.check([self.key + state]):
+                return True
             time.sleep(0.005)
-        return True
+        return False
 
 
 def broadcast(function_name, seed):
@@ -153,8 +162,9 @@ def flight(launch_name, land_name, seed, run):
         if group is None and rank == members[-1]:  # once is enough
             blocked = gate.waited_in_vain()
         with Ledger() as ledger:
+            gate.enter()
             launched = launch(bucket, group)
-            gate.open()
+            gate.leave()
             land(bucket, launched, group)
         results.append({"members": members, "local": local, "blocked": blocked,
                         "got": [None if p.grad is None else numbers(p.grad) for p in bucket],

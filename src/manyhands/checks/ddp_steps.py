@@ -62,9 +62,10 @@ def hooks(class_name, finish_name, seed, run):
                 blocked = gate.waited_in_vain()
             log.events.clear()
             with Ledger(on_entry=log.sent):
+                gate.enter()
                 loss.backward()
+                gate.leave()
                 log.end()
-                gate.open()
                 finish(ddp)
             result["steps"].append({"events": list(log.events), "got": _gradients(model), "serial": _gradients(serial), "local": _gradients(alone)})
             for optimiser in optimisers:
