@@ -95,6 +95,12 @@ def test_a_bare_clone_is_set_up_in_five_steps_and_the_second_start_does_nothing(
     assert capsys.readouterr().out == ""
 
 
+def test_programs_do_not_see_what_make_was_told(tmp_path):
+    said = {"PATH": "/usr/bin", "HOME": "/home/learner", "MAKEFLAGS": " -- ARGS=-x", "ARGS": "-x", "PYTHONHOME": "/elsewhere"}
+    env = setup_plan.Plan(tmp_path, said).environment()
+    assert env == {"PATH": f"{tmp_path}/.venv/bin:/usr/bin", "HOME": "/home/learner", "VIRTUAL_ENV": f"{tmp_path}/.venv"}
+
+
 def test_torch_alone_may_bring_dependencies(clone):
     bootstrap.set_up(clone)
     torch, packages = [line for line in calls() if " install " in line][:2]

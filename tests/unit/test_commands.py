@@ -1,5 +1,6 @@
 """The Makefile and the CI files: every target does what it says, and nothing names a registry or a machine."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -16,7 +17,8 @@ SETUP = ["Makefile", "pyproject.toml", "requirements.txt", "constraints.txt", "c
 
 def dry_run(*words):
     """What make would run, without running it."""
-    done = subprocess.run([shutil.which("make"), "-n", *words], cwd=ROOT, capture_output=True, text=True, timeout=30)
+    done = subprocess.run([shutil.which("make"), "-n", *words], cwd=ROOT, capture_output=True, text=True, timeout=30,
+                          env={"PATH": os.environ["PATH"]})
     assert done.returncode == 0, done.stderr
     return [line for line in done.stdout.splitlines() if "bootstrap.py" in line]
 

@@ -23,6 +23,7 @@ CUDA_NOT_WANTED = (
     "      For the small CPU build stop here and type: make lab TORCH_INDEX=<the CPU index named on pytorch.org, page Get Started>")
 GPU_NOT_USED = (
     "There is a GPU, but this is PyTorch's CPU build. For the other: make setup TORCH_INDEX=<the CUDA index named on pytorch.org>")
+NOT_FOR_PROGRAMS = {"PYTHONHOME", "MAKEFLAGS", "MFLAGS", "MAKEOVERRIDES", "MAKELEVEL", "ARGS", "NB", "TORCH_INDEX", "TORCH_FIND_LINKS"}
 HOROVOD_AGAIN = f"affected: {horovod_wheel.AFFECTED}; `make setup` tries again"
 TRY_HOROVOD = ("import horovod.torch as hvd, horovod.tensorflow; "
                "assert hvd.gloo_built() and hvd.mpi_built(), 'a controller is missing'")
@@ -232,7 +233,7 @@ class Plan:
 
     def environment(self):
         """Variables for programs of the environment: its bin folder first on PATH."""
-        env = {name: value for name, value in self.environ.items() if name != "PYTHONHOME"}
+        env = {name: value for name, value in self.environ.items() if name not in NOT_FOR_PROGRAMS}
         env["PATH"] = f"{self.prefix / 'bin'}{os.pathsep}{env.get('PATH', os.defpath)}"
         if not self.conda:
             env["VIRTUAL_ENV"] = str(self.prefix)
