@@ -2,16 +2,19 @@
 
 import html
 import json
-import os
 import re
 import subprocess
 import sys
 import tempfile
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from .launch_collect import STOPPED, TIMED_OUT, Collector, split_dump, where_in
 from .launch_commands import GUARD, LAUNCHERS, LaunchError, base_env, gpus_by_node, make_job
+from .show import Progress, in_notebook, quiet
+
+_RUNNING = "{launcher} runs {script} on {n} ranks"
 
 __all__ = ["Launch", "LaunchError", "launch"]
 
@@ -76,11 +79,13 @@ def launch(
     exception here: see `.returncode`, `.returncodes`, `.report()`. Every process that the launch has started ends with it.
     """
     path = _check(script, with_, nodes, ranks_per_node, tasks)
-    live = echo and sys.stdout.isatty() and os.environ.get("MANYHANDS_QUIET") != "1"
+    live = echo and sys.stdout.isatty() and not quiet()
     with tempfile.TemporaryDirectory(prefix="manyhands-") as folder:
         job = make_job(with_, folder, str(path), args, nodes, ranks_per_node, tasks, env, python)
         try:
-            collector = _run(folder, job, nodes, timeout_s, path, live)
+            running = _RUNNING.format(launcher=with_, script=path.name, n=len(job.names))
+            with nullcontext() if live else Progress(running, after_s=2):
+                collector = _run(folder, job, nodes, timeout_s, path, live)
         finally:
             job.close()
     result = _result(str(script), path, with_, job, collector)
@@ -182,33 +187,30 @@ def _meaning(code):
 _COLOURS = (36, 33, 35, 32, 34, 31)  # ANSI: cyan, yellow, magenta, green, blue, red
 
 
-def _label(name, rank, coloured):
-    return f"\x1b[{_COLOURS[rank % len(_COLOURS)]}m[{name}]\x1b[0m " if coloured else f"[{name}] "
-
-
 def _live_printer(names, path):
     def show(rank, lines):
-        _print_lines(_shorten(lines.decode(errors="replace"), path), _label(names[rank], rank, coloured=True))
+        _write(_labelled(_shorten(lines.decode(errors="replace"), path), names[rank], rank, coloured=True))
 
     return show
 
 
-def _print_lines(text, label):
-    for line in text.splitlines():
-        print(label + line)
-    sys.stdout.flush()
+def _labelled(text, name, rank, coloured):
+    label = f"\x1b[{_COLOURS[rank % len(_COLOURS)]}m[{name}]\x1b[0m " if coloured else f"[{name}] "
+    return [label + line for line in text.splitlines()]
 
 
-def _in_notebook():
-    shell = sys.modules.get("IPython") and sys.modules["IPython"].get_ipython()
-    return bool(shell and getattr(shell, "kernel", None))
+def _write(lines):
+    """At one go: a notebook then stores one output."""
+    if lines:
+        sys.stdout.write("\n".join(lines) + "\n")
+        sys.stdout.flush()
 
 
 def _show(result, live):
     """By rank, when all have ended; in a terminal the output has been shown already."""
-    coloured = live or (_in_notebook() and os.environ.get("MANYHANDS_QUIET") != "1")
-    for rank, text in result.output.items():
-        if not live:
-            _print_lines(text, _label(result.names[rank], rank, coloured))
-    if result.report():
-        print(result.report(), flush=True)
+    lines = []
+    if not live:
+        coloured = in_notebook() and not quiet()
+        for rank, text in result.output.items():
+            lines += _labelled(text, result.names[rank], rank, coloured)
+    _write(lines + result.report().splitlines())

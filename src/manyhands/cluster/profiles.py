@@ -28,7 +28,7 @@ class Profile:
     name = ""
     launcher = ""  # the name of ipyparallel's launcher
     emulated_nodes = False
-    shared_folder = True  # engines on other hosts: their job's files must be where all hosts see them
+    shared_folder = True  # a job's files must be where all hosts see them: below the home folder
 
     def make(self, nodes, ranks_per_node, folder, framework=None, log_level=logging.ERROR):
         """An `ipyparallel.Cluster`, configured and not started. `folder` is this cluster's own, on this machine."""
@@ -39,10 +39,10 @@ class Profile:
         self.nodes, self.ranks_per_node = nodes, ranks_per_node
         config = Config()
         config.EngineLauncher.engine_args = ["--log-level=40", *_import_at_start(framework)]
-        home = os.path.join(get_ipython_dir(), f"profile_{os.path.basename(folder)}") if self.shared_folder else os.path.join(folder, "profile")
+        shared = os.path.join(get_ipython_dir(), f"profile_{os.path.basename(folder)}")
         cluster = ipp.Cluster(
             engines=self.launcher,
-            profile_dir=home,
+            profile_dir=shared if self.shared_folder else os.path.join(folder, "profile"),
             n=nodes * ranks_per_node,
             config=config,
             load_profile=False,
