@@ -13,9 +13,7 @@ import tempfile
 import time
 from pathlib import Path
 
-import ipykernel.kernelspec  # noqa: F401 (imported here once, for all notebooks)
-import jupyter_client.manager  # noqa: F401
-import nbval.plugin  # noqa: F401
+import nbval.plugin  # noqa: F401 (imported here once, with all of Jupyter, for all notebooks)
 import psutil
 import pytest
 
