@@ -58,13 +58,13 @@ def test_a_wheel_is_built_once_from_edited_sources(tmp_path):
 
 def test_two_builds_at_once_are_one_build(tmp_path):
     context = multiprocessing.get_context("fork")
-    both = [context.Process(target=horovod_wheel.get_wheel, args=(sys.executable, pretend(tmp_path / "log", 0.5), tmp_path / "cache"))
-            for _ in range(2)]
+    both = [context.Process(target=horovod_wheel.get_wheel, args=(
+        sys.executable, pretend(tmp_path / "log", 0.5), tmp_path / "cache", (tmp_path / "waited").touch)) for _ in range(2)]
     for process in both:
         process.start()
     for process in both:
         process.join(60)
-    assert [process.exitcode for process in both] == [0, 0]
+    assert [process.exitcode for process in both] == [0, 0] and (tmp_path / "waited").exists()
     assert (tmp_path / "log").read_text().count("wheel") == 1
 
 

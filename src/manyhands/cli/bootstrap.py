@@ -149,8 +149,9 @@ def install_horovod(plan, steps, again):
         plan.stamp["horovod_lacks"] = [what for what, _ in missing]
         if missing:
             raise StepFailed("not found: " + ", ".join(what for what, _ in missing), "; ".join(remedy for _, remedy in missing))
-        wheel = horovod_wheel.get_wheel(plan.python, lambda command, env, cwd: steps.call(
-            command, env, cwd, watch=setup_plan.build_detail))
+        wheel = horovod_wheel.get_wheel(
+            plan.python, lambda command, env, cwd: steps.call(command, env, cwd, watch=setup_plan.build_detail),
+            waiting=lambda: steps.note("another set-up is building it; waiting for that one ..."))
         steps.call(plan.pip_install("--no-deps", "--force-reinstall", wheel), env=plan.environment())
         steps.call([plan.python, "-c", setup_plan.TRY_HOROVOD], env=plan.environment())
     except (StepFailed, RuntimeError, OSError, subprocess.SubprocessError) as error:

@@ -101,11 +101,14 @@ def build_environment(bin_folder, environ=os.environ):
 
 
 @contextmanager
-def locked(path):
-    """One build at a time on this machine: a second set-up waits, then finds the wheel in the cache."""
+def locked(path, waiting):
+    """One build at a time on this machine: a second set-up says `waiting()`, waits, then finds the wheel in the cache."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with open(path, "w") as handle:
         try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            waiting()
             fcntl.flock(handle, fcntl.LOCK_EX)
         except OSError:
             pass  # a file system without locks: two builds may run, the rename below keeps each whole
@@ -117,7 +120,7 @@ def cached_wheel(folder):
     return next(iter(sorted(folder.glob("horovod-*.whl"))), None)
 
 
-def get_wheel(python, call, cache=None):
+def get_wheel(python, call, cache=None, waiting=lambda: None):
     """The wheel for this Python's environment: from the cache, else built there.
 
     `call(command, env, cwd)` runs one command, shows its progress, keeps its log, and raises when it fails.
@@ -125,7 +128,7 @@ def get_wheel(python, call, cache=None):
     folder = (cache or cache_folder()) / wheel_key(installed_versions(python))
     if cached_wheel(folder):
         return cached_wheel(folder)
-    with locked(folder.with_suffix(".lock")):
+    with locked(folder.with_suffix(".lock"), waiting):
         if not cached_wheel(folder):
             build(python, folder, call)
     return cached_wheel(folder)
