@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from manyhands.build import canonical, drift, labs, layout, make, slides
+from manyhands.build import adopt, canonical, drift, labs, layout, make, slides, text
 
 ROOT = Path(__file__).resolve().parents[1]
 PIECES = layout.pieces(ROOT)
@@ -19,6 +19,12 @@ def name(piece):
 def test_what_was_built_follows_from_its_source(piece):
     found = drift.drifts_of(piece)
     assert not found, "\n".join(map(str, found))
+
+
+@pytest.mark.parametrize("piece", PIECES, ids=name)
+def test_the_way_back_gives_the_source(piece):
+    notebook = make.expected_notebook(piece)
+    assert text.write(adopt.as_source(notebook, piece)) == piece.source.read_text()
 
 
 def test_nothing_is_built_from_nothing():
