@@ -1,7 +1,6 @@
 """A fresh kernel that runs cells one by one, with limits, and is not trusted: what comes from it is only data."""
 
 import os
-import signal
 import subprocess
 import sys
 import tempfile
@@ -11,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import nbformat
+import psutil
 from jupyter_client import BlockingKernelClient
 from jupyter_client.connect import write_connection_file
 
@@ -62,7 +62,6 @@ class Kernel:
 
     def __enter__(self):
         adopt_orphans()
-        self.before = children()
         self.home = tempfile.TemporaryDirectory(prefix="mh-", ignore_cleanup_errors=True)
         self.group = memory.memory_group(self.limits.memory_bytes)
         self.until = time.monotonic() + self.limits.total_s
@@ -172,14 +171,12 @@ class Kernel:
         if hasattr(self, "process"):
             if not self.sandboxed:
                 self._ask_to_end()
-            with suppress(ProcessLookupError):
-                os.killpg(self.process.pid, signal.SIGKILL)
+            end({*memory.family(self.process.pid), *self._strays()})
             self.process.wait()
             self.watcher.stop()
         if hasattr(self, "client"):
             self.client.stop_channels()
             self.client.context.destroy(linger=0)
-        end(process for process in children() if process not in self.before)
         self.group.close()
         self.home.cleanup()
 
@@ -189,6 +186,13 @@ class Kernel:
             self.client.shutdown()
             with suppress(subprocess.TimeoutExpired):
                 self.process.wait(5)
+
+    def _strays(self):
+        """Processes that have left the kernel's family: our folder for temporary files is in their environment."""
+        for process in children():
+            with suppress(psutil.Error):
+                if process.environ().get("TMPDIR", "").startswith(self.home.name):
+                    yield process
 
     def last_words(self):
         """The end of what the kernel's process wrote to its own error stream."""
