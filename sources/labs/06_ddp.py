@@ -12,7 +12,8 @@
 # **Before:** the tutorial of this unit, or as much PyTorch as is in it. **Minutes:** 50. **Ranks:** 4, on 2 nodes. **Points:** 12.
 #
 # Cells that begin with `%%px` run on all four ranks; the others run in this kernel. A mistake may make the ranks wait for each other: the
-# cluster notices, says who waits for whom, and heals itself; cells marked `--setup` are run again by it.
+# cluster notices, says who waits for whom, and heals itself; cells marked `--setup` are run again by it. Below each check stands what it says when the
+# answer is right.
 
 # %% tags=["setup"]
 from manyhands import Cluster, hint
@@ -30,7 +31,8 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-dist.init_process_group(os.environ["MANYHANDS_BACKEND"])
+if not dist.is_initialized():  # so that this cell can be run twice
+    dist.init_process_group(os.environ["MANYHANDS_BACKEND"])
 device = torch.device(os.environ["MANYHANDS_DEVICE"])
 rank, world_size = dist.get_rank(), dist.get_world_size()
 

@@ -36,7 +36,8 @@ from torch.nn.parallel import DistributedDataParallel
 
 from manyhands.data import digits, shard
 
-dist.init_process_group(os.environ["MANYHANDS_BACKEND"])
+if not dist.is_initialized():  # so that this cell can be run twice
+    dist.init_process_group(os.environ["MANYHANDS_BACKEND"])
 device = torch.device(os.environ["MANYHANDS_DEVICE"])
 rank, world_size = dist.get_rank(), dist.get_world_size()
 
