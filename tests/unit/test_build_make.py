@@ -8,12 +8,13 @@ import sys
 from pathlib import Path
 
 import nbformat
+import psutil
 import pytest
 import tiny_course
 
 from manyhands.build import BuildError, canonical, execute, labs, layout, make
 from manyhands.build.environment import kernel_environment
-from manyhands.build.processes import children
+from manyhands.build.processes import adopt_orphans, children, end, release_orphans
 
 
 @pytest.fixture(scope="module")
@@ -257,3 +258,22 @@ def test_an_instructor_gets_the_same_lab_from_nbgrader_itself(course, tmp_path):
     made = canonical.load(tmp_path / "labs/90_tiny/90_tiny.ipynb")
     assert made.cells == cells(course / "labs/90_tiny/90_tiny.ipynb")
     assert (tmp_path / "gradebook.db").exists() and not (course / "gradebook.db").exists()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux only: the kernel hands orphans to the nearest process that asks for them")
+def test_orphans_come_to_this_process_only_while_they_are_asked_for():
+    leave = "import subprocess; print(subprocess.Popen(['sleep', '984'], stdout=subprocess.DEVNULL).pid)"
+
+    def orphan():
+        return psutil.Process(int(subprocess.run([sys.executable, "-c", leave], stdout=subprocess.PIPE, text=True).stdout))
+
+    adopt_orphans()
+    adopt_orphans()
+    release_orphans()
+    adopted = orphan()
+    assert adopted in children()
+    release_orphans()
+    other = orphan()
+    assert other not in children()
+    assert end([adopted, other]) == [adopted, other]
+    assert not adopted.is_running() and not other.is_running()

@@ -10,7 +10,7 @@ from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernel
 
 from manyhands.build import BuildError
 from manyhands.build.environment import kernel_environment
-from manyhands.build.processes import adopt_orphans, children, end
+from manyhands.build.processes import adopt_orphans, children, end, release_orphans
 
 CELL_TIMEOUT_S = 180
 
@@ -46,6 +46,7 @@ def execute(notebook, folder, name, cell_timeout_s=CELL_TIMEOUT_S, seed=0):
         raise BuildError(f"{story}\n{last_words}".rstrip()) from None
     finally:
         end(process for process in children() if process not in before)
+        release_orphans()
         shutil.rmtree(home, ignore_errors=True)
     _refuse_missing_errors(notebook, name)
     return notebook

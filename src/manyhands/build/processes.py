@@ -3,17 +3,32 @@
 import ctypes
 import os
 import sys
+import threading
 import time
 
 import psutil
 
 _PR_SET_CHILD_SUBREAPER = 36
+_lock = threading.Lock()
+_adopting = 0
 
 
 def adopt_orphans():
     """From now on a grandchild whose parent dies becomes a child of this process, so it can be found (Linux only)."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    _count(+1)
+
+
+def release_orphans():
+    """Undo one `adopt_orphans`: once all are undone, orphans go where they always went."""
+    _count(-1)
+
+
+def _count(step):
+    global _adopting
+    with _lock:
+        _adopting = max(0, _adopting + step)
+        if sys.platform == "linux":
+            ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, int(_adopting > 0), 0, 0, 0)
 
 
 def children():

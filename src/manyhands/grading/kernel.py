@@ -15,7 +15,7 @@ from jupyter_client import BlockingKernelClient
 from jupyter_client.connect import write_connection_file
 
 from manyhands.build.environment import kernel_environment
-from manyhands.build.processes import adopt_orphans, children, end
+from manyhands.build.processes import adopt_orphans, children, end, release_orphans
 from manyhands.grading import memory, sandbox
 
 POLL_MS = 200
@@ -174,6 +174,7 @@ class Kernel:
             end({*memory.family(self.process.pid), *self._strays()})
             self.process.wait()
             self.watcher.stop()
+        release_orphans()
         if hasattr(self, "client"):
             self.client.stop_channels()
             self.client.context.destroy(linger=0)
