@@ -11,7 +11,7 @@ from manyhands.checks.ddp_words import HINTS, MISTAKES, TEXTS
 
 __all__ = ["HINTS", "broadcast", "buckets", "flight", "hooks", "no_sync", "sampler"]
 
-PATIENCE_S = 3
+PATIENCE_S, LIMIT_S = 3, 60
 _runs = itertools.count()  # numbers the experiments in which one rank waits for another
 
 
@@ -45,10 +45,9 @@ class _Check(Report):
         from manyhands.cluster import Fault
 
         try:
-            answers = self.cluster.run(_on_rank, module, name, *args, patience_s=PATIENCE_S)
+            answers = self.cluster.run(_on_rank, module, name, *args, patience_s=PATIENCE_S, limit_s=LIMIT_S)
         except Fault as fault:
-            mistake = _of_fault(fault) + (f"\n{MISTAKES[remark]}" if remark and fault.kind in ("hang", "mismatch") else "")
-            return self._all_fail(only, mistake, rank=min(fault.culprits, default=None))
+            return self._all_fail(only, _of_fault(fault, remark), rank=min(fault.culprits, default=None))
         unwritten = [answer["unwritten"] for answer in answers if "unwritten" in answer]
         if unwritten:
             return self._all_fail(only, MISTAKES["unwritten"].format(name=unwritten[0]))
@@ -63,12 +62,15 @@ class _Check(Report):
         return self.criterion(name, points=self.points[name], text=TEXTS[self.name, name], passed=passed, **details)
 
 
-def _of_fault(fault):
-    """The part of a fault's report that says what happened and why; what was healed is left out."""
+def _of_fault(fault, remark):
+    """What of a fault's report helps here, the most telling first: long texts are cut. The cluster has shown the whole of it."""
     lines = [line.strip() for line in fault.text.splitlines() if line.strip()]
-    keep = [line for line in lines if line.startswith(("Likely cause", "Who waits"))]
     known = next((text for fragment, text in MISTAKES["known"].items() if fragment in fault.text), None)
-    return "\n".join([lines[0], *keep[:2], *([known] if known else [])])
+    waiting = fault.kind in ("hang", "mismatch")
+    kept = [lines[0], known or (MISTAKES[remark] if remark and waiting else None),
+            *[line for line in lines if line.startswith(("Who waits", "Likely cause"))][:2],
+            None if waiting else next((line for line in lines[1:] if " raised " in line), None)]
+    return "\n".join(line for line in kept if line)
 
 
 def _first(problems):

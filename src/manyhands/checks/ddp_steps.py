@@ -7,7 +7,7 @@ from manyhands.checks.ddp_verdicts import cut
 
 
 class Log:
-    """What happened during a backward pass, in order: `("ready", name)`, `("sent", numel)`, `("end",)`."""
+    """What happened during a backward pass, in order: `["ready", name]`, `["sent", call, numel]`, `["end"]`."""
 
     def __init__(self, model):
         self.events = []
