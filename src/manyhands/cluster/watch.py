@@ -15,6 +15,7 @@ from .faults import Outcome
 POLL_S = 0.005
 AFTER_ERROR_S = 0.8  # ranks that stand in the same call for so long after another has failed are taken to wait for it
 AFTER_DEATH_S = 0.5  # time for the survivors' own errors to arrive
+STALE_S = 1.0  # a rank that has not reported for so long is at work: something in it holds Python's lock
 
 
 class Reports:
@@ -25,13 +26,13 @@ class Reports:
         self._socket = zmq.Context.instance().socket(zmq.PULL)
         self._socket.linger = 0
         self.url = f"tcp://{ip}:{self._socket.bind_to_random_port(f'tcp://{ip}')}"
-        self.newest, self.since = {}, {}
+        self.clear()
         self._open = True
         self._thread = threading.Thread(target=self._receive, daemon=True, name="reports")
         self._thread.start()
 
     def clear(self):
-        self.newest, self.since = {}, {}
+        self.newest, self.since, self.heard = {}, {}, {}
 
     def _receive(self):
         while self._open:
@@ -52,7 +53,7 @@ class Reports:
             self.since[rank] = time.monotonic()
         elif "notes" in before:
             report.setdefault("notes", before["notes"])
-        self.newest[rank] = report
+        self.newest[rank], self.heard[rank] = report, time.monotonic()
 
     def notes(self, rank, cell):
         """The calls that a rank on another host has told of, oldest first."""
@@ -61,10 +62,10 @@ class Reports:
 
     def blocked_s(self, rank, cell):
         """For how long the rank has stood in the communication call that it stands in; 0 if it computes."""
-        report = self.newest.get(rank)
-        if report is None or report["cell"] != cell or not report["blocked"]:
+        report, now = self.newest.get(rank), time.monotonic()
+        if report is None or report["cell"] != cell or not report["blocked"] or now - self.heard[rank] > STALE_S:
             return 0.0
-        return time.monotonic() - self.since[rank]
+        return now - self.since[rank]
 
     def close(self):
         self._open = False
@@ -80,6 +81,7 @@ class Watch:
         self.outcome = Outcome()
         self._on_wait = on_wait or (lambda seconds, unfinished: None)
         self._failed_at = None
+        self._moved_at = 0.0  # when a rank last finished: those that waited for it may be through, and have not said so yet
 
     def run(self):
         """Until every rank has finished, or nothing more can be expected. Never raises for what the learner's code does."""
@@ -115,6 +117,7 @@ class Watch:
             if not result.ready():
                 continue
             del self.pending[rank]
+            self._moved_at = time.monotonic()
             try:
                 reply = result.get()
             except Exception as error:  # the engine is gone, or the reply could not be made (an unpicklable value)
@@ -138,7 +141,7 @@ class Watch:
     def _verdict(self, elapsed):
         """The reason to give up, or None."""
         blocked = [self.reports.blocked_s(rank, self.cell) for rank in self.pending]
-        if min(blocked) >= self.patience_s:
+        if min(blocked) >= self.patience_s and time.monotonic() - self._moved_at >= self.patience_s:
             return "hang"
         if self._failed_at is not None:
             waited = time.monotonic() - self._failed_at
