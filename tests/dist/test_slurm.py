@@ -29,26 +29,27 @@ def slurm(tmp_path_factory):
     assert not wait_for_none(before, 10)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="class")
 def slurm_cluster(slurm):
     with Cluster(nodes=2, ranks_per_node=2, framework="torch", profile="slurm", name="slurm") as cluster:
         yield cluster
 
 
-def test_ranks_know_their_places(slurm_cluster):
-    assert world_checks.table(slurm_cluster) == world_checks.EXPECTED
+class TestCluster:
+    """One cluster for all of these; it takes two of the three nodes, and gives them back."""
 
+    def test_ranks_know_their_places(self, slurm_cluster):
+        assert world_checks.table(slurm_cluster) == world_checks.EXPECTED
 
-def test_nodes_are_slurms_nodes(slurm, slurm_cluster):
-    slurm_cluster.px("import os; told = [os.environ[name] for name in ('SLURMD_NODENAME', 'SLURM_PROCID', 'SLURM_LOCALID')]")
-    places = slurm_cluster.pull("told")
-    assert [place[1:] for place in places] == [["0", "0"], ["1", "1"], ["2", "0"], ["3", "1"]]
-    nodes = [place[0] for place in places]
-    assert nodes[0] == nodes[1] != nodes[2] == nodes[3] and set(nodes) <= set(slurm.nodes)
+    def test_nodes_are_slurms_nodes(self, slurm, slurm_cluster):
+        slurm_cluster.px("import os; told = [os.environ[name] for name in ('SLURMD_NODENAME', 'SLURM_PROCID', 'SLURM_LOCALID')]")
+        places = slurm_cluster.pull("told")
+        assert [place[1:] for place in places] == [["0", "0"], ["1", "1"], ["2", "0"], ["3", "1"]]
+        nodes = [place[0] for place in places]
+        assert nodes[0] == nodes[1] != nodes[2] == nodes[3] and set(nodes) <= set(slurm.nodes)
 
-
-def test_faults_are_told_and_healed(slurm_cluster):
-    world_checks.check_faults_and_healing(slurm_cluster)
+    def test_faults_are_told_and_healed(self, slurm_cluster):
+        world_checks.check_faults_and_healing(slurm_cluster)
 
 
 @pytest.mark.slow
