@@ -1,0 +1,84 @@
+"""When a wait is a hang, and when it is not: the watch's verdict at moments of our choosing."""
+
+import types
+
+import pytest
+from manyhands.cluster import watch
+
+CELL = 7
+
+
+class Finished:
+    """An AsyncResult whose rank has answered."""
+
+    def ready(self):
+        return True
+
+    def get(self):
+        return {"ok": True, "notes": []}
+
+
+class Working(Finished):
+    def ready(self):
+        return False
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    now = types.SimpleNamespace(s=0.0)
+    monkeypatch.setattr(watch, "time", types.SimpleNamespace(monotonic=lambda: now.s))
+    return now
+
+
+@pytest.fixture
+def reports(clock):
+    made = watch.Reports.__new__(watch.Reports)  # without its socket
+    made.clear()
+    return made
+
+
+def stands(reports, clock, rank, until_s, blocked=True, key="call 1"):
+    """The rank reports the same place a few times a second."""
+    while clock.s < until_s:
+        reports._note({"rank": rank, "cell": CELL, "key": key, "blocked": blocked})
+        clock.s += 0.15
+
+
+def watching(reports, pending):
+    return watch.Watch(pending, CELL, reports, exits=dict, patience_s=10.0, limit_s=120.0)
+
+
+def test_a_wait_longer_than_the_patience_is_a_hang(reports, clock):
+    one = watching(reports, {0: Working()})
+    stands(reports, clock, 0, 9)
+    assert one._verdict(clock.s) is None
+    stands(reports, clock, 0, 11)
+    assert one._verdict(clock.s) == "hang"
+
+
+def test_a_rank_that_computes_is_never_part_of_one(reports, clock):
+    one = watching(reports, {0: Working(), 1: Working()})
+    while clock.s < 60:
+        reports._note({"rank": 1, "cell": CELL, "key": "line 3", "blocked": False})
+        stands(reports, clock, 0, clock.s + 0.1)
+    assert one._verdict(clock.s) is None
+
+
+def test_who_waited_for_a_late_rank_has_time_to_say_that_it_is_through(reports, clock):
+    pending = {0: Working(), 3: Working()}
+    one = watching(reports, pending)
+    stands(reports, clock, 0, 30)  # for rank 3, which works
+    one.pending[3] = Finished()
+    one._collect()
+    assert one._verdict(clock.s) is None, "rank 0 is through, too, and its next report will say so"
+    stands(reports, clock, 0, 41)
+    assert one._verdict(clock.s) == "hang"
+
+
+def test_a_rank_that_does_not_report_is_at_work(reports, clock):
+    one = watching(reports, {0: Working()})
+    stands(reports, clock, 0, 5)
+    clock.s = 40.0  # a long call that holds Python's lock: nothing was heard
+    assert one._verdict(clock.s) is None
+    stands(reports, clock, 0, 42)
+    assert one._verdict(clock.s) == "hang"
