@@ -145,7 +145,6 @@ start = np.random.default_rng(0).normal(scale=0.1, size=(64, 10)).astype("float3
 def losses(weights, x, y):  # one loss per example
     return tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=x @ weights)
 
-
 weights = tf.Variable(start)
 with tf.GradientTape() as tape:
     loss = tf.reduce_mean(losses(weights, images[:BATCH], labels[:BATCH]))
@@ -203,7 +202,7 @@ draw.gradient_scaling(one_device, wrong, right)
 # gradient; then gradient clipping and weight decay are the ones that are off by n.
 # </details>
 #
-# TensorFlow has a function for the right scale: `tf.nn.compute_average_loss(each, global_batch_size=BATCH)`. Keras' own loop does it
+# TensorFlow has a function for the right scale: `tf.nn.compute_average_loss(each, global_batch_size=BATCH)`. `Model.fit` scales
 # for you; a loop of your own does not.
 #
 # ## Equal to 1e-5, but not bit for bit
@@ -259,17 +258,19 @@ print("mean of the examples:       ", float(of_examples), " NumPy:", np.arange(1
 # every copy. `tf.distribute.get_strategy()` gives the default strategy, one replica: the *same code* trains on one device.
 
 # %%
-def build_model():
+def build_model(width=32):
     tf.keras.utils.set_random_seed(0)
-    return tf.keras.Sequential([tf.keras.layers.Dense(32, activation="relu", input_shape=(64,)), tf.keras.layers.Dense(10)])
+    hidden = tf.keras.layers.Dense(width, activation="relu", input_shape=(64,))
+    return tf.keras.Sequential([hidden, tf.keras.layers.Dense(10)])
 
-
-def make_step(strategy, model, optimizer):
+# %%
+def make_step(strategy, model, optimizer, global_batch=BATCH):
     def replica_step(x, y):
         with tf.GradientTape() as tape:
             each = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=model(x))
-            loss = tf.nn.compute_average_loss(each, global_batch_size=BATCH)
-        optimizer.apply_gradients(zip(tape.gradient(loss, model.trainable_variables), model.trainable_variables))
+            loss = tf.nn.compute_average_loss(each, global_batch_size=global_batch)
+        gradients = tape.gradient(loss, model.trainable_variables)
+        optimizer.apply_gradients(zip(gradients, model.trainable_variables))
         return loss
 
     return tf.function(lambda batch: strategy.reduce("SUM", strategy.run(replica_step, batch), axis=None))
@@ -296,16 +297,17 @@ for step in (0, 10, 30, 59):
 #
 # ## `Model.fit`
 #
-# With Keras the whole loop is one call. Build and compile in the scope; `batch_size` is the **global** batch, so the number of steps
-# does not depend on the number of replicas.
+# With Keras the whole loop is one call. Build and compile in the scope, and hand in the plain dataset: `fit` distributes it. Its batch, and
+# `batch_size` where you hand in arrays, is the **global** batch, so the number of steps does not depend on the number of replicas.
 
 # %%
 def fit(n, examples):
     strategy = tf.distribute.MirroredStrategy(devices[:n], tf.distribute.ReductionToOneDevice())
     with strategy.scope():
-        model = build_model()
-        model.compile(tf.keras.optimizers.SGD(0.5), tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True))
-    history = model.fit(images[:examples], labels[:examples], batch_size=BATCH, epochs=3, shuffle=False, verbose=0)
+        model, loss = build_model(), tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+        model.compile(tf.keras.optimizers.SGD(0.5), loss)
+    data = tf.data.Dataset.from_tensor_slices((images[:examples], labels[:examples])).batch(BATCH)
+    history = model.fit(data, epochs=3, verbose=0)
     return history.history["loss"], int(model.optimizer.iterations.numpy())
 
 
@@ -335,26 +337,26 @@ for n in (1, 2, 4):
 # Measured here: examples per second in steps of a larger model, global batch 1024, after a warm-up, median of 15 steps.
 
 # %%
-def wide_step(n):
+def wide_step(n, examples=1024):
     strategy = tf.distribute.MirroredStrategy(devices[:n], tf.distribute.ReductionToOneDevice())
-    layers = [tf.keras.layers.Dense(units, activation="relu") for units in (512, 512)]
     with strategy.scope():
-        model = tf.keras.Sequential([*layers, tf.keras.layers.Dense(10)])
-        optimizer = tf.keras.optimizers.SGD(0.01)
-    dataset = tf.data.Dataset.from_tensor_slices((images[:1024], labels[:1024])).batch(1024)
-    return make_step(strategy, model, optimizer), next(iter(strategy.experimental_distribute_dataset(dataset)))
+        model, optimizer = build_model(width=2048), tf.keras.optimizers.SGD(0.01)
+    data = tf.data.Dataset.from_tensor_slices((images[:examples], labels[:examples])).batch(examples)
+    batch = next(iter(strategy.experimental_distribute_dataset(data)))
+    return make_step(strategy, model, optimizer, global_batch=examples), batch
 
 # %% tags=["measured"]
 from time import perf_counter
 
 for n in (1, 2, 4):
     step, batch = wide_step(n)
-    seconds = []
+    times_s = []
     for _ in range(20):
         begin = perf_counter()
         float(step(batch))
-        seconds.append(perf_counter() - begin)
-    print(f"replicas {n}: {1024 / np.median(seconds[5:]):9.0f} examples/s")
+        times_s.append(perf_counter() - begin)
+    rate = 1024 / np.median(times_s[5:])
+    print(f"replicas {n}: {rate:8.0f} examples/s")
 
 # %% [markdown]
 # Logical devices add no hardware: they share one processor (or one GPU), so the work is the same, the pieces are smaller, and

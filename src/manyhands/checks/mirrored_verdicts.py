@@ -146,7 +146,8 @@ def mirrored(strategy, result, start, rate):
     """(verdict, evidence) on the model and the optimizer of exercise 3."""
     try:
         model, optimizer = result
-        owners = [("model", list(model.variables)), ("optimizer", [optimizer.iterations])]
+        with strategy.scope():  # an old optimizer makes its counter when it is first asked for
+            owners = [("model", list(model.variables)), ("optimizer", [optimizer.iterations])]
         got_rate = float(optimizer.learning_rate.numpy())
         is_sgd = "SGD" in type(optimizer).__name__
     except Exception:  # not a pair, or not what the pair should be
