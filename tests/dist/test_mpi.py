@@ -3,7 +3,7 @@
 import pytest
 
 import world_checks
-from conftest import our_processes, wait_for_none
+from conftest import SLOWER, our_processes, wait_for_none
 from manyhands import Cluster
 from manyhands.cluster.profiles import profile_named
 
@@ -33,6 +33,10 @@ told = [world.rank == int(os.environ["RANK"]), local.rank == int(os.environ["LOC
 
 def test_faults_are_told_and_healed(mpi_cluster):
     world_checks.check_faults_and_healing(mpi_cluster)
+
+
+def test_nothing_outlives_the_kernel():
+    world_checks.check_that_nothing_outlives_the_kernel("mpi", seconds=10 * SLOWER)
 
 
 @pytest.mark.slow

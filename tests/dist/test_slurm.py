@@ -6,7 +6,7 @@ import pytest
 
 import needs
 import world_checks
-from conftest import our_processes, wait_for_none
+from conftest import SLOWER, our_processes, wait_for_none
 from manyhands import Cluster
 from slurm_on_one_host import SlurmOnOneHost
 
@@ -50,6 +50,11 @@ class TestCluster:
 
     def test_faults_are_told_and_healed(self, slurm_cluster):
         world_checks.check_faults_and_healing(slurm_cluster)
+
+
+def test_nothing_outlives_the_kernel(slurm):
+    world_checks.check_that_nothing_outlives_the_kernel("slurm", seconds=10 * SLOWER)
+    slurm.wait_for_no_job()
 
 
 @pytest.mark.slow

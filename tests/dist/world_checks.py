@@ -2,13 +2,15 @@
 
 import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import nbclient
 import nbformat
 import pytest
 
-from conftest import SETUP
+from conftest import SETUP, our_processes, wait_for_none
 from manyhands.cluster import Hang, RankDied
 
 ROOT = Path(__file__).parents[2]
@@ -85,3 +87,24 @@ def ipython_in(folder, monkeypatch):
     """Keep ipyparallel's files of this test in `folder`."""
     monkeypatch.setenv("IPYTHONDIR", str(folder / "ipython"))
     os.makedirs(folder / "ipython", exist_ok=True)
+
+
+KERNEL = """
+import sys
+from manyhands import Cluster
+cluster = Cluster(nodes=2, ranks_per_node=1, framework=None, profile=sys.argv[1], name="killed")
+print("ready", flush=True)
+sys.stdin.read()
+"""
+
+
+def check_that_nothing_outlives_the_kernel(profile, seconds):
+    """Kill a process that has a cluster; all that belonged to it must go."""
+    before = our_processes()
+    kernel = subprocess.Popen([sys.executable, "-c", KERNEL, profile], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        assert kernel.stdout.readline() == "ready\n"
+    finally:
+        kernel.kill()
+        kernel.communicate()
+    assert not wait_for_none(before, seconds)
