@@ -20,7 +20,7 @@ from manyhands.grading.kernel import Kernel, Limits
 ROOT = Path(__file__).resolve().parents[2]
 SEED, OTHER_SEED = 4711, 1234
 PATIENCE_S = 2
-KEYS = {"fails", "shows", "points", "patience_s"}
+KEYS = {"fails", "shows", "points", "runs"}
 
 
 def units():
@@ -52,7 +52,12 @@ class Mutant:
     @property
     def fails(self):
         """{check/criterion} that must fail."""
-        return set(re.split(r"[,\s]+", " ".join(self.facts.get("fails", [])).strip())) - {""}
+        return words(self.facts.get("fails", []))
+
+
+def words(lines):
+    """The words in some lines, with or without commas."""
+    return set(re.split(r"[,\s]+", " ".join(lines).strip())) - {""}
 
 
 def read(unit, path):
@@ -68,7 +73,7 @@ def read(unit, path):
             mutant.cells[cell.metadata["grade_id"]] = cell.source
     if not mutant.cells:
         raise ValueError(f"{path.name} replaces no answer: give its cells a grade_id")
-    if mutant.right and mutant.facts or not mutant.right and not {"fails", "shows", "points"} <= set(mutant.facts):
+    if mutant.right and set(mutant.facts) - {"runs"} or not mutant.right and not {"fails", "shows", "points"} <= set(mutant.facts):
         raise ValueError(f"{path.name}: a wrong solution says fails, shows and points, a right one none of them")
     return mutant
 
@@ -140,17 +145,21 @@ class Warm:
     def by_name(self):
         return {notebooks.grade_id(cell): cell for cell in self.solution.cells if notebooks.grade_id(cell)}
 
-    def checks_after(self, answers):
-        """The check cells that can depend on these answers: those that come after the first of them."""
+    def checks_of(self, mutant):
+        """The check cells that the mutant names under `runs`, else those that come after the first answer it replaces."""
+        named = words(mutant.facts.get("runs", []))
+        if named:
+            assert {name + "-check" for name in named} <= set(self.checks), f"there is no such check: {named}"
+            return [name for name in self.checks if name.removesuffix("-check") in named]
         order = list(self.by_name)
-        first = min(order.index(name) for name in answers)
+        first = min(order.index(name) for name in mutant.cells)
         return [name for name in order[first:] if name in self.checks]
 
     def try_out(self, mutant):
         """Run a mutant's answers and the checks after them, then put the solution's answers back."""
         unknown = set(mutant.cells) - set(self.by_name)
         assert not unknown, f"the lab has no answer {sorted(unknown)}"
-        checks = self.checks_after(mutant.cells)
+        checks = self.checks_of(mutant)
         try:
             for name, source in mutant.cells.items():
                 ran = self.kernel.run(source)

@@ -1,5 +1,6 @@
 """The request of isend is thrown away, and the message with it if the other side is late.
 
+runs: exchange
 fails: exchange/four, exchange/smaller, exchange/messages
 shows: waits for a message from rank
 points: 7

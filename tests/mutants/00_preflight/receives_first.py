@@ -1,5 +1,6 @@
 """The exchange as it was: all receive before they send.
 
+runs: exchange
 fails: exchange/four, exchange/smaller, exchange/messages
 shows: waits to receive before it sends
 shows: Who waits for whom
