@@ -6,8 +6,10 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import textwrap
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import psutil
 import pytest
@@ -123,6 +125,31 @@ def test_after_a_failure_the_others_are_stopped_and_say_where_they_stood(script,
         "worker 0 failed first: exit code 5.",
         "[worker 1] stood at task.py line 5, in <module>: time.sleep(1000)  # as in a collective",
     ]
+
+
+def test_a_server_that_fails_is_a_failure_and_one_that_serves_on_is_not(script, monkeypatch):
+    monkeypatch.setattr(launch_collect, "FAILED_GRACE_S", 0.5)
+    path = script("""
+        import json, os, sys, time
+        kind = json.loads(os.environ["TF_CONFIG"])["task"]["type"]
+        if kind == sys.argv[1]:
+            sys.exit(int(sys.argv[2]))
+        time.sleep(1000)
+    """)
+    tasks = {"chief": 1, "ps": 1, "worker": 1}
+    failed = launch(path, "ps", 6, with_="tf_config", tasks=tasks, echo=False)
+    assert failed.names[failed.first_failed] == "ps 0" and failed.returncode == 6
+    assert failed.where == {0: "stood at task.py line 6, in <module>: time.sleep(1000)"}
+    good = launch(path, "chief", 0, with_="tf_config", tasks=tasks, echo=False)
+    assert good.returncode == 0 and good.report() == "" and good.returncodes == {0: 0, 1: -9, 2: -9}
+    assert repr(good) == "<task.py under tf_config: 1 of 1 ranks ended with exit code 0, 2 servers were stopped>"
+
+
+def test_a_long_temporary_folder_is_no_obstacle(script, tmp_path, monkeypatch):
+    deep = tmp_path / ("x" * 100)
+    deep.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(deep))
+    assert two_tasks(script("print(1)"), echo=False).returncode == 0
 
 
 HANG = """
@@ -258,3 +285,17 @@ def test_a_launcher_that_fails_by_itself_is_quoted(script, monkeypatch):
     result = launch(script("print(1)"), with_="mpirun", nodes=1, ranks_per_node=2, echo=False)
     assert result.returncode == 1 and result.returncodes == {0: None, 1: None}
     assert result.report() == "mpirun ended with exit code 1."
+
+
+def test_several_launches_at_once_do_not_meet(script):
+    path = script("""
+        import json, os, socket
+        config = json.loads(os.environ["TF_CONFIG"])
+        host, port = config["cluster"]["worker"][config["task"]["index"]].split(":")
+        with socket.create_server((host, int(port))):
+            print(port)
+    """)
+    with ThreadPoolExecutor(5) as pool:
+        results = list(pool.map(lambda _: launch(path, with_="tf_config", tasks={"worker": 4}, echo=False), range(5)))
+    ports = [int(text) for result in results for text in result.output.values()]
+    assert [result.returncode for result in results] == [0] * 5 and len(set(ports)) == 20

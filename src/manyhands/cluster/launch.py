@@ -80,7 +80,8 @@ def launch(
     """
     path = _check(script, with_, nodes, ranks_per_node, tasks)
     live = echo and sys.stdout.isatty() and not quiet()
-    with tempfile.TemporaryDirectory(prefix="manyhands-") as folder:
+    short = None if len(tempfile.gettempdir()) < 60 else "/tmp"  # a socket's path has room for 107 bytes, on macOS for 103
+    with tempfile.TemporaryDirectory(prefix="manyhands-", dir=short) as folder:
         job = make_job(with_, folder, str(path), args, nodes, ranks_per_node, tasks, env, python)
         try:
             running = _RUNNING.format(launcher=with_, script=path.name, n=len(job.names))

@@ -93,17 +93,15 @@ class Collector:
         self.states[rank].code = STOPPED if code is None else code
         if self._phase != "running":
             return
-        grace_s = None
-        if code != 0 and rank not in self.job.servers:
+        working = [r for r, state in enumerate(self.states) if state.code is None and r not in self.job.servers]
+        grace_s = float("inf")
+        if code != 0 and (working or rank not in self.job.servers):  # how servers end after the others is not looked at
             grace_s = FAILED_GRACE_S
             if code not in (None, -signal.SIGTERM) and self.first_failed is None:
                 self.first_failed = rank
-        if all(s.code is not None for s in self.states):
-            grace_s = LAUNCHER_GRACE_S
-        elif all(s.code is not None for r, s in enumerate(self.states) if r not in self.job.servers):
-            grace_s = SERVERS_GRACE_S
-        if grace_s is not None:
-            self._deadline = min(self._deadline, time.monotonic() + grace_s)
+        if not working:
+            grace_s = SERVERS_GRACE_S if any(state.code is None for state in self.states) else LAUNCHER_GRACE_S
+        self._deadline = min(self._deadline, time.monotonic() + grace_s)
 
     def _end(self):
         if not self.guard.stdin.closed:
