@@ -80,11 +80,10 @@ def train(model, rows, after_backward, steps=20):
         optimiser.zero_grad()
 
 # %% [markdown]
-# **Predict.** Each rank builds its network with a seed of its own, then trains for 20 steps with averaged gradients. Do the four models come
-# closer to each other, go further apart, or neither?
+# How far apart are two models? We take the length of the difference of all their weights.
 
-# %%
-# %%px
+# %% tags=["setup"]
+# %%px --setup
 def weights(model):
     return torch.cat([parameter.detach().flatten() for parameter in model.parameters()])
 
@@ -94,8 +93,15 @@ def distance_from_rank_0(model):
     return (weights(model) - first).norm().item()
 
 def state(model):
-    return f"distance from rank 0: {distance_from_rank_0(model):.3f}, loss {loss_of(model, everything).item():.3f}"
+    loss = loss_of(model, everything).item()
+    return f"distance from rank 0: {distance_from_rank_0(model):.3f}, loss {loss:.3f}"
 
+# %% [markdown]
+# **Predict.** Each rank builds its network with a seed of its own, then trains for 20 steps with averaged gradients. Do the four models come
+# closer to each other, go further apart, or neither?
+
+# %%
+# %%px
 model = network(seed=rank)
 print("before:", state(model))
 train(model, mine, average_gradients)
@@ -199,7 +205,8 @@ print(f"weights the same as alone, to 1e-5: {far < 1e-5}")
 ddp = DistributedDataParallel(network(seed=rank))
 train(ddp, mine, lambda model: None)
 far = (weights(ddp) - weights(alone)).abs().max().item()
-print(f"weights the same as alone, to 1e-5: {far < 1e-5}; sum of |weights| {weights(ddp).abs().sum().item():.2f}")
+total = weights(ddp).abs().sum().item()
+print(f"weights the same as alone, to 1e-5: {far < 1e-5}; sum of |weights| {total:.2f}")
 
 # %% [markdown]
 # ## The picture: what overlap saves
@@ -227,6 +234,9 @@ inputs = torch.randn(512, 512).to(device)
 naive, hooked, ddp = wide(), wide(), DistributedDataParallel(wide(), bucket_cap_mb=2)
 under_way = start_from_hooks(hooked)
 ddp.register_comm_hook(None, allreduce_hook)
+
+# %%
+# %%px
 steps = median_steps({
     "naive": (lambda: naive(inputs).square().mean(), lambda: average_gradients(naive)),
     "hooks": (lambda: hooked(inputs).square().mean(), lambda: finish(under_way)),
@@ -309,7 +319,8 @@ def accumulate(silent):
             part = slice(mine.start + 16 * i, mine.start + 16 * i + 16)
             with ddp.no_sync() if silent and i < 3 else nullcontext():
                 (loss_of(ddp, part) / 4).backward()
-    return ledger.count("allreduce"), torch.cat([parameter.grad.flatten() for parameter in ddp.parameters()])
+    gradients = torch.cat([parameter.grad.flatten() for parameter in ddp.parameters()])
+    return ledger.count("allreduce"), gradients
 
 (loud, one), (quiet, other) = accumulate(silent=False), accumulate(silent=True)
 far = (one - other).abs().max().item()
@@ -325,7 +336,8 @@ print(f"{loud} all-reduces, with no_sync {quiet}; the same gradients to 1e-5: {f
 # ## Who sees which sample
 #
 # `DistributedSampler` deals out the samples like cards. All ranks must take the same number of steps, or one of them waits for ever in an all-reduce. So
-# when the data does not divide, some samples are dealt twice. (The other way out is DDP's `join()`: ranks that have finished answer for the rest.)
+# when the data does not divide, some samples are dealt twice. (The other way out is DDP's `join()`: ranks that
+# have run out of data go on answering the others' all-reduces.)
 
 # %%
 # %%px
