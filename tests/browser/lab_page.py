@@ -8,14 +8,18 @@ import nbformat
 
 GRAPH = '.jp-RenderedSVG img[src*="wait-for%20graph"]'  # JupyterLab shows an SVG as an image
 LOAD_MS, RUN_MS = 60_000, 180_000
-NOTHING_RUNS = """quiet_ms => {
+NOTHING_RUNS = """([quiet_ms, to_the_end]) => {
     const panel = document.querySelector('.jp-NotebookPanel:not(.lm-mod-hidden)');
-    const waits = [...panel.querySelectorAll('.jp-InputPrompt')].some(prompt => prompt.innerText.includes('*'));
+    const prompts = [...panel.querySelectorAll('.jp-CodeCell .jp-InputPrompt')].map(prompt => prompt.textContent);  // not innerText: cells out of view are not drawn
     const idle = panel.querySelector('.jp-Notebook-ExecutionIndicator').dataset.status === 'idle';
-    if (waits || !idle) panel.quietSince = undefined;
+    if (!idle || prompts.some(prompt => prompt.includes('*'))) panel.quietSince = undefined;
     else panel.quietSince ??= performance.now();
-    return panel.quietSince !== undefined && performance.now() - panel.quietSince >= quiet_ms;
+    const quiet = panel.quietSince === undefined ? -1 : performance.now() - panel.quietSince;
+    return quiet >= (to_the_end && /[0-9]/.test(prompts.at(-1)) ? 500 : quiet_ms);
 }"""
+# After a taught error JupyterLab takes the [*] from cells that the kernel still runs: a run of all cells has ended when the
+# last one has its number, or, where an error stopped it, after a long silence.
+SILENCE_MS = 15_000
 
 
 def open_start(page, address):
@@ -49,7 +53,7 @@ class Notebook:
         with self._starting(self.panel.locator(".jp-CodeCell").first):
             self.page.locator(".lm-MenuBar-itemLabel", has_text=re.compile("^Run$")).click()
             self.page.locator(".lm-Menu-itemLabel", has_text=re.compile("^Run All Cells$")).click()
-        self.wait(quiet_ms=2000)  # after a taught error JupyterLab takes the [*] from cells that the kernel still runs
+        self.wait(SILENCE_MS, to_the_end=True)
 
     def run(self, cell):
         self.start(cell)
@@ -64,14 +68,14 @@ class Notebook:
     def _starting(self, cell):
         """Until the prompt of the cell is another than before: the browser has taken the order."""
         prompt = cell.locator(".jp-InputPrompt").element_handle()
-        before = prompt.inner_text()
+        before = prompt.text_content()
         yield
         self.panel.evaluate("panel => { panel.quietSince = undefined; }")
-        self.page.wait_for_function("([prompt, before]) => prompt.innerText !== before", arg=[prompt, before], timeout=LOAD_MS)
+        self.page.wait_for_function("([prompt, before]) => prompt.textContent !== before", arg=[prompt, before], timeout=LOAD_MS)
 
-    def wait(self, timeout_ms=RUN_MS, quiet_ms=0):
-        """Until no cell is waiting or running, and the kernel has been idle for `quiet_ms`."""
-        self.page.wait_for_function(NOTHING_RUNS, arg=quiet_ms, timeout=timeout_ms, polling=50)
+    def wait(self, quiet_ms=0, to_the_end=False):
+        """Until no cell is waiting or running, and the kernel has been idle for `quiet_ms`; `to_the_end`: or the last cell has run."""
+        self.page.wait_for_function(NOTHING_RUNS, arg=[quiet_ms, to_the_end], timeout=RUN_MS, polling=50)
 
     def text(self, cell):
         """What stands in a cell."""

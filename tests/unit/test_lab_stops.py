@@ -11,6 +11,7 @@ import sys
 import termios
 import time
 import urllib.request
+from contextlib import suppress
 
 import psutil
 import pytest
@@ -70,11 +71,16 @@ def start_busy_kernel(clone, address):
     kernel = json.loads(ask(address, "api/kernels", data=b"{}", method="POST"))["id"]
     client = BlockingKernelClient()
     client.load_connection_file(str(clone / f"work/.manyhands/jupyter/runtime/kernel-{kernel}.json"))
-    client.start_channels()
-    client.wait_for_ready(timeout=30)
+    client.start_channels(iopub=False, stdin=False, hb=False, control=False)
     client.execute(BUSY)
+    wait_until(lambda: any("sleep(600)" in command_line(process) for process in ours(clone)), "the kernel's child has started")
     client.stop_channels()
-    wait_until(lambda: any("sleep(600)" in " ".join(process.cmdline()) for process in ours(clone)), "the kernel's child has started")
+
+
+def command_line(process):
+    with suppress(psutil.Error):
+        return " ".join(process.cmdline())
+    return ""
 
 
 def wait_until(true, what, seconds=30):

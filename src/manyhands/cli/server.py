@@ -14,9 +14,12 @@ import sys
 import time
 from contextlib import suppress
 from pathlib import Path
+from urllib.error import HTTPError
 from urllib.parse import urlencode
+from urllib.request import ProxyHandler, Request, build_opener
 
 SETTINGS = Path(__file__).parent / "jupyter"
+PORT_TRIES = 3
 START_LIMIT_S, STOP_LIMIT_S, ORPHANS_LIMIT_S = 120, 20, 10
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
@@ -78,6 +81,13 @@ class Server:
 
     def start(self):
         """Start it; returns the address with its token, or None where it has ended instead."""
+        for _ in range(PORT_TRIES):
+            self.status = None
+            if (address := self._start()) or not self.lost_its_port():
+                return address
+        return None
+
+    def _start(self):
         if _LIBC:
             _LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1)
         call, env, root = self._call
@@ -97,12 +107,17 @@ class Server:
         return None
 
     def _address(self):
-        """Written by the server when it listens."""
+        """Where the server answers, or None as long as it does not: it writes its address before it listens there."""
         try:
             info = json.loads((self.state / "runtime" / f"jpserver-{self.process.pid}.json").read_text())
         except (OSError, ValueError):
             return None
-        return info["url"] + ("?" + urlencode({"token": info["token"]}) if info["token"] else "")
+        address = info["url"] + ("?" + urlencode({"token": info["token"]}) if info["token"] else "")
+        return address if info.get("sock") or info["secure"] or _answers(info) else None
+
+    def lost_its_port(self):
+        """True if somebody took the free port between its choice and its use."""
+        return bool(self.status) and b"is already in use" in self.log.read_bytes()
 
     def _reap(self, how):
         """Collect ended children, orphans too; returns whether the server still runs."""
@@ -128,6 +143,18 @@ class Server:
             signal.signal(signal.SIGALRM, lambda *_: self.process.kill())
             signal.alarm(STOP_LIMIT_S)
             os.kill(self.process.pid, signal.SIGTERM)
+
+
+def _answers(info):
+    """Ask with the token: somebody else's server on that port would refuse it."""
+    request = Request(info["url"] + "api/status", headers={"Authorization": f"token {info['token']}"})
+    try:
+        with build_opener(ProxyHandler({})).open(request, timeout=2):
+            return True
+    except HTTPError as error:
+        return not info["token"] and error.code in (401, 403)  # a password of the user's own
+    except OSError:
+        return False
 
 
 def _end_with_parent():
