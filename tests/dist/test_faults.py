@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from conftest import SETUP, SLOWER, our_processes, wait_for_none
+from our_processes import SETUP, SLOWER, our_processes, wait_for_none
 from manyhands import Cluster
 from manyhands.cluster import ControllerDied, Hang, Interrupted, LimitExceeded, Mismatch, RankDied, RankError
 from manyhands.cluster.ports import reserve

@@ -3,7 +3,7 @@
 import pytest
 
 import world_checks
-from conftest import SLOWER, our_processes, wait_for_none
+from our_processes import SLOWER, our_processes, wait_for_none
 from manyhands import Cluster
 from manyhands.cluster.profiles import profile_named
 

@@ -6,7 +6,7 @@ import pytest
 
 import needs
 import world_checks
-from conftest import SLOWER, our_processes, wait_for_none
+from our_processes import SLOWER, our_processes, wait_for_none
 from manyhands import Cluster
 from slurm_on_one_host import SlurmOnOneHost
 

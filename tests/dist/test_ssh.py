@@ -12,7 +12,7 @@ import pytest
 
 import needs
 import world_checks
-from conftest import our_processes, wait_for_none
+from our_processes import our_processes, wait_for_none
 from manyhands import Cluster
 from manyhands.cluster.launch_commands import GUARD
 from manyhands.cluster.ports import reserve

@@ -10,7 +10,7 @@ import nbclient
 import nbformat
 import pytest
 
-from conftest import SETUP, our_processes, wait_for_none
+from our_processes import SETUP, our_processes, wait_for_none
 from manyhands.cluster import Hang, RankDied
 
 ROOT = Path(__file__).parents[2]
