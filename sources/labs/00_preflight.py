@@ -177,7 +177,8 @@ print(saved)
 # Then there is a fault. The cluster heals, and all ranks are new: no `shard`. Whether they have a process group depends on whether a `--setup`
 # cell makes one. Write the function that puts the job back to work in either case.
 #
-# The check makes a fault, calls your function, and all-reduces the shards. Then it does the same on ranks without a process group.
+# The check calls your function and then all-reduces the shards: first without any fault, then after one, then on ranks without a process
+# group.
 #
 # *Difficulty ●●○, 6 minutes, 2 points*
 #

@@ -9,7 +9,7 @@ from manyhands.checks import Report
 from manyhands.checks.preflight_words import MISTAKES, TEXTS
 
 PATIENCE_S = 1.5  # with the learner's code on the ranks
-ANSWER_S = 5  # for a function that runs in this kernel
+ANSWER_S = 3  # for a function that runs in this kernel
 
 
 def on_rank(function, *args):

@@ -60,15 +60,18 @@ def ring(name, members, given, late):
     with Ledger() as ledger:
         got = function(value, list(members))
     answer = {"got": got.tolist() if isinstance(got, torch.Tensor) and got.shape == value.shape and got.dtype == value.dtype else repr(got),
-              "changed": value.tolist() != mine, "sends": ledger.count("send"), "receives": ledger.count("recv")}
+              "changed": value.tolist() != mine, "sends": ledger.count("send"), "receives": ledger.count("recv"), "bytes": ledger.bytes("send")}
     answer["others"] = len(ledger.entries) - answer["sends"] - answer["receives"]
     value.fill_(-1)  # as a caller may, once exchange has returned
     return answer
 
 
-def forget_group():
+def forget():
+    """Leave this rank as a new one is: without `shard`, and without a process group."""
     import torch.distributed as dist
+    from IPython import get_ipython
 
+    get_ipython().user_ns.pop("shard", None)
     if dist.is_initialized():
         dist.barrier()
         dist.destroy_process_group()

@@ -46,10 +46,10 @@ MISTAKES = {
     "changed": "exchange must leave `value` as it was.",
     "counts": "{sends} x send, {receives} x recv, {others} other calls",
     "too many": "The right values, but by more messages than needed: each rank has something to tell one neighbour only.",
-    "not run": "Not run: the larger ring comes first.",
+    "not run": "Not run: mend the larger ring first.",
     "not all rings": "This is counted when all three rings come to an end.",
     # recover
-    "stopped": "The cluster was stopped. Recover on the same cluster: healing has already made new ranks.",
+    "stopped": "The cluster was stopped: run the notebook again from the top. Do not stop it in recover: healing has already made new ranks.",
     "no group": "There is no process group on this rank: recover must make one where none is.",
     "twice": "Healing had made the process group already (--setup). Ask dist.is_initialized() first.",
     "no shard": "There is no variable `shard` on this rank. Variables were lost with the old ranks: bring it back from `saved`.",

@@ -1,4 +1,4 @@
-"""Begins to receive, sends, then waits; walks the circle by recursion; heals once more and starts from clean ranks."""
+"""Begins to receive, sends, then waits; walks the circle by recursion; gives each rank its own cell."""
 # %% grade_id="diagnose"
 def diagnose(waiting, edges):
     def blamed(rank, way):
@@ -23,7 +23,6 @@ def exchange(value, members):
 
 # %% grade_id="recover"
 def recover(cluster, saved):
-    cluster.heal()
     for rank, numbers in enumerate(saved):
         cluster.px(f"import torch\nshard = torch.tensor({numbers})", ranks=[rank])
     cluster.px("import torch.distributed as dist\nif not dist.is_initialized():\n    dist.init_process_group('gloo')")
