@@ -17,17 +17,17 @@ def timeline(tracks, rank=0, words=WORDS, title="timeline of one step"):
     start of that step (plain tuples will do). Bars of one lane that overlap in time stand below each other. A dotted line marks
     where each step ends. Returns an `Svg`.
     """
-    fig, axes = figure(height=0.55 + 1.05 * len(tracks), rows=len(tracks), sharex=True, squeeze=False)
+    fig, axes = figure(height=0.55 + 1.15 * len(tracks), rows=len(tracks), sharex=True, squeeze=False)
     for ax, (name, lanes) in zip(axes[:, 0], tracks.items()):
-        for y, lane in enumerate(("compute", "network")):
+        for lane, top, tall in (("compute", 0.0, 0.8), ("network", 1.0, 1.2)):
             spans = [Span(*span) for span in lanes[lane]]
             places = rows_of(spans)
             for i, (span, row) in enumerate(zip(spans, places)):
-                height = 0.8 / (1 + max(places))
-                _bar(ax, y - 0.4 + height * (row + 0.5), height, span, _fill(lane, i, rank))
+                height = tall / (1 + max(places))
+                _bar(ax, top + height * (row + 0.5), height, span, _fill(lane, i, rank))
         end = max(stop_ms for lane in lanes.values() for _, stop_ms, _ in lane)
         ax.axvline(end, color=INK, linestyle=":", linewidth=1)
-        ax.set(title=name, yticks=[0, 1], yticklabels=[words["compute"], words["network"]], ylim=(1.55, -0.55), xlim=(0, None))
+        ax.set(title=name, yticks=[0.4, 1.6], yticklabels=[words["compute"], words["network"]], ylim=(2.35, -0.15), xlim=(0, None))
         ax.tick_params(axis="y", length=0)
         ax.grid(axis="x")
     axes[-1, 0].set_xlabel(words["time"])
@@ -55,7 +55,7 @@ def _bar(ax, y, height, span, colours):
     fill, ink = colours
     width = span.stop_ms - span.start_ms
     ax.barh(y, width, left=span.start_ms, height=height, color=fill, edgecolor=INK, linewidth=0.6)
-    ax.text(span.start_ms + width / 2, y, span.label, ha="center", va="center", color=ink, fontsize=8 if height > 0.3 else 6, clip_on=True)
+    ax.text(span.start_ms + width / 2, y, span.label, ha="center", va="center", color=ink, fontsize=8 if height > 0.5 else 6.5, clip_on=True)
 
 
 def table(tracks):
