@@ -1,4 +1,4 @@
-"""nbval runs every notebook of the tutorial and every solution, two side by side, and compares every output."""
+"""nbval runs every notebook of the tutorial and every solution, some side by side, and compares every output."""
 
 from pathlib import Path
 

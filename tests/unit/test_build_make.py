@@ -150,6 +150,14 @@ def test_a_place_of_this_machine_in_an_output_stops_the_build(tmp_path):
         make.build(tutorial)
 
 
+def test_tracebacks_name_no_place_of_this_machine(tmp_path):
+    lines = [f"File {tmp_path}/src/a.py:1", f"File {sys.prefix}/lib/python3.11/site-packages/torch/b.py:2"]
+    error = nbformat.v4.new_output("error", ename="E", evalue="", traceback=lines)
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("1", execution_count=1, outputs=[error])])
+    canonical.clean(notebook, tmp_path)
+    assert notebook.cells[0].outputs[0].traceback == ["File src/a.py:1", "File torch/b.py:2"]
+
+
 def test_a_picture_needs_its_numbers_beside_it(tmp_path):
     tutorial, _ = tiny_course.make(tmp_path)
     tiny_course.replace(
@@ -185,6 +193,8 @@ def test_a_leak_of_the_solution_is_found(course):
     lab.cells[0].source += "\n\n    twice = number + number"
     lab.cells[2].outputs[0].text += "### BEGIN HIDDEN TESTS"
     assert labs.leaks(solution, labs.lab_text(lab)) == ["BEGIN HIDDEN", "twice = number + number"]
+    long = ["### BEGIN SOLUTION\ntotal = sum(values) / len(values)\nx = 1\n### END SOLUTION"]
+    assert labs.leaks(long, "see: total = sum(values) / len(values), and max = 1") == ["total = sum(values) / len(values)"]
 
 
 def test_a_solution_shown_elsewhere_in_the_lab_stops_the_build(tmp_path):

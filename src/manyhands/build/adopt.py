@@ -13,10 +13,10 @@ def adopt(root, path):
     piece = piece_of(root, path)
     path = Path(path).resolve()
     name = piece.short(path)
-    source = text.read(path.read_text(), name) if path.suffix == ".py" else as_source(canonical.load(path), piece)
+    source = text.read(path.read_text(encoding="utf-8"), name) if path.suffix == ".py" else as_source(canonical.load(path), piece)
     new = text.write(source)
     _refuse_loss(source, text.read(new, name), name)
-    old = piece.source.read_text() if piece.source.exists() else None
+    old = piece.source.read_text(encoding="utf-8") if piece.source.exists() else None
     if new == old:
         return [f"{piece.short(piece.source)} says the same already: nothing to do"]
     told = []
@@ -90,7 +90,7 @@ def _unit(piece):
     """What the source says of its unit: it stands in the source alone, so it is carried over."""
     if not piece.source.exists():
         return None
-    cells = text.read(piece.source.read_text(), piece.short(piece.source)).cells
+    cells = text.read(piece.source.read_text(encoding="utf-8"), piece.short(piece.source)).cells
     return cells[0].metadata.get("unit") if cells else None
 
 

@@ -2,8 +2,10 @@
 
 import hashlib
 import json
+import os
 import re
 import sys
+import tempfile
 
 import nbformat
 
@@ -21,6 +23,7 @@ _OVERWRITTEN = re.compile(r"^.*\r(?=[^\n])", re.M)
 
 def to_bytes(notebook):
     """The bytes of a notebook: sorted keys, one space of indent, a newline at the end."""
+    nbformat.validate(notebook)
     return (nbformat.writes(notebook, version=4, sort_keys=True, indent=1).rstrip("\n") + "\n").encode()
 
 
@@ -46,9 +49,7 @@ def notebook_of(source, path, text):
     """The notebook, not yet run, that a parsed source stands for; it names the source and the text it was made from."""
     notebook = nbformat.v4.new_notebook()
     notebook.nbformat_minor = 5
-    notebook.metadata = nbformat.from_dict(
-        {**METADATA, "manyhands": {"source": path, "sha256": fingerprint(text)}}
-    )
+    notebook.metadata = nbformat.from_dict({**METADATA, "manyhands": {"source": path, "sha256": fingerprint(text)}})
     copies = {}
     for cell in source.cells:
         made = getattr(nbformat.v4, f"new_{cell.cell_type}_cell")(cell.source)
@@ -127,18 +128,22 @@ def _tidy(output, count, root):
 
 
 def _without_places(text, root):
-    """A traceback without the folders of this machine: paths start at the course or at the installed packages."""
-    for folder in (root, sys.prefix, sys.base_prefix):
+    """A traceback without the folders of this machine: paths start at the installed packages or at the course."""
+    home = os.path.expanduser("~")
+    for folder in (sys.prefix, sys.base_prefix, root):
         if folder:
-            text = text.replace(f"{folder}/", "")
-    return re.sub(r"lib/python3\.\d+/(site-packages/)?", "", re.sub(r"~/\S*?/(?=site-packages|lib/python)", "", text))
+            text = re.sub(rf"{re.escape(f'{folder}/')}(lib/python3\.\d+/)?(site-packages/)?", "", text)
+            short = f"{folder}/".replace(f"{home}/", "~/", 1)  # as IPython shows what is in the home folder
+            text = re.sub(rf"{re.escape(short)}(lib/python3\.\d+/)?(site-packages/)?", "", text)
+    return text
 
 
 def refuse_places(notebook, name, folders):
     """Stop if an output or a traceback shows a folder of this machine: it would differ on every other."""
+    places = [re.escape(str(folder)) + r"(?![\w.-])" for folder in folders] + [re.escape(tempfile.gettempdir()) + r"/\w+"]
     for number, cell in enumerate(notebook.cells, 1):
         for output in cell.get("outputs", []):
             shown = str({key: value for key, value in output.items() if key != "metadata"})
-            for folder in filter(None, map(str, folders)):
-                if re.search(re.escape(folder) + r"(?![\w.-])", shown):
-                    raise BuildError(f"{name}, cell {number}: its output shows {folder}, a folder of this machine")
+            found = re.search("|".join(places), shown)
+            if found:
+                raise BuildError(f"{name}, cell {number}: its output shows {found.group()}, a folder of this machine")

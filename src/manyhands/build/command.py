@@ -28,7 +28,7 @@ def adopt(argv):
 def validate(argv):
     parser = argparse.ArgumentParser(prog="manyhands validate", description="run notebooks and compare every output (nbval)")
     parser.add_argument("units", nargs="*", metavar="UNIT", help="06, 06_ddp or a path; all units if none is named")
-    parser.add_argument("--jobs", type=int, default=2, help="how many at once (default 2)")
+    parser.add_argument("--jobs", type=int, help="how many at once (by default one more than there are cores, 8 at most)")
     return _telling(_validate, parser.parse_args(argv))
 
 
@@ -82,10 +82,10 @@ def _adopt(root, options):
 
 
 def _validate(root, options):
-    from manyhands.build.validate import Validation
+    from manyhands.build.validate import JOBS, Validation
 
     failed = 0
-    with Validation([piece.notebook for piece in layout.pieces(root, options.units)], jobs=options.jobs) as verdicts:
+    with Validation([piece.notebook for piece in layout.pieces(root, options.units)], jobs=options.jobs or JOBS) as verdicts:
         for verdict in verdicts:
             word = "PASS" if verdict.passed else "FAIL"
             print(f"{word}  {verdict.seconds:6.1f} s  {os.path.relpath(verdict.notebook, root)}", flush=True)

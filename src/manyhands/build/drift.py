@@ -47,7 +47,7 @@ def drifts_of(piece, run=False):
 
 
 def _untidy(piece):
-    old = piece.source.read_text()
+    old = piece.source.read_text(encoding="utf-8")
     new = text.write(text.read(old, piece.short(piece.source)))
     for number, (have, want) in enumerate(zip(old.split("\n"), new.split("\n")), 1):
         if have != want:
@@ -111,7 +111,7 @@ def _other_files(piece, build):
 
 def _difference_of_files(path, data):
     if path.suffix != ".ipynb":
-        return f"differs:\n{_lines(data.decode(), path.read_text())}"
+        return f"differs:\n{_lines(data.decode(), path.read_text(encoding='utf-8'))}"
     expected, stored = canonical.from_bytes(data), canonical.load(path)
     for number, (want, have) in enumerate(zip(expected.cells, stored.cells), 1):
         if want != have:

@@ -41,7 +41,7 @@ def execute(notebook, folder, name, cell_timeout_s=CELL_TIMEOUT_S, seed=0):
     except CellTimeoutError:
         raise BuildError(_story(notebook, name, started[-1], f"runs for more than {cell_timeout_s} s")) from None
     except DeadKernelError:
-        last_words = (home / "kernel.log").read_text(errors="replace")[-2000:]
+        last_words = (home / "kernel.log").read_text(encoding="utf-8", errors="replace")[-2000:]
         story = _story(notebook, name, started[-1] if started else 0, "ends its kernel")
         raise BuildError(f"{story}\n{last_words}".rstrip()) from None
     finally:

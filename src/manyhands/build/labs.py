@@ -106,19 +106,26 @@ def leaks(solution_texts, lab_text):
     """The lines of a solution that a lab shows, and the marks that must not be in it.
 
     `solution_texts` are the solution's sources (cells, scripts). A line of the answer counts when it has at least two
-    tokens and does not also stand outside the answers, where the learner may read it.
+    tokens and does not also stand outside the answers, where the learner may read it; a long one (six tokens) is found
+    inside another line too.
     """
     found = [mark for mark in ("BEGIN SOLUTION", "END SOLUTION", "BEGIN HIDDEN", "BEGIN MARK SCHEME") if mark in lab_text]
-    answers, given = set(), set()
+    answers, given = set(), []
     for text in solution_texts:
         inside = False
         for line in map(str.strip, text.split("\n")):
             if "BEGIN SOLUTION" in line or "END SOLUTION" in line:
                 inside = "BEGIN SOLUTION" in line
+            elif inside:
+                answers.add(line)
             else:
-                (answers if inside else given).add(line)
-    shown = {line.strip() for line in lab_text.split("\n")}
-    return found + sorted(line for line in answers - given if tokens(line) >= 2 and line in shown)
+                given.append(line)
+    shown, open_text = {line.strip() for line in lab_text.split("\n")}, "\n".join(given)
+    for line in sorted(answers - set(given)):
+        length = tokens(line)
+        if length >= 2 and line in shown or length >= 6 and line in lab_text and line not in open_text:
+            found.append(line)
+    return found
 
 
 def tokens(line):

@@ -28,7 +28,7 @@ def build(piece, run=True, remeasure=False):
 def read_source(piece):
     """The cells of a source; a BuildError if its header or its tags are not right."""
     name = piece.short(piece.source)
-    source = text.read(piece.source.read_text(), name)
+    source = text.read(piece.source.read_text(encoding="utf-8"), name)
     header = source.cells[0].metadata.get("unit", {}) if source.cells else {}
     lacking = [key for key in ("minutes", "ranks", "framework", "title") if not header.get(key)]
     if lacking:
@@ -61,7 +61,7 @@ def make_notebook(piece, run=True, remeasure=False):
         staged.folder.mkdir(parents=True, exist_ok=True)
         execute(notebook, staged.folder, name)
         canonical.clean(notebook, piece.root)
-        canonical.refuse_places(notebook, name, (piece.root, stage, tempfile.gettempdir() + "/mh-"))
+        canonical.refuse_places(notebook, name, (piece.root, stage))
     for number, cell in enumerate(notebook.cells, 1):
         if "measured" in cell.metadata.get("tags", []):
             if cell.id in stored and not remeasure and stored[cell.id].execution_count:

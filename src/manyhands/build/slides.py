@@ -86,7 +86,7 @@ def _seal(sources, page, paper):
 def sources_hash(deck):
     """One hash of all that a deck is made from: its text, its pictures, the theme, the settings and Marp's version."""
     total = hashlib.sha256()
-    pictures = sorted(set(_IN_MARKDOWN.findall(deck.read_text())))
+    pictures = sorted(set(_IN_MARKDOWN.findall(deck.read_text(encoding="utf-8"))))
     for name in (deck.name, *_COMMON, *pictures):
         path = deck.parent / name
         if not path.is_file():
@@ -142,7 +142,7 @@ def _convert(deck, marp, browser):
         page, paper = Path(folder) / "deck.html", Path(folder) / "deck.pdf"
         for target in (page, paper):
             _run(marp, browser, deck, target)
-        text = inlined(page.read_text(), deck.parent)
+        text = inlined(page.read_text(encoding="utf-8"), deck.parent)
         fetched = _FROM_THE_NETWORK.search(text)
         if fetched:
             raise BuildError(f"slides/{deck.name} loads something from the network: {fetched.group()[:120]}")

@@ -5,6 +5,7 @@ It ends with the last notebook, or with the process that asked for it, and leave
 """
 
 import json
+import os
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -13,7 +14,8 @@ from pathlib import Path
 from manyhands.build.execute import CELL_TIMEOUT_S
 
 NOTEBOOK_TIMEOUT_S = 600
-JOBS = 2
+CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+JOBS = min(8, CORES + 1)  # one more than cores: a notebook that shows a hang mostly waits; each needs about 1 GB
 
 
 @dataclass(frozen=True)

@@ -56,7 +56,7 @@ class Run:
             why = f"the process of nbval ended with {code}" if code else ""
         result = {"passed": False, "strays": []}
         if not why:
-            result = json.loads((self.home / "verdict").read_text())
+            result = json.loads((self.home / "verdict").read_text(encoding="utf-8"))
         text = f"{self._text()}\n{why}".strip()
         shutil.rmtree(self.home, ignore_errors=True)
         return {**result, "notebook": str(self.notebook), "text": text, "seconds": time.monotonic() - self.begun}
@@ -70,13 +70,15 @@ class Run:
 
     def _text(self):
         output = self.home / "output"
-        return output.read_text(errors="replace").replace(f"{self.home}/", "") if output.exists() else ""
+        return output.read_text(encoding="utf-8", errors="replace").replace(f"{self.home}/", "") if output.exists() else ""
 
 
 def run_nbval(notebook, home, cell_timeout_s):
     """In the notebook's own process: nbval on a copy of its folder; the verdict is written to `home`."""
     adopt_orphans()
-    os.environ.update(kernel_environment(home))
+    variables = kernel_environment(home)
+    os.environ.clear()
+    os.environ.update(variables)
     tempfile.tempdir = None
     output = os.open(home / "output", os.O_WRONLY | os.O_CREAT)
     for stream in (1, 2):
@@ -108,6 +110,8 @@ def main():
                     print(json.dumps(verdict), flush=True)
             if select.select([sys.stdin], [], [], 0.05)[0]:
                 break
+    except KeyboardInterrupt:  # whoever asked was interrupted too, and says so
+        pass
     finally:
         for run in running:
             run.stop()
