@@ -199,7 +199,7 @@ draw.gradient_scaling(one_device, wrong, right)
 # replicas disappears.
 #
 # With SGD the wrong scale acts as a learning rate n times too high. With Adam you hardly see it, because Adam divides by the size of the
-# gradient; then gradient clipping and weight decay are the ones that are off by n.
+# gradient; but gradient clipping then cuts n times too early.
 # </details>
 #
 # TensorFlow has a function for the right scale: `tf.nn.compute_average_loss(each, global_batch_size=BATCH)`. `Model.fit` scales
@@ -362,7 +362,7 @@ for n in (1, 2, 4):
 # Logical devices add no hardware: they share one processor (or one GPU), so the work is the same, the pieces are smaller, and
 # the sum over replicas comes on top. Expect no speed-up. (Should you see one, cores were idle before: we allow each operation one thread, and
 # several replicas are several operations at a time.) Logical devices are for *learning and testing*. On n physical GPUs the computation is shared for
-# real, and the time of a step is that of a shard plus that of the all-reduce. It pays when a replica's shard still fills its GPU;
+# real, and the time of a step is at most that of a shard plus that of the all-reduce. It pays when a replica's shard still fills its GPU;
 # so one raises the global batch with the number of replicas, and then the learning rate with it (Goyal et al. 2017; unit 17).
 
 # %% [markdown]
@@ -407,6 +407,7 @@ print(f"the whole batch, by NumPy: mean {values.mean(0)}, variance {values.var(0
 # |---|---|---|
 # | variable made outside the scope | a count n times too large; Keras raises `ValueError` when the optimizer meets it | make model, optimizer and metrics in the scope |
 # | loss divided by the shard | gradient n times too large | divide by the global batch |
+# | penalty on the weights in a loop of your own | every replica adds the whole penalty: n times too much | `tf.nn.scale_regularization_loss` |
 # | mean of the replicas' means | wrong as soon as shards are uneven | sum, count, divide once |
 # | batch normalisation | statistics of a shard, not of the batch | `synchronized=True`, or larger shards |
 # | dropout and other random layers | each replica draws its own mask, so a run on n replicas is not the run on one | nothing to mend; switch it off to compare |
