@@ -12,9 +12,11 @@ import termios
 import time
 import urllib.request
 from contextlib import suppress
+from pathlib import Path
 
 import psutil
 import pytest
+import websocket
 from jupyter_client import BlockingKernelClient
 
 # A kernel that starts a process which does not belong to its group, as a cluster does, and then computes for ever.
@@ -158,6 +160,23 @@ def test_page_is_there_and_nothing_of_the_users_configuration_counts(clone, tmp_
     process.terminate()
     assert process.wait(45) == 0
     assert sorted(home.rglob("*")) == before
+
+
+def test_terminal_knows_the_command(clone, monkeypatch):
+    monkeypatch.setenv("SHELL", "/bin/sh")
+    process, address = start(clone)
+    name = json.loads(ask(address, "api/terminals", data=b"", method="POST"))["name"]
+    base, token = address.split("?token=")
+    terminal = websocket.create_connection(f"ws{base.removeprefix('http')}terminals/websocket/{name}", timeout=30,
+                                           header={"Authorization": f"token {token}"}, http_no_proxy=["localhost"])
+    terminal.send(json.dumps(["stdin", "command -v manyhands\r"]))
+    seen = ""
+    while not re.search(r"\n/\S*/manyhands", seen):
+        seen += str(json.loads(terminal.recv())[-1])
+    assert str(Path(sys.executable).parent / "manyhands") in seen
+    terminal.close()
+    process.terminate()
+    process.wait(45)
 
 
 def test_started_twice_it_names_the_first_address(clone):

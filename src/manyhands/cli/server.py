@@ -55,6 +55,7 @@ def command(root, page, arguments):
         f"--LabApp.app_settings_dir={SETTINGS}",
         "--LabApp.custom_css=True",
         "--ServerApp.port=0",
+        f"--ServerApp.terminado_settings={{'shell_command': [{os.environ.get('SHELL') or 'sh'!r}]}}",  # a login shell would reset PATH
     ]
     if os.geteuid() == 0:
         ours.append("--ServerApp.allow_root=True")
