@@ -2,9 +2,11 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
 import nbformat
@@ -77,9 +79,17 @@ def test_notebook_elsewhere_is_not_remembered(clone, capsys):
     assert not (clone.folder / "work").exists() and not (clone.folder / "elsewhere" / ".manyhands").exists()
 
 
+@pytest.fixture
+def short_folder():
+    """For temporary files: what a killed grader leaves behind goes with it. Names of sockets must be short."""
+    folder = tempfile.mkdtemp(prefix="mh-")
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
+
+
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 @pytest.mark.parametrize("sandboxed", [True, False])
-def test_being_stopped_leaves_no_process(clone, how, sandboxed, capsys, request):
+def test_being_stopped_leaves_no_process(clone, how, sandboxed, capsys, request, short_folder):
     if sandboxed:
         request.getfixturevalue("works_in_sandbox")
     clone.submit(clone.handed_in())
@@ -87,7 +97,7 @@ def test_being_stopped_leaves_no_process(clone, how, sandboxed, capsys, request)
     clone.submit(clone.handed_in(square="import subprocess; subprocess.run(['sleep', '731'])"))
     arguments = ["check", "90"] + ([] if sandboxed else ["--no-sandbox"])
     process = subprocess.Popen([sys.executable, "-m", "manyhands", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                               env={**os.environ, "MANYHANDS_ROOT": str(clone.folder)}, start_new_session=True)
+                               env={**os.environ, "MANYHANDS_ROOT": str(clone.folder), "TMPDIR": short_folder}, start_new_session=True)
     sleeper = wait_for(lambda: next((one for one in psutil.Process(process.pid).children(recursive=True) if "731" in one.cmdline()), None))
     started = psutil.Process(process.pid).children(recursive=True)
     process.send_signal(how)
@@ -98,6 +108,7 @@ def test_being_stopped_leaves_no_process(clone, how, sandboxed, capsys, request)
         sleeper.kill()
     wait_for(lambda: not [one for one in started if one.is_running() and one.status() != psutil.STATUS_ZOMBIE], 12)
     if how != signal.SIGKILL:
+        assert os.listdir(short_folder) == []
         assert process.returncode == (130 if how == signal.SIGINT else 143)
 
 

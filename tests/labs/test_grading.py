@@ -1,12 +1,13 @@
 """The grader on a tiny lab: what counts, what is shown, what is left untouched."""
 
 import json
+import stat
 
 import nbformat
 import psutil
 import pytest
 import tiny
-from manyhands.grading import engine, report
+from manyhands.grading import engine, references, report
 from manyhands.grading.engine import SolutionFails, grade
 from manyhands.grading.kernel import Limits
 
@@ -58,6 +59,18 @@ def test_reference_is_run_once_per_seed(lab, monkeypatch):
     lab.write("solutions/90_tiny/90_tiny.ipynb", lab.notebook)
     graded(lab, lab.handed_in(), progress=lambda what, done, of: seen.append(what))
     assert "the solution" in seen
+
+
+def test_hidden_seeds_are_few_and_those_with_a_reference_come_first(lab, monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    drawn = {references.hidden_seed(lab.solution, lab.notebook) for _ in range(60)}
+    assert len(drawn) == references.SEEDS and 0 not in drawn
+    kept = drawn.pop()
+    references.save(references.key(lab.solution, lab.notebook, kept), {})
+    again = [references.hidden_seed(lab.solution, lab.notebook) for _ in range(60)]
+    assert again.count(kept) > 30 and set(again) > {kept}
+    assert stat.S_IMODE(references.cache_folder().stat().st_mode) == 0o700
+    assert {stat.S_IMODE(path.stat().st_mode) for path in references.cache_folder().iterdir()} == {0o600}
 
 
 def test_blocked_criteria_leave_the_denominator(lab):

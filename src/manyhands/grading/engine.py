@@ -82,7 +82,7 @@ def grade(submission_path, solution_path, *, seed=None, sandboxed=None, limits=L
         raise RuntimeError(f"there is no sandbox: {lack}")
     sandboxed = not lack if sandboxed is None else sandboxed
     result.sandbox = "in a sandbox" if sandboxed else "without a sandbox" + (f" ({lack})" if lack else "")
-    seed = references.hidden_seed() if seed is None else seed
+    seed = references.hidden_seed(solution_path, solution) if seed is None else seed
     wanted = reference(solution_path, solution, seed, limits=limits, progress=progress, cache=cache)
     result.notes += plan.notes
     with tempfile.TemporaryDirectory(prefix="mh-") as folder:
