@@ -39,7 +39,7 @@ class TestCluster:
     """One cluster for all of these; it takes two of the three nodes, and gives them back."""
 
     def test_ranks_know_their_places(self, slurm_cluster):
-        assert world_checks.table(slurm_cluster) == world_checks.EXPECTED
+        assert world_checks.table(slurm_cluster) == world_checks.expected(2, 2)
 
     def test_nodes_are_slurms_nodes(self, slurm, slurm_cluster):
         slurm_cluster.px("import os; told = [os.environ[name] for name in ('SLURMD_NODENAME', 'SLURM_PROCID', 'SLURM_LOCALID')]")

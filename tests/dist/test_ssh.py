@@ -12,16 +12,14 @@ import pytest
 
 import needs
 import world_checks
-from our_processes import our_processes, wait_for_none
 from manyhands import Cluster
+from manyhands.cluster import Hang
 from manyhands.cluster.launch_commands import GUARD
 from manyhands.cluster.ports import reserve
+from our_processes import SETUP, our_processes, wait_for_none
 
-pytestmark = [
-    pytest.mark.slow,
-    # ipyparallel's threads that wait for an engine lose their connection when our sshd ends
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning"),
-]
+# ipyparallel's threads that wait for an engine lose their connection when our sshd ends
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 HOSTS = ("127.0.0.1", "127.0.0.2")
 
 SSHD_CONFIG = """\
@@ -104,7 +102,7 @@ def ssh_cluster(tmp_path_factory):
             patch.setenv("PATH", f"{folder}/bin:{os.environ['PATH']}")
             patch.setenv("MANYHANDS_HOSTS", ",".join(f"{host}:{port}" for host in HOSTS))
             patch.setenv("MANYHANDS_FOLDER", str(folder))
-            with Cluster(nodes=2, ranks_per_node=2, framework="torch", profile="ssh", name="ssh") as cluster:
+            with Cluster(nodes=2, ranks_per_node=1, framework="torch", profile="ssh", name="ssh") as cluster:
                 yield cluster
             assert remote_engines(folder) == []
         finally:
@@ -114,13 +112,17 @@ def ssh_cluster(tmp_path_factory):
 
 
 def test_ranks_know_their_places(ssh_cluster):
-    assert world_checks.table(ssh_cluster) == world_checks.EXPECTED
+    assert world_checks.table(ssh_cluster) == world_checks.expected(2, 1)
 
 
 def test_nodes_are_the_hosts_in_their_order(ssh_cluster):
     ssh_cluster.px("import os; told = os.environ['SSH_CONNECTION'].split()[2]")
-    assert ssh_cluster.pull("told") == [HOSTS[0], HOSTS[0], HOSTS[1], HOSTS[1]]
+    assert ssh_cluster.pull("told") == list(HOSTS)
 
 
-def test_faults_are_told_and_healed(ssh_cluster):
-    world_checks.check_faults_and_healing(ssh_cluster)
+def test_a_hang_is_told_and_healed(ssh_cluster):
+    ssh_cluster.px(SETUP, setup=True)
+    with pytest.raises(Hang) as hang:
+        ssh_cluster.px("if rank == 0:\n    dist.barrier()", patience_s=2)
+    assert hang.value.culprits == [1]
+    assert world_checks.table(ssh_cluster) == world_checks.expected(2, 1)
