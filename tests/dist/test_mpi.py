@@ -1,11 +1,14 @@
 """The mpi profile: ranks under one mpiexec of the mpich wheel, which is told of two nodes."""
 
+import time
+
 import pytest
 
 import world_checks
-from our_processes import SLOWER, our_processes, wait_for_none
 from manyhands import Cluster
+from manyhands.cluster import profiles
 from manyhands.cluster.profiles import profile_named
+from our_processes import SLOWER, our_processes, wait_for_none
 
 
 @pytest.fixture(scope="module")
@@ -42,6 +45,22 @@ def test_nothing_outlives_the_kernel():
 @pytest.mark.slow
 def test_unit_06_runs_unchanged(monkeypatch):
     assert world_checks.run_notebook("06_ddp.ipynb", "mpi", monkeypatch) > 10
+
+
+def test_an_mpiexec_that_fails_is_told_at_once(monkeypatch):
+    monkeypatch.setattr(profiles, "mpiexec", lambda: "/bin/false")
+    begun = time.monotonic()
+    with pytest.raises(RuntimeError, match="mpiexec has ended"):
+        Cluster(nodes=1, ranks_per_node=2, framework=None, profile="mpi", name="no mpiexec")
+    assert time.monotonic() - begun < 10 * SLOWER
+
+
+def test_missing_programs_are_told(monkeypatch):
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.setenv("MANYHANDS_HOSTS", "somewhere")
+    for profile, message in (("slurm", "sbatch is not on the path. Slurm's commands are on its login nodes"), ("ssh", "ssh is not on the path")):
+        with pytest.raises(RuntimeError, match=message):
+            Cluster(nodes=1, ranks_per_node=1, framework=None, profile=profile, name="no " + profile)
 
 
 def test_a_wrong_profile_and_missing_hosts_are_told(monkeypatch):

@@ -6,12 +6,13 @@ which engine is which rank; `stop` ends them all. An engine's id is not its rank
 
 import logging
 import os
+import shutil
 import socket
 import time
 
 from .launch_commands import mpiexec
 
-START_TIMEOUT_S = 120
+START_TIMEOUT_S = float(os.environ.get("MANYHANDS_START_S", 120))  # a job may have to wait in Slurm's queue
 HEARTBEAT_MS, MISSES = 200, 50  # an engine counts as lost after 10 s of silence
 
 
@@ -72,14 +73,19 @@ class Profile:
         cluster.start_engines_sync(n)
         deadline = time.monotonic() + START_TIMEOUT_S
         while len(new := sorted(set(client.ids) - before)) < n:
-            if time.monotonic() > deadline:
-                raise RuntimeError(self.too_few.format(came=len(new), n=n, seconds=START_TIMEOUT_S))
+            why = self.failure(cluster)
+            if why or time.monotonic() > deadline:
+                raise RuntimeError(self.too_few.format(came=len(new), n=n, seconds=START_TIMEOUT_S) + why)
             time.sleep(0.05)
         pending = {engine: client[engine].apply_async(self.rank_of()) for engine in new}
         facts = {engine: result.get(timeout=60) for engine, result in pending.items()}
         order = sorted(new, key=lambda engine: self.sort_key(facts[engine]))
         self._check_nodes([facts[engine]["host"] for engine in order])
         return {rank: (engine, facts[engine]) for rank, engine in enumerate(order)}
+
+    def failure(self, cluster):
+        """What the launcher wrote, if it has ended already; "" while it may still start engines."""
+        return ""
 
     def rank_of(self):
         """A function to run on an engine: who it is."""
@@ -111,7 +117,7 @@ class Profile:
         """End what has started the engines."""
         cluster.stop_engines_sync()
 
-    too_few = "{came} of {n} ranks came within {seconds} s."
+    too_few = "{came} of {n} ranks came within {seconds:.0f} s. "
 
 
 class Mpi(Profile):
@@ -125,6 +131,11 @@ class Mpi(Profile):
         config.MPILauncher.mpi_args = ["-launcher", "fork", "-rmk", "user", "-hosts", hosts]
         config.MPILauncher.stop_seconds_until_kill = 1
 
+    def failure(self, cluster):
+        if cluster.engine_set._popen_process.poll() is None:
+            return ""
+        return f"mpiexec has ended:\n{cluster.engine_set.get_output()[-2000:]}"
+
     @staticmethod
     def sort_key(facts):
         return facts["mpi_rank"]
@@ -134,9 +145,13 @@ class Slurm(Profile):
     """A Slurm job of its own; partition, account and time as for any job: SBATCH_PARTITION, SBATCH_ACCOUNT, SBATCH_TIMELIMIT."""
 
     name, launcher = "slurm", "slurm"
-    too_few = "{came} of {n} ranks came within {seconds} s. Look at `squeue -u $USER`: is the job waiting for free nodes?"
+    too_few = (
+        "{came} of {n} ranks came within {seconds:.0f} s. Look at `squeue -u $USER`: is the job waiting for free nodes?"
+        " MANYHANDS_START_S=3600 waits for an hour."
+    )
 
     def configure(self, config, cluster, folder):
+        _need("sbatch", "Slurm's commands are on its login nodes: start JupyterLab there.")
         slurm = config.SlurmEngineSetLauncher
         slurm.batch_file_name = os.path.join(folder, "job.sbatch")
         slurm.batch_template = _SBATCH
@@ -170,6 +185,7 @@ class Ssh(Profile):
     def configure(self, config, cluster, folder):
         import sys
 
+        _need("ssh", "`apt-get install openssh-client` brings it.")
         if len(self.hosts) < self.nodes:
             raise ValueError(f"{self.nodes} nodes were asked for, and MANYHANDS_HOSTS names {len(self.hosts)}.")
         config.SSHEngineSetLauncher.engines = dict.fromkeys(self.hosts[: self.nodes], self.ranks_per_node)
@@ -203,6 +219,11 @@ def address():
             return probe.getsockname()[0]
         except OSError:
             return socket.gethostbyname(socket.gethostname())
+
+
+def _need(program, remedy):
+    if shutil.which(program) is None:
+        raise RuntimeError(f"{program} is not on the path. {remedy}")
 
 
 def _import_at_start(framework):
