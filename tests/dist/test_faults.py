@@ -283,12 +283,42 @@ def test_stop_button_in_a_deadlock(cluster):
 
 def test_healing_names_what_was_lost(cluster):
     cluster.px("weights = torch.ones(3)\ndef helper():\n    pass")
-    fault = provoke(cluster, "if rank != 3:\n    dist.barrier()")
+    fault = provoke(cluster, "made_here = 1\nif rank != 3:\n    dist.barrier()")
     has_line(fault, "The cluster is healed: 4 new ranks.")
     lost = next(line for line in fault.text.splitlines() if line.startswith("Lost on all ranks:"))
-    assert "weights" in lost and "helper" in lost and "torch" not in lost
-    has_line(fault, "Ran again: 1 cell(s) marked --setup.")
+    assert "weights" in lost and "helper" in lost and "made_here" in lost and "torch" not in lost and "rank," not in lost
+    has_line(fault, "The cells marked --setup ran again and brought back: rank.")
     assert cluster.pull("rank") == [0, 1, 2, 3]
+
+
+def test_an_edited_setup_cell_takes_the_place_of_what_it_was(cluster):
+    cluster.px("colour = 'red'", setup=True, key="a cell")
+    cluster.px("colour = 'blue'", setup=True, key="a cell")
+    cluster.heal()
+    assert cluster.pull("colour") == ["blue"] * 4 and len([one for one in cluster._setups if "colour" in one.code]) == 1
+    cluster._setups = [one for one in cluster._setups if "colour" not in one.code]
+
+
+def test_a_setup_cell_of_some_ranks_stays_with_them(cluster):
+    cluster.px("only_here = True", setup=True, ranks=[1])
+    cluster.heal()
+    assert cluster.run(lambda: "only_here" in __import__("IPython").get_ipython().user_ns) == [False, True, False, False]
+    cluster._setups = [one for one in cluster._setups if "only_here" not in one.code]
+
+
+def test_an_isend_that_nobody_waits_for(cluster):
+    fault = provoke(cluster, """\
+        y = torch.zeros(3)
+        if rank == 1:
+            dist.isend(torch.ones(3), dst=0)
+        if rank == 0:
+            import time
+            time.sleep(0.3)
+            dist.recv(y, src=1)
+        """)
+    assert type(fault) is Hang and fault.edges == [(0, 1)]
+    has_line(fault, "keep what isend returns, and call its wait()")
+    assert_healthy(cluster)
 
 
 def test_the_zygote_killed(cluster):
@@ -307,7 +337,7 @@ def test_the_controller_killed():
         with pytest.raises(ControllerDied) as caught:
             short.px("x")
         has_line(caught.value, "The cluster's controller had gone.")
-        has_line(caught.value, "Lost on all ranks: rank, x.")
+        has_line(caught.value, "Lost on all ranks: x.")
         assert_healthy(short)
 
 

@@ -5,6 +5,7 @@ import itertools
 import os
 import sys
 import time
+from collections import namedtuple
 
 from . import onrank, report
 from .faults import SENTENCES, ControllerDied
@@ -16,6 +17,7 @@ from .watch import Watch
 
 RANKS_PER_CORE = 16  # more would only be slow; MANYHANDS_MAX_RANKS lifts the limit
 FRAMEWORKS = {"torch": ["torch"], "tensorflow": ["tensorflow"], "both": ["torch", "tensorflow"], None: []}
+Setup = namedtuple("Setup", "key code ranks first_line")  # a cell marked --setup
 _running = {}  # name -> Cluster, of this process
 
 
@@ -84,17 +86,17 @@ class Cluster:
 
     # ---------------------------------------------------------------- running
 
-    def px(self, code, ranks=None, setup=False, patience_s=None, limit_s=None, first_line=1):
+    def px(self, code, ranks=None, setup=False, patience_s=None, limit_s=None, first_line=1, key=None):
         """Run the text `code` on all ranks, or on `ranks`, as a `%%px` cell does. Shows what they print, in rank order.
 
-        setup=True: run it again after each healing. Raises a Fault (see faults.py) if the cell does not end well on every rank.
+        setup=True: run it again after each healing; a later text with the same `key` takes its place. Raises a Fault (see faults.py) if the cell does not end well on every rank.
         """
         self._use()
         cell_file = self._places.add(code, first_line)
         outcome = self._execute(onrank.run_cell, (code,), ranks, patience_s, limit_s, cell_file)
         self._finish(outcome, cell_file, limit_s)
         if setup:  # only what has worked is run again, and what was run last comes last
-            self._setups = [one for one in self._setups if one != (code, first_line)] + [(code, first_line)]
+            self._setups = [one for one in self._setups if one.key != (key or code)] + [Setup(key or code, code, ranks, first_line)]
 
     def run(self, function, *args, ranks=None, patience_s=None, limit_s=None):
         """Call `function(*args)` on all ranks, or on `ranks`; returns the list of results in rank order.
@@ -145,25 +147,27 @@ class Cluster:
         self.stop()
 
     def _heal(self, renew=None):
+        """New ranks, then the setup cells; a text that says what came back and what did not."""
         lost, self.names = self.names, []
         (renew or self._runtime.renew)()
         lines = [SENTENCES["healed"].format(n=self.world_size)]
-        lines.append(SENTENCES["lost"].format(names=", ".join(lost)) if lost else SENTENCES["nothing lost"])
         if self._setups:
-            lines.append(self._run_setups())
-            lost = [name for name in lost if name not in self.names]
-        if lost:
-            lines.append(SENTENCES["first"])
+            trouble = self._run_setups()
+            back = sorted(set(lost) & set(self.names))
+            lines.append(trouble or SENTENCES["brought back" if back else "ran again"].format(names=", ".join(back)))
+        lost = sorted(set(lost) - set(self.names))
+        lines.append(SENTENCES["lost" if lost else "nothing lost"].format(names=", ".join(lost)))
         return "\n".join(lines)
 
     def _run_setups(self):
-        for code, first_line in self._setups:
-            cell_file = self._places.add(code, first_line)
-            outcome = self._execute(onrank.run_cell, (code,), None, None, None, cell_file)
+        """Run the setup cells in their order; what went wrong, or None."""
+        for cell in self._setups:
+            cell_file = self._places.add(cell.code, cell.first_line)
+            outcome = self._execute(onrank.run_cell, (cell.code,), cell.ranks, None, None, cell_file)
             fault = self._fault(outcome, cell_file, self.limit_s)
             if fault is not None:
                 return SENTENCES["again failed"].format(error=fault)
-        return SENTENCES["again"].format(n=len(self._setups))
+        return None
 
     # ---------------------------------------------------------------- inside
 
@@ -198,8 +202,8 @@ class Cluster:
         for rank in targets:  # the record of a rank that has not answered is read where it lies
             if rank not in outcome.notes:
                 outcome.notes[rank] = read(self._runtime.record_path(rank)) or self._runtime.reports.notes(rank, cell)
-        for reply in outcome.results.values():
-            self.names = sorted({*self.names, *reply["names"]})
+        made = [reply["names"] for reply in outcome.results.values()] + [self._runtime.reports.names(rank, cell) for rank in targets]
+        self.names = sorted(set(self.names).union(*made))
         return outcome
 
     def _fault(self, outcome, cell_file, limit_s):

@@ -81,6 +81,9 @@ def cause_of_hang(where, edge_list, notes):
         if sent is not None:
             return SENTENCES["wrong tag"].format(rank=rank, peer=here.peer, sent=sent, asked=here.tag), [rank, here.peer]
     for rank, here in sorted(messages.items()):
+        if here.peer in gone and "recv" in here.call and any(
+                n["call"] == "isend" and n.get("peer") == rank and n["tag"] == here.tag and n["sequence"] == here.sequence for n in notes.get(here.peer, [])):
+            return SENTENCES["dropped"].format(peer=here.peer), [here.peer]
         if here.peer in gone:
             return SENTENCES["nobody sends" if "recv" in here.call else "nobody receives"].format(rank=rank, peer=here.peer), [here.peer]
     circle = cycle(edge_list)

@@ -26,6 +26,8 @@ class Where:
         sentence = self.state
         if self.state == "died" and self.place:
             sentence = "died in" if self.call else "died at"
+        if self.state == "raised" and not self.place:
+            sentence = "raised elsewhere"
         text = SENTENCES[sentence].format(what=self.what(), place=self.place, source=self.source.strip(), detail=self.detail)
         return text if self.source.strip() else text.rstrip(": ")
 
@@ -126,6 +128,7 @@ SENTENCES = {
     "computes": "computes at {place}: {source}",
     "finished": "has finished the cell",
     "raised": "raised {detail} at {place}: {source}",
+    "raised elsewhere": "raised {detail}",
     "called from": "called from {place}: {source}",
     "lost connection": "an error, because the connection to another rank was lost,",
     "died": "died: {detail}",
@@ -148,11 +151,11 @@ SENTENCES = {
     "edges": "Who waits for whom: {edges}",
     "cause": "Likely cause: {cause}",
     "healed": "The cluster is healed: {n} new ranks.",
-    "lost": "Lost on all ranks: {names}.",
-    "nothing lost": "No variable was lost.",
-    "again": "Ran again: {n} cell(s) marked --setup.",
+    "brought back": "The cells marked --setup ran again and brought back: {names}.",
+    "ran again": "The cells marked --setup ran again.",
     "again failed": "A cell marked --setup failed when it was run again: {error}",
-    "first": "Run the cells that define them again, from the top.",
+    "lost": "Lost on all ranks: {names}. Run the cells that make them again.",
+    "nothing lost": "No variable was lost.",
     "rank": "rank {ranks}", "ranks": "ranks {ranks}",
     "killed": "killed by signal {number} ({name})",
     "exited": "the process ended with exit code {code}",
@@ -165,6 +168,7 @@ SENTENCES = {
     "cycle": "the ranks wait for each other in a circle: {cycle}. Change the order of the calls on one of them.",
     "other order": "the ranks call collectives in different orders: {calls}. All ranks must call the same collectives in the same order.",
     "nobody sends": "rank {rank} waits for a message from rank {peer}, which never sent it.",
+    "dropped": "rank {peer} began to send it with isend, and did not wait for it: keep what isend returns, and call its wait().",
     "nobody receives": "rank {rank} sends to rank {peer}, which never received it.",
     "wrong tag": "rank {peer} sent with tag {sent}, and rank {rank} asks for tag {asked}.",
     "waits for raised": "{waiters} waited for {culprits}, which could not come because of the exception above.",

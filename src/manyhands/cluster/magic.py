@@ -15,6 +15,14 @@ def _ranks(text):
     return ranks
 
 
+def _cell_id(shell):
+    """JupyterLab's id of the cell that runs, so that an edited --setup cell takes the place of what it was; elsewhere None."""
+    try:
+        return shell.kernel.get_parent()["metadata"].get("cellId")
+    except (AttributeError, KeyError, TypeError):
+        return None
+
+
 @magics_class
 class RankMagics(Magics):
     """The magics of the newest cluster of this kernel."""
@@ -38,7 +46,8 @@ class RankMagics(Magics):
         args = parse_argstring(self.px, line)
         if args.statement:
             raise UsageError(f"%%px does not know {' '.join(args.statement)!r}; see %%px? for its options")
-        self.cluster.px(cell, ranks=args.ranks, setup=args.setup, patience_s=args.patience, limit_s=args.limit, first_line=2)
+        self.cluster.px(cell, ranks=args.ranks, setup=args.setup, patience_s=args.patience, limit_s=args.limit, first_line=2,
+                        key=_cell_id(self.shell))
 
 
 def register(cluster):

@@ -41,6 +41,7 @@ class Rank:
 
     def _report(self):
         import zmq
+        from IPython.core.interactiveshell import InteractiveShell
 
         socket = zmq.Context.instance().socket(zmq.PUSH)
         socket.linger = 0
@@ -55,7 +56,7 @@ class Rank:
                     here = self.where()
                     stands = (self.cell, here["key"])
                     if here["blocked"] and stands == before and stands != told:
-                        here["notes"], told = read(self.recorder.path), stands
+                        here["notes"], here["names"], told = read(self.recorder.path), _names(InteractiveShell.instance()), stands
                     before = stands
                     socket.send_json({"token": self.token, "rank": self.rank, "cell": self.cell, **here}, zmq.NOBLOCK)
                 except zmq.Again:
@@ -180,7 +181,7 @@ def _notes():
 def _names(shell):
     """What the learner has made in this namespace: no modules, no imported functions and classes."""
     hidden = shell.user_ns_hidden
-    return sorted(name for name, value in shell.user_ns.items() if not name.startswith("_") and name not in hidden and not _imported(value))
+    return sorted(name for name, value in list(shell.user_ns.items()) if not name.startswith("_") and name not in hidden and not _imported(value))
 
 
 def _imported(value):

@@ -172,7 +172,7 @@ def _write(kind, title, where, waiting, culprits, traceback, edge_list, cause):
         lines.append(SENTENCES["edges"].format(edges=", ".join(f"{a} -> {b}" for a, b in edge_list)))
     if cause:
         lines.append(SENTENCES["cause"].format(cause=cause))
-    fault: Fault = kind(title.rstrip("."), waiting, culprits, traceback)
+    fault: Fault = kind(_capital(title.split(": ", 1)[-1]).rstrip("."), waiting, culprits, traceback)
     fault.text, fault.edges = "\n".join(lines), edge_list
     if edge_list or kind in (Hang, RankDied):
         fault.svg = wait_for_graph(where, edge_list)

@@ -52,13 +52,18 @@ class Reports:
         if before is None or (before["cell"], before["key"], before["blocked"]) != stands:
             self.since[rank] = time.monotonic()
         elif "notes" in before:
-            report.setdefault("notes", before["notes"])
+            report = {"notes": before["notes"], "names": before["names"], **report}
         self.newest[rank], self.heard[rank] = report, time.monotonic()
 
     def notes(self, rank, cell):
         """The calls that a rank on another host has told of, oldest first."""
         report = self.newest.get(rank) or {}
         return report.get("notes", []) if report.get("cell") == cell else []
+
+    def names(self, rank, cell):
+        """The variables that a waiting rank has told of."""
+        report = self.newest.get(rank) or {}
+        return report.get("names", []) if report.get("cell") == cell else []
 
     def blocked_s(self, rank, cell):
         """For how long the rank has stood in the communication call that it stands in; 0 if it computes."""
