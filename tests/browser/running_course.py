@@ -12,6 +12,8 @@ from pathlib import Path
 
 import psutil
 
+from manyhands.cli.server import end_with_parent
+
 ROOT = Path(__file__).resolve().parents[2]
 COPIED = ("labs", "notebooks", "solutions", "slides/built", "sources")
 
@@ -24,6 +26,7 @@ class Course:
         self.process = subprocess.Popen(
             [sys.executable, "-m", "manyhands", "lab", "--no-browser", *arguments], cwd=root, stdin=subprocess.DEVNULL,
             env=os.environ | {"MANYHANDS_ROOT": str(root)}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
+            preexec_fn=end_with_parent,
         )
         self.printed, self._lines = [], queue.Queue()
         threading.Thread(target=self._read, daemon=True).start()

@@ -19,6 +19,8 @@ import pytest
 import websocket
 from jupyter_client import BlockingKernelClient
 
+from manyhands.cli.server import end_with_parent
+
 # A kernel that starts a process which does not belong to its group, as a cluster does, and then computes for ever.
 BUSY = """
 import subprocess, sys
@@ -53,6 +55,7 @@ def start(clone, *arguments):
     process = subprocess.Popen(
         [sys.executable, "-m", "manyhands", "lab", "--no-browser", *arguments], cwd=clone, stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=os.environ | {"MANYHANDS_ROOT": str(clone)},
+        preexec_fn=end_with_parent,
     )
     printed = []
     for line in process.stdout:

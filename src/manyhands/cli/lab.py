@@ -142,7 +142,7 @@ def _welcome(address):
     if "SSH_CONNECTION" in os.environ:
         port = urlsplit(address).port
         lines += ["On another machine, give this command there first:", "",
-                  f"    ssh -N -L {port}:localhost:{port} {getpass.getuser()}@{socket.getfqdn()}", ""]
+                  f"    ssh -N -L {port}:localhost:{port} {getpass.getuser()}@{socket.gethostname()}", ""]
     return "\n".join(lines + ["Leave this window open. Press Ctrl-C twice to stop."])
 
 

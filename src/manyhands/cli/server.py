@@ -98,7 +98,7 @@ class Server:
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen(
                 call, env=env, cwd=root, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                start_new_session=True, preexec_fn=_end_with_parent,
+                start_new_session=True, preexec_fn=end_with_parent,
             )
         until = time.monotonic() + START_LIMIT_S
         while time.monotonic() < until and self._reap(os.WNOHANG):
@@ -158,7 +158,7 @@ def _answers(info):
         return False
 
 
-def _end_with_parent():
+def end_with_parent():
     """In the child: should we be killed, the server is told to end."""
     if _LIBC:
         _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
