@@ -38,9 +38,12 @@ def reports(clock):
 
 
 def stands(reports, clock, rank, until_s, blocked=True, key="call 1"):
-    """The rank reports the same place a few times a second."""
+    """The rank reports the same place a few times a second; its second report of a wait brings its notes."""
+    first = True
     while clock.s < until_s:
-        reports._note({"rank": rank, "cell": CELL, "key": key, "blocked": blocked})
+        notes = {} if first or not blocked else {"notes": [], "names": []}
+        reports._note({"rank": rank, "cell": CELL, "key": key, "blocked": blocked, **notes})
+        first = False
         clock.s += 0.15
 
 
@@ -82,3 +85,11 @@ def test_a_rank_that_does_not_report_is_at_work(reports, clock):
     assert one._verdict(clock.s) is None
     stands(reports, clock, 0, 42)
     assert one._verdict(clock.s) == "hang"
+
+
+def test_a_wait_that_was_reported_once_is_not_yet_one(reports, clock):
+    reports._note({"rank": 0, "cell": CELL, "key": "call 1", "blocked": True})
+    clock.s += 0.5
+    assert reports.blocked_s(0, CELL) == 0
+    reports._note({"rank": 0, "cell": CELL, "key": "call 1", "blocked": True, "notes": [], "names": ["x"]})
+    assert reports.blocked_s(0, CELL) == 0.5 and reports.names(0, CELL) == ["x"]

@@ -66,9 +66,12 @@ class Reports:
         return report.get("names", []) if report.get("cell") == cell else []
 
     def blocked_s(self, rank, cell):
-        """For how long the rank has stood in the communication call that it stands in; 0 if it computes."""
+        """For how long the rank has stood in the communication call that it stands in; 0 if it computes.
+
+        A wait counts from its first report, but only once a second one has confirmed it and brought the rank's notes.
+        """
         report, now = self.newest.get(rank), time.monotonic()
-        if report is None or report["cell"] != cell or not report["blocked"] or now - self.heard[rank] > STALE_S:
+        if report is None or report["cell"] != cell or not report["blocked"] or "notes" not in report or now - self.heard[rank] > STALE_S:
             return 0.0
         return now - self.since[rank]
 
