@@ -261,7 +261,7 @@ print("through")
 # 4. *Read a wait-for graph:* follow the arrows, to a rank that waits for nobody, or round a circle.
 # 5. *Go on:* all ranks are new, their variables are lost, cells marked `--setup` are run again, this kernel keeps everything.
 #
-# **Go on** with the lab `labs/00_preflight`, then unit 01 (data parallelism by hand) or 02 (MirroredStrategy). Collectives are built in unit 04;
+# **Go on** with the lab `work/00_preflight`, then unit 01 (data parallelism by hand) or 02 (MirroredStrategy). Collectives are built in unit 04;
 # unit 18 trains through the death of a rank.
 #
 # **References.** E. G. Coffman, M. Elphick and A. Shoshani 1971, *System Deadlocks*,
