@@ -3,6 +3,7 @@
 import os
 import pty
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -187,16 +188,21 @@ KERNEL = """
 
 @pytest.mark.parametrize("with_", ["tf_config", "mpirun"])
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
-def test_no_process_outlives_the_kernel(script, number, with_):
+def test_nothing_outlives_the_kernel(script, number, with_):
     mark = f"kernel-{os.getpid()}-{number}-{with_}"
     hang = script("import subprocess, time\nsubprocess.Popen(['sleep', '1000'], start_new_session=True)\ntime.sleep(1000)", "hang.py")
-    kernel = subprocess.Popen([sys.executable, script(KERNEL, "kernel.py"), hang, with_, mark], stderr=subprocess.PIPE)
+    temporary = tempfile.mkdtemp(prefix="mh", dir="/tmp")  # tmp_path is too long for a socket
+    env = {**os.environ, "TMPDIR": temporary}
+    kernel = subprocess.Popen([sys.executable, script(KERNEL, "kernel.py"), hang, with_, mark], stderr=subprocess.PIPE, env=env)
     try:
         assert wait_for(lambda: sum(p.name() == "sleep" for p in left_over(mark)) == 2, 20)
+        assert os.listdir(temporary) != []
         kernel.send_signal(number)
-        assert wait_for(lambda: left_over(mark) == [], 5)
+        assert wait_for(lambda: left_over(mark) == [], 5), [(p.pid, p.ppid(), p.cmdline()) for p in left_over(mark)]
         kernel.wait(5)
+        assert wait_for(lambda: os.listdir(temporary) == [], 5)
     finally:
+        shutil.rmtree(temporary)
         kernel.kill()
         kernel.communicate()
         for process in left_over(mark):

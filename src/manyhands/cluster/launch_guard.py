@@ -1,15 +1,17 @@
 """Two small programs around a launch: one guards all its processes, one stands around each rank.
 
-    python launch_guard.py guard             started by the kernel; starts the launchers and ends when they have ended
+    python launch_guard.py guard [FOLDER]    started by the kernel; starts the launchers and ends when they have ended
     python launch_guard.py rank FOLDER CMD   started by the launcher in place of CMD; runs CMD and tells the kernel about it
 
 The guard adopts every process that loses its parent, so nothing that a launch has started can get away from it: when the
-launch ends, or the kernel goes, it kills what is left. Run as a file, not as a module, so that it starts in milliseconds.
+launch ends, or the kernel goes, it kills what is left; in the latter case it also removes the launch's FOLDER.
+Run as a file, not as a module, so that it starts in milliseconds.
 """
 
 import ctypes
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -35,6 +37,8 @@ def _die_with_parent():
 
 def guard():
     """Start the commands that come as one line on stdin; kill all they have started when they end, or at stdin's end."""
+    import psutil  # noqa: F401  # now: the signal below must not find it half imported
+
     parent = os.getppid()
     signal.signal(signal.SIGTERM, lambda *_: _end_all(143))
     _prctl(PR_SET_CHILD_SUBREAPER, 1)
@@ -72,24 +76,29 @@ def _end_all_at_eof():
 
 def _end_all(code):
     _kill_descendants()
+    for folder in sys.argv[2:]:
+        shutil.rmtree(folder, ignore_errors=True)
     os._exit(code)
 
 
 def _kill_descendants(patience_s=5):
-    """SIGKILL to every process below this one, until none is left, and none of those that we adopted is a zombie."""
+    """SIGKILL to every process below this one, until none is left, and none of those that we adopted is a zombie.
+
+    A process whose parent dies just while we look is for a moment nobody's child: so look three times.
+    """
     import psutil
 
-    deadline = time.monotonic() + patience_s
-    while time.monotonic() < deadline:
+    deadline, times_clean = time.monotonic() + patience_s, 0
+    while times_clean < 3 and time.monotonic() < deadline:
         living = [p for p in psutil.Process().children(recursive=True) if _alive(p)]
-        if not living:
-            return _reap()
+        times_clean = 0 if living else times_clean + 1
         for process in living:
             try:
                 process.kill()
             except psutil.Error:
                 pass
         time.sleep(0.02)
+    _reap()
 
 
 def _reap():
