@@ -1,5 +1,7 @@
 """Clusters for the tests: one that is kept for a module."""
 
+import textwrap
+
 import pytest
 from our_processes import SETUP, our_processes, wait_for_none
 
@@ -14,3 +16,15 @@ def cluster():
         cluster.px(SETUP, setup=True)
         yield cluster
     assert not wait_for_none(before, 10)
+
+
+@pytest.fixture
+def script(tmp_path):
+    """write(text) makes a script in tmp_path and returns its path."""
+
+    def write(text, name="train.py"):
+        path = tmp_path / name
+        path.write_text(textwrap.dedent(text))
+        return path
+
+    return write

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import textwrap
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -17,18 +16,6 @@ import pytest
 
 from manyhands.cluster import launch_collect, launch_commands
 from manyhands.cluster.launch import LaunchError, launch
-
-
-@pytest.fixture
-def script(tmp_path):
-    """write(text) makes a script in tmp_path and returns its path."""
-
-    def write(text, name="task.py"):
-        path = tmp_path / name
-        path.write_text(textwrap.dedent(text))
-        return path
-
-    return write
 
 
 def two_tasks(path, *args, **options):
@@ -76,7 +63,7 @@ def test_output_is_shown_by_rank_when_all_have_ended(script, capsys):
     )
     assert result.returncode == 0 and result.returncodes == {0: 0, 1: 0}
     assert result.output[1].splitlines()[0] == "line 0 of 1 ['--epochs', '3']"
-    assert repr(result) == "<task.py under tf_config: 2 of 2 ranks ended with exit code 0>"
+    assert repr(result) == "<train.py under tf_config: 2 of 2 ranks ended with exit code 0>"
     assert "worker 1" in result._repr_html_()
 
 
@@ -98,7 +85,7 @@ FAIL = """
 def test_a_failing_rank_is_named_with_its_traceback_and_exit_code(script, capsys):
     result = two_tasks(script(FAIL), "raise ValueError('learning rate')", 0)
     assert result.returncode == 1 and result.returncodes == {0: 0, 1: 1} and result.first_failed == 1
-    assert 'File "task.py", line 6, in train' in result.output[1]
+    assert 'File "train.py", line 6, in train' in result.output[1]
     assert "ValueError: learning rate" in result.output[1]
     assert result.report() == "worker 1 failed first: exit code 1."
     assert "worker 1 failed first" in capsys.readouterr().out
@@ -124,7 +111,7 @@ def test_after_a_failure_the_others_are_stopped_and_say_where_they_stood(script,
     assert result.returncodes == {0: 5, 1: -9} and result.returncode == 5 and not result.timed_out
     assert result.report().splitlines() == [
         "worker 0 failed first: exit code 5.",
-        "[worker 1] stood at task.py line 5, in <module>: time.sleep(1000)  # as in a collective",
+        "[worker 1] stood at train.py line 5, in <module>: time.sleep(1000)  # as in a collective",
     ]
 
 
@@ -140,10 +127,10 @@ def test_a_server_that_fails_is_a_failure_and_one_that_serves_on_is_not(script, 
     tasks = {"chief": 1, "ps": 1, "worker": 1}
     failed = launch(path, "ps", 6, with_="tf_config", tasks=tasks, echo=False)
     assert failed.names[failed.first_failed] == "ps 0" and failed.returncode == 6
-    assert failed.where == {0: "stood at task.py line 6, in <module>: time.sleep(1000)"}
+    assert failed.where == {0: "stood at train.py line 6, in <module>: time.sleep(1000)"}
     good = launch(path, "chief", 0, with_="tf_config", tasks=tasks, echo=False)
     assert good.returncode == 0 and good.report() == "" and good.returncodes == {0: 0, 1: -9, 2: -9}
-    assert repr(good) == "<task.py under tf_config: 1 of 1 ranks ended with exit code 0, 2 servers were stopped>"
+    assert repr(good) == "<train.py under tf_config: 1 of 1 ranks ended with exit code 0, 2 servers were stopped>"
 
 
 def test_a_long_temporary_folder_is_no_obstacle(script, tmp_path, monkeypatch):
@@ -174,7 +161,7 @@ def test_time_out_says_where_and_leaves_no_process(script, capsys):
     assert capsys.readouterr().out.splitlines() == [
         "[worker 1] waiting",
         "Time-out: 1 of 2 ranks had not finished.",
-        "[worker 1] stood at task.py line 6, in exchange: time.sleep(1000)",
+        "[worker 1] stood at train.py line 6, in exchange: time.sleep(1000)",
     ]
     assert left_over(mark) == []
 

@@ -1,7 +1,6 @@
 """Every launcher really runs a script of its framework: the rank table, a sum over all ranks, a failing rank, a hang."""
 
 import sys
-import textwrap
 import time
 
 import pytest
@@ -13,16 +12,6 @@ from manyhands.cluster.launch import launch
 launch_module = sys.modules["manyhands.cluster.launch"]
 
 TABLE = [f"rank {rank} of 4, local {rank % 2} of 2, node {rank // 2} of 2, sum 6\n" for rank in range(4)]
-
-
-@pytest.fixture
-def script(tmp_path):
-    def write(text, name="train.py"):
-        path = tmp_path / name
-        path.write_text(textwrap.dedent(text))
-        return path
-
-    return write
 
 
 def need_horovod():
