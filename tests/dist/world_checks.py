@@ -49,7 +49,7 @@ def check_faults_and_healing(cluster):
     assert table(cluster) == expected(2, 2)
     with pytest.raises(RankDied) as death:
         cluster.px("if rank == 2:\n    os.kill(os.getpid(), 9)\ndist.barrier()")
-    assert death.value.culprits == [2]
+    assert 2 in death.value.culprits  # mpiexec may take the others down with it, before they have said anything
     assert table(cluster) == expected(2, 2)
 
 

@@ -53,6 +53,8 @@ def base_env(env):
         del clean["MPLBACKEND"]  # Jupyter's, which shows figures in cells
     for name, value in _DEFAULTS.items():
         clean.setdefault(name, value)
+    if os.path.exists("/sys/class/net/lo"):  # all ranks are on this machine, whose name may not resolve
+        clean.setdefault("GLOO_SOCKET_IFNAME", "lo")
     clean.update(PYTHONUNBUFFERED="1", PYTHONFAULTHANDLER="1")
     clean.update({name: str(value) for name, value in (env or {}).items()})
     return clean
