@@ -3,6 +3,7 @@
     torchrun --nnodes 2 --node-rank 0 --nproc-per-node 2 --master-addr HOST --master-port PORT 06_train.py    (and 1 on the other node)
 """
 
+import gc
 import os
 
 import torch
@@ -43,6 +44,7 @@ def main():
     dist.init_process_group(backend)
     total = train(dist.get_rank(), dist.get_world_size(), device)
     print("  ".join(f"{name} {os.environ[name]}" for name in NAMES), f"  sum of |weights| {total:.2f}")
+    gc.collect()  # DDP sits in a reference cycle: free it now, or its process group may crash when the interpreter ends
     dist.destroy_process_group()
 
 
