@@ -2,7 +2,7 @@
 
 runs: exchange
 fails: exchange/four, exchange/smaller, exchange/messages
-shows: waits for a message from rank
+shows: keep what isend returns, and call its wait()
 points: 7
 """
 # %% grade_id="exchange"
