@@ -2,15 +2,25 @@
 
 nbval alone passes: a cell whose execution_count is None (it is not compared), a cell that timed out inside a call that
 swallows the interrupt, the cells after it (expected failures), and a cell that is to raise and does not. And it knows
-nothing of the tag `measured`.
+nothing of the tag `measured`. Its kernels listen on TCP ports that they choose by looking for free ones: two kernels that start at
+the same moment may choose the same, and one of them never answers. Sockets in a folder of their own cannot meet.
 """
 
+import os
+import tempfile
+from functools import partial
+
+import nbval.kernel
 import pytest
 
 from manyhands.build.canonical import RECORD
 
-
 OUTPUT_TIMEOUT_S = 20  # how long an output may be on its way after its cell has ended; 5 is too short on a busy machine
+
+
+def pytest_configure(config):
+    sockets = os.path.join(os.environ.get("TMPDIR", tempfile.gettempdir()), f"k{os.getpid()}")
+    nbval.kernel.KernelManager = partial(nbval.kernel.KernelManager, transport="ipc", ip=sockets)
 
 
 def pytest_itemcollected(item):
