@@ -6,7 +6,6 @@ the notebook a few times a second where the main thread is. It reads the stack, 
 
 import faulthandler
 import os
-import resource
 import sys
 import threading
 import time
@@ -201,8 +200,3 @@ def describe(error):
 
 def is_memory_error(error):
     return isinstance(error, MemoryError) or "can't allocate memory" in str(error) or "CUDA out of memory" in str(error)
-
-
-def peak_bytes():
-    """The largest size this process has had in memory, in bytes."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
