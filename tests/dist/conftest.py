@@ -1,9 +1,10 @@
-"""Clusters for the tests: one that is kept for a module."""
+"""What the tests share: a cluster that is kept for a module, and ranks that are kept for the session."""
 
 import textwrap
 
 import pytest
 from our_processes import SETUP, our_processes, wait_for_none
+from ranks import Pool
 
 from manyhands import Cluster
 
@@ -28,3 +29,37 @@ def script(tmp_path):
         return path
 
     return write
+
+
+@pytest.fixture(scope="session")
+def no_rank_left():
+    """Look, once all pools are closed, whether a process of theirs is still there."""
+    before = our_processes()
+    yield
+    assert not wait_for_none(before, 10)
+
+
+def kept(backend):
+    """A `Pool` for the session; its ranks must end by themselves, without a word."""
+    pool = Pool(backend)
+    yield pool
+    statuses, log = pool.close()
+    assert not any(statuses) and not log, (statuses, log)
+
+
+@pytest.fixture(scope="session")
+def gloo_pool(no_rank_left):
+    """Four kept ranks on gloo (see ranks.py)."""
+    yield from kept("gloo")
+
+
+@pytest.fixture(scope="session")
+def mpi_pool(no_rank_left):
+    """Four kept ranks under one mpiexec."""
+    yield from kept("mpi")
+
+
+@pytest.fixture(scope="session", params=["gloo", "mpi"])
+def pool(request):
+    """The kept ranks of each backend in turn."""
+    return request.getfixturevalue(f"{request.param}_pool")
