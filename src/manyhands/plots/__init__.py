@@ -35,6 +35,12 @@ def rank_colour(rank):
     return RANK_COLOURS[rank % len(RANK_COLOURS)]
 
 
+def ink_on(rank):
+    """White letters on the dark colours, dark ones on the light."""
+    red, green, blue = (int(rank_colour(rank)[k:k + 2], 16) for k in (1, 3, 5))
+    return "white" if 0.299 * red + 0.587 * green + 0.114 * blue < 140 else INK
+
+
 def styled(draw):
     """Decorator: draw in the course's style, and leave the reader's own matplotlib settings as they were."""
 

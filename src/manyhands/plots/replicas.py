@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from manyhands.plots import GREY, INK, PALE, figure, rank_colour, styled, svg
+from manyhands.plots import GREY, INK, PALE, figure, ink_on, rank_colour, styled, svg
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 
@@ -58,20 +58,14 @@ def replicated_step(shards, words=STEP_WORDS, title="one step of training on sev
         middle = i + 0.3
         _box(ax, 0, middle, 1.6, 1.0, words["examples"].format(n=examples, all=sum(shards)), PALE, INK)
         _arrow(ax, 1.65, middle, 2.55, middle)
-        _box(ax, 2.6, middle, 1.7, 0.72, words["replica"].format(i=i), rank_colour(i), _ink_on(i))
+        _box(ax, 2.6, middle, 1.7, 0.72, words["replica"].format(i=i), rank_colour(i), ink_on(i))
         _arrow(ax, 4.35, middle, 5.95, n / 2 - 0.2)
         _arrow(ax, 7.45, n / 2 - 0.2, 8.75, middle)
-        _box(ax, 8.8, middle, 1.7, 0.72, words["replica"].format(i=i), rank_colour(i), _ink_on(i))
+        _box(ax, 8.8, middle, 1.7, 0.72, words["replica"].format(i=i), rank_colour(i), ink_on(i))
     ax.text(4.95, -0.55, words["gradient"], ha="center", va="center")
     _box(ax, 6.0, n / 2 - 0.2, 1.4, 1.1, words["sum"], "white", INK)
     ax.text(9.65, -0.55, words["update"], ha="center", va="center")
     return svg(fig, title)
-
-
-def _ink_on(i):
-    """White letters on the dark colours, dark ones on the light."""
-    red, green, blue = (int(rank_colour(i)[k:k + 2], 16) for k in (1, 3, 5))
-    return "white" if 0.299 * red + 0.587 * green + 0.114 * blue < 140 else INK
 
 
 def _box(ax, left, middle, width, height, text, fill, ink):

@@ -1,0 +1,266 @@
+# %% [markdown] unit={"minutes": 45, "ranks": 4, "framework": "torch", "title": "Differentiable communication"}
+# # 11 Lab: the backward of communication
+#
+# You write the backward of four communication calls, and connect a graph that backward cannot walk through. At the end you can
+#
+# * say which call is the adjoint of send, of a broadcast and of an allgather, and write it as an autograd function;
+# * send no more than the adjoint needs;
+# * let the backward passes of two ranks go in different orders without a deadlock or swapped gradients;
+# * connect sends and receives so that one `backward()` on each rank reaches everything.
+#
+# **Before:** the tutorial of this unit. **Minutes:** 45. **Ranks:** 4, on 2 nodes. **Points:** 12.
+#
+# Cells that begin with `%%px` run on all four ranks; the others run in this kernel. A mistake may make the ranks wait for each other: the
+# cluster notices, says who waits for whom, and heals itself; cells marked `--setup` are run again by it. Below each check stands what it says when the
+# answer is right.
+
+# %% tags=["setup"]
+from manyhands import Cluster, hint
+from manyhands.checks import differentiable_communication as check
+
+cluster = Cluster(nodes=2, ranks_per_node=2, framework="torch")
+
+# %% tags=["setup"]
+# %%px --setup
+import torch
+import torch.distributed as dist
+
+from manyhands import comm, functions
+
+if not dist.is_initialized():  # so that this cell can be run twice
+    dist.init_process_group("gloo")
+
+# %% [markdown]
+# In exercises 1 to 3 you use plain `torch.distributed`. All ranks are counted **inside the group**: that is what `group_src`, `group_dst` and
+# `dist.get_rank(group)` are for. The checks use groups of 4, 3 and 2 ranks, and `float64`.
+#
+# ## 1. send and recv
+#
+# Forward is given, and so is `post`, which starts to send and does not wait. You write the two backward methods.
+#
+# The two ranks may run their backward passes in *different orders*, if there are two messages. So a gradient must leave
+# without waiting for the other side, and must be received by the tag of its message, not by its turn.
+#
+# *Difficulty ●●○, 12 minutes, 4 points*
+#
+# <details><summary>Hint</summary>
+#
+# What moves in which direction? One gradient (or `None`) for each argument of `forward`. For more, run `hint("11-messages")` in a cell of
+# its own.
+# </details>
+
+# %% tags=["setup"]
+# %%px --setup
+posted = []
+
+def post(tensor, peer, tag, group):
+    """Start to send a contiguous tensor to rank `peer` of the group; does not wait. What is posted is kept until it has arrived."""
+    posted.append((dist.isend(tensor, group=group, group_dst=peer, tag=tag), tensor))
+
+# %% tags=["solution"] grade_id="messages"
+# %%px --setup
+class Send(torch.autograd.Function):
+    """Send `x` to rank `peer` of `group`, and return a delegate: a zero that stands for what was sent."""
+
+    @staticmethod
+    def forward(ctx, x, peer, tag, group):
+        ctx.peer, ctx.tag, ctx.group = peer, tag, group
+        ctx.shape, ctx.dtype = x.shape, x.dtype
+        dist.send(x.detach().contiguous(), group=group, group_dst=peer, tag=tag)
+        return torch.zeros((), dtype=x.dtype)
+
+    @staticmethod
+    def backward(ctx, gradient_of_delegate):
+        """One gradient for each of x, peer, tag, group."""
+        ### BEGIN SOLUTION
+        gradient = torch.empty(ctx.shape, dtype=ctx.dtype)
+        dist.recv(gradient, group=ctx.group, group_src=ctx.peer, tag=ctx.tag)
+        return gradient, None, None, None
+        ### END SOLUTION
+
+
+class Recv(torch.autograd.Function):
+    """Receive a tensor of this shape and dtype from rank `peer` of `group`. `delegate` connects it to what came before on this rank."""
+
+    @staticmethod
+    def forward(ctx, delegate, shape, dtype, peer, tag, group):
+        ctx.peer, ctx.tag, ctx.group = peer, tag, group
+        x = torch.empty(shape, dtype=dtype)
+        dist.recv(x, group=group, group_src=peer, tag=tag)
+        return x
+
+    @staticmethod
+    def backward(ctx, gradient):
+        """One gradient for each of delegate, shape, dtype, peer, tag, group."""
+        ### BEGIN SOLUTION
+        post(gradient.contiguous(), ctx.peer, ctx.tag, ctx.group)
+        return torch.zeros((), dtype=gradient.dtype), None, None, None, None, None
+        ### END SOLUTION
+
+# %% tags=["check"] grade_id="messages-check" points=4
+check.messages(cluster, "Send", "Recv")
+
+# %% [markdown]
+# ## 2. A broadcast
+#
+# All ranks call it. The values of `x` count on the root only; on the others, a tensor of the same shape and dtype makes room. So the gradient
+# of `x` is zero there: nothing depends on it.
+#
+# The check counts: with `p` ranks and `n` numbers, backward moves `(p - 1) * n` numbers between ranks, over all of them, and no more. A
+# collective that gives the result to those who do not need it moves more.
+#
+# *Difficulty ●○○, 7 minutes, 3 points*
+#
+# <details><summary>Hint</summary>
+#
+# Column `root` of the matrix of a broadcast is all ones. What is row `root` of its transpose? For more, `hint("11-broadcast")`.
+# </details>
+
+# %% tags=["solution"] grade_id="broadcast"
+# %%px --setup
+class Bcast(torch.autograd.Function):
+    """The root's `x`, on every rank of the group."""
+
+    @staticmethod
+    def forward(ctx, x, root, group):
+        ctx.root, ctx.group = root, group
+        y = x.detach().clone()
+        dist.broadcast(y, group=group, group_src=root)
+        return y
+
+    @staticmethod
+    def backward(ctx, gradient):
+        """One gradient for each of x, root, group."""
+        ### BEGIN SOLUTION
+        total = gradient.clone(memory_format=torch.contiguous_format)
+        dist.reduce(total, group=ctx.group, group_dst=ctx.root)
+        return total if dist.get_rank(ctx.group) == ctx.root else torch.zeros_like(total), None, None
+        ### END SOLUTION
+
+# %% tags=["check"] grade_id="broadcast-check" points=3
+check.broadcast(cluster, "Bcast")
+
+# %% [markdown]
+# ## 3. An allgather
+#
+# Each rank puts in one piece, and gets the pieces of all, as a tuple in the order of the ranks. All pieces have the same shape. Backward gets one
+# gradient for each piece of the tuple; autograd fills in zeros for pieces that were not used.
+#
+# Here too the check counts: `p * (p - 1) * n` numbers in all, for pieces of `n` numbers. To gather all gradients on all ranks would move `p` times as
+# many.
+#
+# *Difficulty ●●●, 12 minutes, 3 points*
+#
+# <details><summary>Hint</summary>
+#
+# Who holds gradients of *your* piece? And of whose pieces do *you* hold gradients? For more, `hint("11-allgather")`.
+# </details>
+
+# %% tags=["solution"] grade_id="allgather"
+# %%px --setup
+class Allgather(torch.autograd.Function):
+    """The pieces of all ranks of the group, on every rank: a tuple."""
+
+    @staticmethod
+    def forward(ctx, x, group):
+        ctx.group = group
+        pieces = [torch.empty_like(x, memory_format=torch.contiguous_format) for _ in range(dist.get_world_size(group))]
+        dist.all_gather(pieces, x.detach().contiguous(), group=group)
+        return tuple(pieces)
+
+    @staticmethod
+    def backward(ctx, *gradients):
+        """One gradient for each of x, group. `gradients[r]` belongs to the piece of rank r."""
+        ### BEGIN SOLUTION
+        outgoing = torch.stack(gradients)
+        incoming = torch.empty_like(outgoing)
+        dist.all_to_all_single(incoming, outgoing, group=ctx.group)
+        return incoming.sum(dim=0), None
+        ### END SOLUTION
+
+# %% tags=["check"] grade_id="allgather-check" points=3
+check.allgather(cluster, "Allgather")
+
+# %% [markdown]
+# ## 4. Connect the graph
+#
+# From here on you use the package's functions, on a communicator `c` with `c.rank` and `c.size`. The package sends a gradient only where backward passes
+# through.
+#
+# `round_trip` is the tutorial's *there and back*, for any number of ranks. Written without delegates it gives the right values, and rank 0's `stage` never
+# gets a gradient.
+#
+# In `fan_out` rank 0 has several sends and a loss of its own. Its single `backward()` must reach all of them.
+#
+# *Difficulty ●●○, 10 minutes, 2 points*
+#
+# <details><summary>Hint</summary>
+#
+# Draw rank 0's graph. From the tensor that you return, can backward walk to every send? For more, `hint("11-connect")`.
+# </details>
+
+# %% tags=["solution"] grade_id="connect"
+# %%px --setup
+def round_trip(c, x, stage, last):
+    """Rank 0 sends stage(x) to rank 1; each other rank sends stage(what came) to the next one, the last one to rank 0, which applies `last`.
+
+    Returns what this rank calls backward() on: rank 0 the result, the others a delegate. `x` and `last` count on rank 0 only.
+    """
+    ### BEGIN SOLUTION
+    following, previous = (c.rank + 1) % c.size, (c.rank - 1) % c.size
+    if c.rank == 0:
+        delegate = functions.send(stage(x), c, rank=following)
+        return last(functions.recv(c, rank=previous, delegate_variable=delegate))
+    return functions.send(stage(functions.recv(c, rank=previous)), c, rank=following)
+    ### END SOLUTION
+
+
+def fan_out(c, pieces, own_loss):
+    """Rank 0 sends pieces[r] to each other rank r. Returns on rank 0 a loss with the value of `own_loss` whose backward reaches
+    every send too; on the others, the piece that came. `pieces` and `own_loss` count on rank 0 only.
+    """
+    ### BEGIN SOLUTION
+    if c.rank > 0:
+        return functions.recv(c, rank=0)
+    for r in range(1, c.size):
+        delegate = functions.send(pieces[r], c, rank=r)
+        own_loss, = functions.pseudo_connect(delegate, own_loss)
+    return own_loss
+    ### END SOLUTION
+
+# %% tags=["check"] grade_id="connect-check" points=2
+check.connect(cluster, "round_trip", "fan_out")
+
+# %% [markdown]
+# ## All together
+#
+# A network of four layers, one on each rank, learns the sum of its four inputs. Your `round_trip` carries activations and gradients. Not graded: it
+# works when your piece does.
+
+# %%
+# %%px
+c = comm.create_communicator("gloo", timeout_s=10)
+torch.manual_seed(rank := c.rank)
+stage = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Tanh())
+last = torch.nn.Linear(4, 1) if rank == 0 else None
+optimiser = torch.optim.Adam([*stage.parameters(), *(last.parameters() if last else [])], lr=0.02)
+x = torch.rand(64, 4, generator=torch.Generator().manual_seed(0))
+for step in range(200):
+    out = round_trip(c, x, stage, last)
+    loss = (out - x.sum(1, keepdim=True)).square().mean() if rank == 0 else out
+    optimiser.zero_grad()
+    loss.backward()
+    optimiser.step()
+    if rank == 0 and step in (0, 199):
+        print(f"step {step}: loss {loss.item():.3f}")
+c.close()
+
+# %% [markdown]
+# ## Where to go on
+#
+# * `functions` in the package: the same calls for any shapes, several tensors at once, and with time-outs that say who waits for whom.
+# * Unit 12 splits an encoder and a decoder over ranks with them; unit 13 a convolution, where an allgather and its backward do the work.
+# * T. Akiba, K. Fukuda, S. Suzuki 2017, [ChainerMN: Scalable Distributed Deep Learning Framework](https://arxiv.org/abs/1710.11351).
+
+# %%
+cluster.stop()

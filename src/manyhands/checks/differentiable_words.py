@@ -1,0 +1,79 @@
+"""The words of unit 11's checks: what each criterion says, the likely mistakes, and the hints."""
+
+TEXTS = {
+    ("messages", "gradients"): "gradients of round trips equal one process's, in groups of 4, 3 and 2",
+    ("messages", "bytes"): "each gradient is sent once, and nothing else",
+    ("messages", "order"): "two messages whose backward passes run in opposite orders keep their own gradients, and nobody hangs",
+    ("broadcast", "sum"): "the root's gradient is the sum of all ranks', for every root, in groups of 4, 3 and 2",
+    ("broadcast", "others"): "the gradient of what the others handed in is zero",
+    ("broadcast", "bytes"): "backward moves (p - 1) * n numbers",
+    ("allgather", "sum"): "each rank's gradient is the sum, over all ranks, of the gradients of its own piece, in groups of 4, 3 and 2",
+    ("allgather", "bytes"): "backward moves p * (p - 1) * n numbers",
+    ("connect", "round-trip"): "one backward on each rank reaches every layer: gradients equal one process's, on 4, 3 and 2 ranks",
+    ("connect", "fan-out"): "one backward on rank 0 reaches its own loss and every piece that it sent, on 4, 3 and 2 ranks",
+}
+
+MISTAKES = {
+    "unwritten": "{name} is not written yet.",
+    "known": {
+        "incorrect number of gradients": "backward returns one gradient for each argument of forward after ctx: the tensor's first, None for the others.",
+        "invalid gradient at index 0": "The gradient does not have the shape of the forward's input. Receive into a tensor of ctx.shape, and return it in the "
+                                       "place of x.",
+        "invalid gradient at index": "A gradient stands in the wrong place: the first one belongs to the first argument of forward.",
+        "ensors must be contiguous": "The gradient is not contiguous (a transposed one is not): send gradient.contiguous().",
+        "must be contiguous": "The gradient is not contiguous (a transposed one is not): send gradient.contiguous().",
+        "is not part of group": "Ranks are counted in the group here: use group_src and group_dst.",
+        "is invalid group rank": "Ranks are counted in the group here: use group_src and group_dst.",
+        "float32": "A gradient has the dtype of its tensor, float64 here: torch.empty(shape) alone is float32. Make room with dtype=ctx.dtype.",
+    },
+    "hang": "Every gradient that one rank sends, another must receive, with the same tag, and in the same group.",
+    "order hang": "The two ranks go backward in opposite orders, and each waits for the other: in Recv.backward, start to send with `post`, which does not "
+                  "wait.",
+    "group": "Do all ranks of the group make the same calls in backward, and is group=ctx.group given to each?",
+    "no gradient": "The tensor has no gradient: backward returned None in its place.",
+    "other gradient": "The values are wrong: look at who sends what to whom, and at the shape.",
+    # messages
+    "zero gradient": "The gradient is zero: Send.backward must receive it from the other rank. The gradient of the delegate says nothing.",
+    "one message only": "This is the gradient of one message only. Autograd adds up those of all messages, if each backward receives its own.",
+    "swapped": "The gradients of the two messages are swapped: receive each by the tag of its own message (ctx.tag on both sides).",
+    "too much sent": "{sent:g} numbers were sent in backward, {right:g} are enough: only Recv.backward sends, and only the gradient.",
+    "too little sent": "{sent:g} numbers were sent in backward, {right:g} are needed.",
+    # broadcast
+    "no gradient at root": "The root has no gradient: backward returned None for x. The sum belongs there.",
+    "own only": "This is the root's own gradient. The other ranks used x too: their gradients must be added.",
+    "mean": "The gradient is {p} times too small: the mean. The transpose of a broadcast is a sum; nothing divides by the number of ranks.",
+    "one of them": "This is the gradient of a single rank. Gathering is not enough: the root needs the sum of all.",
+    "zero at root": "The gradient at root {root} is zero. Is the sum made at ctx.root, and not always at rank 0?",
+    "sum everywhere": "Every rank returns the sum. What the others handed in was overwritten, so their gradient is zero.",
+    "own elsewhere": "A rank that is not the root returns a gradient of its own. What it handed in was overwritten by the broadcast: its gradient is zero.",
+    "not zero": "A rank that is not the root (root {root}) returns a gradient that is not zero, though nothing depends on what it handed in.",
+    "broadcast moves more": "{sent} numbers were moved among {p} ranks, {right} are enough. Only the root needs the sum: dist.reduce. An all-reduce, or gathering "
+                            "on all ranks, gives it to those who do not need it.",
+    "broadcast moves less": "Only {sent} numbers were moved among {p} ranks; every rank but the root has a gradient that the root does not know: {right}.",
+    # allgather
+    "own slice": "This is the gradient that this rank itself has for its own piece. The others used the piece too: their gradients must come here and be added.",
+    "divided": "The gradient is {p} times too small. That each of {p} ranks used the piece is no mistake to correct: the gradients are summed.",
+    "summed here": "These are this rank's gradients of all pieces, added up. gradients[r] belongs to rank r's piece: it must go there.",
+    "one slice": "This is the gradient that a single rank has for the piece. The gradients of all ranks must be added.",
+    "wrong piece": "This is the gradient of another rank's piece. Rank {me} of the group needs the one of piece {me}; ranks are counted in the group.",
+    "allgather moves more": "{sent} numbers were moved among {p} ranks, {right} are enough. Each rank needs only the gradients of its own piece: an all-to-all, or a "
+                            "reduce-scatter.",
+    "allgather moves less": "Only {sent} numbers were moved among {p} ranks; each has a gradient for each of the others: {right}.",
+    # connect
+    "wrong value": "The value is wrong: forward already differs from one process.",
+    "not connected": "{name} has no gradient: rank 0's backward never reaches the send behind it. Hand the delegate on, with delegate_variable or pseudo_connect.",
+    "lost gradient": "A gradient came for a send that backward never reached: the graph is not connected. Hand its delegate on, with delegate_variable or "
+                     "pseudo_connect.",
+    "communication error": "The ranks did not come together; the text says who waited for whom.",
+}
+
+HINTS = {
+    "11-messages": "Send.backward receives a tensor of ctx.shape and ctx.dtype from ctx.peer (dist.recv with group_src, tag and group), and returns "
+                   "(gradient, None, None, None). Recv.backward posts gradient.contiguous() to ctx.peer, and returns a zero (or None) for the delegate, and None five times.",
+    "11-broadcast": "dist.reduce(total, group_dst=ctx.root, group=ctx.group) adds up at the root; it overwrites its argument, so give it a contiguous copy. On the other "
+                    "ranks the result is not to be used: return torch.zeros_like(total).",
+    "11-allgather": "gradients[r] goes to rank r. torch.stack(gradients) is one tensor with a row for each rank; dist.all_to_all_single(incoming, outgoing, group=ctx.group) "
+                    "sends row r to rank r. Then incoming.sum(dim=0).",
+    "11-connect": "recv takes delegate_variable=. pseudo_connect(delegate, loss) returns a tuple with one tensor that has the loss's value and reaches both; it can be done "
+                  "again with its result. A rank that only sends returns what send returned.",
+}
