@@ -1,0 +1,101 @@
+"""The ledger itself: a context manager that keeps this rank's account."""
+
+from manyhands.ledger import account, taps
+
+
+class Ledger:
+    """A context manager: counts what this rank sends and receives inside its block. Ledgers can be nested.
+
+        with Ledger() as ledger:
+            loss.backward()
+        ledger.bytes_sent, ledger.rounds
+        print(ledger.table())
+
+    Each rank has its own; to open it is no communication, and other ranks need none. Numbers over all ranks: `gather`, or `merge` of
+    the ranks' `account()`.
+
+    * `messages_sent`, `messages_received`, `bytes_sent`, `bytes_received`: payload that left and that came. A collective of
+      torch.distributed counts with the messages of a model (`manyhands.ledger.models`); all others are counted one by one.
+    * `rounds`: how many steps this rank's messages needed one after the other, as far as one rank can tell; see `manyhands.ledger.account`
+      for the definition.
+    * `peak_bytes`: with `memory=True`, the most bytes of tensors that were alive at once of those that the block made; see
+      `manyhands.ledger.memory`. Else None.
+    * `entries`: this rank's calls of torch.distributed in the order in which they were made, DDP's own among them.
+
+    `on_entry`, if given, is called with each new `Entry`. With gloo `stop_s` of an entry is the moment at which the work was done; with
+    NCCL a work counts as done when it is queued on the GPU. An open ledger costs some microseconds a call; a closed one costs nothing.
+    """
+
+    def __init__(self, on_entry=None, memory=False):
+        self.entries, self.log, self.peak_bytes = [], [], None
+        self._on_entry, self._memory = on_entry, memory
+        self._made = None  # the account of a log of this length
+
+    def __enter__(self):
+        if self._memory:
+            from manyhands.ledger.memory import Peak
+
+            self._peak = Peak()
+            self._peak.start()
+        taps.listen(self)
+        return self
+
+    def __exit__(self, *exception):
+        taps.leave(self)
+        if self._memory:
+            self.peak_bytes = self._peak.stop()
+
+    def add(self, entry):
+        """A tap tells of a call."""
+        self.entries.append(entry)
+        if self._on_entry:
+            self._on_entry(entry)
+
+    def count(self, call):
+        """How many calls of torch.distributed there were by this name (that of ProcessGroup's method)."""
+        return sum(entry.call == call for entry in self.entries)
+
+    def bytes(self, call):
+        """The bytes that this rank handed to these calls: the size of its tensors, whatever is sent for them."""
+        return sum(entry.bytes for entry in self.entries if entry.call == call)
+
+    def account(self):
+        """This rank's account as plain numbers and text: what `merge` takes, and what a notebook can pull."""
+        return {"rank": account.this_rank(self.log), "peak_bytes": self.peak_bytes, **account.events_of(self.log)}
+
+    def gather(self, communicator=None):
+        """The accounts of all ranks, merged: the same on each rank.
+
+        Collective: all ranks of the communicator (of torch.distributed's world without one) call it, after their blocks.
+        """
+        if communicator is not None:
+            return account.merge(communicator.allgather_obj(self.account()))
+        import torch.distributed as dist
+
+        accounts = [None] * dist.get_world_size()
+        dist.all_gather_object(accounts, self.account())
+        return account.merge(accounts)
+
+    def by_call(self):
+        """`{call: Row}` in the order of first use: messages and bytes of this rank, its rounds, and how they are known."""
+        return self._merged().by_call(self._merged().ranks[0]["rank"])
+
+    def table(self):
+        """One line per call as text; nothing in it depends on time."""
+        return self._merged().table(self._merged().ranks[0]["rank"])
+
+    def _merged(self):
+        if self._made is None or self._made[0] != len(self.log):
+            self._made = len(self.log), account.merge([self.account()])
+        return self._made[1]
+
+    def _number(self, name):
+        return self._merged().ranks[0][name]
+
+    messages_sent = property(lambda self: self._number("messages_sent"))
+    messages_received = property(lambda self: self._number("messages_received"))
+    bytes_sent = property(lambda self: self._number("bytes_sent"))
+    bytes_received = property(lambda self: self._number("bytes_received"))
+    rounds = property(lambda self: self._number("rounds"))
+
+

@@ -1,0 +1,84 @@
+"""The clocks: which round each message belongs to. The definition stands in `manyhands.ledger.account`."""
+
+from manyhands.ledger import models
+
+
+def replay(accounts):
+    """Go through the events of all ranks, each rank's in its own order, none before what it had to wait for. Returns the `Clocks`."""
+    clocks = Clocks(accounts)
+    while True:
+        moved = [clocks.go_on(rank) for rank in range(len(accounts))]
+        if not any(moved) and not clocks.break_free():
+            return clocks
+
+
+class Clocks:
+    """`start`: collective -> the clock at which it starts; `of_message`: the round of a message."""
+
+    def __init__(self, accounts):
+        self._accounts, n = accounts, len(accounts)
+        self.rounds, self.start = {}, {}  # messages that were sent, collectives
+        self._guessed = {}  # (rank, message) whose sending no account tells of
+        self._clock, self._last_sent, self._place = [0] * n, [0] * n, [0] * n
+        told = [event[:2] for account in accounts for event in account["events"]]
+        self._sent = {key for kind, key in told if kind == "sent"}
+        self._missing = {}  # collective -> how many of the accounts have yet to enter it
+        for kind, key in told:
+            if kind == "enter":
+                self._missing[key] = self._missing.get(key, 0) + 1
+
+    def of_message(self, account, kind, key):
+        return self._guessed.get((account["rank"], key)) or self.rounds[key]
+
+    def go_on(self, rank):
+        """Take this rank's events as far as possible; whether there was one."""
+        events, begun = self._accounts[rank]["events"], self._place[rank]
+        while self._place[rank] < len(events) and self._step(rank, *events[self._place[rank]][:2]):
+            self._place[rank] += 1
+        return self._place[rank] > begun
+
+    def break_free(self):
+        """No rank can go on: logs that do not belong together. Let the first one that stands still guess; whether there was one."""
+        for rank, account in enumerate(self._accounts):
+            if self._place[rank] < len(account["events"]):
+                kind, key = account["events"][self._place[rank]][:2]
+                if kind == "received":
+                    self._guess(rank, key)
+                else:
+                    self._missing[key] = 0
+                    return True
+                self._place[rank] += 1
+                return True
+        return False
+
+    def _step(self, rank, kind, key):
+        """Take one event, unless it has to wait for another rank."""
+        if kind == "sent":
+            self.rounds[key] = self._last_sent[rank] = self._clock[rank] + 1
+        elif kind == "passed":
+            self._reach(rank, self.rounds[key])
+        elif kind == "received":
+            if key in self.rounds:
+                self._reach(rank, self.rounds[key])
+            elif key in self._sent:
+                return False
+            else:
+                self._guess(rank, key)
+        elif kind == "enter":
+            self.start[key] = max(self.start.get(key, 0), self._clock[rank])
+            self._missing[key] -= 1
+        elif self._missing[key] > 0:
+            return False
+        else:
+            about = self._accounts[rank]["collectives"][key]
+            self._reach(rank, self.start[key] + models.length(about["call"], len(about["ranks"])))
+            self._last_sent[rank] = max(self._last_sent[rank], self._clock[rank])
+        return True
+
+    def _guess(self, rank, key):
+        """The sender's account is not here: as late as what this rank sent last."""
+        self._guessed[self._accounts[rank]["rank"], key] = guess = max(1, self._last_sent[rank])
+        self._reach(rank, guess)
+
+    def _reach(self, rank, round_number):
+        self._clock[rank] = max(self._clock[rank], round_number)

@@ -1,0 +1,228 @@
+"""Where the ledgers listen: while one is open, and at no other time.
+
+* our own messages: `manyhands.comm.observers`;
+* what Python calls: the methods of `ProcessGroup`, below the functions of `torch.distributed`, so by whatever name those were imported;
+* what C++ calls (DistributedDataParallel's reducer, functional collectives): torch's dispatcher, through which each collective goes. A
+  Python kernel for the dispatch key Autograd notes the call and hands it on. Calls that a method above has noted skip that key;
+* `Work.wait`, to know which call was waited for before the next one.
+
+When the last ledger is closed, all is as it was before the first.
+"""
+
+import functools
+import time
+from weakref import WeakKeyDictionary
+
+from manyhands.ledger.entry import CALLS, describe
+
+_open = []  # the ledgers that are open now; each is told of everything
+_undo = []  # how to take the taps away
+_works = WeakKeyDictionary()  # Work -> its entries
+_groups = WeakKeyDictionary()  # ProcessGroup -> (name, global ranks, own global rank)
+_joining = {}  # name of a group -> its entries since _start_coalescing
+
+
+def listen(ledger):
+    if not _open:
+        _install()
+    _open.append(ledger)
+
+
+def leave(ledger):
+    _open.remove(ledger)
+    if not _open:
+        _remove()
+
+
+def _install():
+    from manyhands.comm import observers
+
+    observers.append(_message)
+    _undo.append(lambda: observers.remove(_message))
+    try:
+        from torch.distributed import ProcessGroup, Work
+    except ImportError:  # a torch without torch.distributed: only our own messages
+        return
+    for call in CALLS:
+        _replace(ProcessGroup, call, functools.partial(_noting, call))
+    _replace(ProcessGroup, "_start_coalescing", _starting)
+    _replace(ProcessGroup, "_end_coalescing", _ending)
+    _replace(Work, "wait", _waiting)
+    _undo.append(_native_taps())
+
+
+def _remove():
+    while _undo:
+        _undo.pop()()
+    for kept in (_works, _groups, _joining):
+        kept.clear()
+
+
+def _replace(owner, name, wrapped):
+    original = vars(owner).get(name)  # not getattr: that unbinds the method, and it could not be put back
+    if original is not None:
+        setattr(owner, name, wrapped(getattr(owner, name)))
+        _undo.append(lambda: setattr(owner, name, original))
+
+
+def _message(kind, peer, nbytes, call, seconds, identity):
+    """The observer of our own messages."""
+    event = (kind, peer, nbytes, call, seconds, identity)
+    for ledger in _open:
+        ledger.log.append(event)
+
+
+def _note(entry):
+    for ledger in _open:
+        ledger.log.append(("start", entry))
+        ledger.add(entry)
+
+
+def _facts(group):
+    """The group's name, its global ranks, this rank's global number."""
+    facts = _groups.get(group)
+    if facts is None:
+        import torch.distributed as dist
+
+        try:
+            ranks = tuple(dist.get_process_group_ranks(group))
+        except (KeyError, ValueError, RuntimeError):  # made by hand, unknown to torch.distributed
+            ranks = tuple(range(group.size()))
+        facts = _groups[group] = (str(group.group_name), ranks, ranks[group.rank()])
+    return facts
+
+
+# --- calls from Python ---------------------------------------------------------------------------------------------------
+
+
+def _noting(call, original):
+    import torch
+
+    below, task = torch._C._AutoDispatchBelowAutograd, torch._C._current_graph_task_id
+
+    @functools.wraps(original)
+    def noted(group, *args, **kwargs):
+        given = (*args, *kwargs.values()) if kwargs else args
+        entry = describe(call, group, given, _facts(group), task())
+        _note(entry)
+        entry.start_s = time.perf_counter()
+        with below():
+            work = original(group, *args, **kwargs)
+        _follow(work, entry)
+        return work
+
+    return noted
+
+
+def _follow(work, entry):
+    """Remember whose work this is, and have the end of it noted."""
+    if work is None:  # it has ended (monitored_barrier), or is joined with others until _end_coalescing
+        if entry.group not in _joining:
+            entry.stop_s = time.perf_counter()
+            _waited([entry])
+    else:
+        _works[work] = [entry]
+        if entry.call not in ("send", "recv", "recv_anysource", "barrier"):  # those have no future
+            _note_end(work, entry)
+    if entry.group in _joining:
+        _joining[entry.group].append(entry)
+
+
+def _note_end(work, entry):
+    def ended(future):
+        entry.stop_s = time.perf_counter()
+
+    try:
+        work.get_future().add_done_callback(ended)
+    except (RuntimeError, AttributeError):  # a backend without futures: the wait will tell
+        pass
+
+
+def _waiting(original):
+    @functools.wraps(original)
+    def wait(work, *args, **kwargs):
+        result = original(work, *args, **kwargs)
+        entries = _works.pop(work, None)
+        if entries is not None:
+            if entries[0].call == "recv_anysource":
+                entries[0].peer = work._source_rank()
+            _waited(entries)
+        return result
+
+    return wait
+
+
+def _waited(entries):
+    now = time.perf_counter()
+    for entry in entries:
+        if entry.stop_s is None:
+            entry.stop_s = now
+        for ledger in _open:
+            ledger.log.append(("wait", entry))
+
+
+def _starting(original):
+    @functools.wraps(original)
+    def start(group, *args, **kwargs):
+        _joining[_facts(group)[0]] = []
+        return original(group, *args, **kwargs)
+
+    return start
+
+
+def _ending(original):
+    @functools.wraps(original)
+    def end(group, *args, **kwargs):
+        work, entries = original(group, *args, **kwargs), _joining.pop(_facts(group)[0], [])
+        if work is not None and entries:
+            _works[work] = entries
+        return work
+
+    return end
+
+
+# --- calls from C++ ------------------------------------------------------------------------------------------------------
+
+
+def _native_taps():
+    """Kernels in front of the c10d operators. Returns what takes them away."""
+    import torch
+
+    library = torch.library.Library("c10d", "IMPL")
+    for call in CALLS:
+        for name in (call + "_", call, "recv_any_source_" if call == "recv_anysource" else ""):
+            packet = getattr(torch.ops.c10d, name, None) if name else None
+            if packet is not None:
+                library.impl(name, _native(packet.default, call), "Autograd", with_keyset=True)
+                break
+    return library._destroy
+
+
+def _native(operator, call):
+    import torch
+    from torch.distributed import ProcessGroup
+
+    below, task = torch._C._after_autograd_keyset, torch._C._current_graph_task_id
+    place = [argument.name for argument in operator._schema.arguments].index("process_group")
+
+    def seen(keyset, *args):
+        group = ProcessGroup.unbox(args[place])
+        given = [one for one in args[:place] + args[place + 1:] if not isinstance(one, torch.ScriptObject)]
+        entry = describe(call, group, given, _facts(group), task(), native=True)
+        _note(entry)
+        entry.start_s = time.perf_counter()
+        result = operator.redispatch(keyset & below, *args)
+        _native_end(result, entry)
+        return result
+
+    return seen
+
+
+def _native_end(result, entry):
+    from torch.distributed import Work
+
+    last = result[-1] if isinstance(result, (tuple, list)) else result
+    try:
+        _note_end(Work.unbox(last), entry)
+    except (RuntimeError, TypeError, AttributeError):  # nothing to follow
+        pass
