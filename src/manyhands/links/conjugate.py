@@ -1,0 +1,88 @@
+"""Pairs of operators for layers whose loss is computed alike on every rank.
+
+In each pair the forward pass of one is the backward pass of the other, so that a gradient that is the same on all ranks is counted once:
+`copy_to_ranks` (identity, all-reduce) and `sum_over_ranks` (all-reduce, identity); `split_channels` (cut, all-gather) and `gather_channels`
+(all-gather, cut). These are not adjoints of the global program, in which N equal losses count N times.
+All ranks call them, forward and backward, with gradients that are the same on all ranks. Channels are the third dimension from the end.
+Source: Shoeybi et al. 2019, Megatron-LM, https://arxiv.org/abs/1909.08053, section 3 and figure 3: f and g.
+"""
+
+import torch
+from torch.autograd.function import once_differentiable
+
+from manyhands import functions
+
+
+def copy_to_ranks(c, x):
+    """Forward: x, which is the same on all ranks. Backward: the sum of all ranks' gradients. Any shape, the same on all ranks."""
+    return _Copy.apply(c, x)
+
+
+def sum_over_ranks(c, x):
+    """Forward: the sum of all ranks' x. Backward: the gradient as it is. Any shape, the same on all ranks."""
+    return _Sum.apply(c, x)
+
+
+def split_channels(c, x, sizes):
+    """Forward: this rank's channels of x, which is the same on all ranks. Backward: the ranks' gradients side by side. `sizes[r]`: channels of rank r."""
+    return _Split.apply(c, x, sizes)
+
+
+def gather_channels(c, x, sizes):
+    """Forward: the channels of all ranks side by side. Backward: this rank's channels of the gradient. `sizes[r]`: channels of rank r."""
+    return _Gather.apply(c, x, sizes)
+
+
+def _own(c, x, sizes):
+    return x.narrow(-3, sum(sizes[: c.rank]), sizes[c.rank]).contiguous()
+
+
+def _side_by_side(c, x):
+    return torch.cat(functions.allgather(c, x.contiguous()), -3)
+
+
+class _Copy(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, c, x):
+        ctx.c = c
+        return x.view_as(x)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, grad):
+        return None, ctx.c.allreduce(grad.contiguous())
+
+
+class _Sum(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, c, x):
+        return c.allreduce(x.contiguous())
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, grad):
+        return None, grad
+
+
+class _Split(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, c, x, sizes):
+        ctx.c = c
+        return _own(c, x, sizes)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, grad):
+        return None, _side_by_side(ctx.c, grad), None
+
+
+class _Gather(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, c, x, sizes):
+        ctx.c, ctx.sizes = c, sizes
+        return _side_by_side(c, x)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, grad):
+        return None, _own(ctx.c, grad, ctx.sizes), None

@@ -1,0 +1,189 @@
+"""An optimizer that averages the gradients of all ranks before each step."""
+
+import threading
+
+import torch
+
+from manyhands import functions
+
+
+def create_multi_node_optimizer(optimizer, c, double_buffering=False):
+    """Wrap a `torch.optim` optimizer so that all ranks take the same steps: data parallelism.
+
+        optimizer = links.create_multi_node_optimizer(torch.optim.Adam(model.parameters()), c)
+        for x, t in batches:                              # each rank its own
+            optimizer.update(loss_function, x, t)         # or: zero_grad(), loss.backward(), step()
+
+    Returns a `MultiNodeOptimizer`, which says what a step does. With `double_buffering=True` (collective: it splits the communicator) gradients are
+    exchanged in a thread while the next ones are computed, and each step applies the averages of the step before.
+    Raises ValueError for something that is not an optimizer. Source: ChainerMN 7.8.1, function of the same name.
+    """
+    if not isinstance(optimizer, torch.optim.Optimizer):
+        raise ValueError(f"create_multi_node_optimizer takes a torch.optim optimizer and got {type(optimizer).__name__}. "
+                         "Make one first: torch.optim.SGD(model.parameters(), lr=0.1).")
+    return (_DoubleBuffered if double_buffering else MultiNodeOptimizer)(optimizer, c)
+
+
+class MultiNodeOptimizer(torch.optim.Optimizer):
+    """What `create_multi_node_optimizer` makes; `actual_optimizer` is the optimizer that it was given.
+
+    The first `step()` changes nothing by its gradients: it copies the parameters of rank 0 to all ranks, so that ranks may start from different
+    seeds. It does so again when parameters have been added. Every other `step()` replaces each gradient by the mean over the ranks, where None
+    counts as zeros, and then steps the wrapped optimizer. Frozen parameters (`requires_grad=False`) are copied at the first step and have no gradients.
+    Buffers of the model are not the optimizer's: copy them with `c.bcast_data(model)`.
+    Everything else (`zero_grad`, `param_groups`, `state_dict`, hooks) is the wrapped optimizer's own; schedulers take this one. The state_dict does not remember that the parameters have been copied: the first step after a restart copies them again.
+    Who calls: all ranks of `c`, equally often, with the same parameters in the same order. CommunicationError if a rank does not.
+    Source: ChainerMN 7.8.1; averaging in place of a server: Goyal et al. 2017, https://arxiv.org/abs/1706.02677, section 3.
+    """
+
+    def __init__(self, optimizer, c):
+        # not super().__init__: parameters, state and hooks stay where they are, in the wrapped optimizer
+        self.actual_optimizer, self.c, self._known = optimizer, c, None
+
+    def __getattr__(self, name):
+        if name == "actual_optimizer":  # not yet there: while it is copied or unpickled
+            raise AttributeError(name)
+        return getattr(self.actual_optimizer, name)
+
+    param_groups = property(lambda self: self.actual_optimizer.param_groups)
+    state = property(lambda self: self.actual_optimizer.state)
+    defaults = property(lambda self: self.actual_optimizer.defaults)
+
+    def step(self, closure=None):
+        """Average the gradients and step; the first time, copy the parameters of rank 0. Returns what `closure` returns: it computes loss and gradients."""
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        if self._has_changed():
+            self._copy_parameters()
+        else:
+            self._exchange_and_step()
+        return loss
+
+    def update(self, lossfun=None, *args, **kwargs):
+        """As ChainerMN calls it: with a function, compute `lossfun(*args, **kwargs)`, clear the gradients, go backward and step; without, only step."""
+        if lossfun is not None:
+            loss = lossfun(*args, **kwargs)
+            self.zero_grad()
+            loss.backward()
+            del loss
+        self.step()
+
+    def zero_grad(self, set_to_none=True):
+        self.actual_optimizer.zero_grad(set_to_none)
+
+    def state_dict(self):
+        return self.actual_optimizer.state_dict()
+
+    def load_state_dict(self, state_dict):
+        self.actual_optimizer.load_state_dict(state_dict)
+
+    def add_param_group(self, param_group):
+        self.actual_optimizer.add_param_group(param_group)
+
+    def __repr__(self):
+        return f"MultiNodeOptimizer over {self.c.size} ranks of {self.actual_optimizer!r}"
+
+    def _parameters(self):
+        return [p for group in self.param_groups for p in group["params"]]
+
+    def _has_changed(self):
+        known, self._known = self._known, [id(p) for p in self._parameters()]
+        return known != self._known
+
+    @torch.no_grad()
+    def _copy_parameters(self):
+        parameters = self._parameters()
+        flats = [functions.bcast(self.c, flat) for flat in flatten(parameters)]
+        for p, new in zip(parameters, unflatten(flats, parameters), strict=True):
+            p.copy_(new)
+
+    def _exchange_and_step(self):
+        trained = self._trained()
+        flats = [self._mean(flat, self.c) for flat in flatten([gradient_of(p) for p in trained])]
+        self._step_with(unflatten(flats, trained))
+
+    def _trained(self):
+        return [p for p in self._parameters() if p.requires_grad]
+
+    @staticmethod
+    def _mean(flat, c):
+        return c.allreduce(flat).div_(c.size)
+
+    def _step_with(self, gradients):
+        for p, grad in zip(self._trained(), gradients, strict=True):
+            p.grad = grad
+        self.actual_optimizer.step()
+
+
+class _DoubleBuffered(MultiNodeOptimizer):
+    """The exchange of one step's gradients runs in a thread, on a communicator of its own, until the next step needs them.
+
+    Step 1 copies the parameters. Step 2 hands its gradients over and changes nothing. Step k hands its own over and applies the mean of step k - 1's.
+    """
+
+    def __init__(self, optimizer, c):
+        super().__init__(optimizer, c)
+        self._own, self._thread, self._means, self._error = c.split(0, c.rank), None, None, None
+
+    def _has_changed(self):
+        changed = super()._has_changed()
+        if changed:
+            self.wait()
+            self._means = None
+        return changed
+
+    def wait(self):
+        """Wait until no exchange is under way; call it before the communicator is closed. Raises what the exchange has raised."""
+        thread, self._thread = self._thread, None
+        if thread is not None:
+            thread.join()
+        error, self._error = self._error, None
+        if error is not None:
+            raise error
+
+    def _exchange_and_step(self):
+        self.wait()
+        trained = self._trained()
+        means, self._means = self._means, None
+        self._thread = threading.Thread(target=self._exchange, args=(flatten([gradient_of(p) for p in trained]),), name="gradients")
+        self._thread.start()
+        if means is not None:
+            self._step_with(unflatten(means, trained))
+
+    def _exchange(self, flats):
+        try:
+            self._means = [self._mean(flat, self._own) for flat in flats]
+        except Exception as error:  # for the next step to raise, in the user's thread
+            self._error = error
+
+
+def gradient_of(p):
+    """The gradient as a dense tensor, zeros where there is none."""
+    if p.grad is None:
+        return torch.zeros_like(p)
+    return p.grad.detach().to_dense() if p.grad.layout != torch.strided else p.grad.detach()
+
+
+def _alike(tensors):
+    """The places of the tensors of each dtype and device."""
+    places = {}
+    for i, tensor in enumerate(tensors):
+        places.setdefault((tensor.dtype, tensor.device), []).append(i)
+    return places.values()
+
+
+@torch.no_grad()
+def flatten(tensors):
+    """One new flat tensor for each dtype and device."""
+    return [torch.cat([tensors[i].reshape(-1) for i in places]) for places in _alike(tensors)]
+
+
+def unflatten(flats, like):
+    """The tensors again, in the shapes of `like`, as views of the flat ones."""
+    found = list(like)
+    for flat, places in zip(flats, _alike(like), strict=True):
+        for i, part in zip(places, flat.split([like[i].numel() for i in places]), strict=True):
+            found[i] = part.view_as(like[i])
+    return found

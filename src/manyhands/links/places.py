@@ -1,0 +1,21 @@
+"""What the links share: the check of a rank, and how a module with a communicator is copied."""
+
+import copy
+
+
+class KeepsCommunicator:
+    """For a module with a communicator `c`: copies of the module share it, because a communicator cannot be copied."""
+
+    def __deepcopy__(self, memo):
+        copied = self.__class__.__new__(self.__class__)
+        memo[id(self)], memo[id(self.c)] = copied, self.c
+        copied.__dict__.update(copy.deepcopy(self.__dict__, memo))
+        return copied
+
+
+def check_rank(rank, c, name):
+    """Raise ValueError unless `rank` is a rank of `c`."""
+    if isinstance(rank, bool) or not isinstance(rank, int):
+        raise ValueError(f"{name}={rank!r} is not a rank. Give a whole number from 0 to {c.size - 1}, or None.")
+    if not 0 <= rank < c.size:
+        raise ValueError(f"{name}={rank}: this communicator has the ranks 0 to {c.size - 1}. Take one of them, or start more ranks.")
