@@ -1,4 +1,4 @@
-"""`python -m benchmarks [start] [heal] [cell] [validation]`: the table of the README's figures, measured on this machine."""
+"""`python -m benchmarks [start] [heal] [cell] [validation] [communication]`: the table of the README's figures, measured on this machine."""
 
 import importlib
 import os
@@ -7,7 +7,7 @@ import sys
 
 from .pairs import HEAD
 
-NAMES = ("start", "heal", "cell", "validation")
+NAMES = ("start", "heal", "cell", "validation", "communication")
 
 
 def main(names):

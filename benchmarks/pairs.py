@@ -7,12 +7,12 @@ import sys
 
 
 def ratio_line(name, ours, peers, unit, target):
-    """One line of the table: medians, the median of the paired ratios with its range, and the target."""
+    """One line of the table: medians, the median of the paired ratios with its range, and the target (None: there is none)."""
     ratios = [a / b for a, b in zip(ours, peers)]
     middle = statistics.median(ratios)
-    verdict = "reached" if middle <= target else "MISSED"
+    verdict = "" if target is None else "reached" if middle <= target else "MISSED"
     return (f"| {name} | {statistics.median(ours):.4g} {unit} | {statistics.median(peers):.4g} {unit} | "
-            f"{middle:.2f} ({min(ratios):.2f}-{max(ratios):.2f}) | {target} | {verdict} |")
+            f"{middle:.2f} ({min(ratios):.2f}-{max(ratios):.2f}) | {'' if target is None else target} | {verdict} |")
 
 
 HEAD = "| figure | ours, median | peer, median | ratio, median (range) | target | |\n|---|---|---|---|---|---|"
