@@ -21,10 +21,11 @@ MAY = {
 }
 LATE = {
     "cluster": {"torch", "tensorflow", "ipykernel", "traitlets", "mpi4py", "psutil"},
-    "ledger": {"torch"},
+    "comm": {"mpi4py"},
+    "ledger": {"torch", "comm"},
     "plots": {"IPython", "sklearn"},
     "data": {"PIL", "scipy"},
-    "checks": {"torch", "tensorflow", "tf_keras", "functions", "ledger", "cluster", "simulate", "data"},
+    "checks": {"torch", "tensorflow", "tf_keras", "comm", "functions", "links", "ledger", "cluster", "simulate", "data"},
     "build": {"psutil"},
     "grading": {"IPython", "cli", "psutil", "jupyter_client"},
 }

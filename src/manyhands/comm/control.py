@@ -1,0 +1,238 @@
+"""What goes wrong between ranks: who is asked, what is said, and how the ranks meet again afterwards.
+
+Nothing here runs as long as all goes well. When a time-out strikes, the rank asks the others where they are; a rank that waits in a call
+answers, one that computes does not. Then the message that was in the wrong place is dropped, and those whom it concerns are told.
+"""
+
+import itertools
+import os
+import sys
+import time
+import warnings
+from dataclasses import dataclass, field
+
+from manyhands.comm.message import describe
+
+ASK_S = 0.5  # how long an asked rank may take to answer
+_numbers = itertools.count()
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+
+class CommunicationError(RuntimeError):
+    """Ranks do not agree on what they do, one of them did not come in time, or it is gone. The communicator can be used again."""
+
+
+@dataclass(eq=False)
+class Wait:
+    """What a rank waits for, as told to others: `kind` is "p2p", "collective" or "gradient"."""
+
+    kind: str
+    communicator: object
+    call: str
+    facts: dict = field(default_factory=dict)
+    peer: int | None = None  # global rank
+    error: str | None = None  # set by another rank's message: stop waiting
+    deadline: float = 0.0
+    start: float = 0.0
+    extended: bool = False
+    number: int = -1
+
+    def begin(self, peer):
+        self.peer, self.error, self.extended, self.number = peer, None, False, next(_numbers)
+        self.start = time.perf_counter()
+        self.deadline = self.start + self.communicator.timeout_s
+        return self.start
+
+    def __str__(self):
+        """`recv from rank 1, tag 2`, in the ranks of the communicator."""
+        text = self.call
+        if self.kind == "p2p" or self.kind == "gradient":
+            towards = "to" if self.call in ("send", "send_obj") else "from"
+            text += f" {towards} rank {self.communicator.name_of(self.peer)}"
+        return text + "".join(f", {name} {self.facts[name]}" for name in ("tag", "root") if name in self.facts)
+
+
+class Control:
+    """The control messages of one exchange."""
+
+    def __init__(self, exchange):
+        self.exchange = exchange
+        self.communicators = {}  # name -> communicator of this rank
+        self.live = set()  # operations whose gradient this rank waits for
+        self.receipts = set()  # operations whose received tensors are part of a graph here
+        self.refused, self.freed = {}, {}  # operation -> why its gradient will not come / is not wanted
+        self.pending = None  # an error that belongs to a call that has ended: raised by the next one
+        self._answers = {}
+
+    # --- messages that come ----------------------------------------------------------------------------------------------
+
+    def take_in(self, message):
+        getattr(self, f"_take_{message.key[1]}")(message.source, message.facts)
+
+    def _take_goodbye(self, peer, facts):
+        self.exchange.gone.setdefault(peer, "it has ended")
+
+    def _take_query(self, peer, facts):
+        wait = self.exchange.waiting
+        if wait is not None and wait.kind != facts["kind"] and not wait.extended:
+            wait.extended, wait.deadline = True, time.perf_counter() + wait.communicator.timeout_s  # the asking rank will give up first
+        answer = {"query": facts["query"], "text": None}
+        if wait is not None:
+            same = wait.communicator.name == facts["communicator"]
+            text = f"waits in {wait}{'' if same else f' on communicator {wait.communicator.name!r}'}{_line()}"
+            answer.update(text=text, kind=wait.kind, number=wait.number, on_me=wait.peer == peer)
+        self._say(peer, "answer", answer)
+
+    def _take_answer(self, peer, facts):
+        self._answers[peer, facts["query"]] = facts
+
+    def _take_failed(self, peer, facts):
+        communicator = self.communicators.get(facts["communicator"])
+        if communicator is None or facts["epoch"] <= communicator.epoch:
+            return
+        wait = self.exchange.waiting
+        communicator.begin_epoch(facts["epoch"])
+        if wait is not None and wait.communicator is communicator and wait.kind == "collective":
+            wait.error = f"{wait} was stopped: {facts['text']}"
+
+    def _take_refused(self, peer, facts):
+        self._refuse(tuple(facts["op"]), facts["text"])
+
+    def _take_withdrawn(self, peer, facts):
+        op = tuple(facts["op"])
+        for (key, source), box in list(self.exchange.inbox.items()):
+            for message in [m for m in box if source == peer and m.facts.get("op") == op]:
+                box.remove(message)
+        if op in self.receipts:
+            self.freed[op] = facts["text"]
+
+    def _take_freed(self, peer, facts):
+        op = tuple(facts["op"])
+        if op in self.receipts or any(m.facts.get("op") == op for box in self.exchange.inbox.values() for m in box):
+            self.freed[op] = facts["text"]
+
+    def _take_deadlock(self, peer, facts):
+        wait = self.exchange.waiting
+        if wait is not None and wait.number == facts["number"]:
+            wait.error = facts["text"]
+
+    def _refuse(self, op, text):
+        if op in self.live:
+            self.refused[op] = text
+            wait = self.exchange.waiting
+            if wait is not None and wait.facts.get("op") == op and wait.kind == "gradient":
+                wait.error = text
+
+    def _say(self, peer, what, facts):
+        self.exchange.notify(peer, ("control", what), "", **facts)
+
+    # --- gradients that nobody waits for ---------------------------------------------------------------------------------
+
+    def dismiss(self, message):
+        """Whether a message that has come is a gradient for a node that is gone; the next call then says so."""
+        if message.key[0] != "gradient" or message.key[1] in self.live:
+            return False
+        self.unclaimed_gradient(message)
+        return True
+
+    def unclaimed_gradient(self, message):
+        if message.facts.get("freed") or all(t is None for t in message.tensors):
+            return
+        text = (f"A gradient came from global rank {message.source} for a {message.facts['forward']} of this rank whose result is not part of any graph "
+                "here: it is lost. ")
+        if message.facts["forward"] == "send":
+            self.pending = CommunicationError(text + "Give what send returned (the delegate) to recv as delegate_variable, join it to the loss by "
+                                              "pseudo_connect, or call its backward(). If no gradient is wanted, send x.detach().")
+        else:
+            warnings.warn(text + "Join the result to this rank's loss by pseudo_connect, so that backward passes through it.", RuntimeWarning, stacklevel=2)
+
+    # --- a wait that has ended badly -------------------------------------------------------------------------------------
+
+    def ask(self, wait):
+        """Ask those concerned where they are. Returns {global rank: answer}; who does not answer is not in a call."""
+        query = next(_numbers)
+        asked = [m for m in wait.communicator.members if m != self.exchange.rank] if wait.kind == "collective" else [wait.peer]
+        for peer in asked:
+            self._say(peer, "query", {"query": query, "kind": wait.kind, "communicator": wait.communicator.name})
+        deadline = time.perf_counter() + ASK_S
+        while time.perf_counter() < deadline and any((peer, query) not in self._answers for peer in asked if peer not in self.exchange.gone):
+            self.exchange.pump()
+            time.sleep(1e-3)
+        return {peer: self._answers.pop((peer, query), None) for peer in asked}
+
+    def timed_out(self, wait, answers):
+        """The error of a wait whose time is over; puts the ranks in order again."""
+        communicator, me = wait.communicator, wait.communicator.rank
+        head = f"Rank {me} waited {communicator.timeout_s:g} s in {wait}{_line()}, on communicator {communicator.name!r}."
+        lines = [head, *(f"  Rank {communicator.name_of(peer)} {self._where(peer, answer)}." for peer, answer in sorted(answers.items()))]
+        if wait.kind == "collective":
+            lines.append("  All ranks of a communicator must make the same calls in the same order.")
+        elif wait.kind == "gradient":
+            lines.append(self._gradient(wait))
+        else:
+            lines += self._tags(wait)
+        return self.fail(wait, "\n".join(line for line in lines if line), answers)
+
+    def fail(self, wait, text, answers=()):
+        """Tell the others that this rank has stopped waiting; returns the error to raise."""
+        communicator, peer = wait.communicator, wait.peer
+        if wait.kind == "collective":
+            epoch = communicator.epoch + 1
+            for member in communicator.members:
+                if member != self.exchange.rank:
+                    self._say(member, "failed", {"communicator": communicator.name, "epoch": epoch, "text": text})
+            communicator.begin_epoch(epoch)
+        elif wait.kind == "gradient":
+            self._say(peer, "withdrawn", {"op": wait.facts["op"], "text": text})
+        elif wait.call.startswith("recv"):
+            for message in self.unclaimed(wait)[:1]:
+                self.exchange.inbox[message.key, peer].remove(message)
+                if "op" in message.facts:
+                    self._say(peer, "refused", {"op": message.facts["op"], "text": text})
+        elif "op" in wait.facts:
+            self._say(peer, "withdrawn", {"op": wait.facts["op"], "text": text})
+        answer = answers and answers.get(peer)
+        if answer and answer.get("on_me") and answer["kind"] == wait.kind == "p2p":
+            self._say(peer, "deadlock", {"number": answer["number"], "text": text})
+        return CommunicationError(text)
+
+    def peer_gone(self, wait, peer):
+        wait.peer = peer
+        text = f"Rank {wait.communicator.rank} cannot go on in {wait}{_line()}: rank {wait.communicator.name_of(peer)} will not come, {self.exchange.gone[peer]}."
+        return self.fail(wait, text)
+
+    def _where(self, peer, answer):
+        last = self.exchange.last_from.get(peer)
+        if answer is not None and answer["text"]:
+            return answer["text"]
+        if peer in self.exchange.gone:
+            return f"will not come: {self.exchange.gone[peer]}"
+        return "is in no call now: it computes, waits for something else, or has ended" + (f" (the last thing that came from it: {last})" if last else "")
+
+    def _gradient(self, wait):
+        return ("  The gradient comes when the other rank's backward passes through what it received. Is that part of its loss, does it call backward(), "
+                "and is its graph connected (delegate_variable, pseudo_connect)?")
+
+    def unclaimed(self, wait):
+        """Messages of the peer, on the same communicator, that nobody has asked for."""
+        name = wait.communicator.name
+        return sorted((m for (key, source), box in self.exchange.inbox.items() if source == wait.peer and key[:2] == ("p2p", name) for m in box),
+                      key=lambda m: m.facts["id"])
+
+    def _tags(self, wait):
+        if not wait.call.startswith("recv"):
+            return ["  A large message is sent when the other rank receives; a small one is kept there until it does."]
+        found = self.unclaimed(wait)
+        lines = [f"  It has sent {message}, which nobody has asked for." for message in found[:4]]
+        return [*lines, "  Do the tags differ? The first of these messages is dropped."] if lines else ["  Nothing from it is waiting here."]
+
+
+def _line():
+    """` (train.py, line 12)`: where in the user's code this rank is."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        name = frame.f_code.co_filename
+        if not name.startswith(_PACKAGE) and f"{os.sep}torch{os.sep}" not in name:
+            return f" ({os.path.basename(name)}, line {frame.f_lineno})"
+        frame = frame.f_back
+    return ""

@@ -1,0 +1,72 @@
+"""Messages over gloo: `ProcessGroupGloo`'s send and recv, the same that `torch.distributed.isend` calls.
+
+A gloo call that times out closes its connections for good, so no call here has a time-out. Instead, receives for heads are posted
+ahead of time, and their first byte tells whether something has come: gloo's own thread writes it.
+"""
+
+import datetime
+from collections import deque
+
+import torch
+
+from manyhands.comm.message import HEAD_BYTES, MARK
+
+HEADS, PAYLOADS = 1, 2  # gloo's tags; payloads count on from the second
+POSTED = 34  # receives posted ahead for each peer: a window of 16 heads, and at most as many confirmations
+
+
+class GlooWire:
+    """Sends and receives heads and payloads between global ranks. Never waits for a peer that has not yet sent."""
+
+    name = "gloo"
+
+    def __init__(self, store, rank, size):
+        self.rank, self.size = rank, size
+        self._group = torch.distributed.ProcessGroupGloo(store, rank, size, datetime.timedelta(days=3650))
+        self._posted = {peer: deque(self._post(peer) for _ in range(POSTED)) for peer in range(size) if peer != rank}
+        self._under_way = {peer: deque() for peer in self._posted}  # works must live until they are done
+
+    def _post(self, peer, buffer=None):
+        buffer = torch.zeros(HEAD_BYTES, dtype=torch.uint8) if buffer is None else buffer
+        return self._group.recv([buffer], peer, HEADS), buffer, memoryview(buffer.numpy())
+
+    def poll(self):
+        """The heads that have come, as (peer, bytes)."""
+        for peer, posted in self._posted.items():
+            while posted[0][2][0]:
+                work, buffer, view = posted.popleft()
+                work.wait()  # the first byte is here, so the rest is on its way
+                raw = bytes(view[:MARK.size + MARK.unpack_from(view)[1]])
+                view[0] = 0
+                posted.append(self._post(peer, buffer))
+                yield peer, raw
+
+    def send_head(self, peer, number, raw):
+        tensor = torch.frombuffer(bytearray(raw), dtype=torch.uint8)
+        self._under_way[peer].append((number, self._group.send([tensor], peer, HEADS), tensor))
+
+    def send_payload(self, peer, number, place, payload):
+        work = self._group.send([payload], peer, PAYLOADS + number % 2**20 * 16 + place % 16)
+        self._under_way[peer].append((number, work, payload))
+
+    def fetch(self, peer, number, place, payload):
+        """Receive what the peer has announced; returns when it is there."""
+        self._group.recv([payload], peer, PAYLOADS + number % 2**20 * 16 + place % 16).wait()
+
+    def taken(self, peer, number):
+        """The peer has taken all messages up to this number: their memory is free."""
+        under_way = self._under_way[peer]
+        while under_way and under_way[0][0] <= number:
+            under_way.popleft()[1].wait()
+
+    def abandon(self, peer):
+        """The peer is gone: no more receives from it."""
+        self._posted.pop(peer, None)
+
+    def close(self):
+        """Returns when everything has been sent."""
+        for peer in self._under_way:
+            try:
+                self.taken(peer, float("inf"))
+            except RuntimeError:  # the peer has closed its side
+                pass

@@ -1,0 +1,108 @@
+"""What goes over the wire: a head that says what a message is, and the tensors themselves.
+
+A head is one short byte string: a mark, its length, a marshalled tuple, and, if they are small, the tensors' bytes. Larger tensors
+follow as messages of their own, straight from and into the memory of a tensor.
+"""
+
+import functools
+import marshal
+import math
+import struct
+from dataclasses import dataclass, field
+
+import torch
+
+HEAD_BYTES = 9216  # the longest head with its small tensors
+INLINE_BYTES = 8192  # tensors that are no larger than this in sum travel inside the head
+MARK = struct.Struct("<BII")  # a byte that is not zero, length of all that follows, length of the marshalled tuple
+
+DTYPES = [torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8,
+          torch.bool, torch.complex64, torch.complex128, torch.complex32, torch.uint16, torch.uint32, torch.uint64,
+          torch.float8_e4m3fn, torch.float8_e5m2]
+NUMBER = {dtype: i for i, dtype in enumerate(DTYPES)}
+
+
+@dataclass(eq=False)
+class Message:
+    """One message: from whom, what for (`key`), in which call, with which facts, and its tensors (None stands for "no gradient")."""
+
+    source: int  # global rank
+    key: tuple
+    call: str
+    facts: dict
+    tensors: list = field(default_factory=list)
+    specs: tuple = ()
+
+    def __str__(self):
+        return f"{self.call}{_facts(self.facts)} with {describe(self.tensors)}"
+
+
+def _facts(facts):
+    return "".join(f", {name} {facts[name]}" for name in ("tag", "root") if name in facts)
+
+
+def describe(tensors):
+    """`float32 (2, 3)`: what an error message says of tensors."""
+    return " and ".join("nothing" if t is None else f"{str(t.dtype).removeprefix('torch.')} {tuple(t.shape)}" for t in tensors) or "no tensor"
+
+
+def spec(tensor):
+    """What the receiver must know to make room: dtype, whether it lies on a GPU, shape."""
+    return None if tensor is None else (NUMBER[tensor.dtype], tensor.is_cuda, tuple(tensor.shape))
+
+
+def as_bytes(tensor):
+    """The tensor's elements as a flat uint8 tensor in CPU memory; a view where that is possible."""
+    tensor = tensor.detach()
+    if tensor.is_conj() or tensor.is_neg():
+        tensor = tensor.resolve_conj().resolve_neg()
+    if tensor.is_cuda:
+        tensor = tensor.cpu()
+    return tensor.contiguous().view(-1).view(torch.uint8)
+
+
+def nbytes(tensors):
+    return sum(t.numel() * t.element_size() for t in tensors if t is not None)
+
+
+def sizes(specs):
+    """Bytes of each tensor, by its spec; 0 where there is none."""
+    return [0 if s is None else math.prod(s[2]) * _itemsize(s[0]) for s in specs]
+
+
+@functools.cache
+def _itemsize(number):
+    return torch.empty((), dtype=DTYPES[number]).element_size()
+
+
+def pack(head, small=()):
+    """The head as bytes, with the small tensors behind it."""
+    text = marshal.dumps(head)
+    body = b"".join([text, *(as_bytes(t).numpy().tobytes() for t in small)])
+    return MARK.pack(1, len(body), len(text)) + body
+
+
+def unpack(raw):
+    """The head and, behind it, the bytes of its small tensors."""
+    _, length, text = MARK.unpack_from(raw)
+    start = MARK.size
+    return marshal.loads(raw[start:start + text]), raw[start + text:start + length]
+
+
+def read_small(specs, raw):
+    """The tensors whose bytes stand in `raw` one after the other."""
+    tensors, start = [], 0
+    for one, size in zip(specs, sizes(specs)):
+        if one is None:
+            tensors.append(None)
+        elif size == 0:
+            tensors.append(torch.empty(one[2], dtype=DTYPES[one[0]]))
+        else:  # a bytearray of its own: aligned, and writable
+            tensors.append(torch.frombuffer(bytearray(raw[start:start + size]), dtype=DTYPES[one[0]]).view(one[2]))
+        start += size
+    return tensors
+
+
+def make_room(specs):
+    """Empty tensors for what follows the head."""
+    return [None if s is None else torch.empty(s[2], dtype=DTYPES[s[0]]) for s in specs]

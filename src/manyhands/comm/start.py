@@ -1,0 +1,127 @@
+"""Find out which rank this process is and how it was started, and connect it with the others."""
+
+import atexit
+import os
+import socket
+import weakref
+
+import torch
+import torch.distributed as dist
+
+from manyhands.comm.communicator import Communicator
+from manyhands.comm.exchange import Exchange
+
+BACKENDS = ("auto", "gloo", "nccl", "mpi")
+MPI_STARTED = ("PMI_SIZE", "PMIX_RANK", "OMPI_COMM_WORLD_SIZE")  # set by mpirun
+_open = weakref.WeakSet()
+_made = 0
+
+
+def create_communicator(backend="auto", timeout_s=60.0):
+    """Connect all ranks that were started together. Collective.
+
+    "mpi" moves tensors on the CPU through MPI's shared memory; start the program with `mpirun`. "gloo" goes through TCP; start it with
+    `torchrun`, `mpirun` or in the course's cluster. "nccl" is for ranks with a GPU each. "auto" takes what fits: MPI under mpirun, else NCCL
+    if every rank has a GPU of its own, else gloo. A process that was started alone is rank 0 of 1.
+
+    `timeout_s`: how long a call waits for another rank before it raises `CommunicationError`.
+    """
+    if backend not in BACKENDS:
+        raise ValueError(f"There is no backend {backend!r}; there are: {', '.join(BACKENDS)}.")
+    if not timeout_s > 0:
+        raise ValueError(f"timeout_s is a number of seconds above 0, not {timeout_s!r}.")
+    backend = _choose() if backend == "auto" else backend
+    wire = {"mpi": _mpi, "gloo": _gloo, "nccl": _nccl}[backend]()
+    exchange = Exchange(wire)
+    _open.add(exchange)
+    me = Communicator(exchange, "world", list(range(wire.size)), ["?"] * wire.size, _device(), timeout_s)
+    nodes = me.allgather_obj(os.environ.get("GROUP_RANK", "") + "@" + socket.gethostname())
+    return Communicator(exchange, "world", list(range(wire.size)), nodes, _device(), timeout_s)
+
+
+def _choose():
+    if dist.is_initialized():
+        return "nccl" if "nccl" in dist.get_backend() else "gloo"
+    if any(name in os.environ for name in MPI_STARTED):
+        return "mpi"
+    local_size = int(os.environ.get("LOCAL_WORLD_SIZE", 1))
+    return "nccl" if torch.cuda.is_available() and torch.cuda.device_count() >= local_size and dist.is_nccl_available() else "gloo"
+
+
+def _device():
+    named = os.environ.get("MANYHANDS_DEVICE")
+    if named:
+        return torch.device(named)
+    if not torch.cuda.is_available():
+        return torch.device("cpu")
+    return torch.device("cuda", int(os.environ.get("LOCAL_RANK", 0)) % torch.cuda.device_count())
+
+
+def _mpi():
+    from manyhands.comm.mpi import MpiWire
+
+    world_size = int(os.environ.get("WORLD_SIZE", 0))
+    wire = MpiWire(int(os.environ.get("RANK", 0)))
+    if world_size > 1 and wire.size != world_size:
+        raise ValueError(f"WORLD_SIZE is {world_size}, but MPI has started {wire.size} process(es): start the program with `mpirun -n {world_size} python ...`, "
+                         'or use the "gloo" backend under torchrun.')
+    return wire
+
+
+def _gloo():
+    from manyhands.comm.gloo import GlooWire
+
+    store, rank, size = _store()
+    return GlooWire(store, rank, size)
+
+
+def _nccl():
+    from manyhands.comm.nccl import NcclWire
+
+    if not torch.cuda.is_available():
+        raise ValueError('The "nccl" backend needs a GPU for every rank, and this process sees none: use "gloo" or "mpi".')
+    store, rank, size = _store()
+    return NcclWire(store, rank, size, _device())
+
+
+def _store():
+    """(store, rank, size) on which the ranks meet; each call has keys of its own."""
+    global _made
+    _made += 1
+    if dist.is_initialized():
+        store, rank, size = dist.distributed_c10d._get_default_store(), dist.get_rank(), dist.get_world_size()
+    elif "RANK" in os.environ and "WORLD_SIZE" in os.environ:
+        store, rank, size = next(dist.rendezvous("env://"))
+    elif any(name in os.environ for name in MPI_STARTED):
+        store, rank, size = _store_by_mpi()
+    else:
+        store, rank, size = dist.HashStore(), 0, 1
+    return dist.PrefixStore(f"manyhands.comm/{_made}", store), rank, size
+
+
+def _store_by_mpi():
+    from mpi4py import MPI
+
+    world = MPI.COMM_WORLD
+    store = dist.TCPStore("localhost", 0, world.size, is_master=True, wait_for_workers=False) if world.rank == 0 else None
+    host, port, name = world.bcast((socket.gethostname(), store.port, socket.gethostname()) if store else None)
+    if store is None:
+        store = dist.TCPStore("localhost" if name == socket.gethostname() else host, port, world.size, is_master=False)
+    return store, world.rank, world.size
+
+
+def process_group(communicator):
+    """The torch.distributed group with the ranks of a communicator."""
+    if not dist.is_initialized():
+        wire = communicator._exchange.wire
+        store, _, _ = _store() if wire.name != "mpi" else (_store_by_mpi()[0], None, None)
+        dist.init_process_group("nccl" if wire.name == "nccl" else "gloo", store=dist.PrefixStore("default", store), rank=wire.rank, world_size=wire.size)
+    if communicator.size == dist.get_world_size():
+        return dist.group.WORLD
+    return dist.new_group(communicator.members, use_local_synchronization=True)
+
+
+@atexit.register
+def _close_all():
+    for exchange in list(_open):
+        exchange.close()

@@ -1,0 +1,39 @@
+"""Looking at what the caller has given."""
+
+import torch
+
+from manyhands.comm.message import NUMBER
+
+# autograd runs the backward of a call whose inputs need no gradient only if some input does: this one always does, and gets none
+ANCHOR = torch.zeros((), requires_grad=True)
+
+
+def tensor(x, call):
+    """ValueError unless x is a dense tensor of a dtype that can be sent."""
+    if not isinstance(x, torch.Tensor):
+        raise ValueError(f"{call}: a tensor is needed, not {type(x).__name__}. For other objects there is {call if call != 'recv' else 'recv'}_obj of the communicator.")
+    if x.layout is not torch.strided:
+        raise ValueError(f"{call}: a tensor with layout {x.layout} cannot be sent; use x.to_dense().")
+    if x.dtype not in NUMBER:
+        raise ValueError(f"{call}: tensors of dtype {x.dtype} cannot be sent.")
+
+
+def tensors(xs, call, size=None):
+    """The sequence as a list of tensors; ValueError if it is none, or has not `size` items."""
+    if isinstance(xs, torch.Tensor) or not isinstance(xs, (list, tuple)):
+        raise ValueError(f"{call}: a list or tuple with one tensor for each rank is needed, not {type(xs).__name__}.")
+    if size is not None and len(xs) != size:
+        raise ValueError(f"{call}: {len(xs)} tensors for {size} ranks; there must be one for each rank.")
+    for x in xs:
+        tensor(x, call)
+    return list(xs)
+
+
+def wants(x):
+    """Whether a gradient for x is wanted."""
+    return torch.is_grad_enabled() and x.requires_grad
+
+
+def placed(message, c):
+    """The message's tensors where they are to be: on this rank's device if they came from a GPU."""
+    return [t.to(c.device) if t is not None and spec[1] else t for t, spec in zip(message.tensors, message.specs)]

@@ -1,0 +1,278 @@
+"""bcast, gather, scatter, allgather, alltoall and allreduce: calls that all ranks of a communicator make, in the same order."""
+
+import torch
+from torch.autograd.function import once_differentiable
+
+from manyhands.comm.message import NUMBER, describe
+from manyhands.functions.arguments import ANCHOR, placed, tensor, tensors, wants
+from manyhands.functions.tickets import Ticket
+
+
+def bcast(c, x, root=0):
+    """The root's tensor on all ranks. What the others give as x (None, say) is not looked at.
+
+    Forward: along a binomial tree. Backward: the sum over all ranks of the gradients goes to the root's x; they travel straight to it.
+    All ranks of c call it. After `chainermn.functions.bcast` (Akiba et al. 2017).
+    """
+    c.check_rank(root, "bcast", "root")
+    place = c.next_call()
+    if c.rank == root:
+        _checked(c, place, "bcast", lambda: tensor(x, "bcast"))
+    return _Bcast.apply(c, place, root, ANCHOR, x if c.rank == root else None, c.rank == root and wants(x))
+
+
+def gather(c, x, root=0):
+    """At the root a tuple of all ranks' tensors, in the order of ranks; elsewhere a delegate (see `send`). Shapes may differ.
+
+    Backward: each rank gets the gradient of its own tensor from the root. On the other ranks backward must reach the delegate.
+    All ranks of c call it. Raises CommunicationError at the root if dtypes differ. After `chainermn.functions.gather` (Akiba et al. 2017).
+    """
+    c.check_rank(root, "gather", "root")
+    place = c.next_call()
+    _checked(c, place, "gather", lambda: tensor(x, "gather"))
+    gathered = _Gather.apply(c, place, root, ANCHOR, x, wants(x))
+    return gathered if c.rank == root else gathered[0]
+
+
+def scatter(c, xs, root=0):
+    """This rank's item of the root's sequence, which has one tensor for each rank. What the others give as xs is not looked at.
+
+    Backward: the root gets the gradients of all its tensors. Shapes may differ.
+    All ranks of c call it. Raises ValueError at the root, and CommunicationError elsewhere, if the number of tensors is wrong.
+    After `chainermn.functions.scatter` (Akiba et al. 2017).
+    """
+    c.check_rank(root, "scatter", "root")
+    place = c.next_call()
+    if c.rank != root:
+        return _Scatter.apply(c, place, root, ANCHOR, ())
+    xs = _checked(c, place, "scatter", lambda: tensors(xs, "scatter", c.size))
+    return _Scatter.apply(c, place, root, ANCHOR, [wants(x) for x in xs], *xs)
+
+
+def allgather(c, x):
+    """A tuple of all ranks' tensors, in the order of ranks, on all ranks. Shapes may differ, dtypes must not.
+
+    Backward: rank r's x gets the sum, over all ranks, of the gradients of their copies of it: an all-to-all, then a sum (a reduce-scatter).
+    All ranks of c call it. After `chainermn.functions.allgather` (Akiba et al. 2017).
+    """
+    place = c.next_call()
+    _checked(c, place, "allgather", lambda: tensor(x, "allgather"))
+    return _Allgather.apply(c, place, ANCHOR, x, wants(x))
+
+
+def alltoall(c, xs):
+    """A tuple whose item j is the tensor that rank j has for this rank: rank j's `xs[this rank]`. Shapes may differ, dtypes must not.
+
+    Backward: an all-to-all of the gradients. All ranks of c call it. After `chainermn.functions.alltoall` (Akiba et al. 2017).
+    """
+    place = c.next_call()
+    xs = _checked(c, place, "alltoall", lambda: tensors(xs, "alltoall", c.size))
+    return _Alltoall.apply(c, place, ANCHOR, [wants(x) for x in xs], *xs)
+
+
+def allreduce(c, x):
+    """The sum of all ranks' tensors, on all ranks. Shapes and dtypes must agree.
+
+    Forward and backward: reduce-scatter, then all-gather. Backward: every rank's x gets the sum over all ranks of the gradients; so the
+    backward of all ranks must pass through it. All ranks of c call it.
+    """
+    place = c.next_call()
+    _checked(c, place, "allreduce", lambda: tensor(x, "allreduce"))
+    return _Allreduce.apply(c, place, ANCHOR, x)
+
+
+def _checked(c, place, call, look):
+    """`look()`; if it raises, the other ranks hear of it in the same call."""
+    try:
+        return look()
+    except ValueError as error:
+        c.spoil(place, call, error)
+        raise
+
+
+def _same_dtype(c, dtype):
+    def check(message):
+        (number, *_), = message.specs[:1]
+        if number == NUMBER[dtype]:
+            return None
+        return f"it has {str(dtype).removeprefix('torch.')}, rank {c.name_of(message.source)} sent {describe(message.tensors)}. The dtypes must agree."
+
+    return check
+
+
+def _no_gradient_for_whole_numbers(ctx, outputs):
+    ctx.set_materialize_grads(False)
+    ctx.mark_non_differentiable(*(t for t in outputs if not (t.is_floating_point() or t.is_complex())))
+
+
+def _op(c, place):
+    return (c.name, *place)
+
+
+def _total(gradients):
+    """The sum of those that are there, in their order; None if there is none."""
+    found = [g for g in gradients if g is not None]
+    return sum(found[1:], found[0]) if found else None
+
+
+def _first(gradients):
+    return gradients[0] if gradients else None
+
+
+class _Bcast(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, c, place, root, anchor, x, wanted):
+        ctx.c, ctx.root, ctx.ticket = c, root, Ticket(c, _op(c, place), "bcast", waits=wanted)
+        (value,), facts = c.bcast_tensors(place, "bcast", [x], root, wants=wanted, gpu=x is not None and x.is_cuda)
+        if x is None:
+            value = value.to(c.device) if facts["gpu"] else value
+        else:
+            value, ctx.device = x.view_as(x), x.device
+        ctx.ticket.owe([root] if facts["wants"] and c.rank != root else [])
+        ctx.save_for_backward(anchor.new_empty(0))
+        _no_gradient_for_whole_numbers(ctx, [value])
+        return value
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, gradient):
+        ctx.saved_tensors  # see _Send
+        c, ticket, mine = ctx.c, ctx.ticket, None
+        ticket.send({ctx.root: [gradient]})
+        if ticket.waits:
+            mine = _total(gradient if rank == ctx.root else _on(_first(ticket.take(rank)), ctx.device) for rank in range(c.size))
+        return None, None, None, None, mine, None
+
+
+class _Gather(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, c, place, root, anchor, x, wanted):
+        ctx.c, ctx.root, ctx.device, op = c, root, x.device, _op(c, place)
+        at_root = c.rank == root
+        ctx.ticket = Ticket(c, op, "gather", waits=wanted and not at_root)
+        came = c.exchange(place, "gather", {} if at_root else {root: [x]}, c.others() if at_root else [], root=root, check=_same_dtype(c, x.dtype),
+                          wants=wanted, op=op)
+        ctx.ticket.owe(rank for rank, message in came.items() if message.facts["wants"])
+        ctx.ticket.tells = [root] if ctx.ticket.waits else []
+        ctx.save_for_backward(anchor.new_empty(0))
+        if not at_root:
+            return (anchor.new_zeros((), device=x.device),)
+        outputs = tuple(x.view_as(x) if rank == root else placed(came[rank], c)[0] for rank in range(c.size))
+        _no_gradient_for_whole_numbers(ctx, outputs)
+        return outputs
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, *gradients):
+        ctx.saved_tensors  # see _Send
+        if ctx.c.rank == ctx.root:
+            ctx.ticket.send({rank: [gradient] for rank, gradient in enumerate(gradients)})
+            mine = gradients[ctx.root]
+        else:
+            mine = _on(_first(ctx.ticket.take(ctx.root)), ctx.device) if ctx.ticket.waits else None
+        return None, None, None, None, mine, None
+
+
+class _Scatter(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, c, place, root, anchor, wanted, *xs):
+        ctx.c, ctx.root, ctx.wanted, ctx.devices = c, root, wanted, [x.device for x in xs]
+        ctx.ticket = Ticket(c, _op(c, place), "scatter", waits=any(w for rank, w in enumerate(wanted) if rank != root))
+        if c.rank == root:
+            c.exchange(place, "scatter", {rank: [xs[rank]] for rank in c.others()}, [], root=root, wants=list(wanted))
+            value = xs[root].view_as(xs[root])
+        else:
+            message = c.exchange(place, "scatter", {}, [root], root=root)[root]
+            (value,) = placed(message, c)
+            ctx.ticket.owe([root] if message.facts["wants"][c.rank] else [])
+        ctx.save_for_backward(anchor.new_empty(0))
+        _no_gradient_for_whole_numbers(ctx, [value])
+        return value
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, gradient):
+        ctx.saved_tensors  # see _Send
+        c = ctx.c
+        if c.rank != ctx.root:
+            ctx.ticket.send({ctx.root: [gradient]})
+            return None, None, None, None, None
+        theirs = [gradient if rank == c.rank else _on(_first(ctx.ticket.take(rank)), ctx.devices[rank]) if ctx.wanted[rank] else None for rank in range(c.size)]
+        return None, None, None, None, None, *theirs
+
+
+class _Allgather(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, c, place, anchor, x, wanted):
+        ctx.c, ctx.device, ctx.ticket = c, x.device, Ticket(c, _op(c, place), "allgather", waits=wanted)
+        came = c.exchange(place, "allgather", {rank: [x] for rank in c.others()}, c.others(), check=_same_dtype(c, x.dtype), wants=wanted)
+        ctx.ticket.owe(rank for rank in came if came[rank].facts["wants"])
+        ctx.save_for_backward(anchor.new_empty(0))
+        outputs = tuple(x.view_as(x) if rank == c.rank else placed(came[rank], c)[0] for rank in range(c.size))
+        _no_gradient_for_whole_numbers(ctx, outputs)
+        return outputs
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, *gradients):
+        ctx.saved_tensors  # see _Send
+        c, ticket, mine = ctx.c, ctx.ticket, None
+        ticket.send({rank: [gradients[rank]] for rank in c.others()})
+        if ticket.waits:
+            mine = _total(gradients[rank] if rank == c.rank else _on(_first(ticket.take(rank)), ctx.device) for rank in range(c.size))
+        return None, None, None, mine, None
+
+
+class _Alltoall(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, c, place, anchor, wanted, *xs):
+        ctx.c, ctx.wanted, ctx.devices = c, wanted, [x.device for x in xs]
+        ctx.ticket = Ticket(c, _op(c, place), "alltoall", waits=any(w for rank, w in enumerate(wanted) if rank != c.rank))
+        came = c.exchange(place, "alltoall", {rank: [xs[rank]] for rank in c.others()}, c.others(), check=_same_dtype(c, xs[c.rank].dtype), wants=list(wanted))
+        ctx.ticket.owe(rank for rank in came if came[rank].facts["wants"][c.rank])
+        ctx.save_for_backward(anchor.new_empty(0))
+        outputs = tuple(xs[rank].view_as(xs[rank]) if rank == c.rank else placed(came[rank], c)[0] for rank in range(c.size))
+        _no_gradient_for_whole_numbers(ctx, outputs)
+        return outputs
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, *gradients):
+        ctx.saved_tensors  # see _Send
+        c, ticket = ctx.c, ctx.ticket
+        ticket.send({rank: [gradients[rank]] for rank in c.others()})
+        mine = [gradients[rank] if rank == c.rank else _on(_first(ticket.take(rank)), ctx.devices[rank]) if ctx.wanted[rank] else None for rank in range(c.size)]
+        return None, None, None, None, *mine
+
+
+class _Allreduce(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, c, place, anchor, x):
+        ctx.c, ctx.place, ctx.like = c, place, x
+        ctx.save_for_backward(anchor.new_empty(0))
+        ctx.used = _Used(c, place) if torch.is_floating_point(x) or torch.is_complex(x) else None
+        total = c.sum_tensors(place, "allreduce", x)
+        _no_gradient_for_whole_numbers(ctx, [total])
+        return total
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, gradient):
+        ctx.saved_tensors  # see _Send
+        ctx.used.done = True
+        return None, None, None, ctx.c.sum_tensors(ctx.place, "allreduce.backward", gradient, step=2)
+
+
+class _Used:
+    """Tells the others if backward can no longer pass through this rank's allreduce."""
+
+    def __init__(self, c, place):
+        self.c, self.place, self.done = c, place, False
+
+    def __del__(self):
+        if not self.done and not self.c._exchange.closed:
+            self.c.spoil(self.place, "allreduce.backward", "its result was dropped there, so its backward cannot take part. Use it, or join it to the loss by pseudo_connect.", step=2)
+
+
+def _on(tensor, device):
+    return tensor if tensor is None else tensor.to(device)

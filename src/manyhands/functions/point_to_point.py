@@ -1,0 +1,124 @@
+"""send, recv and pseudo_connect."""
+
+import torch
+from torch.autograd.function import once_differentiable
+
+from manyhands.functions.arguments import ANCHOR, placed, tensor, tensors, wants
+from manyhands.functions.tickets import Ticket
+
+
+def send(x, c, rank, tag=0):
+    """Send a tensor, or a sequence of tensors in one message, to `rank`; that rank calls `recv`.
+
+    Forward: returns a *delegate*, a zero of dimension 0, which stands for what was sent in this rank's graph. Backward: waits for the gradient from
+    `rank` and passes it to x; None if that rank has not used what it got. So backward must reach the delegate: hand it to a `recv`, join it
+    to the loss with `pseudo_connect`, add it to the loss, or call its `backward()`.
+
+    Returns when the message is on its way (up to 8 KB) or when the other rank has taken it in; it does so in any call of its own that waits.
+    Raises ValueError for this rank itself or one that does not exist, CommunicationError after the communicator's time-out.
+    After `chainermn.functions.send` (Akiba et al. 2017).
+    """
+    xs = tensors(x, "send") if isinstance(x, (list, tuple)) else [x]
+    for one in xs:
+        tensor(one, "send")
+    return _Send.apply(c, rank, tag, [wants(one) for one in xs], ANCHOR, *xs)
+
+
+def recv(c, rank, delegate_variable=None, tag=0, force_tuple=False):
+    """Receive what `rank` sends: a tensor, or a tuple of tensors if it sent several, or `force_tuple`.
+
+    Forward: shapes and dtypes come with the message. Messages with one tag come in the order in which they were sent; others may overtake
+    them. Backward: sends the gradient back to `rank`. With `delegate_variable`, the result depends on it: backward goes on from here to
+    the send that the delegate stands for.
+
+    Raises ValueError for this rank itself or one that does not exist, CommunicationError when nothing comes within the communicator's time-out.
+    After `chainermn.functions.recv` (Akiba et al. 2017).
+    """
+    if delegate_variable is not None:
+        tensor(delegate_variable, "recv")
+    received = _Recv.apply(c, rank, tag, ANCHOR if delegate_variable is None else delegate_variable, ANCHOR)
+    return received if force_tuple or len(received) > 1 else received[0]
+
+
+class Connected(tuple):
+    """The tuple that `pseudo_connect` returns."""
+
+    def backward(self, gradient=None):
+        """Backward from all of them, each with gradient one (they must be scalars), or from a sequence of gradients."""
+        torch.autograd.backward([t for t in self if t.requires_grad], gradient)
+
+
+def pseudo_connect(delegate_variable, *actual_variables):
+    """Returns the actual variables as a tuple, joined to the delegate: backward from any of them reaches both.
+
+    Backward: gradients go on unchanged to the actual variables, zeros go to the delegate. Sends nothing itself. With None for the delegate the
+    actual variables are returned as they are. After `chainermn.functions.pseudo_connect` (Akiba et al. 2017).
+    """
+    for one in actual_variables:
+        tensor(one, "pseudo_connect")
+    if not actual_variables:
+        raise ValueError("pseudo_connect: give at least one variable that the delegate is to be joined to.")
+    if delegate_variable is None:
+        return Connected(actual_variables)
+    tensor(delegate_variable, "pseudo_connect")
+    return Connected(_PseudoConnect.apply(delegate_variable, *actual_variables))
+
+
+class _Send(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, c, rank, tag, wanted, anchor, *xs):
+        ctx.ticket = Ticket(c, c.next_operation(), "send", waits=any(wanted))
+        c.post(rank, tag, "send", xs, op=ctx.ticket.op, wants=any(wanted))
+        ctx.ticket.tells = [rank] if any(wanted) else []
+        ctx.rank, ctx.devices = rank, [x.device for x in xs]
+        ctx.save_for_backward(anchor.new_empty(0))
+        return anchor.new_zeros((), device=xs[0].device if xs else None)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, _):
+        ctx.saved_tensors  # under torch.utils.checkpoint this runs the forward again, with its messages, before this rank waits
+        if not ctx.ticket.waits:
+            return (None,) * (5 + len(ctx.devices))
+        gradients = ctx.ticket.take(ctx.rank)
+        if not gradients:
+            gradients = [None] * len(ctx.devices)
+        return None, None, None, None, None, *(g if g is None else g.to(device) for g, device in zip(gradients, ctx.devices))
+
+
+class _Recv(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, c, rank, tag, delegate, anchor):
+        message = c.take(rank, tag, "recv")
+        received = placed(message, c)
+        ctx.ticket = Ticket(c, message.facts["op"], "send")
+        ctx.ticket.owe([rank] if message.facts["wants"] else [])
+        ctx.rank, ctx.delegate = rank, None if delegate is anchor else (delegate.shape, delegate.dtype, delegate.device)
+        ctx.set_materialize_grads(False)
+        ctx.mark_non_differentiable(*(t for t in received if not (t.is_floating_point() or t.is_complex())))
+        return tuple(received)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, *gradients):
+        ctx.ticket.send({ctx.rank: gradients})
+        zeros = None
+        if ctx.delegate is not None:
+            shape, dtype, device = ctx.delegate
+            zeros = torch.zeros(shape, dtype=dtype, device=device)
+        return None, None, None, zeros, None
+
+
+class _PseudoConnect(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, delegate, *actual):
+        ctx.set_materialize_grads(False)
+        ctx.delegate = delegate.shape, delegate.dtype, delegate.device
+        ctx.mark_non_differentiable(*(t for t in actual if not (t.is_floating_point() or t.is_complex())))
+        return tuple(t.view_as(t) for t in actual)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, *gradients):
+        shape, dtype, device = ctx.delegate
+        return torch.zeros(shape, dtype=dtype, device=device), *gradients

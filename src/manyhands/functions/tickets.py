@@ -1,0 +1,77 @@
+"""What ties the forward call on one rank to the backward call on another."""
+
+from manyhands.comm.control import CommunicationError, Wait
+
+
+class Ticket:
+    """One operation's two halves: gradients that this rank owes to others, and whether it waits for one itself.
+
+    It belongs to the node in autograd's graph. When the node goes before backward has passed it, those who would wait for this rank are told
+    that no gradient comes; so an output that nobody uses never hangs another rank.
+    """
+
+    def __init__(self, c, op, forward, waits=False):
+        """Made before anything is sent: an answer may come while this rank is still sending."""
+        self.c, self.op, self.forward, self.waits = c, op, forward, waits
+        self.owes, self.tells, self.done = [], [], False  # ranks of c
+        if waits:
+            c._exchange.control.live.add(op)
+
+    def owe(self, ranks):
+        """The ranks that wait for a gradient from this one."""
+        self.owes = list(ranks)
+        if self.owes:
+            self.c._exchange.control.receipts.add(self.op)
+
+    def send(self, gradients):
+        """Send `gradients`, {rank: list of tensors or None}, to those of them that this rank owes one."""
+        self.done = True
+        exchange, owed = self.c._exchange, [rank for rank in gradients if rank in self.owes]
+        if not owed:
+            return
+        if self.op in exchange.control.freed:
+            raise CommunicationError(exchange.control.freed.pop(self.op))
+        facts = {"forward": self.forward, "id": (exchange.rank, "gradient", *self.op), "op": self.op}
+        call = f"{self.forward}.backward"
+        messages = [(self.c.members[rank], ("gradient", self.op), call, _dense(gradients[rank]), facts) for rank in owed]
+        exchange.post_all(messages, Wait("gradient", self.c, call, facts))
+
+    def take(self, rank):
+        """The gradients from `rank`, a list; None for what it did not use."""
+        self.done = True
+        exchange = self.c._exchange
+        if self.op in exchange.control.refused:
+            raise CommunicationError(exchange.control.refused.pop(self.op))
+        facts = {"op": self.op}
+        message = exchange.take(self.c.members[rank], ("gradient", self.op), Wait("gradient", self.c, f"{self.forward}.backward", facts))
+        return message.tensors
+
+    def __del__(self):
+        exchange, op = self.c._exchange, self.op
+        if exchange.closed:
+            return
+        if not self.done:
+            facts = {"forward": self.forward, "id": (exchange.rank, "gradient", *op), "op": op}
+            for rank in self.owes:
+                exchange.notify(self.c.members[rank], ("gradient", op), f"{self.forward}.backward", freed=True, **facts)
+            for rank in self.tells:
+                text = (f"Rank {self.c.rank} does not wait for the gradient of its {self.forward} any more: the result was dropped. On that rank, give the delegate to "
+                        "recv as delegate_variable, join it to the loss by pseudo_connect, or call its backward(). If no gradient is wanted, detach.")
+                exchange.notify(self.c.members[rank], ("control", "freed"), "", op=op, text=text)
+        if self.waits or self.owes:
+            exchange.later(lambda: _forget(exchange, op))
+
+
+def _forget(exchange, op):
+    control = exchange.control
+    for key, source in [k for k in exchange.inbox if k[0] == ("gradient", op)]:
+        for message in exchange.inbox.pop((key, source)):
+            control.unclaimed_gradient(message)
+    control.live.discard(op)
+    control.receipts.discard(op)
+    control.refused.pop(op, None)
+    control.freed.pop(op, None)
+
+
+def _dense(tensors):
+    return [t.to_dense() if t is not None and t.is_sparse else t for t in tensors]
