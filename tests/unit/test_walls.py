@@ -12,6 +12,9 @@ STDLIB = sys.stdlib_module_names
 # room -> what its files may import when they are imported (rooms of ours, and packages); "late" imports inside functions add to it
 MAY = {
     "cluster": {"cluster", "ipyparallel", "IPython", "zmq", "ipykernel"},
+    "comm": {"comm", "torch"},
+    "functions": {"functions", "comm", "torch"},
+    "links": {"links", "functions", "comm", "torch"},
     "ledger": {"ledger", "comm", "torch"},
     "plots": {"plots", "simulate", "numpy", "matplotlib"},
     "data": {"numpy", "sklearn"},
