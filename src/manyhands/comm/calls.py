@@ -1,0 +1,149 @@
+"""What every call of a communicator is made of: messages under a tag, and numbered steps that all ranks take together."""
+
+import torch
+
+from manyhands.comm.control import CommunicationError, Wait
+from manyhands.comm.message import DTYPES, NUMBER, describe
+
+
+class Calls:
+    """The part of a communicator that `manyhands.functions` is built on. A call raises where two ranks do not agree, and numbers go on."""
+
+    def next_operation(self):
+        """A name for a message of this rank, unlike any other."""
+        return self._exchange.rank, self.name, next(self._operations)
+
+    def post(self, rank, tag, call, tensors, op, **facts):
+        """Send tensors to `rank` of this communicator under a tag; `op` is the operation's name."""
+        peer = self.peer(rank, call)
+        check_tag(tag)
+        self.enter()
+        facts = {"tag": tag, "id": op, "op": op, **facts}
+        self._exchange.post(peer, ("p2p", self.name, tag), call, tensors, facts, Wait("p2p", self, call, facts))
+
+    def take(self, rank, tag, call):
+        """The next message from `rank` of this communicator under a tag."""
+        peer = self.peer(rank, call)
+        check_tag(tag)
+        self.enter()
+        message = self._exchange.take(peer, ("p2p", self.name, tag), Wait("p2p", self, call, {"tag": tag}))
+        sent_by = {"recv": "send", "recv_obj": "send_obj"}[call]
+        if message.call != sent_by:
+            text = f"Rank {self.rank} called {call}, but rank {rank} sent {message}: {sent_by} goes with {call}."
+            self._exchange.control._say(peer, "refused", {"op": message.facts["op"], "text": text})
+            raise CommunicationError(text)
+        return message
+
+    def peer(self, rank, call):
+        """The global rank of `rank`. ValueError if it is out of range, or this rank itself."""
+        self.check_rank(rank, call)
+        if rank == self.rank:
+            raise ValueError(f"{call}: rank {rank} is this rank itself; a rank keeps what it has in a variable.")
+        return self.members[rank]
+
+    def check_rank(self, rank, call, word="rank"):
+        if isinstance(rank, bool) or not isinstance(rank, int) or not 0 <= rank < self.size:
+            raise ValueError(f"{call}: {word} {rank!r} is not in communicator {self.name!r}, whose ranks are 0 to {self.size - 1}.")
+
+    def enter(self):
+        """What every call does first."""
+        control = self._exchange.control
+        if self._closed or self._exchange.closed:
+            raise ValueError(f"Communicator {self.name!r} is closed.")
+        if control.pending is not None:
+            error, control.pending = control.pending, None
+            raise error
+
+    def next_call(self):
+        """The place of the next collective call: (epoch, number). The same on all ranks that make the same calls."""
+        self.enter()
+        self._exchange.pump()  # an error elsewhere may have begun a new epoch
+        self._calls += 1
+        return self.epoch, self._calls
+
+    def begin_epoch(self, epoch):
+        """After an error in a collective call: count anew, and forget what was sent in the old epoch."""
+        self.epoch, self._calls = epoch, 0
+        inbox = self._exchange.inbox
+        for key, source in [k for k in inbox if k[0][:2] == ("collective", self.name) and k[0][2][0] < epoch]:
+            del inbox[key, source]
+
+    def exchange(self, place, call, outgoing, sources, step=0, root=None, check=None, **facts):
+        """One step of a collective call: send `outgoing` {rank: tensors}, then return {rank: message} from `sources`, in their order.
+
+        `check(message)`, if given, returns what is wrong with a message, or None.
+        """
+        facts = {**facts, "step": step, **({} if root is None else {"root": root})}
+        key, exchange = ("collective", self.name, place, step), self._exchange
+        wait = Wait("collective", self, call, facts)
+        exchange.post_all([(self.members[rank], key, call, tensors, {**facts, "id": (exchange.rank, self.name, *place, step)})
+                           for rank, tensors in outgoing.items()], wait)
+        came = {}
+        for rank in sources:
+            message = exchange.take(self.members[rank], key, wait)
+            wrong = self._conflict(message, call, root, rank) or (check and check(message))
+            if wrong:
+                wait.peer = self.members[rank]
+                raise exchange.control.fail(wait, f"Rank {self.rank} is in {wait}: {wrong}")
+            came[rank] = message
+        return came
+
+    def _conflict(self, message, call, root, rank):
+        if "error" in message.facts:
+            return f"rank {rank} reports: {message.facts['error']}"
+        if message.call != call:
+            return f"rank {rank} called {message.call} in its place, with {describe(message.tensors)}. All ranks must make the same calls in the same order."
+        if message.facts.get("root") != root:
+            return f"rank {rank} has root {message.facts.get('root')}, this rank has root {root}."
+        return None
+
+    def spoil(self, place, call, error, step=0):
+        """This rank cannot do its part: take part in the call with the error, so that nobody waits for it."""
+        facts = {"error": str(error), "id": (self._exchange.rank, self.name, *place, step)}
+        for member in self.members:
+            if member != self._exchange.rank:
+                self._exchange.notify(member, ("collective", self.name, place, step), call, **facts)
+
+    def others(self):
+        """The other ranks, beginning with the next one: so that not all send to rank 0 first."""
+        return [(self.rank + i) % self.size for i in range(1, self.size)]
+
+    def bcast_tensors(self, place, call, tensors, root=0, **facts):
+        """The root's tensors on all ranks, along a binomial tree: ceil(log2 size) steps. Returns the message's tensors and facts."""
+        virtual, parent, children = (self.rank - root) % self.size, None, []
+        reach = 1
+        while reach < self.size:
+            if virtual < reach and virtual + reach < self.size:
+                children.append((virtual + reach + root) % self.size)
+            elif reach <= virtual < 2 * reach:
+                parent = (virtual - reach + root) % self.size
+            reach *= 2
+        if parent is not None:
+            message = self.exchange(place, call, {}, [parent], root=root)[parent]
+            tensors, facts = message.tensors, {name: value for name, value in message.facts.items() if name not in ("id", "root", "step")}
+        self.exchange(place, call, {child: tensors for child in children}, [], root=root, **facts)
+        return tensors, facts
+
+    def sum_tensors(self, place, call, tensor, step=0):
+        """Reduce-scatter, then all-gather: 2 (size - 1) / size of the tensor's bytes leave each rank."""
+        if self.size == 1:
+            return tensor.detach().clone()
+        chunks = list(tensor.detach().reshape(-1).tensor_split(self.size))
+        like = (NUMBER[tensor.dtype], tuple(tensor.shape))
+
+        def check(message):
+            if message.facts["like"] == like:
+                return None
+            there = torch.empty(message.facts["like"][1], dtype=DTYPES[message.facts["like"][0]], device="meta")
+            return f"its tensor is {describe([tensor])}, that of rank {self.name_of(message.source)} is {describe([there])}. They cannot be added."
+
+        came = self.exchange(place, call, {rank: [chunks[rank]] for rank in self.others()}, self.others(), step, check=check, like=like)
+        parts = [chunks[rank] if rank == self.rank else came[rank].tensors[0].to(tensor.device) for rank in range(self.size)]
+        total = sum(parts[1:], parts[0])
+        came = self.exchange(place, call, {rank: [total] for rank in self.others()}, self.others(), step + 1)
+        return torch.cat([total if rank == self.rank else came[rank].tensors[0].to(tensor.device) for rank in range(self.size)]).view(tensor.shape)
+
+
+def check_tag(tag):
+    if isinstance(tag, bool) or not isinstance(tag, int) or tag < 0:
+        raise ValueError(f"A tag is a whole number from 0 on, not {tag!r}.")
