@@ -24,7 +24,7 @@ def edges(where, world_size):
 
 
 def _is_point_to_point(here):
-    return here.call.lstrip("i") in ("send", "recv")
+    return here.peer is not None or here.call.lstrip("i") in ("send", "recv")
 
 
 def _awaited(here, where, world_size):
@@ -84,13 +84,16 @@ def cause_of_hang(where, edge_list, notes):
         if here.peer in gone and "recv" in here.call and any(
                 n["call"] == "isend" and n.get("peer") == rank and n["tag"] == here.tag and n["sequence"] == here.sequence for n in notes.get(here.peer, [])):
             return SENTENCES["dropped"].format(peer=here.peer), [here.peer]
+        if here.peer in gone and here.call.endswith(".backward"):
+            return SENTENCES["no gradient"].format(rank=rank, peer=here.peer), [here.peer]
         if here.peer in gone:
             return SENTENCES["nobody sends" if "recv" in here.call else "nobody receives"].format(rank=rank, peer=here.peer), [here.peer]
     circle = cycle(edge_list)
     if circle:
         text = " -> ".join(map(str, circle + circle[:1]))
-        all_receive = all(rank in messages and "recv" in messages[rank].call for rank in circle)
-        return SENTENCES["cycle of recv" if all_receive else "cycle"].format(cycle=text), circle
+        all_receive = all(rank in messages and messages[rank].call in ("recv", "irecv") for rank in circle)
+        backward = any(waiting[rank].call.endswith(".backward") for rank in circle)
+        return SENTENCES["cycle of recv" if all_receive else "cycle of backward" if backward else "cycle"].format(cycle=text), circle
     return "", sorted({b for _, b in edge_list if b not in waiting})
 
 

@@ -36,11 +36,11 @@ class Where:
         inside = []
         if self.dtype:
             inside.append(f"{self.dtype} {self.shape}")
-        if self.call.lstrip("i") in ("send", "recv"):
+        if self.peer is not None or self.call.lstrip("i") in ("send", "recv"):
             if self.peer is None:
                 inside.append(SENTENCES["anybody"])
             else:
-                inside.append(SENTENCES["to" if "send" in self.call else "from"].format(rank=self.peer))
+                inside.append(SENTENCES["to" if self.call.lstrip("i") in ("send", "send_obj") else "from"].format(rank=self.peer))
             if self.tag:
                 inside.append(f"tag {self.tag}")
         return f"{self.call}({', '.join(inside)})" if inside else self.call
@@ -169,6 +169,8 @@ SENTENCES = {
     "other order": "the ranks call collectives in different orders: {calls}. All ranks must call the same collectives in the same order.",
     "nobody sends": "rank {rank} waits for a message from rank {peer}, which never sent it.",
     "dropped": "rank {peer} began to send it with isend, and did not wait for it: keep what isend returns, and call its wait().",
+    "no gradient": "rank {rank} waits for a gradient from rank {peer}, whose backward never came to what it received: it is not part of its loss, or its graph is not connected.",
+    "cycle of backward": "the ranks wait for each other in a circle: {cycle}. Is the graph of each rank connected, so that backward meets its calls in the right order?",
     "nobody receives": "rank {rank} sends to rank {peer}, which never received it.",
     "wrong tag": "rank {peer} sent with tag {sent}, and rank {rank} asks for tag {asked}.",
     "waits for raised": "{waiters} waited for {culprits}, which could not come because of the exception above.",

@@ -69,7 +69,24 @@ class Rank:
         if self.recorder.in_call and self.recorder.last:
             note = dict(self.recorder.last)
             here.update(blocked=True, key=f"call {self.recorder.entered}", call=note)
+        elif (wait := _own_wait()) is not None and here["lines"]:
+            note, key = wait
+            here.update(blocked=True, key=key, call={**note, "file": here["lines"][-1]["file"], "line": here["lines"][-1]["line"]})
         return here
+
+
+def _own_wait():
+    """What `manyhands.comm` waits for on this rank, as a note like the recorder's and a key of the wait; or None."""
+    comm = sys.modules.get("manyhands.comm.exchange")
+    wait = comm and comm.current_wait()
+    if not wait:
+        return None
+    note = {"call": wait.call, "group": wait.communicator.name, "sequence": wait.place[0] * 10**6 + wait.place[1]}
+    if wait.communicator.name != "world":
+        note["ranks"] = wait.communicator.members
+    if wait.kind != "collective":
+        note.update(peer=wait.peer, tag=wait.facts.get("tag", 0))
+    return note, f"wait {wait.number}"
 
 
 def join(rank, url, token, folder, environment, path):

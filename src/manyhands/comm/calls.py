@@ -75,7 +75,7 @@ class Calls:
         """
         facts = {**facts, "step": step, **({} if root is None else {"root": root})}
         key, exchange = ("collective", self.name, place, step), self._exchange
-        wait = Wait("collective", self, call, facts)
+        wait = Wait("collective", self, call, facts, place)
         exchange.post_all([(self.members[rank], key, call, tensors, {**facts, "id": (exchange.rank, self.name, *place, step)})
                            for rank, tensors in outgoing.items()], wait)
         came = {}

@@ -5,6 +5,7 @@ answers, one that computes does not. Then the message that was in the wrong plac
 """
 
 import itertools
+import linecache
 import os
 import sys
 import time
@@ -30,6 +31,7 @@ class Wait:
     communicator: object
     call: str
     facts: dict = field(default_factory=dict)
+    place: tuple = (0, 0)  # of a collective call: its epoch and its number there
     peer: int | None = None  # global rank
     error: str | None = None  # set by another rank's message: stop waiting
     deadline: float = 0.0
@@ -228,11 +230,13 @@ class Control:
 
 
 def _line():
-    """` (train.py, line 12)`: where in the user's code this rank is."""
+    """` (train.py, line 12: y = recv(c, 0))`: where in the user's code this rank is."""
     frame = sys._getframe(1)
     while frame is not None:
         name = frame.f_code.co_filename
         if not name.startswith(_PACKAGE) and f"{os.sep}torch{os.sep}" not in name:
-            return f" ({os.path.basename(name)}, line {frame.f_lineno})"
+            text = linecache.getline(name, frame.f_lineno).strip()
+            where = "" if "ipykernel" in name else f"{os.path.basename(name)}, line {frame.f_lineno}: "  # a cell has no name that a reader knows
+            return f" ({where}{text})"
         frame = frame.f_back
     return ""

@@ -7,16 +7,23 @@ to send, and a late answer has its own key and is never mistaken for another one
 import os
 import threading
 import time
+import weakref
 from collections import defaultdict, deque
 
 from manyhands.comm.control import CommunicationError, Control
-from manyhands.comm.message import INLINE_BYTES, Message, as_bytes, make_room, nbytes, pack, read_small, spec, unpack
+from manyhands.comm.message import INLINE_BYTES, Message, nbytes, pack, read_small, spec, unpack
 
 WINDOW = 16  # heads under way to one peer that it has not yet confirmed
 SPIN_S, SLOW_S = 0.0005, 0.05  # wait: first spin, then sleep shortly, then longer
 CONFIRM = (("control", "confirm"), "", {}, (), True)  # says only how many heads have been taken; not counted itself
 
 observers = []  # see `manyhands.comm`
+_all = weakref.WeakSet()
+
+
+def current_wait():
+    """What this process waits for now, a `control.Wait`, or None; for whoever watches over it from another thread."""
+    return next((exchange.waiting for exchange in _all if exchange.waiting is not None), None)
 
 
 class Exchange:
@@ -35,6 +42,7 @@ class Exchange:
         self._lock = threading.Lock()
         self.closed = False
         self.control = Control(self)
+        _all.add(self)
 
     # --- sending ---------------------------------------------------------------------------------------------------------
 
@@ -106,7 +114,7 @@ class Exchange:
         try:
             self.wire.send_head(peer, self._sent[peer], pack((*head, self._got[peer]), small))
             for place, tensor in enumerate(large):
-                self.wire.send_payload(peer, self._sent[peer], place, as_bytes(tensor))
+                self.wire.send_payload(peer, self._sent[peer], place, self.wire.payload(tensor))
         except RuntimeError:  # gloo: the connection is closed
             self._lost(peer)
 
@@ -137,9 +145,9 @@ class Exchange:
         if inline:
             tensors = read_small(specs, rest)
         else:
-            tensors = make_room(specs)
+            tensors = [one and self.wire.room(one) for one in specs]
             for place, tensor in enumerate(t for t in tensors if t is not None and t.numel()):
-                self.wire.fetch(peer, self._got[peer], place, as_bytes(tensor))
+                self.wire.fetch(peer, self._got[peer], place, self.wire.payload(tensor))
         if not inline or self._got[peer] - self._told[peer] >= WINDOW // 2:
             self._hand_over(peer, CONFIRM)
         message = Message(peer, key, call, facts, tensors, specs)
@@ -175,8 +183,8 @@ class Exchange:
         self.pump()
         if ready():
             return
-        before, self.waiting = self.waiting, wait
         start = wait.begin(peer)
+        before, self.waiting = self.waiting, wait
         try:
             while not ready():
                 if wait.error is not None:

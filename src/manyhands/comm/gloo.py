@@ -9,7 +9,7 @@ from collections import deque
 
 import torch
 
-from manyhands.comm.message import HEAD_BYTES, MARK
+from manyhands.comm.message import HEAD_BYTES, MARK, as_bytes, make_room
 
 HEADS, PAYLOADS = 1, 2  # gloo's tags; payloads count on from the second
 POSTED = 34  # receives posted ahead for each peer: a window of 16 heads, and at most as many confirmations
@@ -19,6 +19,7 @@ class GlooWire:
     """Sends and receives heads and payloads between global ranks. Never waits for a peer that has not yet sent."""
 
     name = "gloo"
+    payload, room = staticmethod(as_bytes), staticmethod(make_room)  # how a large tensor is sent, and where it goes
 
     def __init__(self, store, rank, size):
         self.rank, self.size = rank, size

@@ -103,6 +103,6 @@ def read_small(specs, raw):
     return tensors
 
 
-def make_room(specs):
-    """Empty tensors for what follows the head."""
-    return [None if s is None else torch.empty(s[2], dtype=DTYPES[s[0]]) for s in specs]
+def make_room(spec):
+    """An empty tensor in CPU memory for one that follows the head."""
+    return torch.empty(spec[2], dtype=DTYPES[spec[0]])

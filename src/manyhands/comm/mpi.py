@@ -6,6 +6,8 @@ MPI moves bytes only while some MPI function runs, so whoever waits for anything
 import os
 from collections import deque
 
+from manyhands.comm.message import as_bytes, make_room
+
 HEADS, PAYLOADS = 1, 2
 
 
@@ -13,6 +15,7 @@ class MpiWire:
     """Sends and receives heads and payloads between global ranks. Never waits for a peer that has not yet sent."""
 
     name = "mpi"
+    payload, room = staticmethod(as_bytes), staticmethod(make_room)  # how a large tensor is sent, and where it goes
 
     def __init__(self, key):
         from mpi4py import MPI
