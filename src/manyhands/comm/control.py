@@ -12,7 +12,7 @@ import time
 import warnings
 from dataclasses import dataclass, field
 
-from manyhands.comm.message import describe
+from manyhands.comm.message import told
 
 ASK_S = 0.5  # how long an asked rank may take to answer
 _numbers = itertools.count()
@@ -209,7 +209,7 @@ class Control:
             return answer["text"]
         if peer in self.exchange.gone:
             return f"will not come: {self.exchange.gone[peer]}"
-        return "is in no call now: it computes, waits for something else, or has ended" + (f" (the last thing that came from it: {last})" if last else "")
+        return "is in no call now: it computes, waits for something else, or has ended" + (f" (the last thing that came from it: {told(*last)})" if last else "")
 
     def _gradient(self, wait):
         return ("  The gradient comes when the other rank's backward passes through what it received. Is that part of its loss, does it call backward(), "

@@ -33,7 +33,7 @@ class Exchange:
         self.wire, self.rank, self.size = wire, wire.rank, wire.size
         self.inbox = defaultdict(deque)  # key -> messages that nobody has asked for yet
         self.gone = {}  # peer -> why nothing more comes from it
-        self.last_from = {}  # peer -> the last message of a call that came
+        self.last_from = {}  # peer -> (call, facts, specs) of the last message of a call that came
         self.waiting = None  # what this rank waits for: a control.Wait
         self.notices = deque()  # left to be sent or called by whoever comes by: (peer, key, call, facts), or a function
         self._outbox = defaultdict(deque)  # heads that the peer's window has no room for
@@ -154,7 +154,7 @@ class Exchange:
         if key[0] == "control":
             self.control.take_in(message)
             return
-        self.last_from[peer] = message
+        self.last_from[peer] = call, facts, specs  # not the message: it would keep its tensors, and with them the graph that they are part of
         if not self.control.dismiss(message):
             self.inbox[key, peer].append(message)
 

@@ -34,7 +34,12 @@ class Message:
     specs: tuple = ()
 
     def __str__(self):
-        return f"{self.call}{_facts(self.facts)} with {describe(self.tensors)}"
+        return told(self.call, self.facts, self.specs)
+
+
+def told(call, facts, specs):
+    """A message in words: `send, tag 3 with float32 (2, 3)`."""
+    return f"{call}{_facts(facts)} with {describe([s and torch.empty(s[2], dtype=DTYPES[s[0]], device='meta') for s in specs])}"
 
 
 def _facts(facts):
