@@ -36,7 +36,7 @@ class MultiNodeBatchNorm(KeepsCommunicator, _BatchNorm):
         parameters = [p.to(dtype) for p in (self.weight, self.bias) if p is not None]
         rows = functions.allgather(self.c, torch.cat([_Statistics.apply(x, dtype), *parameters]))
         count, mean, var = self._combine(torch.stack(rows))
-        weight, bias = self._parameters(rows, parameters, mean)
+        weight, bias = self._with_mean_gradient(rows, parameters, mean)
         if self.training and self.track_running_stats:
             self._remember(count, mean.detach(), var.detach())
         return _Normalise.apply(x, mean, torch.rsqrt(var + self.eps), weight, bias)
@@ -55,7 +55,7 @@ class MultiNodeBatchNorm(KeepsCommunicator, _BatchNorm):
         mean = (counts * means).sum(0) / count
         return count, mean, (squares.sum(0) + (counts * (means - mean) ** 2).sum(0)) / count
 
-    def _parameters(self, rows, parameters, like):
+    def _with_mean_gradient(self, rows, parameters, like):
         """This rank's weight and bias; in backward, each rank's own receive the mean of all ranks' gradients."""
         n, found = self.num_features, []
         for i, own in enumerate(parameters):

@@ -19,6 +19,9 @@ class ScatteredDataset(Subset):
             return [self[i] for i in range(*index.indices(len(self)))]
         return super().__getitem__(index)
 
+    def __getitems__(self, indices):
+        return super().__getitems__(indices)
+
 
 def scatter_dataset(dataset, c, root=0, shuffle=False, seed=None, force_equal_length=True):
     """Share out the data set of rank `root`: each rank returns its share, a `ScatteredDataset`.
