@@ -4,8 +4,10 @@ MPI moves bytes only while some MPI function runs, so whoever waits for anything
 """
 
 import os
+import time
 from collections import deque
 
+from manyhands.comm.control import CommunicationError
 from manyhands.comm.message import as_bytes, make_room
 
 HEADS, PAYLOADS = 1, 2
@@ -58,3 +60,16 @@ class MpiWire:
 
     def close(self):
         """MPI ends with the process: other ranks may still be sending to this one."""
+
+
+def all_here(timeout_s):
+    """Returns the number of processes that MPI has started, once all of them have come by."""
+    from mpi4py import MPI
+
+    barrier, deadline = MPI.COMM_WORLD.Ibarrier(), time.perf_counter() + timeout_s
+    while not barrier.Test():
+        if time.perf_counter() > deadline:
+            raise CommunicationError(f"create_communicator: rank {MPI.COMM_WORLD.rank} waited {timeout_s:g} s for the others. All "
+                                     f"{MPI.COMM_WORLD.size} ranks that were started together must call it, equally often.")
+        time.sleep(1e-4)
+    return MPI.COMM_WORLD.size

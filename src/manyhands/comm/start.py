@@ -1,6 +1,7 @@
 """Find out which rank this process is and how it was started, and connect it with the others."""
 
 import atexit
+import datetime
 import os
 import socket
 import weakref
@@ -9,12 +10,14 @@ import torch
 import torch.distributed as dist
 
 from manyhands.comm.communicator import Communicator
+from manyhands.comm.control import CommunicationError
 from manyhands.comm.exchange import Exchange
 
 BACKENDS = ("auto", "gloo", "nccl", "mpi")
 MPI_STARTED = ("PMI_SIZE", "PMIX_RANK", "OMPI_COMM_WORLD_SIZE")  # set by mpirun
-_open = weakref.WeakSet()
-_made = 0
+_open = weakref.WeakSet()  # closed at the end of the process
+_stores = []  # the one that this process has opened, kept for as long as it lives
+_made = 0  # communicators made so far: the same on all ranks
 
 
 def create_communicator(backend="auto", timeout_s=60.0):
@@ -31,7 +34,7 @@ def create_communicator(backend="auto", timeout_s=60.0):
     if not timeout_s > 0:
         raise ValueError(f"timeout_s is a number of seconds above 0, not {timeout_s!r}.")
     backend = _choose() if backend == "auto" else backend
-    wire = {"mpi": _mpi, "gloo": _gloo, "nccl": _nccl}[backend]()
+    wire = {"mpi": _mpi, "gloo": _gloo, "nccl": _nccl}[backend](timeout_s)
     exchange = Exchange(wire)
     _open.add(exchange)
     me = Communicator(exchange, "world", list(range(wire.size)), ["?"] * wire.size, _device(), timeout_s)
@@ -57,46 +60,61 @@ def _device():
     return torch.device("cuda", int(os.environ.get("LOCAL_RANK", 0)) % torch.cuda.device_count())
 
 
-def _mpi():
-    from manyhands.comm.mpi import MpiWire
+def _mpi(timeout_s):
+    from manyhands.comm.mpi import MpiWire, all_here
 
     world_size = int(os.environ.get("WORLD_SIZE", 0))
-    wire = MpiWire(int(os.environ.get("RANK", 0)))
-    if world_size > 1 and wire.size != world_size:
-        raise ValueError(f"WORLD_SIZE is {world_size}, but MPI has started {wire.size} process(es): start the program with `mpirun -n {world_size} python ...`, "
+    size = all_here(timeout_s)
+    if world_size > 1 and size != world_size:
+        raise ValueError(f"WORLD_SIZE is {world_size}, but MPI has started {size} process(es): start the program with `mpirun -n {world_size} python ...`, "
                          'or use the "gloo" backend under torchrun.')
-    return wire
+    return MpiWire(int(os.environ.get("RANK", 0)))
 
 
-def _gloo():
+def _gloo(timeout_s):
     from manyhands.comm.gloo import GlooWire
 
-    store, rank, size = _store()
-    return GlooWire(store, rank, size)
+    return GlooWire(*_meet(timeout_s))
 
 
-def _nccl():
+def _nccl(timeout_s):
     from manyhands.comm.nccl import NcclWire
 
     if not torch.cuda.is_available():
         raise ValueError('The "nccl" backend needs a GPU for every rank, and this process sees none: use "gloo" or "mpi".')
+    return NcclWire(*_meet(timeout_s), _device())
+
+
+def _meet(timeout_s):
+    """(store, rank, size) once all ranks are there; each communicator has keys of its own in the store."""
+    global _made
     store, rank, size = _store()
-    return NcclWire(store, rank, size, _device())
+    mine = dist.PrefixStore(f"manyhands.comm/{_made}", store)
+    keys = [f"rank {r}" for r in range(size)]
+    mine.set(keys[rank], "here")
+    try:
+        mine.wait(keys, datetime.timedelta(seconds=timeout_s))
+    except RuntimeError:  # DistStoreError
+        missing = [key for key in keys if not mine.check([key])]
+        raise CommunicationError(f"create_communicator: rank {rank} waited {timeout_s:g} s for {', '.join(missing)} of {size} ranks. "
+                                 "All ranks that were started together must call it, equally often.") from None
+    _made += 1
+    return mine, rank, size
 
 
 def _store():
-    """(store, rank, size) on which the ranks meet; each call has keys of its own."""
-    global _made
-    _made += 1
+    """(store, rank, size): where the ranks find each other."""
     if dist.is_initialized():
-        store, rank, size = dist.distributed_c10d._get_default_store(), dist.get_rank(), dist.get_world_size()
-    elif "RANK" in os.environ and "WORLD_SIZE" in os.environ:
-        store, rank, size = next(dist.rendezvous("env://"))
-    elif any(name in os.environ for name in MPI_STARTED):
-        store, rank, size = _store_by_mpi()
-    else:
-        store, rank, size = dist.HashStore(), 0, 1
-    return dist.PrefixStore(f"manyhands.comm/{_made}", store), rank, size
+        return dist.distributed_c10d._get_default_store(), dist.get_rank(), dist.get_world_size()
+    if "RANK" in os.environ and "WORLD_SIZE" in os.environ:
+        if not _stores:
+            _stores.append(next(dist.rendezvous("env://")))
+        return _stores[0]
+    if any(name in os.environ for name in MPI_STARTED):
+        if not _stores:
+            _stores.append(_store_by_mpi())
+        return _stores[0]
+    return dist.HashStore(), 0, 1
 
 
 def _store_by_mpi():
@@ -114,8 +132,8 @@ def process_group(communicator):
     """The torch.distributed group with the ranks of a communicator."""
     if not dist.is_initialized():
         wire = communicator._exchange.wire
-        store, _, _ = _store() if wire.name != "mpi" else (_store_by_mpi()[0], None, None)
-        dist.init_process_group("nccl" if wire.name == "nccl" else "gloo", store=dist.PrefixStore("default", store), rank=wire.rank, world_size=wire.size)
+        store, rank, size = _store()
+        dist.init_process_group("nccl" if wire.name == "nccl" else "gloo", store=dist.PrefixStore("default", store), rank=rank, world_size=size)
     if communicator.size == dist.get_world_size():
         return dist.group.WORLD
     return dist.new_group(communicator.members, use_local_synchronization=True)
