@@ -57,16 +57,14 @@ def events_of(log):
     Events: ["sent", key, peer, bytes, call, seconds], ["passed", key]: its sending was waited for,
     ["received", key, peer, bytes, call, seconds], ["enter", key] and ["leave", key] of a collective.
     """
-    plain = _Plain({id(item[1]) for item in log if item[0] == "wait"})
+    plain, rank = _Plain({id(item[1]) for item in log if item[0] == "wait"}), this_rank(log)
     for item in log:
         if item[0] == "start":
             plain.start(item[1])
         elif item[0] == "wait":
             plain.wait(item[1])
         else:
-            kind, peer, nbytes, call, seconds, (source, number) = item
-            plain.flush(None)
-            plain.events.append([kind, f"{source}:{number}", peer, nbytes, call, seconds])
+            plain.message(rank, *item)
     return plain.end()
 
 
@@ -79,6 +77,12 @@ class _Plain:
         self._numbers = defaultdict(int)
         self._held, self._of = [], None  # calls that are waited for without our seeing it, and what they have in common
         self._expected = []  # receives that nobody has waited for yet
+
+    def message(self, rank, kind, peer, nbytes, call, seconds, identity):
+        """One of our own functions' messages; several that go to different ranks may have one identity."""
+        self.flush(None)
+        name = ".".join(str(part) for part in identity)
+        self.events.append([kind, self._key(f"{name}>{peer if kind == 'sent' else rank} #"), peer, nbytes, call, seconds])
 
     def start(self, entry):
         alike = ("backward", entry.task) if entry.task != -1 else ("native", entry.call) if entry.native else None
@@ -102,7 +106,7 @@ class _Plain:
             self.keys[id(entry)] = key = self._key(f"{entry.group} {entry.rank}>{peer} {entry.tag} #")
             self.events.append(["sent", key, peer, entry.bytes, "dist.send", entry.start_s])
         else:
-            if entry.call == "recv":  # the order of posting decides which message it gets
+            if entry.peer >= 0:  # the order of posting decides which message it gets
                 self.keys[id(entry)] = self._key(f"{entry.group} {entry.ranks[entry.peer]}>{entry.rank} {entry.tag} #")
             self._expected.append(entry)
 
@@ -174,7 +178,7 @@ class Merged:
     def table(self, rank=None):
         """One line per call and one of sums as text; nothing in it depends on time. Of one rank, or over all."""
         rows, seen = self.by_call(rank), self.ranks if rank is None else [self.ranks[self._names.index(rank)]]
-        head = ("call", "messages out", "in", "bytes out", "in", "rounds", "")
+        head = ("call", "messages out", "messages in", "bytes out", "bytes in", "rounds", "")
         lines = [(call, *row[:5], row.how if row.how == COUNTED else f"model: {row.how}") for call, row in rows.items()]
         sums = [sum(each[name] for each in seen) for name in ("messages_sent", "messages_received", "bytes_sent", "bytes_received")]
         return _as_text([head, *lines, ("all", *sums, max(each["rounds"] for each in seen), "")])

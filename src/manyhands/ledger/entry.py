@@ -8,7 +8,7 @@ CALLS = {"allreduce": 0, "allreduce_coalesced": 0, "broadcast": 0, "reduce": 0, 
          "all_gather_single_coalesced": 1, "allgather_into_tensor_coalesced": 1, "gather": 1, "scatter": 1, "reduce_scatter": 1,
          "_reduce_scatter_base": 1, "reduce_scatter_single": 1, "reduce_scatter_single_coalesced": 1,
          "reduce_scatter_tensor_coalesced": 1, "alltoall": 1, "alltoall_base": 1, "all_to_all_single": 1}
-POINT_TO_POINT = ("send", "recv", "recv_anysource")
+POINT_TO_POINT = ("send", "recv")
 _ROOT = {"broadcast": 1, "reduce": 1, "gather": 2, "scatter": 2}  # the position of the root, or of the options that name it
 
 
@@ -32,7 +32,7 @@ class Entry:
     taken: tuple = ()  # bytes of each tensor to be filled, where that is another argument
     itemsize: int = 1
     root: int = 0  # in the group, as peer is
-    peer: int = -1
+    peer: int = -1  # of a message; -1 while it may come from anybody
     tag: int = 0
     native: bool = False  # called by C++ code, DDP's reducer above all
     task: int = -1  # the backward pass that called it, -1 outside
@@ -59,7 +59,7 @@ def describe(call, group, args, facts, task, native=False):
     elif call in ("send", "recv"):
         entry.peer, entry.tag = args[1], args[2]
     elif call == "recv_anysource":
-        entry.tag = args[1]
+        entry.call, entry.tag = "recv", args[1]  # the wait tells from whom
     elif call in ("alltoall_base", "all_to_all_single") and args[2]:
         entry.taken, entry.given = _cut(args[0], args[2]), _cut(args[1], args[3])
     return entry

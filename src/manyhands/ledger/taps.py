@@ -122,7 +122,7 @@ def _follow(work, entry):
             _waited([entry])
     else:
         _works[work] = [entry]
-        if entry.call not in ("send", "recv", "recv_anysource", "barrier"):  # those have no future
+        if entry.call not in ("send", "recv", "barrier"):  # those have no future
             _note_end(work, entry)
     if entry.group in _joining:
         _joining[entry.group].append(entry)
@@ -144,7 +144,7 @@ def _waiting(original):
         result = original(work, *args, **kwargs)
         entries = _works.pop(work, None)
         if entries is not None:
-            if entries[0].call == "recv_anysource":
+            if entries[0].call == "recv" and entries[0].peer < 0:
                 entries[0].peer = work._source_rank()
             _waited(entries)
         return result
@@ -189,13 +189,22 @@ def _native_taps():
     import torch
 
     library = torch.library.Library("c10d", "IMPL")
-    for call in CALLS:
-        for name in (call + "_", call, "recv_any_source_" if call == "recv_anysource" else ""):
-            packet = getattr(torch.ops.c10d, name, None) if name else None
-            if packet is not None:
-                library.impl(name, _native(packet.default, call), "Autograd", with_keyset=True)
-                break
+    for name, kernel in _kernels().items():
+        library.impl(name, kernel, "Autograd", with_keyset=True)
     return library._destroy
+
+
+@functools.cache
+def _kernels():
+    """{operator: kernel} for those calls that there are operators of."""
+    import torch
+
+    known, kernels = {schema.name for schema in torch._C._jit_get_all_schemas()}, {}
+    for call in CALLS:
+        for name in ("recv_any_source_",) if call == "recv_anysource" else (call + "_", call):
+            if f"c10d::{name}" in known:
+                kernels[name] = _native(getattr(torch.ops.c10d, name).default, call)
+    return kernels
 
 
 def _native(operator, call):
