@@ -2,7 +2,7 @@
 
 import torch
 
-from manyhands.comm.control import CommunicationError, Wait
+from manyhands.comm.control import BACKWARD, CommunicationError, Wait
 from manyhands.comm.message import DTYPES, NUMBER, describe
 
 
@@ -57,15 +57,23 @@ class Calls:
     def next_call(self):
         """The place of the next collective call: (epoch, number). The same on all ranks that make the same calls."""
         self.enter()
-        self._exchange.pump()  # an error elsewhere may have begun a new epoch
+        exchange = self._exchange
+        exchange.pump()  # an error elsewhere may have begun a new epoch
         self._calls += 1
+        if self.stopped and self.stopped[0] <= self._calls:
+            _, epoch, text = self.stopped
+            self.begin_epoch(epoch)
+            raise CommunicationError(f"Rank {self.rank} is stopped in its next call of all ranks: {text}")
+        if exchange.inbox:
+            exchange.control.look_for_strays(Wait("collective", self, ""))
         return self.epoch, self._calls
 
     def begin_epoch(self, epoch):
-        """After an error in a collective call: count anew, and forget what was sent in the old epoch."""
-        self.epoch, self._calls = epoch, 0
+        """After ranks did not agree on a collective call: count anew, and forget what was sent in the old epoch."""
+        self.epoch, self._calls, self.stopped = epoch, 0, None
+        self.spoiled.clear()
         inbox = self._exchange.inbox
-        for key, source in [k for k in inbox if k[0][:2] == ("collective", self.name) and k[0][2][0] < epoch]:
+        for key, source in [k for k in inbox if k[0][:2] == ("collective", self.name) and k[0][2][0] < epoch and k[0][3] < BACKWARD]:
             del inbox[key, source]
 
     def exchange(self, place, call, outgoing, sources, step=0, root=None, check=None, **facts):
@@ -75,7 +83,9 @@ class Calls:
         """
         facts = {**facts, "step": step, **({} if root is None else {"root": root})}
         key, exchange = ("collective", self.name, place, step), self._exchange
-        wait = Wait("collective", self, call, facts, place)
+        wait = Wait("collective", self, call, facts, place, step)
+        if step < BACKWARD:
+            self.last_call = wait
         exchange.post_all([(self.members[rank], key, call, tensors, {**facts, "id": (exchange.rank, self.name, *place, step)})
                            for rank, tensors in outgoing.items()], wait)
         came = {}
@@ -84,13 +94,11 @@ class Calls:
             wrong = self._conflict(message, call, root, rank) or (check and check(message))
             if wrong:
                 wait.peer = self.members[rank]
-                raise exchange.control.fail(wait, f"Rank {self.rank} is in {wait}: {wrong}")
+                raise exchange.control.fail(wait, f"Rank {self.rank} is in {wait}: {wrong}", place=place)
             came[rank] = message
         return came
 
     def _conflict(self, message, call, root, rank):
-        if "error" in message.facts:
-            return f"rank {rank} reports: {message.facts['error']}"
         if message.call != call:
             return f"rank {rank} called {message.call} in its place, with {describe(message.tensors)}. All ranks must make the same calls in the same order."
         if message.facts.get("root") != root:
@@ -98,11 +106,13 @@ class Calls:
         return None
 
     def spoil(self, place, call, error, step=0):
-        """This rank cannot do its part: take part in the call with the error, so that nobody waits for it."""
-        facts = {"error": str(error), "id": (self._exchange.rank, self.name, *place, step)}
+        """This rank cannot do its part: who waits in this call, or will, is told why. Numbers go on."""
+        if step < BACKWARD:
+            self.spoiled.add(place)
+        facts = {"communicator": self.name, "place": place, "step": step, "text": f"rank {self.rank} reports: {error}"}
         for member in self.members:
             if member != self._exchange.rank:
-                self._exchange.notify(member, ("collective", self.name, place, step), call, **facts)
+                self._exchange.notify(member, ("control", "spoiled"), "", **facts)
 
     def others(self):
         """The other ranks, beginning with the next one: so that not all send to rank 0 first."""

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from manyhands.comm.message import told
 
 ASK_S = 0.5  # how long an asked rank may take to answer
+BACKWARD = 2  # steps of a collective call from this one on are of its backward, which may come much later
 _numbers = itertools.count()
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
@@ -32,6 +33,7 @@ class Wait:
     call: str
     facts: dict = field(default_factory=dict)
     place: tuple = (0, 0)  # of a collective call: its epoch and its number there
+    step: int = 0
     peer: int | None = None  # global rank
     error: str | None = None  # set by another rank's message: stop waiting
     deadline: float = 0.0
@@ -40,7 +42,7 @@ class Wait:
     number: int = -1
 
     def begin(self, peer):
-        self.peer, self.error, self.extended, self.number = peer, None, False, next(_numbers)
+        self.peer, self.extended, self.number = peer, False, next(_numbers)
         self.start = time.perf_counter()
         self.deadline = self.start + self.communicator.timeout_s
         return self.start
@@ -63,6 +65,7 @@ class Control:
         self.live = set()  # operations whose gradient this rank waits for
         self.receipts = set()  # operations whose received tensors are part of a graph here
         self.refused, self.freed = {}, {}  # operation -> why its gradient will not come / is not wanted
+        self.spoiled = {}  # (communicator, place, step) -> why a rank cannot do its part there
         self.pending = None  # an error that belongs to a call that has ended: raised by the next one
         self._answers = {}
 
@@ -92,10 +95,22 @@ class Control:
         communicator = self.communicators.get(facts["communicator"])
         if communicator is None or facts["epoch"] <= communicator.epoch:
             return
+        if facts["place"]:
+            self._refuse((communicator.name, *facts["place"]), facts["text"])
+        if communicator._calls < facts["number"]:  # this rank is not there yet
+            communicator.stopped = communicator.stopped or (facts["number"], facts["epoch"], facts["text"])
+            return
         wait = self.exchange.waiting
         communicator.begin_epoch(facts["epoch"])
         if wait is not None and wait.communicator is communicator and wait.kind == "collective":
-            wait.error = f"{wait} was stopped: {facts['text']}"
+            wait.error = f"Rank {communicator.rank} was stopped in {wait}: {facts['text']}"
+
+    def _take_spoiled(self, peer, facts):
+        name, place, step = facts["communicator"], tuple(facts["place"]), facts["step"]
+        if step < BACKWARD or (name, *place) in self.live:
+            self.spoiled[name, place, step] = facts["text"]
+        if step < BACKWARD and name in self.communicators:
+            self.communicators[name].spoiled.add(place)
 
     def _take_refused(self, peer, facts):
         self._refuse(tuple(facts["op"]), facts["text"])
@@ -175,15 +190,39 @@ class Control:
             lines += self._tags(wait)
         return self.fail(wait, "\n".join(line for line in lines if line), answers)
 
-    def fail(self, wait, text, answers=()):
-        """Tell the others that this rank has stopped waiting; returns the error to raise."""
+    def stop(self, wait):
+        """Raise if a message of another rank has ended this wait."""
+        if wait.error is None and wait.kind == "collective":
+            text = self.spoiled.pop((wait.communicator.name, wait.place, wait.step), None)
+            wait.error = text and f"Rank {wait.communicator.rank} is in {wait}: {text}"
+        if wait.error:
+            raise CommunicationError(wait.error)
+
+    def look_for_strays(self, wait):
+        """Raise if a message has come for a collective call that this rank has made without taking it: it made another call."""
+        communicator = wait.communicator
+        now = communicator.epoch, communicator._calls + (wait.kind != "collective")
+        for (key, source), box in list(self.exchange.inbox.items()):
+            if box and key[0] == "collective" and key[1] == communicator.name and key[2] < now and key[3] < BACKWARD:
+                if key[2] in communicator.spoiled:
+                    del self.exchange.inbox[key, source]
+                    continue
+                mine = communicator.last_call
+                mine = mine if mine and mine.place == key[2] else "another call"
+                text = (f"Rank {communicator.rank} called {mine}, but rank {communicator.name_of(source)} called {box[0]} in its place. "
+                        "All ranks must make the same calls in the same order, with the same root.")
+                self._refuse((communicator.name, *key[2]), text)
+                raise self.fail(Wait("collective", communicator, box[0].call, peer=source), text, place=key[2])
+
+    def fail(self, wait, text, answers=(), place=None):
+        """Tell the others that this rank has stopped waiting; returns the error to raise. `place`: of the call in which ranks do not agree."""
         communicator, peer = wait.communicator, wait.peer
         if wait.kind == "collective":
-            epoch = communicator.epoch + 1
+            facts = {"communicator": communicator.name, "epoch": communicator.epoch + 1, "text": text, "place": place, "number": communicator._calls if place else 0}
             for member in communicator.members:
                 if member != self.exchange.rank:
-                    self._say(member, "failed", {"communicator": communicator.name, "epoch": epoch, "text": text})
-            communicator.begin_epoch(epoch)
+                    self._say(member, "failed", facts)
+            communicator.begin_epoch(facts["epoch"])
         elif wait.kind == "gradient":
             self._say(peer, "withdrawn", {"op": wait.facts["op"], "text": text})
         elif wait.call.startswith("recv"):

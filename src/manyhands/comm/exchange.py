@@ -10,7 +10,7 @@ import time
 import weakref
 from collections import defaultdict, deque
 
-from manyhands.comm.control import CommunicationError, Control
+from manyhands.comm.control import Control
 from manyhands.comm.message import INLINE_BYTES, Message, nbytes, pack, read_small, spec, unpack
 
 WINDOW = 16  # heads under way to one peer that it has not yet confirmed
@@ -180,15 +180,15 @@ class Exchange:
 
     def _until(self, ready, wait, peer):
         """Take in what comes until `ready()`."""
-        self.pump()
-        if ready():
-            return
-        start = wait.begin(peer)
-        before, self.waiting = self.waiting, wait
+        before, self.waiting, wait.peer = self.waiting, wait, peer
         try:
+            self.pump()
+            if ready():
+                return
+            start = wait.begin(peer)
             while not ready():
-                if wait.error is not None:
-                    raise CommunicationError(wait.error)
+                if wait.error or self.control.spoiled:
+                    self.control.stop(wait)
                 now = time.perf_counter()
                 if now > wait.deadline:
                     answers = self.control.ask(wait)
@@ -198,6 +198,7 @@ class Exchange:
                 if now - start < SPIN_S:
                     os.sched_yield()
                 else:
+                    self.control.look_for_strays(wait)
                     time.sleep(5e-5 if now - start < SLOW_S else 1e-3)
                 self.pump()
         finally:

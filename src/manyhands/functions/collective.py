@@ -78,7 +78,7 @@ def allreduce(c, x):
     """
     place = c.next_call()
     _checked(c, place, "allreduce", lambda: tensor(x, "allreduce"))
-    return _Allreduce.apply(c, place, ANCHOR, x)
+    return _Allreduce.apply(c, place, ANCHOR, x, torch.is_grad_enabled())
 
 
 def _checked(c, place, call, look):
@@ -247,10 +247,10 @@ class _Alltoall(torch.autograd.Function):
 
 class _Allreduce(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, c, place, anchor, x):
-        ctx.c, ctx.place, ctx.like = c, place, x
+    def forward(ctx, c, place, anchor, x, graph):
+        ctx.c, ctx.place = c, place
         ctx.save_for_backward(anchor.new_empty(0))
-        ctx.used = _Used(c, place) if torch.is_floating_point(x) or torch.is_complex(x) else None
+        ctx.used = _Used(c, place) if graph and (torch.is_floating_point(x) or torch.is_complex(x)) else None
         total = c.sum_tensors(place, "allreduce", x)
         _no_gradient_for_whole_numbers(ctx, [total])
         return total
@@ -260,7 +260,7 @@ class _Allreduce(torch.autograd.Function):
     def backward(ctx, gradient):
         ctx.saved_tensors  # see _Send
         ctx.used.done = True
-        return None, None, None, ctx.c.sum_tensors(ctx.place, "allreduce.backward", gradient, step=2)
+        return None, None, None, ctx.c.sum_tensors(ctx.place, "allreduce.backward", gradient, step=2), None
 
 
 class _Used:
@@ -268,8 +268,12 @@ class _Used:
 
     def __init__(self, c, place):
         self.c, self.place, self.done = c, place, False
+        c._exchange.control.live.add(_op(c, place))
 
     def __del__(self):
+        control = self.c._exchange.control
+        control.live.discard(_op(self.c, self.place))
+        control.spoiled.pop((self.c.name, self.place, 2), None)
         if not self.done and not self.c._exchange.closed:
             self.c.spoil(self.place, "allreduce.backward", "its result was dropped there, so its backward cannot take part. Use it, or join it to the loss by pseudo_connect.", step=2)
 
