@@ -5,6 +5,7 @@ import threading
 import torch
 
 from manyhands import functions
+from manyhands.comm import CommunicationError
 
 
 def create_multi_node_optimizer(optimizer, c, double_buffering=False):
@@ -95,7 +96,12 @@ class MultiNodeOptimizer(torch.optim.Optimizer):
     @torch.no_grad()
     def _copy_parameters(self):
         parameters = self._parameters()
-        flats = [functions.bcast(self.c, flat) for flat in flatten(parameters)]
+        flats = []
+        for own in flatten(parameters):
+            flats.append(functions.bcast(self.c, own))
+            if (flats[-1].dtype, flats[-1].shape) != (own.dtype, own.shape):
+                raise CommunicationError(f"The optimizer of rank 0 has {flats[-1].numel()} parameters of {flats[-1].dtype}, that of rank {self.c.rank} has {own.numel()} of "
+                                         f"{own.dtype}. Make the same model on all ranks.")
         for p, new in zip(parameters, unflatten(flats, parameters), strict=True):
             p.copy_(new)
 
