@@ -250,5 +250,290 @@ pictures = {title: {rank: by_rank[rank][title] for rank in (0, 1)} for title in 
 print(graph.table(pictures))
 graph.graph(pictures)
 
+# %% [markdown]
+# <details><summary>How to read it</summary>
+#
+# Each lane is a rank's own graph, forward from left to right. Backward starts at the box on the right and goes along the arrows. Thick arrows are gradients
+# that travel to another rank. Above, rank 0's backward ends at the zero (`leaf`) that its `recv` was given. The pale boxes are never reached, and rank 1's gradient
+# (dotted, with a cross) is sent to nobody. Below, the dashed arrow is the delegate: now there is a way from `recv` back to `send`. No data flows along it; it only
+# says *go on there*.
+# </details>
+#
+# **On each rank, one backward must reach every send.** The forward pass does not care, so nothing warns you until backward. With the delegate:
+
+# %%
+# %%px --ranks 0,1
+for step in range(2):
+    start, _, named = there_and_back(connect=True)
+    start.backward()
+print({name: w.grad.item() for name, w in named.items()})
+
+# %% [markdown]
+# The same gradients as in one process: 70, 42 and 30.
+#
+# ## The package's functions
+#
+# From here on we use the package's versions. They work on a *communicator* `c`, find out shapes and dtypes by themselves, give each message an identity of
+# its own (so gradients cannot be swapped, whatever the order of backward), and they have a time-out. They are called as in ChainerMN, whose users wrote
+# model-parallel programs with them first.
+
+# %% tags=["setup"]
+# %%px --setup
+from manyhands import comm, functions
+
+c = comm.create_communicator("gloo", timeout_s=3)
+pair = c.split(rank // 2)  # two communicators of two ranks: 0 and 1, 2 and 3
+
+# %% [markdown]
+# Is each of them right? We measure both matrices of each call: forward from inputs that are 0 but for a single 1, backward from gradients that are 0 but for a
+# single 1. Then we compare.
+
+# %% tags=["setup"]
+# %%px --setup
+def unit(n, place):
+    """This rank's `n` numbers, of all ranks' numbers in a row: all are 0 but the one at `place`."""
+    before = sum(c.allgather_obj(n)[:rank])
+    return [torch.tensor(float(before + i == place), requires_grad=True) for i in range(n)]
+
+def world(numbers):
+    return [number.item() for part in c.allgather_obj(numbers) for number in part]
+
+def forward_matrix(call, n):
+    return torch.tensor([world(call(unit(n, j))) for j in range(c.size * n)]).T.int()
+
+def backward_matrix(call, n, outputs):
+    columns = []
+    for i in range(outputs):
+        xs = unit(n, None)
+        ys = call(xs)
+        torch.autograd.backward(ys, unit(len(ys), i))
+        columns.append(world([x.new_zeros(()) if x.grad is None else x.grad for x in xs]))
+    return torch.tensor(columns).T.int()
+
+# %% [markdown]
+# `n` numbers go in on each rank, and a list of numbers comes out. For a `send` it holds the delegate.
+
+# %%
+# %%px
+def to_and_fro(xs):  # in each pair, its rank 0 sends
+    return [functions.send(xs[0], pair, rank=1) if pair.rank == 0 else functions.recv(pair, rank=0)]
+
+def at_root(y):
+    return list(y) if isinstance(y, tuple) else [y]
+
+calls = {"send, recv": (to_and_fro, 1),
+         "bcast": (lambda xs: [functions.bcast(c, xs[0], root=1)], 1),
+         "gather": (lambda xs: at_root(functions.gather(c, xs[0], root=1)), 1),
+         "scatter": (lambda xs: [functions.scatter(c, xs, root=1)], 4),
+         "allgather": (lambda xs: list(functions.allgather(c, xs[0])), 1),
+         "alltoall": (lambda xs: list(functions.alltoall(c, xs)), 4),
+         "allreduce": (lambda xs: [functions.allreduce(c, xs[0])], 1)}
+for name, (call, n) in calls.items():
+    A = forward_matrix(call, n)
+    B = backward_matrix(call, n, len(A))
+    if rank == 0:
+        print(f"{name:<11} A is {len(A):>2} x {len(A.T):<2}  backward is A transposed: {torch.equal(B, A.T)}  "
+              f"added in one place: {B.sum(1).max()}")
+
+# %% [markdown]
+# The last column is the largest number of ones in a row of the transpose: how many gradients meet in one place. So the table is
+#
+# | forward | backward | does it add? |
+# |---|---|---|
+# | send | recv | no |
+# | recv | send | no |
+# | bcast | to the root, **and sum** | yes |
+# | gather | scatter | no |
+# | scatter | gather | no |
+# | allgather | alltoall, **and sum** | yes |
+# | alltoall | alltoall | no |
+# | allreduce | allreduce | yes |
+#
+# ## Two wrong rows
+#
+# The article that made these functions known, on the blog of Preferred Networks, has such a table too. Five of its seven rows are the ones above. The other two are
+#
+# | forward | backward |
+# |---|---|
+# | bcast | allgather |
+# | allgather | allgather |
+#
+# A gather puts numbers side by side, and adds none. But `backward` must return *one* gradient for `x`. Take the rows by the word, and it can only pick one of
+# those that it has gathered: its own, say.
+
+# %%
+# %%px
+class BcastByTheTable(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return c.bcast_obj(x.detach(), root=1).clone()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        gathered = c.allgather_obj(gradient)
+        return gathered[rank] if rank == 1 else torch.zeros_like(gradient)
+
+class AllgatherByTheTable(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return tuple(c.allgather_obj(x.detach()))
+
+    @staticmethod
+    def backward(ctx, *gradients):
+        gathered = c.allgather_obj(gradients[rank])
+        return gathered[rank]
+
+# %% [markdown]
+# **Predict.** Rank `r` holds `x = r + 1`, and each output has the gradient `r + 1`. What are $\langle A x, \bar y \rangle$ and $\langle x, B \bar y \rangle$ for
+# the broadcast from rank 1, with the right backward and with the table's?
+
+# %%
+# %%px
+def both_sides(call):
+    x = torch.tensor(rank + 1.0, requires_grad=True)
+    ys = call(x)
+    gradients = [torch.full_like(y, rank + 1.0) for y in ys]
+    torch.autograd.backward(ys, gradients)
+    left = sum(y.item() * gradient.item() for y, gradient in zip(ys, gradients))
+    return c.allreduce_obj(left), c.allreduce_obj(0 if x.grad is None else x.item() * x.grad.item())
+
+for name, call in {"bcast": lambda x: [functions.bcast(c, x, root=1)], "bcast by the table": lambda x: [BcastByTheTable.apply(x)],
+                   "allgather": lambda x: functions.allgather(c, x), "allgather by the table": lambda x: AllgatherByTheTable.apply(x)}.items():
+    left, right = both_sides(call)
+    if rank == 0:
+        print(f"{name:<23} <Ax, g> = {left:<4g} <x, Bg> = {right:g}")
+
+# %% [markdown]
+# <details><summary>Why?</summary>
+#
+# Broadcast: everyone holds 2, the gradients are 1, 2, 3, 4: 2 + 4 + 6 + 8 = 20, and right is 2 times their sum. The table's backward gives rank 1 its own gradient
+# only: 2 times 2. Allgather: rank `r` has all of 1, 2, 3, 4 with the gradient `r + 1`: (1 + 2 + 3 + 4)(1 + 2 + 3 + 4) = 100; without the sum, 1 + 4 + 9 + 16 = 30.
+#
+# Both rows lose the sum. The article's own text says it rightly (the gradients are all-reduced to the master), and ChainerMN's code sums.
+# </details>
+#
+# ## N times the gradient
+#
+# `allgather` gives all ranks the same numbers, so all can compute the same loss. They do so here, and each calls `backward()`. One process with all four weights
+# would get the gradient $2 w$, that is 2, 4, 6 and 8.
+#
+# **Predict.** What do the ranks get?
+
+# %%
+# %%px
+def replicated(scale):
+    w = torch.tensor(rank + 1.0, requires_grad=True)
+    loss = sum(one * one for one in functions.allgather(c, w))
+    (scale * loss).backward()
+    return w.grad.item()
+
+print("every rank's loss counts:", replicated(1), " divided by 4:", replicated(1 / 4), " only rank 0's counts:", replicated(float(rank == 0)))
+
+# %% [markdown]
+# <details><summary>Why?</summary>
+#
+# Backward is the adjoint of what *all* ranks computed together, and they computed four losses. So it is the gradient of the sum of four equal losses: four times as
+# large. That is no mistake of `allgather`, and nothing inside it should divide. *You* know that the four losses are one: divide where you compute it,
+# or let one rank's count.
+# </details>
+#
+# ## Two sends: pseudo_connect
+#
+# A rank that sends twice has two delegates, and one `backward()` must reach both. `pseudo_connect(delegate, y)` returns `y` with an additional edge to the delegate:
+# the value is that of `y`, and backward goes to both. It joins two delegates to one, or a delegate to a loss.
+#
+# (The article has this recipe for two sends. In ChainerMN 7.8.1 it hangs.)
+#
+# Here rank 0 of each pair sends $2w$ and $w^2$, and rank 1 multiplies them: $y = 2 w^3$, and with $w = 3$ the gradient is $6 w^2 = 54$.
+
+# %%
+# %%px
+if pair.rank == 0:
+    w = torch.tensor(3.0, requires_grad=True)
+    phi1 = functions.send(2 * w, pair, rank=1)
+    phi2 = functions.send(w * w, pair, rank=1)
+    psi = functions.pseudo_connect(phi1, phi2)
+    psi.backward()
+    print("gradient of w:", w.grad.item())
+else:
+    y = functions.recv(pair, rank=0) * functions.recv(pair, rank=0)
+    y.backward()
+
+# %% [markdown]
+# ## The same mistake again
+#
+# What do the package's functions make of an unconnected graph? A `send` whose delegate was dropped can never receive its gradient. Its rank knows that, and tells the
+# other one, whose backward then raises an error instead of waiting:
+
+# %%
+# %%px
+try:
+    if pair.rank == 0:
+        functions.send(w * 2, pair, rank=1)  # what it returns is dropped
+        (functions.recv(pair, rank=1) * 7).backward()
+    else:
+        functions.send(functions.recv(pair, rank=0) * 5, pair, rank=0).backward()
+except comm.CommunicationError as error:
+    if rank == 1:
+        print(*str(error).split(". "), sep=".\n")
+
+# %% [markdown]
+# Where nobody can know, the communicator's time-out strikes (3 seconds here): whoever waited in vain gets an error that names the other rank, the call and
+# the tag, and says what each side had. Nothing has to be healed: the communicator can be used again. The cluster's watch, which you saw above, is for programs
+# that have no time-out of their own.
+#
+# ## Tokens to experts, and back
+#
+# A **mixture of experts** has many small networks, and sends each token (a row of numbers) to one that a router has chosen. With an expert on each rank, that takes two calls of `alltoall`:
+# tokens go to their experts, and results come back. How many go where changes in every step. Backward makes the same two trips, in reverse.
+
+# %%
+# %%px
+def mixture(expert, tokens, gate, chosen):
+    """`chosen[i]` is the rank whose expert works on token i of this rank; `gate[i]` is the weight of its result."""
+    order = chosen.argsort(stable=True)
+    counts = chosen.bincount(minlength=c.size).tolist()
+    came = functions.alltoall(c, tokens[order].split(counts))  # came[r]: what rank r has for this rank's expert
+    worked = expert(torch.cat(came)).split([len(part) for part in came])
+    back = torch.cat(functions.alltoall(c, worked))  # this rank's tokens again, in the order in which they left
+    return gate[:, None] * back[order.argsort()]
+
+# %% [markdown]
+# Each rank has 5 tokens of 2 whole numbers. Is the gradient equal to one process's, which has all tokens and all experts? The gates and the router's choices are drawn, too.
+
+# %%
+# %%px
+def drawn(seed):
+    g = torch.Generator().manual_seed(seed)
+    whole = lambda *shape: torch.randint(-3, 4, shape, generator=g).float().requires_grad_()
+    return whole(2, 2), whole(5, 2), whole(5), torch.randint(4, (5,), generator=g)
+
+weight, tokens, gate, chosen = drawn(rank)
+mixture(lambda x: (x @ weight).square(), tokens, gate, chosen).sum().backward()
+
+everyone = [drawn(r) for r in range(4)]  # one process
+for _, x, g, where in everyone:
+    (g[:, None] * torch.stack([(one @ everyone[e][0]).square() for one, e in zip(x, where)])).sum().backward()
+same = [torch.equal(a.grad, b.grad) for a, b in zip((weight, tokens, gate), everyone[rank])]
+print(f"tokens to experts 0-3: {chosen.bincount(minlength=4).tolist()}; same gradients of expert, tokens, gates:", *same)
+
+# %% [markdown]
+# Whole numbers, so the gradients are equal to the last bit.
+#
+# ## What you can say now
+#
+# * *A call is a matrix* over all ranks' data; its backward is the transpose. What was copied is summed: `bcast` sums at the root, `allgather` sums each piece at its owner.
+# * *send returns a delegate*, a zero that stands for what was sent; *recv* takes one, so that backward can go on to that `send`.
+# * *A deadlock in backward* is a graph that is not connected: one rank sends a gradient that the other's backward never comes to receive. Delegate variables and `pseudo_connect` connect it.
+# * *N losses give N times the gradient.* Divide where you know that they are one.
+# * *A mixture of experts* is two calls of `alltoall`, there and back; the same two bring the gradients.
+#
+# **Now the lab:** write these backward methods. Then unit 12 splits an encoder and a decoder over ranks, and unit 13 a convolution.
+#
+# **References.** A. Griewank and A. Walther 2008, *Evaluating Derivatives*, 2nd edition, SIAM (adjoints).
+# J. Utke et al. 2009, *Toward Adjoinable MPI*, IPDPS.
+# T. Akiba, K. Fukuda, S. Suzuki 2017, *ChainerMN: Scalable Distributed Deep Learning Framework*, [arXiv 1710.11351](https://arxiv.org/abs/1710.11351).
+# N. Shazeer et al. 2017, *Outrageously Large Neural Networks: The Sparsely-Gated Mixture-of-Experts Layer*, [arXiv 1701.06538](https://arxiv.org/abs/1701.06538).
+
 # %%
 cluster.stop()

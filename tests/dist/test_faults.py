@@ -137,6 +137,19 @@ def test_an_asynchronous_wait(cluster):
     assert_healthy(cluster)
 
 
+def test_an_asynchronous_wait_under_the_ledger(cluster):
+    fault = provoke(cluster, """\
+        from manyhands.ledger import Ledger
+        with Ledger():
+            if rank == 0:
+                work = dist.irecv(torch.zeros(3), src=1)
+                work.wait()
+        """)
+    assert type(fault) is Hang and fault.edges == [(0, 1)]
+    has_line(fault, "rank 0  waits in irecv(float32 [3], from rank 1) at line 5 of this cell: work.wait()")
+    assert_healthy(cluster)
+
+
 def test_a_hang_inside_the_backward_of_ddp(cluster):
     fault = provoke(cluster, """\
         model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(3, 3))

@@ -55,7 +55,7 @@ def broadcast(cluster, function):
         problem = _first(verdicts.broadcast_problem(rank, case) for rank, case in at_root)
         report.judge("sum", not problem, values=[case["got"] for _, case in at_root], atol=verdicts.ATOL, **problem)
         others = [(rank, case) for rank, case in cases if case["me"] != case["root"]]
-        problem = _first(verdicts.elsewhere_problem(rank, case) for rank, case in others)
+        problem = _first(verdicts.elsewhere_problem(rank, case) for rank, case in sorted(others, key=lambda one: -one[1]["me"]))
         values = [case["got"] or [0.0] * case["size"] for _, case in others]  # None is as good as zeros
         report.judge("others", not problem, values=values, atol=verdicts.ATOL, **problem)
         groups = verdicts.grouped(cases)

@@ -9,7 +9,7 @@ import random
 import torch
 import torch.distributed as dist
 
-from manyhands.checks.ddp_ranks import make_groups, numbers
+from manyhands.checks.ddp_ranks import GROUPS, make_groups, numbers
 from manyhands.checks.experiment import learners
 
 
@@ -21,8 +21,8 @@ def draw(seed, *shape):
 def matrix_shape(seed):
     """Two different sizes, so that a transposed gradient is not contiguous."""
     chooser = random.Random(seed)
-    rows = chooser.randint(2, 5)
-    return rows, rows + chooser.randint(1, 3)
+    rows = chooser.randint(2, 9)
+    return rows, rows + chooser.randint(1, 5)
 
 
 def leaf(tensor):
@@ -33,21 +33,13 @@ def gradient_of(tensor):
     return None if tensor.grad is None else numbers(tensor.grad)
 
 
-def settle():
-    """Wait until all that the learner's `post` has started has arrived."""
-    posted = learners("posted")
-    for work, _ in posted:
-        work.wait()
-    posted.clear()
-
-
 def counted(backward):
     """Run it under the ledger; the numbers (of 8 bytes) that this rank has sent."""
     from manyhands.ledger import Ledger
 
     with Ledger() as ledger:
         backward()
-        settle()
+        learners("settle")()
     return ledger.bytes_sent / 8
 
 
@@ -97,7 +89,7 @@ def other_order(send_name, recv_name, seed):
         for one, weight in zip(came, weights):
             (one * weight).sum().backward()
         got = None
-    settle()
+    learners("settle")()
     return {"got": got, "serial": [numbers(weight) for weight in weights]}
 
 
@@ -141,18 +133,31 @@ def connect(round_trip_name, fan_out_name, seed):
     """Both functions on communicators of 4, 3 and 2 ranks, and the gradients of this rank's layers against one process."""
     from manyhands import comm
 
-    round_trip, fan_out = learners(round_trip_name), learners(fan_out_name)
-    world = comm.create_communicator("gloo", timeout_s=2)
     results = []
-    for members in ([0, 1, 2, 3], [0, 2, 3], [1, 3]):
-        c = world.split(0 if world.rank in members else None, key=world.rank)
-        for name, program, function in (("round-trip", _round_trip, round_trip), ("fan-out", _fan_out, fan_out)):
-            if c is not None:
-                try:
-                    results.append({"part": name, "members": members, "me": c.rank, **program(c, function, seed)})
-                except comm.CommunicationError as error:
-                    results.append({"part": name, "members": members, "me": c.rank, "error": str(error)})
+    for part, program, function in (("round-trip", _round_trip, learners(round_trip_name)), ("fan-out", _fan_out, learners(fan_out_name))):
+        world = comm.create_communicator("gloo", timeout_s=2)  # a new one: what went wrong before is not heard here
+        parts = [(members, world.split(0 if world.rank in members else None, key=world.rank)) for members in GROUPS]
+        for members, c in parts:
+            mine = [] if c is None else [{"part": part, "members": members, "me": c.rank, **_attempt(lambda: program(c, function, seed))}]
+            dist.barrier()  # of torch: after an error the ranks are not in step
+            late = _attempt(c.barrier) if mine else None  # an error may only be heard of in the next call
+            mine = [{**one, **(late or {})} for one in mine]
+            results += mine
+            failed = torch.tensor([float(any("error" in one or None in one["got"].values() for one in mine))])
+            dist.all_reduce(failed)
+            if failed.item():
+                break
+        world.close()
     return results
+
+
+def _attempt(program):
+    from manyhands import comm
+
+    try:
+        return program()
+    except comm.CommunicationError as error:
+        return {"error": str(error)}
 
 
 def _layers(p, seed):
@@ -161,10 +166,9 @@ def _layers(p, seed):
     return [torch.nn.Linear(3, 3, dtype=torch.float64) for _ in range(p + 1)], draw(seed, 4, 3)
 
 
-def _told(c, layer_gradients, reference):
-    c.barrier()  # what went wrong elsewhere is heard of here
-    return {"got": {name: None if g is None else numbers(g) for name, g in layer_gradients.items()},
-            "serial": {name: numbers(reference[name]) for name in layer_gradients}}
+def _told(gradients, reference):
+    return {"got": {name: None if g is None else numbers(g) for name, g in gradients.items()},
+            "serial": {name: numbers(reference[name]) for name in gradients}}
 
 
 def _round_trip(c, function, seed):
@@ -182,7 +186,7 @@ def _round_trip(c, function, seed):
         value = None
         start.backward()
     mine = {"stage": layers[c.rank].weight.grad, **({"last": layers[-1].weight.grad} if c.rank == 0 else {})}
-    told = _told(c, mine, {"stage": alone[c.rank].weight.grad, "last": alone[-1].weight.grad})
+    told = _told(mine, {"stage": alone[c.rank].weight.grad, "last": alone[-1].weight.grad})
     return {**told, "value": value, "serial value": numbers(out) if c.rank == 0 else None}
 
 
@@ -200,4 +204,4 @@ def _fan_out(c, function, seed):
         piece = function(c, None, None)
         value, right, names, reference = numbers(piece), numbers(2 * sources[c.rank]), {}, {}
         (piece * weights[c.rank]).sum().backward()
-    return {**_told(c, {name: tensor.grad for name, tensor in names.items()}, reference), "value": value, "serial value": right}
+    return {**_told({name: tensor.grad for name, tensor in names.items()}, reference), "value": value, "serial value": right}

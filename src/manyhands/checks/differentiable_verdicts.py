@@ -102,7 +102,10 @@ def elsewhere_problem(rank, case):
     own, got = np.asarray(case["own"]), case["got"]
     if got is None or not np.any(got):
         return None
-    mistake = "sum everywhere" if not far(got, own.sum(axis=0)) else "own elsewhere" if not far(got, own[case["me"]]) else "not zero"
+    if not far(got, own.sum(axis=0)):
+        mistake = "sum everywhere" if case["me"] else "sum at 0"
+    else:
+        mistake = "own elsewhere" if not far(got, own[case["me"]]) else "not zero"
     return said(rank, [0.0] * case["size"], got, mistake, root=case["root"])
 
 
@@ -132,7 +135,7 @@ def allgather_problem(rank, case):
 
 def connect_problem(rank, case):
     if "error" in case:
-        delegate = "whose result is not part of any graph" in case["error"]
+        delegate = any(text in case["error"] for text in ("whose result is not part of any graph", "the result was dropped"))
         return {"rank": rank, "got": case["error"], "mistake": MISTAKES["lost gradient" if delegate else "communication error"]}
     if case["serial value"] is not None and far(case["value"], case["serial value"]):
         return said(rank, case["serial value"], case["value"], "wrong value")
@@ -146,6 +149,5 @@ def connect_problem(rank, case):
 
 
 def most_telling(problem):
-    """The unconnected graph first: errors elsewhere follow from it."""
-    order = [MISTAKES["lost gradient"], MISTAKES["communication error"]]
-    return order.index(problem["mistake"]) + 1 if problem["mistake"] in order else 0
+    """The unconnected graph first, and last the errors that follow from another rank's."""
+    return (problem["mistake"] != MISTAKES["lost gradient"]) + (problem["mistake"] == MISTAKES["communication error"])

@@ -19,16 +19,17 @@ MISTAKES = {
         "incorrect number of gradients": "backward returns one gradient for each argument of forward after ctx: the tensor's first, None for the others.",
         "invalid gradient at index 0": "The gradient does not have the shape of the forward's input. Receive into a tensor of ctx.shape, and return it in the "
                                        "place of x.",
+        "returned a gradient different than None": "A gradient stands in the wrong place: the first one belongs to the first argument of forward.",
         "invalid gradient at index": "A gradient stands in the wrong place: the first one belongs to the first argument of forward.",
         "ensors must be contiguous": "The gradient is not contiguous (a transposed one is not): send gradient.contiguous().",
-        "must be contiguous": "The gradient is not contiguous (a transposed one is not): send gradient.contiguous().",
+        "has to be contiguous": "The gradient is not contiguous (a transposed one is not): send gradient.contiguous().",
         "is not part of group": "Ranks are counted in the group here: use group_src and group_dst.",
         "is invalid group rank": "Ranks are counted in the group here: use group_src and group_dst.",
         "float32": "A gradient has the dtype of its tensor, float64 here: torch.empty(shape) alone is float32. Make room with dtype=ctx.dtype.",
     },
     "hang": "Every gradient that one rank sends, another must receive, with the same tag, and in the same group.",
-    "order hang": "The two ranks go backward in opposite orders, and each waits for the other: in Recv.backward, start to send with `post`, which does not "
-                  "wait.",
+    "order hang": "The two ranks go backward in opposite orders, and one waits for the other: in Recv.backward, start to send with `post`, which does not "
+                  "wait; in Send.backward, receive what was posted.",
     "group": "Do all ranks of the group make the same calls in backward, and is group=ctx.group given to each?",
     "no gradient": "The tensor has no gradient: backward returned None in its place.",
     "other gradient": "The values are wrong: look at who sends what to whom, and at the shape.",
@@ -45,6 +46,7 @@ MISTAKES = {
     "one of them": "This is the gradient of a single rank. Gathering is not enough: the root needs the sum of all.",
     "zero at root": "The gradient at root {root} is zero. Is the sum made at ctx.root, and not always at rank 0?",
     "sum everywhere": "Every rank returns the sum. What the others handed in was overwritten, so their gradient is zero.",
+    "sum at 0": "Rank 0 of the group returns the sum, though the root is {root}. Only the root's x was used; the gradient of the others' is zero.",
     "own elsewhere": "A rank that is not the root returns a gradient of its own. What it handed in was overwritten by the broadcast: its gradient is zero.",
     "not zero": "A rank that is not the root (root {root}) returns a gradient that is not zero, though nothing depends on what it handed in.",
     "broadcast moves more": "{sent} numbers were moved among {p} ranks, {right} are enough. Only the root needs the sum: dist.reduce. An all-reduce, or gathering "

@@ -9,6 +9,7 @@ import time
 _LIBRARIES = tuple(sorted({os.path.realpath(sysconfig.get_path(name)) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")}
                           | {sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")}))
 _HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_LEDGER = _HERE + "ledger" + os.sep
 # packages whose frames mean communication when the process does nothing else
 _COMMUNICATION = tuple(os.sep + part.replace("/", os.sep) for part in (
     "torch/distributed/", "torch/autograd/", "torch/nn/parallel/", "horovod/", "mpi4py/", "tensorflow/", "manyhands/functions", "manyhands/comm"))
@@ -56,8 +57,8 @@ class Stack:
 def _communication_call(inner, innermost, idle):
     """The name of the call that the thread waits in, or None if it computes."""
     owner = _owner_of_running_call(inner[0] if inner else innermost)
-    if owner == "torch.distributed.Work":
-        return "Work.wait"
+    if owner == "torch.distributed.Work" or inner and inner[0].f_code.co_name == "wait" and inner[0].f_code.co_filename.startswith(_LEDGER):
+        return "Work.wait"  # the ledger puts a wait of its own in the place of torch's
     if owner and owner.startswith("mpi4py"):
         return owner
     for frame in reversed(inner):

@@ -1,0 +1,23 @@
+"""The mean of the gradients in place of their sum.
+
+fails: broadcast/sum
+shows: too small: the mean
+points: 11
+runs: broadcast
+"""
+# %% grade_id="broadcast"
+# %%px --setup
+class Bcast(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, root, group):
+        ctx.root, ctx.group = root, group
+        y = x.detach().clone()
+        dist.broadcast(y, group=group, group_src=root)
+        return y
+
+    @staticmethod
+    def backward(ctx, gradient):
+        total = gradient.clone(memory_format=torch.contiguous_format)
+        dist.reduce(total, group=ctx.group, group_dst=ctx.root)
+        total /= dist.get_world_size(ctx.group)
+        return total if dist.get_rank(ctx.group) == ctx.root else torch.zeros_like(total), None, None

@@ -1,0 +1,22 @@
+"""Every rank returns the sum, also those whose x was overwritten.
+
+fails: broadcast/others, broadcast/bytes
+shows: so their gradient is zero
+points: 10
+runs: broadcast
+"""
+# %% grade_id="broadcast"
+# %%px --setup
+class Bcast(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, root, group):
+        ctx.root, ctx.group = root, group
+        y = x.detach().clone()
+        dist.broadcast(y, group=group, group_src=root)
+        return y
+
+    @staticmethod
+    def backward(ctx, gradient):
+        total = gradient.clone(memory_format=torch.contiguous_format)
+        dist.all_reduce(total, group=ctx.group)
+        return total, None, None

@@ -1,0 +1,36 @@
+"""Send.backward makes a gradient of what came for the delegate, and receives nothing.
+
+fails: messages/gradients, messages/bytes, messages/order
+shows: HANG
+shows: Every gradient that one rank sends, another must receive
+shows: which never received it
+points: 8
+runs: messages
+"""
+# %% grade_id="messages"
+# %%px --setup
+class Send(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, peer, tag, group):
+        ctx.peer, ctx.tag, ctx.group = peer, tag, group
+        ctx.shape, ctx.dtype = x.shape, x.dtype
+        dist.send(x.detach().contiguous(), group=group, group_dst=peer, tag=tag)
+        return torch.zeros((), dtype=x.dtype)
+
+    @staticmethod
+    def backward(ctx, gradient_of_delegate):
+        return gradient_of_delegate.expand(ctx.shape) * 0, None, None, None
+
+
+class Recv(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, delegate, shape, dtype, peer, tag, group):
+        ctx.peer, ctx.tag, ctx.group = peer, tag, group
+        x = torch.empty(shape, dtype=dtype)
+        dist.recv(x, group=group, group_src=peer, tag=tag)
+        return x
+
+    @staticmethod
+    def backward(ctx, gradient):
+        post(gradient.contiguous(), ctx.peer, ctx.tag, ctx.group)
+        return torch.zeros((), dtype=gradient.dtype), None, None, None, None, None
