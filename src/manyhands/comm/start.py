@@ -14,6 +14,7 @@ from manyhands.comm.control import CommunicationError
 from manyhands.comm.exchange import Exchange
 
 BACKENDS = ("auto", "gloo", "nccl", "mpi")
+CHAINERMN = ("naive", "flat", "hierarchical", "two_dimensional", "single_node", "non_cuda_aware", "pure_nccl")  # taken as "auto"
 MPI_STARTED = ("PMI_SIZE", "PMIX_RANK", "OMPI_COMM_WORLD_SIZE")  # set by mpirun
 _open = weakref.WeakSet()  # closed at the end of the process
 _stores = []  # the one that this process has opened, kept for as long as it lives
@@ -25,10 +26,12 @@ def create_communicator(backend="auto", timeout_s=60.0):
 
     "mpi" moves tensors on the CPU through MPI's shared memory; start the program with `mpirun`. "gloo" goes through TCP; start it with
     `torchrun`, `mpirun` or in the course's cluster. "nccl" is for ranks with a GPU each. "auto" takes what fits: MPI under mpirun, else NCCL
-    if every rank has a GPU of its own, else gloo. A process that was started alone is rank 0 of 1.
+    if every rank has a GPU of its own, else gloo; ChainerMN's names of communicators mean the same. A process that was started alone is rank 0 of 1.
 
     `timeout_s`: how long a call waits for another rank before it raises `CommunicationError`.
     """
+    global _made
+    backend = "auto" if backend in CHAINERMN else backend
     if backend not in BACKENDS:
         raise ValueError(f"There is no backend {backend!r}; there are: {', '.join(BACKENDS)}.")
     if not timeout_s > 0:
@@ -36,6 +39,7 @@ def create_communicator(backend="auto", timeout_s=60.0):
     backend = _choose() if backend == "auto" else backend
     wire = {"mpi": _mpi, "gloo": _gloo, "nccl": _nccl}[backend](timeout_s)
     exchange = Exchange(wire)
+    exchange.number, _made = _made, _made + 1
     _open.add(exchange)
     me = Communicator(exchange, "world", list(range(wire.size)), ["?"] * wire.size, _device(), timeout_s)
     nodes = me.allgather_obj(os.environ.get("GROUP_RANK", "") + "@" + socket.gethostname())
@@ -47,8 +51,10 @@ def _choose():
         return "nccl" if "nccl" in dist.get_backend() else "gloo"
     if any(name in os.environ for name in MPI_STARTED):
         return "mpi"
-    local_size = int(os.environ.get("LOCAL_WORLD_SIZE", 1))
-    return "nccl" if torch.cuda.is_available() and torch.cuda.device_count() >= local_size and dist.is_nccl_available() else "gloo"
+    if "MANYHANDS_BACKEND" in os.environ:  # the course's cluster knows who shares a GPU
+        return os.environ["MANYHANDS_BACKEND"]
+    local_size = int(os.environ.get("LOCAL_WORLD_SIZE", 0))
+    return "nccl" if local_size and torch.cuda.device_count() >= local_size and dist.is_nccl_available() else "gloo"
 
 
 def _device():
@@ -87,8 +93,7 @@ def _nccl(timeout_s):
 
 def _meet(timeout_s):
     """(store, rank, size) once all ranks are there; each communicator has keys of its own in the store."""
-    global _made
-    store, rank, size = _store()
+    store, rank, size = _store(timeout_s)
     mine = dist.PrefixStore(f"manyhands.comm/{_made}", store)
     keys = [f"rank {r}" for r in range(size)]
     mine.set(keys[rank], "here")
@@ -98,23 +103,35 @@ def _meet(timeout_s):
         missing = [key for key in keys if not mine.check([key])]
         raise CommunicationError(f"create_communicator: rank {rank} waited {timeout_s:g} s for {', '.join(missing)} of {size} ranks. "
                                  "All ranks that were started together must call it, equally often.") from None
-    _made += 1
     return mine, rank, size
 
 
-def _store():
+def _store(timeout_s=300):
     """(store, rank, size): where the ranks find each other."""
     if dist.is_initialized():
         return dist.distributed_c10d._get_default_store(), dist.get_rank(), dist.get_world_size()
     if "RANK" in os.environ and "WORLD_SIZE" in os.environ:
         if not _stores:
-            _stores.append(next(dist.rendezvous("env://")))
+            _stores.append(_store_by_environment(timeout_s))
         return _stores[0]
     if any(name in os.environ for name in MPI_STARTED):
         if not _stores:
             _stores.append(_store_by_mpi())
         return _stores[0]
     return dist.HashStore(), 0, 1
+
+
+def _store_by_environment(timeout_s):
+    """Like torch's rendezvous "env://", but rank 0 does not wait for the others here: `_meet` does, and knows who is missing."""
+    rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    served_by_torchrun = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
+    address, port, limit = os.environ.get("MASTER_ADDR", "localhost"), int(os.environ["MASTER_PORT"]), datetime.timedelta(seconds=timeout_s)
+    try:
+        store = dist.TCPStore(address, port, size, rank == 0 and not served_by_torchrun, limit, wait_for_workers=False, multi_tenant=True)
+    except dist.DistError:
+        raise CommunicationError(f"create_communicator: rank {rank} found nobody at {address}, port {port}, in {timeout_s:g} s: rank 0 did not come.") from None
+    store.set_timeout(datetime.timedelta(seconds=300))
+    return store, rank, size
 
 
 def _store_by_mpi():
@@ -134,9 +151,15 @@ def process_group(communicator):
         wire = communicator._exchange.wire
         store, rank, size = _store()
         dist.init_process_group("nccl" if wire.name == "nccl" else "gloo", store=dist.PrefixStore("default", store), rank=rank, world_size=size)
-    if communicator.size == dist.get_world_size():
+    if communicator.members == list(range(dist.get_world_size())):
         return dist.group.WORLD
-    return dist.new_group(communicator.members, use_local_synchronization=True)
+    # `new_group` would number the groups of this process, and wait for ranks that have made another number of them
+    c10d, name = dist.distributed_c10d, f"manyhands/{communicator._exchange.number}/{communicator.name}"
+    store = dist.PrefixStore(name, c10d._get_default_store())
+    group, _ = c10d._new_process_group_helper(communicator.size, communicator.rank, communicator.members, c10d.Backend(dist.get_backend()), store, name,
+                                              timeout=datetime.timedelta(seconds=communicator.timeout_s))
+    c10d._world.pg_group_ranks[group] = {member: rank for rank, member in enumerate(communicator.members)}
+    return group
 
 
 @atexit.register
