@@ -77,8 +77,8 @@ class Rank:
 
 def _own_wait():
     """What `manyhands.comm` waits for on this rank, as a note like the recorder's and a key of the wait; or None."""
-    comm = sys.modules.get("manyhands.comm.exchange")
-    wait = comm and comm.current_wait()
+    current_wait = getattr(sys.modules.get("manyhands.comm.exchange"), "current_wait", None)  # None too while the module is being imported
+    wait = current_wait and current_wait()
     if not wait:
         return None
     note = {"call": wait.call, "group": wait.communicator.name, "sequence": wait.place[0] * 10**6 + wait.place[1]}
