@@ -222,6 +222,8 @@ class Exchange:
 
 
 def _observe(kind, peer, size, call, facts):
+    if facts.get("freed"):  # sent by a finaliser, at any moment: no part of the call
+        return
     now = time.perf_counter()
     for observer in observers:
         observer(kind, peer, size, call, now, tuple(facts["id"]))
