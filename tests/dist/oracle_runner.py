@@ -93,6 +93,7 @@ class Ours:
 
     def batch_norm(self, x, gamma, beta):
         layer = links.MultiNodeBatchNorm(x.shape[1], self.c, eps=2e-5, momentum=0.1, dtype=torch.float64)
+        layer.running_var.zero_()  # as Chainer's begins; torch's begins with ones
         del layer.weight, layer.bias
         layer.weight, layer.bias = gamma, beta
         y = layer(x)
