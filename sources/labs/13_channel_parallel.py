@@ -1,0 +1,339 @@
+# %% [markdown] unit={"minutes": 50, "ranks": 4, "framework": "torch", "title": "Channel-parallel convolution"}
+# # 13 Lab: a convolution on several ranks, equal to nn.Conv2d
+#
+# You write a dense convolution whose weight is spread over the ranks. At the end you can
+#
+# * cut a convolution by output or by input channel, also where the channels do not divide;
+# * write the three operators with which such a layer communicates, forward and backward;
+# * show that outputs and gradients are those of one `nn.Conv2d`, with a loss that all ranks compute;
+# * join two layers so that a single sum is enough;
+# * predict how many bytes a layer moves, and say when data parallelism moves fewer.
+#
+# **Before:** the tutorial of this unit. **Minutes:** 50. **Ranks:** 4. **Points:** 17.
+#
+# Cells that begin with `%%px` run on all four ranks; the others run in this kernel. A mistake may make the ranks wait for each other: their
+# communicator then gives up after 8 seconds, and the check says so. Below each check stands what it says when the answer is right.
+
+# %% tags=["setup"]
+from manyhands import Cluster, hint
+from manyhands.checks import channel_parallel as check
+
+cluster = Cluster(nodes=1, ranks_per_node=4, framework="torch")
+
+# %% tags=["setup"]
+# %%px --setup
+import math
+
+import torch
+from torch import nn
+from torch.nn.functional import conv2d, cross_entropy, max_pool2d, relu
+
+from manyhands import comm, functions
+from manyhands.data import digits, shard
+
+# %% [markdown]
+# Your functions get a communicator `c`. On each rank `c.rank` and `c.size` say who it is, and
+#
+# * `c.allreduce(tensor)` returns the sum of the tensors of all ranks. Autograd does not see it.
+# * `functions.allgather(c, tensor)` returns a tuple with the tensors of all ranks, whose shapes may differ. Autograd does see it; its backward
+#   sums the gradients of all ranks.
+#
+# The checks use communicators of 4, 3 and 2 ranks, numbers of channels that do not divide, and float64. **The loss is replicated:** all ranks
+# compute the same loss from the same output, and each calls `backward`. Its gradient counts once.
+#
+# ## 1. Cut the layer
+#
+# A weight has the shape `[output channels, input channels, k, k]`. Rank `r` takes a contiguous block of the channels,
+# `shard(n, rank, size)`: with 10 channels on 4 ranks, blocks of 3, 3, 2, 2.
+#
+# | | weight | bias |
+# |---|---|---|
+# | `split="out"` | the rank's output channels | the rank's output channels |
+# | `split="in"` | the rank's input channels | whole, on every rank |
+#
+# *Difficulty ●○○, 6 minutes, 2 points*
+#
+# <details><summary>Hint</summary>
+#
+# Which axis is which? And what does a slice of a tensor keep alive? For more, run `hint("13-part")` in a cell of its own.
+# </details>
+
+# %% tags=["solution"] grade_id="part"
+# %%px --setup
+def part(conv: nn.Conv2d, split: str, rank: int, size: int):
+    """This rank's `(weight, bias)` of a whole layer, as `nn.Parameter`s; `bias` is None where the layer has none.
+
+    They are trained, so they are leaves; and they have memory of their own, so that the whole layer can be given up.
+    """
+    ### BEGIN SOLUTION
+    def own(tensor):
+        return None if tensor is None else nn.Parameter(tensor.detach().clone())
+
+    if split == "out":
+        rows = shard(conv.out_channels, rank, size)
+        return own(conv.weight[rows]), own(None if conv.bias is None else conv.bias[rows])
+    return own(conv.weight[:, shard(conv.in_channels, rank, size)]), own(conv.bias)
+    ### END SOLUTION
+
+# %% tags=["check"] grade_id="part-check" points=2
+check.part(cluster, "part")
+
+# %% [markdown]
+# ## 2. Three operators
+#
+# All communication of such a layer is in three small operators. The first and the second are the conjugate pair *f* and *g* of Shoeybi et al.
+# 2019: forward of the one is backward of the other.
+#
+# | operator | forward | backward |
+# |---|---|---|
+# | `copy_to_parts` | x as it is: all ranks have the same | the sum of all ranks' gradients |
+# | `sum_of_parts` | the sum of all ranks' tensors | the gradient as it is |
+# | `join_parts` | the channels (axis 1) of all ranks, rank 0 first | the rank's own channels of the gradient |
+#
+# Ranks may hold different numbers of channels. Nothing but what stands in the table may travel.
+#
+# *Difficulty ●●○, 12 minutes, 4 points*
+#
+# <details><summary>Hint</summary>
+#
+# What must `Join` remember in forward, so that backward knows which channels are its own? For more, `hint("13-operators")`.
+# </details>
+
+# %% tags=["solution"] grade_id="operators"
+# %%px --setup
+class Copy(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, c):
+        ### BEGIN SOLUTION
+        ctx.c = c
+        return x.view_as(x)
+        ### END SOLUTION
+
+    @staticmethod
+    def backward(ctx, gradient):
+        ### BEGIN SOLUTION
+        return ctx.c.allreduce(gradient), None
+        ### END SOLUTION
+
+
+class Sum(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, c):
+        ### BEGIN SOLUTION
+        return c.allreduce(x)
+        ### END SOLUTION
+
+    @staticmethod
+    def backward(ctx, gradient):
+        ### BEGIN SOLUTION
+        return gradient, None
+        ### END SOLUTION
+
+
+class Join(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, c):
+        ### BEGIN SOLUTION
+        parts = functions.allgather(c, x)
+        ctx.start = sum(part.shape[1] for part in parts[:c.rank])
+        ctx.channels = x.shape[1]
+        return torch.cat(parts, dim=1)
+        ### END SOLUTION
+
+    @staticmethod
+    def backward(ctx, gradient):
+        ### BEGIN SOLUTION
+        return gradient[:, ctx.start:ctx.start + ctx.channels], None
+        ### END SOLUTION
+
+
+copy_to_parts, sum_of_parts, join_parts = Copy.apply, Sum.apply, Join.apply
+
+# %% tags=["check"] grade_id="operators-check" points=4
+check.operators(cluster, "copy_to_parts", "sum_of_parts", "join_parts")
+
+# %% [markdown]
+# ## 3. By output channel
+#
+# Every rank has the whole `x`, and a weight and a bias of `part(conv, "out", ...)`. Every rank returns the whole output.
+#
+# *Difficulty ●●○, 7 minutes, 3 points*
+#
+# <details><summary>Hint</summary>
+#
+# Which operator makes the output whole? And what is the gradient of an `x` that four ranks have used? For more, `hint("13-out-split")`.
+# </details>
+
+# %% tags=["solution"] grade_id="out-split"
+# %%px --setup
+def out_split(x, weight, bias, c, stride=1, padding=0):
+    """The output of the whole layer, on every rank; gradients as those of the whole layer.
+
+    x: [batch, all input channels, height, width], the same on every rank. weight, bias: this rank's output channels.
+    """
+    ### BEGIN SOLUTION
+    return join_parts(conv2d(copy_to_parts(x, c), weight, bias, stride, padding), c)
+    ### END SOLUTION
+
+# %% tags=["check"] grade_id="out-split-check" points=3
+check.out_split(cluster, "out_split")
+
+# %% [markdown]
+# ## 4. By input channel
+#
+# Every rank has only its own channels of `x`, a weight of `part(conv, "in", ...)`, and the whole bias. Every rank returns the whole output.
+#
+# *Difficulty ●●○, 7 minutes, 3 points*
+#
+# <details><summary>Hint</summary>
+#
+# How often may the bias be added? Which ranks need its gradient? For more, `hint("13-in-split")`.
+# </details>
+
+# %% tags=["solution"] grade_id="in-split"
+# %%px --setup
+def in_split(x, weight, bias, c, stride=1, padding=0):
+    """The output of the whole layer, on every rank; gradients as those of the whole layer.
+
+    x: [batch, this rank's input channels, height, width]. weight: the same channels. bias: whole, or None.
+    """
+    ### BEGIN SOLUTION
+    y = sum_of_parts(conv2d(x, weight, None, stride, padding), c)
+    return y if bias is None else y + bias[:, None, None]
+    ### END SOLUTION
+
+# %% tags=["check"] grade_id="in-split-check" points=3
+check.in_split(cluster, "in_split")
+
+# %% [markdown]
+# ## 5. Two layers, one sum
+#
+# What the out split makes on a rank is just what the in split wants there. So two layers need no join between them: one sum in forward, and one
+# in backward for the gradient of x.
+#
+# *Difficulty ●●○, 8 minutes, 3 points*
+#
+# <details><summary>Hint</summary>
+#
+# May the ReLU be computed before the channels are together? For more, `hint("13-pair")`.
+# </details>
+
+# %% tags=["solution"] grade_id="pair"
+# %%px --setup
+def pair(x, first, second, c, padding=1):
+    """second(relu(first(x))), whole, on every rank.
+
+    x: all channels, the same on every rank. first: (weight, bias) of `part(..., "out")`. second: (weight, bias) of `part(..., "in")`.
+    """
+    ### BEGIN SOLUTION
+    hidden = relu(conv2d(copy_to_parts(x, c), *first, padding=padding))
+    weight, bias = second
+    return in_split(hidden, weight, bias, c, padding=padding)
+    ### END SOLUTION
+
+# %% tags=["check"] grade_id="pair-check" points=3
+check.pair(cluster, "pair")
+
+# %% [markdown]
+# ## 6. Predict the bytes
+#
+# A step of training moves activations in a channel-parallel layer, and gradients of weights in data parallelism. How much is that? Predict, for
+# one step, the bytes that **all ranks together** send:
+#
+# | `way` | travels in forward | travels in backward |
+# |---|---|---|
+# | `"out"` | y, joined | gradient of x, summed |
+# | `"in"` | y, summed | nothing |
+# | `"pair"` | y of the second layer, summed | gradient of x of the first, summed |
+# | `"data"` | nothing | gradient of the weight, summed (no bias here) |
+#
+# All numbers are float32. A join sends each rank's part to all others. A sum (`c.allreduce`) has two steps: each rank sums a share of the numbers,
+# for which it gets that share from all others, then the shares are joined. The check runs all four ways and compares with the ledger.
+#
+# Then a question. Stride 1, an output as large as the input, no bias: what is the largest side of a square image for which the in split moves
+# no more bytes than data parallelism?
+#
+# *Difficulty ●●○, 10 minutes, 2 points*
+#
+# <details><summary>Hint</summary>
+#
+# In a join on four ranks, how often does each number of y travel? And in a sum, in each of its two steps? For more, `hint("13-moved")`.
+# </details>
+
+# %% tags=["solution"] grade_id="moved"
+# %%px --setup
+def moved_bytes(way: str, x: tuple, weight: tuple, y: tuple, size: int) -> int:
+    """Bytes that all `size` ranks together send in one step. x, weight, y: shapes of the whole tensors."""
+    ### BEGIN SOLUTION
+    def joined(shape):
+        return (size - 1) * 4 * math.prod(shape)
+
+    def summed(shape):
+        return 2 * joined(shape)
+
+    return {"out": joined(y) + summed(x), "in": summed(y), "pair": summed(y) + summed(x), "data": summed(weight)}[way]
+    ### END SOLUTION
+
+
+def largest_side(batch: int, c_in: int, c_out: int, kernel: int) -> int:
+    """The largest side of an image for which the in split moves no more bytes than data parallelism."""
+    ### BEGIN SOLUTION
+    return math.isqrt(c_in * kernel * kernel // batch)
+    ### END SOLUTION
+
+# %% tags=["check"] grade_id="moved-check" points=2
+check.moved(cluster, "moved_bytes", "largest_side")
+
+# %% [markdown]
+# ## All together
+#
+# Your pieces train a small network on handwritten digits, beside one process that has the whole layers. Not graded: it works when your pieces do.
+
+# %%
+# %%px
+c = comm.create_communicator()
+x, y = (torch.from_numpy(array) for array in digits("train"))
+x = x.view(-1, 1, 8, 8).double()  # so that rounding does not grow during training
+
+torch.manual_seed(0)  # the same whole layers on every rank, to be cut
+one, two, head = nn.Conv2d(1, 10, 3, padding=1).double(), nn.Conv2d(10, 7, 3, padding=1).double(), nn.Linear(7 * 16, 10).double()
+first, second = part(one, "out", c.rank, c.size), part(two, "in", c.rank, c.size)
+own_head = nn.Linear(7 * 16, 10).double()
+own_head.load_state_dict(head.state_dict())
+
+def alone(x):
+    return head(max_pool2d(two(relu(one(x))), 2).flatten(1))
+
+def together(x):
+    return own_head(max_pool2d(pair(x, first, second, c), 2).flatten(1))
+
+# %%
+# %%px
+whole = [*one.parameters(), *two.parameters(), *head.parameters()]
+parts = [*first, *second, *own_head.parameters()]
+for model, parameters in ((alone, whole), (together, parts)):
+    optimiser = torch.optim.SGD(parameters, lr=0.3)
+    for step in range(150):
+        rows = slice(step % 15 * 100, step % 15 * 100 + 100)
+        cross_entropy(model(x[rows]), y[rows]).backward()
+        optimiser.step()
+        optimiser.zero_grad()
+x_test, y_test = (torch.from_numpy(array) for array in digits("test"))
+with torch.no_grad():
+    outputs = [model(x_test.view(-1, 1, 8, 8).double()) for model in (alone, together)]
+correct = (outputs[1].argmax(1) == y_test).float().mean().item()
+held = sum(parameter.numel() for parameter in [*first, *second])
+close = torch.allclose(*outputs, atol=1e-6)
+print(f"accuracy {correct:.2f}, as one process to 1e-6: {close}; {held} of {sum(p.numel() for p in whole[:4])} weights of the convolutions are here")
+
+# %% [markdown]
+# ## Where to go on
+#
+# * `links.ParallelConv2d(..., split="in" | "out")` is this layer, ready to use; the tutorial trains with it.
+# * The operators f and g, for matrices instead of convolutions: M. Shoeybi et al. 2019, *Megatron-LM*,
+#   [arXiv 1909.08053](https://arxiv.org/abs/1909.08053). Unit 15 does the same with PyTorch's DTensor.
+# * Where to cut by channel and where by sample: A. Krizhevsky 2014, *One weird trick for parallelizing convolutional neural networks*,
+#   [arXiv 1404.5997](https://arxiv.org/abs/1404.5997).
+
+# %%
+cluster.stop()

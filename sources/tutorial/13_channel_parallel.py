@@ -1,0 +1,450 @@
+# %% [markdown] unit={"minutes": 20, "ranks": 4, "framework": "torch", "title": "Channel-parallel convolution"}
+# # 13 Channel-parallel convolution
+#
+# One convolution, spread over four ranks: each holds a part of the weight. At the end you can
+#
+# * cut a convolution by output channel and by input channel, and say what must travel in each case, forward and backward;
+# * say why gradients come out four times too large when four ranks compute the same loss, and two ways to mend that;
+# * tell a dense layer from a grouped one that looks like it, by feeding one channel at a time;
+# * predict the bytes that a layer moves, and from which image size on data parallelism moves fewer;
+# * join two layers so that they need one communication, and train with them as with one process.
+#
+# **Before:** units 04 (collectives) and 11 (differentiable communication), or what is in them. **Minutes:** 20. **Ranks:** 4.
+
+# %% [markdown]
+# ## Four ranks
+#
+# This kernel starts the ranks. Cells that begin with `%%px` run on all four of them; `--setup` marks what is to be run again if the cluster
+# must be healed.
+
+# %% tags=["setup"]
+from manyhands import Cluster
+
+cluster = Cluster(nodes=1, ranks_per_node=4, framework="torch")
+
+# %% tags=["setup"]
+# %%px --setup
+import torch
+from torch import nn
+from torch.nn.functional import conv2d, cross_entropy, relu
+
+from manyhands import comm, functions, links
+from manyhands.data import digits, shard
+from manyhands.ledger import Ledger
+
+c = comm.create_communicator(timeout_s=30)
+rank, size = c.rank, c.size
+
+# %% [markdown]
+# The layer: 6 channels in, 10 channels out, neither of which four ranks can share evenly. All numbers are small integers, so "equal" means equal to the
+# last bit. Every rank also has the whole layer here, to compare with.
+
+# %% tags=["setup"]
+# %%px --setup
+torch.manual_seed(0)  # the same numbers on every rank
+x = torch.randint(-3, 4, (2, 6, 5, 5)).double()
+weight = torch.randint(-3, 4, (10, 6, 3, 3)).double()
+bias = torch.randint(1, 4, (10,)).double()
+whole = conv2d(x, weight, bias, padding=1)
+
+# %% [markdown]
+# ## A convolution is a sum
+#
+# Output channel $o$ of a convolution is a sum over all input channels $i$, each with a small filter of its own, plus a bias:
+#
+# $$ y_o = b_o + \sum_i w_{oi} * x_i $$
+#
+# So the weight is a table of filters, with a row for each output channel and a column for each input channel. A table can be cut in two ways.
+# A block of **rows** gives some of the outputs, complete: join them. A block of **columns** gives a part of every output: add them up.
+
+# %%
+# %%px --ranks 0
+rows, columns = [shard(10, r, size) for r in range(size)], [shard(6, r, size) for r in range(size)]
+joined = torch.cat([conv2d(x, weight[o], bias[o], padding=1) for o in rows], dim=1)
+added = sum(conv2d(x[:, i], weight[:, i], padding=1) for i in columns) + bias[:, None, None]
+print("blocks of rows:   ", [o.stop - o.start for o in rows], "joined, equal:", torch.equal(joined, whole))
+print("blocks of columns:", [i.stop - i.start for i in columns], "added, equal: ", torch.equal(added, whole))
+
+# %% [markdown]
+# ## By output channel: every rank needs the whole input
+#
+# Each rank has a block of rows. An all-gather gives everyone all outputs; the parts may have different numbers of channels.
+
+# %%
+# %%px
+mine = shard(10, rank, size)
+part = conv2d(x, weight[mine], bias[mine], padding=1)
+y = torch.cat(functions.allgather(c, part), dim=1)
+print(f"channels {mine.start} to {mine.stop - 1}, {weight[mine].numel()} of {weight.numel()} weights; all outputs equal: {torch.equal(y, whole)}")
+
+# %% [markdown]
+# ## The same loss on four ranks
+#
+# Now the gradients. One process with the whole layer gives the right ones. `slope` stands for a loss: it is the loss's gradient with respect to y.
+
+# %% tags=["setup"]
+# %%px --setup
+def leaves(*tensors):
+    return [tensor.clone().requires_grad_() for tensor in tensors]
+
+slope = torch.randint(-3, 4, whole.shape).double()
+alone = leaves(x, weight, bias)
+(conv2d(*alone, padding=1) * slope).sum().backward()
+right_x, right_weight, right_bias = (leaf.grad for leaf in alone)
+
+def told(gradient, right):
+    for times in (1, size):
+        if torch.equal(gradient, times * right):
+            return f"{times} x right"
+    return "no multiple of the right one"
+
+# %% [markdown]
+# **Predict.** After the all-gather every rank has the whole output. Each computes the same loss, and each calls `backward`. What is the gradient of the
+# rank's own weight, compared with that of one process? And that of x?
+
+# %%
+# %%px
+x_here, w_here, b_here = leaves(x, weight[mine], bias[mine])
+part = conv2d(x_here, w_here, b_here, padding=1)
+y = torch.cat(functions.allgather(c, part), dim=1)
+(y * slope).sum().backward()
+print("weight:", told(w_here.grad, right_weight[mine]), end="; ")
+print("x:", told(x_here.grad, right_x))
+
+# %% [markdown]
+# <details><summary>Why?</summary>
+#
+# *The weight.* Backward of `functions` sees the four programs as one, whose objective is the sum of all that the ranks call `backward` on: four times the
+# same loss. So backward of the all-gather adds up four equal gradients.
+#
+# *x.* Each rank has a copy of x, and used it for its own output channels only. So each has a part of the gradient, and nobody adds the parts up.
+# </details>
+#
+# **First cure: divide.** The loss counted four times, so divide it by four; and add up the parts of x's gradient.
+
+# %%
+# %%px
+print("weight / 4:", told(w_here.grad / size, right_weight[mine]), end="; ")
+print("sum of x's parts / 4:", told(c.allreduce(x_here.grad) / size, right_x))
+
+# %% [markdown]
+# That is right, and wasteful: the all-gather's backward moved gradients that every rank had already, because all have the same loss.
+#
+# **Second cure: say what backward is to do.** Shoeybi et al. 2019 put two operators around a layer, *f* and *g*; forward of the one is backward of the
+# other. With a join that does the like, no message is needed in vain:
+#
+# | operator | forward | backward | stands |
+# |---|---|---|---|
+# | copy (*f*) | x as it is | **sum** of all ranks' gradients | before the out split |
+# | join | the channels of all ranks | the rank's own channels | after the out split |
+# | sum (*g*) | **sum** of all ranks' tensors | the gradient as it is | after the in split |
+#
+# You write all three in the lab; one of them comes in a moment. The package's `links.ParallelConv2d` has them inside. How much do they save?
+
+# %%
+# %%px
+conv = nn.Conv2d(6, 10, 3, padding=1).double()
+conv.weight.data, conv.bias.data = weight, bias
+layer = links.ParallelConv2d.from_conv2d(conv, c, split="out")
+
+def backward_of(function):
+    """x's gradient after one step, and the bytes that all ranks have sent in backward."""
+    x_here, = leaves(x)
+    y = function(x_here)
+    c.barrier()
+    with Ledger() as ledger:
+        (y * slope).sum().backward()
+    return x_here.grad, sum(c.allgather_obj(ledger.bytes_sent))
+
+# %%
+# %%px
+_, gathered = backward_of(lambda x: torch.cat(functions.allgather(c, conv2d(x, w_here, b_here, padding=1)), dim=1))
+gradient, operators = backward_of(layer)
+told_weight = told(layer.weight.grad, right_weight[mine])
+if rank == 0:
+    print(f"weight: {told_weight}; x: {told(gradient, right_x)}")
+    print(f"bytes in backward: {gathered} for the all-gather, and x still to be summed; {operators} for x's sum, all in all")
+
+# %% [markdown]
+# ## By input channel: the outputs are sums
+#
+# Each rank has a block of columns, and needs only those channels of x. Everyone's output has all channels, and is a part of the sum.
+#
+# **Predict.** Each rank convolves with its block of the weight *and with the bias*, and an all-reduce adds up. What is wrong with the output?
+
+# %%
+# %%px
+mine = shard(6, rank, size)
+y = c.allreduce(conv2d(x[:, mine], weight[:, mine], bias, padding=1))
+off = (y - whole) / bias[:, None, None]
+print("the output is too large by the bias, times", off.unique().tolist())
+
+# %% [markdown]
+# <details><summary>Why three?</summary>
+#
+# The bias went into four parts, so it is in the sum four times, and once would have been right. With the mean in place of the sum the bias would be right,
+# and all else wrong. Add it once, after the sum.
+# </details>
+#
+# With *g* around the sum, all gradients are right at once. Nothing travels in backward: the gradient of a sum is the same for all its parts, and every rank
+# has it.
+
+# %%
+# %%px
+class Sum(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, part):
+        return c.allreduce(part)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient
+
+x_here, w_here, b_here = leaves(x[:, mine], weight[:, mine], bias)
+y = Sum.apply(conv2d(x_here, w_here, padding=1)) + b_here[:, None, None]
+(y * slope).sum().backward()
+told_three = [told(w_here.grad, right_weight[:, mine]), told(x_here.grad, right_x[:, mine]), told(b_here.grad, right_bias)]
+print(f"y equal: {torch.equal(y, whole)}; weight, x and bias:", ", ".join(told_three))
+
+# %% [markdown]
+# ## A layer that looks right
+#
+# This layer has been published as "channel-parallel convolution", as an example of ChainerMN. Each rank takes every fourth channel of the input, has a
+# small convolution of its own, and the outputs are gathered. The shape of the output is right, the loss falls, and each rank has few weights. Read it, and
+# count: how many weights do the four ranks have together, for 8 channels in and 8 out?
+#
+# To see what such a layer does, we feed one input channel at a time, and look which output channels react. To see *whose* weights do it, the weights of all
+# ranks but one are set to zero. That is the function `whose`: a table of rank numbers, -1 where nothing reacts.
+
+# %% tags=["setup"]
+# %%px --setup
+channels = 8
+o = shard(channels, rank, size)  # this rank's block of two
+
+def published(x, weight):
+    return torch.cat(functions.allgather(c, conv2d(x[:, rank::size], weight, padding=1)), dim=1)
+
+def out_split(x, weight):
+    return torch.cat(functions.allgather(c, conv2d(x, weight, padding=1)), dim=1)
+
+def in_split(x, weight):
+    return c.allreduce(conv2d(x[:, o], weight, padding=1))
+
+def one_process(x, weight):
+    return conv2d(x, weight, padding=1)
+
+# %%
+# %%px
+def whose(layer, shape):
+    """[output, input]: the rank whose weights join the two channels, -1 if none do."""
+    found, weight = torch.full((channels, channels), -1), torch.rand(shape) + 1  # above 0: nothing cancels out
+    for owner in range(size):
+        for channel in range(channels):
+            image = torch.zeros(1, channels, 4, 4)
+            image[:, channel] = 1
+            reaction = layer(image, weight * (rank == owner))
+            found[reaction.abs().amax((0, 2, 3)) > 0, channel] = owner
+    return found.tolist()
+
+panels = {"nn.Conv2d": whose(one_process, (8, 8, 3, 3)) if rank == 0 else None, "out split": whose(out_split, (2, 8, 3, 3)),
+          "in split": whose(in_split, (8, 2, 3, 3)), "published": whose(published, (2, 2, 3, 3))}
+
+# %% [markdown]
+# **Predict.** Which squares will be white in the last picture?
+
+# %%
+from manyhands.plots.connectivity import connectivity, table
+
+panels = cluster.pull("panels")[0]
+print(table(panels))
+connectivity(panels)
+
+# %% [markdown]
+# <details><summary>How to read it</summary>
+#
+# A row is an output channel, a column an input channel, the colour and the number say which rank's weights join them. The first three layers are *dense*: every
+# square is filled. The out split cuts the table in rows, the in split in columns. In the last one three quarters are white. Each rank's two outputs see
+# that rank's two inputs only: it is a **grouped convolution** with 4 groups. (The inputs are dealt out, 0 and 4 to rank 0, and the outputs are in blocks.)
+# </details>
+#
+# PyTorch has grouped convolutions by itself, `groups=4`. It is the same layer, to the last bit, and with a quarter of the weights:
+
+# %%
+# %%px
+small = torch.randint(-3, 4, (2, 2, 3, 3), generator=torch.Generator().manual_seed(rank)).double()
+image = torch.randint(-3, 4, (1, 8, 4, 4), generator=torch.Generator().manual_seed(9)).double()
+every, order = torch.cat(functions.allgather(c, small)), [0, 4, 1, 5, 2, 6, 3, 7]
+grouped = conv2d(image[:, order], every, padding=1, groups=4)
+print(f"equal to groups=4: {torch.equal(published(image, small), grouped)}; weights on all ranks: {every.numel()}, dense: {8 * 8 * 9}")
+
+# %% [markdown]
+# A grouped convolution is a fine layer, if one wants it. But it is another model, and it changes with the number of ranks: with 8 ranks it has 8 groups. A test
+# that would have found it: compare with `nn.Conv2d`, with uneven channels, and feed one channel at a time.
+#
+# ## What travels
+#
+# Data parallelism moves gradients of weights; a channel-parallel layer moves activations. With $B$ images of side $s$ in a batch, $N$ ranks and 4 bytes a number:
+#
+# | | forward | backward | bytes sent by all ranks together |
+# |---|---|---|---|
+# | out split | join y | sum x's gradient | $4 (N-1) (\lvert y \rvert + 2 \lvert x \rvert)$ |
+# | in split | sum y | join x's gradient | $4 (N-1) (2 \lvert y \rvert + \lvert x \rvert)$ |
+# | data parallel | | sum the weight's gradient | $4 (N-1) \cdot 2 \lvert w \rvert$ |
+#
+# A join costs $N-1$ times the tensor. A sum costs twice that: first each rank sums its share of the numbers, then the shares are joined (unit 04).
+# $\lvert x \rvert = B c_{in} s^2$ and $\lvert y \rvert = B c_{out} s^2$ grow with the image; $\lvert w \rvert = c_{out} c_{in} k^2$ does not.
+# (The in split here begins with the whole x on every rank, as `links.ParallelConv2d` does. If each rank has only its channels of x, backward moves nothing.)
+#
+# We run all three and ask the ledger.
+
+# %%
+# %%px
+def sent(way, side, batch=4, c_in=64, c_out=32):
+    """Bytes that all ranks send in one step. Data parallelism: a quarter of the batch on each rank."""
+    if way == "data parallel":
+        layer, batch = nn.Conv2d(c_in, c_out, 3, padding=1, bias=False), batch // size
+    else:
+        layer = links.ParallelConv2d(c, c_in, c_out, 3, padding=1, bias=False, split=way.split()[0])
+    image = torch.randn(batch, c_in, side, side, requires_grad=True)
+    with Ledger() as ledger:
+        layer(image).sum().backward()
+        if way == "data parallel":
+            c.multi_node_mean_grad(layer)
+    return sum(c.allgather_obj(ledger.bytes_sent))
+
+ways, sides = ["out split", "in split", "data parallel"], [2, 4, 8, 16, 32]
+measured = {way: [sent(way, side) for side in sides] for way in ways}
+
+# %% [markdown]
+# **Predict.** Batch 4, 64 channels in, 32 out, 3 x 3 filters. At which side do the lines cross: near 4, 8 or 32?
+
+# %%
+from manyhands.plots.connectivity import traffic, traffic_table
+
+measured, sides = cluster.pull("measured")[0], cluster.pull("sides")[0]
+formula = {"out split": lambda s: 4 * 3 * 4 * (32 + 2 * 64) * s**2, "in split": lambda s: 4 * 3 * 4 * (2 * 32 + 64) * s**2,
+           "data parallel": lambda s: 4 * 3 * 2 * 32 * 64 * 9}
+print("measured / formula, bytes")
+print(traffic_table(sides, measured, formula))
+traffic(sides, measured, formula)
+
+# %% [markdown]
+# <details><summary>Why there?</summary>
+#
+# The in split costs as much as data parallelism where $B (2 c_{out} + c_{in}) s^2 = 2 c_{out} c_{in} k^2$. Here that is $512 s^2 = 36864$, so $s \approx 8.5$.
+#
+# So moving activations is worth it for small images with many channels, and with small batches: the late layers of a network, and fully connected
+# layers above all ($s = k = 1$). For the early layers, with large images and small weights, data parallelism moves far less. Krizhevsky 2014 cuts a
+# network that way: convolutions by sample, fully connected layers by channel.
+# </details>
+#
+# The other reason to cut a layer is **memory**. The ledger counts the bytes of all tensors that one step makes, at the moment when they are most: outputs,
+# gradients, what has been received. These are measured on rank 0, and differ a little from run to run.
+
+# %% tags=["measured"]
+# %%px
+def peak_kib(layer, side):
+    image = torch.randn(4, 64, side, side, requires_grad=True)
+    with Ledger(memory=True) as ledger:
+        layer(image).sum().backward()
+    return ledger.peak_bytes / 1024
+
+layers = {"nn.Conv2d": nn.Conv2d(64, 32, 3, padding=1), "out split": links.ParallelConv2d(c, 64, 32, 3, padding=1, split="out"),
+          "in split": links.ParallelConv2d(c, 64, 32, 3, padding=1, split="in")}
+peaks = {name: [peak_kib(layer, side) for side in (4, 16, 32)] for name, layer in layers.items()}
+if rank == 0:
+    for name, values in peaks.items():
+        print(f"{name:<9}  weight {layers[name].weight.numel() / 256:>3.0f} KiB  peak at side 4, 16, 32:", *(f"{value:6.0f} KiB" for value in values))
+
+# %% [markdown]
+# The weight shrinks to a quarter, and so do its gradient and the optimiser's state: at side 4, where they are most of what there is, the peak falls with them.
+# The activations do not: after the join or the sum every rank has the whole output again, and in backward the whole gradient of x. For large images a channel
+# split saves little memory; cutting the batch or the image does.
+#
+# ## Two layers, one communication
+#
+# The out split leaves each rank with some channels, complete. The in split wants exactly that: some channels of its input. So in a pair of layers, the first
+# cut by rows and the second by columns, the join between them falls away. A ReLU in between works on each number by itself and does not mind.
+#
+# **Predict.** How many bytes does the join cost, if the sum costs 4 (N-1) times 2 |y|?
+
+# %%
+# %%px
+torch.manual_seed(1)
+first, second = torch.randint(-3, 4, (10, 6, 3, 3)).double(), torch.randint(-3, 4, (6, 10, 3, 3)).double()
+here = shard(10, rank, size)
+
+def forward(join):
+    hidden = relu(conv2d(x, first[here], padding=1))
+    if join:
+        hidden = torch.cat(functions.allgather(c, hidden), dim=1)[:, here]  # joined, and cut again
+    return c.allreduce(conv2d(hidden, second[:, here], padding=1))
+
+for join in (True, False):
+    with Ledger() as ledger:
+        y = forward(join)
+    equal = torch.equal(y, conv2d(relu(conv2d(x, first, padding=1)), second, padding=1))
+    sent_by_all = sum(c.allgather_obj(ledger.bytes_sent))
+    if rank == 0:
+        print(f"{'with' if join else 'without'} the join: equal to one process: {equal}; {sent_by_all} bytes in forward")
+
+# %% [markdown]
+# The numbers here are float64, 8 bytes each: the join costs 3 x 8 x 500 bytes, the sum 2 x 3 x 8 x 300. In Megatron-LM (Shoeybi et al. 2019) every pair of matrices
+# in a transformer is cut so: rows, then columns, one all-reduce forward and one backward.
+#
+# ## Train with it
+#
+# A small network on handwritten digits: the first convolution is cut by output channel, the second by input channel. Ranks draw their start values from one
+# seed, and `links.ParallelConv2d` takes its part of what `nn.Conv2d` would have drawn. One process trains the same network beside it.
+
+# %%
+# %%px
+def network(first, second):
+    torch.manual_seed(0)
+    return nn.Sequential(first(), nn.ReLU(), second(), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(14 * 16, 10)).double()
+
+parallel = network(lambda: links.ParallelConv2d(c, 1, 10, 3, padding=1, split="out"), lambda: links.ParallelConv2d(c, 10, 14, 3, padding=1, split="in"))
+serial = network(lambda: nn.Conv2d(1, 10, 3, padding=1), lambda: nn.Conv2d(10, 14, 3, padding=1))
+images, labels = (torch.from_numpy(array) for array in digits("train"))
+images = images.view(-1, 1, 8, 8).double()  # so that rounding does not grow during training
+held = [sum(p.numel() for p in model[:3].parameters()) for model in (parallel, serial)]
+print(f"{held[0]} of {held[1]} weights and biases of the convolutions are here")
+
+# %%
+# %%px
+optimisers = [torch.optim.SGD(model.parameters(), lr=0.3) for model in (parallel, serial)]
+for step in range(150):
+    batch = slice(step % 15 * 100, step % 15 * 100 + 100)
+    losses = [cross_entropy(model(images[batch]), labels[batch]) for model in (parallel, serial)]
+    for loss, optimiser in zip(losses, optimisers):
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+    if step % 50 == 49 and rank == 0:
+        print(f"step {step + 1}: loss {losses[0].item():.3f}, one process {losses[1].item():.3f}")
+
+# %%
+# %%px
+test_images, test_labels = (torch.from_numpy(array) for array in digits("test"))
+with torch.no_grad():
+    outputs = [model(test_images.view(-1, 1, 8, 8).double()) for model in (parallel, serial)]
+correct = (outputs[0].argmax(1) == test_labels).float().mean().item()
+print(f"accuracy {correct:.2f}, outputs as one process's to 1e-6: {torch.allclose(*outputs, atol=1e-6)}")
+
+# %% [markdown]
+# ## What you can say now
+#
+# * *Two cuts:* by output channel: x whole, y joined, x's gradient summed. By input channel: y summed, the bias added once.
+# * *Four times too large:* the sum of four equal losses was differentiated. Divide, or use operators whose backward knows that the loss is replicated.
+# * *Dense or grouped:* feed one channel at a time. In a dense layer every output reacts.
+# * *Bytes:* activations grow with batch and image, weight gradients do not. Channel splits are for small images with many channels.
+# * *Two layers:* rows, then columns: one sum in place of a join and a sum.
+#
+# **Now the lab:** write the dense layer yourself, both cuts, from `c.allreduce` and `functions.allgather`. Then unit 15 for the same cuts with DTensor.
+#
+# **References.** M. Shoeybi et al. 2019, *Megatron-LM: Training Multi-Billion Parameter Language Models Using Model Parallelism*,
+# [arXiv 1909.08053](https://arxiv.org/abs/1909.08053), section 3. A. Krizhevsky 2014, *One weird trick for parallelizing convolutional neural networks*,
+# [arXiv 1404.5997](https://arxiv.org/abs/1404.5997). The published layer: [ChainerMN's examples](https://github.com/chainer/chainer/tree/master/examples/chainermn).
+
+# %%
+cluster.stop()

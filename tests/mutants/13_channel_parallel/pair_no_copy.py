@@ -1,0 +1,11 @@
+"""The pair has no operator before its first layer.
+
+fails: pair/gradients, pair/bytes
+shows: send the input through copy_to_parts
+points: 15
+runs: pair
+"""
+# %% grade_id="pair"
+# %%px --setup
+def pair(x, first, second, c, padding=1):
+    return in_split(relu(conv2d(x, *first, padding=padding)), *second, c, padding=padding)

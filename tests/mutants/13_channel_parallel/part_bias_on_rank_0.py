@@ -1,0 +1,17 @@
+"""With the in split, only rank 0 has the bias.
+
+fails: part/cut
+shows: With split="in" every rank has the whole bias
+points: 16
+runs: part
+"""
+# %% grade_id="part"
+# %%px --setup
+def part(conv, split, rank, size):
+    def own(tensor):
+        return None if tensor is None else nn.Parameter(tensor.detach().clone())
+
+    if split == "out":
+        rows = shard(conv.out_channels, rank, size)
+        return own(conv.weight[rows]), own(None if conv.bias is None else conv.bias[rows])
+    return own(conv.weight[:, shard(conv.in_channels, rank, size)]), own(conv.bias if rank == 0 else None)

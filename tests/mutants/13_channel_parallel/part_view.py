@@ -1,0 +1,17 @@
+"""The parts are slices, which keep the whole weight in memory.
+
+fails: part/memory
+shows: A slice is a view
+points: 16
+runs: part
+"""
+# %% grade_id="part"
+# %%px --setup
+def part(conv, split, rank, size):
+    def own(tensor):
+        return None if tensor is None else nn.Parameter(tensor.detach())
+
+    if split == "out":
+        rows = shard(conv.out_channels, rank, size)
+        return own(conv.weight[rows]), own(None if conv.bias is None else conv.bias[rows])
+    return own(conv.weight[:, shard(conv.in_channels, rank, size)]), own(conv.bias)
