@@ -46,10 +46,7 @@ def everywhere(x):
     return torch.cat(parts)
 
 def matrix_of(call):
-    columns = []
-    for j in range(world_size):
-        x = torch.tensor([float(rank == j)])
-        columns.append(everywhere(call(x)))
+    columns = [everywhere(call(torch.tensor([float(rank == j)]))) for j in range(world_size)]
     return torch.stack(columns, dim=1).int()
 
 def show(title, matrix):
@@ -298,6 +295,8 @@ def unit(n, place):
 def world(numbers):
     return [number.item() for part in c.allgather_obj(numbers) for number in part]
 
+# %% tags=["setup"]
+# %%px --setup
 def forward_matrix(call, n):
     return torch.tensor([world(call(unit(n, j))) for j in range(c.size * n)]).T.int()
 
@@ -313,8 +312,8 @@ def backward_matrix(call, n, outputs):
 # %% [markdown]
 # `n` numbers go in on each rank, and a list of numbers comes out. For a `send` it holds the delegate.
 
-# %%
-# %%px
+# %% tags=["setup"]
+# %%px --setup
 def to_and_fro(xs):  # in each pair, its rank 0 sends
     return [functions.send(xs[0], pair, rank=1) if pair.rank == 0 else functions.recv(pair, rank=0)]
 
@@ -328,6 +327,9 @@ calls = {"send, recv": (to_and_fro, 1),
          "allgather": (lambda xs: list(functions.allgather(c, xs[0])), 1),
          "alltoall": (lambda xs: list(functions.alltoall(c, xs)), 4),
          "allreduce": (lambda xs: [functions.allreduce(c, xs[0])], 1)}
+
+# %%
+# %%px
 for name, (call, n) in calls.items():
     A = forward_matrix(call, n)
     B = backward_matrix(call, n, len(A))
@@ -373,6 +375,8 @@ class BcastByTheTable(torch.autograd.Function):
         gathered = c.allgather_obj(gradient)
         return gathered[rank] if rank == 1 else torch.zeros_like(gradient)
 
+# %%
+# %%px
 class AllgatherByTheTable(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x):
