@@ -1,0 +1,299 @@
+# %% [markdown] unit={"minutes": 50, "ranks": 4, "framework": "torch", "title": "Encoder and decoder across ranks"}
+# # 12 Lab: encoder and decoder on different ranks, by hand
+#
+# You cut a sequence-to-sequence model in two, put the halves on two ranks, and train it as one process does. At the end you can
+#
+# * run an LSTM over a batch of sequences of different lengths, and get the state after each one's own end;
+# * normalise the loss of a ragged batch so that every digit counts once, on one rank and on several;
+# * write both halves of a training step with `send`, `recv` and `pseudo_connect`, so that every gradient is exact;
+# * say what must cross between the ranks, in bytes, and what must not;
+# * train several such pairs at once, on shares of different size, with the gradients of the whole batch.
+#
+# **Before:** the tutorial of this unit. **Minutes:** 50. **Ranks:** 4, on 2 nodes. **Points:** 12.
+#
+# Cells that begin with `%%px` run on all four ranks; the others run in this kernel. A call that waits in vain ends by a time-out and says what each
+# side did. Below each check stands what it says when the answer is right.
+
+# %% tags=["setup"]
+from manyhands import Cluster, hint
+from manyhands.checks import encoder_decoder as check
+
+cluster = Cluster(nodes=2, ranks_per_node=2, framework="torch")
+
+# %% tags=["setup"]
+# %%px --setup
+import torch
+from torch import nn
+from torch.nn.functional import cross_entropy
+from torch.nn.utils.rnn import pack_sequence, pad_sequence, unpack_sequence
+
+from manyhands import comm, functions
+
+torch.set_default_dtype(torch.float64)  # so that a difference is a mistake, and not a rounding
+world = comm.create_communicator(timeout_s=10)
+device, END = world.device, 10
+
+# %% [markdown]
+# The task of the tutorial: read a string of digits, write it backwards. A batch is a list of *sources* and a list of *targets*; each is a tensor of
+# whole numbers, and they differ in length. A target is the reversed source and the token `END`.
+#
+# ## 1. Sequences of different lengths
+#
+# Both halves of the model use one function: a list of sequences in, a list of outputs and the state out.
+#
+# `nn.LSTM` takes a *PackedSequence*: it knows where each sequence ends, and computes nothing behind that.
+#
+# *Difficulty ●○○, 7 minutes, 2 points*
+#
+# <details><summary>Hint</summary>
+#
+# `pack_sequence` wants the longest sequence first, unless you tell it not to. The way back is `unpack_sequence`. For more, run `hint("12-ragged")`
+# in a cell of its own.
+# </details>
+
+# %% tags=["solution"] grade_id="ragged"
+# %%px --setup
+def run_ragged(rnn: nn.LSTM, sequences: list, state=None):
+    """Run `rnn` over each sequence, from `state` (zeros if None). Returns `outputs, (h, cell)`.
+
+    sequences: tensors of shape [length, features], in any order of lengths. state: `(h, cell)`, each [layers * directions, sequences, hidden].
+    outputs: a list, one tensor [length, directions * hidden] per sequence, in their order. `(h, cell)`: the state after each one's last element.
+    """
+    ### BEGIN SOLUTION
+    packed, state = rnn(pack_sequence(sequences, enforce_sorted=False), state)
+    return unpack_sequence(packed), state
+    ### END SOLUTION
+
+# %% tags=["check"] grade_id="ragged-check" points=2
+check.ragged(cluster, "run_ragged")
+
+# %% [markdown]
+# ## 2. The loss of a ragged batch
+#
+# The decoder gives, for every place of every target, eleven *scores*: one for each digit and one for `END`. Every place counts once, in a long
+# target as in a short one.
+#
+# Later several decoders share one batch. They must all divide by the same number, so the divisor is an argument.
+#
+# *Difficulty ●○○, 5 minutes, 2 points*
+#
+# <details><summary>Hint</summary>
+#
+# Is the mean of three means the mean of all? Look at `reduction` in the documentation of `cross_entropy`. For more, `hint("12-loss")`.
+# </details>
+
+# %% tags=["solution"] grade_id="loss"
+# %%px --setup
+def loss_of(scores: list, targets: list, divisor: float | None = None) -> torch.Tensor:
+    """The sum of the cross-entropies of all places of all targets, divided by `divisor`, or by the number of places if it is None.
+
+    scores: one tensor [length, 11] per target. targets: tensors of whole numbers, [length]; END counts as a place.
+    """
+    ### BEGIN SOLUTION
+    total = cross_entropy(torch.cat(list(scores)), torch.cat(list(targets)), reduction="sum")
+    return total / (sum(map(len, targets)) if divisor is None else divisor)
+    ### END SOLUTION
+
+# %% tags=["check"] grade_id="loss-check" points=2
+check.loss(cluster, "loss_of")
+
+# %% [markdown]
+# ## 3. One step, on two ranks
+#
+# The two halves are given. They use what you have just written. The decoder sees the target shifted by one place: it guesses each digit from the
+# ones before it.
+
+# %%
+# %%px --setup
+class Encoder(nn.Module):
+    def __init__(self, hidden=48, layers=1):
+        super().__init__()
+        self.embed, self.rnn = nn.Embedding(11, 16), nn.LSTM(16, hidden, layers)
+
+    def forward(self, sources):
+        return run_ragged(self.rnn, [self.embed(source) for source in sources])
+
+# %%
+# %%px --setup
+class Decoder(nn.Module):
+    def __init__(self, hidden=48, layers=1):
+        super().__init__()
+        self.embed, self.rnn = nn.Embedding(11, 16), nn.LSTM(16, hidden, layers)
+        self.head = nn.Linear(hidden, 11)
+
+    def forward(self, state, targets, divisor=None):
+        begun = [torch.cat([target.new_tensor([END]), target[:-1]]) for target in targets]
+        outputs, _ = run_ragged(self.rnn, [self.embed(tokens) for tokens in begun], state)
+        return loss_of([self.head(output) for output in outputs], targets, divisor)
+
+# %% [markdown]
+# You write what each rank does in one step, forward and backward. `c` is a communicator that both ranks are in; in one of the checks the decoder
+# has the lower number.
+#
+# An LSTM's state is two tensors. What you send is counted: the state crosses, and its gradient comes back, each once. The bytes of all outputs
+# would grow with the length of the sequences.
+#
+# The optimiser comes later: both functions add to `grad` and leave the weights as they are.
+#
+# *Difficulty ●●●, 15 minutes, 4 points*
+#
+# <details><summary>Hint</summary>
+#
+# The encoder has no loss to start from; it has what `send` returns. Two sends return two delegates, and one `backward()` must reach both. Which
+# number is the rank of the other side? For more, `hint("12-split")`.
+# </details>
+
+# %% tags=["solution"] grade_id="split"
+# %%px --setup
+def encoder_step(encoder: nn.Module, sources: list, c: comm.Communicator, decoder_rank: int) -> None:
+    """Forward and backward of the encoder: afterwards its parameters have the gradients of the decoder's loss.
+
+    `encoder(sources)` returns `outputs, (h, cell)`. Rank `decoder_rank` of `c` calls `decoder_step` at the same time.
+    """
+    ### BEGIN SOLUTION
+    _, (h, cell) = encoder(sources)
+    phi_h = functions.send(h, c, decoder_rank, tag=0)
+    phi_cell = functions.send(cell, c, decoder_rank, tag=1)
+    functions.pseudo_connect(phi_h, phi_cell).backward()
+    ### END SOLUTION
+
+
+def decoder_step(decoder: nn.Module, targets: list, c: comm.Communicator, encoder_rank: int, divisor: float | None = None) -> float:
+    """Forward and backward of the decoder; returns the loss as a number.
+
+    `decoder((h, cell), targets, divisor)` returns the loss as a tensor. Rank `encoder_rank` of `c` calls `encoder_step` at the same time.
+    """
+    ### BEGIN SOLUTION
+    h = functions.recv(c, encoder_rank, tag=0)
+    cell = functions.recv(c, encoder_rank, tag=1)
+    loss = decoder((h, cell), targets, divisor)
+    loss.backward()
+    return loss.item()
+    ### END SOLUTION
+
+# %% tags=["check"] grade_id="split-check" points=4
+check.split(cluster, "encoder_step", "decoder_step")
+
+# %% [markdown]
+# ## 4. Training
+#
+# The same function runs on both ranks: rank 0 of `c` has the encoder, rank 1 the decoder. An optimiser knows only the parameters that it was given,
+# and those are on this rank.
+#
+# *Difficulty ●●○, 8 minutes, 2 points*
+#
+# <details><summary>Hint</summary>
+#
+# In which order do `zero_grad`, the step of exercise 3 and `optimiser.step` stand in the loop of a single process? For more, `hint("12-training")`.
+# </details>
+
+# %% tags=["solution"] grade_id="training"
+# %%px --setup
+def train_split(module: nn.Module, c: comm.Communicator, batches: list, lr: float) -> list:
+    """Train with Adam, one step for each `(sources, targets)` of `batches`, which both ranks have.
+
+    `module` is the encoder on rank 0 of `c` and the decoder on rank 1. Returns the losses on rank 1, an empty list on rank 0.
+    """
+    ### BEGIN SOLUTION
+    optimiser, losses = torch.optim.Adam(module.parameters(), lr), []
+    for sources, targets in batches:
+        optimiser.zero_grad()
+        if c.rank == 0:
+            encoder_step(module, sources, c, 1)
+        else:
+            losses.append(decoder_step(module, targets, c, 0))
+        optimiser.step()
+    return losses
+    ### END SOLUTION
+
+# %% tags=["check"] grade_id="training-check" points=2
+check.training(cluster, "train_split")
+
+# %% [markdown]
+# ## 5. Two pairs: model parallel and data parallel
+#
+# Four ranks are two encoder-decoder pairs. Each pair takes a share of the batch; the shares have different numbers of sequences, and of digits. The
+# gradients must be those of one process with the whole batch.
+#
+# A rank has two communicators: `pair`, in which rank 0 is the encoder and rank 1 the decoder; and `copies`, the ranks that hold the same module as
+# this one. `copies.multi_node_mean_grad(module)` replaces each gradient by its mean over the copies; `copies.allreduce_obj(number)` adds up a
+# number.
+#
+# *Difficulty ●●●, 12 minutes, 2 points*
+#
+# <details><summary>Hint</summary>
+#
+# Write the loss of the whole batch as a sum over the pairs. What does each decoder have to divide by, so that the *mean* of the pairs' gradients is
+# right? For more, `hint("12-hybrid")`.
+# </details>
+
+# %% tags=["solution"] grade_id="hybrid"
+# %%px --setup
+def hybrid_step(module: nn.Module, pair: comm.Communicator, copies: comm.Communicator, sources: list, targets: list) -> None:
+    """Forward and backward with this pair's share of the batch: afterwards `module` has the gradients of the whole batch's loss.
+
+    That loss is the sum over all places of all shares, divided by their number. `sources` and `targets` are the pair's share.
+    """
+    ### BEGIN SOLUTION
+    if pair.rank == 0:
+        encoder_step(module, sources, pair, 1)
+    else:
+        places = copies.allreduce_obj(sum(map(len, targets)))
+        decoder_step(module, targets, pair, 0, divisor=places / copies.size)
+    copies.multi_node_mean_grad(module)
+    ### END SOLUTION
+
+# %% tags=["check"] grade_id="hybrid-check" points=2
+check.hybrid(cluster, "hybrid_step")
+
+# %% [markdown]
+# ## All together
+#
+# Your pieces learn to reverse strings of 2 to 5 digits, on four ranks. Not graded: it works when your pieces do.
+
+# %%
+# %%px
+def batch(size, draw):
+    lengths = torch.randint(2, 6, (size,), generator=draw).tolist()
+    sources = [torch.randint(0, 10, (length,), generator=draw).to(device) for length in lengths]
+    return sources, [torch.cat([source.flip(0), source.new_tensor([END])]) for source in sources]
+
+pair = world.split(color=world.rank // 2)
+copies = world.split(color=pair.rank)
+torch.manual_seed(pair.rank)  # the same for all copies
+module = (Encoder() if pair.rank == 0 else Decoder()).to(device)
+optimiser = torch.optim.Adam(module.parameters(), lr=0.01)
+
+# %%
+# %%px
+draw = torch.Generator().manual_seed(0)
+for step in range(150):
+    sources, targets = batch(64, draw)
+    share = slice(0, 40) if copies.rank == 0 else slice(40, 64)
+    optimiser.zero_grad()
+    hybrid_step(module, pair, copies, sources[share], targets[share])
+    optimiser.step()
+
+sources, targets = batch(200, torch.Generator().manual_seed(1))
+with torch.no_grad():
+    if pair.rank == 0:
+        pair.send_obj(module(sources)[1], 1)
+    else:
+        print(f"loss of 200 new strings: {module(pair.recv_obj(0), targets).item():.2f}; of a guess: {torch.tensor(11.).log():.2f}")
+
+# %% [markdown]
+# ## Where to go on
+#
+# * A bidirectional encoder: exercise 3 was checked with one. Its state has two rows for each layer, so the decoder needs twice as many layers;
+#   nothing in your
+#   functions changes.
+# * The article in which ChainerMN shows this split calls `create_multi_node_n_step_rnn`, as the tutorial does. With
+#   `links.create_multi_node_n_step_rnn` your two
+#   functions become one call each.
+# * While the decoder computes, the encoder waits. Unit 14 cuts the batch into micro-batches, so that both work.
+# * I. Sutskever, O. Vinyals, Q. V. Le 2014, *Sequence to Sequence Learning with Neural Networks*, [arXiv
+#   1409.3215](https://arxiv.org/abs/1409.3215): a
+#   four-layer LSTM on eight GPUs, one layer on each of four, and the other four for the softmax.
+
+# %%
+cluster.stop()

@@ -1,0 +1,547 @@
+# %% [markdown] unit={"minutes": 20, "ranks": 4, "framework": "torch", "title": "Encoder and decoder across ranks"}
+# # 12 Encoder and decoder across ranks
+#
+# A model that is too large for one device is cut in two. Here the cut goes between an encoder and a decoder. At the end you can
+#
+# * say what must cross the cut in a step, in each direction, and how many bytes that is;
+# * write both halves of a training step with `send`, `recv` and `pseudo_connect`, and with two ready-made links;
+# * show that the split model trains as one process does, step by step;
+# * say who waits for whom, and what the cut saves: memory, not time;
+# * run several such pairs side by side, on shares of different size, with the gradients of the whole batch.
+#
+# **Before:** you can train an LSTM in PyTorch, and know what a delegate variable is (unit 11). **Minutes:** 20. **Ranks:** 4, on 2 nodes.
+
+# %% [markdown]
+# ## Four ranks, two pairs
+#
+# This kernel starts the ranks. Cells that begin with `%%px` run on all of them, with `--ranks 0,1` on these two.
+#
+# `split` makes smaller communicators: ranks with the same colour get one together. Ranks 0 and 1 are a pair, and so are 2 and 3. In each pair, rank
+# 0 will have the encoder and rank 1 the decoder. At first only the first pair works.
+
+# %% tags=["setup"]
+from manyhands import Cluster
+
+cluster = Cluster(nodes=2, ranks_per_node=2, framework="torch")
+
+# %% tags=["setup"]
+# %%px --setup
+import torch
+from torch import nn
+from torch.nn.functional import cross_entropy
+from torch.nn.utils.rnn import pack_sequence
+
+from manyhands import comm, functions, links
+
+torch.set_default_dtype(torch.float64)  # why: see below, at the tolerance
+world = comm.create_communicator(timeout_s=30)
+pair = world.split(color=world.rank // 2)
+device, END = world.device, 10
+
+# %% [markdown]
+# ## The task: write it backwards
+#
+# The *source* is a string of 2 to 5 digits, the *target* the same string backwards, then a token that says *end*. A batch is a list of such
+# strings. They differ in length, so it is *ragged*.
+
+# %% tags=["setup"]
+# %%px --setup
+def batch(size, draw):
+    lengths = torch.randint(2, 6, (size,), generator=draw).tolist()
+    sources = [torch.randint(0, 10, (length,), generator=draw).to(device) for length in lengths]
+    return sources, [torch.cat([source.flip(0), source.new_tensor([END])]) for source in sources]
+
+# %%
+# %%px --ranks 0
+for source, target in zip(*batch(3, torch.Generator().manual_seed(0))):
+    print(source.tolist(), "->", target.tolist())
+
+# %% [markdown]
+# The encoder reads the source. It gives on only what its LSTM remembers at the end: two tensors, `h` and `cell`, the same size for a short string
+# and for a long one. `pack_sequence` tells the LSTM where each string ends, so it computes nothing behind that.
+
+# %% tags=["setup"]
+# %%px --setup
+class Encoder(nn.Module):
+    def __init__(self, hidden=64):
+        super().__init__()
+        self.embed, self.rnn = nn.Embedding(11, 16), nn.LSTM(16, hidden)
+
+    def forward(self, sources):
+        packed = pack_sequence([self.embed(source) for source in sources], enforce_sorted=False)
+        _, (h, cell) = self.rnn(packed)
+        return h, cell
+
+# %% [markdown]
+# The decoder starts from that state and guesses the target, each token from the ones before it. Its loss is the sum over all places of all targets,
+# divided by their number, or by a `divisor` that we shall need later.
+
+# %% tags=["setup"]
+# %%px --setup
+def shifted(targets):
+    return [torch.cat([target.new_tensor([END]), target[:-1]]) for target in targets]
+
+class Decoder(nn.Module):
+    def __init__(self, hidden=64):
+        super().__init__()
+        self.embed, self.rnn = nn.Embedding(11, 16), nn.LSTM(16, hidden)
+        self.head = nn.Linear(hidden, 11)
+
+    def forward(self, state, targets, divisor=None):
+        packed = pack_sequence([self.embed(tokens) for tokens in shifted(targets)], enforce_sorted=False)
+        outputs, _ = self.rnn(packed, state)
+        places = pack_sequence(targets, enforce_sorted=False).data  # no padding in there
+        return cross_entropy(self.head(outputs.data), places, reduction="sum") / (divisor or len(places))
+
+# %% [markdown]
+# ## In one process
+#
+# One loop for all that follows: it gets a module, and a function that does forward and backward and returns the loss. Both ranks of the pair train
+# the whole model alone first, to have something to compare with.
+
+# %% tags=["setup"]
+# %%px --setup
+def parts():
+    torch.manual_seed(0)
+    return Encoder().to(device), Decoder().to(device)
+
+curves, when = {}, {}  # name -> losses; moments of a step
+
+def train(module, step, steps=100):
+    optimiser = torch.optim.Adam(module.parameters(), lr=0.01)
+    draw, losses = torch.Generator().manual_seed(0), []
+    for _ in range(steps):
+        optimiser.zero_grad()
+        losses.append(step(module, *batch(64, draw)))
+        optimiser.step()
+    return losses
+
+# %%
+# %%px --ranks 0,1
+def step_alone(model, sources, targets):
+    encoder, decoder = model
+    loss = decoder(encoder(sources), targets)
+    loss.backward()
+    return loss.item()
+
+alone = nn.ModuleList(parts())
+curves["one process"] = train(alone, step_alone)
+if pair.rank == 1:
+    print("loss at steps 1, 50, 100:", *(f"{curves['one process'][step]:.4f}" for step in (0, 49, 99)))
+
+# %% [markdown]
+# ## In two, by hand
+#
+# Now rank 0 has the encoder and rank 1 the decoder. Forward, the state must cross, and an LSTM's state is two tensors, so two messages, each with
+# its own tag. Backward, their two gradients come back.
+#
+# The encoder has no loss to call `backward()` on. It has what `send` returns: a *delegate*, an empty tensor whose backward waits for the gradient.
+# There are two; `pseudo_connect` makes one of them, so that one `backward()` reaches both.
+
+# %% tags=["setup"]
+# %%px --setup
+def step_by_hand(module, sources, targets):
+    if pair.rank == 0:
+        h, cell = module(sources)
+        phi_h = functions.send(h, pair, rank=1, tag=0)
+        phi_cell = functions.send(cell, pair, rank=1, tag=1)
+        functions.pseudo_connect(phi_h, phi_cell).backward()  # waits for both gradients
+        return None
+    h = functions.recv(pair, rank=0, tag=0)
+    cell = functions.recv(pair, rank=0, tag=1)
+    loss = module((h, cell), targets)
+    loss.backward()  # sends both gradients
+    return loss.item()
+
+# %%
+# %%px --ranks 0,1
+def largest_gap(one, other):
+    return max((a - b).abs().max().item() for a, b in zip(one.parameters(), other.parameters()))
+
+by_hand = parts()[pair.rank]
+curves["by hand"] = train(by_hand, step_by_hand)
+print(f"{type(by_hand).__name__}: weights after 100 steps equal to those of one process, to 1e-6:",
+      largest_gap(by_hand, alone[pair.rank]) < 1e-6)
+
+# %% [markdown]
+# Two loops, two optimisers: Adam on rank 0 knows only the encoder's parameters, Adam on rank 1 only the decoder's. Both must step. Adam treats each
+# parameter by itself, so two of them do what one would. (An optimiser that looks at all parameters at once does not: clipping by the norm of *all*
+# gradients needs one more message.)
+#
+# **Predict.** A small mistake: the encoder sends `cell.detach()`. Does the loss of the first step change? Does the encoder's gradient? Does anybody
+# complain?
+
+# %%
+# %%px --ranks 0,1
+encoder, decoder = parts()
+sources, targets = batch(64, torch.Generator().manual_seed(0))
+if pair.rank == 0:
+    h, cell = encoder(sources)
+    phi_h, _ = functions.send(h, pair, 1, tag=0), functions.send(cell.detach(), pair, 1, tag=1)
+    phi_h.backward()
+    got = encoder.rnn.weight_hh_l0.grad.norm()
+    encoder.zero_grad()
+    decoder(encoder(sources), targets).backward()
+    print(f"length of the gradient of the encoder's recurrent weights: {got:.4f}, in one process {encoder.rnn.weight_hh_l0.grad.norm():.4f}")
+else:
+    loss = decoder((functions.recv(pair, 0, tag=0), functions.recv(pair, 0, tag=1)), targets)
+    loss.backward()
+    print(f"loss {loss.item():.4f}, in one process {curves['one process'][0]:.4f}")
+
+# %% [markdown]
+# <details><summary>Why?</summary>
+#
+# Forward is the same, so the first loss is too. Backward, the part of the gradient that comes through the cell is missing, and nobody complains: a
+# detached tensor is a legal thing to send. The model still learns, only worse. So compare *gradients* with one process, once, and not only the
+# first loss.
+#
+# If you send `cell` itself and forget its delegate, the library does complain: a gradient came back, and nobody took it.
+# </details>
+#
+# ## In two, with links
+#
+# `create_multi_node_n_step_rnn` wraps an RNN. `rank_out=1`: its last state goes to rank 1. `rank_in=0`: its first state comes from rank 0. It takes
+# a list of ragged sequences, and returns the states, the outputs and the delegate that stands for all it has sent.
+
+# %% tags=["setup"]
+# %%px --setup
+class SplitEncoder(nn.Module):
+    def __init__(self, encoder):
+        super().__init__()
+        self.embed = encoder.embed
+        self.rnn = links.create_multi_node_n_step_rnn(encoder.rnn, pair, rank_out=1)
+
+    def forward(self, sources, targets):
+        h, cell, outputs, delegate = self.rnn([self.embed(source) for source in sources])
+        return delegate
+
+# %% tags=["setup"]
+# %%px --setup
+class SplitDecoder(nn.Module):
+    def __init__(self, decoder):
+        super().__init__()
+        self.embed, self.head = decoder.embed, decoder.head
+        self.rnn = links.create_multi_node_n_step_rnn(decoder.rnn, pair, rank_in=0)
+
+    def forward(self, sources, targets):
+        h, cell, outputs, _ = self.rnn([self.embed(tokens) for tokens in shifted(targets)])
+        return cross_entropy(self.head(torch.cat(outputs)), torch.cat(targets))
+
+# %% [markdown]
+# The loss adds the same numbers in another order here: string by string, and not place by place. Both ranks do the same now: call the module, then
+# `backward()` on what comes out. On rank 0 that is a delegate, which is worth 0.
+
+# %%
+# %%px --ranks 0,1
+def step_with_links(module, sources, targets):
+    out = module(sources, targets)
+    out.backward()
+    return out.item()
+
+encoder, decoder = parts()
+with_links = SplitEncoder(encoder) if pair.rank == 0 else SplitDecoder(decoder)
+curves["n-step RNN"] = train(with_links, step_with_links)
+print("last", "loss" if pair.rank else "delegate", f"{curves['n-step RNN'][-1]:.4f}")
+
+# %% [markdown]
+# `MultiNodeChainList` takes a model as a list of parts, each with the rank it hears and the rank it tells. A part's output may be a tuple. A part
+# with a `rank_in` gets what comes from there and nothing else, so the decoder is given its targets beforehand.
+
+# %%
+# %%px --ranks 0,1
+class Answering(nn.Module):
+    """The decoder as a part of a chain: it gets the state, and has the targets."""
+    def __init__(self, decoder):
+        super().__init__()
+        self.decoder, self.targets = decoder, None
+    def forward(self, state):
+        return self.decoder(state, self.targets)
+
+encoder, decoder = parts()
+chain = links.MultiNodeChainList(pair)
+if pair.rank == 0:
+    chain.add_link(encoder, rank_in=None, rank_out=1)
+else:
+    chain.add_link(Answering(decoder), rank_in=0, rank_out=None)
+
+# %%
+# %%px --ranks 0,1
+def step_of_chain(chain, sources, targets):
+    if pair.rank == 1:
+        chain.parts[0].targets = targets
+    out = chain(sources)
+    out.backward()
+    return out.item()
+
+curves["chain list"] = train(chain, step_of_chain)
+
+# %% [markdown]
+# ## The picture: one curve
+#
+# Four trainings, one loss curve. How equal is equal? In float64 one rounding of a loss of 2 is about 2e-16, and a hundred steps may make some
+# hundred of them. The tolerance is 1e-6, far above all rounding: a difference of that size would be a mistake in the program. In float32 the
+# roundings themselves reach 5e-7 in this very training, too near to tell one from the other: that is why the ranks compute in float64 here.
+
+# %%
+from manyhands.plots.curves import coinciding, gap
+
+curves = cluster.pull("curves")[1]
+serial = curves.pop("one process")
+for name, losses in curves.items():
+    print(f"{name:<11} last loss {losses[-1]:.4f}, one process {serial[-1]:.4f}, equal at all 100 steps to 1e-6: {gap(losses, serial) < 1e-6}")
+
+# %% tags=["measured"]
+print("largest difference:", ", ".join(f"{name} {gap(losses, serial):.0e}" for name, losses in curves.items()))
+coinciding(("one process", serial), curves, tolerance=1e-6, title="loss of one process and of three splits")
+
+# %% [markdown]
+# By hand and as a chain, the two ranks do the very operations of one process, and a message changes no bit: the difference is exactly 0, unless the
+# machine itself adds in another order from run to run.
+#
+# ## Who waits for whom
+#
+# What crosses in a step? The ledger counts every message.
+
+# %%
+# %%px
+import time
+
+from manyhands.ledger import Ledger
+
+module, (sources, targets) = parts()[pair.rank], batch(64, torch.Generator().manual_seed(0))
+with Ledger() as ledger:
+    step_by_hand(module, sources, targets)
+account = ledger.gather(pair)
+if world.rank == 0:
+    print(account.log())
+
+# %% [markdown]
+# `h` and `cell` are each 64 strings x 64 numbers x 8 bytes = 32768 bytes: for short strings as for long ones. Messages of one round need not wait
+# for each other. There are two rounds: the state must have come before the decoder can start, and its gradient before the encoder can end.
+#
+# **Predict.** Two ranks, each with about half of the model. By how much is a step faster than in one process?
+
+# %% tags=["measured"]
+# %%px --ranks 0,1
+def median_ms(step, module, repeats=9):
+    times_s = []
+    for _ in range(3 + repeats):
+        before_s = time.perf_counter()
+        step(module, sources, targets)
+        times_s.append(time.perf_counter() - before_s)
+    return 1e3 * sorted(times_s[3:])[repeats // 2]
+
+if pair.rank == 0:  # rank 1 waits
+    print(f"one step in one process: {median_ms(step_alone, alone):.1f} ms")
+two_ms = median_ms(step_by_hand, module)
+if pair.rank == 0:
+    print(f"one step in two: {two_ms:.1f} ms")
+
+# %% [markdown]
+# Where does the time go? The ledger knows when each message left and came; both ranks are on one node and read the same clock. Between these
+# moments a rank works, or waits. Of nine steps we keep the one of median length.
+
+# %%
+# %%px --ranks 0,1
+def watched_step():
+    pair.barrier()
+    moments = {"left": [], "came": [], "start": time.perf_counter()}
+    with Ledger() as ledger:
+        step_by_hand(module, sources, targets)
+    moments["stop"] = time.perf_counter()
+    for event in ledger.gather(pair).events[pair.rank]:
+        moments["left" if event.kind == "sent" else "came"].append(event.seconds)
+    return moments
+
+steps = [watched_step() for _ in range(9)]
+by_length = sorted(range(9), key=lambda i: steps[i]["stop"] - steps[i]["start"])
+when.update(steps[pair.bcast_obj(by_length[4])])  # the same step on both ranks
+
+# %%
+encoder, decoder = cluster.pull("when")[:2]
+inside = encoder["left"][-1] <= decoder["came"][-1] <= decoder["left"][0] <= encoder["came"][-1]
+print("the decoder's work lies inside the encoder's wait:", inside)
+
+# %% tags=["measured"]
+from manyhands.plots.timeline import table, timeline
+
+first_s = min(encoder["start"], decoder["start"])
+def span(start_s, stop_s, label):
+    return (start_s - first_s) * 1e3, (stop_s - first_s) * 1e3, label
+
+tracks = {
+    "rank 0: encoder": {"compute": [span(encoder["start"], encoder["left"][0], "forward"), span(encoder["came"][-1], encoder["stop"], "backward")],
+                        "network": [span(encoder["left"][0], encoder["came"][-1], "gradient")]},
+    "rank 1: decoder": {"compute": [span(decoder["came"][-1], decoder["left"][0], "forward and backward")],
+                        "network": [span(decoder["start"], decoder["came"][-1], "state")]}}
+print(table(tracks))
+timeline(tracks, words={"compute": "works", "network": "waits for", "time": "time (ms)"}, title="one step on two ranks: who works, who waits")
+
+# %% [markdown]
+# <details><summary>Why is it not faster?</summary>
+#
+# While the decoder computes, forward and backward, the encoder's rank waits; before and after, it is the other way round. At every moment one of
+# the two has nothing to do, and the messages come on top. (So where a step is faster in two processes, that is noise, or the smaller half fits
+# better into a cache.) This cut saves memory, not time. Unit 14 cuts the batch into micro-batches, so that the encoder works on the next one while
+# the decoder has this one: a *pipeline*.
+# </details>
+#
+# What it saves: each rank holds its own parameters, their gradients, and Adam's two numbers for each parameter.
+
+# %%
+# %%px --ranks 0,1
+def held(module):
+    numbers = sum(parameter.numel() for parameter in module.parameters())
+    return f"{numbers} parameters, with gradients and Adam's numbers {4 * 8 * numbers / 1e6:.2f} MB"
+
+print(f"{type(by_hand).__name__}: {held(by_hand)}; in one process {held(alone)}")
+
+# %% [markdown]
+# ## Two pairs: model parallel and data parallel
+#
+# The other two ranks are a second pair. Each pair takes a share of the batch: 40 strings and 24. Every rank has two communicators now: its `pair`,
+# which the state goes through, and its `copies`, the ranks that hold the same module and must keep it the same.
+
+# %% tags=["setup"]
+# %%px --setup
+copies = world.split(color=pair.rank)  # the encoders: ranks 0 and 2; the decoders: ranks 1 and 3
+share = slice(0, 40) if copies.rank == 0 else slice(40, 64)
+
+def pair_step(module, sources, targets, divisor=None):
+    if pair.rank == 0:
+        functions.send(module(sources), pair, rank=1).backward()  # a tuple travels as one message
+        return None
+    loss = module(functions.recv(pair, rank=0), targets, divisor)
+    loss.backward()
+    return loss.item()
+
+# %% [markdown]
+# Then `multi_node_mean_grad` takes the mean of the copies' gradients, as in data parallelism.
+#
+# **Predict.** Each decoder divides its loss by its own number of places, and the gradients are averaged over the copies. Is that the gradient of one
+# process with the whole batch? First with equally many strings, 32 and 32; then with 40 and 24.
+
+# %%
+# %%px
+def far_from_one_process(share, divisor=None):
+    encoder, decoder = parts()
+    sources, targets = batch(64, torch.Generator().manual_seed(0))
+    decoder(encoder(sources), targets).backward()
+    right = (encoder, decoder)[pair.rank]
+    mine = parts()[pair.rank]
+    pair_step(mine, sources[share], targets[share], divisor)
+    copies.multi_node_mean_grad(mine)
+    return max((a.grad - b.grad).abs().max().item() for a, b in zip(mine.parameters(), right.parameters()))
+
+half = slice(32 * copies.rank, 32 * copies.rank + 32)
+print(f"largest difference of a gradient: 32 and 32 strings {far_from_one_process(half):.5f}, 40 and 24 strings {far_from_one_process(share):.5f}")
+
+# %% [markdown]
+# <details><summary>Why is even 32 and 32 wrong?</summary>
+#
+# A string is not a unit of the loss: a place is. 32 strings of one pair have not as many places as 32 of the other, so their places count more, or
+# less. The loss of one process is
+#
+# $$ L = \frac{S_0 + S_1}{n_0 + n_1}, \qquad \text{not} \qquad \frac{1}{2} \left( \frac{S_0}{n_0} + \frac{S_1}{n_1} \right) $$
+#
+# with $S_i$ the sum over the places of pair $i$, and $n_i$ their number. Since the gradients are averaged over two copies, each decoder must divide
+# by $(n_0 + n_1) / 2$.
+# </details>
+#
+# So the decoders add up their places first: one small message. The encoders need not know; the right number comes to them inside the gradient.
+
+# %%
+# %%px
+def common_divisor(targets):
+    if pair.rank == 0:
+        return None
+    return copies.allreduce_obj(sum(map(len, targets))) / copies.size
+
+sources, targets = batch(64, torch.Generator().manual_seed(0))
+far = far_from_one_process(share, common_divisor(targets[share]))
+print(f"the gradients of one process, to 1e-6: {far < 1e-6}")
+
+# %% [markdown]
+# PyTorch's DistributedDataParallel can do the averaging: give it the process group of the copies. It starts its all-reduce when gradients are
+# ready, and on the encoder's rank that is when the delegate's backward has brought them. Now all four ranks train.
+
+# %%
+# %%px
+from torch.nn.parallel import DistributedDataParallel
+
+def hybrid_step(module, sources, targets):
+    sources, targets = sources[share], targets[share]
+    return pair_step(module, sources, targets, common_divisor(targets))
+
+module = parts()[pair.rank]
+ddp = DistributedDataParallel(module, process_group=copies.process_group)
+losses = train(ddp, hybrid_step, steps=150)
+if pair.rank == 1:
+    loss = copies.allreduce_obj(losses[99]) / copies.size
+    print(f"loss at step 100: {loss:.4f}")
+del ddp  # before its process group ends
+
+# %% [markdown]
+# The mean of both decoders' numbers at step 100 is the loss that one process had there, in the first cell with numbers above.
+#
+# <details><summary>Which two ranks should share a node?</summary>
+#
+# Count what crosses between the nodes in a step. As it is here, pairs inside a node: the all-reduce of all gradients, in float64 about 21 168 x 8 =
+# 169 kB for the encoder and 175 kB for the decoder, in each direction. With the pairs across the nodes it would be the states of 64 strings, 66 kB
+# in each direction. Fewer bytes; but nothing can hide them, while DDP's all-reduce runs during backward. It depends: on the size of the batch, on
+# the model, on the network. Change `color` in `split`, and measure.
+# </details>
+#
+# ## Answers
+#
+# To use the model, the decoder has no target: it feeds its own last guess back, the likeliest token each time (*greedy*). No gradient is wanted, so
+# `torch.no_grad()`, and `send` is only a send.
+
+# %%
+# %%px
+def answers(decoder, state, places):
+    tokens, found = torch.full((state[0].shape[1],), END, device=device), []
+    for _ in range(places):
+        output, state = decoder.rnn(decoder.embed(tokens)[None], state)
+        tokens = decoder.head(output[0]).argmax(1)
+        found.append(tokens)
+    return torch.stack(found, dim=1)  # [strings, places]
+
+sources, targets = batch(500, torch.Generator().manual_seed(1))
+with torch.no_grad():
+    if pair.rank == 0:
+        functions.send(module(sources), pair, rank=1)
+    else:
+        found = answers(module, functions.recv(pair, rank=0), places=6)
+
+# %%
+# %%px --ranks 1,3
+right = [guess[:len(target)].equal(target) for guess, target in zip(found, targets)]
+for source, guess in list(zip(sources, found))[:3]:
+    print(source.tolist(), "->", guess.tolist()[:guess.tolist().index(END)])
+print(f"{sum(right) / len(right):.0%} of 500 strings are right")
+
+# %% [markdown]
+# Both decoders say the same: they are copies.
+#
+# ## What you can say now
+#
+# * *What crosses:* the state, `h` and `cell`, and its gradient back: bytes that do not depend on the length of the strings. No outputs, no
+#   parameters.
+# * *Both halves:* forward and `send`, then `backward()` on what connects all delegates; `recv`, loss and `backward()`. An optimiser on each rank,
+#   and both step.
+# * *Equal to one process:* at every step, to 1e-6, in a dtype whose roundings are far smaller. Compare gradients too: a detached tensor leaves the
+#   first loss right.
+# * *Who waits:* always one of the two. The cut saves memory; for time, see the pipeline of unit 14.
+# * *Shares of different size:* all decoders divide by the same number, the places of the whole batch over the number of pairs.
+#
+# **Now the lab:** write the split by hand, and the hybrid. Then unit 13 cuts *inside* a layer.
+#
+# **References.** I. Sutskever, O. Vinyals, Q. V. Le 2014, *Sequence to Sequence Learning with Neural Networks*,
+# [arXiv 1409.3215](https://arxiv.org/abs/1409.3215).
+# T. Akiba, K. Fukuda, S. Suzuki 2017, *ChainerMN: Scalable Distributed Deep Learning Framework*, [arXiv
+# 1710.11351](https://arxiv.org/abs/1710.11351). [PyTorch:
+# pack_sequence](https://docs.pytorch.org/docs/stable/generated/torch.nn.utils.rnn.pack_sequence.html).
+
+# %%
+cluster.stop()

@@ -1,0 +1,125 @@
+"""What unit 12's checks compare with, on the ranks: an encoder and a decoder in one process, and what usual mistakes make of them.
+
+The classes have the same interface as those of the lab, and nothing of the learner's in them.
+"""
+
+import copy
+
+import torch
+from torch import nn
+from torch.nn.functional import cross_entropy
+
+END = 10  # stands before the first digit of an answer and after the last one
+
+
+def device():
+    import os
+
+    return torch.device(os.environ.get("MANYHANDS_DEVICE", "cpu"))
+
+
+def one_by_one(rnn, sequences, state=None):
+    """Each sequence alone, so without any padding: the list of outputs and the state `(h, cell)` of all."""
+    outputs, states = [], []
+    for i, sequence in enumerate(sequences):
+        own = None if state is None else tuple(part[:, i:i + 1].contiguous() for part in state)
+        output, after = rnn(sequence[:, None], own)
+        outputs.append(output[:, 0])
+        states.append(after)
+    return outputs, tuple(torch.cat(parts, dim=1) for parts in zip(*states))
+
+
+class Encoder(nn.Module):
+    def __init__(self, hidden, layers, bidirectional):
+        super().__init__()
+        self.embed = nn.Embedding(11, 6)
+        self.rnn = nn.LSTM(6, hidden, layers, bidirectional=bidirectional)
+
+    def forward(self, sources):
+        return one_by_one(self.rnn, [self.embed(source) for source in sources])
+
+
+class Decoder(nn.Module):
+    def __init__(self, hidden, layers):
+        super().__init__()
+        self.embed, self.rnn, self.head = nn.Embedding(11, 6), nn.LSTM(6, hidden, layers), nn.Linear(hidden, 11)
+
+    def forward(self, state, targets, divisor=None):
+        begun = [torch.cat([target.new_tensor([END]), target[:-1]]) for target in targets]
+        outputs, _ = one_by_one(self.rnn, [self.embed(tokens) for tokens in begun], state)
+        total = cross_entropy(self.head(torch.cat(outputs)), torch.cat(list(targets)), reduction="sum")
+        return total / (sum(map(len, targets)) if divisor is None else divisor)
+
+
+def build(seed, hidden, layers, bidirectional=False):
+    """An encoder and a decoder whose states fit: a bidirectional encoder has two states for each layer."""
+    torch.manual_seed(seed)
+    encoder = Encoder(hidden, layers // 2 if bidirectional else layers, bidirectional)
+    return encoder.double().to(device()), Decoder(hidden, layers).double().to(device())
+
+
+def batch(draw, size):
+    """`size` digit strings of 2 to 7 digits, not all of one length, and their reversals. `draw` is a `random.Random`."""
+    lengths = [2, 7, *(draw.randint(2, 7) for _ in range(size - 2))][:size]
+    draw.shuffle(lengths)
+    sources = [torch.tensor([draw.randrange(10) for _ in range(length)], device=device()) for length in lengths]
+    return sources, [torch.cat([source.flip(0), source.new_tensor([END])]) for source in sources]
+
+
+def numbers(tensor):
+    return tensor.detach().double().flatten().tolist()
+
+
+def gradients(module):
+    return {name: None if p.grad is None else numbers(p.grad) for name, p in module.named_parameters()}
+
+
+def weights(module):
+    return {name: numbers(p) for name, p in module.named_parameters()}
+
+
+def serial_step(encoder, decoder, sources, targets, change=lambda h, cell: (h, cell), divisor=None):
+    """Loss and gradients of one process, with the state changed on its way; the modules are copied, not touched."""
+    encoder, decoder = copy.deepcopy(encoder), copy.deepcopy(decoder)
+    _, (h, cell) = encoder(sources)
+    loss = decoder(change(h, cell), targets, divisor)
+    loss.backward()
+    return {"loss": loss.item(), "encoder": gradients(encoder), "decoder": gradients(decoder)}
+
+
+# what mistakes make of the state on its way from the encoder to the decoder
+CHANGES = {
+    "only h": lambda h, cell: (h, torch.zeros_like(cell)),
+    "only c": lambda h, cell: (torch.zeros_like(h), cell),
+    "h twice": lambda h, cell: (h, h),
+    "swapped": lambda h, cell: (cell, h),
+    "last layer": lambda h, cell: (h[-1:].expand_as(h).contiguous(), cell[-1:].expand_as(cell).contiguous()),
+    "last layer, zeros": lambda h, cell: (_only_last(h), _only_last(cell)),
+}
+# and what they make of the encoder's gradient
+BACKWARDS = {
+    "c missing": lambda h, cell: (h, cell.detach()),
+    "h missing": lambda h, cell: (h.detach(), cell),
+}
+
+
+def _only_last(part):
+    return torch.cat([torch.zeros_like(part[:-1]), part[-1:]])
+
+
+def serial_training(encoder, decoder, batches, lr, mistake=None):
+    """Weights and losses after training in one process; `mistake` is None, "stale" or "accumulated"."""
+    encoder, decoder = copy.deepcopy(encoder), copy.deepcopy(decoder)
+    optimiser = torch.optim.Adam([*encoder.parameters(), *decoder.parameters()], lr)
+    losses = []
+    for sources, targets in batches:
+        if mistake == "stale":
+            optimiser.step()
+        if mistake != "accumulated":
+            optimiser.zero_grad()
+        loss = decoder(encoder(sources)[1], targets)
+        loss.backward()
+        if mistake != "stale":
+            optimiser.step()
+        losses.append(loss.item())
+    return {"losses": losses, "encoder": weights(encoder), "decoder": weights(decoder)}

@@ -1,0 +1,16 @@
+"""The number of pairs is written down as 2.
+
+fails: hybrid/decoders, hybrid/encoders
+shows: take the number of pairs from copies.size
+points: 10
+runs: hybrid
+"""
+# %% grade_id="hybrid"
+# %%px --setup
+def hybrid_step(module, pair, copies, sources, targets):
+    if pair.rank == 0:
+        encoder_step(module, sources, pair, 1)
+    else:
+        places = copies.allreduce_obj(sum(map(len, targets)))
+        decoder_step(module, targets, pair, 0, divisor=places / 2)
+    copies.multi_node_mean_grad(module)

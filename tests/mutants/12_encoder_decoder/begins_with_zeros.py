@@ -1,0 +1,12 @@
+"""The state that is given at the start is forgotten.
+
+fails: ragged/outputs, ragged/state
+shows: The state that is given at the start was not used
+points: 10
+runs: ragged
+"""
+# %% grade_id="ragged"
+# %%px --setup
+def run_ragged(rnn, sequences, state=None):
+    packed, state = rnn(pack_sequence(sequences, enforce_sorted=False))
+    return unpack_sequence(packed), state

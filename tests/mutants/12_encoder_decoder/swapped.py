@@ -1,0 +1,22 @@
+"""h and cell change places on their way.
+
+fails: split/loss, split/decoder, split/encoder
+shows: h and cell are swapped
+points: 9
+runs: split
+"""
+# %% grade_id="split"
+# %%px --setup
+def encoder_step(encoder, sources, c, decoder_rank):
+    _, (h, cell) = encoder(sources)
+    phi_h = functions.send(h, c, decoder_rank, tag=0)
+    phi_cell = functions.send(cell, c, decoder_rank, tag=1)
+    functions.pseudo_connect(phi_h, phi_cell).backward()
+
+
+def decoder_step(decoder, targets, c, encoder_rank, divisor=None):
+    cell = functions.recv(c, encoder_rank, tag=0)
+    h = functions.recv(c, encoder_rank, tag=1)
+    loss = decoder((h, cell), targets, divisor)
+    loss.backward()
+    return loss.item()

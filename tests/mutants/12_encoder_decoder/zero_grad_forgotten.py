@@ -1,0 +1,18 @@
+"""Gradients of earlier batches stay in grad.
+
+fails: training/decoder, training/encoder
+shows: Gradients of earlier batches are still in grad
+points: 10
+runs: training
+"""
+# %% grade_id="training"
+# %%px --setup
+def train_split(module, c, batches, lr):
+    optimiser, losses = torch.optim.Adam(module.parameters(), lr), []
+    for sources, targets in batches:
+        if c.rank == 0:
+            encoder_step(module, sources, c, 1)
+        else:
+            losses.append(decoder_step(module, targets, c, 0))
+        optimiser.step()
+    return losses
