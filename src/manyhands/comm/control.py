@@ -66,6 +66,7 @@ class Control:
         self.receipts = set()  # operations whose received tensors are part of a graph here
         self.refused, self.freed = {}, {}  # operation -> why its gradient will not come / is not wanted
         self.spoiled = {}  # (communicator, place, step) -> why a rank cannot do its part there
+        self.gave_up = {}  # peer -> (when, the wait in which it gave up)
         self.pending = None  # an error that belongs to a call that has ended: raised by the next one
         self._answers = {}
 
@@ -104,6 +105,9 @@ class Control:
         communicator.begin_epoch(facts["epoch"])
         if wait is not None and wait.communicator is communicator and wait.kind == "collective":
             wait.error = f"Rank {communicator.rank} was stopped in {wait}: {facts['text']}"
+
+    def _take_gave_up(self, peer, facts):
+        self.gave_up[peer] = time.perf_counter(), facts["text"]
 
     def _take_spoiled(self, peer, facts):
         name, place, step = facts["communicator"], tuple(facts["place"]), facts["step"]
@@ -181,7 +185,7 @@ class Control:
         """The error of a wait whose time is over; puts the ranks in order again."""
         communicator, me = wait.communicator, wait.communicator.rank
         head = f"Rank {me} waited {communicator.timeout_s:g} s in {wait}{_line()}, on communicator {communicator.name!r}."
-        lines = [head, *(f"  Rank {communicator.name_of(peer)} {self._where(peer, answer)}." for peer, answer in sorted(answers.items()))]
+        lines = [head, *(f"  Rank {communicator.name_of(peer)} {self._where(wait, peer, answer)}." for peer, answer in sorted(answers.items()))]
         if wait.kind == "collective":
             lines.append("  All ranks of a communicator must make the same calls in the same order.")
         elif wait.kind == "gradient":
@@ -204,7 +208,7 @@ class Control:
         now = communicator.epoch, communicator._calls + (wait.kind != "collective")
         for (key, source), box in list(self.exchange.inbox.items()):
             if box and key[0] == "collective" and key[1] == communicator.name and key[2] < now and key[3] < BACKWARD:
-                if key[2] in communicator.spoiled:
+                if key[2][0] < communicator.epoch or key[2] in communicator.spoiled:
                     del self.exchange.inbox[key, source]
                     continue
                 mine = communicator.last_call
@@ -232,6 +236,9 @@ class Control:
                     self._say(peer, "refused", {"op": message.facts["op"], "text": text})
         elif "op" in wait.facts:
             self._say(peer, "withdrawn", {"op": wait.facts["op"], "text": text})
+        for member in communicator.members if wait.kind != "collective" else ():
+            if member != self.exchange.rank:
+                self._say(member, "gave_up", {"text": f"{wait}{_line()}"})
         answer = answers and answers.get(peer)
         if answer and answer.get("on_me") and answer["kind"] == wait.kind == "p2p":
             self._say(peer, "deadlock", {"number": answer["number"], "text": text})
@@ -242,7 +249,7 @@ class Control:
         text = f"Rank {wait.communicator.rank} cannot go on in {wait}{_line()}: rank {wait.communicator.name_of(peer)} will not come, {self.exchange.gone[peer]}."
         return self.fail(wait, text)
 
-    def _where(self, peer, answer):
+    def _where(self, wait, peer, answer):
         last = self.exchange.last_from.get(peer)
         if answer is not None and answer["text"]:
             return answer["text"]

@@ -30,8 +30,13 @@ class MpiWire:
 
     def poll(self):
         """The heads that have come, as (peer, bytes)."""
-        MPI, status = self._mpi, self._status
-        while (message := self._comm.Improbe(MPI.ANY_SOURCE, HEADS, status)) is not None:
+        MPI, status, missed = self._mpi, self._status, 0
+        while missed < 2:  # MPICH's first look only takes in what has come; the second one finds it
+            message = self._comm.Improbe(MPI.ANY_SOURCE, HEADS, status)
+            if message is None:
+                missed += 1
+                continue
+            missed = 0
             peer, raw = status.Get_source(), bytearray(status.Get_count(MPI.BYTE))
             message.Recv([raw, MPI.BYTE])
             yield peer, raw
