@@ -97,7 +97,9 @@ class Ours:
         del layer.weight, layer.bias
         layer.weight, layer.bias = gamma, beta
         y = layer(x)
-        self.extra = {"avg_mean": layer.running_mean, "avg_var": layer.running_var}
+        # ours takes the bias out with the number of values of all ranks, as one process would; ChainerMN with this rank's number
+        own, all_ = x.numel() // x.shape[1], self.size * x.numel() // x.shape[1]
+        self.extra = {"avg_mean": layer.running_mean, "avg_var": layer.running_var * ((all_ - 1) / all_) * (own / (own - 1))}
         return y
 
 

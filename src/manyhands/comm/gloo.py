@@ -11,7 +11,8 @@ import torch
 
 from manyhands.comm.message import HEAD_BYTES, MARK, as_bytes, make_room
 
-HEADS, PAYLOADS = 1, 2  # gloo's tags; payloads count on from the second
+LONG, HEADS, PAYLOADS = 0, 1, 2  # gloo's tags; payloads count on from the last
+SHORT_HEAD, LONG_HEAD = 1, 2  # a head's first byte
 POSTED = 34  # receives posted ahead for each peer: a window of 16 heads, and at most as many confirmations
 
 
@@ -37,12 +38,23 @@ class GlooWire:
             while posted[0][2][0]:
                 work, buffer, view = posted.popleft()
                 work.wait()  # the first byte is here, so the rest is on its way
-                raw = bytes(view[:MARK.size + MARK.unpack_from(view)[1]])
+                kind, length, _ = MARK.unpack_from(view)
+                raw = bytes(view[:MARK.size + length]) if kind == SHORT_HEAD else self._long(peer, length)
                 view[0] = 0
                 posted.append(self._post(peer, buffer))
                 yield peer, raw
 
+    def _long(self, peer, length):
+        """A head that is too long for the receives that are posted: it follows its announcement."""
+        buffer = torch.empty(length, dtype=torch.uint8)
+        self._group.recv([buffer], peer, LONG).wait()
+        return buffer.numpy().tobytes()
+
     def send_head(self, peer, number, raw):
+        if len(raw) > HEAD_BYTES:
+            whole = torch.frombuffer(bytearray(raw), dtype=torch.uint8)
+            self._under_way[peer].append((number, self._group.send([whole], peer, LONG), whole))
+            raw = MARK.pack(LONG_HEAD, len(raw), 0)
         tensor = torch.frombuffer(bytearray(raw), dtype=torch.uint8)
         self._under_way[peer].append((number, self._group.send([tensor], peer, HEADS), tensor))
 
