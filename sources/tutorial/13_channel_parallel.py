@@ -209,12 +209,12 @@ print(f"y equal: {torch.equal(y, whole)}; weight, x and bias:", ", ".join(told_t
 # %% [markdown]
 # ## A layer that looks right
 #
-# This layer has been published as "channel-parallel convolution", as an example of ChainerMN. Each rank takes every fourth channel of the input, has a
-# small convolution of its own, and the outputs are gathered. The shape of the output is right, the loss falls, and each rank has few weights. Read it, and
-# count: how many weights do the four ranks have together, for 8 channels in and 8 out?
+# Below, the function `published` is `ParallelConvolution2D` of ChainerMN's examples, in PyTorch's words. Each rank takes every fourth channel of the input, has
+# a small convolution of its own, and the outputs are gathered. The output has the right shape, nothing raises an error, and each rank has few weights. Read
+# it, and count: how many weights do the four ranks have together, for 8 channels in and 8 out?
 #
-# To see what such a layer does, we feed one input channel at a time, and look which output channels react. To see *whose* weights do it, the weights of all
-# ranks but one are set to zero. That is the function `whose`: a table of rank numbers, -1 where nothing reacts.
+# To see what such a layer does, we feed images in which only one input channel is not zero, and look which output channels react. To see *whose* weights do
+# it, the weights of all ranks but one are set to zero. That is the function `whose`: a table of rank numbers, -1 where nothing reacts.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -238,12 +238,10 @@ def one_process(x, weight):
 def whose(layer, shape):
     """[output, input]: the rank whose weights join the two channels, -1 if none do."""
     found, weight = torch.full((channels, channels), -1), torch.rand(shape) + 1  # above 0: nothing cancels out
+    images = torch.eye(channels)[:, :, None, None].expand(-1, -1, 4, 4)  # image i has only channel i
     for owner in range(size):
-        for channel in range(channels):
-            image = torch.zeros(1, channels, 4, 4)
-            image[:, channel] = 1
-            reaction = layer(image, weight * (rank == owner))
-            found[reaction.abs().amax((0, 2, 3)) > 0, channel] = owner
+        reaction = layer(images, weight * (rank == owner)).abs().amax((2, 3))  # [input, output]
+        found[reaction.T > 0] = owner
     return found.tolist()
 
 panels = {"nn.Conv2d": whose(one_process, (8, 8, 3, 3)) if rank == 0 else None, "out split": whose(out_split, (2, 8, 3, 3)),
@@ -444,7 +442,7 @@ print(f"accuracy {correct:.2f}, outputs as one process's to 1e-6: {torch.allclos
 #
 # **References.** M. Shoeybi et al. 2019, *Megatron-LM: Training Multi-Billion Parameter Language Models Using Model Parallelism*,
 # [arXiv 1909.08053](https://arxiv.org/abs/1909.08053), section 3. A. Krizhevsky 2014, *One weird trick for parallelizing convolutional neural networks*,
-# [arXiv 1404.5997](https://arxiv.org/abs/1404.5997). The published layer: [ChainerMN's examples](https://github.com/chainer/chainer/tree/master/examples/chainermn).
+# [arXiv 1404.5997](https://arxiv.org/abs/1404.5997). The published layer: [ChainerMN's example](https://github.com/chainer/chainer/tree/master/examples/chainermn/parallel_convolution).
 
 # %%
 cluster.stop()
