@@ -240,17 +240,20 @@ check.connect(cluster, "round_trip", "fan_out")
 # %% [markdown]
 # ## All together
 #
-# A network of four layers, one on each rank, learns the sum of its four inputs. Your `round_trip` carries activations and gradients. Not graded: it
+# A network of four hidden layers, one on each rank, learns to add up its four inputs. Your `round_trip` carries activations and gradients. Not graded: it
 # works when your piece does.
 
 # %%
 # %%px
 c = comm.create_communicator("gloo", timeout_s=10)
 torch.manual_seed(rank := c.rank)
-stage = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Tanh())
-last = torch.nn.Linear(4, 1) if rank == 0 else None
+stage = torch.nn.Sequential(torch.nn.Linear(4 if rank == 0 else 16, 16), torch.nn.Tanh())
+last = torch.nn.Linear(16, 1) if rank == 0 else None
 optimiser = torch.optim.Adam([*stage.parameters(), *(last.parameters() if last else [])], lr=0.02)
 x = torch.rand(64, 4, generator=torch.Generator().manual_seed(0))
+
+# %%
+# %%px
 for step in range(200):
     out = round_trip(c, x, stage, last)
     loss = (out - x.sum(1, keepdim=True)).square().mean() if rank == 0 else out

@@ -271,8 +271,8 @@ print({name: w.grad.item() for name, w in named.items()})
 # ## The package's functions
 #
 # From here on we use the package's versions. They work on a *communicator* `c`, find out shapes and dtypes by themselves, give each message an identity of
-# its own (so gradients cannot be swapped, whatever the order of backward), and they have a time-out. They are called as in ChainerMN, whose users wrote
-# model-parallel programs with them first.
+# its own (so gradients cannot be swapped, whatever the order of backward), and they have a time-out. They are called as in
+# ChainerMN, so programs written for it need little change.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -353,7 +353,8 @@ for name, (call, n) in calls.items():
 #
 # ## Two wrong rows
 #
-# The article that made these functions known, on the blog of Preferred Networks, has such a table too. Five of its seven rows are the ones above. The other two are
+# An article on the blog of Preferred Networks, which introduces ChainerMN's functions, has such a table too. Five of its seven rows are the ones above. The
+# other two are
 #
 # | forward | backward |
 # |---|---|

@@ -1,8 +1,10 @@
 """Unit 11: how wrong gradients are named, and the picture of several ranks' graphs."""
 
+from types import SimpleNamespace
+
 import pytest
 
-from manyhands.checks import differentiable_verdicts as verdicts
+from manyhands.checks import differentiable_verdicts as verdicts, experiment
 from manyhands.checks.differentiable_words import HINTS, MISTAKES, TEXTS
 from manyhands.plots import graph
 
@@ -60,6 +62,40 @@ def test_the_unconnected_graph_is_told_before_what_follows_from_it():
 def test_every_check_has_a_hint_and_every_text_a_check():
     assert {name.split("-", 1)[1] for name in HINTS} == {report for report, _ in TEXTS}
     assert all(MISTAKES.values()) and all(HINTS.values())
+
+
+class Written:
+    @staticmethod
+    def forward(ctx, x):
+        return x
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient
+
+
+class Stub(Written):
+    @staticmethod
+    def backward(ctx, gradient):
+        """What a learner is given."""
+        # YOUR CODE HERE
+        raise NotImplementedError()
+
+
+def stub():
+    raise NotImplementedError()
+
+
+@pytest.mark.parametrize("value, says", [(Written, None), (len, None), (Stub, "f.backward"), (stub, "f")])
+def test_a_stub_is_known_before_any_rank_waits_for_another(value, says, monkeypatch):
+    monkeypatch.setattr("IPython.get_ipython", lambda: SimpleNamespace(user_ns={"f": value}))
+    if says is None:
+        assert experiment.learners("f") is value
+    else:
+        with pytest.raises(experiment.Unwritten, match=f"^{says}$"):
+            experiment.learners("f")
+    with pytest.raises(experiment.Unwritten, match="^g$"):
+        experiment.learners("g")
 
 
 class Call:

@@ -20,10 +20,10 @@ def learners(name):
     if name not in get_ipython().user_ns:
         raise Unwritten(name)
     found = get_ipython().user_ns[name]
-    for method in ("forward", "backward") if isinstance(found, type) else ("__call__",):
-        function = getattr(found, method, None) if isinstance(found, type) else found
+    parts = {f"{name}.{method}": getattr(found, method, None) for method in ("forward", "backward")} if isinstance(found, type) else {name: found}
+    for part, function in parts.items():
         if getattr(getattr(function, "__code__", None), "co_names", None) == ("NotImplementedError",):
-            raise Unwritten(f"{name}.{method}" if isinstance(found, type) else name)
+            raise Unwritten(part)
     return found
 
 
