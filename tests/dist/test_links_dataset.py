@@ -38,6 +38,12 @@ def test_without_equal_lengths_each_example_is_there_once(pool, n, total, shuffl
     assert lengths == [total // n + (rank < total % n) for rank in range(n)]
 
 
+def test_the_shares_are_those_of_chainermn(pool):
+    """As the real ChainerMN 7.8.1 shared out ten examples with seed 3."""
+    found = pool.values(shares, 2, list(range(10)), 0, {"shuffle": True, "seed": 3})
+    assert [items for items, _ in found] == [[5, 4, 1, 2, 9], [6, 7, 0, 3, 8]]
+
+
 class Lazy(Dataset):
     """An example is made by the rank that asks for it."""
 
