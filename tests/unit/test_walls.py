@@ -14,7 +14,7 @@ MAY = {
     "cluster": {"cluster", "ipyparallel", "IPython", "zmq", "ipykernel"},
     "comm": {"comm", "torch"},
     "functions": {"functions", "comm", "torch"},
-    "links": {"links", "functions", "comm", "torch"},
+    "links": {"links", "functions", "comm", "torch", "numpy"},
     "ledger": {"ledger", "comm", "torch"},
     "plots": {"plots", "simulate", "numpy", "matplotlib"},
     "data": {"numpy", "sklearn"},

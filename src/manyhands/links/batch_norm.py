@@ -43,7 +43,8 @@ class MultiNodeBatchNorm(KeepsCommunicator, _BatchNorm):
 
     def _check_input_dim(self, x):
         if not 2 <= x.dim() <= 5 or x.shape[1] != self.num_features:
-            raise ValueError(f"MultiNodeBatchNorm({self.num_features}) takes x of shape (batch, {self.num_features}) with up to three more dimensions, and got {tuple(x.shape)}.")
+            raise ValueError(f"MultiNodeBatchNorm({self.num_features}) takes x of shape (batch, {self.num_features}) with up to three more dimensions, "
+                             f"and got {tuple(x.shape)}.")
 
     def _combine(self, rows):
         """Number of values, mean and variance for each feature over all ranks; `rows` has one row of `_Statistics` for each rank."""
@@ -51,7 +52,8 @@ class MultiNodeBatchNorm(KeepsCommunicator, _BatchNorm):
         counts, means, squares = rows[:, :1].detach(), rows[:, 1 : n + 1], rows[:, n + 1 : 2 * n + 1]
         count = counts.sum().item()
         if count < 2:
-            raise ValueError(f"Training needs at least two values for each feature over all ranks, and there are {count:.0f}. Give the ranks larger batches, or call eval().")
+            raise ValueError(f"Training needs at least two values for each feature over all ranks, and there are {count:.0f}. "
+                             "Give the ranks larger batches, or call eval().")
         mean = (counts * means).sum(0) / count
         return count, mean, (squares.sum(0) + (counts * (means - mean) ** 2).sum(0)) / count
 

@@ -60,7 +60,8 @@ class MultiNodeChainList(KeepsCommunicator, nn.Module):
             return None
         ranks = list(ranks) if isinstance(ranks, list | tuple) else [ranks]
         if not ranks:
-            raise ValueError(f"{name} is an empty list. Give a rank, or None for {'the inputs of the call' if name == 'rank_in' else 'an output of the model'}.")
+            none = "the inputs of the call" if name == "rank_in" else "an output of the model"
+            raise ValueError(f"{name} is an empty list. Give a rank, or None for {none}.")
         for rank in ranks:
             check_rank(rank, self.c, name)
         return ranks
@@ -77,7 +78,8 @@ class MultiNodeChainList(KeepsCommunicator, nn.Module):
         if not self._rank_inouts:
             raise ValueError("This MultiNodeChainList has no part. Add one with add_link(module, rank_in, rank_out).")
         if self._left_over(self._rank_inouts):
-            raise ValueError(f"A part has rank_out={self.c.rank}, this rank itself, and no later part takes the value. Add a part with rank_in={self.c.rank}.")
+            raise ValueError(f"A part has rank_out={self.c.rank}, this rank itself, and no later part takes the value. "
+                             f"Add a part with rank_in={self.c.rank}.")
         run = _Run(self.c)
         for module, (rank_in, rank_out) in zip(self.parts, self._rank_inouts, strict=True):
             run.part(module, inputs, rank_in, rank_out)

@@ -47,7 +47,8 @@ class MultiNodeNStepRNN(KeepsCommunicator, nn.Module):
             if rank is not None:
                 check_rank(rank, c, name)
                 if rank == c.rank:
-                    raise ValueError(f"{name}={rank} is this rank itself. Give the rank at the other end, or None; states that stay here are arguments: rnn(hx, xs).")
+                    raise ValueError(f"{name}={rank} is this rank itself. Give the rank at the other end, or None; states that stay here are "
+                                     "arguments: rnn(hx, xs).")
         self.actual_rnn, self.rank_in, self.rank_out = rnn, rank_in, rank_out
         self.n_cells = 2 if isinstance(rnn, nn.LSTM) else 1
 
@@ -91,8 +92,9 @@ class MultiNodeNStepRNN(KeepsCommunicator, nn.Module):
     def _check_received(self, states, expected):
         dtype = self.actual_rnn.weight_ih_l0.dtype
         for name, state, shape in zip(("hx", "cx"), states, expected, strict=False):
-            if not isinstance(state, torch.Tensor) or tuple(state.shape) != shape or not torch.is_autocast_enabled(state.device.type) and state.dtype != dtype:
-                what = f"{str(state.dtype)[6:]} {tuple(state.shape)}" if isinstance(state, torch.Tensor) else f"{len(state)} tensors"
+            alone = isinstance(state, torch.Tensor)
+            if not alone or tuple(state.shape) != shape or state.dtype != dtype and not torch.is_autocast_enabled(state.device.type):
+                what = f"{str(state.dtype)[6:]} {tuple(state.shape)}" if alone else f"{len(state)} tensors"
                 raise CommunicationError(f"Rank {self.c.rank} needs {name} as {str(dtype)[6:]} {shape} (layers * directions, sequences, units) "
                                          f"from rank {self.rank_in}, which sent {what}. Make the RNNs of both ranks alike, and give both equally many sequences.")
 

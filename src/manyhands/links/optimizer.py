@@ -32,7 +32,8 @@ class MultiNodeOptimizer(torch.optim.Optimizer):
     seeds. It does so again when parameters have been added. Every other `step()` replaces each gradient by the mean over the ranks, where None
     counts as zeros, and then steps the wrapped optimizer. Frozen parameters (`requires_grad=False`) are copied at the first step and have no gradients.
     Buffers of the model are not the optimizer's: copy them with `c.bcast_data(model)`.
-    Everything else (`zero_grad`, `param_groups`, `state_dict`, hooks) is the wrapped optimizer's own; schedulers take this one. The state_dict does not remember that the parameters have been copied: the first step after a restart copies them again.
+    Everything else (`zero_grad`, `param_groups`, `state_dict`, hooks) is the wrapped optimizer's own; schedulers take this one. The state_dict does
+    not remember that the parameters have been copied: the first step after a restart copies them again.
     Who calls: all ranks of `c`, equally often, with the same parameters in the same order. CommunicationError if a rank does not.
     Source: ChainerMN 7.8.1; averaging in place of a server: Goyal et al. 2017, https://arxiv.org/abs/1706.02677, section 3.
     """
@@ -100,8 +101,8 @@ class MultiNodeOptimizer(torch.optim.Optimizer):
         for own in flatten(parameters):
             flats.append(functions.bcast(self.c, own))
             if (flats[-1].dtype, flats[-1].shape) != (own.dtype, own.shape):
-                raise CommunicationError(f"The optimizer of rank 0 has {flats[-1].numel()} parameters of {flats[-1].dtype}, that of rank {self.c.rank} has {own.numel()} of "
-                                         f"{own.dtype}. Make the same model on all ranks.")
+                raise CommunicationError(f"The optimizer of rank 0 has {flats[-1].numel()} parameters of {flats[-1].dtype}, that of rank {self.c.rank} "
+                                         f"has {own.numel()} of {own.dtype}. Make the same model on all ranks.")
         for p, new in zip(parameters, unflatten(flats, parameters), strict=True):
             p.copy_(new)
 

@@ -21,7 +21,8 @@ class ParallelConv2d(KeepsCommunicator, nn.Module):
     every output channel, and the parts are summed (all-reduce of y). The bias is counted once: each of its numbers lies on one rank, those of
     "in" all on rank 0.
     Backward, `loss="replicated"`: every rank computes the same loss of y. Weights, bias and x get the gradients of one process with nn.Conv2d. "out"
-    sums the parts of x's gradient (all-reduce), "in" gathers them (all-gather). Shoeybi et al. 2019, https://arxiv.org/abs/1909.08053, section 3, operators f and g.
+    sums the parts of x's gradient (all-reduce), "in" gathers them (all-gather). Source: Shoeybi et al. 2019, https://arxiv.org/abs/1909.08053, section 3,
+    operators f and g.
     Backward, `loss="summed"`: the objective is the sum of all ranks' losses, as ChainerMN composes it. Weights and bias then get N times one process's
     gradient on N ranks with equal losses. So does x, if it comes from one rank through `functions.bcast`; x's own gradient on one rank is that rank's part.
     Shapes: x (batch, in_channels, height, width), or without batch; y as nn.Conv2d.
@@ -63,7 +64,8 @@ class ParallelConv2d(KeepsCommunicator, nn.Module):
 
     def forward(self, x):
         if x.dim() not in (3, 4) or x.shape[-3] != self.in_channels:
-            raise ValueError(f"This layer takes x of shape (batch, {self.in_channels}, height, width), with all its input channels on every rank, and got {tuple(x.shape)}.")
+            raise ValueError(f"This layer takes x of shape (batch, {self.in_channels}, height, width), with all its input channels on every rank, "
+                             f"and got {tuple(x.shape)}.")
         begin = sum(self.sizes[: self.c.rank])
         if self.split == "out":
             if self.loss == "summed":
@@ -99,10 +101,12 @@ def _check(c, in_channels, out_channels, split, loss):
     if split not in ("in", "out"):
         raise ValueError(f'split={split!r}. Take "out" to share out the output channels, "in" for the input channels.')
     if loss not in ("replicated", "summed"):
-        raise ValueError(f'loss={loss!r}. Take "replicated" if every rank computes the same loss of y, "summed" if the objective is the sum of all ranks\' losses.')
+        raise ValueError(f'loss={loss!r}. Take "replicated" if every rank computes the same loss of y, "summed" if the objective is the sum of '
+                         "all ranks' losses.")
     channels = out_channels if split == "out" else in_channels
     if channels < c.size:
-        raise ValueError(f"{channels} {'output' if split == 'out' else 'input'} channels cannot be shared out over {c.size} ranks. Take fewer ranks (c.split), or the other split.")
+        raise ValueError(f"{channels} {'output' if split == 'out' else 'input'} channels cannot be shared out over {c.size} ranks. "
+                         "Take fewer ranks (c.split), or the other split.")
 
 
 def _settings(conv):
