@@ -195,7 +195,7 @@ else:
 # detached tensor is a legal thing to send. The model still learns, only worse. So compare *gradients* with one process, once, and not only the
 # first loss.
 #
-# If you send `cell` itself and forget its delegate, the library does complain: a gradient came back, and nobody took it.
+# If you send `cell` itself and forget its delegate, the library does complain, in the next step: a gradient came back, and nobody took it.
 # </details>
 #
 # ## In two, with links

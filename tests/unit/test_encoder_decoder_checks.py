@@ -65,13 +65,13 @@ def test_what_crosses_is_judged_by_bytes_and_messages(messages, sent, says):
     assert (problem and problem["mistake"]) == (says and MISTAKES[says])
 
 
-@pytest.mark.parametrize("name", ["stale", "accumulated"])
-def test_a_wrong_loop_is_named(name):
+@pytest.mark.parametrize("loop, name", model.LOOPS.items())
+def test_a_wrong_loop_is_named(loop, name):
     parts, draw = model.build(0, 4, 1), random.Random(2)
     batches = [model.batch(draw, 3) for _ in range(3)]
-    right, wrong = model.serial_training(*parts, batches, 0.02), model.serial_training(*parts, batches, 0.02, name)
+    right, wrong = model.serial_training(*parts, batches, 0.02), model.serial_training(*parts, batches, 0.02, loop)
     answer = {"role": "encoder", "got": wrong["encoder"], "right": {"weights": right["encoder"]}, "before": model.weights(parts[0]),
-              "variants": {name: wrong["encoder"]}}
+              "variants": [[name, wrong["encoder"]]]}
     assert verdicts.weights_problem(0, answer, "encoder")["mistake"] == MISTAKES[name].format(role="encoder", name="")
 
 

@@ -107,16 +107,21 @@ def _only_last(part):
     return torch.cat([torch.zeros_like(part[:-1]), part[-1:]])
 
 
+# mistakes in the loop of training, and what they are called in words
+LOOPS = {"stale": "stale", "both accumulated": "accumulated", "encoder accumulated": "accumulated", "decoder accumulated": "accumulated"}
+
+
 def serial_training(encoder, decoder, batches, lr, mistake=None):
-    """Weights and losses after training in one process; `mistake` is None, "stale" or "accumulated"."""
+    """Weights and losses after training in one process, right or with a mistake: a key of LOOPS."""
     encoder, decoder = copy.deepcopy(encoder), copy.deepcopy(decoder)
     optimiser = torch.optim.Adam([*encoder.parameters(), *decoder.parameters()], lr)
     losses = []
     for sources, targets in batches:
         if mistake == "stale":
             optimiser.step()
-        if mistake != "accumulated":
-            optimiser.zero_grad()
+        for module, kept in ((encoder, ("both accumulated", "encoder accumulated")), (decoder, ("both accumulated", "decoder accumulated"))):
+            if mistake not in kept:
+                module.zero_grad()
         loss = decoder(encoder(sources)[1], targets)
         loss.backward()
         if mistake != "stale":

@@ -151,7 +151,7 @@ def training(train_name, seed):
         role = ("encoder", "decoder")[pair.rank]
         right = model.serial_training(*parts, batches, lr)
         result = {"role": role, "before": model.weights(parts[pair.rank]), "right": {"losses": right["losses"], "weights": right[role]},
-                  "variants": {name: model.serial_training(*parts, batches, lr, name)[role] for name in ("stale", "accumulated")}}
+                  "variants": [[name, model.serial_training(*parts, batches, lr, loop)[role]] for loop, name in model.LOOPS.items()]}
         with told(result):
             result["losses"] = [float(one) for one in train(parts[pair.rank], pair, batches, lr) or ()]
         result["got"] = model.weights(parts[pair.rank])

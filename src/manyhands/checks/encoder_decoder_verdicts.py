@@ -164,8 +164,8 @@ def weights_problem(rank, answer, role):
         return None
     right = answer["right"]["weights"]
     parameter = next(name for name in right if far(answer["got"][name], right[name]))
-    variants = {"unchanged": answer["before"], **answer["variants"]}
-    name = looks_like(answer["got"], variants, far_named) or "other weights"
+    variants = [("unchanged", answer["before"]), *answer["variants"]]
+    name = next((name for name, variant in variants if not far_named(answer["got"], variant)), "other weights")
     return {"rank": rank, "expected": right[parameter], "got": answer["got"][parameter], "mistake": MISTAKES[name].format(role=role, name=parameter)}
 
 
