@@ -15,6 +15,7 @@ import importlib
 import re
 import time
 import traceback
+import warnings
 from pathlib import Path
 
 import torch
@@ -44,6 +45,7 @@ def all_of(module):
 def attempt(c, module, name, folder):
     """Run a program on this rank: (its error or None, seconds). Then all ranks must be able to use the communicator."""
     begun, error = time.monotonic(), None
+    warnings.simplefilter("ignore")  # some of these programs are warned too
     try:
         kept = getattr(importlib.import_module(module), name)(c)  # what a program returns lives until the ranks have met
     except (ValueError, RuntimeError) as caught:

@@ -255,6 +255,8 @@ class Control:
             return answer["text"]
         if peer in self.exchange.gone:
             return f"will not come: {self.exchange.gone[peer]}"
+        if self.gave_up.get(peer, (0.0,))[0] > wait.start:
+            return f"waited in {self.gave_up[peer][1]} and has given up"
         return "is in no call now: it computes, waits for something else, or has ended" + (f" (the last thing that came from it: {told(*last)})" if last else "")
 
     def _gradient(self, wait):

@@ -111,10 +111,11 @@ class Exchange:
         if head is not CONFIRM:
             self._sent[peer] += 1
         self._told[peer] = self._got[peer]
+        raw, payloads = pack((*head, self._got[peer]), small), [self.wire.payload(tensor) for tensor in large]
         try:
-            self.wire.send_head(peer, self._sent[peer], pack((*head, self._got[peer]), small))
-            for place, tensor in enumerate(large):
-                self.wire.send_payload(peer, self._sent[peer], place, self.wire.payload(tensor))
+            self.wire.send_head(peer, self._sent[peer], raw)
+            for place, payload in enumerate(payloads):
+                self.wire.send_payload(peer, self._sent[peer], place, payload)
         except RuntimeError:  # gloo: the connection is closed
             self._lost(peer)
 

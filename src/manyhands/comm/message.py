@@ -63,7 +63,10 @@ def as_bytes(tensor):
         tensor = tensor.resolve_conj().resolve_neg()
     if tensor.is_cuda:
         tensor = tensor.cpu()
-    return tensor.contiguous().view(-1).view(torch.uint8)
+    flat = tensor.contiguous().view(-1)
+    if flat.numel() == 1:  # counts as contiguous with any stride: that of an expanded gradient is 0
+        flat = flat.as_strided((1,), (1,))
+    return flat.view(torch.uint8)
 
 
 def nbytes(tensors):

@@ -94,6 +94,7 @@ class _Recv(torch.autograd.Function):
         ctx.ticket = Ticket(c, message.facts["op"], "send")
         ctx.ticket.owe([rank] if message.facts["wants"] else [])
         ctx.rank, ctx.delegate = rank, None if delegate is anchor else (delegate.shape, delegate.dtype, delegate.device)
+        ctx.save_for_backward(anchor.new_empty(0))
         ctx.set_materialize_grads(False)
         ctx.mark_non_differentiable(*(t for t in received if not (t.is_floating_point() or t.is_complex())))
         return tuple(received)
@@ -101,6 +102,7 @@ class _Recv(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx, *gradients):
+        ctx.saved_tensors  # see _Send; and it raises if backward has been here before
         ctx.ticket.send({ctx.rank: gradients})
         zeros = None
         if ctx.delegate is not None:
