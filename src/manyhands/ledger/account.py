@@ -181,7 +181,7 @@ class Merged:
         head = ("call", "messages out", "messages in", "bytes out", "bytes in", "rounds", "")
         lines = [(call, *row[:5], row.how if row.how == COUNTED else f"model: {row.how}") for call, row in rows.items()]
         sums = [sum(each[name] for each in seen) for name in ("messages_sent", "messages_received", "bytes_sent", "bytes_received")]
-        return _as_text([head, *lines, ("all", *sums, max(each["rounds"] for each in seen), "")])
+        return _as_text([head, *lines, ("all", *sums, max([each["rounds"] for each in seen], default=0), "")])
 
     def log(self):
         """One line per message as text, by rounds: who sent what to whom, in which call. Nothing in it depends on time."""

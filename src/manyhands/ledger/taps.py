@@ -2,8 +2,9 @@
 
 * our own messages: `manyhands.comm.observers`;
 * what Python calls: the methods of `ProcessGroup`, below the functions of `torch.distributed`, so by whatever name those were imported;
-* what C++ calls (DistributedDataParallel's reducer, functional collectives): torch's dispatcher, through which each collective goes. A
-  Python kernel for the dispatch key Autograd notes the call and hands it on. Calls that a method above has noted skip that key;
+* what C++ calls (DistributedDataParallel's reducer, its broadcasts): torch's dispatcher, through which each collective goes. A Python
+  kernel for the dispatch key Autograd notes the call and hands it on. Calls that a method above has noted skip that key. So do C++
+  calls in inference mode and those of torch's functional collectives: these are not seen;
 * `Work.wait`, to know which call was waited for before the next one.
 
 When the last ledger is closed, all is as it was before the first.
