@@ -291,7 +291,7 @@ check.moved(cluster, "moved_bytes", "largest_side")
 
 # %%
 # %%px
-c = comm.create_communicator()
+c = comm.create_communicator("gloo")
 x, y = (torch.from_numpy(array) for array in digits("train"))
 x = x.view(-1, 1, 8, 8).double()  # so that rounding does not grow during training
 

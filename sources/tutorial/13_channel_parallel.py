@@ -32,7 +32,7 @@ from manyhands import comm, functions, links
 from manyhands.data import digits, shard
 from manyhands.ledger import Ledger
 
-c = comm.create_communicator(timeout_s=30)
+c = comm.create_communicator("gloo", timeout_s=30)
 rank, size = c.rank, c.size
 
 # %% [markdown]
