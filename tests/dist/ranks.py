@@ -155,11 +155,11 @@ class Pool:
         self.processes.append(subprocess.Popen(argv, env=env, stdin=subprocess.DEVNULL, stdout=log, stderr=log, process_group=group))
 
     def close(self, kill=False):
-        """End the ranks, politely unless `kill`; what does not end within 20 s is killed."""
+        """End the ranks, politely unless `kill`; what does not end within 60 s is killed."""
         for connection in self.connections:
             with contextlib.suppress(OSError):
                 connection.send_bytes(b"" if not kill else b"kill")
-        deadline = time.monotonic() + (0 if kill else 20)
+        deadline = time.monotonic() + (0 if kill else 60)
         for process in self.processes:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(max(0, deadline - time.monotonic()))
