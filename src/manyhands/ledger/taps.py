@@ -109,21 +109,21 @@ def _noting(call, original):
         entry.start_s = time.perf_counter()
         with below():
             work = original(group, *args, **kwargs)
-        _follow(work, entry)
+        _follow(work, entry, waits=not getattr(given[-1] if given else None, "asyncOp", True))
         return work
 
     return noted
 
 
-def _follow(work, entry):
-    """Remember whose work this is, and have the end of it noted."""
+def _follow(work, entry, waits):
+    """Remember whose work this is, and have the end of it noted, unless the caller waits at once."""
     if work is None:  # it has ended (monitored_barrier), or is joined with others until _end_coalescing
         if entry.group not in _joining:
             entry.stop_s = time.perf_counter()
             _waited([entry])
     else:
         _works[work] = [entry]
-        if entry.call not in ("send", "recv", "barrier"):  # those have no future
+        if not waits and entry.call not in ("send", "recv", "barrier"):  # those have no future
             _note_end(work, entry)
     if entry.group in _joining:
         _joining[entry.group].append(entry)
