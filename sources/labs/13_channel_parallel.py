@@ -312,9 +312,9 @@ def together(x):
 whole = [*one.parameters(), *two.parameters(), *head.parameters()]
 parts = [*first, *second, *own_head.parameters()]
 for model, parameters in ((alone, whole), (together, parts)):
-    optimiser = torch.optim.SGD(parameters, lr=0.3)
-    for step in range(150):
-        rows = slice(step % 15 * 100, step % 15 * 100 + 100)
+    optimiser = torch.optim.Adam(parameters, lr=0.03)
+    for step in range(40):
+        rows = slice(step % 5 * 300, step % 5 * 300 + 300)
         cross_entropy(model(x[rows]), y[rows]).backward()
         optimiser.step()
         optimiser.zero_grad()

@@ -410,15 +410,15 @@ print(f"{held[0]} of {held[1]} weights and biases of the convolutions are here")
 
 # %%
 # %%px
-optimisers = [torch.optim.SGD(model.parameters(), lr=0.3) for model in (parallel, serial)]
-for step in range(150):
-    batch = slice(step % 15 * 100, step % 15 * 100 + 100)
+optimisers = [torch.optim.Adam(model.parameters(), lr=0.03) for model in (parallel, serial)]
+for step in range(40):
+    batch = slice(step % 5 * 300, step % 5 * 300 + 300)
     losses = [cross_entropy(model(images[batch]), labels[batch]) for model in (parallel, serial)]
     for loss, optimiser in zip(losses, optimisers):
         optimiser.zero_grad()
         loss.backward()
         optimiser.step()
-    if step % 50 == 49 and rank == 0:
+    if step % 20 == 19 and rank == 0:
         print(f"step {step + 1}: loss {losses[0].item():.3f}, one process {losses[1].item():.3f}")
 
 # %%
