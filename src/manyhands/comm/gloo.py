@@ -39,7 +39,7 @@ class GlooWire:
                 work, buffer, view = posted.popleft()
                 work.wait()  # the first byte is here, so the rest is on its way
                 kind, length, _ = MARK.unpack_from(view)
-                raw = bytes(view[:MARK.size + length]) if kind == SHORT_HEAD else self._long(peer, length)
+                raw = bytearray(view[:MARK.size + length]) if kind == SHORT_HEAD else self._long(peer, length)
                 view[0] = 0
                 posted.append(self._post(peer, buffer))
                 yield peer, raw

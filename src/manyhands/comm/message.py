@@ -19,6 +19,7 @@ MARK = struct.Struct("<BII")  # a byte that is not zero, length of all that foll
 DTYPES = [torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8,
           torch.bool, torch.complex64, torch.complex128, torch.complex32, torch.uint16, torch.uint32, torch.uint64,
           torch.float8_e4m3fn, torch.float8_e5m2]
+_PLAIN = {torch.float32, torch.float64, torch.int64, torch.int32, torch.uint8, torch.bool}  # numpy has these too
 NUMBER = {dtype: i for i, dtype in enumerate(DTYPES)}
 
 
@@ -83,18 +84,29 @@ def _itemsize(number):
     return torch.empty((), dtype=DTYPES[number]).element_size()
 
 
+def copied(tensor):
+    """The tensor's elements as a byte string."""
+    if tensor.dtype in _PLAIN:
+        try:
+            return tensor.detach().numpy().tobytes()
+        except (RuntimeError, TypeError):  # on a GPU, or a lazy negative
+            pass
+    return as_bytes(tensor).numpy().tobytes()
+
+
 def pack(head, small=()):
     """The head as bytes, with the small tensors behind it."""
     text = marshal.dumps(head)
-    body = b"".join([text, *(as_bytes(t).numpy().tobytes() for t in small)])
+    body = b"".join([text, *map(copied, small)])
     return MARK.pack(1, len(body), len(text)) + body
 
 
 def unpack(raw):
-    """The head and, behind it, the bytes of its small tensors."""
+    """The head and, behind it, the bytes of its small tensors, as a bytearray."""
     _, length, text = MARK.unpack_from(raw)
     start = MARK.size
-    return marshal.loads(raw[start:start + text]), raw[start + text:start + length]
+    rest = raw[start + text:start + length]
+    return marshal.loads(raw[start:start + text]), rest if isinstance(rest, bytearray) else bytearray(rest)
 
 
 def read_small(specs, raw):
@@ -105,8 +117,9 @@ def read_small(specs, raw):
             tensors.append(None)
         elif size == 0:
             tensors.append(torch.empty(one[2], dtype=DTYPES[one[0]]))
-        else:  # a bytearray of its own: aligned, and writable
-            tensors.append(torch.frombuffer(bytearray(raw[start:start + size]), dtype=DTYPES[one[0]]).view(one[2]))
+        else:  # `raw` is a bytearray of this message's own; a single tensor, the usual case, may keep it
+            own = raw if size == len(raw) else raw[start:start + size]
+            tensors.append(torch.frombuffer(own, dtype=DTYPES[one[0]]).view(one[2]))
         start += size
     return tensors
 

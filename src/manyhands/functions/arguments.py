@@ -1,11 +1,26 @@
 """Looking at what the caller has given."""
 
+import functools
+
 import torch
+from torch.autograd.function import once_differentiable
 
 from manyhands.comm.message import NUMBER
 
 # autograd runs the backward of a call whose inputs need no gradient only if some input does: this one always does, and gets none
 ANCHOR = torch.zeros((), requires_grad=True)
+SAVED = torch.empty(0)  # what calls save for backward: torch then notices a second backward, and torch.utils.checkpoint the first
+
+
+def once(backward):
+    """`once_differentiable`, without its cost where no second derivative is asked for."""
+    careful = once_differentiable(backward)
+
+    @functools.wraps(backward)
+    def light(ctx, *gradients):
+        return (careful if torch.is_grad_enabled() else backward)(ctx, *gradients)
+
+    return light
 
 
 def tensor(x, call):

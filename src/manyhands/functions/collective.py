@@ -1,10 +1,9 @@
 """bcast, gather, scatter, allgather, alltoall and allreduce: calls that all ranks of a communicator make, in the same order."""
 
 import torch
-from torch.autograd.function import once_differentiable
 
 from manyhands.comm.message import NUMBER, describe
-from manyhands.functions.arguments import ANCHOR, placed, tensor, tensors, wants
+from manyhands.functions.arguments import ANCHOR, SAVED, once, placed, tensor, tensors, wants
 from manyhands.functions.tickets import Ticket
 
 
@@ -129,12 +128,12 @@ class _Bcast(torch.autograd.Function):
         else:
             value, ctx.device = x.view_as(x), x.device
         ctx.ticket.owe([root] if facts["wants"] and c.rank != root else [])
-        ctx.save_for_backward(anchor.new_empty(0))
+        ctx.save_for_backward(SAVED)
         _no_gradient_for_whole_numbers(ctx, [value])
         return value
 
     @staticmethod
-    @once_differentiable
+    @once
     def backward(ctx, gradient):
         ctx.saved_tensors  # see _Send
         c, ticket, mine = ctx.c, ctx.ticket, None
@@ -154,7 +153,7 @@ class _Gather(torch.autograd.Function):
                           wants=wanted, op=op)
         ctx.ticket.owe(rank for rank, message in came.items() if message.facts["wants"])
         ctx.ticket.tells = [root] if ctx.ticket.waits else []
-        ctx.save_for_backward(anchor.new_empty(0))
+        ctx.save_for_backward(SAVED)
         if not at_root:
             return (anchor.new_zeros((), device=x.device),)
         outputs = tuple(x.view_as(x) if rank == root else placed(came[rank], c)[0] for rank in range(c.size))
@@ -162,7 +161,7 @@ class _Gather(torch.autograd.Function):
         return outputs
 
     @staticmethod
-    @once_differentiable
+    @once
     def backward(ctx, *gradients):
         ctx.saved_tensors  # see _Send
         if ctx.c.rank == ctx.root:
@@ -185,12 +184,12 @@ class _Scatter(torch.autograd.Function):
             message = c.exchange(place, "scatter", {}, [root], root=root)[root]
             (value,) = placed(message, c)
             ctx.ticket.owe([root] if message.facts["wants"][c.rank] else [])
-        ctx.save_for_backward(anchor.new_empty(0))
+        ctx.save_for_backward(SAVED)
         _no_gradient_for_whole_numbers(ctx, [value])
         return value
 
     @staticmethod
-    @once_differentiable
+    @once
     def backward(ctx, gradient):
         ctx.saved_tensors  # see _Send
         c = ctx.c
@@ -207,13 +206,13 @@ class _Allgather(torch.autograd.Function):
         ctx.c, ctx.device, ctx.ticket = c, x.device, Ticket(c, _op(c, place), "allgather", waits=wanted)
         came = c.exchange(place, "allgather", {rank: [x] for rank in c.others()}, c.others(), check=_same_dtype(c, x.dtype), wants=wanted)
         ctx.ticket.owe(rank for rank in came if came[rank].facts["wants"])
-        ctx.save_for_backward(anchor.new_empty(0))
+        ctx.save_for_backward(SAVED)
         outputs = tuple(x.view_as(x) if rank == c.rank else placed(came[rank], c)[0] for rank in range(c.size))
         _no_gradient_for_whole_numbers(ctx, outputs)
         return outputs
 
     @staticmethod
-    @once_differentiable
+    @once
     def backward(ctx, *gradients):
         ctx.saved_tensors  # see _Send
         c, ticket, mine = ctx.c, ctx.ticket, None
@@ -230,13 +229,13 @@ class _Alltoall(torch.autograd.Function):
         ctx.ticket = Ticket(c, _op(c, place), "alltoall", waits=any(w for rank, w in enumerate(wanted) if rank != c.rank))
         came = c.exchange(place, "alltoall", {rank: [xs[rank]] for rank in c.others()}, c.others(), check=_same_dtype(c, xs[c.rank].dtype), wants=list(wanted))
         ctx.ticket.owe(rank for rank in came if came[rank].facts["wants"][c.rank])
-        ctx.save_for_backward(anchor.new_empty(0))
+        ctx.save_for_backward(SAVED)
         outputs = tuple(xs[rank].view_as(xs[rank]) if rank == c.rank else placed(came[rank], c)[0] for rank in range(c.size))
         _no_gradient_for_whole_numbers(ctx, outputs)
         return outputs
 
     @staticmethod
-    @once_differentiable
+    @once
     def backward(ctx, *gradients):
         ctx.saved_tensors  # see _Send
         c, ticket = ctx.c, ctx.ticket
@@ -249,14 +248,14 @@ class _Allreduce(torch.autograd.Function):
     @staticmethod
     def forward(ctx, c, place, anchor, x, graph):
         ctx.c, ctx.place = c, place
-        ctx.save_for_backward(anchor.new_empty(0))
+        ctx.save_for_backward(SAVED)
         ctx.used = _Used(c, place) if graph and (torch.is_floating_point(x) or torch.is_complex(x)) else None
         total = c.sum_tensors(place, "allreduce", x)
         _no_gradient_for_whole_numbers(ctx, [total])
         return total
 
     @staticmethod
-    @once_differentiable
+    @once
     def backward(ctx, gradient):
         ctx.saved_tensors  # see _Send
         ctx.used.done = True

@@ -1,9 +1,8 @@
 """send, recv and pseudo_connect."""
 
 import torch
-from torch.autograd.function import once_differentiable
 
-from manyhands.functions.arguments import ANCHOR, placed, tensor, tensors, wants
+from manyhands.functions.arguments import ANCHOR, SAVED, once, placed, tensor, tensors, wants
 from manyhands.functions.tickets import Ticket
 
 
@@ -71,11 +70,11 @@ class _Send(torch.autograd.Function):
         c.post(rank, tag, "send", xs, op=ctx.ticket.op, wants=any(wanted))
         ctx.ticket.tells = [rank] if any(wanted) else []
         ctx.rank, ctx.devices = rank, [x.device for x in xs]
-        ctx.save_for_backward(anchor.new_empty(0))
+        ctx.save_for_backward(SAVED)
         return anchor.new_zeros((), device=xs[0].device if xs else None)
 
     @staticmethod
-    @once_differentiable
+    @once
     def backward(ctx, _):
         ctx.saved_tensors  # under torch.utils.checkpoint this runs the forward again, with its messages, before this rank waits
         if not ctx.ticket.waits:
@@ -94,13 +93,13 @@ class _Recv(torch.autograd.Function):
         ctx.ticket = Ticket(c, message.facts["op"], "send")
         ctx.ticket.owe([rank] if message.facts["wants"] else [])
         ctx.rank, ctx.delegate = rank, None if delegate is anchor else (delegate.shape, delegate.dtype, delegate.device)
-        ctx.save_for_backward(anchor.new_empty(0))
+        ctx.save_for_backward(SAVED)
         ctx.set_materialize_grads(False)
         ctx.mark_non_differentiable(*(t for t in received if not (t.is_floating_point() or t.is_complex())))
         return tuple(received)
 
     @staticmethod
-    @once_differentiable
+    @once
     def backward(ctx, *gradients):
         ctx.saved_tensors  # see _Send; and it raises if backward has been here before
         ctx.ticket.send({ctx.rank: gradients})
@@ -120,7 +119,7 @@ class _PseudoConnect(torch.autograd.Function):
         return tuple(t.view_as(t) for t in actual)
 
     @staticmethod
-    @once_differentiable
+    @once
     def backward(ctx, *gradients):
         shape, dtype, device = ctx.delegate
         return torch.zeros(shape, dtype=dtype, device=device), *gradients
