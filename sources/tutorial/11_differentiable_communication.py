@@ -278,7 +278,7 @@ print({name: w.grad.item() for name, w in named.items()})
 # %%px --setup
 from manyhands import comm, functions
 
-c = comm.create_communicator("gloo", timeout_s=3)
+c = comm.create_communicator("gloo", timeout_s=8)
 pair = c.split(rank // 2)  # two communicators of two ranks: 0 and 1, 2 and 3
 
 # %% [markdown]
@@ -483,7 +483,7 @@ except comm.CommunicationError as error:
         print(*str(error).split(". "), sep=".\n")
 
 # %% [markdown]
-# Where nobody can know, the communicator's time-out strikes (3 seconds here): whoever waited in vain gets an error that names the other rank, the call and
+# Where nobody can know, the communicator's time-out strikes (8 seconds here): whoever waited in vain gets an error that names the other rank, the call and
 # the tag, and says what each side had. Nothing has to be healed: the communicator can be used again. The cluster's watch, which you saw above, is for programs
 # that have no time-out of their own.
 #

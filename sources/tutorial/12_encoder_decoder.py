@@ -135,7 +135,7 @@ if pair.rank == 1:
 # Now rank 0 has the encoder and rank 1 the decoder. Forward, the state must cross, and an LSTM's state is two tensors, so two messages, each with
 # its own tag. Backward, their two gradients come back.
 #
-# The encoder has no loss to call `backward()` on. It has what `send` returns: a *delegate*, an empty tensor whose backward waits for the gradient.
+# The encoder has no loss to call `backward()` on. It has what `send` returns: a *delegate*, a zero whose backward waits for the gradient.
 # There are two; `pseudo_connect` makes one of them, so that one `backward()` reaches both.
 
 # %% tags=["setup"]

@@ -53,14 +53,14 @@ class GlooWire:
     def send_head(self, peer, number, raw):
         if len(raw) > HEAD_BYTES:
             whole = torch.frombuffer(bytearray(raw), dtype=torch.uint8)
-            self._under_way[peer].append((number, self._group.send([whole], peer, LONG), whole))
+            self._under_way[peer].append((number, self._group.send([whole], peer, LONG), whole, False))
             raw = MARK.pack(LONG_HEAD, len(raw), 0)
         tensor = torch.frombuffer(bytearray(raw), dtype=torch.uint8)
-        self._under_way[peer].append((number, self._group.send([tensor], peer, HEADS), tensor))
+        self._under_way[peer].append((number, self._group.send([tensor], peer, HEADS), tensor, True))
 
     def send_payload(self, peer, number, place, payload):
         work = self._group.send([payload], peer, PAYLOADS + number % 2**20 * 16 + place % 16)
-        self._under_way[peer].append((number, work, payload))
+        self._under_way[peer].append((number, work, payload, False))
 
     def fetch(self, peer, number, place, payload):
         """Receive what the peer has announced; returns when it is there."""
@@ -77,9 +77,11 @@ class GlooWire:
         self._posted.pop(peer, None)
 
     def close(self):
-        """Returns when everything has been sent."""
-        for peer in self._under_way:
-            try:
-                self.taken(peer, float("inf"))
-            except RuntimeError:  # the peer has closed its side
-                pass
+        """Returns when all heads have been sent. What is larger goes only when the peer asks for it, which it may never do."""
+        for under_way in self._under_way.values():
+            for _, work, _, head in under_way:
+                try:
+                    if head:
+                        work.wait()
+                except RuntimeError:  # the peer has closed its side
+                    break

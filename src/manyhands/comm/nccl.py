@@ -29,7 +29,7 @@ class NcclWire(GlooWire):
     def send_payload(self, peer, number, place, payload):
         if not payload.is_cuda:
             return super().send_payload(peer, number, place, payload)
-        self._under_way[peer].append((number, self._groups[self.rank < peer].send([payload], peer, 0), payload))
+        self._under_way[peer].append((number, self._groups[self.rank < peer].send([payload], peer, 0), payload, False))
 
     def fetch(self, peer, number, place, payload):
         if not payload.is_cuda:
