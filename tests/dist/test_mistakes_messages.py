@@ -1,5 +1,7 @@
 """Mistakes that it takes two ranks to see: messages and calls that do not fit together. All ranks concerned are told, and none hangs."""
 
+import time
+
 import pytest
 import torch
 from mistakes import all_of, check, mistake
@@ -23,7 +25,9 @@ def tags_that_differ(c):
           1: "CommunicationError: Rank 1 waited 1.5 s in recv from rank 0, tag 2 ...It has sent send, tag 1 with float32 (3,)"}, waits=True)
 def tags_that_differ_seen_in_backward(c):
     if c.rank == 0:
-        functions.send(X.clone().requires_grad_(), c, 1, tag=1).backward()
+        delegate = functions.send(X.clone().requires_grad_(), c, 1, tag=1)
+        time.sleep(1)  # so that rank 1's time is over first
+        delegate.backward()
     else:
         functions.recv(c, 0, tag=2)
 

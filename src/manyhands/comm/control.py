@@ -99,7 +99,7 @@ class Control:
         if facts["place"]:
             self._refuse((communicator.name, *facts["place"]), facts["text"])
         if communicator._calls < facts["number"]:  # this rank is not there yet
-            communicator.stopped = communicator.stopped or (facts["number"], facts["epoch"], facts["text"])
+            communicator.stopped = communicator.stopped or (facts["number"], facts["epoch"], facts["text"] if facts["place"] else None)
             return
         wait = self.exchange.waiting
         communicator.begin_epoch(facts["epoch"])
@@ -213,6 +213,9 @@ class Control:
                     continue
                 mine = communicator.last_call
                 mine = mine if mine and mine.place == key[2] else "another call"
+                if mine != "another call" and (mine.call, mine.facts.get("root")) == (box[0].call, box[0].facts.get("root")):
+                    del self.exchange.inbox[key, source]  # the same call: it has ended otherwise
+                    continue
                 text = (f"Rank {communicator.rank} called {mine}, but rank {communicator.name_of(source)} called {box[0]} in its place. "
                         "All ranks must make the same calls in the same order, with the same root.")
                 self._refuse((communicator.name, *key[2]), text)
@@ -222,7 +225,7 @@ class Control:
         """Tell the others that this rank has stopped waiting; returns the error to raise. `place`: of the call in which ranks do not agree."""
         communicator, peer = wait.communicator, wait.peer
         if wait.kind == "collective":
-            facts = {"communicator": communicator.name, "epoch": communicator.epoch + 1, "text": text, "place": place, "number": communicator._calls if place else 0}
+            facts = {"communicator": communicator.name, "epoch": communicator.epoch + 1, "text": text, "place": place, "number": (place or wait.place)[1] or communicator._calls}
             for member in communicator.members:
                 if member != self.exchange.rank:
                     self._say(member, "failed", facts)

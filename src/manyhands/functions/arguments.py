@@ -26,7 +26,7 @@ def once(backward):
 def tensor(x, call):
     """ValueError unless x is a dense tensor of a dtype that can be sent."""
     if not isinstance(x, torch.Tensor):
-        raise ValueError(f"{call}: a tensor is needed, not {type(x).__name__}. For other objects there is {call if call != 'recv' else 'recv'}_obj of the communicator.")
+        raise ValueError(f"{call}: a tensor is needed, not {type(x).__name__}. For other objects the communicator has calls that end in _obj.")
     if x.layout is not torch.strided:
         raise ValueError(f"{call}: a tensor with layout {x.layout} cannot be sent; use x.to_dense().")
     if x.dtype not in NUMBER:

@@ -64,7 +64,7 @@ class Ticket:
 
 def _forget(exchange, op):
     control = exchange.control
-    for key, source in [k for k in exchange.inbox if k[0] == ("gradient", op)]:
+    for key, source in [k for k in exchange.inbox if k[0] == ("gradient", op)] if exchange.inbox else ():
         for message in exchange.inbox.pop((key, source)):
             control.unclaimed_gradient(message)
     control.live.discard(op)
