@@ -63,9 +63,7 @@ class Calls:
         if self.stopped and self.stopped[0] <= self._calls:
             _, epoch, text = self.stopped
             self.begin_epoch(epoch)
-            if text:
-                raise CommunicationError(f"Rank {self.rank} is stopped in its next call of all ranks: {text}")
-            self._calls = 1  # the others waited in vain for a call that this rank has left out: it joins them in the next one
+            raise CommunicationError(f"Rank {self.rank} is stopped in its next call of all ranks: {text}")
         if exchange.inbox:
             exchange.control.look_for_strays(Wait("collective", self, ""))
         return self.epoch, self._calls

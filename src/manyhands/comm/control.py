@@ -99,7 +99,7 @@ class Control:
         if facts["place"]:
             self._refuse((communicator.name, *facts["place"]), facts["text"])
         if communicator._calls < facts["number"]:  # this rank is not there yet
-            communicator.stopped = communicator.stopped or (facts["number"], facts["epoch"], facts["text"] if facts["place"] else None)
+            communicator.stopped = communicator.stopped or (facts["number"], facts["epoch"], facts["text"])
             return
         wait = self.exchange.waiting
         communicator.begin_epoch(facts["epoch"])
@@ -225,7 +225,7 @@ class Control:
         """Tell the others that this rank has stopped waiting; returns the error to raise. `place`: of the call in which ranks do not agree."""
         communicator, peer = wait.communicator, wait.peer
         if wait.kind == "collective":
-            facts = {"communicator": communicator.name, "epoch": communicator.epoch + 1, "text": text, "place": place, "number": (place or wait.place)[1] or communicator._calls}
+            facts = {"communicator": communicator.name, "epoch": communicator.epoch + 1, "text": text, "place": place, "number": communicator._calls if place else 0}
             for member in communicator.members:
                 if member != self.exchange.rank:
                     self._say(member, "failed", facts)

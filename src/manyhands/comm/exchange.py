@@ -60,14 +60,10 @@ class Exchange:
         if self.notices:
             self._send_notices()
         for peer, number in numbers:
-            if number is not None and not self._has_left(peer, *number):
-                self._until(lambda: self._has_left(peer, *number) or peer in self.gone, wait, peer)
-                if not self._has_left(peer, *number):
+            if number is not None and self._seen[peer] < number:
+                self._until(lambda: self._seen[peer] >= number or peer in self.gone, wait, peer)
+                if self._seen[peer] < number:
                     raise self.control.peer_gone(wait, peer)
-
-    def _has_left(self, peer, number, large):
-        """Whether the peer has taken this message and those before it, or, of a large one, whether its memory is free again."""
-        return self._seen[peer] >= number or (large and number <= self._sent[peer] and self.wire.has_left(peer, number))
 
     def notify(self, peer, key, call, **facts):
         """Leave a message without tensors to be sent; never waits, so that a finaliser may call it."""
@@ -93,7 +89,7 @@ class Exchange:
                 self._lock.release()
 
     def _send(self, peer, key, call, tensors, facts):
-        """Send, or put into the outbox. Returns what must have left before the call may return: (number, whether it is a large one), or None."""
+        """Send, or put into the outbox. Returns the number that the peer must have taken before the call may return, or None."""
         if peer in self.gone:
             return None
         specs = tuple(spec(t) for t in tensors)
@@ -107,9 +103,9 @@ class Exchange:
         if self._outbox[peer] or self._sent[peer] - self._seen[peer] >= WINDOW:
             self._outbox[peer].append((head, [t.clone() for t in small], large))
             number = self._sent[peer] + len(self._outbox[peer])
-            return (number - WINDOW, False) if inline else (number, True)
+            return number - (WINDOW if inline else 0)
         self._hand_over(peer, head, small, large)
-        return (self._sent[peer], True) if large else None
+        return self._sent[peer] if large else None
 
     def _hand_over(self, peer, head, small=(), large=()):
         if head is not CONFIRM:
@@ -153,7 +149,7 @@ class Exchange:
             tensors = [one and self.wire.room(one) for one in specs]
             for place, tensor in enumerate(t for t in tensors if t is not None and t.numel()):
                 self.wire.fetch(peer, self._got[peer], place, self.wire.payload(tensor))
-        if (self.wire.must_confirm and not inline) or self._got[peer] - self._told[peer] >= WINDOW // 2:
+        if not inline or self._got[peer] - self._told[peer] >= WINDOW // 2:
             self._hand_over(peer, CONFIRM)
         message = Message(peer, key, call, facts, tensors, specs)
         if key[0] == "control":
@@ -179,8 +175,6 @@ class Exchange:
         message = box.popleft()
         if not box:
             self.inbox.pop((key, peer), None)
-        if self.inbox and wait.kind == "collective":
-            self.control.look_for_strays(wait)  # what came before this message, from the same rank, for an earlier call
         if observers:
             _observe("received", peer, nbytes(message.tensors), message.call, message.facts)
         return message

@@ -20,7 +20,6 @@ class GlooWire:
     """Sends and receives heads and payloads between global ranks. Never waits for a peer that has not yet sent."""
 
     name = "gloo"
-    must_confirm = True  # gloo does not tell when a large message has gone, unless one waits for it
     payload, room = staticmethod(as_bytes), staticmethod(make_room)  # how a large tensor is sent, and where it goes
 
     def __init__(self, store, rank, size):
@@ -66,9 +65,6 @@ class GlooWire:
     def fetch(self, peer, number, place, payload):
         """Receive what the peer has announced; returns when it is there."""
         self._group.recv([payload], peer, PAYLOADS + number % 2**20 * 16 + place % 16).wait()
-
-    def has_left(self, peer, number):
-        return False
 
     def taken(self, peer, number):
         """The peer has taken all messages up to this number: their memory is free."""

@@ -17,7 +17,6 @@ class MpiWire:
     """Sends and receives heads and payloads between global ranks. Never waits for a peer that has not yet sent."""
 
     name = "mpi"
-    must_confirm = False
     payload, room = staticmethod(as_bytes), staticmethod(make_room)  # how a large tensor is sent, and where it goes
 
     def __init__(self, key):
@@ -54,10 +53,6 @@ class MpiWire:
         request = self._comm.Irecv([payload.numpy(), self._mpi.BYTE], peer, PAYLOADS)
         while not request.Test():
             os.sched_yield()
-
-    def has_left(self, peer, number):
-        """Whether all messages up to this number are on their way, and their memory is free."""
-        return all(request.Test() for n, request, _ in self._under_way[peer] if n <= number)
 
     def taken(self, peer, number):
         """The peer has taken all messages up to this number: their memory is free."""
