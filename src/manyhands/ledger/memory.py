@@ -1,18 +1,20 @@
 """The peak of a block's tensor memory, as torch itself counts it; not the size of the process.
 
 On a GPU: `torch.cuda.max_memory_allocated` over the block, less what was allocated when it began. On the CPU torch keeps no such number, but
-its allocator tells a profiler of each allocation and each release; this module listens as one does (`torch.autograd.profiler_legacy` with
-profile_memory=True, the same events without a trace) and adds them up. What was alive before the block is not in the number, and does not
-make it smaller when it is freed inside.
+its allocator tells `torch.profiler` of each block of memory that it takes and gives back, with its address; this module adds them up. What was
+alive before the block is not in the number, and does not make it smaller when it is freed inside.
 
-Limits on the CPU: some microseconds for each operator; threads that torch does not start by itself are not seen, nor memory that does not
-come from torch's allocator (oneDNN's scratch space, numpy's arrays); no other profiler can be at work on the same thread. On the GPU the
-block resets torch's own peak.
+Limits on the CPU: about a tenth of a millisecond for each operator, most of it when the block has ended; threads that torch does not start by
+itself are not seen, nor memory that does not come from torch's allocator (oneDNN's scratch space, numpy's arrays); no other profiler can be at
+work on the same thread. On the GPU the block resets torch's own peak.
 """
 
 import os
 import threading
 from contextlib import contextmanager
+
+
+_MESSAGES = (b"Memory block of unknown size was allocated before the profiling started", b"SyncActivityProfilerHandler", b"ActivityProfilerController")
 
 
 class Peak:
@@ -27,14 +29,12 @@ class Peak:
             torch.cuda.reset_peak_memory_stats()
             self._before = torch.cuda.memory_allocated()
             return
-        from torch._C._autograd import _enable_profiler_legacy, _profiler_enabled
-        from torch.autograd.profiler_legacy import profile
-
-        if _profiler_enabled():
+        if torch.autograd._profiler_enabled():
             raise ValueError("Ledger(memory=True) cannot count while another profiler or another such ledger is at work: leave that one first")
-        self._quiet = _without_warnings()
+        self._quiet = _without_profiler_messages()
         self._quiet.__enter__()
-        _enable_profiler_legacy(profile(profile_memory=True).config())
+        self._profile = torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True)
+        self._profile.start()
 
     def stop(self):
         import torch
@@ -42,32 +42,33 @@ class Peak:
         if self._on_gpu:
             torch.cuda.synchronize()
             return torch.cuda.max_memory_allocated() - self._before
-        from torch._C._autograd import _disable_profiler_legacy
-
-        threads = _disable_profiler_legacy()
+        self._profile.stop()
         self._quiet.__exit__(None, None, None)
-        return _peak(threads)
+        return _peak(self._profile.profiler.kineto_results.experimental_event_tree())
 
 
-def _peak(threads):
-    """Add up all threads' allocations in the order of their times."""
-    if not threads:
-        return 0
-    first = threads[0][0]
-    changes = [(first.cpu_elapsed_us(event), event.cpu_memory_usage()) for events in threads for event in events
-               if event.kind() == "memory_alloc"]
-    if len(threads) > 1:
-        changes.sort(key=lambda change: change[0])
-    alive = peak = 0
-    for _, nbytes in changes:
-        alive += nbytes
-        peak = max(peak, alive)
+def _peak(events):
+    """The most that was alive at one time of what the events, each with its children, say was allocated."""
+    from torch._C._profiler import _EventType
+
+    changes = []
+    while events:
+        changes += [(event.start_time_ns, event.extra_fields) for event in events if event.tag == _EventType.Allocation]
+        events = [child for event in events for child in event.children]
+    sizes, alive, peak = {}, 0, 0
+    for _, change in sorted(changes, key=lambda change: change[0]):
+        if change.alloc_size > 0:
+            sizes[change.ptr] = change.alloc_size
+            alive += change.alloc_size
+            peak = max(peak, alive)
+        else:
+            alive -= sizes.pop(change.ptr, 0)  # 0: it is older than the block; the profiler may know it from another block
     return peak
 
 
 @contextmanager
-def _without_warnings():
-    """Keep one line of torch's C++ side off stderr: that a block was freed which is older than the profiler. All other lines pass."""
+def _without_profiler_messages():
+    """Keep what the profiler's C++ side says of itself off stderr: that it begins and ends, and that something older was freed. All other lines pass."""
     kept = os.dup(2)
     reads, writes = os.pipe()
     os.dup2(writes, 2)
@@ -76,7 +77,7 @@ def _without_warnings():
     def pass_on():
         with os.fdopen(reads, "rb") as lines:
             for line in lines:
-                if b"Memory block of unknown size was allocated before the profiling started" not in line:
+                if not any(words in line for words in _MESSAGES):
                     os.write(kept, line)
 
     thread = threading.Thread(target=pass_on, daemon=True)
