@@ -26,6 +26,10 @@ print(sorted(os.listdir(".")), os.environ["MANYHANDS_QUIET"], os.environ["MANYHA
 open("left.txt", "w").close()
 """
 KILLER = "import os; os.kill(os.getppid(), 9)"
+PICTURE = """
+from IPython.display import SVG
+SVG('<svg width="90"><use href="#m2fd4" x="1.5" y="88.217579" style="fill: #a8322d"/><text>88.21</text></svg>')
+"""
 LEAK = "import subprocess; p = subprocess.Popen(['sleep', '986'], start_new_session=True)"
 
 
@@ -40,12 +44,23 @@ def good(tmp_path_factory):
         nbformat.v4.new_code_cell("1 / 0", metadata={"tags": ["raises-exception"]}),
         nbformat.v4.new_code_cell("x + 1"),
         nbformat.v4.new_code_cell(APART),
+        nbformat.v4.new_code_cell(PICTURE),
         nbformat.v4.new_code_cell("from ipykernel.kernelapp import IPKernelApp\nprint(IPKernelApp.instance().transport)"),
     ]
     execute(notebook, folder, "good")
     assert notebook.cells[-1].outputs[0].text == "ipc\n"  # kernels that start at the same moment cannot choose the same port
     notebook.cells[4].outputs[0].text = notebook.cells[4].outputs[0].text.replace("[]", "['nb.ipynb']")
+    assert notebook.cells[5].outputs[0].data["image/svg+xml"] == drawn(88.217579)
+    notebook.cells[5].outputs[0].data["image/svg+xml"] = drawn(88.21758)  # as another processor would round it
     return canonical.clean(notebook)
+
+
+def drawn(y, label="88.21"):
+    return f'<svg width="90"><use href="#m2fd4" x="1.5" y="{y}" style="fill: #a8322d"/><text>{label}</text></svg>'
+
+
+def shows(svg):
+    return [nbformat.v4.new_output("execute_result", {"image/svg+xml": svg, "text/plain": "<IPython.core.display.SVG object>"}, execution_count=6)]
 
 
 def spoilt(good, tmp_path, **changes):
@@ -64,6 +79,8 @@ CASES = {
     "a wrong output": (dict(outputs=[nbformat.v4.new_output("stream", text="x is 3\n")]), ["'x is 3\\n' == 'x is 2\\n'", "x = 2"]),
     "a missing output": (dict(cell=3, outputs=[]), ["Unexpected output fields"]),
     "a cell that was never run": (dict(cell=3, **NEVER_RUN), ["it was never run"]),
+    "a picture that has moved": (dict(cell=5, outputs=shows(drawn(88.23))), ["mismatch 'image/svg+xml'"]),
+    "a picture with another number": (dict(cell=5, outputs=shows(drawn(88.217579, "88.211"))), ["mismatch 'image/svg+xml'"]),
     "a measured cell that fails": (dict(cell=1, source="no_such_name"), ["NameError"]),
     "a skipped cell": (dict(cell=3, tags=["nbval-skip"]), ["it is marked to be skipped"]),
     "a taught error that does not happen": (dict(cell=2, source="1 / 1", tags=["measured"]), ["it raised nothing"]),
@@ -102,7 +119,7 @@ def test_a_true_notebook_passes_where_only_measured_cells_differ_and_leaves_no_f
 
 def test_cells_after_a_timed_out_one_fail_too(spoils):
     paths, verdicts = spoils
-    assert re.sub(", 1 warning.*", "", verdicts.of(paths["a swallowed interrupt"]).text).endswith("3 failed, 3 passed")
+    assert re.sub(", 1 warning.*", "", verdicts.of(paths["a swallowed interrupt"]).text).endswith("4 failed, 3 passed")
 
 
 def verdict_of(path, **options):
