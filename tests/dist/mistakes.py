@@ -44,6 +44,7 @@ def all_of(module):
 
 def attempt(c, module, name, folder):
     """Run a program on this rank: (its error or None, seconds). Then all ranks must be able to use the communicator."""
+    meet(c, folder, "begin")  # a rank that still was in the call that made `c` would take in what the program sends
     begun, error = time.monotonic(), None
     warnings.simplefilter("ignore")  # some of these programs are warned too
     try:
@@ -53,17 +54,17 @@ def attempt(c, module, name, folder):
         traceback.clear_frames(caught.__traceback__)  # graphs that its frames keep
         kept = None
     seconds = time.monotonic() - begun
-    meet(c, folder)
+    meet(c, folder, "end")
     del kept
     gc.collect()
     use(c)
     return error, seconds
 
 
-def meet(c, folder):
+def meet(c, folder, where):
     """Wait for the other ranks without a message: each makes a file."""
-    Path(folder, str(c.rank)).touch()
-    while len(list(Path(folder).iterdir())) < c.size:
+    Path(folder, f"{where}{c.rank}").touch()
+    while len(list(Path(folder).glob(f"{where}*"))) < c.size:
         time.sleep(0.01)
 
 

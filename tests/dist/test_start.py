@@ -38,13 +38,13 @@ def test_a_process_that_was_started_alone_is_rank_0_of_1(tmp_path):
 
 
 def test_auto_takes_mpi_under_mpiexec(tmp_path):
-    path = program(tmp_path, "c = comm.create_communicator()\nprint(c.backend, c.allreduce_obj(c.rank + 1))\n")
+    path = program(tmp_path, "c = comm.create_communicator()\nprint(f'{c.backend} {c.allreduce_obj(c.rank + 1)}\\n', end='')\n")
     status, out, err = by_mpi(path, 3)
     assert (status, out.splitlines(), err) == (0, ["mpi 6"] * 3, "")
 
 
 def test_gloo_works_under_mpiexec(tmp_path):
-    path = program(tmp_path, "c = comm.create_communicator('gloo')\nprint(c.backend, c.allreduce_obj(c.rank + 1))\n")
+    path = program(tmp_path, "c = comm.create_communicator('gloo')\nprint(f'{c.backend} {c.allreduce_obj(c.rank + 1)}\\n', end='')\n")
     status, out, err = by_mpi(path, 3)
     assert (status, sorted(out.splitlines()), err) == (0, ["gloo 6"] * 3, "")
 
