@@ -63,7 +63,9 @@ class Calls:
         if self.stopped and self.stopped[0] <= self._calls:
             _, epoch, text = self.stopped
             self.begin_epoch(epoch)
-            raise CommunicationError(f"Rank {self.rank} is stopped in its next call of all ranks: {text}")
+            if text:
+                raise CommunicationError(f"Rank {self.rank} is stopped in its next call of all ranks: {text}")
+            self._calls = 1  # late: the others have given this call up, it is the first one of the new epoch
         if exchange.inbox:
             exchange.control.look_for_strays(Wait("collective", self, ""))
         return self.epoch, self._calls

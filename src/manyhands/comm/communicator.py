@@ -22,7 +22,7 @@ class Communicator(Calls):
         self.rank, self.size = members.index(exchange.rank), len(members)
         self._closed, self.epoch, self._calls = False, 0, 0  # collective calls are numbered, anew in each epoch; an epoch ends with an error
         self.spoiled = set()  # places of calls in which some rank could not do its part: what comes for them is dropped
-        self.stopped, self.last_call = None, None  # (number of a call that is to raise, the epoch after it, why); the Wait of the last collective call
+        self.stopped, self.last_call = None, None  # (number of a call that failed elsewhere, the epoch after it, why it is to raise here or None); the Wait of the last collective call
         self._splits, self._operations, self._group = itertools.count(), itertools.count(), None
         mine = nodes[exchange.rank]
         here, order = [m for m in members if nodes[m] == mine], list(dict.fromkeys(nodes[m] for m in members))

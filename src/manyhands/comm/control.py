@@ -102,8 +102,12 @@ class Control:
             communicator.stopped = communicator.stopped or (facts["number"], facts["epoch"], facts["text"])
             return
         wait = self.exchange.waiting
+        concerned = wait is not None and wait.communicator is communicator and wait.kind == "collective"
+        if concerned and wait.place[0] == facts["at"][0] and wait.place < facts["at"]:  # an earlier call, which the failed rank has ended: this one ends it too
+            communicator.stopped = communicator.stopped or (facts["at"][1], facts["epoch"], None)
+            return
         communicator.begin_epoch(facts["epoch"])
-        if wait is not None and wait.communicator is communicator and wait.kind == "collective":
+        if concerned:
             wait.error = f"Rank {communicator.rank} was stopped in {wait}: {facts['text']}"
 
     def _take_gave_up(self, peer, facts):
@@ -225,7 +229,8 @@ class Control:
         """Tell the others that this rank has stopped waiting; returns the error to raise. `place`: of the call in which ranks do not agree."""
         communicator, peer = wait.communicator, wait.peer
         if wait.kind == "collective":
-            facts = {"communicator": communicator.name, "epoch": communicator.epoch + 1, "text": text, "place": place, "number": communicator._calls if place else 0}
+            facts = {"communicator": communicator.name, "epoch": communicator.epoch + 1, "text": text, "at": wait.place,
+                     "place": place, "number": communicator._calls if place else 0}
             for member in communicator.members:
                 if member != self.exchange.rank:
                     self._say(member, "failed", facts)

@@ -175,6 +175,8 @@ class Exchange:
         message = box.popleft()
         if not box:
             self.inbox.pop((key, peer), None)
+        if self.inbox and wait.kind == "collective":
+            self.control.look_for_strays(wait)  # what this peer sent for an earlier call came before this message
         if observers:
             _observe("received", peer, nbytes(message.tensors), message.call, message.facts)
         return message
