@@ -36,7 +36,8 @@ class Calls:
 
     def peer(self, rank, call):
         """The global rank of `rank`. ValueError if it is out of range, or this rank itself."""
-        self.check_rank(rank, call)
+        if type(rank) is not int or not 0 <= rank < self.size:
+            self.check_rank(rank, call)
         if rank == self.rank:
             raise ValueError(f"{call}: rank {rank} is this rank itself; a rank keeps what it has in a variable.")
         return self.members[rank]
@@ -157,5 +158,5 @@ class Calls:
 
 
 def check_tag(tag):
-    if isinstance(tag, bool) or not isinstance(tag, int) or tag < 0:
+    if type(tag) is not int or tag < 0:
         raise ValueError(f"A tag is a whole number from 0 on, not {tag!r}.")

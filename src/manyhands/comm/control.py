@@ -180,7 +180,7 @@ class Control:
         for peer in asked:
             self._say(peer, "query", {"query": query, "kind": wait.kind, "communicator": wait.communicator.name})
         deadline = time.perf_counter() + ASK_S
-        while time.perf_counter() < deadline and any((peer, query) not in self._answers for peer in asked if peer not in self.exchange.gone):
+        while time.perf_counter() < deadline and not wait.error and any((peer, query) not in self._answers for peer in asked if peer not in self.exchange.gone):
             self.exchange.pump()
             time.sleep(1e-3)
         return {peer: self._answers.pop((peer, query), None) for peer in asked}

@@ -11,10 +11,10 @@ import weakref
 from collections import defaultdict, deque
 
 from manyhands.comm.control import Control
-from manyhands.comm.message import INLINE_BYTES, Message, nbytes, pack, read_small, spec, unpack
+from manyhands.comm.message import INLINE_BYTES, Message, measured, nbytes, pack, read_small, unpack
 
 WINDOW = 16  # heads under way to one peer that it has not yet confirmed
-SPIN_S, SLOW_S = 0.0005, 0.05  # wait: first spin, then sleep shortly, then longer
+SPIN_S, SLOW_S = 0.002, 0.05  # wait: first spin, then sleep shortly, then longer
 CONFIRM = (("control", "confirm"), "", {}, (), True)  # says only how many heads have been taken; not counted itself
 
 observers = []  # see `manyhands.comm`
@@ -56,13 +56,13 @@ class Exchange:
             if peer in self.gone:
                 raise self.control.peer_gone(wait, peer)
         with self._lock:
-            numbers = [(message[0], self._send(*message)) for message in messages]
+            pending = [one for one in [self._send(*message) for message in messages] if one]
         if self.notices:
             self._send_notices()
-        for peer, number in numbers:
-            if number is not None and self._seen[peer] < number:
-                self._until(lambda: self._seen[peer] >= number or peer in self.gone, wait, peer)
-                if self._seen[peer] < number:
+        for peer, number, taken in pending:
+            if not taken(peer, number):
+                self._until(lambda: taken(peer, number) or peer in self.gone, wait, peer)
+                if not taken(peer, number):
                     raise self.control.peer_gone(wait, peer)
 
     def notify(self, peer, key, call, **facts):
@@ -74,6 +74,10 @@ class Exchange:
         """Have a function called when nobody is at work here; for finalisers, which come at any moment."""
         self.notices.append(function)
         self._send_notices()
+
+    def at_work(self):
+        """Whether something is being sent or taken in at this moment; for finalisers."""
+        return self._lock.locked()
 
     def _send_notices(self):
         while self.notices and self._lock.acquire(blocking=False):  # else: whoever holds the lock comes by here after it
@@ -89,11 +93,10 @@ class Exchange:
                 self._lock.release()
 
     def _send(self, peer, key, call, tensors, facts):
-        """Send, or put into the outbox. Returns the number that the peer must have taken before the call may return, or None."""
+        """Send, or put into the outbox. If the call must not return at once: (peer, number, a function of both: whether it may)."""
         if peer in self.gone:
             return None
-        specs = tuple(spec(t) for t in tensors)
-        total = nbytes(tensors)
+        specs, total = measured(tensors)
         inline = total <= INLINE_BYTES
         full = [t for t in tensors if t is not None and t.numel()] if total else ()
         small, large = (full, ()) if inline else ((), full)
@@ -103,9 +106,18 @@ class Exchange:
         if self._outbox[peer] or self._sent[peer] - self._seen[peer] >= WINDOW:
             self._outbox[peer].append((head, [t.clone() for t in small], large))
             number = self._sent[peer] + len(self._outbox[peer])
-            return number - (WINDOW if inline else 0)
+            return (peer, number - WINDOW, self._confirmed) if inline else (peer, number, self._left)
         self._hand_over(peer, head, small, large)
-        return self._sent[peer] if large else None
+        return (peer, self._sent[peer], self._left) if large else None
+
+    def _confirmed(self, peer, number):
+        return self._seen[peer] >= number
+
+    def _left(self, peer, number):
+        """Whether the peer has taken this message and its large tensors."""
+        if self.wire.confirms:
+            return self._seen[peer] >= number
+        return self._sent[peer] >= number and self.wire.left(peer, number)
 
     def _hand_over(self, peer, head, small=(), large=()):
         if head is not CONFIRM:
@@ -149,7 +161,7 @@ class Exchange:
             tensors = [one and self.wire.room(one) for one in specs]
             for place, tensor in enumerate(t for t in tensors if t is not None and t.numel()):
                 self.wire.fetch(peer, self._got[peer], place, self.wire.payload(tensor))
-        if not inline or self._got[peer] - self._told[peer] >= WINDOW // 2:
+        if self._got[peer] - self._told[peer] >= WINDOW // 2 or not inline and self.wire.confirms:
             self._hand_over(peer, CONFIRM)
         message = Message(peer, key, call, facts, tensors, specs)
         if key[0] == "control":
@@ -197,6 +209,7 @@ class Exchange:
                     answers = self.control.ask(wait)
                     if ready():
                         return
+                    self.control.stop(wait)  # another rank may have come to its end while this one asked
                     raise self.control.timed_out(wait, answers)
                 if now - start < SPIN_S:
                     os.sched_yield()

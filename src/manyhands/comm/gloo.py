@@ -19,7 +19,7 @@ POSTED = 34  # receives posted ahead for each peer: a window of 16 heads, and at
 class GlooWire:
     """Sends and receives heads and payloads between global ranks. Never waits for a peer that has not yet sent."""
 
-    name = "gloo"
+    name, confirms = "gloo", True  # a large message has left when the peer says so
     payload, room = staticmethod(as_bytes), staticmethod(make_room)  # how a large tensor is sent, and where it goes
 
     def __init__(self, store, rank, size):

@@ -8,7 +8,7 @@ import time
 from collections import deque
 
 from manyhands.comm.control import CommunicationError
-from manyhands.comm.message import as_bytes, make_room
+from manyhands.comm.message import make_room, plain
 
 HEADS, PAYLOADS = 1, 2
 
@@ -16,8 +16,8 @@ HEADS, PAYLOADS = 1, 2
 class MpiWire:
     """Sends and receives heads and payloads between global ranks. Never waits for a peer that has not yet sent."""
 
-    name = "mpi"
-    payload, room = staticmethod(as_bytes), staticmethod(make_room)  # how a large tensor is sent, and where it goes
+    name, confirms = "mpi", False  # `left` says when a large message has left
+    payload, room = staticmethod(plain), staticmethod(make_room)  # how a large tensor is sent, and where it goes
 
     def __init__(self, key):
         from mpi4py import MPI
@@ -30,13 +30,9 @@ class MpiWire:
 
     def poll(self):
         """The heads that have come, as (peer, bytes)."""
-        MPI, status, missed = self._mpi, self._status, 0
-        while missed < 2:  # MPICH's first look only takes in what has come; the second one finds it
-            message = self._comm.Improbe(MPI.ANY_SOURCE, HEADS, status)
-            if message is None:
-                missed += 1
-                continue
-            missed = 0
+        MPI, status = self._mpi, self._status
+        look = self._comm.Improbe
+        while message := look(MPI.ANY_SOURCE, HEADS, status) or look(MPI.ANY_SOURCE, HEADS, status):  # MPICH's first look may only take in what has come
             peer, raw = status.Get_source(), bytearray(status.Get_count(MPI.BYTE))
             message.Recv([raw, MPI.BYTE])
             yield peer, raw
@@ -45,14 +41,27 @@ class MpiWire:
         self._under_way[peer].append((number, self._comm.Isend([raw, self._mpi.BYTE], peer, HEADS), raw))
 
     def send_payload(self, peer, number, place, payload):
-        view = payload.numpy()
-        self._under_way[peer].append((number, self._comm.Isend([view, self._mpi.BYTE], peer, PAYLOADS), view))
+        request = self._comm.Issend(self._memory(payload), peer, PAYLOADS)  # done when the peer receives it
+        self._under_way[peer].append((number, request, payload))
+
+    def left(self, peer, number):
+        """Whether the peer has taken all messages up to this number."""
+        under_way = self._under_way[peer]
+        while under_way and under_way[0][0] <= number:
+            if not under_way[0][1].Test():
+                return False
+            under_way.popleft()
+        return True
 
     def fetch(self, peer, number, place, payload):
         """Receive what the peer has announced; returns when it is there."""
-        request = self._comm.Irecv([payload.numpy(), self._mpi.BYTE], peer, PAYLOADS)
+        request = self._comm.Irecv(self._memory(payload), peer, PAYLOADS)
         while not request.Test():
             os.sched_yield()
+
+    def _memory(self, tensor):
+        """The tensor's memory, for mpi4py; the tensor must outlive it."""
+        return self._mpi.buffer.fromaddress(tensor.data_ptr(), tensor.nbytes)
 
     def taken(self, peer, number):
         """The peer has taken all messages up to this number: their memory is free."""

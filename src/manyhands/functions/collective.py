@@ -108,10 +108,16 @@ def _op(c, place):
     return (c.name, *place)
 
 
-def _total(gradients):
-    """The sum of those that are there, in their order; None if there is none."""
+def _total(mine, gradients):
+    """The sum of those that are there, in their order, in the memory of one that came: `mine` belongs to autograd. None if there is none."""
     found = [g for g in gradients if g is not None]
-    return sum(found[1:], found[0]) if found else None
+    if len(found) < 2:
+        return found[0] if found else None
+    first, second, *rest = found
+    total = second.add_(first) if first is mine else first.add_(second)
+    for gradient in rest:
+        total.add_(gradient)
+    return total
 
 
 def _first(gradients):
@@ -139,7 +145,7 @@ class _Bcast(torch.autograd.Function):
         c, ticket, mine = ctx.c, ctx.ticket, None
         ticket.send({ctx.root: [gradient]})
         if ticket.waits:
-            mine = _total(gradient if rank == ctx.root else _on(_first(ticket.take(rank)), ctx.device) for rank in range(c.size))
+            mine = _total(gradient, (gradient if rank == ctx.root else _on(_first(ticket.take(rank)), ctx.device) for rank in range(c.size)))
         return None, None, None, None, mine, None
 
 
@@ -218,7 +224,7 @@ class _Allgather(torch.autograd.Function):
         c, ticket, mine = ctx.c, ctx.ticket, None
         ticket.send({rank: [gradients[rank]] for rank in c.others()})
         if ticket.waits:
-            mine = _total(gradients[rank] if rank == c.rank else _on(_first(ticket.take(rank)), ctx.device) for rank in range(c.size))
+            mine = _total(gradients[c.rank], (gradients[rank] if rank == c.rank else _on(_first(ticket.take(rank)), ctx.device) for rank in range(c.size)))
         return None, None, None, mine, None
 
 

@@ -35,7 +35,7 @@ def recv(c, rank, delegate_variable=None, tag=0, force_tuple=False):
     """
     if delegate_variable is not None:
         tensor(delegate_variable, "recv")
-    received = _Recv.apply(c, rank, tag, ANCHOR if delegate_variable is None else delegate_variable, ANCHOR)
+    received = _Recv.apply(c, rank, tag, delegate_variable, ANCHOR)
     return received if force_tuple or len(received) > 1 else received[0]
 
 
@@ -92,7 +92,7 @@ class _Recv(torch.autograd.Function):
         received = placed(message, c)
         ctx.ticket = Ticket(c, message.facts["op"], "send")
         ctx.ticket.owe([rank] if message.facts["wants"] else [])
-        ctx.rank, ctx.delegate = rank, None if delegate is anchor else (delegate.shape, delegate.dtype, delegate.device)
+        ctx.rank, ctx.delegate = rank, None if delegate is None else (delegate.shape, delegate.dtype, delegate.device)
         ctx.save_for_backward(SAVED)
         ctx.set_materialize_grads(False)
         ctx.mark_non_differentiable(*(t for t in received if not (t.is_floating_point() or t.is_complex())))

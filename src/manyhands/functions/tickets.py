@@ -58,15 +58,19 @@ class Ticket:
                 text = (f"Rank {self.c.rank} does not wait for the gradient of its {self.forward} any more: the result was dropped. On that rank, give the delegate to "
                         "recv as delegate_variable, join it to the loss by pseudo_connect, or call its backward(). If no gradient is wanted, detach.")
                 exchange.notify(self.c.members[rank], ("control", "freed"), "", op=op, text=text)
-        if self.waits or self.owes:
-            exchange.later(lambda: _forget(exchange, op))
+        if self.waits and (exchange.inbox or exchange.at_work()):
+            exchange.later(lambda: _give_up(exchange, op))
+        _forget(exchange.control, op)
 
 
-def _forget(exchange, op):
-    control = exchange.control
-    for key, source in [k for k in exchange.inbox if k[0] == ("gradient", op)] if exchange.inbox else ():
+def _give_up(exchange, op):
+    """Gradients that have come for a node that is gone."""
+    for key, source in [k for k in exchange.inbox if k[0] == ("gradient", op)]:
         for message in exchange.inbox.pop((key, source)):
-            control.unclaimed_gradient(message)
+            exchange.control.unclaimed_gradient(message)
+
+
+def _forget(control, op):
     control.live.discard(op)
     control.receipts.discard(op)
     control.refused.pop(op, None)
