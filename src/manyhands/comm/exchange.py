@@ -100,15 +100,18 @@ class Exchange:
         inline = total <= INLINE_BYTES
         full = [t for t in tensors if t is not None and t.numel()] if total else ()
         small, large = (full, ()) if inline else ((), full)
-        if observers and key[0] != "control":
-            _observe("sent", peer, total, call, facts)
+        now = time.perf_counter() if observers and key[0] != "control" else None
         head = (key, call, facts, specs, inline)
         if self._outbox[peer] or self._sent[peer] - self._seen[peer] >= WINDOW:
             self._outbox[peer].append((head, [t.clone() for t in small], large))
             number = self._sent[peer] + len(self._outbox[peer])
-            return (peer, number - WINDOW, self._confirmed) if inline else (peer, number, self._left)
-        self._hand_over(peer, head, small, large)
-        return (peer, self._sent[peer], self._left) if large else None
+            after = (peer, number - WINDOW, self._confirmed) if inline else (peer, number, self._left)
+        else:
+            self._hand_over(peer, head, small, large)
+            after = (peer, self._sent[peer], self._left) if large else None
+        if now is not None:
+            _observe("sent", peer, total, call, now, facts)  # now the message is under way, and this takes nobody's time
+        return after
 
     def _confirmed(self, peer, number):
         return self._seen[peer] >= number
@@ -190,7 +193,7 @@ class Exchange:
         if self.inbox and wait.kind == "collective":
             self.control.look_for_strays(wait)  # what this peer sent for an earlier call came before this message
         if observers:
-            _observe("received", peer, nbytes(message.tensors), message.call, message.facts)
+            _observe("received", peer, nbytes(message.tensors), message.call, time.perf_counter(), message.facts)
         return message
 
     def _until(self, ready, wait, peer):
@@ -237,9 +240,7 @@ class Exchange:
         self.wire.close()
 
 
-def _observe(kind, peer, size, call, facts):
-    if facts.get("freed"):  # sent by a finaliser, at any moment: no part of the call
-        return
-    now = time.perf_counter()
-    for observer in observers:
-        observer(kind, peer, size, call, now, tuple(facts["id"]))
+def _observe(kind, peer, size, call, seconds, facts):
+    if "freed" not in facts:  # that is sent by a finaliser, at any moment: no part of the call
+        for observer in observers:
+            observer(kind, peer, size, call, seconds, facts["id"])
