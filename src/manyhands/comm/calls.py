@@ -134,7 +134,8 @@ class Calls:
         if parent is not None:
             message = self.exchange(place, call, {}, [parent], root=root)[parent]
             tensors, facts = message.tensors, {name: value for name, value in message.facts.items() if name not in ("id", "root", "step")}
-        self.exchange(place, call, {child: tensors for child in children}, [], root=root, **facts)
+        if children:
+            self.exchange(place, call, {child: tensors for child in children}, [], root=root, **facts)
         return tensors, facts
 
     def sum_tensors(self, place, call, tensor, step=0):

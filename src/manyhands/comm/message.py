@@ -8,10 +8,9 @@ import functools
 import marshal
 import math
 import struct
-from ctypes import string_at
+from ctypes import memmove, string_at
 from dataclasses import dataclass, field
 
-import numpy as np
 import torch
 
 HEAD_BYTES = 9216  # the longest head with its small tensors
@@ -22,7 +21,6 @@ DTYPES = [torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int
           torch.bool, torch.complex64, torch.complex128, torch.complex32, torch.uint16, torch.uint32, torch.uint64,
           torch.float8_e4m3fn, torch.float8_e5m2]
 NUMBER = {dtype: i for i, dtype in enumerate(DTYPES)}
-_NUMPY = {NUMBER[dtype]: np.dtype(name) for dtype, name in {torch.float32: "f4", torch.float64: "f8", torch.int64: "i8", torch.uint8: "u1"}.items()}
 
 
 @dataclass(eq=False, slots=True)
@@ -103,27 +101,20 @@ def pack(head, small=()):
 
 
 def unpack(raw):
-    """The head and, behind it, the bytes of its small tensors, as a bytearray."""
+    """The head and, behind it, the bytes of its small tensors."""
     _, length, text = MARK.unpack_from(raw)
-    start = MARK.size
-    rest = raw[start + text:start + length]
-    return marshal.loads(raw[start:start + text]), rest if isinstance(rest, bytearray) else bytearray(rest)
+    view, start = memoryview(raw), MARK.size
+    return marshal.loads(view[start:start + text]), bytes(view[start + text:start + length])
 
 
 def read_small(specs, raw):
     """The tensors whose bytes stand in `raw` one after the other."""
-    if len(specs) == 1 and raw and specs[0][0] in _NUMPY:  # the usual case, at half the cost
-        return [torch.from_numpy(np.ndarray(specs[0][2], _NUMPY[specs[0][0]], raw))]
     tensors, start = [], 0
     for one, size in zip(specs, sizes(specs)):
-        if one is None:
-            tensors.append(None)
-        elif size == 0:
-            tensors.append(torch.empty(one[2], dtype=DTYPES[one[0]]))
-        else:  # `raw` is a bytearray of this message's own; a single tensor, the usual case, may keep it
-            own = raw if size == len(raw) else raw[start:start + size]
-            tensors.append(torch.frombuffer(own, dtype=DTYPES[one[0]]).view(one[2]))
-        start += size
+        tensors.append(one and make_room(one))
+        if size:
+            memmove(tensors[-1].data_ptr(), raw[start:start + size], size)
+            start += size
     return tensors
 
 
