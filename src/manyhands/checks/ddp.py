@@ -1,76 +1,20 @@
 """Checks of unit 06, DistributedDataParallel: what the notebook's kernel asks of the ranks, and how it judges the answers.
 
 Each check cell calls one of the public functions with the cluster and the names of what the learner has defined on the ranks.
-The experiments run there (`ddp_ranks`, `ddp_steps`); a hang ends after PATIENCE_S, becomes a FAIL line, and the cluster heals.
+The experiments run there (`ddp_ranks`, `ddp_steps`); a hang becomes FAIL lines, and the cluster heals.
 """
 
 import itertools
+from functools import partial
 
-from manyhands.checks import Report, ddp_verdicts as verdicts, seed
+from manyhands.checks import ddp_verdicts as verdicts, seed
 from manyhands.checks.ddp_words import HINTS, MISTAKES, TEXTS
+from manyhands.checks.experiment import RankReport
 
 __all__ = ["HINTS", "broadcast", "buckets", "flight", "hooks", "no_sync", "sampler"]
 
-PATIENCE_S, LIMIT_S = 3, 60
+_report = partial(RankReport, texts=TEXTS, mistakes=MISTAKES)
 _runs = itertools.count()  # numbers the experiments in which one rank waits for another
-
-
-def _on_rank(module, experiment, *args):
-    """Runs on a rank. A stub that is not written yet is told as such; any other exception is the cluster's to report."""
-    import traceback
-    from importlib import import_module
-
-    from manyhands.checks.ddp_ranks import Unwritten
-
-    try:
-        return {"value": getattr(import_module("manyhands.checks." + module), experiment)(*args)}
-    except Unwritten as error:
-        return {"unwritten": str(error)}
-    except NotImplementedError as error:
-        return {"unwritten": traceback.extract_tb(error.__traceback__)[-1].name}
-
-
-class _Check(Report):
-    """A report whose criteria can all fail at once, when the experiment did not come to an end."""
-
-    def __init__(self, name, cluster, points):
-        super().__init__(name)
-        self.cluster, self.points = cluster, points
-
-    def experiment(self, module, name, *args, only=None, remark=None):
-        """Run it on all ranks; the values by rank, or None after a FAIL line for each criterion (or for `only`).
-
-        `remark` names a mistake that is likely when ranks wait for each other in this experiment.
-        """
-        from manyhands.cluster import Fault
-
-        try:
-            answers = self.cluster.run(_on_rank, module, name, *args, patience_s=PATIENCE_S, limit_s=LIMIT_S)
-        except Fault as fault:
-            return self._all_fail(only, _of_fault(fault, remark), rank=min(fault.culprits, default=None))
-        unwritten = [answer["unwritten"] for answer in answers if "unwritten" in answer]
-        if unwritten:
-            return self._all_fail(only, MISTAKES["unwritten"].format(name=unwritten[0]))
-        return [answer["value"] for answer in answers]
-
-    def _all_fail(self, only, mistake, rank=None):
-        for name in only or self.points:
-            self.judge(name, False, rank=rank, mistake=mistake)
-        return None
-
-    def judge(self, name, passed, **details):
-        return self.criterion(name, points=self.points[name], text=TEXTS[self.name, name], passed=passed, **details)
-
-
-def _of_fault(fault, remark):
-    """What of a fault's report helps here, the most telling first: long texts are cut. The cluster has shown the whole of it."""
-    lines = [line.strip() for line in fault.text.splitlines() if line.strip()]
-    known = next((text for fragment, text in MISTAKES["known"].items() if fragment in fault.text), None)
-    waiting = fault.kind in ("hang", "mismatch")
-    kept = [lines[0], known or (MISTAKES[remark] if remark and waiting else None),
-            *[line for line in lines if line.startswith(("Who waits", "Likely cause"))][:2],
-            None if waiting else next((line for line in lines[1:] if " raised " in line), None)]
-    return "\n".join(line for line in kept if line)
 
 
 def _first(problems):
@@ -82,7 +26,7 @@ def _first(problems):
 
 def broadcast(cluster, function):
     """Check `function(model, group)`: the state of the group's first rank, on every rank, in place."""
-    report = _Check("broadcast", cluster, {"parameters": 1, "buffers": 1})
+    report = _report("broadcast", cluster, {"parameters": 1, "buffers": 1})
     answers = report.experiment("ddp_ranks", "broadcast", function, _seed(), remark="group")
     if answers is not None:
         by_group = _by_group(answers)
@@ -113,7 +57,7 @@ def _sample(tensor):
 
 def buckets(cluster, function):
     """Check `function(parameters, bucket_bytes)`: which parameters travel together, and in which order."""
-    report = _Check("buckets", cluster, {"cut": 1})
+    report = _report("buckets", cluster, {"cut": 1})
     answers = report.experiment("ddp_ranks", "buckets", function, _seed())
     if answers is not None:
         facts = answers[0]
@@ -127,7 +71,7 @@ def buckets(cluster, function):
 
 def flight(cluster, launch, land):
     """Check `launch(bucket, group)` and `land(bucket, launched, group)`: a bucket is one message, and nobody waits for it."""
-    report = _Check("flight", cluster, {"launch": 1, "land": 1})
+    report = _report("flight", cluster, {"launch": 1, "land": 1})
     answers = report.experiment("ddp_ranks", "flight", launch, land, _seed(), next(_runs), remark="group")
     if answers is not None:
         by_group = _by_group(answers)
@@ -144,7 +88,7 @@ def flight(cluster, launch, land):
 
 def hooks(cluster, ddp, finish):
     """Check the class `ddp` and `finish(ddp)`: the right gradients, sent while backward is still running."""
-    report = _Check("hooks", cluster, {"mean": 1, "overlap": 1, "unused": 1})
+    report = _report("hooks", cluster, {"mean": 1, "overlap": 1, "unused": 1})
     answers = report.experiment("ddp_steps", "hooks", ddp, finish, _seed(), next(_runs), only=("mean", "overlap"), remark="group")
     if answers is not None:
         cases = [(rank, case) for group in _by_group(answers) for rank, case in group.items()]
@@ -166,7 +110,7 @@ def hooks(cluster, ddp, finish):
 
 def no_sync(cluster, ddp, finish, function):
     """Check the context manager `function(ddp)`: gradients accumulate in silence, and the next backward sends their sum."""
-    report = _Check("no-sync", cluster, {"silent": 1, "sum": 1})
+    report = _report("no-sync", cluster, {"silent": 1, "sum": 1})
     answers = report.experiment("ddp_steps", "accumulation", ddp, finish, function, _seed())
     if answers is not None:
         problem = _first(verdicts.silence_problem(rank, answer) for rank, answer in enumerate(answers))
@@ -180,7 +124,7 @@ def no_sync(cluster, ddp, finish, function):
 
 def sampler(cluster, sampler_class):
     """Check the class `sampler_class(n, rank, world_size, seed)`: who sees which sample, in which epoch."""
-    report = _Check("sampler", cluster, {"padding": 1, "epochs": 1})
+    report = _report("sampler", cluster, {"padding": 1, "epochs": 1})
     answers = report.experiment("ddp_ranks", "sampler", sampler_class, _seed())
     if answers is not None:
         cases = answers[0]

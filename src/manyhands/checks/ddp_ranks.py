@@ -8,21 +8,10 @@ import itertools
 import random
 import time
 
+from manyhands.checks.experiment import learners
+
 GROUPS = ([0, 1, 2, 3], [0, 2, 3], [1, 3])  # worlds of 4, 3 and 2; the last one begins with a rank that is not rank 0
 GATE_S = 3.0  # how long a late rank gives an early one to come through without it
-
-
-class Unwritten(NotImplementedError):
-    """The learner has not defined the name that stands in its message."""
-
-
-def learners(name):
-    """What the learner has called `name` on this rank."""
-    from IPython import get_ipython
-
-    if name not in get_ipython().user_ns:
-        raise Unwritten(name)
-    return get_ipython().user_ns[name]
 
 
 def device():

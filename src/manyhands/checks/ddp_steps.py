@@ -2,7 +2,8 @@
 
 import copy
 
-from manyhands.checks.ddp_ranks import Gate, batch, build, device, learners, make_groups, numbers, shapes
+from manyhands.checks.ddp_ranks import Gate, batch, build, device, make_groups, numbers, shapes
+from manyhands.checks.experiment import learners
 from manyhands.checks.ddp_verdicts import cut
 
 

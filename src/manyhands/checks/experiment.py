@@ -29,6 +29,7 @@ def learners(name):
 
 def _on_rank(module, experiment, *args):
     """Runs on a rank. A stub that is not written yet is told as such; any other exception is the cluster's to report."""
+    import traceback
     from importlib import import_module
 
     from manyhands.checks.experiment import Unwritten
@@ -37,6 +38,8 @@ def _on_rank(module, experiment, *args):
         return {"value": getattr(import_module("manyhands.checks." + module), experiment)(*args)}
     except Unwritten as error:
         return {"unwritten": str(error)}
+    except NotImplementedError as error:
+        return {"unwritten": traceback.extract_tb(error.__traceback__)[-1].name}
 
 
 class RankReport(Report):
