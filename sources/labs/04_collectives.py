@@ -1,0 +1,271 @@
+# %% [markdown] unit={"minutes": 45, "ranks": 5, "framework": "torch", "title": "Collectives"}
+# # 04 Lab: an all-reduce from send and recv
+#
+# You write the all-reduce with which most networks are trained: a ring, from nothing but messages between two ranks. At the end you can
+#
+# * broadcast along a tree, in log2 p rounds, from any root;
+# * sum along a ring, so that each rank ends with the part that is its own, and put the parts together again;
+# * do it for 5 and for 3 ranks, for sizes that they do not divide, for any dtype, inside a group, without a deadlock;
+# * show by the ledger that each rank sends 2 (p - 1)/p of the bytes, and no more;
+# * predict what star, tree and ring cost on worlds that you cannot start here.
+#
+# **Before:** the tutorial of this unit. **Minutes:** 45. **Ranks:** 5. **Points:** 14.
+#
+# Cells that begin with `%%px` run on all five ranks; the others run in this kernel. A mistake may make the ranks wait for each other: the
+# cluster notices, says who waits for whom, and heals itself; cells marked `--setup` are run again by it. Below each check stands what it says when the
+# answer is right.
+
+# %% tags=["setup"]
+from manyhands import Cluster, hint
+from manyhands.checks import collectives as check
+
+cluster = Cluster(nodes=1, ranks_per_node=5, framework="torch")
+
+# %% tags=["setup"]
+# %%px --setup
+import torch
+import torch.distributed as dist
+
+from manyhands.data import digits, shard
+
+if not dist.is_initialized():  # so that this cell can be run twice
+    dist.init_process_group("gloo")
+
+# %% [markdown]
+# You use these four, and none of the collectives of `torch.distributed`:
+#
+# | call | returns |
+# |---|---|
+# | `dist.send(x, group=group, group_dst=peer)` | when x has gone |
+# | `dist.recv(x, group=group, group_src=peer)` | when what came is in x |
+# | `work = dist.isend(x, group=group, group_dst=peer)` | at once; x may be changed after `work.wait()` |
+# | `work = dist.irecv(x, group=group, group_src=peer)` | at once; x may be read after `work.wait()` |
+#
+# Ranks are counted **inside the group**: `dist.get_rank(group)` is 0 to p - 1, and `dist.get_world_size(group)` is p. `group=None` is the world. The
+# checks use groups of 5, 3 and 2 ranks. All tensors are contiguous; all results are written *in place*.
+#
+# ## 1. A broadcast along a tree
+#
+# The number of ranks that have x doubles in each round: 1, 2, 4, and so on. The tutorial has it for root 0. Yours works for any root.
+#
+# *Difficulty ●○○, 8 minutes, 3 points*
+#
+# <details><summary>Hint</summary>
+#
+# Give the ranks other numbers, counted from the root. For more, run `hint("04-broadcast")` in a cell of its own.
+# </details>
+
+# %% tags=["solution"] grade_id="broadcast"
+# %%px --setup
+def tree_broadcast(x: torch.Tensor, root: int = 0, group: dist.ProcessGroup | None = None) -> None:
+    """Give every rank of the group the x of rank `root` of the group, in place.
+
+    All ranks of the group call it, with tensors of one shape and dtype. log2 p rounds, rounded up.
+    """
+    ### BEGIN SOLUTION
+    p = dist.get_world_size(group)
+    me, reach = (dist.get_rank(group) - root) % p, 1  # the root is 0
+    while reach < p:
+        if me < reach and me + reach < p:
+            dist.send(x, group=group, group_dst=(me + reach + root) % p)
+        elif reach <= me < 2 * reach:
+            dist.recv(x, group=group, group_src=(me - reach + root) % p)
+        reach *= 2
+    ### END SOLUTION
+
+# %% tags=["check"] grade_id="broadcast-check" points=3
+check.broadcast(cluster, "tree_broadcast")
+
+# %% [markdown]
+# ## 2. The first half of the ring: reduce-scatter
+#
+# `chunks` is a list of p tensors with one dimension; all ranks have the same sizes. At the end, rank r's `chunks[r]` holds the sum over all ranks
+# of their `chunks[r]`. What is in the other chunks afterwards does not matter.
+#
+# There are p - 1 rounds. In each, every rank sends *one* chunk to the next rank, and adds what comes from the one before. The tutorial's ring leaves
+# rank r with the sum of chunk r + 1. Here it must be chunk r, as in MPI and NCCL.
+#
+# Chunks may differ in size, and may be empty. Their dtype is float32, float64 or int64.
+#
+# *Difficulty ●●●, 14 minutes, 3 points*
+#
+# <details><summary>Hint</summary>
+#
+# Go backwards. In the last round you receive chunk `me`. Which one did you receive in the round before? And what you send in a round, when did you
+# receive it? For more, `hint("04-reduce-scatter")`.
+# </details>
+
+# %% tags=["solution"] grade_id="reduce-scatter"
+# %%px --setup
+def ring_reduce_scatter(chunks: list[torch.Tensor], group: dist.ProcessGroup | None = None) -> None:
+    """Rank r's chunks[r] becomes the sum of all ranks' chunks[r], in place. The other chunks may hold anything afterwards.
+
+    All ranks of the group call it. Each sends p - 1 messages of one chunk, to the next rank only.
+    """
+    ### BEGIN SOLUTION
+    me, p = dist.get_rank(group), dist.get_world_size(group)
+    for s in range(p - 1):
+        mine = chunks[(me - 2 - s) % p]
+        work = dist.isend(chunks[(me - 1 - s) % p], group=group, group_dst=(me + 1) % p)
+        came = torch.empty_like(mine)
+        dist.recv(came, group=group, group_src=(me - 1) % p)
+        work.wait()
+        mine += came
+    ### END SOLUTION
+
+# %% tags=["check"] grade_id="reduce-scatter-check" points=3
+check.reduce_scatter(cluster, "ring_reduce_scatter")
+
+# %% [markdown]
+# ## 3. The second half: all-gather
+#
+# Now rank r's `chunks[r]` is right, and the others are to be filled. The same ring, p - 1 rounds, and nothing is added.
+#
+# *Difficulty ●●○, 7 minutes, 2 points*
+#
+# <details><summary>Hint</summary>
+#
+# What can a rank send in round 0? And in round 1, what does it have that its next rank has not? For more, `hint("04-all-gather")`.
+# </details>
+
+# %% tags=["solution"] grade_id="all-gather"
+# %%px --setup
+def ring_all_gather(chunks: list[torch.Tensor], group: dist.ProcessGroup | None = None) -> None:
+    """Fill in the chunks of the other ranks, in place: chunks[r] becomes what rank r has in its chunks[r].
+
+    All ranks of the group call it. Each sends p - 1 messages of one chunk, to the next rank only.
+    """
+    ### BEGIN SOLUTION
+    me, p = dist.get_rank(group), dist.get_world_size(group)
+    for s in range(p - 1):
+        work = dist.isend(chunks[(me - s) % p], group=group, group_dst=(me + 1) % p)
+        dist.recv(chunks[(me - 1 - s) % p], group=group, group_src=(me - 1) % p)
+        work.wait()
+    ### END SOLUTION
+
+# %% tags=["check"] grade_id="all-gather-check" points=2
+check.all_gather(cluster, "ring_all_gather")
+
+# %% [markdown]
+# ## 4. All-reduce
+#
+# Put the halves together. x has any number of dimensions, any of the three dtypes, and any number of elements: p need not divide it, and it may be smaller
+# than p.
+#
+# The check looks at the values **and at the ledger**. To gather everything and add it up gives the right values, and p/2 times the bytes: it fails.
+#
+# *Difficulty ●●○, 8 minutes, 4 points*
+#
+# <details><summary>Hint</summary>
+#
+# Your halves write into the chunks. How do you cut x so that a chunk is a piece of x, and not a copy? For more, `hint("04-all-reduce")`.
+# </details>
+
+# %% tags=["solution"] grade_id="all-reduce"
+# %%px --setup
+def ring_all_reduce(x: torch.Tensor, group: dist.ProcessGroup | None = None) -> None:
+    """Replace x by the sum of all ranks' x, in place, on every rank of the group.
+
+    All ranks of the group call it, with tensors of one shape and dtype. Each sends 2 (p - 1)/p of x's bytes, to the next rank only.
+    Patarasuk and Yuan 2009.
+    """
+    ### BEGIN SOLUTION
+    chunks = list(x.view(-1).tensor_split(dist.get_world_size(group)))
+    ring_reduce_scatter(chunks, group)
+    ring_all_gather(chunks, group)
+    ### END SOLUTION
+
+# %% tags=["check"] grade_id="all-reduce-check" points=4
+check.all_reduce(cluster, "ring_all_reduce")
+
+# %% [markdown]
+# ## 5. What does it cost?
+#
+# Four ways to an all-reduce of a tensor of `n_bytes`:
+#
+# | `way` | what the ranks do |
+# |---|---|
+# | `"star"` | all send x to rank 0, which adds up and sends the sum to each of them |
+# | `"tree"` | a sum along a binomial tree to rank 0, then a broadcast along the same tree |
+# | `"ring"` | reduce-scatter and all-gather, as you wrote them; p divides the number of elements |
+# | `"gather"` | each sends x to each other rank, and each adds up |
+#
+# `most_bytes` says how many bytes the **busiest** rank *sends*: the others wait for it. `rounds` says how many messages must follow each other, in your
+# tree broadcast (`"broadcast"`) and in your all-reduce (`"ring"`). The check runs all of them, compares with the ledger, and asks about worlds of more ranks.
+#
+# *Difficulty ●●○, 8 minutes, 2 points*
+#
+# <details><summary>Hint</summary>
+#
+# Draw the tree for 5 ranks. How often does rank 0 send, and in which half? For more, `hint("04-cost")`.
+# </details>
+
+# %% tags=["solution"] grade_id="cost"
+# %%px --setup
+def most_bytes(way: str, p: int, n_bytes: int) -> int:
+    """Bytes that the busiest of p ranks sends in an all-reduce of n_bytes."""
+    ### BEGIN SOLUTION
+    if way == "tree":
+        return (p - 1).bit_length() * n_bytes
+    return 2 * (p - 1) * n_bytes // p if way == "ring" else (p - 1) * n_bytes
+    ### END SOLUTION
+
+
+def rounds(way: str, p: int) -> int:
+    """How many messages must follow each other. way: "broadcast" (along a tree) or "ring" (the all-reduce)."""
+    ### BEGIN SOLUTION
+    return (p - 1).bit_length() if way == "broadcast" else 2 * (p - 1)
+    ### END SOLUTION
+
+# %% tags=["check"] grade_id="cost-check" points=2
+check.cost(cluster, "most_bytes", "rounds")
+
+# %% [markdown]
+# ## All together
+#
+# Your broadcast gives all ranks one start, and your all-reduce adds up their gradients. A network learns to read digits on five ranks, as one process
+# does. Not graded: it works when your pieces do.
+
+# %%
+# %%px
+rank, p = dist.get_rank(), dist.get_world_size()
+x, y = (torch.from_numpy(array[:500]) for array in digits("train"))
+x = x.double()  # so that rounding does not grow during training
+
+def train(model, rows, average):
+    for step in range(60):
+        model.zero_grad()
+        torch.nn.functional.cross_entropy(model(x[rows]), y[rows]).backward()
+        average(model)
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter -= 0.5 * parameter.grad
+
+def average(model):
+    for parameter in model.parameters():
+        ring_all_reduce(parameter.grad)
+        parameter.grad /= p
+
+# %%
+# %%px
+torch.manual_seed(rank)  # another start on each rank
+ours, alone = (torch.nn.Linear(x.shape[1], 10).double() for _ in range(2))
+for parameter in ours.parameters():
+    tree_broadcast(parameter.data)
+alone.load_state_dict(ours.state_dict())
+train(ours, shard(len(x), rank, p), average)
+train(alone, slice(None), lambda model: None)
+same = all(torch.allclose(a, b, rtol=0, atol=1e-9) for a, b in zip(ours.parameters(), alone.parameters()))
+loss = torch.nn.functional.cross_entropy(ours(x), y).item()
+print(f"loss {loss:.3f}; weights as one process's, to 1e-9: {same}")
+
+# %% [markdown]
+# ## Where to go on
+#
+# * `dist.broadcast`, `dist.reduce_scatter`, `dist.all_gather` and `dist.all_reduce` are the same calls, made by gloo or NCCL: use those.
+# * Unit 05 measures what a message and a byte cost, and finds where tree and ring cross. Unit 06 hides the all-reduce behind the backward pass.
+#   Unit 16 uses the two halves of the ring by themselves.
+# * P. Patarasuk, X. Yuan 2009, *Bandwidth optimal all-reduce algorithms for clusters of workstations*, Journal of Parallel and Distributed Computing 69(2).
+
+# %%
+cluster.stop()

@@ -1,0 +1,412 @@
+# %% [markdown] unit={"minutes": 20, "ranks": 5, "framework": "torch", "title": "Collectives"}
+# # 04 Collectives
+#
+# A *collective* is a call that all ranks make together: a broadcast, a sum, an all-reduce. Each is made of messages between two ranks. This notebook
+# takes them apart. At the end you can
+#
+# * write a broadcast and an all-reduce from `send` and `recv`: as a star, as a tree, as a ring, for any number of ranks;
+# * count what each costs: rounds, messages, and bytes of the busiest rank;
+# * say why each rank of a ring sends $2(p-1)/p$ times the tensor, however many ranks there are;
+# * name the parts of an all-reduce, and choose the collective that gives each rank what it needs, and no more;
+# * recognise three mistakes: all send first, chunks off by one, right values by the wrong algorithm.
+#
+# **Before:** unit 00, or five ranks that you can start. **Minutes:** 20. **Ranks:** 5: not a power of two, on purpose.
+
+# %% [markdown]
+# ## Five ranks
+#
+# This kernel starts the ranks. Cells that begin with `%%px` run on all five of them; `--setup` marks what is to be run again if the cluster
+# must be healed, and it will be.
+
+# %% tags=["setup"]
+from manyhands import Cluster
+
+cluster = Cluster(nodes=1, ranks_per_node=5, framework="torch")
+
+# %% tags=["setup"]
+# %%px --setup
+import torch
+import torch.distributed as dist
+
+from manyhands.ledger import Ledger
+
+if not dist.is_initialized():  # so that this cell can be run twice
+    dist.init_process_group("gloo")
+rank, size = dist.get_rank(), dist.get_world_size()
+groups = {p: dist.new_group(range(p)) for p in (2, 3, 4, 5)}  # the first p ranks
+
+# %% [markdown]
+# All we allow ourselves is `dist.send` and `dist.recv`: a message from one rank to one other. The ledger counts them. `seen` runs a call on the first p ranks
+# and says how many **rounds** it took (the longest chain of messages of which each had to wait for the one before), and how many messages and bytes left
+# the **busiest** rank, the one that sends most.
+
+# %% tags=["setup"]
+# %%px --setup
+def place(group):
+    """This rank's number in the group, and how many there are."""
+    return dist.get_rank(group), dist.get_world_size(group)
+
+def seen(call, p=size, numbers=6000):
+    x = torch.full((numbers,), rank + 1.0)
+    with Ledger() as ledger:
+        if rank < p:
+            call(x, groups[p])
+    merged = ledger.gather()
+    most = {name: max(one[name] for one in merged.ranks) for name in ("messages_sent", "bytes_sent")}
+    return {"x": x[0].item(), "rounds": merged.rounds, **most, "events": merged.events}
+
+# %% tags=["setup"]
+# %%px --setup
+def told(name, found):
+    if rank == 0:
+        print(f"{name:<15} rounds: {found['rounds']}; busiest rank: {found['messages_sent']} messages, {found['bytes_sent']} bytes")
+
+# %% [markdown]
+# ## Broadcast: a star and a tree
+#
+# Rank 0 has x, all others want it. The obvious way is a **star**: rank 0 sends it to each of them. But soon others have x too, and could help. In a
+# **tree** they do: in each round, every rank that has x sends it to one that has not.
+
+# %% tags=["setup"]
+# %%px --setup
+def star_broadcast(x, group):
+    me, p = place(group)
+    if me == 0:
+        for peer in range(1, p):
+            dist.send(x, group=group, group_dst=peer)
+    else:
+        dist.recv(x, group=group, group_src=0)
+
+def tree_broadcast(x, group):
+    me, p = place(group)
+    for reach in [2**k for k in range((p - 1).bit_length())]:  # 1, 2, 4, ...: the ranks below reach have x
+        if me < reach and me + reach < p:
+            dist.send(x, group=group, group_dst=me + reach)
+        elif reach <= me < 2 * reach:
+            dist.recv(x, group=group, group_src=me - reach)
+
+# %% [markdown]
+# **Predict.** How many rounds does each take on 5 ranks? And on 1000? A tensor here has 6000 numbers of 4 bytes.
+
+# %%
+# %%px
+for name, call in (("star broadcast", star_broadcast), ("tree broadcast", tree_broadcast)):
+    found = seen(call)
+    assert found["x"] == 1  # rank 0's
+    told(name, found)
+tree = found["events"]
+
+# %% [markdown]
+# <details><summary>Why?</summary>
+#
+# Star: rank 0 sends four messages, one after the other: 4 rounds, on 1000 ranks 999. Tree: 1, 2, 4 and then all 5 ranks have x: 3 rounds, on 1000 ranks 10.
+# The number of ranks with x doubles in each round, so $\log_2 p$ rounds, rounded up. In both, $p - 1$ messages travel in all: everyone needs x once.
+# </details>
+#
+# The space-time diagram: a line for each rank, an arrow for each message.
+
+# %%
+from manyhands.plots import spacetime
+
+tree = cluster.pull("tree")[0]
+print(spacetime.table(tree))
+spacetime.spacetime(tree)
+
+# %% [markdown]
+# ## Reduce, and the first all-reduces
+#
+# A **reduce** is a broadcast backwards: turn the arrows round, and add what comes in. Rank 0 ends with the sum. An **all-reduce** gives the sum to all: a
+# reduce, then a broadcast. That makes two of them, one on the star and one on the tree.
+
+# %% tags=["setup"]
+# %%px --setup
+def add_from(peer, x, group):
+    came = torch.empty_like(x)  # the same shape and dtype
+    dist.recv(came, group=group, group_src=peer)
+    x += came
+
+def star_all_reduce(x, group):
+    me, p = place(group)
+    if me:
+        dist.send(x, group=group, group_dst=0)
+    else:
+        for peer in range(1, p):
+            add_from(peer, x, group)
+    star_broadcast(x, group)
+
+# %% tags=["setup"]
+# %%px --setup
+def tree_all_reduce(x, group):
+    me, p = place(group)
+    for reach in [2**k for k in reversed(range((p - 1).bit_length()))]:  # ..., 4, 2, 1
+        if reach <= me < 2 * reach:
+            dist.send(x, group=group, group_dst=me - reach)
+        elif me < reach and me + reach < p:
+            add_from(me + reach, x, group)
+    tree_broadcast(x, group)
+
+# %%
+# %%px
+for name, call in (("star all-reduce", star_all_reduce), ("tree all-reduce", tree_all_reduce)):
+    found = seen(call)
+    assert found["x"] == 1 + 2 + 3 + 4 + 5
+    told(name, found)
+
+# %% [markdown]
+# Look at the bytes. The tensor has 24,000. In the star, rank 0 sends it four times, and takes it in four times, while the others wait. In the tree, three
+# times. Both grow with the number of ranks, because one rank always has the *whole* tensor in its hands. The gradients of a ResNet-50 are
+# about 100 MB (Goyal et al. 2017): that one wire is what everybody waits for.
+#
+# ## The ring
+#
+# So let no rank have the whole. Cut x in p chunks. The ranks stand in a ring, and each sends to the next one only. In each round *every* rank sends one
+# chunk, and adds the chunk that comes in to its own. After p - 1 rounds each rank has one chunk that has met all ranks: that half is called
+# **reduce-scatter**. In p - 1 more rounds the finished chunks go round once: an **all-gather**.
+#
+# The heart of it is one step: send to the next, receive from the one before.
+#
+# **Predict.** All five ranks run this line: first send, then receive. What happens?
+
+# %% tags=["raises-exception"]
+# %%px --patience 3
+x = torch.ones(5)
+dist.send(x, dst=(rank + 1) % size)
+dist.recv(x, src=(rank - 1) % size)
+
+# %% [markdown]
+# <details><summary>Why?</summary>
+#
+# `send` returns when the other side has taken the message in. The other side is in `send` too. Nobody comes to `recv`: a circle. Some libraries copy a small message
+# aside and let the sender go on (MPI may, below a size that it chooses). Then this works in every test, and hangs with the first large tensor.
+# </details>
+#
+# **Mistake 1: all send first.** The cure: *start* to send with `isend`, receive, then wait for the sending. The cluster has healed itself, and has run the
+# `--setup` cells again. Here is the step, and the ring.
+
+# %% tags=["setup"]
+# %%px --setup
+def pass_on(chunk, room, group):
+    """Send a chunk to the next rank, and return what comes from the one before; it has the size of `room`."""
+    me, p = place(group)
+    came = torch.empty_like(room)
+    work = dist.isend(chunk, group=group, group_dst=(me + 1) % p)
+    dist.recv(came, group=group, group_src=(me - 1) % p)
+    work.wait()
+    return came
+
+# %% tags=["setup"]
+# %%px --setup
+def ring_all_reduce(x, group, watch=lambda title: None):
+    me, p = place(group)
+    chunks = x.chunk(p)  # views of x; p divides its size here
+    for s in range(p - 1):  # reduce-scatter
+        out, into = chunks[(me - s) % p], chunks[(me - s - 1) % p]
+        into += pass_on(out, into, group)
+        watch(f"reduce-scatter, round {s + 1}")
+    for s in range(p - 1):  # all-gather
+        out, into = chunks[(me + 1 - s) % p], chunks[(me - s) % p]
+        into.copy_(pass_on(out, into, group))
+        watch(f"all-gather, round {s + 1}")
+
+# %% [markdown]
+# To see it work, rank r puts in $10^r$ everywhere. Then the digits of a sum tell which ranks are in it. We print ranks as rows, chunks as columns; `23`
+# means: the numbers of ranks 2 and 3 have been added up here.
+
+# %%
+# %%px
+def show(title):
+    rows = [None] * size
+    dist.all_gather_object(rows, x.tolist())
+    if rank == 0 and title.split()[-1] in "14":
+        names = [["".join(str(r) for r in range(size) if int(v) // 10**r % 10) for v in row] for row in rows]
+        print(title, *["  " + " ".join(f"{name:<5}" for name in row).rstrip() for row in names], sep="\n")
+
+x = torch.full((5,), 10.0**rank)
+ring_all_reduce(x, groups[5], show)
+
+# %% [markdown]
+# <details><summary>How to read it</summary>
+#
+# After one round each rank has one chunk with two ranks in it: a diagonal. After four, rank r has the complete chunk r + 1: all five digits. In the first round of the all-gather these
+# move on to the next rank. After four, everything is everywhere.
+# </details>
+#
+# **Mistake 2: off by one.** Which chunk is complete where is a matter of convention. Here rank r ends the first half with chunk r + 1. MPI and NCCL want
+# chunk r on rank r. If one half of a program thinks so and the other half thinks otherwise, nothing hangs, and the sums stand in the wrong places. A test with the same
+# numbers everywhere does not see it.
+#
+# On three ranks, as a space-time diagram: all lanes are busy all the time.
+
+# %%
+# %%px
+ring = seen(ring_all_reduce, p=3)["events"]
+
+# %%
+ring = cluster.pull("ring")[0][:3]  # of ranks 0, 1 and 2
+print(spacetime.table(ring))
+spacetime.spacetime(ring)
+
+# %% [markdown]
+# ## What each rank sends
+#
+# In each of $2(p-1)$ rounds a rank sends one chunk, an $S/p$ of a tensor of $S$ bytes. Together:
+#
+# $$ 2 \, \frac{p-1}{p} \, S $$
+#
+# There is a fourth way, which looks simple and is often written by accident: **gather everything**. Each rank sends its whole x to each other one, and everyone adds up.
+
+# %% tags=["setup"]
+# %%px --setup
+def gather_everything(x, group):
+    me, p = place(group)
+    own, others = x.clone(), [peer for peer in range(p) if peer != me]
+    works = [dist.isend(own, group=group, group_dst=peer) for peer in others]
+    for peer in others:
+        add_from(peer, x, group)
+    for work in works:
+        work.wait()
+
+# %%
+# %%px
+ways = {"star": star_all_reduce, "tree": tree_all_reduce, "ring": ring_all_reduce, "gather": gather_everything}
+measured = {way: {} for way in ways}
+for way, call in ways.items():
+    for p in groups:
+        found = seen(call, p)
+        assert rank >= p or found["x"] == p * (p + 1) / 2
+        measured[way][p] = found["bytes_sent"] / 24000
+    told(way, found)
+
+# %% [markdown]
+# All four give the same sum, on 2, 3, 4 and 5 ranks.
+#
+# **Predict.** The ring's busiest rank sends 1.6 tensors on 5 ranks. How many on 16, and on 1000? And the others?
+
+# %%
+from manyhands.plots.collectives import busiest, busiest_table
+
+measured = cluster.pull("measured")[0]
+formulas = {"star": lambda p: p - 1, "tree": lambda p: (p - 1).bit_length(), "ring": lambda p: 2 * (p - 1) / p, "gather": lambda p: p - 1}
+print("tensors that the busiest rank sends: measured / formula")
+print(busiest_table(measured, formulas, more=(16, 1000)))
+busiest(measured, formulas)
+
+# %% [markdown]
+# <details><summary>Why?</summary>
+#
+# $(p-1)/p$ is always below 1: the ring never sends more than two tensors, on any number of ranks. Fewer is not possible for all ranks at once, whatever the
+# algorithm, as long as it is the ranks that add (Patarasuk and Yuan 2009). The star grows with p, and so does gathering everything, but there *every* rank is as busy as the star's middle.
+# </details>
+#
+# **Mistake 3: right values by the wrong algorithm.** A test of values passes star and gather as it passes the ring. With two ranks even the bytes are the same. Look at the
+# ledger, on more than two ranks. The lab's check does.
+#
+# ## The price of the ring
+#
+# Bytes are not all. Each round also costs a *latency*: the time until the first byte arrives, however small the message.
+
+# %%
+rounds = {"tree": lambda p: 2 * (p - 1).bit_length(), "ring": lambda p: 2 * (p - 1)}
+print("ranks   tree rounds, tensors   ring rounds, tensors")
+for p in (4, 64, 1024):
+    print(f"{p:>5}" + "".join(f"{rounds[way](p):>14}, {formulas[way](p):<7.3f}" for way in rounds))
+
+# %% [markdown]
+# | | rounds | bytes of the busiest rank | good for |
+# |---|---|---|---|
+# | star | $p$ | $(p-1)S$ | nothing but the first explanation |
+# | tree | at most $2\log_2 p$, rounded up | $\log_2 p \cdot S$, rounded up | small tensors, many ranks: latency counts |
+# | ring | $2(p-1)$ | $2\frac{p-1}{p}S$ | large tensors: bytes count |
+# | gather | 1 | $(p-1)S$ | numbers so few that nothing counts |
+#
+# (The tree's sum can take a round less than its broadcast: a rank that waits for two messages may get both in one round. On 5 ranks the ledger has seen 5, not 6.)
+#
+# When is a ring the wrong choice? For a loss value or a flag: 2046 rounds on 1024 ranks for four bytes. And when one rank in the ring is slow, all are. Unit 05 measures
+# what a round and a byte cost on your machine, and finds the size at which tree and ring cross.
+#
+# ## The real ones
+#
+# Nobody writes rings for training. **gloo** (CPU) and **NCCL** (NVIDIA GPUs) have all of it, and choose an algorithm by size and by wiring: NCCL has rings and trees, among others.
+# `torch.distributed` calls either of them by the same names:
+#
+# | each rank has | you want | call | in training |
+# |---|---|---|---|
+# | rank 0 has x | x on all | `broadcast` | one start for all |
+# | a part of a sum | the sum on rank 0 | `reduce` | a figure for the log |
+# | a part of a sum | the sum on all | `all_reduce` | gradients |
+# | a part of a sum | a chunk of the sum on each | `reduce_scatter` | gradients when states are sharded (unit 16) |
+# | a chunk | all chunks on all | `all_gather` | parameters when states are sharded |
+#
+# Take what gives each rank what it needs, and no more. Are they the same as ours?
+
+# %%
+# %%px
+draw = torch.Generator().manual_seed(rank)
+x = torch.randint(-9, 10, (40,), generator=draw).float()
+ours, theirs, mine, parts = x.clone(), x.clone(), torch.empty(8), [torch.empty(8) for _ in range(size)]
+ring_all_reduce(ours, groups[5])
+dist.all_reduce(theirs)
+dist.reduce_scatter(mine, list(x.chunk(size)))
+dist.all_gather(parts, mine)
+if rank == 0:
+    print("all_reduce equals our ring:", torch.equal(theirs, ours))
+    print("reduce_scatter, then all_gather, equals all_reduce:", torch.equal(torch.cat(parts), theirs))
+
+# %% [markdown]
+# Whole numbers, so equal to the last bit. With other numbers two algorithms round differently, for they add in another order. What must hold is that all *ranks* have the same
+# bits, or their models drift apart. In the ring they do: each chunk is summed up in one place, and copied from there.
+
+# %%
+# %%px
+x = torch.rand(40, generator=torch.Generator().manual_seed(rank))
+ring, star = x.clone(), x.clone()
+ring_all_reduce(ring, groups[5])
+star_all_reduce(star, groups[5])
+first = ring.clone()
+dist.broadcast(first, src=0)
+print("ring: the same bits as on rank 0:", torch.equal(ring, first), "  as the star, to 1e-5:", torch.allclose(ring, star, atol=1e-5))
+
+# %% [markdown]
+# The ledger cannot look inside gloo. It counts a collective of `torch.distributed` with the messages of a textbook algorithm, and says so:
+
+# %%
+# %%px
+with Ledger() as ledger:
+    dist.all_reduce(torch.ones(6000))
+if rank == 0:
+    print(ledger.table())
+
+# %% [markdown]
+# On GPUs you write `dist.init_process_group("nccl")`, give each rank a GPU of its own (NCCL refuses two ranks on one), and put the tensors there. All else stays as it is.
+#
+# ## What has aged
+#
+# This course grew out of older talks and articles. What they say of collectives, in our words, and what is left of it:
+#
+# * *"Parameter server, or peer to peer."* A talk sets them side by side; peer to peer, GPUs exchange gradients directly. Each with each is `gather` above. What has
+#   come into use is the ring and the tree, in which a rank talks with a few others only. Parameter servers have a unit of their own, 08.
+# * *"On 1024 GPUs more than 20 % of the time goes into communication."* The talk's number, not ours. The bytes of a rank are not what grows: 1.6 tensors on 5
+#   ranks, 1.998 on 1024. Rounds do, and so does waiting for the slowest. Overlap with the backward pass hides much of it (unit 06).
+# * *"Horovod broadcasts with MPI."* So it was. Today gloo can carry it, and MPI need not be installed (unit 10).
+# * *"`nccl` is the backend for GPUs."* Still so. On the CPU it is gloo.
+# * *`CollectiveAllReduceStrategy` in `tf.contrib`.* Gone with `tf.contrib`; its heir is `MultiWorkerMirroredStrategy` (unit 07).
+
+# %% [markdown]
+# ## What you can say now
+#
+# * *Star, tree, ring:* all from `send` and `recv`, for any number of ranks. A reduce is a broadcast backwards.
+# * *Cost:* a tree has few rounds, a ring few bytes.
+# * *$2(p-1)/p$:* p - 1 rounds of a p-th, twice; never more than two tensors.
+# * *Parts:* all-reduce = reduce-scatter + all-gather = reduce + broadcast. Take the smallest that does.
+# * *Three mistakes:* all send first (a deadlock); chunks off by one (wrong places, no error); gather everything (right values, p/2 times the bytes).
+#
+# **Now the lab:** write the ring for sizes that do not divide, any dtype, any group, and let the ledger judge it. Then unit 05 for the time it takes, and unit 06 to hide it.
+#
+# **References.** P. Patarasuk, X. Yuan 2009, *Bandwidth optimal all-reduce algorithms for clusters of workstations*, J. Parallel Distrib. Comput. 69(2).
+# R. Thakur, R. Rabenseifner, W. Gropp 2005, *Optimization of collective communication operations in MPICH*, Int. J. High Perform. Comput. Appl. 19(1).
+# P. Goyal et al. 2017, *Accurate, Large Minibatch SGD: Training ImageNet in 1 Hour*, [arXiv 1706.02677](https://arxiv.org/abs/1706.02677).
+# A. Sergeev, M. Del Balso 2018, *Horovod: fast and easy distributed deep learning in TensorFlow*, [arXiv 1802.05799](https://arxiv.org/abs/1802.05799).
+# NVIDIA, [NCCL: collective operations](https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/usage/collectives.html).
+
+# %%
+cluster.stop()

@@ -1,0 +1,15 @@
+"""The mean in place of the sum.
+
+fails: all-reduce/values
+shows: An all-reduce gives the sum; who wants a mean divides afterwards
+points: 12
+runs: all-reduce
+"""
+# %% grade_id="all-reduce"
+# %%px --setup
+def ring_all_reduce(x, group=None):
+    p = dist.get_world_size(group)
+    chunks = list(x.view(-1).tensor_split(p))
+    ring_reduce_scatter(chunks, group)
+    ring_all_gather(chunks, group)
+    x.copy_(x / p)

@@ -1,0 +1,15 @@
+"""The sum is returned, and x is what it was.
+
+fails: all-reduce/values
+shows: The sum belongs into x itself
+points: 12
+runs: all-reduce
+"""
+# %% grade_id="all-reduce"
+# %%px --setup
+def ring_all_reduce(x, group=None):
+    total = x.clone()
+    chunks = list(total.view(-1).tensor_split(dist.get_world_size(group)))
+    ring_reduce_scatter(chunks, group)
+    ring_all_gather(chunks, group)
+    return total

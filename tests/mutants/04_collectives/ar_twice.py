@@ -1,0 +1,16 @@
+"""The first half runs a second time on what is summed already.
+
+fails: all-reduce/values, all-reduce/bytes, all-reduce/ring
+shows: what was summed already was summed again
+shows: More bytes than a ring
+shows: More messages than rounds
+points: 10
+runs: all-reduce
+"""
+# %% grade_id="all-reduce"
+# %%px --setup
+def ring_all_reduce(x, group=None):
+    chunks = list(x.view(-1).tensor_split(dist.get_world_size(group)))
+    for _ in range(2):
+        ring_reduce_scatter(chunks, group)
+        ring_all_gather(chunks, group)

@@ -1,0 +1,18 @@
+"""The loop ends a round too early.
+
+fails: reduce-scatter/values, reduce-scatter/ring
+shows: it is the last of p - 1
+points: 11
+runs: reduce-scatter
+"""
+# %% grade_id="reduce-scatter"
+# %%px --setup
+def ring_reduce_scatter(chunks, group=None):
+    me, p = dist.get_rank(group), dist.get_world_size(group)
+    for s in range(p - 2):
+        mine = chunks[(me - 2 - s) % p]
+        work = dist.isend(chunks[(me - 1 - s) % p], group=group, group_dst=(me + 1) % p)
+        came = torch.empty_like(mine)
+        dist.recv(came, group=group, group_src=(me - 1) % p)
+        work.wait()
+        mine += came
