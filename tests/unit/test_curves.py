@@ -17,3 +17,9 @@ def test_curves_without_any_difference_can_be_drawn():
 
 def test_gap_is_the_largest_difference():
     assert gap([1, 2, 3], [1, 2.5, 3.25]) == 0.5
+
+
+def test_a_curve_that_drifts_away_stays_in_the_picture():
+    serial = np.linspace(2, 0, 20)
+    text = coinciding(("one process", serial), {"the same": serial, "another": serial + 0.1}, 1e-12).text
+    assert "1e-01" in text and "1e-01" not in coinciding(("one process", serial), {"the same": serial}, 1e-12).text

@@ -12,12 +12,13 @@ def coinciding(reference, curves, tolerance, words=WORDS, title="loss curves on 
     """Above: the curves, the first one as a wide pale line. Below: how far each of the others is from it, step by step.
 
     `reference` is `(name, values)`; `curves` maps names to values, one for each step. The lower axis is logarithmic; its bottom line stands for
-    exactly 0. A dotted line marks the `tolerance`. Returns an `Svg`.
+    exactly 0. A dotted line marks the `tolerance`; curves that leave it far behind are shown too. Returns an `Svg`.
     """
     name, values = reference
     values = np.asarray(values, float)
     gaps = {other: np.abs(np.asarray(curve, float) - values) for other, curve in curves.items()}
     found = [gap[gap > 0].min() for gap in gaps.values() if np.any(gap > 0)]
+    ceiling = max([tolerance * 100, *(3 * gap.max() for gap in gaps.values())])
     floor = 10.0 ** np.floor(np.log10(min([*found, tolerance])) - 1)
     fig, (top, bottom) = figure(rows=2, height=3.6, sharex=True, height_ratios=(1.6, 1))
     steps = np.arange(1, len(values) + 1)
@@ -29,8 +30,8 @@ def coinciding(reference, curves, tolerance, words=WORDS, title="loss curves on 
     bottom.axhline(tolerance, color=INK, linestyle=":", linewidth=1)
     bottom.text(steps[-1], tolerance, words["tolerance"].format(value=tolerance), ha="right", va="bottom", color=INK, fontsize=8)
     bottom.set_yscale("log")
-    bottom.set(xlabel=words["step"], ylabel=words["difference"], ylim=(floor / 2, tolerance * 100))
-    marks = 10.0 ** np.arange(np.log10(floor), np.log10(tolerance) + 2, 4)
+    bottom.set(xlabel=words["step"], ylabel=words["difference"], ylim=(floor / 2, ceiling))
+    marks = 10.0 ** np.arange(np.log10(floor), np.log10(ceiling), 4)
     bottom.set_yticks(marks, [words["zero"], *(f"{mark:.0e}" for mark in marks[1:])])
     bottom.minorticks_off()
     bottom.grid(axis="y")

@@ -1,0 +1,196 @@
+# %% [markdown] unit={"minutes": 35, "ranks": 4, "framework": "torch", "title": "Data parallelism by hand"}
+# # 01 Lab: a data-parallel step that equals the big batch
+#
+# You write data parallelism in four small pieces, with nothing but an all-reduce. At the end you can
+#
+# * cut a batch of any size into one shard for each rank;
+# * add up the gradients of all ranks, with tied and frozen weights, and with gradients that are missing on some ranks;
+# * write each rank's share of an objective, so that the shares add up to it: losses as a mean over all rows, weight decay once;
+# * take a step on several ranks that ends with the weights of one process.
+#
+# **Before:** the tutorial of this unit, or as much PyTorch as is in it. **Minutes:** 35. **Ranks:** 4, on 2 nodes. **Points:** 13.
+#
+# Cells that begin with `%%px` run on all four ranks; the others run in this kernel. A mistake may make the ranks wait for each other: the
+# cluster notices, says who waits for whom, and heals itself; cells marked `--setup` are run again by it. Below each check stands what it says when the
+# answer is right.
+
+# %% tags=["setup"]
+from manyhands import Cluster, hint
+from manyhands.checks import data_parallel as check
+
+cluster = Cluster(nodes=2, ranks_per_node=2, framework="torch")
+
+# %% tags=["setup"]
+# %%px --setup
+import os
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.functional import cross_entropy
+
+if not dist.is_initialized():  # so that this cell can be run twice
+    dist.init_process_group(os.environ["MANYHANDS_BACKEND"])
+
+# %% [markdown]
+# ## 1. Rows
+#
+# A batch has `n` rows. Cut it into one slice for each rank: neighbours stay together, in the order of the ranks. If `n` does not divide, the first
+# ranks take one row more. If there are fewer rows than ranks, the last ones get an empty slice.
+#
+# *Difficulty ●○○, 4 minutes, 2 points*
+#
+# <details><summary>Hint</summary>
+#
+# `divmod(n, world_size)`. For more, run `hint("01-rows")` in a cell of its own.
+# </details>
+
+# %% tags=["solution"] grade_id="rows"
+# %%px --setup
+def rows_of(n: int, rank: int, world_size: int) -> slice:
+    """The rows of `rank`: a slice of a batch of n rows."""
+    ### BEGIN SOLUTION
+    share, extra = divmod(n, world_size)
+    start = rank * share + min(rank, extra)
+    return slice(start, start + share + (rank < extra))
+    ### END SOLUTION
+
+# %% tags=["check"] grade_id="rows-check" points=2
+check.rows(cluster, "rows_of")
+
+# %% [markdown]
+# ## 2. The sum of all gradients
+#
+# Every rank has run backward on its own rows. Now each *trained* parameter (one that requires a gradient) gets the sum over the group.
+#
+# The check's network is not friendly. Two of its layers share one weight, which must be summed once. One weight is frozen: it has no gradient, and must
+# have none afterwards. And one rank did not use the last layer: its gradient there is `None`, and counts as zeros.
+#
+# The check counts, too: an all-reduce of `m` numbers moves `2 * (p - 1) * m` between `p` ranks. To gather all gradients everywhere moves more.
+#
+# *Difficulty ●●○, 10 minutes, 4 points*
+#
+# <details><summary>Hint</summary>
+#
+# Which list of parameters is the same on all ranks, whatever they have computed? For more, `hint("01-gradients")`.
+# </details>
+
+# %% tags=["solution"] grade_id="gradients"
+# %%px --setup
+def sum_gradients(model: nn.Module, group: dist.ProcessGroup | None = None) -> None:
+    """Write into the gradient of every trained parameter the sum of the gradients of all ranks of `group`.
+
+    All ranks of the group call it; `group=None` is the world.
+    """
+    ### BEGIN SOLUTION
+    trained = [p for p in model.parameters() if p.requires_grad]
+    flat = torch.cat([(torch.zeros_like(p) if p.grad is None else p.grad).flatten() for p in trained])
+    dist.all_reduce(flat, group=group)
+    for p, piece in zip(trained, flat.split([p.numel() for p in trained])):
+        p.grad = piece.view_as(p)
+    ### END SOLUTION
+
+# %% tags=["check"] grade_id="gradients-check" points=4
+check.gradients(cluster, "sum_gradients")
+
+# %% [markdown]
+# ## 3. A rank's share of the objective
+#
+# One process would minimise, over the `n` rows of the batch,
+#
+# $$ J(w) = \lambda R(w) + \frac{1}{n} \sum_{i=1}^{n} \ell_i(w), \qquad R(w) = \frac{1}{2} \sum_j w_j^2 $$
+#
+# where the $w_j$ are all numbers in trained parameters, those of a tied one once, and $\ell_i$ is the cross entropy of row $i$.
+#
+# Each rank has some of the rows, perhaps none. Write its share, such that the shares of all ranks **add up** to $J$. There is no communication in this
+# function: only numbers that each rank knows.
+#
+# *Difficulty ●●○, 9 minutes, 4 points*
+#
+# <details><summary>Hint</summary>
+#
+# What does `cross_entropy` divide by, if you say nothing? How often is R in the sum of all shares? For more, `hint("01-share")`.
+# </details>
+
+# %% tags=["solution"] grade_id="share"
+# %%px --setup
+def share(model: nn.Module, x: torch.Tensor, y: torch.Tensor, n: int, decay: float, world_size: int) -> torch.Tensor:
+    """This rank's share of J, as a scalar that can run backward. `x` and `y` are this rank's rows; the whole batch has n."""
+    ### BEGIN SOLUTION
+    losses = cross_entropy(model(x), y, reduction="sum") / n
+    penalty = sum(p.square().sum() for p in model.parameters() if p.requires_grad) / 2
+    return losses + decay / world_size * penalty
+    ### END SOLUTION
+
+# %% tags=["check"] grade_id="share-check" points=4
+check.share(cluster, "share")
+
+# %% [markdown]
+# ## 4. The step
+#
+# Put it together. Every rank of the group is given the same model and the whole batch, and looks only at its own rows. The update is the plainest one:
+# `w -= rate * gradient`. No optimiser is needed.
+#
+# Return the objective of the whole batch as it was before the update: the number that one process would print.
+#
+# The checks use groups of 4, 3 and 2 ranks, three steps in each, and batches of different sizes. In the group of ranks 1 and 3, rank 3 of the world
+# is rank 1.
+#
+# *Difficulty ●●○, 12 minutes, 3 points*
+#
+# <details><summary>Hint</summary>
+#
+# Whose rank is it: that of the group. What is in `grad` when the second step begins? For more, `hint("01-step")`.
+# </details>
+
+# %% tags=["solution"] grade_id="step"
+# %%px --setup
+def train_step(model: nn.Module, x: torch.Tensor, y: torch.Tensor, rate: float, decay: float, group: dist.ProcessGroup | None = None) -> float:
+    """One step of gradient descent on the whole batch (x, y), shared by all ranks of `group`; returns J before the step."""
+    ### BEGIN SOLUTION
+    n, rank, world_size = len(x), dist.get_rank(group), dist.get_world_size(group)
+    mine = rows_of(n, rank, world_size)
+    model.zero_grad()
+    objective = share(model, x[mine], y[mine], n, decay, world_size)
+    objective.backward()
+    sum_gradients(model, group)
+    with torch.no_grad():
+        for p in model.parameters():
+            if p.requires_grad:
+                p -= rate * p.grad
+    objective = objective.detach()
+    dist.all_reduce(objective, group=group)
+    return objective.item()
+    ### END SOLUTION
+
+# %% tags=["check"] grade_id="step-check" points=3
+check.step(cluster, "train_step")
+
+# %% [markdown]
+# ## All together
+#
+# The task that runs through units 01 to 10: a network on handwritten digits, 60 steps with batches of 250 rows. Your step trains it on four ranks; the
+# reference is one process, without PyTorch. Not graded: it works when your pieces do.
+
+# %%
+# %%px
+from manyhands import track
+
+device = torch.device(os.environ["MANYHANDS_DEVICE"])
+x, y = (torch.from_numpy(array).to(device) for array in track.data())
+model = track.network(device)
+said = [train_step(model, x[track.rows(k)], y[track.rows(k)], track.RATE, track.DECAY) for k in range(track.STEPS)]
+weights, objectives = track.one_process()
+far = track.distance(model.parameters(), weights)
+print(f"objective {said[0]:.4f} to {said[-1]:.4f}, one process {objectives[-1]:.4f}; same weights to 1e-12: {far < 1e-12}")
+
+# %% [markdown]
+# ## Where to go on
+#
+# * Unit 04 takes the all-reduce apart, unit 05 asks what it costs, and unit 06 sends gradients while backward still runs.
+# * Try it: give `track.network` a batch norm, and look at the last line again.
+# * What a *larger* batch does to training, with the same steps or with fewer: unit 17, and P. Goyal et al. 2017,
+#   [Accurate, Large Minibatch SGD](https://arxiv.org/abs/1706.02677), whose section 3 lists the mistakes of this lab.
+
+# %%
+cluster.stop()

@@ -1,0 +1,440 @@
+# %% [markdown] unit={"minutes": 20, "ranks": 4, "framework": "torch", "title": "Data parallelism by hand"}
+# # 01 Data parallelism by hand
+#
+# Four ranks train one network, each on a part of every batch, and end with the weights of one process. At the end you can
+#
+# * say why an objective can be cut by rows, and what each rank must compute;
+# * say when a mean of means is wrong, and how often weight decay counts;
+# * handle uneven shards, tied and frozen weights;
+# * say to how many digits "the same weights" can hold, and why;
+# * name two layers with which the equality ends;
+# * predict the bytes of a step, and say when data parallelism is worth them.
+#
+# **Before:** you can train a model in PyTorch. **Minutes:** 20. **Ranks:** 4.
+
+# %% [markdown]
+# ## Four ranks
+#
+# This kernel starts the ranks. Cells that begin with `%%px` run on all four of them; `--setup` marks what is to be run again if the cluster
+# must be healed.
+
+# %% tags=["setup"]
+from manyhands import Cluster, track
+
+cluster = Cluster(nodes=1, ranks_per_node=4, framework="torch")
+
+# %% tags=["setup"]
+# %%px --setup
+import os
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.functional import cross_entropy, dropout
+
+from manyhands import comm, links, track
+from manyhands.data import shard
+from manyhands.ledger import Ledger
+
+if not dist.is_initialized():  # so that this cell can be run twice
+    dist.init_process_group(os.environ["MANYHANDS_BACKEND"])
+device = torch.device(os.environ["MANYHANDS_DEVICE"])
+rank, world_size = dist.get_rank(), dist.get_world_size()
+
+# %% [markdown]
+# ## An objective is a sum
+#
+# Training makes an objective small: a penalty on the weights, and the losses of all rows $i$.
+#
+# $$ J(w) = \lambda R(w) + \sum_i \ell_i(w), \qquad \nabla J(w) = \lambda \nabla R(w) + \sum_i \nabla \ell_i(w) $$
+#
+# The gradient of a sum is the sum of the gradients. So the rows can be dealt out: each rank computes the gradient for its own **shard**, and an **all-reduce**
+# gives everyone the sum. Here with whole numbers, so that "equal" means equal to the last bit: ten rows, four ranks.
+
+# %%
+# %%px
+torch.manual_seed(0)  # the same numbers on every rank
+a, b = torch.randint(-3, 4, (10, 3)).double().to(device), torch.randint(-3, 4, (10,)).double().to(device)
+w = torch.tensor([1.0, -2.0, 3.0], dtype=torch.float64, device=device, requires_grad=True)
+
+def gradient(rows):
+    return torch.autograd.grad((a[rows] @ w - b[rows]).square().sum(), w)[0]
+
+mine = shard(10, rank, world_size)
+total = gradient(mine)
+print(f"rows {mine.start} to {mine.stop - 1}: {total.tolist()}", end="; ")
+dist.all_reduce(total)  # in place: now it is the sum over all ranks
+print(f"sum over ranks {total.tolist()}, one process {gradient(slice(10)).tolist()}")
+
+# %% [markdown]
+# ## The task of this track
+#
+# Units 01 to 10 train the same small network on the same handwritten digits, each with another system: 60 steps, each with a batch of 250 rows, everything
+# in `float64`, and always the same start. It stands in `manyhands.track`. The objective has the **mean** of the losses, as is usual today:
+#
+# $$ J(w) = \frac{\lambda}{2} \lvert w \rvert^2 + \frac{1}{250} \sum_i \ell_i(w) $$
+#
+# The table at the end of each unit says whether a system ends with the weights of one process. The judge is a training without any framework,
+# `track.one_process()`.
+
+# %% tags=["setup"]
+# %%px --setup
+x, y = (torch.from_numpy(array).to(device) for array in track.data())
+reference, serial = track.one_process()  # weights at the end, objective of each step
+
+def update(model):
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter -= track.RATE * (parameter.grad + track.DECAY * parameter)  # the gradient of the penalty is decay * w
+            parameter.grad = None
+
+def objective(model, x, y):
+    return cross_entropy(model(x), y) + track.DECAY / 2 * sum(p.square().sum() for p in model.parameters())
+
+# %% [markdown]
+# The loop is the same for one process and for many. What differs: which rows of the batch a rank takes, which loss it calls `backward` on, and what happens
+# after backward.
+
+# %% tags=["setup"]
+# %%px --setup
+def train(mine, loss_of, after_backward):
+    """The model at the end, and the whole batch's objective before each step."""
+    model, curve = track.network(device), []
+    for step in range(track.STEPS):
+        batch = track.rows(step)
+        with torch.no_grad():
+            curve.append(objective(model, x[batch], y[batch]).item())  # to look at, not to train with
+        loss_of(model(x[batch][mine]), y[batch][mine]).backward()
+        after_backward(model)
+        update(model)
+    return model, curve
+
+# %% tags=["setup"]
+# %%px --setup
+curves, far = {}, {}  # what each way gives
+
+def keep(name, model, curve):
+    curves[name], far[name] = curve, track.distance(model.parameters(), reference)
+
+# %%
+# %%px
+keep("one process", *train(slice(250), cross_entropy, lambda model: None))
+print(f"objective {curves['one process'][0]:.4f} to {curves['one process'][-1]:.4f}")
+
+# %% [markdown]
+# ## By hand
+#
+# Each rank takes 62 or 63 of the 250 rows. Its loss is its **part of the mean**: the sum over its rows, divided by the 250 of all. Then the gradients of the
+# four ranks add up to the gradient of the mean. The penalty is added in `update`, after the sum, on every rank alike: so it counts once.
+
+# %% tags=["setup"]
+# %%px --setup
+def part_of_the_mean(scores, labels):
+    return cross_entropy(scores, labels, reduction="sum") / track.ROWS
+
+def sum_gradients(model):
+    for parameter in model.parameters():
+        dist.all_reduce(parameter.grad)
+
+# %%
+# %%px
+mine = shard(track.ROWS, rank, world_size)
+keep("by hand: sum of even shards", *train(mine, part_of_the_mean, sum_gradients))
+curve = curves["by hand: sum of even shards"]
+print(f"rows {mine.start} to {mine.stop - 1}; objective {curve[0]:.4f} to {curve[-1]:.4f}")
+
+# %% [markdown]
+# No rank has seen more than a quarter of any batch, and none has sent a row to another one. All four hold the whole network, start from the same weights, and take the
+# same steps.
+#
+# ## The same, to how many digits?
+#
+# **Predict.** Are the weights of the four ranks equal to each other, to the last bit? And to those of one process?
+
+# %%
+# %%px --ranks 0
+tenth, third = torch.tensor(0.1, dtype=torch.float64), torch.tensor(0.3, dtype=torch.float64)
+print("(0.1 + 0.3) + 0.6 == 0.1 + (0.3 + 0.6):", ((tenth + third) + 0.6 == tenth + (third + 0.6)).item())
+for dtype in (torch.float64, torch.float32):
+    print(f"{track.STEPS} steps of sums of {track.ROWS}: {track.STEPS * track.ROWS ** 0.5 * torch.finfo(dtype).eps:.1e} in {dtype}")
+
+# %%
+# %%px
+def spread(model):
+    """The largest difference between this rank's weights and rank 0's."""
+    own = torch.cat([parameter.detach().flatten() for parameter in model.parameters()])
+    first = own.clone()
+    dist.broadcast(first, src=0)
+    return (own - first).abs().max().item()
+
+model, _ = train(mine, part_of_the_mean, sum_gradients)
+print(f"equal to rank 0: {spread(model) == 0}; equal to one process, to 1e-12: {track.distance(model.parameters(), reference) < 1e-12}")
+
+# %% [markdown]
+# <details><summary>Why?</summary>
+#
+# A computer rounds after each addition, so the result depends on the order. The all-reduce hands the same sum to all ranks: they stay equal to the last bit. One
+# process adds its 250 rows in another order than four ranks, which first add up their own.
+#
+# How far apart may that be? A sum of 250 terms that is made in another order differs by about the square root of 250 roundings, and 60 steps add up: the two last
+# lines. So we ask for 1e-12 in `float64`, and for 2e-4 in `float32`. A larger difference is a mistake, and no rounding. (That is a rule of thumb: in a training
+# with a larger rate, rounding errors can also grow.)
+# </details>
+#
+# ## Sum or mean?
+#
+# `cross_entropy` divides by the number of rows that it is given. A rank gives it only its own.
+#
+# **Predict.** Each rank calls `backward` on that mean, and the gradients are added up. How many times too long is the gradient?
+
+# %%
+# %%px
+def gradient_of(loss_of, mine):
+    """The sum over ranks of the gradients of the first step, in one line of numbers."""
+    model = track.network(device)
+    loss_of(model(x[:250][mine]), y[:250][mine]).backward()
+    sum_gradients(model)
+    return torch.cat([parameter.grad.flatten() for parameter in model.parameters()])
+
+right = gradient_of(part_of_the_mean, mine)
+times = (gradient_of(cross_entropy, mine).norm() / right.norm()).item()
+if rank == 0:
+    print(f"{times:.1f} times")
+
+# %% [markdown]
+# <details><summary>Why?</summary>
+#
+# Four means, each about as large as the mean of all. With plain gradient descent that is a learning rate four times too large; with Adam, which scales
+# each gradient to its own usual size, hardly anyone would notice. And the balance with the penalty has moved: it counts a quarter of what it should.
+#
+# So divide by the number of ranks: the *mean of means*. Is that right now?
+# </details>
+#
+# ## Uneven shards
+#
+# If a device is faster than the others, give it more rows. Here rank 0 takes 200 of the 250 rows, rank 1 takes 30, and the others 10 each.
+#
+# **Predict.** Once each rank sums its losses and divides by 250, once each takes its own mean and the ranks are averaged. Which of the two still ends with the
+# weights of one process?
+
+# %%
+# %%px
+sizes = [200, 30, 10, 10]
+mine = slice(sum(sizes[:rank]), sum(sizes[:rank + 1]))
+
+def mean_of_means(scores, labels):
+    return cross_entropy(scores, labels) / world_size
+
+keep("by hand: sum of uneven shards", *train(mine, part_of_the_mean, sum_gradients))
+keep("by hand: mean of means, uneven shards", *train(mine, mean_of_means, sum_gradients))
+print(f"a row counts {200 / 10 if rank > 1 else 200 / sizes[rank]:.1f} times as much as one of rank 0's in the mean of means")
+
+# %%
+print(track.table("01", cluster.pull("far")[0]))
+
+# %% [markdown]
+# That is the table that grows from unit to unit. And the picture:
+
+# %%
+from manyhands.plots.curves import WORDS, coinciding, gap
+
+curves, serial = cluster.pull("curves")[0], cluster.pull("serial")[0]
+for name, curve in curves.items():
+    print(f"{name:<38} last objective {curve[-1]:.4f}, largest difference below 1e-12: {gap(curve, serial) < 1e-12}")
+
+# %% tags=["measured"]
+names = {"even shards": "by hand: sum of even shards", "uneven, sums": "by hand: sum of uneven shards",
+         "uneven, mean of means": "by hand: mean of means, uneven shards"}
+shown = {short: curves[name] for short, name in names.items()}
+print("largest difference:", ", ".join(f"{name} {gap(curve, serial):.0e}" for name, curve in shown.items()))
+coinciding(("one process", serial), shown, tolerance=1e-12, words={**WORDS, "loss": "objective"},
+           title="objective of one process and of three ways to share its rows")
+
+# %% [markdown]
+# <details><summary>How to read it</summary>
+#
+# Top: the objective, step by step. Two curves lie on the wide pale line of one process, the dotted one leaves it. Bottom: the distance from one process,
+# each line of the grid ten thousand times the one below. The two sums stay near the last bit for all 60 steps. The mean of means is wrong from the first step:
+# it minimises another objective, in which the rows of small shards count more. The loss still falls, nothing raises an error, and no rank differs from another.
+# </details>
+#
+# With equal shards the mean of means is right. 250 rows on four ranks are not equal shards, and nor is the last batch of most epochs.
+#
+# ## Weight decay counts once
+#
+# **Predict.** Someone puts the penalty into the loss, as one process would: each rank calls `backward` on `part_of_the_mean + decay / 2 * |w|^2`. How large is the
+# decay, once the gradients are added up?
+
+# %%
+# %%px
+def decay_in_sum(share):
+    """How often the penalty is in the sum of the ranks' gradients, if each takes `share` of it."""
+    model = track.network(device)
+    (share * sum(p.square().sum() for p in model.parameters()) / 2).backward()
+    sum_gradients(model)
+    return (model[0].weight.grad / model[0].weight).mean().item()
+
+whole, quarter = decay_in_sum(1), decay_in_sum(1 / world_size)
+if rank == 0:
+    print(f"the whole of it on each rank: {whole:.1f} times; a quarter on each: {quarter:.1f} times")
+
+# %% [markdown]
+# Losses belong to rows, and rows to ranks. The penalty belongs to no row. Add it after the sum (an optimiser's `weight_decay` does so), or give each rank its share.
+#
+# ## Tied and frozen weights
+#
+# Two layers can share one weight: one tensor with two names. And a weight can be frozen: it has no gradient at all.
+
+# %%
+# %%px
+model = nn.Sequential(nn.Linear(3, 3), nn.Tanh(), nn.Linear(3, 3)).double().to(device)
+model[2].weight = model[0].weight   # tied
+model[0].bias.requires_grad_(False)  # frozen
+model(a).square().sum().backward()
+if rank == 0:
+    print("state_dict:  ", list(model.state_dict()))
+    print("parameters():", [name for name, _ in model.named_parameters()], "gradient of 0.bias:", model[0].bias.grad)
+
+# %% [markdown]
+# **Predict.** A loop over the *names* all-reduces the gradient of the tied weight under both of them. All ranks have the same rows here. How large is it then, if 4
+# times its own is right?
+
+# %%
+# %%px
+once = model[0].weight.grad.clone()
+for name in ("0.weight", "2.weight"):
+    dist.all_reduce(model.get_parameter(name).grad)
+if rank == 0:
+    print(f"{(model[0].weight.grad / once).mean().item():.0f} times its own")
+
+# %% [markdown]
+# <details><summary>Why 16?</summary>
+#
+# Both names are the same tensor. The first all-reduce makes 4 times; the second adds up four tensors that are sums already. `parameters()` lists a tied weight once.
+#
+# A frozen weight has no gradient to send: skip it, on all ranks alike. What a rank did not *use* has no gradient either, but only there: that rank must send zeros, or
+# the others wait for it in vain. The rule for both: all ranks send the list of the parameters that require a gradient, in its order.
+# </details>
+#
+# ## Where the equality ends: batch norm
+#
+# All that was said rests on one thing: the loss of a row depends on that row alone. In training, **batch norm** breaks it. It divides each row by the deviation of
+# all rows that it sees, and here it sees a shard.
+
+# %%
+# %%px
+c = comm.create_communicator(os.environ["MANYHANDS_BACKEND"], timeout_s=60)
+rows = x[:250]
+for name, norm in {"nn.BatchNorm1d": nn.BatchNorm1d(64), "links.MultiNodeBatchNorm": links.MultiNodeBatchNorm(64, c)}.items():
+    here, alone, same = norm.double().to(device), nn.BatchNorm1d(64).double().to(device), []
+    for mode in (True, False):  # training, then evaluation
+        here.train(mode), alone.train(mode)
+        same.append(torch.allclose(here(rows[mine]), alone(rows)[mine], rtol=0, atol=1e-9))
+    print(f"{name:<24} as one process in training: {same[0]}, in evaluation: {same[1]}")
+
+# %% [markdown]
+# Evaluation uses the statistics that training has kept, so it differs as well. A batch norm that exchanges counts, means and deviations gives those of
+# the whole batch (PyTorch's `nn.SyncBatchNorm` does so on GPUs); it costs a message in each direction per layer.
+#
+# Often one keeps the ranks' own on purpose: then the number of rows *per rank* is a part of the model, and Goyal et al. 2017 keep it at 32, however many ranks there
+# are. Then the kept statistics are one rank's, too: send rank 0's to all before you compare or save.
+#
+# ## Where the equality ends: dropout
+#
+# **Dropout** draws random numbers for every row. Eight rows, two for each rank; rank 3 compares its mask with what one process drew for the same rows.
+
+# %%
+# %%px --ranks 3
+def mask(seed, rows):
+    torch.manual_seed(seed)
+    return dropout(torch.ones(rows, 16), 0.5) > 0
+
+mine_of_8 = shard(8, rank, world_size)
+one = mask(0, rows=8)
+print("all ranks with the same seed:   same as one process:", torch.equal(mask(0, rows=2), one[mine_of_8]))
+print("each rank with a seed of its own:                   ", torch.equal(mask(rank, rows=2), one[mine_of_8]))
+print("drawn for all 8 rows, and cut:                      ", torch.equal(mask(0, rows=8)[mine_of_8], one[mine_of_8]))
+
+# %% [markdown]
+# With the same seed all ranks draw the *same* mask for different rows: four times the same noise. Give each rank its own seed for dropout. The training is then
+# as good as that of one process, but not equal to it, just as one process with another seed is not. To test for equality, turn dropout off, or draw for all rows.
+#
+# So check a new system without dropout and batch norm first. Afterwards a difference says something.
+#
+# ## What it costs
+#
+# An all-reduce of $m$ numbers moves $2 (p - 1) m$ of them between $p$ ranks: each rank sends almost twice its gradients (unit 04 says how). That depends on the
+# network, and not on the number of rows.
+
+# %%
+# %%px
+model = track.network(device)
+cross_entropy(model(x[:250]), y[:250]).backward()
+with Ledger() as ledger:
+    sum_gradients(model)
+sent = torch.tensor(float(ledger.bytes_sent), device=device)
+dist.all_reduce(sent)
+numbers = sum(parameter.numel() for parameter in model.parameters())
+if rank == 0:
+    print(f"{numbers} numbers of 8 bytes: {sent.item():.0f} bytes from all ranks together, formula {2 * (world_size - 1) * numbers * 8}")
+
+# %% [markdown]
+# And the time of a step, of this small network, on your machine:
+
+# %% tags=["measured"]
+# %%px
+import time
+
+def median_ms(mine, after_backward):
+    model, taken = track.network(device), []
+    for _ in range(30):
+        dist.barrier()
+        start = time.perf_counter()
+        cross_entropy(model(x[:250][mine]), y[:250][mine]).backward()
+        after_backward(model)
+        taken.append((time.perf_counter() - start) * 1e3)
+    return sorted(taken)[15]
+
+alone, by_hand = median_ms(slice(250), lambda model: None), median_ms(shard(250, rank, world_size), sum_gradients)
+if rank == 0:
+    print(f"the whole batch: {alone:.2f} ms; a quarter of it and the sum of all gradients: {by_hand:.2f} ms")
+
+# %% [markdown]
+# **Use it** when the network fits on one device, and computing a shard takes longer than sending the gradients: many rows, convolutions, long sequences. It is the
+# first thing to try, because the result can be checked against one process.
+#
+# **Do not use it** when the network is small, like this one; when one device cannot hold the network, its gradients and the optimiser's state, all of which every rank
+# has in full (units 14 to 16 cut those); or when the batch would have to grow so much that training suffers (unit 17).
+#
+# **The three most common mistakes.** A mean of means with shards that are not equal. Weight decay once on each rank. Ranks that send different lists of gradients:
+# tied twice, frozen, or unused. You meet all of them in the lab, each with its own message.
+#
+# ## What has aged
+#
+# This unit takes up slides and articles of 2018 to 2021. What still holds, and what does not:
+#
+# | they say | today |
+# |---|---|
+# | minimise $\lambda R(w) + \sum_i \ell_i(w)$; ranks compute parts of the sum | holds. But libraries give **means**: then $\lambda$ and the learning rate are for a mean, and change if you go over to the sum. (The update on the slide has lost its $\lambda$.) |
+# | with all-reduce, each rank has a copy of $w$ and updates it itself | holds, and is what you did here |
+# | with $p$ processes, divide the number of epochs by $p$ and multiply the learning rate by $p$ | the Keras example of Horovod let every process go through *all* the data in an epoch, so $p$ epochs were done in one. With shards, an epoch is an epoch. The rate changes only if the batch grows: here it does not |
+# | data parallelism makes the batch $p$ times as large | if you keep the rows per rank. You can also keep the batch, as here: then nothing changes but the time |
+# | each rank takes `batch_size // world_size` rows | 250 // 4 is 62: two rows are lost in every batch |
+# | the distributed sampler gives no sample twice | it does, if the data does not divide (unit 06) |
+#
+# ## What you can say now
+#
+# * *An objective is a sum:* so rows can be dealt out, and gradients added up. Each rank's loss is its part of the whole mean.
+# * *A mean of means* is wrong for uneven shards. *Weight decay* belongs to no row, and counts once.
+# * *Tied* weights are summed once, *frozen* ones never, and a gradient that is missing on one rank is sent as zeros.
+# * *The same weights* means: to rounding, 1e-12 here. The ranks among themselves are equal to the last bit.
+# * *Batch norm* looks at other rows, *dropout* at random numbers: with them the equality ends.
+# * *A step moves* $2 (p - 1)$ times the gradients, whatever the number of rows.
+#
+# **Now the lab:** write the step yourself. Then unit 04 for the all-reduce, and unit 06 for DistributedDataParallel, which is one line.
+#
+# **References.** P. Goyal et al. 2017, *Accurate, Large Minibatch SGD: Training ImageNet in 1 Hour*, [arXiv 1706.02677](https://arxiv.org/abs/1706.02677), section
+# 3 for weight decay and the division. N. J. Higham 1993, *The accuracy of floating point summation*, SIAM J. Sci. Comput. 14(4), for rounding in sums.
+
+# %%
+cluster.stop()

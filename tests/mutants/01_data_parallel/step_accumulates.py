@@ -1,0 +1,23 @@
+"""Gradients of earlier steps stay in grad.
+
+fails: step/weights, step/objective
+shows: Gradients of earlier steps are still in `grad`
+shows: This is not the objective of the whole batch
+points: 10
+runs: step
+"""
+# %% grade_id="step"
+# %%px --setup
+def train_step(model, x, y, rate, decay, group=None):
+    n, rank, world_size = len(x), dist.get_rank(group), dist.get_world_size(group)
+    mine = rows_of(n, rank, world_size)
+    objective = share(model, x[mine], y[mine], n, decay, world_size)
+    objective.backward()
+    sum_gradients(model, group)
+    with torch.no_grad():
+        for p in model.parameters():
+            if p.requires_grad:
+                p -= rate * p.grad
+    objective = objective.detach()
+    dist.all_reduce(objective, group=group)
+    return objective.item()

@@ -1,0 +1,76 @@
+"""Unit 01: how wrong rows, gradients, shares and steps are named."""
+
+import pytest
+
+from manyhands.checks import data_parallel_verdicts as verdicts
+from manyhands.checks.data_parallel_words import HINTS, MISTAKES, TEXTS
+
+
+@pytest.mark.parametrize("got, cover, even", [
+    ([[0, 1, 2], [3, 4], [5, 6]], None, None),
+    ([[0, 1], [2, 3], [4, 5]], "belong to none", "one more"),
+    ([[0, 1], [2, 3], [4, 5, 6]], None, "larger shards come first"),
+    ([[0, 1, 2], [2, 3, 4], [5, 6]], "belong to two", "lies on one rank"),
+    ([[0, 3, 6], [1, 4], [2, 5]], "like cards", None),
+    ([[0, 1, 2, 3, 4], [5], [6]], None, "lies on one rank")])
+def test_wrong_rows_are_named(got, cover, even):
+    case = {"n": 7, "world_size": 3, "got": got}
+    for problem, says in ((verdicts.cover_problem(case), cover), (verdicts.even_problem(case), even)):
+        assert problem is None if says is None else says in problem["mistake"]
+
+
+def gradients(**looks):
+    return {"members": [0, 1, 2], "frozen": [], "gradients": {name: {"got": [1.0], "right": [2.0], "looks": one} for name, one in looks.items()}}
+
+
+@pytest.mark.parametrize("looks, says", [
+    (None, None), ("mean", "too small"), ("own", "own gradient"), ("none", "no gradient"), ("other", "same order"), ("summed again", "two names"),
+    ("not finite", "not finite"), ("own divided", "divided")])
+def test_a_wrong_gradient_is_named(looks, says):
+    problem = verdicts.gradient_problem(1, gradients(**{"head.bias": None, "a.weight": looks}))
+    assert problem is None if says is None else says in problem["mistake"]
+
+
+def test_the_tied_weight_is_told_before_others_and_a_frozen_one_before_all():
+    case = gradients(**{"head.bias": "mean", "a.weight": "summed again"})
+    assert "two names" in verdicts.gradient_problem(0, case)["mistake"]
+    assert "first.weight is frozen" in verdicts.gradient_problem(0, {**case, "frozen": ["first.weight"]})["mistake"]
+
+
+def test_a_missing_gradient_is_told_first():
+    assert "take part with zeros" in verdicts.missing_problem(0, gradients(**{"a.weight": None, "spare.weight": "other"}))["mistake"]
+    assert "take part with zeros" not in verdicts.missing_problem(0, gradients(**{"a.weight": "mean", "spare.weight": None}))["mistake"]
+
+
+@pytest.mark.parametrize("sent, says", [(40, None), (44, None), (60, "do not gather"), (0, "takes 40")])
+def test_bytes_are_counted_over_the_group(sent, says):
+    answers = [[{"members": [0, 1, 2], "size": 10, "sent": sent / 3}] for _ in range(3)]
+    (case, total), = verdicts.sent_by_group(answers)
+    problem = verdicts.bytes_problem(case, total)
+    assert problem is None if says is None else says in problem["mistake"]
+    assert (verdicts.bytes_evidence(case, total) == 40) is (says is None)
+
+
+@pytest.mark.parametrize("looks", [key[1] for key in MISTAKES if key[0] == "share"])
+def test_every_wrong_share_has_its_text(looks):
+    problem = verdicts.share_problem({"sizes": [3, 2, 0], "decay": 0.1, "value": 1.0, "serial": 2.0, "looks": looks})
+    assert problem["mistake"] and "{" not in problem["mistake"]
+
+
+@pytest.mark.parametrize("looks", [key[1] for key in MISTAKES if key[0] == "step" and key[1] != "frozen moved"])
+def test_every_wrong_step_has_its_text(looks):
+    case = {"members": [1, 3], "frozen": True, "got": [1.0], "right": [2.0], "looks": looks}
+    assert "{" not in verdicts.weights_problem(1, case)["mistake"]
+    assert verdicts.weights_problem(1, {**case, "looks": None}) is None
+    assert "has moved" in verdicts.weights_problem(1, {**case, "frozen": False})["mistake"]
+
+
+@pytest.mark.parametrize("said, says", [([1.0, 2.0], None), ([1.0, 2.1], "a part of it"), ([None, 2.0], "one number"), ([float("nan"), 2.0], "a part of it")])
+def test_a_wrong_objective_is_told(said, says):
+    problem = verdicts.objective_problem(0, {"said": said, "objectives": [1.0, 2.0]})
+    assert problem is None if says is None else says in problem["mistake"]
+
+
+def test_every_check_has_a_hint():
+    assert {name.split("-", 1)[1] for name in HINTS} == {report for report, _ in TEXTS}
+    assert all(MISTAKES.values()) and all(HINTS.values())
