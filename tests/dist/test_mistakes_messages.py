@@ -159,8 +159,8 @@ def a_barrier_and_a_recv(c):
         functions.recv(c, 0)
 
 
-@mistake({0: f"CommunicationError: Rank 0 waited 1.5 s in allreduce (test_mistakes_messages.py, line ...Rank 1 is in no call now...{NEXT}",
-          2: f"CommunicationError: ...allreduce...Rank 1 is in no call now...{NEXT}"}, ranks=3, waits=True)
+@mistake({rank: f"CommunicationError: ...waited 1.5 s in allreduce (test_mistakes_messages.py, line ...Rank 1 is in no call now...{NEXT}" for rank in (0, 2)},
+         ranks=3, waits=True)
 def a_collective_that_one_rank_leaves_out(c):
     if c.rank != 1:
         functions.allreduce(c, X)
@@ -180,7 +180,7 @@ def an_exception_of_one_rank(c):
     functions.allgather(c, X)
 
 
-@mistake({0: "CommunicationError: Rank 0 waited 1.5 s in ...Rank 2 is in no call now", 1: "CommunicationError: ...Rank 2 is in no call now"}, ranks=3, waits=True)
+@mistake({rank: "CommunicationError: ...waited 1.5 s in allgather_obj ...Rank 2 is in no call now" for rank in range(2)}, ranks=3, waits=True)
 def split_without_one_rank(c):
     if c.rank < 2:
         c.split(0)
