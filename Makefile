@@ -13,13 +13,13 @@ export MANYHANDS_TORCH_FIND_LINKS := $(TORCH_FIND_LINKS)
 BOOTSTRAP = python3 src/manyhands/cli/bootstrap.py
 RUN = @$(BOOTSTRAP) run
 
-.PHONY: lab test setup build adopt slides check test-gpu bench doctor clean python3
+.PHONY: lab test setup build adopt slides check test-gpu test-containers bench doctor clean python3
 
 lab: python3        ## open the course in JupyterLab
 	$(RUN) manyhands lab $(ARGS)
 
 test: python3       ## every test
-	$(RUN) pytest $(ARGS)
+	$(RUN) pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 setup: python3      ## make or mend the environment, nothing else
 	@$(BOOTSTRAP) setup
@@ -38,6 +38,9 @@ check: python3      ## what a maintainer runs before a commit, the cheapest chec
 	$(RUN) pytest -q -x $(wildcard tests/unit/test_walls.py) tests/unit $(ARGS)
 	$(RUN) manyhands validate $(NB)
 
+test-containers: python3   ## build the images of docker/ and test them: half an hour, not part of `make test`
+	$(RUN) pytest -m containers tests/containers $(ARGS)
+
 test-gpu: python3   ## the tests that need a GPU
 	$(RUN) pytest -m gpu $(ARGS)
 
@@ -47,8 +50,9 @@ bench: python3      ## the figures that the README quotes
 doctor: python3     ## what this machine can do
 	$(RUN) manyhands doctor $(ARGS)
 
-clean:              ## remove the environment and what tests left; work/ and the cached Horovod wheel stay
-	rm -rf .venv .manyhands .pytest_cache build
+clean:              ## remove the environment and what tests left; work/, attendees' homes (.manyhands/hub) and the cached Horovod wheel stay
+	rm -rf .venv .pytest_cache build
+	@test ! -d .manyhands || find .manyhands -mindepth 1 -maxdepth 1 ! -name hub -exec rm -rf {} +
 
 python3:
 	@command -v python3 >/dev/null || { echo "python3 was not found: install Python 3.11 (Debian 12: apt-get install python3 python3-venv)"; exit 1; }

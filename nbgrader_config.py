@@ -1,13 +1,12 @@
-"""For instructors who run nbgrader's own commands here: solutions/ are its source, labs/ its release.
+"""For instructors: nbgrader's own commands and formgrader, when they are started here (docs/GRADING.md).
 
-`manyhands build` runs the same preprocessors, without a gradebook.
+What may be set beside it stands in nbgrader's documentation, for example
+`c.AssignLatePenalties.plugin_class = ...` or `c.ExchangeCollect.before_duedate = True`.
 """
 
-from manyhands.build.labs import preprocessors
+from pathlib import Path
+
+from manyhands.grading.classroom import configure
 
 c = get_config()  # noqa: F821 (nbgrader gives it)
-c.CourseDirectory.course_id = "manyhands"
-c.CourseDirectory.source_directory = "solutions"
-c.CourseDirectory.release_directory = "labs"
-c.GenerateAssignment.preprocessors = preprocessors(gradebook=True)
-c.ExecutePreprocessor.timeout = 120
+configure(c, Path(__file__).resolve().parent)
