@@ -14,12 +14,14 @@ os.environ["MANYHANDS_TEST_RUN"] = MARK = uuid.uuid4().hex  # every process that
 
 
 def our_processes():
-    """Processes that this test run has started, directly or not: {pid: command line}."""
+    """Processes that this test run has started, directly or not: {pid: command line}. Python's resource tracker is left out: it ends with the process that needed it."""
     found = {}
     for process in psutil.process_iter():
         try:
             if process.pid != os.getpid() and process.environ().get("MANYHANDS_TEST_RUN") == MARK:
-                found[process.pid] = " ".join(process.cmdline())
+                line = " ".join(process.cmdline())
+                if "multiprocessing.resource_tracker" not in line:
+                    found[process.pid] = line
         except (psutil.Error, OSError):
             continue
     return found

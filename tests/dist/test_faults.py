@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -204,6 +205,14 @@ def test_engine_killed(cluster):
     assert_healthy(cluster)
 
 
+def test_a_crash_in_c_says_where(cluster):
+    fault = provoke(cluster, "import ctypes\ndef careless(address):\n    ctypes.string_at(address)\nif rank == 2:\n    careless(0)\ndist.barrier()", patience_s=60)
+    assert type(fault) is RankDied and fault.culprits == [2]
+    line = next(line for line in fault.text.splitlines() if "rank 2" in line)
+    assert "SIGSEGV" in line and re.search(r"inside string_at \(__init__.py, line \d+\) < careless \(\d+.py, line 3\)", line), fault.text
+    assert_healthy(cluster)
+
+
 def test_os_exit_in_a_cell(cluster):
     fault = provoke(cluster, "import os\nif rank == 3:\n    os._exit(7)\ndist.barrier()", patience_s=60)
     assert type(fault) is RankDied and fault.culprits == [3] and fault.reported_s < 2 * SLOWER
@@ -366,6 +375,12 @@ def test_no_process_outlives_the_kernel(number, tmp_path):
     kernel.stdout.close()
     assert not wait_for_none(before, 10)
     assert not os.path.exists(folder)
+
+
+def test_a_framework_that_is_not_imported_in_time_is_told(monkeypatch):
+    monkeypatch.setattr("manyhands.cluster.local.IMPORT_TIMEOUT_S", 0.01)
+    with pytest.raises(RuntimeError, match="torch was not imported within 0.01 s; the machine may be busy"):
+        Cluster(nodes=1, ranks_per_node=1, framework="torch", name="slow")
 
 
 def test_many_clusters_at_once():

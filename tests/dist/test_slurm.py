@@ -1,6 +1,10 @@
 """The slurm profile on a real Slurm of three nodes, which all live on this host (slurm_on_one_host.py)."""
 
 import os
+import re
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -8,6 +12,7 @@ import needs
 import world_checks
 from our_processes import SLOWER, our_processes, wait_for_none
 from manyhands import Cluster
+from manyhands.cluster.ports import reserve
 from slurm_on_one_host import SlurmOnOneHost
 
 pytestmark = pytest.mark.slurm
@@ -55,6 +60,52 @@ class TestCluster:
 def test_nothing_outlives_the_kernel(slurm):
     world_checks.check_that_nothing_outlives_the_kernel("slurm", seconds=10 * SLOWER)
     slurm.wait_for_no_job()
+
+
+def two_neighbouring_ports():
+    """A reservation, and a port of it whose neighbour is in it too: all nodes are this host, and the batch file counts on from the first port."""
+    while True:
+        many = reserve(300)
+        for port in many.ports:
+            if port + 1 in many.ports:
+                return many, port
+        many.close()
+
+
+def batch(slurm, tmp_path, name, *arguments, **variables):
+    """Submit a batch file of the notebooks' scripts, as a learner would, and wait; returns what the job said.
+
+    Its processes write to one file, a text and its line's end one after the other: the texts are whole, the lines may be mixed.
+    """
+    env = {**slurm.env, **variables, "PATH": os.path.dirname(sys.executable) + ":" + slurm.env["PATH"]}
+    job = ["sbatch", "--wait", f"--output={tmp_path}/said.txt", name, *arguments]
+    done = subprocess.run(job, cwd=world_checks.ROOT / "notebooks" / "scripts", env=env, capture_output=True, text=True, timeout=300)
+    said = Path(tmp_path, "said.txt").read_text()
+    assert done.returncode == 0, said + done.stderr
+    return said
+
+
+def test_the_batch_file_of_unit_06_starts_torchrun_on_two_nodes(slurm, tmp_path):
+    with reserve(1) as port:
+        said = batch(slurm, tmp_path, "06_train.sbatch", PORT=str(port.ports[0]))
+    places = [f"RANK {rank}  LOCAL_RANK {rank % 2}  GROUP_RANK {rank // 2}  WORLD_SIZE 4" for rank in range(4)]
+    assert sorted(re.findall(r"RANK \d+  LOCAL_RANK \d+  GROUP_RANK \d+  WORLD_SIZE \d", said)) == places, said
+    sums = re.findall(r"sum of \|weights\| (\d+\.\d\d)", said)
+    assert len(sums) == 4 and len(set(sums)) == 1, said  # all end with the same weights
+
+
+def test_the_batch_file_of_unit_07_trains_on_two_nodes(slurm, tmp_path):
+    many, port = two_neighbouring_ports()
+    with many:
+        said = batch(slurm, tmp_path, "07_train.sbatch", str(tmp_path), PORT=str(port))
+    assert [said.count(f"worker {which}: epochs 0 to 9, loss 0.7454;") for which in ("0 of 2, the chief", "1 of 2")] == [1, 1], said
+    assert said.count("same weights as one process, to 1e-12: True") == 2, said
+
+
+def test_the_batch_file_of_unit_10_runs_horovod_under_mpirun(slurm, tmp_path):
+    said = batch(slurm, tmp_path, "10_horovod.sbatch")
+    same = "weights of one process, to 1e-12: True"
+    assert [said.count(f"rank {rank} of 4, local {rank % 2} of 2: {same}") for rank in range(4)] == [1] * 4, said
 
 
 @pytest.mark.slow

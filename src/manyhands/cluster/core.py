@@ -7,7 +7,7 @@ import sys
 import time
 from collections import namedtuple
 
-from . import onrank, report
+from . import emulated, onrank, report
 from .faults import SENTENCES, ControllerDied
 from .picture import world
 from .recorder import read
@@ -29,18 +29,19 @@ class Cluster:
 
     nodes, ranks_per_node : the shape of the world.
     framework : "torch", "tensorflow", "both" or None.
-    profile : "local", "mpi", "slurm" or "ssh"; by default the environment variable MANYHANDS_PROFILE, else "local".
+    profile : "local", "emulated", "mpi", "slurm", "ssh" or "containers"; by default the environment variable MANYHANDS_PROFILE, else "local".
+    rate_mbit, delay_ms : emulated profile: Mbit/s of each node's link, each way (default 100), and the one-way delay between nodes (1).
     patience_s : a hang is reported when every unfinished rank has waited in one communication call for so long.
     limit_s : the hard limit of one cell.
     threads_per_rank : compute threads of each rank on the CPU.
-    memory_mib : a rank that grows over it is killed, as in a container (local profile).
+    memory_mib : a rank that grows over it is killed, as in a container (local and emulated profile).
     name : a kernel has one cluster for each name; a second one of the same name takes the place of the first.
 
     Raises ValueError for a shape that this machine cannot hold, and RuntimeError with the log's path if a rank does not start.
     """
 
     def __init__(self, nodes=1, ranks_per_node=4, framework="torch", *, profile=None, patience_s=None, limit_s=120.0,
-                 threads_per_rank=1, memory_mib=None, name="cluster"):
+                 threads_per_rank=1, memory_mib=None, name="cluster", rate_mbit=None, delay_ms=None):
         self.profile = profile or os.environ.get("MANYHANDS_PROFILE", "local")
         self.nodes, self.ranks_per_node, self.framework = nodes, ranks_per_node, framework
         self.patience_s = float(patience_s or os.environ.get("MANYHANDS_PATIENCE_S", 10))
@@ -48,6 +49,7 @@ class Cluster:
         self.fault, self.names = None, []
         self._setups, self._cells, self._places = [], itertools.count(), report.Places()
         _check_shape(nodes, ranks_per_node, framework, self.profile, threads_per_rank)
+        self.link = emulated.link(self.profile, nodes, rate_mbit, delay_ms)
         if name in _running:
             print(SENTENCES_CORE["replaced"].format(n=_running[name].world_size, name=name))
             _running[name].stop()
@@ -81,7 +83,8 @@ class Cluster:
         text = {"text/plain": repr(self)}
         if self._runtime is None:
             return text
-        svg = world(self._runtime.layout(), self.profile, self.backend, str(self.framework))
+        where = self.profile if self.link is None else f"{self.profile}: {self.link.rate_mbit:g} Mbit/s, {self.link.delay_ms:g} ms"
+        svg = world(self._runtime.layout(), where, self.backend, str(self.framework))
         return {**text, "image/svg+xml": svg}
 
     # ---------------------------------------------------------------- running
@@ -207,7 +210,7 @@ class Cluster:
         return outcome
 
     def _fault(self, outcome, cell_file, limit_s):
-        where = report.states(outcome, self._runtime.reports, cell_file, self._places, self.memory_mib, self._runtime.log_tail)
+        where = report.states(outcome, self._runtime, cell_file, self._places, self.memory_mib)
         return report.make(outcome, where, self.world_size, limit_s or self.limit_s, self.names)
 
     def _finish(self, outcome, cell_file, limit_s):
@@ -254,14 +257,14 @@ def _check_ranks(ranks, world_size):
 def _check_shape(nodes, ranks_per_node, framework, profile, threads_per_rank):
     if framework not in FRAMEWORKS:
         raise ValueError(SENTENCES_CORE["framework"].format(given=framework))
-    if profile not in ("local", "mpi", "slurm", "ssh"):
+    if profile not in ("local", "emulated", "mpi", "slurm", "ssh", "containers"):
         raise ValueError(SENTENCES_CORE["profile"].format(given=profile))
     for value in (nodes, ranks_per_node, threads_per_rank):
         if not isinstance(value, int) or value < 1:
             raise ValueError(SENTENCES_CORE["not positive"].format(given=value))
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     most = int(os.environ.get("MANYHANDS_MAX_RANKS", RANKS_PER_CORE * cores))
-    if profile in ("local", "mpi") and nodes * ranks_per_node > most:
+    if profile in ("local", "emulated", "mpi") and nodes * ranks_per_node > most:
         raise ValueError(SENTENCES_CORE["too many"].format(asked=nodes * ranks_per_node, cores=cores, most=most))
 
 
@@ -273,7 +276,7 @@ SENTENCES_CORE = {
     "stopped": "The cluster {name!r} was stopped. Make a new one: cluster = Cluster(...).",
     "no such rank": "There is no rank {wrong}; the ranks go from 0 to {last}.",
     "framework": "framework={given!r} is not known. Use \"torch\", \"tensorflow\", \"both\" or None.",
-    "profile": "profile={given!r} is not known. Use \"local\", \"mpi\", \"slurm\" or \"ssh\" (argument, or MANYHANDS_PROFILE).",
+    "profile": "profile={given!r} is not known. Use \"local\", \"emulated\", \"mpi\", \"slurm\", \"ssh\" or \"containers\" (argument, or MANYHANDS_PROFILE).",
     "not positive": "nodes, ranks_per_node and threads_per_rank must be whole numbers from 1 up, not {given!r}.",
     "too many": "{asked} ranks on {cores} core(s) would only wait for each other. At most {most} ranks start here: lower nodes or "
                 "ranks_per_node, use a larger machine (profile=\"slurm\"), or raise the environment variable MANYHANDS_MAX_RANKS.",

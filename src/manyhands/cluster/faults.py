@@ -159,8 +159,10 @@ SENTENCES = {
     "rank": "rank {ranks}", "ranks": "ranks {ranks}",
     "killed": "killed by signal {number} ({name})",
     "exited": "the process ended with exit code {code}",
+    "node gone": "{node} has gone, with all its ranks",
     "memory limit": "out of memory: the rank grew over its limit of {limit} MiB",
     "oom hint": "killed from outside, or by the system for lack of memory",
+    "crashed": "inside {frames}",
     "abort hint": "aborted by a library: {line}",
     # likely causes
     "never called": "{culprits} never called {call}. Every rank of the group must call it.",

@@ -109,7 +109,8 @@ def _horovodrun(around, nodes, ranks_per_node, env, python):
         raise LaunchError("Horovod is not installed: `make lab` builds it (needs g++; `manyhands doctor` says what is missing).")
     # 127.0.0.1, 127.0.0.01, 127.0.0.001 ... are one address and, for Horovod, different hosts: no other name is local everywhere
     hosts = ",".join(f"127.0.0.{'0' * node}1:{ranks_per_node}" for node in range(nodes))
-    argv = [str(program), "-np", str(nodes * ranks_per_node), "--gloo", "-H", hosts, *around]
+    patience = ["--gloo-timeout-seconds", "120"]  # for each other: on a busy machine some import their framework much later; Horovod's own 30 s are too few
+    argv = [str(program), "-np", str(nodes * ranks_per_node), "--gloo", *patience, "-H", hosts, *around]
     return Job([{"argv": argv, "env": env}], "HOROVOD_RANK", ranks_per_node, _rank_names(nodes, ranks_per_node))
 
 

@@ -9,8 +9,10 @@ import sys
 import threading
 import time
 
+from .reach import until_answering
+
 HEARTBEAT_MS = 100
-REGISTER_TIMEOUT_S = 60
+REGISTER_TIMEOUT_S, IMPORT_TIMEOUT_S = 60, 120
 
 
 class LocalEngines:
@@ -30,13 +32,16 @@ class LocalEngines:
         self._start_zygote()
 
     def _start_zygote(self):
-        environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
+        environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1", **self._zygote_environment()}
         self._log = open(os.path.join(self.folder, "zygote.log"), "a")
         self._zygote = subprocess.Popen(
             [sys.executable, "-m", "manyhands.cluster.zygote", *self.frameworks],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, text=True, start_new_session=True, env=environment)
         self._ready, self._events = False, queue.Queue()
         threading.Thread(target=self._listen, args=(self._zygote, self._events), daemon=True, name="zygote-events").start()
+
+    def _zygote_environment(self):
+        return {}
 
     def _listen(self, zygote, events):
         for line in zygote.stdout:
@@ -68,14 +73,7 @@ class LocalEngines:
 
     def start(self, client, environments):
         """Fork one engine a rank and wait until the controller knows them all: {rank: engine id}."""
-        if self._zygote.poll() is not None:
-            self._zygote.stdin.close()
-            self._start_zygote()
-        while not self._ready:
-            event = self._events.get(timeout=120)
-            if event["event"] == "failed":
-                raise RuntimeError(f"The ranks cannot be started: {event['why']} (see {self._log.name})")
-            self._ready = event["event"] == "ready"
+        self._make_ready()
         self._generation += 1
         self.exits, self.pids = {}, {}
         identity = {rank: f"rank-{rank}-{self._generation}-{os.urandom(4).hex()}" for rank in range(len(environments))}
@@ -85,11 +83,29 @@ class LocalEngines:
             self._tell(do="fork", rank=rank, argv=argv, env=environment, log=log, memory_bytes=self.memory_bytes)
         return self._wait_registered(client, identity)
 
+    def _make_ready(self):
+        """A zygote that runs and has imported the frameworks. RuntimeError where that cannot be had."""
+        if self._zygote.poll() is not None:
+            self._zygote.stdin.close()
+            self._start_zygote()
+        while not self._ready:
+            self._ready = self._next_event(self._events, self._log.name)["event"] == "ready"
+
+    def _next_event(self, events, log):
+        try:
+            event = events.get(timeout=IMPORT_TIMEOUT_S)
+        except queue.Empty:
+            event = {"event": "failed", "why": f"{' and '.join(self.frameworks) or 'Python'} was not imported within {IMPORT_TIMEOUT_S} s; the machine may be busy"}
+        if event["event"] == "failed":
+            raise RuntimeError(f"The ranks cannot be started: {event['why']} (see {log})")
+        return event
+
     def _wait_registered(self, client, identity):
         wanted, deadline = {uuid: rank for rank, uuid in identity.items()}, time.monotonic() + REGISTER_TIMEOUT_S
         while True:
             found = {wanted[uuid]: engine for engine in client.ids if (uuid := client._engines.get(engine)) in wanted}
             if len(found) == len(wanted):
+                until_answering(client, found.values())
                 return found
             if self.exits or time.monotonic() > deadline:
                 missing = sorted(set(identity) - set(found))
@@ -99,10 +115,13 @@ class LocalEngines:
     def signal(self, rank, number):
         self._tell(do="signal", rank=rank, signal=int(number))
 
+    def _reachable(self):
+        return self._zygote.poll() is None
+
     def kill(self, client, engine_ids):
         """End every rank at once, and have the controller forget them."""
         for rank in list(self.pids):
-            if rank not in self.exits and self._zygote.poll() is None:
+            if rank not in self.exits and self._reachable():
                 self.signal(rank, signal.SIGKILL)
         deadline = time.monotonic() + 10
         while len(self.exits) < len(self.pids) and time.monotonic() < deadline:
@@ -118,13 +137,16 @@ class LocalEngines:
         except OSError:
             return []
 
+    def _end_zygote(self):
+        self._zygote.stdin.close()
+        try:
+            self._zygote.wait(5)
+        except subprocess.TimeoutExpired:
+            os.killpg(self._zygote.pid, signal.SIGKILL)
+            self._zygote.wait(5)
+
     def stop(self):
         if self._zygote.poll() is None:
-            self._zygote.stdin.close()
-            try:
-                self._zygote.wait(5)
-            except subprocess.TimeoutExpired:
-                os.killpg(self._zygote.pid, signal.SIGKILL)
-                self._zygote.wait(5)
+            self._end_zygote()
         self._zygote.stdout.close()
         self._log.close()

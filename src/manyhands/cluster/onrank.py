@@ -13,6 +13,7 @@ import traceback
 
 from .recorder import Recorder, read
 from .stack import Stack, is_user_file
+from .switch import enter
 
 PERIOD_S = 0.15
 RANK = None  # the one Rank of this process
@@ -109,6 +110,8 @@ def join(rank, url, token, folder, environment, path):
             _limit_threads(name, int(environment["OMP_NUM_THREADS"]))
     if "torch" in sys.modules:
         RANK.recorder.install()
+    if "MANYHANDS_NETWORK_NAMESPACE" in environment:  # the threads that talk to the notebook are there already, and stay outside
+        enter(environment["MANYHANDS_NETWORK_NAMESPACE"])
     return {"pid": os.getpid(), "host": os.uname().nodename}
 
 

@@ -11,6 +11,7 @@ import socket
 import time
 
 from .launch_commands import mpiexec
+from .reach import until_answering
 
 START_TIMEOUT_S = float(os.environ.get("MANYHANDS_START_S", 120))  # a job may have to wait in Slurm's queue
 HEARTBEAT_MS, MISSES = 200, 50  # an engine counts as lost after 10 s of silence
@@ -77,6 +78,7 @@ class Profile:
             if why or time.monotonic() > deadline:
                 raise RuntimeError(self.too_few.format(came=len(new), n=n, seconds=START_TIMEOUT_S) + why)
             time.sleep(0.05)
+        until_answering(client, new)
         pending = {engine: client[engine].apply_async(self.rank_of()) for engine in new}
         facts = {engine: result.get(timeout=60) for engine, result in pending.items()}
         order = sorted(new, key=lambda engine: self.sort_key(facts[engine]))

@@ -49,13 +49,13 @@ class Places:
         return SENTENCES["file"].format(line=spot["line"], file=spot["file"]), source, spot["line"]
 
 
-def states(outcome, reports, cell_file, places, memory_mib, log_tail):
+def states(outcome, runtime, cell_file, places, memory_mib):
     """{rank: Where} at the end of the watch."""
-    where = {}
+    where, reports = {}, runtime.reports
     for rank in outcome.asked:
         if rank in outcome.exits:
             where[rank] = _last_seen(rank, outcome, reports.newest.get(rank), cell_file, places)
-            where[rank].detail = _how_it_died(outcome.exits[rank], memory_mib, log_tail(rank))
+            where[rank].detail = _how_it_died(outcome.exits[rank], memory_mib, runtime.log_tail(rank), runtime.struck(rank))
         elif rank in outcome.errors:
             error = outcome.errors[rank]
             place, source, line = places.find(error["lines"], cell_file)
@@ -107,11 +107,13 @@ def _last_seen(rank, outcome, report, cell_file, places):
     return Where(rank, "died")
 
 
-def _how_it_died(exit_, memory_mib, tail):
+def _how_it_died(exit_, memory_mib, tail, stack):
     import os
     import signal
 
     status = exit_["status"]
+    if exit_.get("node"):
+        return SENTENCES["node gone"].format(node=exit_["node"])
     if exit_.get("memory"):
         return SENTENCES["memory limit"].format(limit=memory_mib)
     if status is None:
@@ -119,6 +121,8 @@ def _how_it_died(exit_, memory_mib, tail):
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)
         text = SENTENCES["killed"].format(number=number, name=signal.Signals(number).name)
+        if stack:
+            text += ", " + SENTENCES["crashed"].format(frames=" < ".join(stack))
         if number == signal.SIGABRT and tail:
             what = next((line for line in reversed(tail) if "what():" in line), tail[-1])
             return f"{text}, {SENTENCES['abort hint'].format(line=what.split(']')[-1].strip())}"

@@ -11,7 +11,10 @@ import tempfile
 import time
 
 from . import devices, onrank
+from .containers import ContainerEngines
+from .emulated import EmulatedEngines
 from .ports import reserve
+from .stack import struck
 from .watch import Reports
 
 STOP_S = 0.7  # how long a rank may take to answer an interrupt before it is killed
@@ -38,14 +41,23 @@ class Runtime:
             raise
 
     def _start(self, frameworks):
-        if self.cluster.profile == "local":
+        if self.cluster.profile in ("local", "emulated", "containers"):
             from .local import HEARTBEAT_MS, LocalEngines
 
-            self._engines = LocalEngines(self.folder, frameworks, self.cluster.memory_mib)
-            self._end_later(group=self._engines.group)
+            if self.cluster.profile == "containers":
+                self._engines = ContainerEngines(self.cluster, self.folder, frameworks)
+            elif self.cluster.link:
+                self._engines = EmulatedEngines(self.cluster, self.folder, frameworks)
+                self._end_later(group=self._engines.network.group)
+            else:
+                self._engines = LocalEngines(self.folder, frameworks, self.cluster.memory_mib)
+            if self._engines.group:
+                self._end_later(group=self._engines.group)
             self._ipp_cluster = self._ipp.Cluster(
                 n=0, profile_dir=os.path.join(self.folder, "profile"), log_level=logging.ERROR, shutdown_atexit=False,
                 controller_args=[f"--HeartMonitor.period={HEARTBEAT_MS}", "--HeartMonitor.max_heartmonitor_misses=600", "--log-level=40"])
+            if self._engines.report_ip != "127.0.0.1":
+                self._ipp_cluster.controller_ip, self._ipp_cluster.controller_location = "*", self._engines.report_ip
         else:
             from .remote import RemoteEngines
 
@@ -73,7 +85,7 @@ class Runtime:
         self._ids = self._engines.start(self._client, environments)
         joined, loopback = {}, self._loopback()
         for rank, engine in self._ids.items():
-            environment = {**self._engines.environment_of(rank, environments[rank]), **loopback}
+            environment = self._engines.environment_of(rank, {**environments[rank], **loopback})
             joined[rank] = self._view(rank).apply_async(onrank.join, rank, self.reports.url, self.reports.token, self.folder, environment, sys.path)
         self.facts = {rank: result.get(timeout=60) for rank, result in joined.items()}
 
@@ -90,6 +102,8 @@ class Runtime:
             self._port.close()
         self._port = reserve(1)
         self.backend, self._devices = devices.share(cluster.nodes, cluster.ranks_per_node)
+        if cluster.link:
+            self.backend = "gloo"  # NCCL would find the GPUs of one machine, and leave the link aside
         environments = []
         for rank in range(cluster.world_size):
             node, local_rank = divmod(rank, cluster.ranks_per_node)
@@ -125,6 +139,9 @@ class Runtime:
 
     def log_tail(self, rank):
         return self._engines.log_tail(rank)
+
+    def struck(self, rank):
+        return struck(os.path.join(self.folder, f"crash-{rank}.log"))
 
     def interrupt(self, watch):
         """The stop button: SIGINT to every unfinished rank, and a moment to answer. A call inside a C++ library does not answer."""

@@ -2,6 +2,7 @@
 
 import functools
 import os
+import re
 import sys
 import sysconfig
 import time
@@ -65,6 +66,17 @@ def _communication_call(inner, innermost, idle):
         if idle and any(part in frame.f_code.co_filename for part in _COMMUNICATION):
             return frame.f_code.co_name
     return None
+
+
+def struck(path, deepest=4):
+    """Where the thread stood that a fatal signal struck, as faulthandler wrote it to `path`: ["function (file.py, line 3)", ...], innermost first."""
+    try:
+        with open(path, errors="replace") as file:
+            stack = file.read().partition("Current thread")[2].split("\n\n")[0]
+    except OSError:  # on another host
+        return []
+    found = re.findall(r'File "(.+?)", line (\d+) in (.+)', stack)
+    return [f"{function} ({os.path.basename(file)}, line {line})" for file, line, function in found[:deepest]]
 
 
 def _owner_of_running_call(frame):

@@ -16,6 +16,8 @@ import select
 import signal
 import sys
 
+from manyhands.cluster.switch import enter
+
 PR_SET_PDEATHSIG = 1
 POLL_S = 0.05
 IMPORTS = {
@@ -142,6 +144,8 @@ def _import(frameworks):
 
 def main(frameworks):
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if "MANYHANDS_USER_NAMESPACE" in os.environ:  # in the emulated profile: there, and with it here, its ranks may go into their nodes
+        enter(os.environ["MANYHANDS_USER_NAMESPACE"])
     events, sys.stdout = sys.stdout, sys.stderr  # what an import prints must not be taken for an event
     _import(frameworks)
     sys.stdout = events

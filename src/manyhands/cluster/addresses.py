@@ -1,0 +1,78 @@
+"""Where each rank can be reached: what a framework that wants a list of all addresses beforehand must be told (TensorFlow's TF_CONFIG)."""
+
+import json
+import os
+import socket
+import time
+
+from .ports import reserve
+
+_held = []  # the ports that this rank has told the others of: held until the process ends
+
+
+def exchange(timeout_s=30):
+    """The addresses of all ranks, ["host:port", ...] in the order of the ranks: on each rank's host one port that nobody else takes.
+
+    All ranks of a cluster call it. It uses MASTER_ADDR and MASTER_PORT, and so must not run while a process group of torch does. The port
+    itself stays unbound, so that a framework can bind it; each call gives new ones. TimeoutError if a rank does not come.
+    """
+    meeting = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+    host = meeting[0]
+    if host != "127.0.0.1":
+        from .profiles import address
+
+        host = address()
+    _held.append(reserve(1, host))
+    return meet(int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]), meeting, f"{host}:{_held[-1].ports[0]}", timeout_s)
+
+
+def meet(rank, world_size, meeting, word, timeout_s):
+    """The words of all ranks, on each of them: rank 0 waits at `meeting`, a (host, port) of its own, and hands out the list."""
+    deadline = time.monotonic() + timeout_s
+    try:
+        if rank == 0:
+            return _collect(world_size, meeting, word, deadline)
+        with _reach(meeting, deadline) as connection, connection.makefile("rw") as lines:
+            lines.write(json.dumps([rank, word]) + "\n")
+            lines.flush()
+            answer = lines.readline()
+            if not answer:
+                raise TimeoutError
+            return json.loads(answer)
+    except TimeoutError:
+        raise TimeoutError(f"Not all {world_size} ranks have told their addresses within {timeout_s:g} s: all of them must call it.") from None
+
+
+def _collect(world_size, meeting, word, deadline):
+    words, connections = {0: word}, []
+    with socket.create_server(meeting, backlog=world_size) as door:
+        try:
+            while len(words) < world_size:
+                door.settimeout(max(0.01, deadline - time.monotonic()))
+                connection, _ = door.accept()
+                connections.append(connection)
+                connection.settimeout(max(0.01, deadline - time.monotonic()))
+                with connection.makefile("r") as lines:
+                    rank, told = json.loads(lines.readline())
+                words[rank] = told
+            everyone = [words[rank] for rank in range(world_size)]
+            for connection in connections:
+                connection.sendall((json.dumps(everyone) + "\n").encode())
+            return everyone
+        finally:
+            for connection in connections:
+                connection.close()
+
+
+def _reach(meeting, deadline):
+    """A connection to rank 0, as soon as it is there."""
+    while True:
+        left_s = deadline - time.monotonic()
+        if left_s <= 0:
+            raise TimeoutError
+        try:
+            connection = socket.create_connection(meeting, timeout=left_s)
+            connection.settimeout(max(0.01, deadline - time.monotonic()))
+            return connection
+        except ConnectionRefusedError:
+            time.sleep(0.02)

@@ -1,0 +1,21 @@
+"""Waiting until new engines can be reached: ipyparallel drops what it is given for an engine whose connection is not complete yet."""
+
+import os
+import time
+
+AGAIN_S, LIMIT_S = 1.0, 60.0
+SILENT = "Engines {engines} came, but did not answer within {seconds:.0f} s; the machine may be busy."
+
+
+def until_answering(client, engines):
+    """Ask each engine for its process number, and those that are silent once more, until all have answered. Raises RuntimeError.
+
+    An engine is told of as soon as its heart beats; its connection for work may be complete a moment later, and a message that comes before
+    that is lost. So nothing that matters is sent to it before it has answered.
+    """
+    silent, deadline = list(engines), time.monotonic() + LIMIT_S
+    while silent:
+        asked, until = {engine: client[engine].apply_async(os.getpid) for engine in silent}, time.monotonic() + AGAIN_S
+        silent = [engine for engine, answer in asked.items() if not answer.wait(max(0.001, until - time.monotonic()))]
+        if silent and time.monotonic() > deadline:
+            raise RuntimeError(SILENT.format(engines=silent, seconds=LIMIT_S))

@@ -1,0 +1,71 @@
+"""Horovod in the ranks of a cluster: it starts, ends, starts again in a smaller world, and a rank that waits in it is told."""
+
+import pytest
+
+import needs
+from manyhands import Cluster
+from manyhands.cluster.faults import Hang
+
+
+@pytest.fixture(scope="module")
+def horovod_cluster():
+    try:
+        import horovod  # noqa: F401
+    except ImportError:
+        needs.lacking("Horovod", "make lab (builds it once; needs g++)")
+    with Cluster(nodes=2, ranks_per_node=2, framework="torch", name="horovod") as cluster:
+        yield cluster
+
+
+def start(size=None):
+    import os
+
+    from manyhands.cluster.horovod import rendezvous
+
+    rendezvous(size)
+    import horovod.torch as hvd
+
+    if size is None or int(os.environ["RANK"]) < size:
+        hvd.init()
+
+
+def end():
+    import horovod.torch as hvd
+
+    hvd.shutdown()
+
+
+def places():
+    import horovod.torch as hvd
+    import torch
+
+    if not hvd.is_initialized():
+        return None
+    total = hvd.allreduce(torch.tensor(hvd.rank()), op=hvd.Sum).item()
+    return [hvd.rank(), hvd.size(), hvd.local_rank(), hvd.local_size(), hvd.cross_rank(), hvd.cross_size(), total]
+
+
+def test_worlds_of_all_ranks_and_of_some_follow_each_other(horovod_cluster):
+    for size, told in [(None, [[r, 4, r % 2, 2, r // 2, 2, 6] for r in range(4)]), (3, [[r, 3, r, 3, 0, 1, 3] for r in range(3)] + [None]),
+                       (2, [[r, 2, r, 2, 0, 1, 1] for r in range(2)] + [None] * 2), (None, [[r, 4, r % 2, 2, r // 2, 2, 6] for r in range(4)])]:
+        horovod_cluster.run(end)
+        horovod_cluster.run(start, size)
+        assert horovod_cluster.run(places) == told
+
+
+def alone():
+    import horovod.torch as hvd
+    import torch
+
+    if hvd.rank() == 1:
+        hvd.allreduce(torch.ones(1), name="alone")
+
+
+def test_a_rank_that_waits_for_the_others_is_told_and_healed(horovod_cluster):
+    horovod_cluster.run(end)
+    horovod_cluster.run(start)
+    with pytest.raises(Hang) as hang:
+        horovod_cluster.run(alone, patience_s=2)
+    assert "rank 1  waits in allreduce" in hang.value.text
+    horovod_cluster.run(start)  # new processes, and a new meeting place
+    assert [place[-1] for place in horovod_cluster.run(places)] == [6] * 4
