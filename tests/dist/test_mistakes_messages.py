@@ -133,6 +133,17 @@ def bcast_from_two_roots(c):
     c.barrier()
 
 
+@mistake({rank: f"CommunicationError: ...bcast...{NEXT}, with the same root" for rank in range(2)})
+def bcast_from_two_roots_where_one_looks_late(c):
+    """Step by step: rank 1 finds in one look all that it needs for the barrier, and that rank 0 has failed in this very barrier."""
+    bcast, barrier = c.next_call(), c.next_call()
+    time.sleep(0.5)  # now neither has seen what the other sends
+    c.bcast_tensors(bcast, "bcast", [X], root=c.rank)
+    c.exchange(barrier, "barrier", {1 - c.rank: []}, [])
+    time.sleep(0.5 * c.rank)
+    c.exchange(barrier, "barrier", {}, [1 - c.rank])
+
+
 @mistake({rank: f"CommunicationError: ...bcast...{NEXT}" for rank in range(2)})
 def bcast_from_two_roots_seen_in_backward(c):
     functions.bcast(c, X.clone().requires_grad_(), root=c.rank).sum().backward()

@@ -98,6 +98,8 @@ class Calls:
             if wrong:
                 wait.peer = self.members[rank]
                 raise exchange.control.fail(wait, f"Rank {self.rank} is in {wait}: {wrong}", place=place)
+            if wait.error:
+                exchange.control.stop(wait)  # with this message came that another rank has failed in this very call
             came[rank] = message
         return came
 

@@ -11,6 +11,7 @@ from manyhands.comm.control import CommunicationError
 from manyhands.comm.message import make_room, plain
 
 HEADS, PAYLOADS = 1, 2
+LOOKS = 8  # before others may compute: one look may only take in what has come, and a busy machine comes back after milliseconds
 
 
 class MpiWire:
@@ -56,7 +57,7 @@ class MpiWire:
     def fetch(self, peer, number, place, payload):
         """Receive what the peer has announced; returns when it is there."""
         request = self._comm.Irecv(self._memory(payload), peer, PAYLOADS)
-        while not request.Test():
+        while not any(request.Test() for _ in range(LOOKS)):
             os.sched_yield()
 
     def _memory(self, tensor):
