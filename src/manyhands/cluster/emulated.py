@@ -1,0 +1,106 @@
+"""The emulated profile: each node is a network namespace of this machine, and between the nodes lie links of a given rate and delay.
+
+The ranks are those of the local profile, forked from a zygote. What they send each other passes the switch (switch.py); what they say
+to the notebook does not: a rank's threads that were there before it joined its node stay in the machine's own network.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from collections import namedtuple
+
+from . import switch
+from .local import LocalEngines
+
+RATE_MBIT, DELAY_MS = 100.0, 1.0
+MOST_NODES = 250
+Link = namedtuple("Link", "rate_mbit delay_ms")
+
+
+def missing():
+    """What this machine lacks for the emulated profile, in a sentence that says what to do; None if nothing. Any process may ask; takes 0.1 s."""
+    try:
+        Network(1, Link(RATE_MBIT, DELAY_MS)).close()
+    except RuntimeError as error:
+        return str(error)
+    return None
+
+
+def link(profile, nodes, rate_mbit=None, delay_ms=None):
+    """The `Link` of each node in this profile, with defaults for what is None; None in a profile that takes the network as it is."""
+    if profile != "emulated":
+        if rate_mbit is not None or delay_ms is not None:
+            raise ValueError(f"rate_mbit and delay_ms are for profile=\"emulated\": profile={profile!r} takes the network as it is.")
+        return None
+    one = Link(RATE_MBIT if rate_mbit is None else rate_mbit, DELAY_MS if delay_ms is None else delay_ms)
+    if not (0 < one.rate_mbit < float("inf") and 0 <= one.delay_ms < float("inf")):
+        raise ValueError(f"rate_mbit must be above 0 and delay_ms 0 or more, not {one.rate_mbit!r} and {one.delay_ms!r}.")
+    if nodes > MOST_NODES:
+        raise ValueError(f"The emulated network has addresses for {MOST_NODES} nodes, not {nodes}.")
+    return one
+
+
+class Network:
+    """The process of the switch. `user`: file of the user namespace that it needed, or None; `nodes`: file of each node's namespace.
+
+    Raises RuntimeError, with what is missing, where it cannot be made.
+    """
+
+    def __init__(self, nodes, link):
+        if sys.platform != "linux":
+            raise RuntimeError("The emulated network is made of network namespaces, and only Linux has them.")
+        self._process = subprocess.Popen(
+            [sys.executable, "-I", switch.__file__, str(nodes), str(link.rate_mbit), str(link.delay_ms)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True)
+        answer = json.loads(self._process.stdout.readline() or '{"why": "The switch of the emulated network did not start."}')
+        if "why" in answer:
+            self.close()
+            raise RuntimeError(answer["why"])
+        self.user, self.nodes = answer["user"], answer["nodes"]
+
+    @property
+    def group(self):
+        """Its process group, for the guard."""
+        return self._process.pid
+
+    def runs(self):
+        return self._process.poll() is None
+
+    def close(self):
+        self._process.stdin.close()
+        self._process.wait(5)
+        self._process.stdout.close()
+
+
+class EmulatedEngines(LocalEngines):
+    """Engines on this machine, each in the network namespace of its node."""
+
+    def __init__(self, cluster, folder, frameworks):
+        self._shape, self._ranks_per_node = (cluster.nodes, cluster.link), cluster.ranks_per_node
+        self.network = Network(*self._shape)
+        super().__init__(folder, frameworks, cluster.memory_mib)
+
+    def _zygote_environment(self):
+        """The user namespace is for the zygote: a process can only go there before it has threads.
+
+        torch would warn for each connection that no name server knows the nodes' addresses.
+        """
+        user = {"MANYHANDS_USER_NAMESPACE": self.network.user} if self.network.user else {}
+        return {"TORCH_CPP_LOG_LEVEL": "ERROR", **user}
+
+    def environment_of(self, rank, environment):
+        """The ranks meet at the first node's address. Its namespace is new: a port that is free on this machine is free there."""
+        return {**environment, "MASTER_ADDR": switch.address(0), "GLOO_SOCKET_IFNAME": "eth0",
+                "MANYHANDS_NETWORK_NAMESPACE": self.network.nodes[rank // self._ranks_per_node]}
+
+    def start(self, client, environments):
+        if not self.network.runs():  # somebody has killed the switch: the old user namespace has no rights over the new nodes
+            self.network.close()
+            self.network = Network(*self._shape)
+            self._end_zygote()
+        return super().start(client, environments)
+
+    def stop(self):
+        super().stop()
+        self.network.close()

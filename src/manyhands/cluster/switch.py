@@ -1,0 +1,183 @@
+"""The network of the emulated profile: a namespace for each node, and a switch between them that a link's rate and delay slow down.
+
+`python switch.py NODES RATE_MBIT DELAY_MS` makes, for each node, a network namespace with a loopback device of its own and
+a device eth0: a TAP device, whose frames this process reads and writes. Each frame that a node sends is held until a real link would have
+delivered it. Nothing here has a name outside this process: the namespaces and devices end with it and with the ranks in them.
+
+As root it needs nothing more; an ordinary user gets a user namespace first, in which making network namespaces is allowed.
+It writes one JSON object to its standard output, {"user": path or null, "nodes": [path of each namespace]} or {"why": what is missing},
+and ends when its standard input closes, because the notebook's kernel has gone.
+"""
+
+import collections
+import ctypes
+import errno
+import fcntl
+import json
+import os
+import select
+import signal
+import socket
+import struct
+import sys
+import time
+
+CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000
+TUN, TUNSETIFF, IFF_TAP, IFF_NO_PI = "/dev/net/tun", 0x400454CA, 0x0002, 0x1000
+SIOCSIFFLAGS, SIOCSIFADDR, SIOCSIFNETMASK, SIOCSIFMTU, SIOCSIFHWADDR = 0x8914, 0x8916, 0x891C, 0x8922, 0x8924
+IFF_UP, ARPHRD_ETHER = 0x1, 1
+FRAME_S, SMALLEST_MTU, LARGEST_MTU, HEADER = 0.0005, 9000, 65000, 14  # a faster link has larger frames: this process has the same work
+BROADCAST, MAC = b"\xff" * 6, b"\x02manyh"[:5]
+FRAMES_AT_ONCE = 64
+
+WHY = {
+    "namespaces": "This machine lets this user make no network namespaces ({error}). As root it works; for ordinary users the administrator can allow it: "
+                  "sysctl user.max_user_namespaces=10000, on Debian also kernel.unprivileged_userns_clone=1, on Ubuntu "
+                  "kernel.apparmor_restrict_unprivileged_userns=0. A container needs --cap-add SYS_ADMIN.",
+    "tap": "This machine has no TAP devices ({error}): as root, `modprobe tun`; a container needs --device /dev/net/tun.",
+}
+
+
+def mtu(rate_mbit):
+    """Bytes of the largest frame, without its Ethernet header: what the link carries in half a millisecond, within what TCP can do."""
+    return int(min(LARGEST_MTU, max(SMALLEST_MTU, rate_mbit * 1e6 / 8 * FRAME_S)))
+
+
+def address(node):
+    """The IPv4 address of a node, inside this network."""
+    return f"10.77.0.{node + 1}"
+
+
+class Links:
+    """When does a frame arrive? Each node has a link to the switch that carries `rate_mbit` each way, and a frame is `delay_ms` under way.
+
+    A frame leaves when the sender's link has carried what was sent before it, and arrives when the receiver's link has carried what came
+    before it. Without a jam it takes size / rate + delay.
+    """
+
+    def __init__(self, nodes, rate_mbit, delay_ms):
+        self.bytes_per_s, self.delay_s = rate_mbit * 1e6 / 8, delay_ms / 1e3
+        self.up_free, self.down_free = [0.0] * nodes, [0.0] * nodes
+
+    def arrival(self, source, target, size, now):
+        """The time in seconds at which a frame of `size` bytes, sent `now`, has arrived."""
+        carry_s = size / self.bytes_per_s
+        self.up_free[source] = max(now, self.up_free[source]) + carry_s
+        self.down_free[target] = max(self.up_free[source], self.down_free[target] + carry_s)
+        return self.down_free[target] + self.delay_s
+
+
+class Switch:
+    """Moves frames between the nodes' devices. `taps` are the files of the devices, by node."""
+
+    def __init__(self, taps, links):
+        self.taps, self.links = taps, links
+        self.under_way = [collections.deque() for _ in taps]  # of each target: (arrival, frame), earliest first
+
+    def run(self):
+        """Until standard input closes."""
+        while True:
+            first = min((queue[0][0] for queue in self.under_way if queue), default=None)
+            patience = None if first is None else max(0.0, first - time.monotonic())
+            readable, _, _ = select.select([0, *self.taps], [], [], patience)
+            if 0 in readable:
+                return
+            for tap in readable:
+                self._take(self.taps.index(tap))
+            self._deliver()
+
+    def _take(self, source):
+        for _ in range(FRAMES_AT_ONCE):
+            try:
+                frame = os.read(self.taps[source], LARGEST_MTU + HEADER)
+            except BlockingIOError:
+                return
+            now = time.monotonic()
+            for target in self._targets(source, frame[:6]):
+                self.under_way[target].append((self.links.arrival(source, target, len(frame), now), frame))
+
+    def _targets(self, source, mac):
+        if mac == BROADCAST:  # "who has this address?"
+            return [node for node in range(len(self.taps)) if node != source]
+        return [mac[5] - 1] if mac[:5] == MAC and 1 <= mac[5] <= len(self.taps) else []
+
+    def _deliver(self):
+        now = time.monotonic()
+        for tap, queue in zip(self.taps, self.under_way, strict=True):
+            while queue and queue[0][0] <= now:
+                os.write(tap, queue.popleft()[1])
+
+
+# ---------------------------------------------------------------- namespaces
+
+
+def _call(name, *args):
+    """A function of the C library that says by its result whether it has worked."""
+    if getattr(ctypes.CDLL(None, use_errno=True), name)(*args):
+        number = ctypes.get_errno()
+        raise OSError(number, f"{name}: {os.strerror(number)}")
+
+
+def enter(path):
+    """Go into a namespace, given by its file. Into a network namespace goes only the thread that calls, with the threads that it starts later."""
+    with open(path) as file:
+        _call("setns", file.fileno(), 0)
+
+
+def _become_privileged():
+    """True if a user namespace was needed to be allowed to make network namespaces. The user keeps its number in it."""
+    try:
+        _call("unshare", CLONE_NEWNET)
+        return False
+    except PermissionError:
+        user, group = os.geteuid(), os.getegid()
+        _call("unshare", CLONE_NEWUSER)
+        for name, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
+            with open(f"/proc/self/{name}", "w") as file:
+                file.write(text)
+        _call("unshare", CLONE_NEWNET)
+        return True
+
+
+def _make_node(node, rate_mbit):
+    """(file of eth0, file of the namespace) of a new node. This process is in it afterwards."""
+    _call("unshare", CLONE_NEWNET)
+    tap = os.open(TUN, os.O_RDWR | os.O_NONBLOCK)
+    fcntl.ioctl(tap, TUNSETIFF, struct.pack("16sH22x", b"eth0", IFF_TAP | IFF_NO_PI))
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+
+        def set_up(request, value, device=b"eth0"):
+            fcntl.ioctl(any_socket, request, struct.pack("16s24s", device, value))
+
+        set_up(SIOCSIFHWADDR, struct.pack("H5sB", ARPHRD_ETHER, MAC, node + 1))
+        set_up(SIOCSIFMTU, struct.pack("i", mtu(rate_mbit)))
+        set_up(SIOCSIFADDR, struct.pack("HH4s", socket.AF_INET, 0, socket.inet_aton(address(node))))
+        set_up(SIOCSIFNETMASK, struct.pack("HH4s", socket.AF_INET, 0, socket.inet_aton("255.255.255.0")))
+        set_up(SIOCSIFFLAGS, struct.pack("H", IFF_UP))
+        set_up(SIOCSIFFLAGS, struct.pack("H", IFF_UP), b"lo")
+    return tap, os.open("/proc/self/ns/net", os.O_RDONLY)
+
+
+def _why(error):
+    """What is missing, in a sentence; the error itself if it is another one."""
+    if error.filename == TUN:
+        return WHY["tap"].format(error=error.strerror)
+    if error.errno in (errno.EPERM, errno.EACCES, errno.ENOSPC, errno.ENOSYS, errno.EINVAL):
+        return WHY["namespaces"].format(error=error.strerror)
+    return str(error)
+
+
+def main(nodes, rate_mbit, delay_ms):
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the notebook's stop button is not for this process
+    try:
+        user = f"/proc/{os.getpid()}/ns/user" if _become_privileged() else None
+        taps, files = zip(*(_make_node(node, rate_mbit) for node in range(nodes)), strict=True)
+    except OSError as error:
+        print(json.dumps({"why": _why(error)}), flush=True)
+        return
+    print(json.dumps({"user": user, "nodes": [f"/proc/{os.getpid()}/fd/{file}" for file in files]}), flush=True)
+    Switch(taps, Links(nodes, rate_mbit, delay_ms)).run()
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), float(sys.argv[2]), float(sys.argv[3]))
