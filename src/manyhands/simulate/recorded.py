@@ -1,0 +1,34 @@
+"""Times that were measured once, by the functions of notebook 05: for its text, and for machines that have no emulated network.
+
+Four nodes of the profile `emulated`, 10 Mbit/s and 10 ms, on 2 busy cores (x86-64, Linux, PyTorch 2.13 with gloo), November 2026. A message's time is half of a round
+trip, five rounds after two that do not count; an all-reduce's is the better of two means of three calls; "ready ahead" are the rounds of a ring whose receives are all
+posted before, the best of three.
+"""
+
+from collections import namedtuple
+
+# what: a name for the reader; p ranks; n_bytes and times_s: sizes of messages, and for each the times of its rounds; all_reduce_s: {way: {bytes: seconds}}
+Measurement = namedtuple("Measurement", "what n_bytes times_s all_reduce_s")
+
+
+def _recording(what, messages_us, all_reduce_us):
+    times_s = [[1e-6 * one for one in times] for times in messages_us.values()]
+    return Measurement(what, list(messages_us), times_s, {way: {n: 1e-6 * one for n, one in points.items()} for way, points in all_reduce_us.items()})
+
+
+EMULATED = _recording(
+    "recorded",
+    {
+        16: (15883.7, 17922.3, 14715.6, 11797, 15694.3),
+        256: (15821.2, 15780.4, 13866.4, 14991.2, 16021.6),
+        1024: (14792.6, 17001.4, 18065.9, 14777.2, 16497.9),
+        4096: (20027.6, 15547.2, 18503.5, 21522.7, 16480.2),
+        16384: (30704.7, 30414.2, 25581.5, 28907.3, 26984.7),
+        65536: (71301.3, 71900.3, 67456.8, 71781.8, 67315.2),
+    },
+    {
+        "ring": {16: 184352, 256: 180530, 1024: 196731, 4096: 195749, 16384: 206026, 65536: 321415},
+        "tree": {16: 68659, 256: 72300, 1024: 70152, 4096: 94537, 16384: 128307, 65536: 320682},
+        "ready ahead": {16: 86389, 256: 82063, 1024: 90102, 4096: 94855, 16384: 110417, 65536: 180468},
+    },
+)
