@@ -127,9 +127,20 @@ def split(encoder_step_name, decoder_step_name, case, seed):
                 loss = decoder_step(decoder, list(targets), pair, encoder_rank)
                 result["loss"] = float(loss.detach() if hasattr(loss, "detach") else loss)
                 del loss  # with it goes a graph that backward has not gone through
+                _until_gone(everyone)
         result.update(got=gradients(encoder if role == "encoder" else decoder), sent=[ledger.messages_sent, ledger.bytes_sent],
                       state_bytes=2 * 8 * layers * len(sources) * decoder.rnn.hidden_size)
     return result
+
+
+def _until_gone(c, limit_s=2.0):
+    """Wait until nothing that came is part of a graph here: the cluster's watch may hold the step's frame for a moment longer.
+
+    Its going tells the other rank that no gradient comes; a rank that left the world before would only be missed.
+    """
+    until = time.monotonic() + limit_s
+    while c._exchange.control.receipts and time.monotonic() < until:
+        time.sleep(1e-3)
 
 
 def _split_mistakes(parts, sources, targets):

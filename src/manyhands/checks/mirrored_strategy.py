@@ -7,6 +7,7 @@ shapes and the data depend on the seed. A mistake of the learner, an exception t
 import numpy as np
 
 from manyhands.checks import Report, mirrored_verdicts as verdicts, seed
+from manyhands.checks.in_kernel import array, call
 from manyhands.checks.mirrored_words import HINTS, MISTAKES, PLAN_WHY, TEXTS
 
 __all__ = ["HINTS", "by_hand", "epoch", "plan", "replica_loss", "scope"]
@@ -42,34 +43,6 @@ class _Check(Report):
             self.fail_all(MISTAKES["devices"].format(found=len(there), needed=4))
             return None
         return list(rng.permutation(there)[:rng.integers(least, 5)])
-
-
-def call(function, *args):
-    """(what the learner's function returns, None), or (None, what went wrong in words)."""
-    name = getattr(function, "__name__", "your function")
-    try:
-        return function(*args), None
-    except NotImplementedError:
-        return None, MISTAKES["unwritten"].format(name=name)
-    except (Exception, SystemExit) as error:
-        return None, MISTAKES["raised"].format(name=name, error=_in_a_line(error)[:300])
-
-
-def _in_a_line(error):
-    """`ValueError: why`; where tf.function has put the learner's source lines before it, without them."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [""]
-    own = type(error).__name__ + ":"
-    return next((line for line in lines if line.startswith(own)), f"{own} {lines[0]}")
-
-
-def array(value):
-    """A tensor, variable or array as float NumPy; an empty array where it is nothing of the kind."""
-    if value is None:
-        return np.empty(0)
-    try:
-        return np.asarray(value.numpy() if hasattr(value, "numpy") else value, dtype=float)
-    except Exception:  # a learner's object may do anything here
-        return np.empty(0)
 
 
 def problem_in(examples, features, classes, rng):

@@ -14,8 +14,6 @@ TEXTS = {
 }
 
 MISTAKES = {
-    "unwritten": "{name} is not written yet: put your code in the place of `raise NotImplementedError`",
-    "raised": "{name} raised {error}",
     "devices": "there are {found} devices and this check needs {needed}: restart the kernel and run all cells from the top",
     "not a gradient": "the result must be a tensor of the shape of the weights, {shape}",
     "not a number": "the result holds nan: the mean over an empty shard is nan, its sum is 0; sum, then divide by the global batch",

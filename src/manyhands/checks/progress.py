@@ -43,6 +43,11 @@ def add_hint(work, unit, name):
             hints.append(name)
 
 
+def hints(work, unit):
+    """The names of the hints that were opened."""
+    return _entry(load(work), unit)["hints"]
+
+
 def _entry(units, unit):
     entry = units.get(unit)
     if not isinstance(entry, dict):
