@@ -1,0 +1,276 @@
+# %% [markdown] unit={"minutes": 50, "ranks": 1, "framework": "torch", "title": "DataParallel"}
+# # 03 Lab: nn.DataParallel, written by hand
+#
+# You write the four parts of `nn.DataParallel`, and put them together. At the end you can
+#
+# * cut nested inputs into pieces for the replicas, for any number of rows, and join their outputs;
+# * make replicas whose gradients arrive in the one original, with tied and frozen weights and buffers;
+# * run them in threads that keep the caller's modes, and report what went wrong in which replica;
+# * say, and show, what becomes of batch norm's statistics;
+# * keep the outputs off device 0.
+#
+# **Before:** the tutorial of this unit. **Minutes:** 50. **Ranks:** none. **Points:** 24, of which one needs two GPUs.
+#
+# Everything runs in this one kernel. A *device* is given by its name, such as `"cuda:1"`. Here, four devices are four times `"cpu"`: replicas are real copies,
+# and threads are real threads. The checks also use a device called `"meta"`: tensors on it have a shape and no numbers, on every machine, and so they show
+# without a GPU whether something was moved. Below each check stands what it says when the answer is right.
+
+# %% tags=["setup"]
+import copy
+from threading import Thread
+
+import torch
+from torch import nn
+from torch.nn.functional import cross_entropy
+
+from manyhands import hint
+from manyhands.checks import dataparallel as check
+
+# %% [markdown]
+# ## 1. Scatter
+#
+# A module's inputs are nested: tuples, lists and dicts, and in them tensors, numbers, words, None. Cut all tensors along their rows (dimension 0) as
+# `torch.chunk` does, and make a list with one item for each replica. An item looks like `value`, with a piece in the place of each tensor.
+#
+# What is no tensor goes to all replicas, the same object. Few rows may give fewer pieces than there are devices: 5 rows on 4 devices are 2, 2 and 1. Then the
+# list is shorter, and things that could go to all devices go to those only: the fewest pieces decide. Containers keep their type; an empty one goes to all.
+#
+# *Difficulty ●●○, 10 minutes, 5 points*
+#
+# <details><summary>Hint</summary>
+#
+# `zip(*lists)` puts together the first items, then the second ones, and so on, until the shortest list ends. For more, run `hint("03-scatter")` in a cell of
+# its own.
+# </details>
+
+# %% tags=["solution"] grade_id="scatter"
+def scatter(value, devices: list[str]) -> list:
+    """One item for each replica: `value` with all tensors cut, item i on devices[i]. At most len(devices) items."""
+    ### BEGIN SOLUTION
+    if isinstance(value, torch.Tensor):
+        return [piece.to(device) for piece, device in zip(value.chunk(len(devices)), devices)]
+    if isinstance(value, (tuple, list)) and value:
+        return [type(value)(items) for items in zip(*(scatter(one, devices) for one in value))]
+    if isinstance(value, dict) and value:
+        return [dict(zip(value, items)) for items in zip(*(scatter(one, devices) for one in value.values()))]
+    return [value] * len(devices)
+    ### END SOLUTION
+
+# %% tags=["check"] grade_id="scatter-check" points=5
+check.scatter(scatter)
+
+# %% [markdown]
+# ## 2. Gather
+#
+# The way back. Each replica has returned the same structure; make one of them, on one device. Tensors are joined along their rows. A tensor without dimensions
+# has no rows: such numbers become a vector, one for each replica. None stays None.
+#
+# Two things are refused: dicts with different keys (`ValueError`), and what is neither a tensor nor a container nor None (`TypeError`). The first one would
+# lose something without a word; the second, a Python number for example, has no gradient.
+#
+# *Difficulty ●●○, 7 minutes, 4 points*
+#
+# <details><summary>Hint</summary>
+#
+# Look at the first replica's output to see what it is. `hint("03-gather")`.
+# </details>
+
+# %% tags=["solution"] grade_id="gather"
+def gather(outputs: list, device: str):
+    """One output in the form of each replica's, with the rows of all replicas in their order, on `device`."""
+    ### BEGIN SOLUTION
+    first = outputs[0]
+    if isinstance(first, torch.Tensor):
+        join = torch.cat if first.dim() else torch.stack
+        return join([one.to(device) for one in outputs])
+    if first is None:
+        return None
+    if isinstance(first, dict):
+        if any(one.keys() != first.keys() for one in outputs):
+            raise ValueError("the replicas' dicts have different keys")
+        return {key: gather([one[key] for one in outputs], device) for key in first}
+    if isinstance(first, (tuple, list)):
+        return type(first)(gather(list(items), device) for items in zip(*outputs))
+    raise TypeError(f"cannot gather {type(first).__name__}: return tensors")
+    ### END SOLUTION
+
+# %% tags=["check"] grade_id="gather-check" points=4
+check.gather(gather)
+
+# %% [markdown]
+# ## 3. Replicate
+#
+# A module for each device, each with modules of its own at every depth. Backward must find its way from a replica's parameters to those of the original, so
+# that the gradients of all replicas add up there; the original itself stays as it is. A frozen weight stays frozen.
+#
+# A weight that two layers share has two names, and is *one* tensor: it is copied once, and shared in the replica too. (The tutorial's version goes by name, and
+# leaves the second name unconnected.) Buffers: replica 0 shares memory with the original, so that what its layers write into them is kept. The others have
+# copies.
+#
+# *Difficulty ●●●, 11 minutes, 5 points*
+#
+# <details><summary>Hint</summary>
+#
+# `copy.deepcopy` takes a second argument, `memo`: what it must not copy, and what to take instead. `hint("03-replicate")`.
+# </details>
+
+# %% tags=["solution"] grade_id="replicate"
+def replicate(module: nn.Module, devices: list[str]) -> list[nn.Module]:
+    """A replica of `module` for each device. Backward: gradients add up in the parameters of `module`."""
+    ### BEGIN SOLUTION
+    replicas = []
+    for i, device in enumerate(devices):
+        memo = {id(one): one.to(device, copy=True) if i else one.view_as(one) for one in (*module.parameters(), *module.buffers())}
+        replicas.append(copy.deepcopy(module, memo))
+    return replicas
+    ### END SOLUTION
+
+# %% tags=["check"] grade_id="replicate-check" points=5
+check.replicate(replicate)
+
+# %% [markdown]
+# ## 4. Parallel apply
+#
+# Run all replicas at the same time, each in a thread, and return what they return, in their order. Two things do not cross into a thread by themselves:
+#
+# * **Modes.** Grad mode and autocast belong to a thread, and a new thread begins with grad mode on and autocast off. Carry over what the caller has:
+#   `torch.is_grad_enabled()`, `torch.is_autocast_enabled(kind)`, `torch.get_autocast_dtype(kind)`, where `kind` is the type of the devices (`"cpu"`, `"cuda"`).
+# * **Exceptions.** They end the thread, and the caller hears nothing. Wait for all threads; then, if replicas have failed, raise a `RuntimeError` whose text says
+#   `replica 2` if that is the first of them, with the original behind it (`raise ... from error`).
+#
+# *Difficulty ●●●, 12 minutes, 4 points*
+#
+# <details><summary>Hint</summary>
+#
+# What a thread's function returns goes nowhere. Let it write into a list of the caller, at the replica's place. `hint("03-apply")`.
+# </details>
+
+# %% tags=["solution"] grade_id="apply"
+def parallel_apply(replicas: list[nn.Module], inputs: list[tuple], kwargs: list[dict], devices: list[str]) -> list:
+    """The outputs of replicas[i](*inputs[i], **kwargs[i]), in order, computed in threads that run at the same time."""
+    ### BEGIN SOLUTION
+    kind = torch.device(devices[0]).type
+    grad, on, dtype = torch.is_grad_enabled(), torch.is_autocast_enabled(kind), torch.get_autocast_dtype(kind)
+    results, errors = [None] * len(replicas), {}
+
+    def work(i):
+        try:
+            with torch.set_grad_enabled(grad), torch.autocast(kind, dtype=dtype, enabled=on):
+                results[i] = replicas[i](*inputs[i], **kwargs[i])
+        except Exception as error:
+            errors[i] = error
+
+    threads = [Thread(target=work, args=(i,)) for i in range(len(replicas))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        first = min(errors)
+        raise RuntimeError(f"replica {first} on {devices[first]}: {errors[first]}") from errors[first]
+    return results
+    ### END SOLUTION
+
+# %% tags=["check"] grade_id="apply-check" points=4
+check.apply(parallel_apply)
+
+# %% [markdown]
+# ## 5. The forward pass
+#
+# Put the four together. Positional and keyword arguments must give the same number of pieces: with 5 rows on 4 devices, a keyword argument that is no tensor
+# must not wake a fourth replica.
+#
+# One criterion compares with `nn.DataParallel` itself. It needs two GPUs; elsewhere it is BLOCKED: neither failed nor passed, and not counted.
+#
+# *Difficulty ●○○, 5 minutes, 4 points*
+#
+# <details><summary>Hint</summary>
+#
+# Your `scatter` can cut a tuple of a tuple and a dict. `hint("03-forward")`.
+# </details>
+
+# %% tags=["solution"] grade_id="forward"
+def data_parallel(module: nn.Module, inputs: tuple, kwargs: dict, devices: list[str], output_device: str):
+    """What module(*inputs, **kwargs) returns, computed by replicas on `devices`; the result is on `output_device`."""
+    ### BEGIN SOLUTION
+    pairs = scatter((inputs, kwargs), devices)
+    used = devices[:len(pairs)]
+    own_inputs, own_kwargs = zip(*pairs)
+    outputs = parallel_apply(replicate(module, used), own_inputs, own_kwargs, used)
+    return gather(outputs, output_device)
+    ### END SOLUTION
+
+# %% tags=["check"] grade_id="forward-check" points=4
+check.forward(data_parallel)
+
+# %% [markdown]
+# ## 6. The loss inside
+#
+# Gathered scores fill device 0. So compute the loss where the scores are, and gather almost nothing: a replica hands back **two numbers at most**, as tensors
+# without dimensions. They are gathered as in your exercise 2, and `whole_loss` makes the mean over all rows of them, for pieces of any size.
+#
+# *Difficulty ●●○, 5 minutes, 2 points*
+#
+# <details><summary>Hint</summary>
+#
+# The mean of means is wrong if the last piece is smaller. What must be known of each piece? `hint("03-loss")`.
+# </details>
+
+# %% tags=["solution"] grade_id="loss"
+def loss_part(scores: torch.Tensor, labels: torch.Tensor) -> tuple:
+    """On each replica: what is to be gathered of its rows. At most two numbers, in tensors."""
+    ### BEGIN SOLUTION
+    return cross_entropy(scores, labels, reduction="sum"), scores.new_tensor(float(len(labels)))
+    ### END SOLUTION
+
+
+def whole_loss(gathered: tuple) -> torch.Tensor:
+    """From what was gathered: the mean cross entropy over the rows of all replicas, as a tensor that can run backward."""
+    ### BEGIN SOLUTION
+    sums, counts = gathered
+    return sums.sum() / counts.sum()
+    ### END SOLUTION
+
+# %% tags=["check"] grade_id="loss-check" points=2
+check.loss(loss_part, whole_loss)
+
+# %% [markdown]
+# ## All together
+#
+# The task that runs through units 01 to 10: a network on handwritten digits, 60 steps with batches of 250 rows, on four replicas (63, 63, 63 and 61 rows). The
+# reference is one process, without PyTorch. Not graded: it works when your parts do.
+
+# %%
+from manyhands import track
+
+class WithLoss(nn.Module):
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def forward(self, x, y):
+        return loss_part(self.model(x), y)
+
+# %%
+x, y = map(torch.from_numpy, track.data())
+model = WithLoss(track.network())
+optimiser = torch.optim.SGD(model.parameters(), lr=track.RATE, weight_decay=track.DECAY)
+for step in range(track.STEPS):
+    rows = track.rows(step)
+    optimiser.zero_grad()
+    whole_loss(data_parallel(model, (x[rows], y[rows]), {}, ["cpu"] * 4, "cpu")).backward()
+    optimiser.step()
+far = track.distance(model.parameters(), track.one_process()[0])
+print(f"same weights as one process, to 1e-12: {far < 1e-12}")
+
+# %% [markdown]
+# ## Where to go on
+#
+# * Read `torch/nn/parallel/` in your own installation: `scatter_gather.py`, `replicate.py` and `parallel_apply.py` are short, and you know now what
+#   each line is for.
+# * Try it: leave `reduction="sum"` out of your `loss_part`, and look at the last line again.
+# * Unit 06 does without threads, copies in every step, and device 0: one process for each device.
+#
+# **References.** S. Li et al. 2020, *PyTorch Distributed: Experiences on Accelerating Data Parallel Training*, [arXiv
+# 2006.15704](https://arxiv.org/abs/2006.15704) · [nn.DataParallel](https://docs.pytorch.org/docs/stable/generated/torch.nn.DataParallel.html) in PyTorch's
+# documentation.

@@ -1,0 +1,19 @@
+"""A key that only one replica has is lost without a word.
+
+fails: gather/nested
+shows: raise a ValueError
+points: 22
+runs: gather
+"""
+# %% grade_id="gather"
+def gather(outputs, device):
+    first = outputs[0]
+    if isinstance(first, torch.Tensor):
+        return (torch.cat if first.dim() else torch.stack)([one.to(device) for one in outputs])
+    if first is None:
+        return None
+    if isinstance(first, dict):
+        return {key: gather([one[key] for one in outputs], device) for key in first}
+    if isinstance(first, (tuple, list)):
+        return type(first)(gather(list(items), device) for items in zip(*outputs))
+    raise TypeError("not a tensor")

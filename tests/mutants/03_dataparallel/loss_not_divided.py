@@ -1,0 +1,14 @@
+"""Sums are added up, and nobody divides.
+
+fails: loss/mean
+shows: added up and not divided
+points: 22
+runs: loss
+"""
+# %% grade_id="loss"
+def loss_part(scores, labels):
+    return (cross_entropy(scores, labels, reduction="sum"),)
+
+
+def whole_loss(gathered):
+    return gathered[0].sum()

@@ -1,0 +1,14 @@
+"""The losses of all rows are handed back: right, and a number for each row.
+
+fails: loss/bytes
+shows: Two are enough
+points: 22
+runs: loss
+"""
+# %% grade_id="loss"
+def loss_part(scores, labels):
+    return cross_entropy(scores, labels, reduction="none")
+
+
+def whole_loss(gathered):
+    return gathered.mean()
