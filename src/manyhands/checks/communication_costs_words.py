@@ -1,0 +1,113 @@
+"""The words of unit 05's checks: what each criterion says, the likely mistakes, and the hints."""
+
+TEXTS = {
+    ("ping-pong", "messages"): "rank 0 and its peer send each other whole messages, once each way a round, the warm-up too; no other rank does",
+    ("ping-pong", "times"): "rank 0 returns half of each round trip, and leaves the warm-up out",
+    ("fit", "latency"): "the latency of five hidden links, to 10 %",
+    ("fit", "bandwidth"): "their bytes per second, to 10 %",
+    ("interval", "covers"): "the bands hold the truth: each in at least 7 of 16 hidden measurements (about 14 are expected)",
+    ("interval", "width"): "and are as wide as their level asks for: 0.8 to 1.3 times our own",
+    ("all-reduce", "ring"): "2 (p - 1) rounds of a p-th of the tensor, for 1 to 1100 ranks",
+    ("all-reduce", "tree"): "a reduce and a broadcast along a binomial tree, for 1 to 1100 ranks",
+    ("all-reduce", "server"): "one server, whose link carries the gradients of all workers, in and out",
+    ("crossover", "crossover"): "the size above which the ring is faster than the tree, to 1 %, for 2 to 1100 ranks",
+    ("fusion", "finish"): "when the last gradient has been summed, for buckets of all sizes",
+    ("fusion", "best"): "the chosen size of buckets is at most 8 % slower than the best",
+}
+
+MISTAKES = {
+    "unwritten": "{name} is not written yet.",
+    "known": {
+        "should not be the same as the rank": "A rank sends to itself: rank 0 sends to `peer`, and `peer` answers to rank 0.",
+    },
+    "hang": "Rank 0 sends first and then receives; its peer receives first and then sends. Equally many rounds on both sides, the warm-up too. "
+            "The other ranks send and receive nothing.",
+    # ping-pong
+    "other calls": "Only send and recv belong into a ping-pong: each other call has a price of its own.",
+    "not invited": "Only rank 0 and rank {peer} play here: other traffic at the same time disturbs the measurement.",
+    "wrong peer": "Rank 0 plays with `peer`, which is {peer} here.",
+    "four bytes": "n_bytes counts bytes, and a float32 has four: torch.zeros(n_bytes // 4), or torch.zeros(n_bytes, dtype=torch.uint8).",
+    "wrong size": "The messages are not of the size that was asked for.",
+    "no warm-up": "The warm-up is missing: {warm_up} rounds before the {repeats} that count. The first messages of a connection are slow.",
+    "one way": "Messages go one way only. The sender cannot know when a message has arrived, unless an answer comes back.",
+    "rounds": "{warm_up} + {repeats} rounds were asked for, each with one message there and one back.",
+    "no list": "Rank 0 returns a list of seconds, one for each round that counts.",
+    "round trip": "These are round trips, there and back: twice the time of a message.",
+    "quarter": "Half of a half: one round trip holds two messages.",
+    "warm-up counts": "The warm-up is in the list: its first, slow messages say nothing about the link.",
+    "sending only": "The clock was read before the answer had come: `send` returns when the message has been handed over, not when it has arrived.",
+    "mean": "This is the mean, once for each round. Return each round's own time: who has all of them can take the median.",
+    "running": "These times add up: read the clock anew at the start of each round.",
+    "stands still": "All times are 0: read the clock before and after the messages, and use the `clock` that is handed in.",
+    "how many": "The list must have one time for each round that counts, {repeats} here.",
+    "other times": "These are not the times of this clock. Per round: read it, send, receive, read it again; half of the difference.",
+    # fit
+    "no pair": "Return two numbers: (latency_s, bytes_per_s).",
+    "exchanged": "Latency and bandwidth are exchanged: return (latency_s, bytes_per_s).",
+    "beta": "These are seconds per byte, beta. Asked for is its reciprocal: bytes per second.",
+    "disturbed": "Too slow: a few disturbed times drag the mean along. Use what they do not move, such as the median of each size.",
+    "largest decide": "Largest errors first: without weights a deviation of 1 % at {largest} MB counts more than all small messages together, and the latency is what is left "
+                      "over. Fit relative errors: divide each equation by its time.",
+    "smallest message": "This is the time of the smallest message. But {smallest} bytes are not nothing on this link: fit the line, and take what is left at 0 bytes.",
+    "latency left in": "This is size divided by time of the largest message. The latency is a part of that time: take it off, or fit the line.",
+    "other latency": "The latency is off. What does the line say at 0 bytes, if each size's median counts alike?",
+    "other bandwidth": "The bandwidth is off: it is 1 / the slope of the line, in bytes per second.",
+    # interval
+    "no two pairs": "Return two pairs: ((lowest, highest) latency_s, (lowest, highest) bytes_per_s).",
+    "turned": "Turned over: one pair for the latency and one for the bandwidth, not one for the low end and one for the high end.",
+    "order": "The {what}'s band is upside down: (lowest, highest).",
+    "misses": "The band of the {what} misses the truth too often: it is too narrow, or lies elsewhere.",
+    "single times": "The band of the {what} is far too wide. It tells how much *single* times scatter. Asked for is how much the fit would: resample as many times of each size "
+                    "as there are, and fit their medians.",
+    "too wide": "The band of the {what} is too wide for its level: {level:.0%} in the middle, so {rest} are left out at each end.",
+    "one side": "The band of the {what} is too narrow. Level {level:g} leaves {whole} out, at both ends together: take the quantiles {rest} and {upper}.",
+    "too narrow": "The band of the {what} is too narrow for its level. Did you resample the repeated times of each size, with replacement, as many as there are?",
+    # all-reduce
+    "half": "{what}, {p} ranks: this is one half of it. An all-reduce is a sum and its distribution, a push and a pull.",
+    "multiplied": "{what}, {p} ranks: bytes_per_s is a speed: n_bytes / bytes_per_s, not times.",
+    "latency once": "{what}, {p} ranks: every round begins with a latency of its own.",
+    "other cost": "{what}, {p} ranks, {n_bytes} bytes: how many rounds, and how many bytes in each?",
+    "ring p rounds": "ring, {p} ranks: a chunk needs p - 1 hops to meet all ranks, not p. (One rank needs none.)",
+    "ring not cut": "ring, {p} ranks: in each round a p-th of the tensor moves, not the whole.",
+    "tree down": "tree, {p} ranks: the number of rounds is log2 p, rounded up: (p - 1).bit_length().",
+    "tree log of size": "tree, {p} ranks: the whole tensor moves in *each* of the rounds.",
+    "tree chain": "tree, {p} ranks: these are the rounds of a chain. In a tree, the ranks that are done double in each round.",
+    "server one worker": "server, {p} workers: these are the bytes of one worker. All of them come in through the server's one link.",
+    "server own gradient": "server, {p} workers: the server is a process apart here: all p workers send.",
+    "server latencies in turn": "server, {p} workers: they all send at once. Their latencies pass at the same time; only the bytes queue on the server's link.",
+    # crossover
+    "no number": "Return a number of bytes.",
+    "never crosses": "{p} ranks: a ring has as few rounds as the tree here, and fewer bytes. It is never slower: return 0.",
+    "crossover log2": "{p} ranks: the tree has log2 p rounds, *rounded up*: (p - 1).bit_length().",
+    "crossover half": "alpha B is the size at which one message costs twice its latency. Where two algorithms cross depends on p = {p} too: set ring and tree equal.",
+    "crossover bits": "These are bits: bandwidth is in bytes per second here.",
+    "crossover not cut": "{p} ranks: the ring moves (p - 1)/p of the tensor in a half, not all of it.",
+    "other crossover": "{p} ranks: at this size ring and tree do not take the same time. Set both formulas equal, and solve for the size.",
+    # fusion
+    "after the backward": "Nothing is sent here before the whole backward pass has ended. A bucket can leave as soon as its own gradients are ready.",
+    "network only": "The time of the messages alone. They cannot leave before their gradients are ready.",
+    "last bucket only": "Only the last bucket is waited for. The buckets before it may still be under way: one message at a time.",
+    "first is ready": "A bucket leaves when its *last* gradient is ready, not its first.",
+    "no queue": "The buckets overtake each other: each must wait until the network is free.",
+    "under the limit": "A bucket is full when it holds bucket_bytes *or more*: the tensor that fills it up still goes with it.",
+    "rest forgotten": "The last bucket is never full. It must be sent all the same.",
+    "other finish": "Not the time that {count} buckets take (limit {limit} bytes; the first holds {bytes}). Go through them in order: wait for the gradients, wait for the network, send.",
+    "one bucket": "One bucket for all: few messages, but nothing is sent before the last gradient is ready. {more} % slower than the best.",
+    "no fusion": "A message for each gradient: every one pays its latencies. {more} % slower than the best.",
+    "other buckets": "{more} % slower than the best. The best size depends on the network and on the gradients: try several, and take the best.",
+}
+
+HINTS = {
+    "05-ping-pong": "Rank 0, in each of warm_up + repeats rounds: start = clock(); dist.send(x, peer); dist.recv(x, peer); then (clock() - start) / 2. The rank `peer`: dist.recv(x, 0); "
+                    "dist.send(x, 0), as often. All other ranks: nothing. x = torch.zeros(n_bytes, dtype=torch.uint8). At the end, leave the first warm_up times out.",
+    "05-fit": "t = the median of each size. You look for alpha and beta with alpha + n beta = t, as well as can be. Divide each equation by its t: alpha / t + beta n / t = 1. "
+              "np.linalg.lstsq(np.stack([1 / t, n / t], axis=1), np.ones(len(t)), rcond=None)[0] gives both. np.polyfit(n, t, 1, w=1 / t) does the same, beta first.",
+    "05-interval": "200 times: for each size, draw.choice(times, len(times)) takes as many as there are, with replacement; fit what came. Then, over the 200 latencies, "
+                   "np.quantile(latencies, [(1 - level) / 2, (1 + level) / 2]); the same for the bandwidths.",
+    "05-all-reduce": "Ring: 2 (p - 1) rounds, in each a message of n_bytes / p. Tree: twice (p - 1).bit_length() rounds, in each a message of n_bytes. Server: in, latency_s + p n_bytes / "
+                     "bytes_per_s; out, the same.",
+    "05-crossover": "With L = (p - 1).bit_length(): 2 (p - 1) (a + n / (p B)) = 2 L (a + n / B). Bring the terms with n to one side: n (L - (p - 1) / p) / B = a (p - 1 - L).",
+    "05-fusion": "Two variables: free_s, when the network is free again, and what the bucket holds so far. For each gradient: add its bytes; if the bucket is full, or this is the last "
+                 "gradient, then free_s = max(free_s, ready_s of this gradient) + all_reduce_s(bytes), and start a new bucket. For the best size: finish_s for total / k, k = 1, 2, ..., "
+                 "and take the smallest.",
+}

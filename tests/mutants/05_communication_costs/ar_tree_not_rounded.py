@@ -1,0 +1,18 @@
+"""log2 p is not rounded up.
+
+fails: all-reduce/tree
+shows: is log2 p, rounded up
+points: 16
+runs: all-reduce
+"""
+# %% grade_id="all-reduce"
+def ring_s(p, n_bytes, latency_s, bytes_per_s):
+    return 2 * (p - 1) * (latency_s + n_bytes / p / bytes_per_s)
+
+
+def tree_s(p, n_bytes, latency_s, bytes_per_s):
+    return 2 * np.log2(p) * (latency_s + n_bytes / bytes_per_s)
+
+
+def server_s(workers, n_bytes, latency_s, bytes_per_s):
+    return 2 * (latency_s + workers * n_bytes / bytes_per_s)

@@ -1,0 +1,14 @@
+"""Drawn without replacement: always the same times.
+
+fails: interval/covers, interval/width
+shows: misses the truth too often
+shows: with replacement, as many as there are
+points: 15
+runs: interval
+"""
+# %% grade_id="interval"
+def interval(n_bytes, times_s, level, fit):
+    draw = np.random.default_rng(0)
+    links = [fit(n_bytes, [draw.permutation(one) for one in times_s]) for _ in range(200)]
+    low, high = np.quantile(links, [(1 - level) / 2, (1 + level) / 2], axis=0)
+    return (low[0], high[0]), (low[1], high[1])

@@ -1,0 +1,21 @@
+"""Only the sending is timed.
+
+fails: ping-pong/times
+shows: The clock was read before the answer had come
+points: 15
+runs: ping-pong
+"""
+# %% grade_id="ping-pong"
+# %%px --setup
+def ping_pong(n_bytes, repeats, warm_up, peer, clock=time.perf_counter):
+    x, times_s = torch.zeros(n_bytes, dtype=torch.uint8), []
+    for _ in range(warm_up + repeats):
+        if dist.get_rank() == 0:
+            start_s = clock()
+            dist.send(x, dst=peer)
+            times_s.append(clock() - start_s)
+            dist.recv(x, src=peer)
+        elif dist.get_rank() == peer:
+            dist.recv(x, src=0)
+            dist.send(x, dst=0)
+    return times_s[warm_up:] if dist.get_rank() == 0 else None

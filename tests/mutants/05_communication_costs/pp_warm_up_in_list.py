@@ -1,0 +1,21 @@
+"""The warm-up is played, and stays in the list.
+
+fails: ping-pong/times
+shows: The warm-up is in the list
+points: 15
+runs: ping-pong
+"""
+# %% grade_id="ping-pong"
+# %%px --setup
+def ping_pong(n_bytes, repeats, warm_up, peer, clock=time.perf_counter):
+    x, times_s = torch.zeros(n_bytes, dtype=torch.uint8), []
+    for _ in range(warm_up + repeats):
+        if dist.get_rank() == 0:
+            start_s = clock()
+            dist.send(x, dst=peer)
+            dist.recv(x, src=peer)
+            times_s.append((clock() - start_s) / 2)
+        elif dist.get_rank() == peer:
+            dist.recv(x, src=0)
+            dist.send(x, dst=0)
+    return times_s if dist.get_rank() == 0 else None

@@ -1,0 +1,40 @@
+"""The minimum of each size, both equations solved by hand; a band from the spread; the crossing by halving; buckets by powers of two."""
+# %% grade_id="fit"
+def fit(n_bytes, times_s):
+    n, t = np.array(n_bytes, float), np.array([min(one) for one in times_s])
+    answer = np.linalg.lstsq(np.stack([1 / t, n / t], 1), np.ones(len(t)), rcond=None)[0]
+    return answer[0], 1 / answer[1]
+
+# %% grade_id="interval"
+def interval(n_bytes, times_s, level, fit):
+    draw = np.random.default_rng(7)
+    links = np.array([fit(n_bytes, [draw.choice(one, len(one)) for one in times_s]) for _ in range(150)])
+    wide = {0.9: 1.645, 0.85: 1.44}[level] * links.std(0)
+    middle = np.array(fit(n_bytes, times_s))
+    return list(zip(middle - wide, middle + wide))
+
+# %% grade_id="crossover"
+def crossover_bytes(p, latency_s, bytes_per_s):
+    def slower(n):
+        return ring_s(p, n, latency_s, bytes_per_s) > tree_s(p, n, latency_s, bytes_per_s)
+    low, high = 0.0, 1e15
+    for _ in range(200):
+        middle = (low + high) / 2
+        low, high = (middle, high) if slower(middle) else (low, middle)
+    return low
+
+# %% grade_id="fusion"
+def finish_s(ready_s, n_bytes, bucket_bytes, all_reduce_s):
+    groups = [[]]
+    for i, size in enumerate(n_bytes):
+        groups[-1].append(i)
+        if sum(n_bytes[j] for j in groups[-1]) >= bucket_bytes:
+            groups.append([])
+    end = 0
+    for group in filter(None, groups):
+        end = max(end, ready_s[group[-1]]) + all_reduce_s(sum(n_bytes[j] for j in group))
+    return end
+
+
+def best_bucket_bytes(ready_s, n_bytes, all_reduce_s):
+    return min((2**k for k in range(2, 36)), key=lambda size: finish_s(ready_s, n_bytes, size, all_reduce_s))

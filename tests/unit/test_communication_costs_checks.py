@@ -1,0 +1,161 @@
+"""Unit 05's checks: right answers pass under every seed, each mistake has a look of its own, and the hidden measurements are what they should be."""
+
+import numpy as np
+import pytest
+from manyhands import simulate
+from manyhands.checks import communication_costs_cases as cases, communication_costs_verdicts as verdicts
+from manyhands.checks.communication_costs_words import HINTS, MISTAKES, TEXTS
+from manyhands.simulate import bootstrap, fit, interval
+
+SEEDS = [0, 1, 4711, 1234, 2**40 + 7]
+
+
+@pytest.mark.parametrize("seed", [*range(20), *SEEDS])
+def test_right_fits_pass_under_every_seed(seed):
+    for true, n_bytes, times_s in cases.measurements(seed):
+        for estimate in (np.median, min, lambda one: np.quantile(one, 0.3)):
+            got = fit(n_bytes, [estimate(one) for one in times_s])
+            assert [verdicts.fit_problem(k, true, n_bytes, times_s, got) for k in (0, 1)] == [None, None]
+
+
+def wrong_fits(n_bytes, times_s):
+    n, t = np.array(n_bytes, float), np.array([np.median(one) for one in times_s])
+    right, (slope, start) = fit(n_bytes, times_s), np.polyfit(n, t, 1)
+    return {"disturbed": fit(n_bytes, [np.mean(one) for one in times_s]), "largest decide": (start, 1 / slope), "smallest message": (t[0], right[1]),
+            "latency left in": (right[0], n[-1] / t[-1]), "beta": (right[0], 1 / right[1]), "no pair": (verdicts.NAN, verdicts.NAN)}
+
+
+@pytest.mark.parametrize("seed", [*range(8), *SEEDS])
+@pytest.mark.parametrize("mistake", wrong_fits([1, 2, 9], [[1, 1], [2, 2], [9, 9]]))
+def test_wrong_fits_fail_under_every_seed_and_are_named(mistake, seed):
+    problems = []
+    for true, n_bytes, times_s in cases.measurements(seed):
+        got = wrong_fits(n_bytes, times_s)[mistake]
+        problems += [verdicts.fit_problem(k, true, n_bytes, times_s, got) for k in (0, 1)]
+    said = [problem["mistake"] for problem in problems if problem]
+    start = MISTAKES[mistake].split("{")[0][:30]
+    assert said and any(text.startswith(start) for text in said)
+
+
+def test_exchanged_numbers_are_told():
+    true, n_bytes, times_s = cases.measurements(3)[1]
+    assert verdicts.fit_problem(0, true, n_bytes, times_s, (true[1], true[0]))["mistake"] == MISTAKES["exchanged"]
+
+
+def test_measurements_are_disturbed_but_their_median_is_true():
+    far, late = [], []
+    for seed in range(10):
+        for true, n_bytes, times_s in cases.measurements(seed):
+            model = [true.latency_s + n / true.bytes_per_s for n in n_bytes]
+            far += [np.median(one) / right - 1 for one, right in zip(times_s, model)]
+            late += [np.mean(np.array(one) > 1.5 * right) for one, right in zip(times_s, model)]
+    assert abs(np.mean(far)) < 0.01 and 0.1 < np.mean(late) < 0.2
+    assert cases.measurements(1) != cases.measurements(2)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_bands_of_the_right_level_pass(seed):
+    true, n_bytes, repeated = cases.many_measurements(seed, verdicts.BANDS)
+    ours = np.array([np.transpose(interval(bootstrap(n_bytes, one), 0.9)) for one in repeated])
+    again = np.array([np.transpose(interval(bootstrap(n_bytes, one, resamples=200, seed=9), 0.9)) for one in repeated])
+    assert verdicts.covers_problem(true, again, 0.9) is None and verdicts.width_problem(again, ours, 0.9) is None
+    assert verdicts.width_evidence(again, ours) == verdicts.width_evidence(ours, ours)
+    middle, half = again.mean(2, keepdims=True), np.diff(again, axis=2) / 2
+    for factor, text in ((0.72, "at both ends together"), (1.6, "too wide"), (9, "single"), (0.3, "too narrow")):
+        other = np.concatenate([middle - factor * half, middle + factor * half], axis=2)
+        assert text in verdicts.width_problem(other, ours, 0.9)["mistake"]
+        assert verdicts.width_evidence(other, ours) != verdicts.width_evidence(ours, ours)
+    assert "Turned" in verdicts.covers_problem(true, again.transpose(0, 2, 1), 0.9)["mistake"]
+    assert "upside down" in verdicts.covers_problem(true, again[:, :, ::-1], 0.9)["mistake"]
+    assert "two pairs" in verdicts.covers_problem(true, np.full_like(again, np.nan), 0.9)["mistake"]
+
+
+def test_what_is_no_answer_does_not_stop_the_check():
+    for answer in (None, 3, "ab", [1], [[1, 2], None], {"a": 1}):
+        assert np.shape(verdicts.two_pairs(answer)) == (2, 2)
+        assert len(verdicts.pair(answer)) == 2
+    assert np.isnan(verdicts.number("many"))
+
+
+# ------------------------------------------------------------------ the ping-pong
+
+CASE = {"n_bytes": 40, "peer": 2, "repeats": 2, "warm_up": 1, "rounds_s": [9.0, 1.0, 3.0], "told": [0.5, 1.5], "others": []}
+
+
+def played(messages, **changes):
+    return [{**CASE, "messages": one, **changes} for one in messages]
+
+
+ROUND = [("send", 2, 40), ("recv", 2, 40)]
+ANSWER = [("recv", 0, 40), ("send", 0, 40)]
+
+
+@pytest.mark.parametrize("messages, text", [
+    ([ROUND * 3, [], ANSWER * 3], None), ([ROUND * 2, [], ANSWER * 2], "warm-up is missing"), ([ROUND * 3, ANSWER, ANSWER * 3], "Only rank 0 and rank 2"),
+    ([[("send", 1, 40)] * 3, [], []], "plays with `peer`"), ([[("send", 2, 160)] * 3, [], []], "has four"), ([[("send", 2, 8)] * 3, [], []], "not of the size"),
+    ([ROUND[:1] * 3, [], ANSWER[:1] * 3], "one way only"), ([ROUND * 5, [], ANSWER * 5], "1 + 2 rounds")])
+def test_messages_of_a_ping_pong(messages, text):
+    problem = verdicts.messages_problem(played(messages))
+    assert text in problem["mistake"] if text else problem is None
+
+
+def test_other_calls_are_told():
+    assert "send and recv" in verdicts.messages_problem(played([ROUND * 3, [], ANSWER * 3], others=["allreduce"]))["mistake"]
+
+
+@pytest.mark.parametrize("told, text", [
+    ([0.5, 1.5], None), ([1, 3], "round trips"), ([4.5, 0.5, 1.5], "warm-up is in"), ([4.5, 0.5], "warm-up is in"), ([0.3, 0.9], "before the answer"), ([1, 1], "mean"),
+    ([0.5, 2], "add up"), ([0.25, 0.75], "Half of a half"), ([0, 0], "All times are 0"), ([0.5], "one time for each round"), ([7, 7], "not the times"), (None, "a list of seconds")])
+def test_times_of_a_ping_pong(told, text):
+    problem = verdicts.times_problem({**CASE, "told": told})
+    assert text in problem["mistake"] if text else problem is None
+
+
+def test_the_clock_moves_with_messages():
+    pytest.importorskip("torch")
+    from types import SimpleNamespace
+
+    from manyhands.checks.communication_costs_ranks import Clock, cases as games
+
+    entries = []
+    clock = Clock(entries, [1.0, 2.0])
+    readings = [clock()]
+    for call in ("send", "recv", "barrier", "send", "recv", "recv"):
+        entries.append(SimpleNamespace(call=call))
+        readings.append(clock())
+    assert readings == pytest.approx([0, 0.3, 1, 1, 1.6, 3, 3])
+    assert games(1) != games(2) and [game["warm_up"] for game in games(1)][0] == 0 and all(game["warm_up"] for game in games(1)[1:])
+
+
+# ------------------------------------------------------------------ predictions
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_worlds_have_all_kinds(seed):
+    sizes = [p for p, *_ in cases.worlds(seed)]
+    assert sizes[:4] == [1, 2, 3, 4] and max(sizes) >= 900 and min(p for p, *_ in cases.worlds(seed, least=2)) == 2
+    for p, n_bytes, link in cases.worlds(seed):
+        for name, model in ((name, verdicts.model(name)) for name in verdicts.MODELS):
+            assert verdicts.cost_problem(name, p, n_bytes, link, float(model(p, n_bytes, *link))) is None
+            assert verdicts.cost_problem(name, p, n_bytes, link, verdicts.NAN)
+    for p, _, link in cases.worlds(seed, least=2):
+        assert verdicts.crossover_problem(p, link, simulate.crossover_bytes(p, *link)) is None
+        assert verdicts.crossover_problem(p, link, -1e12) and verdicts.crossover_problem(p, link, verdicts.NAN)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_buckets_have_a_best_size_that_is_found_by_trying(seed):
+    for case in cases.backwards(seed):
+        total = sum(case.n_bytes)
+        for some in ([total / k for k in range(1, len(case.n_bytes) + 1)], [2**k for k in range(2, 40)]):
+            best = min(some, key=lambda size: cases.time_s(case, size))
+            assert verdicts.best_problem(case, best) is None
+        assert "One bucket" in verdicts.best_problem(case, total)["mistake"] and "A message for each" in verdicts.best_problem(case, 0)["mistake"]
+        assert verdicts.best_problem(case, verdicts.NAN)
+        for limit in cases.limits(case):
+            assert verdicts.finish_problem(case, limit, cases.time_s(case, limit)) is None
+            assert verdicts.finish_problem(case, limit, verdicts.NAN)
+
+
+def test_every_check_has_a_hint_and_every_text_a_check():
+    assert {name.split("-", 1)[1] for name in HINTS} == {report for report, _ in TEXTS}
+    assert all(MISTAKES.values()) and all(HINTS.values())
