@@ -327,12 +327,19 @@ correct = (hand(x_test).argmax(1) == y_test).float().mean().item()
 print(f"accuracy {correct:.2f}, same weights as PyTorch's to 1e-5: {far < 1e-5}")
 
 # %% [markdown]
+# ## As a script
+#
+# On a real cluster no notebook holds the ranks. [06_train.py](06_train.py), beside this lab, is a training with PyTorch's DDP; `torchrun` starts it on two nodes,
+# which are emulated here. On Slurm, [06_train.sbatch](06_train.sbatch) does: `sbatch 06_train.sbatch`. Put your pieces into it, if you like: it is your copy.
+
+# %%
+run = cluster.launch("06_train.py", with_="torchrun")
+
+# %% [markdown]
 # ## Where to go on
 #
 # * PyTorch's own version of what you wrote, in C++: `reducer.cpp`; its design and its figures: Li et al. 2020,
 #   [PyTorch Distributed: Experiences on Accelerating Data Parallel Training](https://arxiv.org/abs/2006.15704).
-# * Put your pieces into a script: `06_train.py` beside this notebook is one with PyTorch's DDP, and
-#   `cluster.launch("06_train.py", with_="torchrun")` starts it on two nodes.
 # * Unit 16 shards what every rank still holds in full here: gradients, optimiser states and weights.
 
 # %%

@@ -18,7 +18,7 @@
 # must be healed.
 
 # %% tags=["setup"]
-from manyhands import Cluster
+from manyhands import Cluster, track
 
 cluster = Cluster(nodes=2, ranks_per_node=2, framework="torch")
 
@@ -400,6 +400,51 @@ print("two steps; gradient of the skipped branch:", ddp.module.skipped.weight.gr
 # If only *some* ranks skip the branch, the others would wait for its bucket in vain: there the flag prevents a hang, and the ranks that skipped it take
 # part with zeros.
 #
+# ## The same weights as one process
+#
+# Units 01 to 10 train one small network, each with another system, and look whether it ends with the weights of one process (`manyhands.track`: 60 steps of
+# 250 rows, in `float64`). Four ranks take 63, 63, 62 and 62 rows: the shards are uneven. DDP **averages** gradients over the ranks.
+#
+# **Predict.** Each rank calls `backward` on the mean of its own rows. Does DDP end with the weights of one process? If not: what must the loss be?
+
+# %%
+# %%px
+from manyhands import track
+
+numbers, labels = (torch.from_numpy(array).to(device) for array in track.data())
+reference, _ = track.one_process()
+part = shard(track.ROWS, rank, world_size)
+
+def distance_after(loss_of_part):
+    ddp = DistributedDataParallel(track.network(device))
+    optimiser = torch.optim.SGD(ddp.parameters(), lr=track.RATE, weight_decay=track.DECAY)
+    for step in range(track.STEPS):
+        rows = track.rows(step)
+        optimiser.zero_grad()
+        loss_of_part(ddp(numbers[rows][part]), labels[rows][part]).backward()
+        optimiser.step()
+    return track.distance(ddp.parameters(), reference)
+
+# %%
+# %%px
+def sum_by_all_rows(scores, labels):
+    return nn.functional.cross_entropy(scores, labels, reduction="sum") * world_size / track.ROWS
+
+of_means, of_sums = distance_after(nn.functional.cross_entropy), distance_after(sum_by_all_rows)
+if rank == 0:
+    print(f"each rank's own mean: {of_means:.1e} from one process; sums, by the rows of all: equal to 1e-12: {of_sums < 1e-12}")
+
+# %%
+print(track.table("06", {"DistributedDataParallel": cluster.pull("of_sums")[0]}))
+
+# %% [markdown]
+# <details><summary>Why?</summary>
+#
+# The mean of four means lets a row of a shard of 62 count 63/62 times as much as one of a shard of 63. That is little, and no error is raised. The right loss of a
+# rank is the sum over its rows, divided by all 250; times 4, because DDP divides the sum of the gradients by 4. Weight decay is in the optimiser, after the
+# average: there it counts once.
+# </details>
+#
 # ## From cells to scripts: spawn and torchrun
 #
 # Outside a notebook, something else must start the processes. `torch.multiprocessing.spawn` does it from Python, on one node:
@@ -414,7 +459,7 @@ print(done.stdout or done.stderr, end="")
 
 # %% [markdown]
 # `torchrun` starts one process per device on each node, and tells every one who it is. It runs once per node; here both nodes are emulated on this
-# machine. The script is [scripts/06_train.py](scripts/06_train.py).
+# machine. The script is [scripts/06_train.py](scripts/06_train.py); [scripts/06_train.sbatch](scripts/06_train.sbatch) hands the same to Slurm.
 
 # %%
 run = cluster.launch("scripts/06_train.py", with_="torchrun")
