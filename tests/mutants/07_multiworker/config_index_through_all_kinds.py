@@ -1,0 +1,17 @@
+"""The index counts through all kinds.
+
+fails: config/task
+shows: the index counts within its kind
+points: 15
+runs: config
+"""
+# %% grade_id="config"
+def tf_config(hosts, first_port, roles, number):
+    cluster, used = {kind: [] for kind in roles}, {}
+    kinds = [kind for kind, count in roles.items() for _ in range(count)]
+    for process, (host, kind) in enumerate(zip(hosts, kinds)):
+        if process == number:
+            task = {"type": kind, "index": number}
+        cluster[kind].append(f"{host}:{first_port + used.get(host, 0)}")
+        used[host] = used.get(host, 0) + 1
+    return json.dumps({"cluster": cluster, "task": task})

@@ -1,0 +1,12 @@
+"""Each worker adds the whole penalty.
+
+fails: loss/decay
+shows: The penalty counts 3 times
+points: 15
+runs: loss
+"""
+# %% grade_id="loss"
+# %%px --setup
+def part_of_objective(example_losses, weights, decay, global_batch):
+    penalty = decay * tf.add_n([tf.nn.l2_loss(weight) for weight in weights])
+    return tf.reduce_sum(example_losses) / global_batch + penalty

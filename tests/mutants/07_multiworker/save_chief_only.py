@@ -1,0 +1,12 @@
+"""Only the chief writes.
+
+fails: save/file save/clean
+shows: If the chief writes alone, it waits for ever
+points: 14
+runs: save
+"""
+# %% grade_id="save"
+# %%px --setup
+def save(checkpoint, path, chief, worker):
+    if chief:
+        checkpoint.write(path)

@@ -1,0 +1,11 @@
+"""All write to one path.
+
+fails: save/file
+shows: two processes in one file
+points: 15
+runs: save
+"""
+# %% grade_id="save"
+# %%px --setup
+def save(checkpoint, path, chief, worker):
+    checkpoint.write(path)

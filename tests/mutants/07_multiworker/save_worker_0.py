@@ -1,0 +1,15 @@
+"""Worker 0 is taken for the chief, whatever the argument says.
+
+fails: save/file
+shows: Who is the chief is said by the argument
+points: 15
+runs: save
+"""
+# %% grade_id="save"
+# %%px --setup
+def save(checkpoint, path, chief, worker):
+    if worker == 0:
+        checkpoint.write(path)
+    else:
+        with tempfile.TemporaryDirectory() as folder:
+            checkpoint.write(os.path.join(folder, "checkpoint"))

@@ -1,0 +1,185 @@
+"""Unit 07: how wrong layouts, roles, losses, shards, inputs and checkpoints are named."""
+
+import json
+
+import pytest
+
+from manyhands.checks import multiworker_input_verdicts as inputs
+from manyhands.checks import multiworker_verdicts as verdicts
+from manyhands.checks.multiworker_words import HINTS, MISTAKES, TEXTS
+
+LAYOUT = (["a", "a", "b", "b"], 5000, {"chief": 1, "worker": 2, "ps": 1})
+RIGHT = {"chief": ["a:5000"], "worker": ["a:5001", "b:5000"], "ps": ["b:5001"]}
+
+
+def test_the_layout_of_the_lab_gives_its_config():
+    assert verdicts.config_of(*LAYOUT, 2) == {"cluster": RIGHT, "task": {"type": "worker", "index": 1}}
+    assert verdicts.config_of(*LAYOUT, 3)["task"] == {"type": "ps", "index": 0}
+
+
+@pytest.mark.parametrize("answer, says", [
+    ({"cluster": {}}, "return a text"), ("{'cluster': 1}", "not JSON"), ('{"cluster": {}}', "two parts"), ("null", "two parts"), ("[]", "two parts"),
+    ('{"cluster": [], "task": {"type": "worker", "index": 0}}', "two parts")])
+def test_a_text_that_is_no_config_is_told(answer, says):
+    config, problem = verdicts.parsed(answer)
+    assert config is None and says in problem["mistake"]
+
+
+@pytest.mark.parametrize("changed, says", [
+    ({}, None), ({"chief": ["localhost:5000"]}, "on every other host"), ({"chief": ["a"]}, "has no port"), ({"chief": ["a:5001"]}, "stands there twice"),
+    ({"ps": ["b:5002"]}, "the first process takes 5000"), ({"worker": ["b:5000", "a:5001"]}, "not in the order"), ({"evaluator": ["c:1"]}, "The kinds"),
+    ({"chief": "a:5000"}, "the first process takes")])
+def test_a_wrong_cluster_is_named(changed, says):
+    configs = [{"cluster": {**RIGHT, **changed}}] * 4
+    problem = verdicts.cluster_problem(LAYOUT, configs)
+    assert problem is None if says is None else says in problem["mistake"]
+    if says:
+        late = verdicts.cluster_problem(LAYOUT, [{"cluster": RIGHT}, *configs[1:]])
+        assert "another cluster than process 0" in late["mistake"]
+
+
+@pytest.mark.parametrize("task, says", [
+    ({"type": "worker", "index": 1}, None), ({"type": "worker", "index": 2}, "the index counts within its kind"), ({"type": "worker", "index": "1"}, "not text"),
+    ({"type": "worker", "index": True}, "is worker 1"), ({"type": "ps", "index": 0}, "is a worker"), ({"type": "worker", "index": None}, "is worker 1")])
+def test_a_wrong_task_is_named(task, says):
+    configs = [verdicts.config_of(*LAYOUT, number) for number in range(4)]
+    configs[2] = {"cluster": RIGHT, "task": task}
+    problem = verdicts.task_problem(LAYOUT, configs)
+    assert problem is None if says is None else says in problem["mistake"]
+
+
+def test_roles_are_read_as_tensorflow_reads_them():
+    pytest.importorskip("tensorflow")
+    from tensorflow.python.distribute import multi_worker_util as theirs
+
+    for roles in ({"worker": 3}, {"chief": 1, "worker": 2}):
+        layout = (["a", "b", "c"], 2000, roles)
+        for number in range(3):
+            config = verdicts.config_of(*layout, number)
+            task = config["task"]["type"], config["task"]["index"]
+            got = verdicts.role_of(config)
+            assert got["chief"] == theirs.is_chief(config["cluster"], *task)
+            assert got["worker"] == theirs.id_in_cluster(config["cluster"], *task) == number
+            assert got["workers"] == theirs.worker_count(config["cluster"], task[0])
+
+
+@pytest.mark.parametrize("number, answer, says", [
+    (1, {"workers": 3, "worker": 1}, None), (1, {"workers": 4, "worker": 1}, "no workers"), (1, {"workers": 2, "worker": 1}, "The chief trains too"),
+    (1, {"workers": 7, "worker": 1}, "and nobody else"), (1, {"workers": 3, "worker": 0}, "worker i is number i + 1"), (3, {"workers": 3, "worker": 3}, "has no number"),
+    (1, {"workers": [], "worker": {}}, "and nobody else"), (1, {"workers": 3, "worker": True}, "In order")])
+def test_a_wrong_number_of_workers_is_named(number, answer, says):
+    problem = verdicts.workers_problem(verdicts.config_of(*LAYOUT, number), answer | {"chief": None})
+    assert problem is None if says is None else says in problem["mistake"]
+
+
+@pytest.mark.parametrize("roles, number, says", [
+    (LAYOUT[2], 1, "like the others"), (LAYOUT[2], 3, "Only one process"), ({"worker": 4}, 0, "does the chief's work")])
+def test_a_wrong_chief_is_named(roles, number, says):
+    config = verdicts.config_of(*LAYOUT[:2], roles, number)
+    right = verdicts.role_of(config)["chief"]
+    assert verdicts.chief_problem(config, {"chief": right}) is None
+    assert says in verdicts.chief_problem(config, {"chief": not right})["mistake"]
+    assert "keys workers, worker, chief" in verdicts.role_shape_problem({"chief": True})["mistake"]
+
+
+@pytest.mark.parametrize("looks", [key[1] for key in MISTAKES if key[0] == "loss"])
+def test_every_wrong_loss_has_its_text(looks):
+    case = {"sizes": [3, 2, 0], "looks": looks, "right": [1.0], "got": [2.0]}
+    assert "{" not in verdicts.loss_problem(case)["mistake"]
+    assert verdicts.loss_problem({**case, "looks": None}) is None
+
+
+# What the workers really saw (TensorFlow 2.21, experimental_distribute_dataset; the tutorial prints the first four anew in each build).
+MEASURED = [
+    (("DATA", [5, 2, 3, 2], 4, 2), [[0, 1, 4, 5, 8, 9], [2, 3, 6, 7, 10, 11]]),
+    (("FILE", [5, 2, 3, 2], 4, 2), [[0, 1, 2, 3, 4, 7, 8, 9], [5, 6, 10, 11]]),
+    (("OFF", [5, 2, 3, 2], 4, 2), [list(range(12))] * 2),
+    (("DATA", [13], 5, 2), [[0, 1, 2, 5, 6, 7, 10, 11], [3, 4, 8, 9, 12]]),
+    (("DATA", [9], 4, 2), [[0, 1, 4, 5, 8], [2, 3, 6, 7]]),
+    (("DATA", [13], 5, 3), [[0, 1, 5, 6, 10], [2, 3, 7, 8, 11], [4, 9, 12]]),
+    (("DATA", [12], 5, 3), [[0, 1, 5, 6, 10], [2, 3, 7, 8, 11], [4, 9]]),
+    (("DATA", [9], 4, 3), [[0, 1, 4, 5, 8], [2, 3, 6, 7], []]),
+    (("FILE", [5, 2, 3, 2], 4, 3), [[0, 1, 2, 3, 4, 10, 11], [5, 6], [7, 8, 9]]),
+]
+
+
+@pytest.mark.parametrize("case, seen", MEASURED)
+def test_the_prediction_is_what_the_workers_saw(case, seen):
+    assert verdicts.who_sees(*case) == seen
+    assert verdicts.seen_problem(case, seen) is None
+
+
+@pytest.mark.parametrize("case, answer, says", [
+    (("DATA", [9], 4, 2), [[0, 2, 4, 6, 8], [1, 3, 5, 7]], "dealt one by one"),
+    (("DATA", [9], 4, 2), [[0, 1, 2, 3, 4], [5, 6, 7, 8]], "not cut into 2 blocks"),
+    (("DATA", [10], 4, 2), [[0, 1, 4, 5, 8, 9], [2, 3, 6, 7]], "last batch"),
+    (("DATA", [10], 5, 4), [[0, 1, 5, 6], [2, 7], [3, 8], [4, 9]], "ceil(5 / 4)"),
+    (("DATA", [9], 4, 2), [[0], [1]], "Cut each global batch"),
+    (("FILE", [1, 1, 1, 1], 2, 2), [[0, 1], [2, 3]], "dealt like cards"),
+    (("FILE", [1, 1, 1, 1], 2, 2), [[0], [2]], "every 2th after it"),
+    (("OFF", [4], 2, 2), [[0, 1], [2, 3]], "nobody shards")])
+def test_a_wrong_prediction_is_named(case, answer, says):
+    assert says in verdicts.seen_problem(case, answer)["mistake"]
+
+
+@pytest.mark.parametrize("answer, lists", [([[0, 1.0], (2,)], [[0, 1], [2]]), ([[0]], None), (None, None), ("ab", None), ([["x"], []], None), (3, None)])
+def test_answers_become_lists_or_are_told(answer, lists):
+    assert verdicts.plain_lists(answer, 2) == lists
+    if lists is None:
+        assert "one list of sample numbers for each of 2" in verdicts.seen_problem(("OFF", [1], 2, 2), lists)["mistake"]
+
+
+def pipelines(first, second=None, **changes):
+    return {"n": 6, "batch": 4, "pipelines": 2, "replicas": 4, "error": None, "labels": True,
+            "epochs": [first, second or [[[3], [5], [0]], [[1], [2], [4]]]], **changes}
+
+
+GOOD = [[[1], [4], [3]], [[5], [0], [2]]]
+
+
+@pytest.mark.parametrize("case, once, batch, order", [
+    (pipelines(GOOD), None, None, None),
+    (pipelines(GOOD, labels=False), "do not belong together", None, None),
+    (pipelines([], error="not a dataset"), "Return a tf.data.Dataset", "Return a tf.data.Dataset", "Return a tf.data.Dataset"),
+    (pipelines([[[1], [4], [3]], [[1], [0], [2]]]), "an order of its own", None, None),
+    (pipelines([[[1], [0], [3], [2], [4], [5]]] * 2), "Every worker has all", None, None),
+    (pipelines([[[4], [0]], [[5], [1]]]), "Shard by num_input_pipelines", None, None),
+    (pipelines([[[1], [4]], [[5], [0], [2]]]), "seen by nobody", None, None),
+    (pipelines([[[1], [4], [3]], [[5], [0], [2], [1]]]), "more than once", None, None),
+    (pipelines([[[1, 4, 3]], [[5, 0, 2]]]), None, "(4) is 1", None),
+    (pipelines([[[1, 4], [3]], [[5, 0], [2]]]), None, "one: context" , None),
+    (pipelines([[[1, 4, 3, 5]], [[0, 2]]]), None, "that is the global batch", None),
+    (pipelines([[[0], [2], [4]], [[1], [3], [5]]]), None, None, "stored order"),
+    (pipelines(GOOD, GOOD), None, None, "the same order"),
+    (pipelines(GOOD, [[[4], [1], [3]], [[0], [2], [5]]]), None, None, "mix all samples first")])
+def test_a_wrong_input_is_named(case, once, batch, order):
+    for problem, says in ((inputs.once_problem(case), once), (inputs.batch_problem(case), batch), (inputs.order_problem(case), order)):
+        assert problem is None if says is None else says in problem["mistake"]
+
+
+def writers(**changes):
+    told = [{"chief": rank == 1, "wrote": True, "to the chief's": rank == 1, "left": []} for rank in range(3)]
+    for rank, change in changes.items():
+        told[int(rank[1])].update(change)
+    return told
+
+
+@pytest.mark.parametrize("changes, got, says", [
+    ({}, [1.0, 2.0], None), ({}, None, "no checkpoint"), ({}, [1.0, 3.0], "does not hold"), ({"r2": {"wrote": False}}, None, "Worker 2 has not called"),
+    ({"r0": {"to the chief's": True}}, [1.0, 2.0], "two processes in one file"),
+    ({"r0": {"to the chief's": True}, "r1": {"to the chief's": False}}, None, "here it is worker 1")])
+def test_a_wrong_checkpoint_is_named(changes, got, says):
+    problem = inputs.file_problem(writers(**changes), {"got": got, "right": [1.0, 2.0]})
+    assert problem is None if says is None else says in problem["mistake"]
+
+
+def test_what_is_left_behind_is_named():
+    assert inputs.clean_problem(writers(r1={"left": ["x"]}), []) is None
+    assert "Worker 2 has left ck.index" in inputs.clean_problem(writers(r2={"left": ["ck.index"]}), [])["mistake"]
+    assert "other.txt lies beside" in inputs.clean_problem(writers(), ["other.txt"])["mistake"]
+
+
+def test_every_check_has_a_hint_and_every_mistake_a_text():
+    assert {name.split("-", 1)[1] for name in HINTS} == {report for report, _ in TEXTS}
+    assert all(MISTAKES.values()) and all(HINTS.values())
+    assert json.dumps(verdicts.config_of(*LAYOUT, 0))
