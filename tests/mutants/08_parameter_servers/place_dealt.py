@@ -1,0 +1,12 @@
+"""Variables are dealt in turn, as TensorFlow does it: by number and not by bytes.
+
+fails: place/limit, train/limit
+shows: dealt like cards
+shows: carried more than it may
+points: 14
+runs: place, train
+"""
+# %% grade_id="place"
+# %%px --setup
+def place(shapes, workers, servers, link_bytes):
+    return [Piece(variable, 0, shape[0], variable % servers) for variable, shape in enumerate(shapes)]

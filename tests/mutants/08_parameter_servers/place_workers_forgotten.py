@@ -1,0 +1,24 @@
+"""A server keeps as much as its link carries, and each worker pulls that.
+
+fails: place/limit, train/limit
+shows: each of 5 workers pulls them
+shows: carried more than it may
+points: 14
+runs: place, train
+"""
+# %% grade_id="place"
+# %%px --setup
+def place(shapes, workers, servers, link_bytes):
+    room = link_bytes
+    pieces, server, free = [], 0, room
+    for variable, shape in enumerate(shapes):
+        row_bytes, start = 8 * prod(shape[1:]), 0
+        while start < shape[0]:
+            stop = min(shape[0], start + free // row_bytes)
+            if stop == start:
+                server, free = server + 1, room
+                continue
+            pieces.append(Piece(variable, start, stop, server))
+            free -= (stop - start) * row_bytes
+            start = stop
+    return pieces

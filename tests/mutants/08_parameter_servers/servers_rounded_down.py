@@ -1,0 +1,15 @@
+"""The formula, rounded down.
+
+fails: servers/number
+shows: a part of a server is a server
+points: 16
+runs: servers
+"""
+# %% grade_id="servers"
+# %%px --setup
+from math import ceil
+
+def fewest_servers(workers, n_bytes, latency_s, bytes_per_s, limit_s):
+    if 2 * (latency_s + n_bytes / bytes_per_s) > limit_s:
+        return None
+    return max(1, int(workers * n_bytes / bytes_per_s / (limit_s / 2 - latency_s)))

@@ -1,0 +1,20 @@
+"""Each push overwrites the one before.
+
+fails: step/update, step/answer
+shows: Only the gradient of the last worker
+points: 15
+runs: step
+"""
+# %% grade_id="step"
+# %%px --setup
+def synchronous_step(mine, workers, rate, decay):
+    sums, rows = [torch.zeros_like(w) for w in mine], 0
+    for worker in workers:
+        gradients, count = take(mine, worker)
+        rows += count
+        for total, gradient in zip(sums, gradients):
+            total.copy_(gradient)
+    for w, total in zip(mine, sums):
+        w -= rate * (total / rows + decay * w)
+    for worker in workers:
+        give(mine, worker)

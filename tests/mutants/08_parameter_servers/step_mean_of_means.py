@@ -1,0 +1,20 @@
+"""Each worker's mean counts the same, however many rows it has.
+
+fails: step/update, step/answer
+shows: the mean of the workers' means
+points: 15
+runs: step
+"""
+# %% grade_id="step"
+# %%px --setup
+def synchronous_step(mine, workers, rate, decay):
+    sums, rows = [torch.zeros_like(w) for w in mine], 0
+    for worker in workers:
+        gradients, count = take(mine, worker)
+        rows += count
+        for total, gradient in zip(sums, gradients):
+            total += gradient / count / len(workers)
+    for w, total in zip(mine, sums):
+        w -= rate * (total + decay * w)
+    for worker in workers:
+        give(mine, worker)
