@@ -1,0 +1,440 @@
+# %% [markdown] unit={"minutes": 20, "ranks": 4, "framework": "torch", "title": "Asynchrony and staleness"}
+# # 09 Asynchrony and staleness
+#
+# Three workers and a server, and nobody waits for anybody. At the end you can
+#
+# * measure how old gradients are when they are applied, and say how old they must be on average;
+# * replay an asynchronous run exactly, from a list of versions;
+# * give the largest learning rate that a delay allows, derive it, and say what it does not cover;
+# * bound the age of gradients with a barrier, and say what that bound promises;
+# * say how long a step takes if some machines are backups, and choose how many;
+# * recognise three mistakes: the rate of a synchronous run, a barrier that forgets who waits, backups without counting steps.
+#
+# **Before:** unit 01; unit 08 for parameter servers themselves. **Minutes:** 20. **Ranks:** 4.
+
+# %% [markdown]
+# ## A server, and workers that do not wait
+#
+# This kernel starts the ranks. Cells that begin with `%%px` run on all of them: rank 0 is the server, ranks 1 to 3 are workers 0 to 2. The task is that of the
+# whole track, with its weights as one long vector.
+
+# %% tags=["setup"]
+from manyhands import Cluster
+
+cluster = Cluster(nodes=1, ranks_per_node=4, framework="torch")
+
+# %% tags=["setup"]
+# %%px --setup
+import time
+
+import numpy as np
+import torch
+import torch.distributed as dist
+from torch.nn.functional import cross_entropy
+from torch.nn.utils import parameters_to_vector, vector_to_parameters
+
+from manyhands import track
+from manyhands.simulate.asynchrony import Barrier, Step, stable_rate
+
+if not dist.is_initialized():  # so that this cell can be run twice
+    dist.init_process_group("gloo")
+rank, workers = dist.get_rank(), dist.get_world_size() - 1
+
+# %% tags=["setup"]
+# %%px --setup
+x, y = (torch.from_numpy(array) for array in track.data())
+model = track.network()
+start = parameters_to_vector(model.parameters()).detach().clone()
+
+def objective(w, rows=slice(None)):
+    vector_to_parameters(w, model.parameters())
+    return cross_entropy(model(x[rows]), y[rows]) + track.DECAY / 2 * sum(p.square().sum() for p in model.parameters())
+
+def gradient(w, batch):
+    """Of the objective of this batch, at the weights w."""
+    parts = torch.autograd.grad(objective(w, track.rows(batch)), list(model.parameters()))
+    return torch.cat([part.reshape(-1) for part in parts])
+
+# %% [markdown]
+# A worker **pulls** the weights, computes a gradient, and **pushes** it. Nothing more. A message is one number, which batch, and then weights or a gradient.
+
+# %% tags=["setup"]
+# %%px --setup
+def work(pause_s):
+    """A worker, until the server says stop. `pause_s` makes it slower, as if its network were larger."""
+    message = torch.zeros(1 + len(start), dtype=torch.float64)
+    while True:
+        dist.recv(message, src=0)
+        if message[0] < 0:
+            return
+        time.sleep(pause_s)
+        message[1:] = gradient(message[1:], int(message[0]))
+        dist.send(message, dst=0)
+
+# %% [markdown]
+# The server takes a gradient from **whoever comes first**: `dist.recv` without `src`. It applies it at once, and that worker goes on with the new weights. The others know nothing of it.
+# `Barrier` comes later; with the bound infinity it lets everyone go.
+
+# %% tags=["setup"]
+# %%px --setup
+def hand_out(worker, batch, w):
+    dist.send(torch.cat([torch.tensor([batch], dtype=w.dtype), w]), dst=worker + 1)
+
+def stop(busy):
+    """Take in the gradients that are still under way, drop them, and send everyone home."""
+    for worker in range(workers):
+        if worker in busy:
+            dist.recv(torch.zeros(1 + len(start), dtype=torch.float64), src=worker + 1)
+        hand_out(worker, -1, start)
+
+# %% tags=["setup"]
+# %%px --setup
+def serve(updates, rate, bound=float("inf")):
+    w, message, log, busy, clocks = start.clone(), torch.zeros(1 + len(start), dtype=torch.float64), [], {}, [0] * workers
+    barrier, free, zero_s = Barrier(workers, bound), range(workers), time.perf_counter()
+    while len(log) < updates:
+        for worker in free:
+            busy[worker] = (time.perf_counter() - zero_s, len(log))  # pulled when, and which version
+            hand_out(worker, clocks[worker] * workers + worker, w)
+        worker = dist.recv(message) - 1  # from any rank
+        start_s, version = busy.pop(worker)
+        log.append(Step(worker, clocks[worker], start_s, time.perf_counter() - zero_s, version, len(log) - version))
+        clocks[worker] += 1
+        w -= rate * message[1:]
+        free = barrier.done(worker)
+    stop(busy)
+    return w, log
+
+# %% [markdown]
+# **Version** v of the weights is what they are after v updates. The **staleness** of a gradient is the number of updates between its pull and its push: what the others have done meanwhile.
+#
+# Worker 2 is four times slower here.
+#
+# **Predict.** How stale is a gradient, on average over all 60? And if all three were equally fast?
+
+# %% tags=["measured"]
+# %%px
+log = []
+if rank:
+    work(pause_s=(0.01, 0.01, 0.04)[rank - 1])
+else:
+    w, log = serve(updates=60, rate=0.1)
+    for worker in range(workers):
+        own = [step.staleness for step in log if step.worker == worker]
+        print(f"worker {worker}: {len(own)} gradients, staleness {np.mean(own):.2f} on average, {max(own)} at most")
+    print(f"all: staleness {np.mean([step.staleness for step in log]):.2f} on average")
+
+# %% tags=["measured"]
+from manyhands.plots import staleness as plots
+
+log = cluster.pull("log")[0]  # of rank 0
+print("the first gradients, worker: staleness  ", ", ".join(f"{step.worker}: {step.staleness}" for step in log[:16]), "...")
+plots.schedule(log[:30])
+
+# %% [markdown]
+# <details><summary>Why always about 2?</summary>
+#
+# A worker pulls right after it pushes. So, between its first pull and its last push, each update by *another* worker falls into exactly one of its gradients, and counts there once. An update by worker 0 thus counts
+# once for worker 1 and once for worker 2. With W workers the mean is **W - 1**, less a little at the ends, however fast or slow each is. The slow one has few gradients, and old ones.
+# </details>
+#
+# The next cell checks that, by counting: all staleness together is the sum of each worker's last version, less the number of updates. It is true in every run.
+
+# %%
+last = {step.worker: number for number, step in enumerate(log, 1)}
+print(sum(step.staleness for step in log) == sum(last.values()) - len(log))
+
+# %% [markdown]
+# ## The schedule is all that chance has done
+#
+# Run it again, and other versions meet: other weights come out. But which version each gradient was computed from stands in the log. With that, one process can **replay** the run: update t takes the
+# gradient at version `v[t]` off the newest weights.
+#
+# $$ w_{t+1} = w_t - \text{rate} \cdot \nabla \ell_t(w_{v_t}), \qquad \text{staleness} = t - v_t $$
+
+# %%
+# %%px --ranks 0
+versions = [start]
+for step in log:
+    stale = gradient(versions[step.version], step.clock * workers + step.worker)
+    versions.append(versions[-1] - 0.1 * stale)  # a new tensor: the old versions are still needed
+print("the weights of the run, to 1e-12:", (versions[-1] - w).abs().max().item() < 1e-12)
+
+# %% [markdown]
+# From here on, schedules are replayed: exact, the same each time, and with any delay we like.
+#
+# ## What an old gradient does
+#
+# One weight, the loss $w^2/2$, so the gradient is $w$ itself. The rate is 1, and each gradient is `delay` updates old.
+#
+# **Predict.** Without delay, one update finds the minimum. What happens with a delay of 1? Of 2?
+
+# %%
+def descend(delay, rate, updates):
+    """The weight after each update; before the first one it has always been 1."""
+    w = [1] * (delay + 1)
+    for _ in range(updates):
+        w.append(w[-1] - rate * w[-1 - delay])
+    return w[delay:]
+
+for delay in (0, 1, 2):
+    print(f"delay {delay}:", *(f"{w:>3}" for w in descend(delay, 1, 17)))
+
+# %% [markdown]
+# <details><summary>Why?</summary>
+#
+# With a delay of 1, the weight stands at 0, the minimum, and still gets the gradient that was right where it stood before. So it goes too far, and comes back: 1, 1, 0, -1, -1, 0, for ever. With a delay of 2 it goes further each time.
+# </details>
+#
+# ## The largest stable rate
+#
+# With curvature $h$ and delay $d$ the update is $w_{t+1} = w_t - a\, w_{t-d}$, where $a = \text{rate} \cdot h$. Try $w_t = z^t$:
+#
+# $$ z^{d+1} - z^d + a = 0 $$
+#
+# The weight dies out if all roots $z$ lie inside the unit circle. For a tiny $a$ they do: $d$ of them are near 0, and one is near $1 - a$. As $a$ grows they move, and the first one to reach the circle ends it. On the circle $z = e^{i\theta}$, so
+#
+# $$ a = z^d (1 - z) = 2 \sin\tfrac{\theta}{2} \; e^{\,i\left((d + 1/2)\,\theta - \pi/2\right)} $$
+#
+# which must be real and positive: $(d + \frac12)\,\theta = \frac{\pi}{2}$, or that plus full turns. Full turns make $\theta$ and $a$ larger, so the first is
+#
+# $$ \text{rate} \cdot h = 2 \sin \frac{\pi}{2\,(2d + 1)} $$
+#
+# (Levin and May 1976). At the edge $\theta = \pi/(2d+1)$: the weight swings with a period of $2(2d+1)$ updates. That is 6 for a delay of 1, as above.
+
+# %%
+from manyhands.simulate.asynchrony import growth, stable_rate
+
+print("delay   largest rate   largest root there   after 4000 updates: 2 % below   2 % above")
+for delay in (0, 1, 2, 4, 8, 16):
+    edge = stable_rate(delay)
+    below, above = (max(map(abs, descend(delay, part * edge, 4000)[-70:])) for part in (0.98, 1.02))
+    print(f"{delay:>5}{edge:>15.4f}{growth(delay, edge):>21.4f}{'dies out' if below < 0.2 else '?':>32}{'grows' if above > 5 else '?':>12}")
+
+# %% [markdown]
+# The formula, the roots and the replay agree. For long delays the sine is about its angle: a rate of at most $\pi / (2d + 1)$, or 1.6 divided by the delay. **Mistake 1: the rate of a synchronous run.** What was safe with fresh gradients is far too large with W - 1 others in between.
+#
+# The same rate, 0.2, three times. To the right the weight, upwards its last change: a swing is a circle.
+#
+# **Predict.** Which of the three comes to rest, for delays 0, 4 and 8? Look at the table.
+
+# %%
+ways = {f"delay {delay}": descend(delay, 0.2, 100) for delay in (0, 4, 8)}
+for name, weights in ways.items():
+    print(f"{name}, after 0, 25, 50, 75, 100 updates:", *(f"{w:>8.3f}" for w in weights[::25]))
+plots.spirals(ways)
+
+# %% [markdown]
+# ## A real network
+#
+# A loss near its minimum is a sum of such parabolas, one for each direction; the direction with the largest curvature grows first. Here is the track's network, replayed with each gradient `delay` updates old, at its own rate of 0.5 and at a fifth of it.
+
+# %%
+# %%px --ranks 0
+def replay(delay, rate, updates=120):
+    versions = [start]
+    for t in range(updates):
+        versions.append(versions[-1] - rate * gradient(versions[max(0, t - delay)], t))
+    return versions[-1]
+
+ends = {}
+for delay in (0, 1, 2, 4, 8):
+    ends[delay] = {rate: replay(delay, rate) for rate in (0.5, 0.1)}
+    print(f"delay {delay}: objective after 120 updates", ", ".join(f"{objective(w).item():.3g} at rate {rate}" for rate, w in ends[delay].items()))
+
+# %% [markdown]
+# And the largest curvature, where the undelayed run has come to, by the power method: multiply a direction by the matrix of second derivatives, many times.
+
+# %%
+# %%px --ranks 0
+w, v = ends[0][0.5], torch.randn(len(start), dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+for _ in range(60):
+    v /= v.norm()
+    v = (sum(gradient(w + 1e-4 * v, b) - gradient(w - 1e-4 * v, b) for b in range(6)) / 6) / 2e-4  # six batches are all the data
+curvature = v.norm().item()
+print(f"largest curvature {curvature:.2f}; largest rates", ", ".join(f"{stable_rate(d) / curvature:.3f} at delay {d}" for d in ends))
+
+# %% [markdown]
+# <details><summary>How to read it</summary>
+#
+# At rate 0.1, below or near all those bounds, the delay hardly matters. At 0.5 it is below the bound of delay 0 only, and the longer the delay, the worse the objective; from delay 4 on the training is lost. The bound is a rule of thumb here: the curvature differs along the way.
+#
+# That is why asynchronous training has worked: many networks train at rates far below what is stable without delay, as the noise of small batches demands. There a delay costs little. At a rate near the limit it costs everything.
+# </details>
+#
+# ## What the bound does not cover
+#
+# The formula is for a *constant* delay. Real delays change.
+#
+# **Predict.** The rate is 3 % below the bound of delay 8. No gradient is ever older than 8. Can the weight grow?
+
+# %%
+import random
+
+def swing(rate, choose, updates=4000):
+    """Each update gets one of the last nine weights as its gradient: `choose(t, the nine)`. Returns the largest of the last weights."""
+    w = [1.0] * 9
+    for t in range(updates):
+        w.append(w[-1] - rate * choose(t, w[-9:]))
+    return max(map(abs, w[-40:]))
+
+rate, chance = 0.97 * stable_rate(8), random.Random(0)
+print(f"always 8 old:                                        {swing(rate, lambda t, nine: nine[0]):.0e}")
+print(f"14 times the largest of nine, 14 times the smallest: {swing(rate, lambda t, nine: (min if t // 14 % 2 else max)(nine)):.0e}")
+print(f"twice the rate, 0 to 8 old, drawn:                   {swing(2 * rate, lambda t, nine: chance.choice(nine)):.0e}")
+
+# %% [markdown]
+# <details><summary>Why?</summary>
+#
+# Someone who may choose the age of each gradient can push the weight like a swing, always in time. In the limit of long delays the safe bound falls from $\pi/2$ to $3/2$ divided by the delay (Yorke 1970, for the equation in continuous time): about 5 % less. Chance is not so mean: with ages drawn from 0 to 8, the weight comes to rest at twice the rate. So take the formula for what it is: the order of magnitude, and the way it falls with the delay.
+# </details>
+#
+# ## Bounded staleness
+#
+# A worker that is slow for long has very old gradients. **Stale synchronous parallel** puts a bound to that (Ho et al. 2013). The server counts each worker's finished steps, its clock. A worker may begin a step if its clock is at most `bound` ahead of the slowest one's. Else it waits. Bound 0 is lockstep, infinity no barrier.
+#
+# What does that promise? While a worker computes at clock c, another can push at most $2 \cdot \text{bound} + 1$ times: it was at $c - \text{bound}$ or later when the worker pulled, and can begin no step beyond $c + \text{bound}$. So no gradient is more than $(W - 1)(2 \cdot \text{bound} + 1)$ updates old. Real runs, each with the slow worker:
+
+# %% tags=["measured"]
+# %%px
+for bound in (0, 2, float("inf")):
+    if rank:
+        work(pause_s=(0.01, 0.01, 0.04)[rank - 1])
+    else:
+        w, log = serve(60, rate=0.1, bound=bound)
+        oldest, promised = max(step.staleness for step in log), (workers - 1) * (2 * bound + 1)
+        shares = [sum(step.worker == worker for step in log) for worker in range(workers)]
+        assert oldest <= promised
+        print(f"bound {bound}: {60 / log[-1].stop_s:.0f} gradients per second, by worker {shares}, at most {oldest} old (promised: {promised}), objective {objective(w).item():.3f}")
+
+# %% [markdown]
+# <details><summary>Why is bound 2 hardly faster than lockstep?</summary>
+#
+# Because worker 2 is *always* slower. A bound lets the others run ahead by a few steps, once; then they move at its pace. It helps against workers that are slow now and then, in turn. And against a worker that is always slow? Give it fewer rows (unit 01), or leave it out.
+#
+# Without a bound, the fast workers give most of the gradients. If each has its own rows, as here, theirs count more often: the run minimises another objective.
+# </details>
+#
+# **Mistake 2: a barrier that forgets who waits.** When the slowest moves on, *all* that wait must be looked at. A server that answers only the one who has just come leaves the others asleep for ever. The same when a worker dies: its clock must leave the minimum. You write this barrier in the lab.
+#
+# ## Backup workers
+#
+# The other way out keeps gradients fresh: **synchronous, but not waiting for the last**. Start N + b workers on the same weights, make the step from the first N gradients, throw the late ones away.
+#
+# How late are the late ones? The workers measure 100 gradients each, one worker after the other, beside whatever else your machine is doing.
+
+# %% tags=["measured"]
+# %%px
+times_s = []
+for turn in range(1, workers + 1):
+    dist.barrier()
+    for batch in range(110) if turn == rank else ():
+        begin_s = time.perf_counter()
+        gradient(start, batch)
+        times_s.append(time.perf_counter() - begin_s)
+if rank:
+    fastest, middle, slowest = (1e3 * np.quantile(times_s[10:], part) for part in (0, 0.5, 1))
+    print(f"fastest {fastest:.2f} ms, median {middle:.2f} ms, slowest {slowest:.2f} ms")
+
+# %% [markdown]
+# **Predict.** Of 100 machines each is late in one step of a hundred, independently. How many of the steps wait for a late one?
+
+# %%
+from math import comb
+
+for late in (0, 1, 2, 4):
+    waits = 1 - sum(comb(100, k) * 0.01**k * 0.99 ** (100 - k) for k in range(late + 1))
+    print(f"{late} backups of 100: {waits:.1%} of the steps")
+
+# %% [markdown]
+# <details><summary>Why so many?</summary>
+#
+# A step is as slow as the slowest of those that it waits for: without backups, $1 - 0.99^{100}$ of the steps have a late one. Each backup forgives one. That is an **order statistic**, the N-th fastest of N + b. If a worker's time is drawn from K measured times, the N-th fastest is at most the k-th smallest of them
+# with the probability that N or more of N + b draws are: a binomial sum, no drawing needed.
+# </details>
+#
+# But the machines are given, here 20, and each backup is a gradient less in the step. Fewer gradients are a noisier step, so more steps. How many? Measured on our network: each machine gives the gradient of one row, and we count the steps until the objective is below 0.75.
+
+# %%
+# %%px
+def steps_to(target, n, seed):
+    w, draw, count = start.clone(), np.random.default_rng(seed), 0
+    while objective(w) > target:
+        rows = draw.integers(0, len(x), n)
+        w = w - 0.5 * torch.cat([part.reshape(-1) for part in torch.autograd.grad(objective(w, rows), list(model.parameters()))])
+        count += 1
+    return count
+
+counts = {n: steps_to(0.75, n, seed=rank) for n in (20, 16, 12, 8, 6)}  # each rank draws other rows
+
+# %%
+import numpy as np
+
+found = cluster.pull("counts")
+counts = {n: np.mean([one[n] for one in found]) for n in found[0]}
+slope, least = np.polyfit([1 / n for n in counts], list(counts.values()), 1)
+for n, count in counts.items():
+    print(f"{n:>3} gradients: {count:6.1f} steps, fitted {least + slope / n:6.1f}")
+
+# %% [markdown]
+# The steps follow $s\,(1 + \text{noise}/n)$ roughly, the form that McCandlish et al. 2018 found (unit 17). It gives the steps for any n. The time to the target is their product with the seconds of a step.
+
+# %% tags=["measured"]
+from manyhands.simulate.asynchrony import nth_fastest_s
+
+times_s = np.concatenate([one[10:] for one in cluster.pull("times_s")[1:]])  # of the workers
+wait_s = [nth_fastest_s(20 - b, 20, times_s) for b in range(15)]
+steps = [least + slope / (20 - b) for b in range(15)]
+print(plots.against_b_table(wait_s, steps))
+plots.against_b(20, wait_s, steps)
+
+# %% [markdown]
+# <details><summary>How to read it</summary>
+#
+# Dashed: a step gets shorter with each backup, steeply at first, while the backups forgive the late ones. Dotted: the steps to the target, more and more. The wide line is their product. Where its lowest point is depends on the stragglers: if few gradients are late, but very late, a few backups are best; if every other one is late, as on a machine that has much else to do, many. Chen et al. 2016 report 96 + 4 of 100 machines as their best.
+# </details>
+#
+# **Mistake 3: backups without counting steps.** The shortest step has the most backups, and most gradients per second is not it either. Multiply by the steps.
+#
+# ## When to use it, when not, what it costs
+#
+# | | use it | not | costs |
+# |---|---|---|---|
+# | asynchronous | workers of different speed, workers that come and go, sparse models where updates seldom meet; rates well below the limit | equal GPUs on a fast network; rates near the limit | a smaller rate; no two runs alike; W - 1 versions of staleness |
+# | bounded staleness | speeds that change in turn | one worker that is always slow | waiting, and a server that counts |
+# | N + b | rare, long stragglers, many machines | few machines, or all equally slow | b machines' work is thrown away |
+# | synchronous, all-reduce | nearly everything else | | the slowest sets the pace |
+#
+# ## What has aged
+#
+# This unit takes up slides of 2018 to 2019. What still holds, and what does not:
+#
+# | they say | today |
+# |---|---|
+# | synchronous: converges well, no stale gradients; asynchronous: survives a worker's death, high throughput, no waiting for the slow | holds, and you have measured it. Yet with equal GPUs and all-reduce hardly anyone gives up fresh gradients: synchronous has become the rule (Goyal et al. 2017). Deaths are met by elastic training (unit 18) |
+# | asynchronous: the model is updated when one *or more* gradients have come | one at a time here. To average a few first is in use too |
+# | against staleness, have N + b workers and do not wait for the last b | it avoids staleness: it is *synchronous*, and late gradients are dropped. It does nothing for asynchronous training |
+# | asynchronous training loses accuracy | at the same rate. With a rate that suits the delay, part of it comes back; how much depends on the task |
+
+# %% [markdown]
+# ## What you can say now
+#
+# * *Staleness* is W - 1 on average, whoever is slow; the slow worker's gradients are the old ones.
+# * *The schedule of versions* is all that chance has done: with it, a run is replayed.
+# * *The largest rate* is $2 \sin(\pi / (2(2d+1))) / h$, about 1.6 / (d h); for delays that change, a little less.
+# * *Bounded staleness:* at most `bound` steps ahead of the slowest, at most $(W-1)(2\,\text{bound}+1)$ updates old.
+# * *N + b:* the N-th fastest of N + b, times the steps that N gradients need.
+# * *Three mistakes:* the rate of a synchronous run; a barrier that forgets who waits; backups without counting steps.
+#
+# **Now the lab:** the log, the replay, the barrier, and the choice of b. Then unit 17 for the batch instead of the delay, and unit 18 for workers that die.
+#
+# **References.** S. A. Levin, R. M. May 1976, *A note on difference-delay equations*, [Theor. Popul. Biol. 9(2)](https://doi.org/10.1016/0040-5809(76)90043-5).
+# J. A. Yorke 1970, *Asymptotic stability for one dimensional differential-delay equations*, [J. Differ. Equ. 7(1)](https://doi.org/10.1016/0022-0396(70)90132-4).
+# B. Recht et al. 2011, *Hogwild!*, [arXiv 1106.5730](https://arxiv.org/abs/1106.5730).
+# J. Dean et al. 2012, *Large Scale Distributed Deep Networks*, [NeurIPS 2012](https://proceedings.neurips.cc/paper/2012/hash/6aca97005c68f1206823815f66102863-Abstract.html).
+# Q. Ho et al. 2013, *More Effective Distributed ML via a Stale Synchronous Parallel Parameter Server*, [NeurIPS 2013](https://proceedings.neurips.cc/paper/2013/hash/b7bb35b9c6ca2aee2df08cf09d7016c2-Abstract.html).
+# J. Chen et al. 2016, *Revisiting Distributed Synchronous SGD*, [arXiv 1604.00981](https://arxiv.org/abs/1604.00981).
+# P. Goyal et al. 2017, [arXiv 1706.02677](https://arxiv.org/abs/1706.02677). S. McCandlish et al. 2018, *An Empirical Model of Large-Batch Training*, [arXiv 1812.06162](https://arxiv.org/abs/1812.06162).
+
+# %%
+cluster.stop()

@@ -1,0 +1,169 @@
+"""What unit 09's checks ask about, drawn from the seed: logs of a server, schedules of versions, curvatures, workers and stragglers.
+
+Weights, gradients and clocks are whole numbers: what is right is right to the last bit.
+"""
+
+from collections import namedtuple
+from functools import partial
+
+import numpy as np
+
+
+def generator(seed, name):
+    return np.random.default_rng([seed % 2**32, *name.encode()])
+
+
+# ------------------------------------------------------------------ logs and schedules
+
+def logs(seed):
+    """Three logs of a server, lists of ("pull" or "push", worker): some workers pull late, and some pull twice before they push."""
+    draw, found = generator(seed, "logs"), []
+    for workers in (2, 3, 5):
+        log, ready = [], [False] * workers
+        while sum(what == "push" for what, _ in log) < 8 * workers:
+            worker = int(draw.choice(workers, p=np.arange(1, workers + 1) / (workers * (workers + 1) / 2)))
+            what = "push" if ready[worker] and draw.random() < 0.8 else "pull"
+            ready[worker] = what == "pull"
+            log.append((what, worker))
+        found.append(log)
+    return found
+
+
+def pulled_versions(log):
+    """For each push the version of the weights that its worker has pulled last."""
+    version, pulled, versions = 0, {}, []
+    for what, worker in log:
+        if what == "pull":
+            pulled[worker] = version
+        else:
+            versions.append(pulled[worker])
+            version += 1
+    return versions
+
+
+Run = namedtuple("Run", "w rate versions matrix shifts")  # gradient(w, t) = matrix w - shifts[t], all in whole numbers
+
+
+def runs(seed, stale):
+    """Three runs of a small quadratic: each update with the newest weights, or with weights that are up to six updates old."""
+    draw, found = generator(seed, f"runs {stale}"), []
+    for size in (1, 2, 4):
+        updates, fixed = int(draw.integers(9, 14)), int(draw.integers(2, 5))
+        old = [min(t, fixed if size == 2 else int(draw.integers(0, 7))) * stale for t in range(updates)]
+        matrix = np.diag(draw.integers(2, 4, size)) + np.triu(draw.integers(-1, 2, (size, size)), 1)
+        found.append(Run(draw.integers(-9, 10, size), 2 if size == 2 else 1, [t - one for t, one in enumerate(old)], matrix, draw.integers(1, 6, (updates, size))))
+    return found
+
+
+def gradient(run, w, t):
+    """The gradient of batch t at the weights w: a new array of whole numbers."""
+    return run.matrix @ np.asarray(w) - run.shifts[t]
+
+
+def history(run):
+    """The weights of all versions: [updates + 1, size]."""
+    found = [run.w]
+    for t, version in enumerate(run.versions):
+        found.append(found[-1] - run.rate * gradient(run, found[version], t))
+    return np.array(found)
+
+
+# ------------------------------------------------------------------ rates
+
+def curvatures(seed, many):
+    """[(curvatures, delay)]: short delays and long ones; one curvature, or several in no order."""
+    draw = generator(seed, f"curvatures {many}")
+    delays = (int(draw.integers(2, 6)), int(draw.integers(7, 20)), 0) if many else (2, int(draw.integers(3, 8)), int(draw.integers(9, 40)), 1, 0)
+    return [([float(10 ** draw.uniform(-1.5, 1.5)) for _ in range(int(draw.integers(3, 7)) if many else 1)], delay) for delay in delays]
+
+
+# ------------------------------------------------------------------ workers
+
+Team = namedtuple("Team", "bound seconds deaths")
+
+
+def teams(seed, name):
+    """Workers whose steps take whole seconds, the last one slow. `name` is the criterion: "lockstep", "bound" or "leave"."""
+    draw, found = generator(seed, name), []
+    for workers, bound in zip((2, 3, 5), {"lockstep": (0, 0, 0), "bound": (float("inf"), 1, int(draw.integers(2, 5))), "leave": (0, 1, 2)}[name]):
+        seconds = [draw.integers(1, 5, int(draw.integers(8, 13))).tolist() for _ in range(workers)]
+        seconds[-1] = [4 * one for one in seconds[-1]]
+        found.append(Team(bound, seconds, _deaths(seconds, bound) if name == "leave" else []))
+    return found
+
+
+def _deaths(seconds, bound):
+    """The slow worker dies while others wait for it; of three workers or more, another one dies before, while it waits."""
+    from manyhands.simulate.asynchrony import Barrier, play
+
+    steps, _ = play(seconds, Barrier(len(seconds), bound))
+    slow, deaths, now_s = len(seconds) - 1, [], 0
+    if slow > 1:
+        own = [[step for step in steps if step.worker == worker] for worker in range(slow)]
+        waits = [(after.start_s - before.stop_s, before.stop_s, before.worker) for one in own for before, after in zip(one, one[1:]) if after.clock <= 4]
+        wait_s, since_s, worker = max(waits)
+        now_s = since_s + wait_s / 2
+        deaths.append((worker, now_s))
+    longest = max((step for step in steps if step.worker == slow and step.clock and step.start_s >= now_s), key=lambda step: step.stop_s - step.start_s)
+    return [*deaths, (slow, longest.stop_s - 0.5)]
+
+
+# ------------------------------------------------------------------ stragglers
+
+def times(draw):
+    """Seconds of one gradient: they scatter, and a few take many times as long."""
+    usual = 0.2 * np.exp(draw.normal(0, 0.3, int(draw.integers(40, 61))))
+    late = draw.permutation(len(usual))[:round(len(usual) * draw.uniform(0.04, 0.1))]
+    usual[late] *= draw.uniform(2.5, 6, len(late))
+    return usual.round(3).tolist()
+
+
+def waits(seed):
+    """[(n, b, times)] for the expected time of a step."""
+    draw = generator(seed, "waits")
+    return [(n, b, times(draw)) for n, b in ((int(draw.integers(6, 12)), 1), (int(draw.integers(10, 20)), 2), (int(draw.integers(3, 6)), 0), (3, 3), (1, 0))]
+
+
+Choice = namedtuple("Choice", "size times least noise")  # machines in all, or gradients in a step; steps(n) = least (1 + noise / n)
+
+
+def steps(case, n):
+    """Steps to the target if each averages n gradients. McCandlish et al. 2018, An Empirical Model of Large-Batch Training, section 2: the form of it."""
+    return case.least * (1 + case.noise / n)
+
+
+def step_s(n, b, times_s):
+    from manyhands.simulate.asynchrony import nth_fastest_s
+
+    return nth_fastest_s(n, n + b, times_s)
+
+
+def fixed_s(case, b):
+    """Time to the target with b of all machines as backups."""
+    return steps(case, case.size - b) * step_s(case.size - b, b, case.times)
+
+
+def rented_s(case, b):
+    """Machine-seconds of a step with b machines more than gradients."""
+    return (case.size + b) * step_s(case.size, b, case.times)
+
+
+def choices(seed, kind):
+    """[(case, cost of each b)]: two cases where neither no backup, nor the shortest step, nor the most gradients a second are a good choice."""
+    draw, found, cost = generator(seed, kind), [], {"fixed": fixed_s, "rented": rented_s}[kind]
+    while len(found) < 2:
+        case = Choice(int(draw.integers(12, 31)), times(draw), int(draw.integers(200, 2000)), float(draw.uniform(1, 10)))
+        costs = [cost(case, b) for b in range(case.size)]
+        if min(costs[0], costs[-1], costs[fastest(case)] if kind == "fixed" else np.inf) > 1.04 * min(costs):
+            found.append((case, costs))
+    return found
+
+
+def fastest(case):
+    """The number of backups with the most gradients a second."""
+    return int(np.argmax([(case.size - b) / step_s(case.size - b, b, case.times) for b in range(case.size)]))
+
+
+def rule(case):
+    """The learner's `steps`: a function of n."""
+    return partial(steps, case)

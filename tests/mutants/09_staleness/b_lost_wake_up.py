@@ -1,0 +1,20 @@
+"""Only the worker that asks is answered: those who wait are never told.
+
+fails: barrier/lockstep, barrier/bound, barrier/leave
+shows: When the slowest moves on, look at *all* who wait
+points: 13
+runs: barrier
+"""
+# %% grade_id="barrier"
+# %%px --setup
+class Barrier:
+    def __init__(self, workers, bound):
+        self.bound, self.clocks = bound, dict.fromkeys(range(workers), 0)
+
+    def done(self, worker):
+        self.clocks[worker] += 1
+        return [worker] if self.clocks[worker] - min(self.clocks.values()) <= self.bound else []
+
+    def leave(self, worker):
+        del self.clocks[worker]
+        return []

@@ -1,0 +1,13 @@
+"""The weights are changed in place: the list holds one array many times.
+
+fails: replay/fresh, replay/stale
+shows: All versions are the same array: it is changed in place
+points: 15
+"""
+# %% grade_id="replay"
+def replay(w, rate, versions, gradient):
+    history = [w]
+    for t, version in enumerate(versions):
+        w -= rate * gradient(history[version], t)
+        history.append(w)
+    return history

@@ -1,0 +1,9 @@
+"""The rate that converges fastest, where two roots meet, not the largest stable one.
+
+fails: rate/delay, rate/curvatures
+shows: This is the rate that converges fastest
+points: 15
+"""
+# %% grade_id="rate"
+def largest_stable_rate(curvatures, delay):
+    return delay**delay / (delay + 1) ** (delay + 1) / max(curvatures)

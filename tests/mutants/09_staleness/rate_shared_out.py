@@ -1,0 +1,9 @@
+"""The rate is divided by delay + 1, as if that many gradients of the same weights were added up.
+
+fails: rate/delay, rate/curvatures
+shows: came together. With a delay of
+points: 15
+"""
+# %% grade_id="rate"
+def largest_stable_rate(curvatures, delay):
+    return 2 / (delay + 1) / max(curvatures)

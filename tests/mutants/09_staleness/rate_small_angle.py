@@ -1,0 +1,9 @@
+"""The sine is replaced by its angle: too large for short delays.
+
+fails: rate/delay, rate/curvatures
+shows: the sine is replaced by its angle
+points: 15
+"""
+# %% grade_id="rate"
+def largest_stable_rate(curvatures, delay):
+    return math.pi / (2 * delay + 1) / max(curvatures)

@@ -1,0 +1,122 @@
+"""Unit 09: runs that are drawn are what they must be, and wrong answers are named."""
+
+import numpy as np
+import pytest
+from manyhands.checks import staleness_cases as cases, staleness_verdicts as verdicts
+from manyhands.checks.staleness_ranks import Asked, _asked, told
+from manyhands.checks.staleness_words import HINTS, MISTAKES, TEXTS
+from manyhands.simulate.asynchrony import Barrier, play, stable_rate
+
+SEEDS = [0, 1, 4711, 2**40 + 3]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_logs_have_what_makes_them_hard(seed):
+    for log in cases.logs(seed)[1:]:
+        right = cases.pulled_versions(log)
+        assert all(0 <= version <= t for t, version in enumerate(right)) and right != list(range(len(right)))
+        assert all(one != right for one in verdicts._wrong_versions(log).values())
+
+
+def test_wrong_versions_and_staleness_are_named():
+    log = [("pull", 0), ("pull", 1), ("push", 1), ("pull", 1), ("push", 0), ("pull", 1), ("push", 1), ("pull", 0), ("push", 0)]
+    right = cases.pulled_versions(log)
+    assert right == [0, 0, 2, 3]
+    assert verdicts.versions_problem(log, verdicts.array(right)) is None
+    for name, wrong in verdicts._wrong_versions(log).items():
+        if wrong != right:
+            assert verdicts.versions_problem(log, verdicts.array(wrong))["mistake"] in MISTAKES.values(), name
+    assert "One number for each push" in verdicts.versions_problem(log, verdicts.array([0]))["mistake"]
+    assert verdicts.staleness_problem(log, verdicts.array([0, 1, 0, 0])) is None
+    assert "sign" in verdicts.staleness_problem(log, verdicts.array([0, -1, 0, 0]))["mistake"]
+    assert verdicts.two_lists(None)[0].size == 0 and verdicts.two_lists(([1], "no"))[1].size == 0
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_wrong_replay_is_seen(seed):
+    for run in cases.runs(seed, stale=True):
+        right = cases.history(run)
+        assert np.abs(right).max() < 2**53 and verdicts.history_problem(run, right) is None
+        for which in (lambda t, v: (t, t, t), lambda t, v: (v, v, t), lambda t, v: (t, v, v)):
+            assert verdicts.history_problem(run, verdicts._replay(run, which))
+        assert "same array" in verdicts.history_problem(run, np.array([right[-1]] * len(right)))["mistake"]
+        assert "Version 0" in verdicts.history_problem(run, right[1:])["mistake"]
+    assert all(run.versions == list(range(len(run.versions))) for run in cases.runs(seed, stale=False))
+
+
+@pytest.mark.parametrize("got, says", [(stable_rate(3) / 5, None), (2 / 5, "without delay"), (stable_rate(3) / 2, "smallest"), (stable_rate(3) * 5, "divide it"),
+                                       (np.pi / 7 / 5, "angle"), (stable_rate(4) / 5, "bound for delay 3 + 1"), (0.01, "Too small"), (float("nan"), "positive number")])
+def test_a_wrong_rate_is_named(got, says):
+    problem = verdicts.rate_problem([2.0, 5.0, 3.0], 3, got)
+    assert problem is None if says is None else says in problem["mistake"]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_teams_wait_and_die_as_they_should(seed):
+    for criterion in ("lockstep", "bound", "leave"):
+        for team in cases.teams(seed, criterion):
+            steps, left = play(team.seconds, Barrier(len(team.seconds), team.bound), team.deaths)
+            assert not left and bool(team.deaths) == (criterion == "leave")
+            if criterion == "leave":
+                assert [step.worker for step in steps if step.staleness is None] == [len(team.seconds) - 1]  # the others die while they wait
+            asked = _asked(Barrier, team, criterion == "leave")
+            assert asked["first"] is None and asked["answers"]
+            if criterion == "lockstep":
+                assert [] in asked["answers"] and list(range(len(team.seconds))) in asked["answers"]
+
+
+def test_the_barrier_of_a_learner_is_not_asked_after_a_leave_unless_that_is_tested():
+    class Deaf(Barrier):
+        def leave(self, worker):
+            return []
+
+    team = cases.Team(0, [[1, 1, 1], [2, 2], [2, 2, 2]], [])
+    assert _asked(Deaf, team, leaving=False)["first"] is None
+    problem = verdicts.barrier_problem(_asked(Deaf, team, leaving=True))
+    assert "have left before: their clocks must not count any more" in problem["mistake"] and "{" not in problem["mistake"]
+
+
+@pytest.mark.parametrize("got, says", [(None, "must return a list"), ([1, 1], "twice"), ([0], "one too many"), ([2], "does not wait"), ([7], "has left"), ([], "look at *all*"), ([3], "may not begin")])
+def test_a_wrong_answer_of_a_barrier_is_named(got, says):
+    first = {"call": "done(4)", "bound": 1, "clocks": {0: 3, 1: 2, 2: 1, 3: 6, 4: 2}, "waiting": [0, 1, 3], "left": 0, "expected": [1], "got": got}
+    assert says in verdicts.barrier_problem({"first": first})["mistake"]
+
+
+@pytest.mark.parametrize("call, bound, expected, got, says", [
+    ("done(0)", 1, [0], [], "not less than"), ("done(0)", 3, [0], [], "Whom do you compare"), ("leave(2)", 1, [0], [], "must not count"), ("done(1)", 1, [0, 1], [1, 0], "ascending")])
+def test_who_is_held_back_is_told_why(call, bound, expected, got, says):
+    first = {"call": call, "bound": bound, "clocks": {0: 3, 1: 2}, "waiting": [0, 1], "left": 0, "expected": expected, "got": got}
+    problem = verdicts.barrier_problem({"first": first})
+    assert says in problem["mistake"] and "{" not in problem["mistake"] and problem["rank"] == 0
+
+
+def test_what_is_no_list_of_workers_is_none():
+    assert told((2, np.int64(3))) == [2, 3] and told(None) is None and told(["x"]) is None
+    assert Asked(Barrier, 2, 0, True).done(1) == []
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_choices_have_a_best_one_in_the_middle(seed):
+    for kind in ("fixed", "rented"):
+        for case, costs in cases.choices(seed, kind):
+            best = int(np.argmin(costs))
+            assert 0 < best < case.size - 1
+            assert verdicts.choice_problem(kind, case, costs, float(best)) is None
+            assert "No backup at all" in verdicts.choice_problem(kind, case, costs, 0.0)["mistake"]
+            assert verdicts.choice_problem(kind, case, costs, case.size - 1.0)
+            assert "whole number" in str(verdicts.choice_problem(kind, case, costs, 1.5))
+            assert kind == "rented" or "gradients a second" in verdicts.choice_problem(kind, case, costs, float(cases.fastest(case)))["mistake"]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_wrong_waits_are_told(seed):
+    n, b, times = cases.waits(seed)[0]
+    right = cases.step_s(n, b, times)
+    assert verdicts.step_problem(n, b, times, right * 1.005) is None
+    for wrong, says in ((np.mean(times), "wait for one worker"), (cases.step_s(n, 0, times), "without backups"), (cases.step_s(n + b, 0, times), "waits for all"), (float("nan"), "number of seconds")):
+        assert says in verdicts.step_problem(n, b, times, wrong)["mistake"]
+
+
+def test_every_check_has_a_hint():
+    assert {name.split("-", 1)[1] for name in HINTS} == {report for report, _ in TEXTS}
+    assert all(MISTAKES.values()) and all(HINTS.values())
