@@ -1,0 +1,297 @@
+# %% [markdown] unit={"minutes": 40, "ranks": 4, "framework": "torch", "title": "Horovod"}
+# # 10 Lab: trainings that lack one edit
+#
+# Five pieces of a training with Horovod. Each of the last four comes from a real kind of program, runs without an error, and is wrong: one edit is missing. You
+# look at its symptoms, and repair it. At the end you can
+#
+# * name the missing edit from a few numbers;
+# * go on from a checkpoint that only rank 0 has, with optimiser and step;
+# * train on uneven shards and end with the weights of one process;
+# * deal out an epoch, and choose the learning rate for it;
+# * report and save once, and not once per rank.
+#
+# **Before:** the tutorial of this unit. **Minutes:** 40. **Ranks:** 4, on 2 nodes. **Points:** 13.
+#
+# Cells that begin with `%%px` run on all four ranks; the others run in this kernel. A mistake may make the ranks wait for each other: the
+# cluster notices, says who waits for whom, and heals itself; cells marked `--setup` are run again by it. Below each check stands what it says when the
+# answer is right. The checks also run your functions in a world of three ranks.
+
+# %% tags=["setup"]
+from manyhands import Cluster, hint
+from manyhands.checks import horovod as check
+
+cluster = Cluster(nodes=2, ranks_per_node=2, framework="torch")
+
+# %% tags=["setup"]
+# %%px --setup
+import os
+
+import torch
+from torch import nn
+from torch.nn.functional import cross_entropy
+
+from manyhands.cluster.horovod import rendezvous
+import horovod.torch as hvd
+
+if not hvd.is_initialized():  # so that this cell can be run twice
+    rendezvous()  # what horovodrun does for its processes
+    hvd.init()
+
+# %% [markdown]
+# ## 1. Which edit is missing?
+#
+# Somebody sends you numbers of a training on 4 ranks, and asks what is wrong. They stand in a dict:
+#
+# | key | what it says |
+# |---|---|
+# | `apart_at_start` | the largest distance between the weights of two ranks, before the first step |
+# | `apart_at_end` | the same after the last step |
+# | `rows_counted` | rows in the batches of one step, added up over all ranks |
+# | `rows_there` | different rows among them |
+# | `writers` | how many ranks wrote the checkpoint |
+#
+# At most one edit is missing. The answer is `"start"` (no broadcast), `"gradients"` (no DistributedOptimizer), `"rows"` (no shards), `"files"` (not rank 0
+# alone writes), or `"nothing"`. Distances below 1e-9 are rounding.
+#
+# *Difficulty ●○○, 5 minutes, 2 points*
+#
+# <details><summary>Hint</summary>
+#
+# Ranks that start apart are apart at the end, too. For more, run `hint("10-diagnose")` in a cell of its own.
+# </details>
+
+# %% tags=["solution"] grade_id="diagnose"
+def diagnose(symptoms: dict) -> str:
+    """The edit that is missing: "start", "gradients", "rows", "files" or "nothing"."""
+    ### BEGIN SOLUTION
+    if symptoms["apart_at_start"] > 1e-9:
+        return "start"
+    if symptoms["apart_at_end"] > 1e-9:
+        return "gradients"
+    if symptoms["rows_counted"] != symptoms["rows_there"]:
+        return "rows"
+    return "files" if symptoms["writers"] != 1 else "nothing"
+    ### END SOLUTION
+
+# %% tags=["check"] grade_id="diagnose-check" points=2
+check.diagnose(cluster, diagnose)
+
+# %% [markdown]
+# ## 2. Going on from a checkpoint
+#
+# A training was stopped. Rank 0 has its checkpoint, and `path` is on rank 0's disk only. This function is wrong:
+
+# %% tags=["setup"]
+# %%px --setup
+def broken_resume(model, optimiser, path):
+    step = 0
+    if hvd.rank() == 0:
+        found = torch.load(path)
+        model.load_state_dict(found["model"])
+        optimiser.load_state_dict(found["optimiser"])
+        step = found["step"]
+    return step
+
+# %% [markdown]
+# Here are its symptoms, with a small model that has a batch norm, and an optimiser with momentum and weight decay:
+
+# %%
+# %%px
+def small():
+    torch.manual_seed(hvd.rank())
+    model = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2)).double()
+    return model, torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, weight_decay=0.1)
+
+path = os.environ["MANYHANDS_NODE_DIR"] + f"/before-{hvd.rank()}.pt"
+if hvd.rank() == 0:
+    model, optimiser = small()
+    model(torch.ones(2, 2).double()).sum().backward()
+    optimiser.step()
+    torch.save({"model": model.state_dict(), "optimiser": optimiser.state_dict(), "step": 7}, path)
+model, optimiser = small()
+step = broken_resume(model, optimiser, path)
+print(f"goes on at step {step}; {len(optimiser.state)} momenta; first weight {model[0].weight[0, 0].item():.3f}, batches seen {model[1].num_batches_tracked}")
+
+# %% [markdown]
+# Repair it: parameters **and** buffers, the optimiser's state and rate, and the step must be rank 0's on all ranks. Remember what
+# `broadcast_optimizer_state` does on a rank that has no state yet.
+#
+# *Difficulty ●●○, 10 minutes, 3 points*
+#
+# <details><summary>Hint</summary>
+#
+# Three broadcasts. In which order? For more, `hint("10-resume")`.
+# </details>
+
+# %% tags=["solution"] grade_id="resume"
+# %%px --setup
+def resume(model: nn.Module, optimiser: torch.optim.Optimizer, path: str) -> int:
+    """Bring model and optimiser of all ranks to the checkpoint at `path`, which is there on rank 0 only; return its step on all ranks."""
+    ### BEGIN SOLUTION
+    step = broken_resume(model, optimiser, path)
+    hvd.broadcast_optimizer_state(optimiser, root_rank=0)
+    hvd.broadcast_parameters(model.state_dict(), root_rank=0)  # last: the line before may have taken a step
+    return hvd.broadcast_object(step, root_rank=0)
+    ### END SOLUTION
+
+# %% tags=["check"] grade_id="resume-check" points=3
+check.resume(cluster, "resume")
+
+# %% [markdown]
+# ## 3. Good on its own rows
+#
+# Each rank has its own rows of the data, x and y: not equally many. All start with the same weights. This function is wrong:
+
+# %% tags=["setup"]
+# %%px --setup
+def broken_fit(model, x, y, rate, steps):
+    optimiser = torch.optim.SGD(model.parameters(), lr=rate)
+    for step in range(steps):
+        optimiser.zero_grad()
+        cross_entropy(model(x), y).backward()
+        optimiser.step()
+
+# %%
+# %%px
+torch.manual_seed(0)
+model, x, y = nn.Linear(4, 3).double(), torch.randn(20, 4).double(), torch.randint(3, (20,))
+mine = [slice(0, 9), slice(9, 14), slice(14, 18), slice(18, 20)][hvd.rank()]
+before = cross_entropy(model(x[mine]), y[mine]).item()
+broken_fit(model, x[mine], y[mine], rate=0.5, steps=20)
+print(f"loss of its own rows {before:.3f} to {cross_entropy(model(x[mine]), y[mine]).item():.3f}, of all rows {cross_entropy(model(x), y).item():.3f}")
+
+# %% [markdown]
+# Repair it: after the last step all ranks have the weights that one process would have, which minimises the **mean of the losses of all rows**, with the same
+# rate and steps. The shards are not equal.
+#
+# *Difficulty ●●○, 10 minutes, 3 points*
+#
+# <details><summary>Hint</summary>
+#
+# `hvd.DistributedOptimizer` averages, unless you tell it otherwise. What is the average of means worth here? For more, `hint("10-fit")`.
+# </details>
+
+# %% tags=["solution"] grade_id="fit"
+# %%px --setup
+def fit(model: nn.Module, x: torch.Tensor, y: torch.Tensor, rate: float, steps: int) -> None:
+    """Gradient descent on the mean loss of the rows of all ranks. x and y are this rank's rows; all ranks start with the same model."""
+    ### BEGIN SOLUTION
+    optimiser = torch.optim.SGD(model.parameters(), lr=rate)
+    optimiser = hvd.DistributedOptimizer(optimiser, named_parameters=model.named_parameters(), op=hvd.Sum)
+    count = hvd.allreduce(torch.tensor(len(x)), op=hvd.Sum)
+    for step in range(steps):
+        optimiser.zero_grad()
+        (cross_entropy(model(x), y, reduction="sum") / count).backward()
+        optimiser.step()
+    ### END SOLUTION
+
+# %% tags=["check"] grade_id="fit-check" points=3
+check.fit(cluster, "fit")
+
+# %% [markdown]
+# ## 4. Four ranks, and no faster
+#
+# This function says which rows a rank takes in the steps of an epoch, and at which rate. It was written for one process, where `base_rate` is good for steps of
+# `rows_per_rank` rows.
+
+# %% tags=["setup"]
+# %%px --setup
+def broken_epoch(n, rows_per_rank, epoch, base_rate):
+    order = torch.randperm(n)
+    return list(order.split(rows_per_rank)), base_rate
+
+# %%
+# %%px
+torch.manual_seed(hvd.rank())
+steps, rate = broken_epoch(12, rows_per_rank=2, epoch=0, base_rate=0.1)
+print(f"{len(steps)} steps at rate {rate}:", [rows.tolist() for rows in steps])
+
+# %% [markdown]
+# Repair it:
+#
+# * all ranks draw the same order, another one in each epoch: `torch.randperm(n, generator=torch.Generator().manual_seed(epoch))`;
+# * a step takes `rows_per_rank` rows on each rank, and no row comes twice in an epoch;
+# * all ranks have the same number of steps, as many whole ones as there are; what is left over is left out;
+# * the rate is scaled with the rows of a step.
+#
+# *Difficulty ●●○, 8 minutes, 3 points*
+#
+# <details><summary>Hint</summary>
+#
+# How many rows do all ranks take together in one step? For more, `hint("10-epoch")`.
+# </details>
+
+# %% tags=["solution"] grade_id="epoch"
+# %%px --setup
+def epoch_of(n: int, rows_per_rank: int, epoch: int, base_rate: float) -> tuple[list, float]:
+    """This rank's steps of an epoch over n rows, as a list of tensors of row numbers, and the learning rate."""
+    ### BEGIN SOLUTION
+    order = torch.randperm(n, generator=torch.Generator().manual_seed(epoch))
+    steps = n // (rows_per_rank * hvd.size())
+    mine = order[hvd.rank()::hvd.size()][:steps * rows_per_rank]
+    return list(mine.view(steps, rows_per_rank)), base_rate * hvd.size()
+    ### END SOLUTION
+
+# %% tags=["check"] grade_id="epoch-check" points=3
+check.epoch(cluster, "epoch_of")
+
+# %% [markdown]
+# ## 5. Four writers, four losses
+#
+# The end of a training: each rank has the mean loss of its own rows (all have equally many here).
+
+# %% tags=["setup"]
+# %%px --setup
+def broken_finish(model, loss, path):
+    torch.save({"model": model.state_dict(), "loss": loss}, path)
+    return loss
+
+# %%
+# %%px
+path = os.environ["MANYHANDS_NODE_DIR"] + f"/after-{hvd.rank()}.pt"
+print(f"rank {hvd.rank()} says {broken_finish(model, float(hvd.rank()), path)}; it wrote: {os.path.exists(path)}")
+
+# %% [markdown]
+# Repair it: rank 0 alone writes, the loss is the mean over all ranks, in the file and as the return value on **every** rank.
+#
+# *Difficulty ●○○, 5 minutes, 2 points*
+#
+# <details><summary>Hint</summary>
+#
+# Which lines may stand behind `if hvd.rank() == 0`, and which may not? For more, `hint("10-finish")`.
+# </details>
+
+# %% tags=["solution"] grade_id="finish"
+# %%px --setup
+def finish(model: nn.Module, loss: float, path: str) -> float:
+    """Save {"model": state, "loss": mean over the ranks} at `path`, on rank 0 only; return that mean on every rank."""
+    ### BEGIN SOLUTION
+    loss = hvd.allreduce(torch.tensor(loss, dtype=torch.float64), name="loss").item()
+    if hvd.rank() == 0:
+        torch.save({"model": model.state_dict(), "loss": loss}, path)
+    return loss
+    ### END SOLUTION
+
+# %% tags=["check"] grade_id="finish-check" points=2
+check.finish(cluster, "finish")
+
+# %% [markdown]
+# ## As scripts
+#
+# Beside this lab lie [10_pytorch.py](10_pytorch.py) and [10_tensorflow.py](10_tensorflow.py), with all four edits. `horovodrun` and `mpirun` start them, here on two
+# emulated nodes; on Slurm, [10_horovod.sbatch](10_horovod.sbatch) does: `sbatch 10_horovod.sbatch`. They are your copies: leave out one edit after the other, and
+# look for the symptom.
+
+# %%
+run = cluster.launch("10_pytorch.py", with_="horovodrun", ranks_per_node=1, timeout_s=300)
+
+# %%
+run = cluster.launch("10_tensorflow.py", with_="mpirun", ranks_per_node=1, timeout_s=300)
+
+# %% [markdown]
+# ## Where to go on
+#
+# * Unit 06 asks the same of DDP, unit 17 asks how far the rate can be scaled, unit 18 what happens when a rank dies.
+
+# %%
+cluster.stop()

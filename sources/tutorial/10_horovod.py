@@ -1,0 +1,543 @@
+# %% [markdown] unit={"minutes": 20, "ranks": 4, "framework": "torch, tensorflow", "title": "Horovod"}
+# # 10 Horovod
+#
+# Horovod makes a training of one process a training of many, by a few lines. It does so for PyTorch, TensorFlow and Keras alike. At the end you can
+#
+# * say what `horovodrun` gives to a process, and start Horovod on ranks that run already;
+# * make the four edits in each of the three libraries, and end with the weights of one process;
+# * tell from what you see which edit is missing;
+# * adapt the learning rate to the number of ranks, and say when to touch the epochs;
+# * read Horovod's timeline, and say what fusion and compression do;
+# * say what Horovod is today, and what took its place.
+#
+# **Before:** unit 01, or the sum of gradients in your own words; a little PyTorch and Keras. **Minutes:** 20. **Ranks:** 4, on 2 nodes.
+
+# %% [markdown]
+# ## What horovodrun gives to a process
+#
+# This kernel starts the ranks. Cells that begin with `%%px` run on all four of them; `--setup` marks what is to be run again if the cluster
+# must be healed.
+
+# %% tags=["setup"]
+from manyhands import Cluster, track
+
+cluster = Cluster(nodes=2, ranks_per_node=2, framework="both")
+
+# %% [markdown]
+# `horovodrun` starts the processes, tells each of them its number, and opens a server where they leave their addresses for each other. Our ranks
+# run already: `rendezvous()` does the rest of `horovodrun`'s work. Then comes `hvd.init()`, as in every Horovod script.
+
+# %% tags=["setup"]
+# %%px --setup
+import os
+
+import torch
+from torch import nn
+from torch.nn.functional import cross_entropy
+
+from manyhands import track
+from manyhands.cluster.horovod import rendezvous
+from manyhands.data import shard
+
+# %% tags=["setup"]
+# %%px --setup
+import horovod.torch as hvd
+
+os.environ["HOROVOD_TIMELINE"] = os.environ["MANYHANDS_NODE_DIR"] + "/timeline.json"  # for later
+if not hvd.is_initialized():  # so that this cell can be run twice
+    rendezvous()
+    hvd.init()
+
+# %%
+# %%px
+total = hvd.allreduce(torch.tensor(hvd.rank()), op=hvd.Sum).item()
+print(f"rank {hvd.rank()} of {hvd.size()}, local rank {hvd.local_rank()} of {hvd.local_size()}, node {hvd.cross_rank()} of {hvd.cross_size()}; "
+      f"sum of all ranks {total}")
+
+# %% [markdown]
+# The numbers come from the environment:
+#
+# | variable | what it says |
+# |---|---|
+# | `HOROVOD_RANK`, `HOROVOD_SIZE` | which process this is, and how many there are |
+# | `HOROVOD_LOCAL_RANK`, `HOROVOD_LOCAL_SIZE` | the same on its own node: `local_rank` picks the GPU |
+# | `HOROVOD_CROSS_RANK`, `HOROVOD_CROSS_SIZE` | which node |
+# | `HOROVOD_GLOO_RENDEZVOUS_ADDR`, `..._PORT` | where the processes meet |
+#
+# Under `mpirun`, MPI says all that, and Horovod asks MPI. Without a launcher there is nothing to ask: then `hvd.size()` is 1 in every process, and each trains
+# alone. That is the first symptom to know: *four times "rank 0 of 1"*.
+
+# %% [markdown]
+# ## PyTorch: four edits
+#
+# The task is that of units 01 to 10: a small network on handwritten digits, 60 steps of 250 rows, in `float64`. As in most real programs, the ranks do not
+# start alike: rank 0 has the weights that we want, as if it had read a checkpoint, and the others have random ones.
+
+# %% tags=["setup"]
+# %%px --setup
+x, y = (torch.from_numpy(array) for array in track.data())
+reference = track.one_process()[0]  # the weights at the end
+
+def network():
+    model = track.network()
+    torch.manual_seed(hvd.rank())
+    if hvd.rank() != 0:
+        [layer.reset_parameters() for layer in (model[0], model[2])]
+    return model
+
+def flat(model):
+    return torch.cat([parameter.detach().flatten() for parameter in model.parameters()])
+
+# %% [markdown]
+# Here is the training, with the four edits numbered. `without` leaves one of them out; we come to that. The script for a real cluster is
+# [scripts/10_pytorch.py](scripts/10_pytorch.py).
+
+# %% tags=["setup"]
+# %%px --setup
+def train(without=None):
+    model = network()
+    optimiser = torch.optim.SGD(model.parameters(), lr=track.RATE, weight_decay=track.DECAY)
+    if without != "gradients":  # edit 1: the optimiser's step begins with the sum of all gradients
+        optimiser = hvd.DistributedOptimizer(optimiser, named_parameters=model.named_parameters(), op=hvd.Sum)
+    if without != "start":      # edit 2: all ranks begin with rank 0's weights
+        hvd.broadcast_parameters(model.state_dict(), root_rank=0)
+    mine = slice(250) if without == "rows" else shard(250, hvd.rank(), hvd.size())  # edit 3: each has its own rows
+    ways = [flat(model)]
+    for step in range(track.STEPS):
+        run_step(model, optimiser, x[track.rows(step)][mine], y[track.rows(step)][mine])
+        ways += [flat(model)] if step % 3 == 2 else []
+    return model, torch.stack(ways).numpy(), len(x[:250][mine])
+
+# %% tags=["setup"]
+# %%px --setup
+def run_step(model, optimiser, x, y):
+    optimiser.zero_grad()
+    count = hvd.allreduce(torch.tensor(len(x)), op=hvd.Sum, name="count")  # rows of this step, on all ranks together
+    (cross_entropy(model(x), y, reduction="sum") / count).backward()
+    optimiser.step()
+
+# %% [markdown]
+# Horovod's own choice is `op=hvd.Average`: the mean of the ranks' gradients. Our shards have 62 or 63 rows, and a mean of means would be wrong (unit 01). So each rank
+# divides by the rows of all, and the gradients are added up.
+
+# %%
+# %%px
+model, way, rows = train()
+far = {"Horovod, PyTorch": track.distance(model.parameters(), reference)}
+print(f"{rows} rows of each batch; weights of one process, to 1e-12: {far['Horovod, PyTorch'] < 1e-12}")
+
+# %% [markdown]
+# The fourth edit is about files: **rank 0 alone writes**. All ranks have the same weights, so one copy is enough; four processes that write one file at a time leave a
+# broken one.
+#
+# **Predict.** Someone writes the checkpoint `if hvd.local_rank() == 0`. How many ranks of our 2 nodes of 2 write?
+
+# %%
+# %%px
+for rule, writes in {"always": True, "local_rank() == 0": hvd.local_rank() == 0, "rank() == 0": hvd.rank() == 0}.items():
+    writers = hvd.allreduce(torch.tensor(int(writes)), op=hvd.Sum).item()
+    if hvd.rank() == 0:
+        print(f"if {rule}: {writers} of {hvd.size()} ranks write")
+
+# %% [markdown]
+# Never put a call of Horovod behind such an `if`: `if hvd.rank() == 0: hvd.allreduce(loss)` waits for three ranks that do not come. First all ranks average, then
+# rank 0 prints.
+#
+# ## Leave one out
+#
+# Now the same training three times more, each time without one of the first three edits. None of them raises an error.
+#
+# **Predict.** Which of the three ends with four different models? Which with the right one?
+
+# %% tags=["setup"]
+# %%px --setup
+def symptoms(without):
+    model, way, rows = train(without)
+    seen = hvd.allreduce(torch.tensor(rows), op=hvd.Sum).item()
+    first = hvd.broadcast(torch.from_numpy(way), root_rank=0)
+    apart = [hvd.allreduce((torch.from_numpy(way) - first)[k].norm(), op=hvd.Max).item() for k in (0, -1)]
+    own = cross_entropy(model(x[:250]), y[:250]).item()
+    losses = [round(loss, 3) for loss in hvd.allgather(torch.tensor([own])).tolist()]
+    return {"way": way, "apart": apart, "rows": seen, "losses": losses, "far": track.distance(model.parameters(), reference)}
+
+# %%
+# %%px
+found = {without: symptoms(without) for without in (None, "start", "gradients", "rows")}
+
+# %%
+results = cluster.pull("found")
+for without, one in results[0].items():
+    far = max(result[without]["far"] for result in results)
+    print(f"without {without}:" if without else "all edits:")
+    print(f"    ranks apart: {one['apart'][0]:.3f} at the start, {one['apart'][1]:.3f} at the end; from one process: {'0' if far < 1e-12 else f'{far:.3f}'}")
+    print(f"    rows of a step, on all ranks: {one['rows']}; loss of the first batch, by rank: {one['losses']}")
+
+# %% [markdown]
+# <details><summary>How to read it</summary>
+#
+# * **Without the broadcast** the ranks start apart and stay apart. All take the same steps, but from four places. (They come a little closer, because weight decay
+#   shrinks every difference by 1 - 0.5 * 0.01 in each step: after 60 steps 0.740 of it is left.) The gradient that they share is a sum of gradients at four different
+#   places: it is the gradient of none of the models.
+# * **Without DistributedOptimizer** they start together and drift apart: each learns from its own quarter alone, and its steps are about a quarter as long, since the other
+#   ranks' parts of the gradient are missing. The loss falls on each of them, and nothing looks wrong.
+# * **Without shards** everything is right, and nothing is gained: each row is computed four times. You notice it only if you count rows or seconds.
+# </details>
+#
+# And the picture: the ways of the four ranks through the space of the weights, seen in a plane. A ring is a start, a dot an end.
+
+# %%
+import numpy as np
+
+from manyhands.plots.drift import apart, drift
+
+ways = {without or "all edits": np.stack([result[without]["way"] for result in results]) for without in (None, "start", "gradients")}
+for name, paths in ways.items():
+    print(f"{name:<10} largest distance from rank 0 after 0, 15, 30, 45, 60 steps:", " ".join(f"{far:.3f}" for far in apart(paths)[::5]))
+begin = ways["all edits"][0, 0]
+named = {"all edits": "all edits", "no broadcast": "start", "no DistributedOptimizer": "gradients"}
+drift({name: ways[key] for name, key in named.items()}, (begin, np.concatenate([w.ravel() for w in track.one_process()[0]])))
+
+# %% [markdown]
+# Left: four ways on top of each other. Middle: the same way four times, side by side. Right: one start, and four ways that part.
+#
+# ## What else must be broadcast
+#
+# An optimiser remembers, too: momentum, Adam's averages. If rank 0 has read a checkpoint, its optimiser's state must go to all:
+# `hvd.broadcast_optimizer_state(optimiser, root_rank=0)`. There is a trap in it. On a rank whose optimiser has no state yet, Horovod makes one by a step with
+# gradients of zero, and **weight decay acts in that step**.
+#
+# **Predict.** A weight is 8 on all ranks; rate 0.5, decay 0.5. Rank 0's optimiser has a momentum of 1, from a checkpoint. Broadcast first the weights, then the
+# optimiser's state: what is the weight on each rank? And in the other order?
+
+# %%
+# %%px
+def resume(weights_first):
+    weight = nn.Parameter(torch.tensor([8.0]))
+    optimiser = torch.optim.SGD([weight], lr=0.5, weight_decay=0.5, momentum=0.9)
+    if hvd.rank() == 0:
+        optimiser.state[weight]["momentum_buffer"] = torch.tensor([1.0])
+    if weights_first:
+        hvd.broadcast_parameters({"weight": weight}, root_rank=0)
+    hvd.broadcast_optimizer_state(optimiser, root_rank=0)
+    if not weights_first:
+        hvd.broadcast_parameters({"weight": weight}, root_rank=0)
+    return f"weight {weight.item()}, momentum {optimiser.state[weight]['momentum_buffer'].item()}"
+
+print("weights first:", resume(weights_first=True), "  optimiser first:", resume(weights_first=False))
+
+# %% [markdown]
+# <details><summary>Why?</summary>
+#
+# 8 - 0.5 * (0 + 0.5 * 8) = 6: the ranks without a state took a step with a gradient of zero, and the decay is left of it. Horovod's own examples broadcast the weights
+# first. Without weight decay both orders are right; with it, broadcast **the optimiser first, the weights last**. Plain SGD has no state, and there the call takes that
+# step on every rank, rank 0 too: leave it out.
+#
+# A second trap: `DistributedOptimizer(optimiser)` is a new optimiser, without the old one's state. Wrap first, then read the checkpoint.
+# </details>
+#
+# A model's buffers (batch norm's running mean) are in `model.state_dict()`, and not in `model.named_parameters()`: broadcast the former. For a number such as the
+# epoch there is `hvd.broadcast_object(epoch, root_rank=0)`.
+#
+# ## Learning rate and epochs
+#
+# Above, the batch stayed at 250 rows, and nothing had to be adapted. Usually each *rank* keeps its number of rows, since that fills a GPU well. Then a step has
+# `hvd.size()` times as many rows, and an epoch has fewer steps. The rule of thumb is to multiply the rate by `hvd.size()`.
+#
+# **Predict.** Ten epochs of 1500 rows. Order the three by the objective that they reach: 250 rows a step, rate 0.2; 1000 rows, rate 0.2; 1000 rows, rate 0.8. And
+# the task's own rate, 0.5: will 1000 rows go with 2?
+
+# %%
+# %%px
+def objective_after(epochs, rows_of_step, rate):
+    model = track.network()
+    optimiser = torch.optim.SGD(model.parameters(), lr=rate, weight_decay=track.DECAY)
+    optimiser = hvd.DistributedOptimizer(optimiser, named_parameters=model.named_parameters(), op=hvd.Sum)
+    steps = epochs * len(x) // rows_of_step
+    for step in range(steps):
+        rows = torch.arange(step * rows_of_step, (step + 1) * rows_of_step) % len(x)
+        mine = rows[shard(rows_of_step, hvd.rank(), hvd.size())]
+        run_step(model, optimiser, x[mine], y[mine])
+    return steps, (cross_entropy(model(x), y) + track.DECAY / 2 * flat(model).square().sum()).item()
+
+# %%
+# %%px
+settings = [(250, 0.2), (1000, 0.2), (1000, 0.2 * hvd.size()), (250, 0.5), (1000, 0.5 * hvd.size())]
+runs = [objective_after(10, *setting) for setting in settings]
+if hvd.rank() == 0:
+    for (rows, rate), (steps, value) in zip(settings, runs):
+        print(f"{rows:>4} rows a step, rate {rate}: {steps} steps, objective {value:.3f}")
+
+# %% [markdown]
+# <details><summary>Why?</summary>
+#
+# A quarter of the steps, each of the same length, do not come as far. Steps that are four times as long make up for it here: as long as the weights move little during
+# four steps, one long step is about four short ones (Goyal et al. 2017). It is a rule with an end: a rate of 0.5 is already a large one here, and four times as much
+# makes the steps too long to come down. Often it fails only at the start of training; so one raises the rate over the first epochs (`LearningRateWarmupCallback` in Keras). Unit 17
+# has the rest.
+#
+# And the epochs? Divide them by `hvd.size()` only if every rank goes through *all* the data in an epoch, as Horovod's first Keras example did. With shards, an epoch is an
+# epoch.
+# </details>
+#
+# ## Fusion and the timeline
+#
+# A network has many small gradients, and each message has a fixed cost. So Horovod's own thread looks every few milliseconds (`HOROVOD_CYCLE_TIME`) which tensors are
+# ready **on all ranks**, and copies them into one buffer, up to 128 MiB (`HOROVOD_FUSION_THRESHOLD`): one all-reduce for all of them. That is *tensor fusion*.
+# Twelve tensors, once one by one, once all at a time:
+
+# %%
+# %%px
+tensors = [torch.full((1000,), float(k)) for k in range(12)]
+
+def one_by_one():
+    return [hvd.allreduce(tensor, op=hvd.Sum, name=f"single {k:02}") for k, tensor in enumerate(tensors)]
+
+def together():
+    handles = [hvd.allreduce_async(tensor, op=hvd.Sum, name=f"joint {k:02}") for k, tensor in enumerate(tensors)]
+    return [hvd.synchronize(handle) for handle in handles]
+
+for way in (one_by_one, together):
+    sums = [way() for repeat in range(3)][-1]
+    print(f"{way.__name__}: sums {[int(total[0]) for total in sums]}", end="; ")
+
+# %% [markdown]
+# The same sums. Horovod has written down what it did and when, in the file that `HOROVOD_TIMELINE` names, in the format of Chrome's `chrome://tracing`.
+# `hvd.shutdown()` ends the file.
+#
+# Before that, a taste of **compression**: `hvd.Compression.fp16` sends each number in 16 bits, and turns the sum back.
+
+# %%
+# %%px
+third = torch.tensor([1 / 3], dtype=torch.float64)
+sums = [hvd.allreduce(third, op=hvd.Sum, compression=way).item() for way in (hvd.Compression.none, hvd.Compression.fp16)]
+try:
+    hvd.allreduce(third, op=hvd.Adasum)
+except Exception as error:
+    said = str(error)
+hvd.shutdown()
+print(f"4 times a third: {sums[0]:.6f}, through 16 bits: {sums[1]:.6f}; Adasum: {said}")
+
+# %% [markdown]
+# Half the bytes of `float32`, and three digits. For gradients that is often enough, as long as none of them is too large or too small for 16 bits; so it goes with loss
+# scaling. `hvd.Adasum` is another sum of gradients, which takes out what they have in common, so that the rate need not be scaled (Maleki et al. 2020); it needs MPI, and
+# a power of two of ranks.
+#
+# Now the timeline. Your times are not these.
+
+# %% tags=["measured"]
+from manyhands.plots import horovod_timeline as trace
+
+def read_timeline():  # on rank 0, where the file is
+    import os
+    from manyhands.plots import horovod_timeline
+    return horovod_timeline.read(os.environ["HOROVOD_TIMELINE"])
+
+phases = cluster.run(read_timeline, ranks=0)[0]
+lanes = {name: trace.pick(phases, prefix, last=1) for name, prefix in {"one by one": "allreduce.single ", "together": "allreduce.joint "}.items()}
+for name, lane in lanes.items():
+    print(f"{name}: {trace.messages(lane)} all-reduces, {max(phase.stop_ms for phase in lane):.1f} ms")
+trace.timeline(lanes)
+
+# %% [markdown]
+# Each row is a tensor. In the *negotiation*, rank 0 hears from all ranks that they have the tensor: only then may it go, since an all-reduce that one rank does not join
+# waits for ever. This is why ranks may hand in their gradients in any order. *Below:* the tensors came together, were copied into the fusion buffer, and left in
+# few messages.
+#
+# DDP (unit 06) decides at the start which gradients share a bucket, and needs no negotiation. Horovod decides anew in every cycle.
+#
+# ## TensorFlow: the tape
+#
+# The same edits have other names here. `DistributedGradientTape` wraps the tape, and its `gradient` returns sums over all ranks; `broadcast_variables` gives rank 0's
+# variables to all. Both came with Horovod's eager mode, in a pull request of November 2018. Before, there was only a hook for TensorFlow 1's sessions.
+
+# %% tags=["setup"]
+# %%px --setup
+import sys
+
+import numpy as np
+import tensorflow as tf
+import tf_keras
+
+sys.modules["keras"] = tf_keras  # Horovod's callbacks know Keras 2 only; before they are imported
+import horovod.tensorflow.keras as hvd_keras
+import horovod.tensorflow as hvd_tf
+
+tf.get_logger().setLevel("ERROR")
+
+# %% tags=["setup"]
+# %%px --setup
+hvd.shutdown()  # each library has a Horovod of its own: one at a time
+if not hvd_tf.is_initialized():
+    os.environ.pop("HOROVOD_TIMELINE", None)
+    rendezvous()
+    hvd_tf.init()
+
+# %% tags=["setup"]
+# %%px --setup
+rows_x, rows_y = track.data()
+mine = shard(track.ROWS, hvd_tf.rank(), hvd_tf.size())
+
+def losses(labels, scores):
+    return tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=scores)
+
+def own_start():  # the right numbers on rank 0 only
+    return [array.T if hvd_tf.rank() == 0 else 0 * array.T for array in track.start()]
+
+def distance(arrays):
+    return track.distance([array.T for array in arrays], reference)
+
+# %%
+# %%px
+w1, b1, w2, b2 = variables = [tf.Variable(array) for array in own_start()]
+hvd_tf.broadcast_variables(variables, root_rank=0)
+
+@tf.function(autograph=False)
+def step(x, y):
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(losses(y, tf.tanh(x @ w1 + b1) @ w2 + b2)) / track.ROWS
+    tape = hvd_tf.DistributedGradientTape(tape, op=hvd_tf.Sum)
+    for variable, gradient in zip(variables, tape.gradient(loss, variables)):
+        variable.assign_sub(track.RATE * (gradient + track.DECAY * variable))
+
+for number in range(track.STEPS):
+    step(rows_x[track.rows(number)][mine], rows_y[track.rows(number)][mine])
+far["Horovod, TensorFlow eager"] = distance([variable.numpy() for variable in variables])
+print(f"weights of one process, to 1e-12: {far['Horovod, TensorFlow eager'] < 1e-12}")
+
+# %% [markdown]
+# An optimiser of Keras makes its variables in its first step. If it has any (momentum), broadcast them **after the first step**, with the model's.
+#
+# ## Keras: callbacks
+#
+# In Keras the edits are an optimiser and callbacks:
+#
+# | callback | what it does |
+# |---|---|
+# | `BroadcastGlobalVariablesCallback(0)` | rank 0's variables for all, the optimiser's too |
+# | `MetricAverageCallback()` | means over the ranks at the end of an epoch, so that the log is not rank 0's own |
+# | `LearningRateWarmupCallback(...)` | raises the rate over the first epochs |
+#
+# `fit` takes its rows in their order, so each rank is given its own rows of each batch. Horovod 0.28.1 works with Keras 2 (`tf_keras`), and not with Keras 3.
+
+# %% tags=["setup"]
+# %%px --setup
+batches = range(track.DIGITS // track.ROWS)  # six
+own_x, own_y = (np.concatenate([array[track.rows(k)][mine] for k in batches]) for array in (rows_x, rows_y))
+
+def part_of_the_mean(labels, scores):
+    return tf.reduce_sum(losses(tf.cast(tf.reshape(labels, [-1]), tf.int64), scores)) / track.ROWS
+
+# %% tags=["setup"]
+# %%px --setup
+def fit(broadcast_first):
+    dense = tf_keras.layers.Dense
+    model = tf_keras.Sequential([dense(32, "tanh", dtype="float64", input_shape=(64,)), dense(10, dtype="float64")])
+    model.set_weights(own_start())
+    if broadcast_first:
+        hvd_tf.broadcast_variables(model.variables, root_rank=0)
+    optimizer = tf_keras.optimizers.SGD(track.RATE, weight_decay=np.float64(track.DECAY))  # a plain float becomes a float32
+    model.compile(hvd_keras.DistributedOptimizer(optimizer, op=hvd_tf.Sum), part_of_the_mean)
+    callbacks = [hvd_keras.callbacks.BroadcastGlobalVariablesCallback(0), hvd_keras.callbacks.MetricAverageCallback()]
+    model.fit(own_x, own_y, batch_size=len(own_x) // len(batches), shuffle=False, epochs=10, callbacks=callbacks, verbose=0)
+    return model.get_weights()
+
+# %% [markdown]
+# **Predict.** Only rank 0 has the right start. With the callbacks alone, are the four models equal at the end? Are they those of one process?
+
+# %%
+# %%px
+for name, first in {"callbacks alone": False, "Horovod, Keras": True}.items():
+    weights = fit(broadcast_first=first)
+    far[name] = distance(weights)
+    same = hvd_tf.allgather(tf.constant([[array.sum() for array in weights]])).numpy()
+    print(f"{name}: equal on all ranks: {bool((same == same[0]).all())}; weights of one process, to 1e-12: {far[name] < 1e-12}")
+
+# %% [markdown]
+# <details><summary>Why?</summary>
+#
+# The callback broadcasts *at the end of the first batch*, when the optimiser has made its variables. The first step has already been taken, with a sum of gradients from four
+# places. For a fresh training nobody minds one step. When you go on from a checkpoint, give all ranks the weights first: `broadcast_variables(model.variables, root_rank=0)`, as
+# in the second line.
+# </details>
+#
+# ## Scripts: horovodrun and mpirun
+#
+# Nothing of `rendezvous()` stands in a script: the launcher does it. The scripts are [scripts/10_pytorch.py](scripts/10_pytorch.py) and
+# [scripts/10_tensorflow.py](scripts/10_tensorflow.py), the latter with the loop and with Keras; take them to any cluster.
+#
+# `horovodrun` starts processes on other nodes by ssh, `mpirun` in MPI's own way; inside a Slurm job it asks Slurm: [scripts/10_horovod.sbatch](scripts/10_horovod.sbatch).
+# Horovod was built here with both, Gloo and MPI.
+
+# %%
+run = cluster.launch("scripts/10_pytorch.py", with_="horovodrun", timeout_s=300)
+
+# %%
+run = cluster.launch("scripts/10_tensorflow.py", with_="mpirun", nodes=1, ranks_per_node=2, timeout_s=300)
+
+# %% [markdown]
+# ## The table
+
+# %%
+systems = [system for unit, system, _ in track.SYSTEMS if unit == "10"]
+print(track.table("10", {system: max(one[system] for one in cluster.pull("far")) for system in systems}))
+
+# %% [markdown]
+# ## Horovod today
+#
+# Horovod began at Uber in 2017, with ring all-reduce for TensorFlow when TensorFlow itself had parameter servers. Sergeev and Del Balso 2018 report 90 % scaling efficiency
+# for Inception V3 and ResNet-101 on 128 servers with 4 GPUs each. Then the frameworks learned the same:
+#
+# | you use | today's way to the same |
+# |---|---|
+# | PyTorch | `DistributedDataParallel` (unit 06), FSDP (unit 16) |
+# | TensorFlow, Keras 2 | `MirroredStrategy`, `MultiWorkerMirroredStrategy` (units 02, 07) |
+#
+# The last release is 0.28.1 of June 2023. Lightning took its Horovod strategy out (December 2022); so did Ray's new Train: it had not worked with PyTorch after 2.3, was
+# hardly used, and seemed unmaintained (2025). A pull request that lets it build with TensorFlow 2.20 was still open when we last looked. This course builds it with a few lines of
+# its build files changed: that will do for a course, and not for a new project.
+#
+# **Use it** where it runs and works: on a cluster with MPI, a training in two frameworks, old scripts. **Do not use it** for a new project, with Keras 3, or where the
+# model does not fit on one device.
+#
+# **What it costs.** Every rank has the whole model; in each step $2 (p - 1)/p$ times the gradients leave each rank (unit 04), after a negotiation. Its own threads keep a part of a core busy.
+#
+# **Why learn it?** The four edits are those of every data-parallel system: one start, summed gradients, own rows, one writer. DDP does the first two in
+# its constructor; the other two are yours there as well. Horovod shows all four.
+#
+# **The three most common mistakes.** A broadcast that forgets something: the optimiser's state, buffers, or its order. A call of Horovod behind `if hvd.rank() == 0`.
+# Rank 0's own loss in the log, taken for the loss. You meet all of them in the lab.
+#
+# ## What has aged
+#
+# The slides and the article that this unit follows are of 2018 and 2019:
+#
+# | they say | today |
+# |---|---|
+# | Horovod works with sessions only; eager mode comes with a pull request, as `hvd.bcast` | it was merged, as `broadcast_variables` and `DistributedGradientTape`; sessions went with TensorFlow 1 |
+# | `BroadcastGlobalVariablesHook(0)` with Estimator or `MonitoredTrainingSession` | gone: `tf.estimator` left TensorFlow in 2.16. `broadcast_variables`, or the callback |
+# | `config.gpu_options.visible_device_list = str(hvd.local_rank())` | `tf.config.set_visible_devices(gpus[hvd.local_rank()], "GPU")`; the rule, one process for each GPU, holds |
+# | `import horovod.keras` with `keras` | `horovod.tensorflow.keras` with `tf_keras` |
+# | Keras has no distributed training of its own, so use Horovod | `tf.distribute` works with Keras 2; Keras 3 has `keras.distribution` |
+# | only rank 0 has a `model_dir`; only rank 0 has `ModelCheckpoint` | holds |
+# | epochs inversely to the number of processes, rate in proportion | the rate if the batch grows; the epochs only if each rank goes through all the data |
+# | start with `mpirun` | holds; `horovodrun` came later, and does it without MPI too |
+#
+# ## What you can say now
+#
+# * *horovodrun* gives each process its number and a meeting place; without it every process is rank 0 of 1.
+# * *Four edits:* one start, summed gradients, own rows, one writer; in PyTorch, TensorFlow and Keras the weights are those of one process, to 1e-12.
+# * *Symptoms:* apart from the start, drifting apart, too many rows, several writers.
+# * *Rate:* times the number of ranks if the batch grows so. *Epochs:* leave them.
+# * *Timeline:* negotiation, fusion buffer, all-reduce; many small tensors leave together. Compression halves the bytes and costs digits.
+# * *Today:* DDP, FSDP and `tf.distribute` have taken its place; its four edits remain.
+#
+# **Now the lab:** broken trainings, to be repaired from their symptoms. Then unit 17 for large batches and unit 18 for Horovod's elastic side.
+#
+# **References.** A. Sergeev, M. Del Balso 2018, *Horovod: fast and easy distributed deep learning in TensorFlow*, [arXiv 1802.05799](https://arxiv.org/abs/1802.05799).
+# P. Goyal et al. 2017, *Accurate, Large Minibatch SGD*, [arXiv 1706.02677](https://arxiv.org/abs/1706.02677). S. Maleki et al. 2020, *Scaling Distributed Training with
+# Adaptive Summation*, [arXiv 2006.02924](https://arxiv.org/abs/2006.02924). Eager mode: [pull request 670](https://github.com/horovod/horovod/pull/670). On its state:
+# [release 0.28.1](https://github.com/horovod/horovod/releases/tag/v0.28.1), [Lightning 16150](https://github.com/Lightning-AI/pytorch-lightning/pull/16150),
+# [Ray 49454](https://github.com/ray-project/ray/issues/49454), [Horovod 4302](https://github.com/horovod/horovod/pull/4302).
+
+# %%
+cluster.stop()

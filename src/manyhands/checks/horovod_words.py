@@ -1,0 +1,97 @@
+"""The words of unit 10's checks: what each criterion says, the likely mistakes, and the hints."""
+
+TEXTS = {
+    ("diagnose", "named"): "the missing edit of seven trainings is named from their numbers",
+    ("resume", "weights"): "all ranks have the parameters and the buffers of rank 0's checkpoint, to 1e-9",
+    ("resume", "optimiser"): "all ranks have its momenta and its learning rate",
+    ("resume", "step"): "all ranks go on at its step",
+    ("fit", "four"): "on four ranks with uneven shards: the weights of one process, to 1e-9",
+    ("fit", "three"): "on three ranks, likewise",
+    ("epoch", "once"): "the rows of an epoch's whole steps come once; the order depends on the epoch, and on nothing else",
+    ("epoch", "steps"): "every rank has as many steps of rows_per_rank rows as there are whole ones",
+    ("epoch", "rate"): "the rate is scaled with the rows of a step",
+    ("finish", "file"): "rank 0 alone writes, model and mean loss",
+    ("finish", "loss"): "every rank returns the mean loss of all ranks",
+}
+
+MISTAKES = {
+    "unwritten": "{name} is not written yet.",
+    "raised": "diagnose raised {error}; it was given {case}.",
+    "known": {
+        "No such file or directory": "The file is on rank 0's disk only: rank 0 reads it, the others get what was read by broadcasts.",
+        "Mismatched": "The ranks hand in tensors of different shapes or types under one name.",
+        "Duplicate tensor name": "Two tensors are under way with one name: give each its own, or none.",
+        "element 0 of tensors does not require grad": "Sum up what knows its gradient: an all-reduce of the loss in front of backward is not needed.",
+    },
+    "behind an if": "Every rank must make the same calls of Horovod. Is one of them behind `if hvd.rank() == 0`, or does a rank make one more? And broadcast_object without a name "
+                    "is named after the type of its object: a dict on rank 0 and None elsewhere do not meet. Give it a name.",
+    # diagnose
+    "no edit": "The answer is one of {edits}.",
+    ("diagnosis", "nothing"): "Ranks that are equal to 1e-9 at the end, each row once, one writer: nothing is missing.",
+    ("diagnosis", "start"): "The ranks are apart before the first step: nobody broadcast the weights. What is seen later follows from that.",
+    ("diagnosis", "gradients"): "They start together and end apart: each has taken steps of its own.",
+    ("diagnosis", "rows"): "Rows are counted more often than they are there: several ranks have computed the same rows.",
+    ("diagnosis", "files"): "More than one rank wrote the checkpoint; all else is right.",
+    # resume
+    ("resume", "own"): "This rank still has its own weights. Only rank 0 has read the checkpoint: broadcast_parameters.",
+    ("resume", "stepped"): "The weights are a little too small: weight decay has acted. On a rank without a state, broadcast_optimizer_state takes a step with gradients of "
+                           "zero. Broadcast the parameters after it.",
+    ("resume", "buffers"): "The parameters are right, the buffers are not: batch norm's running mean is in model.state_dict(), and not among the named parameters.",
+    ("resume", "not finite"): "The weights are not finite.",
+    ("resume", "other"): "These are neither the checkpoint's weights nor this rank's own.",
+    ("resume", "no momentum"): "The optimiser has no momentum: its state was not broadcast, or was lost. The next step will differ from rank 0's.",
+    ("resume", "other momentum"): "The momentum is not the checkpoint's: broadcast_optimizer_state, from rank 0.",
+    ("resume", "rate"): "The learning rate is this rank's own, and not the checkpoint's. broadcast_optimizer_state brings it too.",
+    ("resume", "step"): "The step is not rank 0's: the ranks would end at different times, and wait for each other. hvd.broadcast_object.",
+    # fit
+    ("fit", "own"): "These are the weights of training alone on this rank's own rows: no gradient has been exchanged.",
+    ("fit", "mean of means"): "This is the average of the ranks' means. Shards of {sizes} rows: a row of a small one counts more. Add up losses, divide by all {n} rows, and add up the "
+                              "gradients (op=hvd.Sum).",
+    ("fit", "sum of means"): "The gradients of the ranks' means were added up: steps about {p} times too long. Divide by all {n} rows instead of by the rank's own.",
+    ("fit", "not divided"): "The losses are added up and not divided: steps {n} times too long. The mean of all {n} rows is wanted.",
+    ("fit", "divided again"): "The steps are {p} times too short: divided by all {n} rows, and averaged over {p} ranks too. Parts of a mean are added up: op=hvd.Sum.",
+    ("fit", "mean of sums"): "The sums of losses were averaged over the {p} ranks: steps {n} / {p} times too long. Divide by all {n} rows.",
+    ("fit", "accumulated"): "Gradients of earlier steps are still in `grad`: backward adds to it. Empty it in every step.",
+    ("fit", "accumulated and summed"): "Gradients of earlier steps are still in `grad`, and were summed over the ranks again. Empty it in every step.",
+    ("fit", "nothing"): "The weights have not moved: is it the given model that is trained?",
+    ("fit", "not finite"): "The weights are not finite.",
+    ("fit", "other"): "These are not the weights of one process. Shards of {sizes} rows: sum of losses / {n} on each rank, and the sum of the gradients in every step.",
+    # epoch
+    ("epoch", "no such row"): "There are rows that are not among the {n}.",
+    ("epoch", "all rows"): "Each of {p} ranks goes through all the rows: an epoch is {p} epochs. Give each rank its part of the order.",
+    ("epoch", "rows twice"): "Some rows come twice in an epoch, on different ranks. Do all {p} ranks draw the same order, and take different parts of it?",
+    ("epoch", "not whole"): "Another number of rows than {whole} is taken: of {n}, that many belong into whole steps of {p} ranks.",
+    ("epoch", "same order"): "The order is the same in every epoch. Seed it with the epoch.",
+    ("epoch", "not by the epoch"): "The same epoch came in two orders: it depends on more than the epoch. After a restart, rows would come twice.",
+    ("epoch", "different steps"): "The ranks have different numbers of steps: who has one more waits for ever. n = {n}, {p} ranks.",
+    ("epoch", "sizes"): "A step must have {rows} rows on every rank; what is left over of {n} is left out.",
+    ("epoch", "too many steps"): "There are too many steps: a step takes {rows} rows on each of {p} ranks, and there are {n}.",
+    ("epoch", "too few steps"): "There are too few steps: {n} // ({rows} * {p}) whole ones are there.",
+    ("epoch", "not scaled"): "The rate is that of one process, but a step has {p} times as many rows: multiply by hvd.size().",
+    ("epoch", "by the root"): "The rate is multiplied by the square root of {p}; here the linear rule is wanted.",
+    ("epoch", "rate"): "The rate is not base_rate * {p}.",
+    # finish
+    ("finish", "nobody"): "Nobody has written the file.",
+    ("finish", "all write"): "All ranks have written the file, into each other if it is one file: rank 0 alone writes.",
+    ("finish", "local"): "Several ranks have written the file: hvd.local_rank() is 0 once on every node. hvd.rank() is 0 once.",
+    ("finish", "not rank 0"): "Another rank than 0 has written the file.",
+    ("finish", "content"): 'The file must hold {"model": model.state_dict(), "loss": the mean}.',
+    ("finish", "own in the file"): "The file has rank 0's own loss, not the mean over the ranks.",
+    ("finish", "own"): "This is the rank's own loss, not the mean over the ranks.",
+    ("finish", "rank 0's"): "This is rank 0's own loss: it was broadcast, not averaged.",
+    ("finish", "sum"): "This is the sum over the ranks: hvd.allreduce averages unless it is told op=hvd.Sum.",
+    ("finish", "loss"): "This is not the mean of the ranks' losses.",
+    ("finish", "no number"): "finish returns the mean loss, on every rank: one number.",
+}
+
+HINTS = {
+    "10-diagnose": "Go through the edits in the order in which they act: the start, then the gradients, then rows and files. if symptoms['apart_at_start'] > 1e-9: return 'start', and so "
+                   "on. The distances say nothing of rows and files.",
+    "10-resume": "step = broken_resume(...) reads the file on rank 0. Then hvd.broadcast_optimizer_state(optimiser, root_rank=0), after it hvd.broadcast_parameters(model.state_dict(), "
+                 "root_rank=0), and hvd.broadcast_object(step, root_rank=0). All of them outside of any if.",
+    "10-fit": "count = hvd.allreduce(torch.tensor(len(x)), op=hvd.Sum) is the number of all rows. Loss: cross_entropy(model(x), y, reduction='sum') / count. Wrap the optimiser: "
+              "hvd.DistributedOptimizer(optimiser, named_parameters=model.named_parameters(), op=hvd.Sum).",
+    "10-epoch": "steps = n // (rows_per_rank * hvd.size()). Draw the order as the text says; order[hvd.rank()::hvd.size()] is one part of it, cut to steps * rows_per_rank rows. Rate: "
+                "base_rate * hvd.size().",
+    "10-finish": "Average first, on all ranks: hvd.allreduce(torch.tensor(loss, dtype=torch.float64)).item(). Then `if hvd.rank() == 0:` save. Then return, on all ranks.",
+}

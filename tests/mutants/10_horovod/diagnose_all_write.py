@@ -1,0 +1,16 @@
+"""Only four writers are noticed, not one on each node.
+
+fails: diagnose/named
+shows: More than one rank wrote the checkpoint
+points: 11
+runs: diagnose
+"""
+# %% grade_id="diagnose"
+def diagnose(symptoms):
+    if symptoms["apart_at_start"] > 1e-9:
+        return "start"
+    if symptoms["apart_at_end"] > 1e-9:
+        return "gradients"
+    if symptoms["rows_counted"] != symptoms["rows_there"]:
+        return "rows"
+    return "files" if symptoms["writers"] == 4 else "nothing"

@@ -1,0 +1,114 @@
+"""Unit 10: how wrong diagnoses, checkpoints, weights, epochs and files are named."""
+
+import pytest
+
+from manyhands.checks import horovod_verdicts as verdicts
+from manyhands.checks.horovod_words import HINTS, MISTAKES, TEXTS
+
+SYMPTOMS = {"apart_at_start": 0.0, "apart_at_end": 1.5, "rows_counted": 12, "rows_there": 12, "writers": 1}
+
+
+@pytest.mark.parametrize("missing", verdicts.EDITS)
+def test_a_wrong_diagnosis_is_answered_with_what_the_numbers_say(missing):
+    assert verdicts.diagnosis_problem(missing, SYMPTOMS, missing) is None
+    wrong = verdicts.diagnosis_problem(missing, SYMPTOMS, "rows" if missing != "rows" else "files")
+    assert MISTAKES["diagnosis", missing] in wrong["mistake"] and "apart_at_end 1.5" in wrong["mistake"]
+    assert "one of nothing, start" in verdicts.diagnosis_problem(missing, SYMPTOMS, "broadcast")["mistake"]
+
+
+def unwritten(symptoms):
+    raise NotImplementedError
+
+
+def spoils(symptoms):
+    symptoms.clear()
+    return 3
+
+
+def test_diagnose_may_do_anything():
+    assert verdicts.ask(unwritten, [SYMPTOMS])[1] == "diagnose is not written yet."
+    assert "KeyError" in verdicts.ask(lambda symptoms: symptoms["far"], [SYMPTOMS])[1]
+    assert verdicts.ask(spoils, [SYMPTOMS]) == (["3"], None) and SYMPTOMS["writers"] == 1
+
+
+def resumed(**changes):
+    return {"looks": None, "state": [1.0], "right": [1.0], "momenta": [0.5], "right momenta": [0.5], "rates": [0.1], "rate": 0.1, "said": 7, "step": 7, **changes}
+
+
+@pytest.mark.parametrize("name, changes, says", [
+    ("weights", {}, None), ("weights", {"looks": "stepped"}, "after it"), ("weights", {"looks": "buffers"}, "named parameters"), ("weights", {"looks": "own"}, "its own weights"),
+    ("optimiser", {}, None), ("optimiser", {"momenta": [0.0]}, "no momentum"), ("optimiser", {"momenta": [0.4]}, "not the checkpoint's"),
+    ("optimiser", {"rates": [0.2]}, "learning rate"), ("optimiser", {"rates": [0.1, 0.2]}, "learning rate"),
+    ("step", {}, None), ("step", {"said": 0}, "different times"), ("step", {"said": None}, "different times")])
+def test_what_was_not_resumed_is_named(name, changes, says):
+    problem = verdicts.RESUMED[name](2, resumed(**changes))
+    assert problem is None if says is None else says in problem["mistake"] and problem["rank"] == 2
+
+
+@pytest.mark.parametrize("looks", [key[1] for key in MISTAKES if key[0] == "fit"])
+def test_every_wrong_training_has_its_text(looks):
+    case = {"got": [1.0], "right": [2.0], "sizes": [5, 2, 1], "looks": looks}
+    assert "{" not in verdicts.fit_problem(0, case)["mistake"]
+    assert verdicts.fit_problem(0, {**case, "looks": None}) is None
+
+
+def epoch(*ranks, second=None, again=None, n=7, rates=(0.2, 0.2)):
+    """A case of two ranks, steps of 1 row; n = 7: three whole steps."""
+    first = [[[row] for row in rows] for rows in ranks]
+    other = [[[6 - row] for row in rows] for rows in ranks] if second is None else second
+    return {"n": n, "rows": 1, "p": 2, "base": 0.1, "orders": [first, other, first if again is None else again], "rates": [list(rates)] * 2}
+
+
+@pytest.mark.parametrize("case, once, steps", [
+    (epoch([0, 1, 2], [3, 4, 5]), None, None),
+    (epoch([0, 1, 2], [2, 4, 5]), "come twice", None),
+    (epoch([0, 1, 2, 3, 4, 5], [0, 1, 2, 3, 4, 5]), "goes through all", "too many"),
+    (epoch([0, 1], [3, 4]), "Another number", "too few"),
+    (epoch([0, 1, 2, 3], [4, 5, 6]), "Another number", "waits for ever"),
+    (epoch([0, 1, 7], [3, 4, 5]), "not among the 7", None),
+    (epoch([0, 1, 2], [3, 4, 5], second=[[[0], [1], [2]], [[3], [4], [5]]]), "same in every epoch", None),
+    (epoch([0, 1, 2], [3, 4, 5], again=[[[1], [0], [2]], [[3], [4], [5]]]), "in two orders", None)])
+def test_a_wrong_epoch_is_named(case, once, steps):
+    for name, says in (("once", once), ("steps", steps)):
+        problem = verdicts.EPOCH[name](case)
+        assert problem is None if says is None else says in problem["mistake"] and "{" not in problem["mistake"]
+
+
+def test_steps_of_another_size_are_named():
+    case = {**epoch([0, 1, 2], [3, 4, 5]), "rows": 2, "n": 13}
+    assert "2 rows on every rank" in verdicts.EPOCH["steps"](case)["mistake"]
+
+
+@pytest.mark.parametrize("rate, says", [(0.2, None), (0.1, "hvd.size()"), (0.1 * 2 ** 0.5, "square root"), (0.3, "base_rate * 2")])
+def test_a_wrong_rate_is_named(rate, says):
+    problem = verdicts.EPOCH["rate"](epoch([0], [1], rates=[rate] * 2))
+    assert problem is None if says is None else says in problem["mistake"]
+
+
+def test_the_cases_of_all_ranks_are_joined():
+    ranks = [{"n": 4, "orders": [[[r]], [[r + 2]]], "rates": [0.1 * r]} for r in range(2)]
+    assert verdicts.joined(ranks) == {"n": 4, "orders": [[[[0]], [[1]]], [[[2]], [[3]]]], "rates": [[0.0], [0.1]]}
+
+
+def end(*wrote, loss=2.0, said=(2.0, 2.0, 2.0), weights=(1.0,)):
+    return [{"losses": [1.0, 2.0, 3.0], "wrote": rank in wrote, "loss": loss if rank in wrote else None, "weights": list(weights), "right weights": [1.0], "said": one}
+            for rank, one in enumerate(said)]
+
+
+@pytest.mark.parametrize("answers, says", [
+    (end(0), None), (end(), "Nobody"), (end(0, 1, 2), "All ranks"), (end(0, 2), "once on every node"), (end(1), "Another rank"),
+    (end(0, loss=1.0), "rank 0's own loss"), (end(0, loss=6.0), "not the mean"), (end(0, weights=(2.0,)), "must hold")])
+def test_a_wrong_file_is_named(answers, says):
+    problem = verdicts.file_problem(answers)
+    assert problem is None if says is None else says in problem["mistake"]
+
+
+@pytest.mark.parametrize("said, says", [(2.0, None), (3.0, "rank's own"), (1.0, "broadcast, not averaged"), (6.0, "sum over"), (2.5, "not the mean"), (None, "one number")])
+def test_a_wrong_loss_is_named(said, says):
+    problem = verdicts.loss_problem(2, end(0, said=(2.0, 2.0, said))[2])
+    assert problem is None if says is None else says in problem["mistake"]
+
+
+def test_every_check_has_a_hint():
+    assert {name.split("-", 1)[1] for name in HINTS} == {report for report, _ in TEXTS}
+    assert all(MISTAKES.values()) and all(HINTS.values())
