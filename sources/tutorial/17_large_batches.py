@@ -1,0 +1,337 @@
+# %% [markdown] unit={"minutes": 20, "ranks": 1, "framework": "torch", "title": "Large batches"}
+# # 17 Large batches
+#
+# More ranks can mean a larger batch and fewer steps. From some batch on, the same epochs teach less. At the end you can
+#
+# * show that loss of accuracy, and say how sure you are of it;
+# * choose the learning rate for a batch k times as large, by the linear and by the square-root rule, and say where each comes from;
+# * say what warm-up and LARS are good for, and when they do nothing;
+# * measure the noise of a gradient, and predict from it which batches are worth their cost;
+# * let the batch grow where the rate would fall: the same curve, in fewer steps.
+#
+# **Before:** you can train a network in PyTorch; unit 01 says why a batch may be shared out. **Minutes:** 20. **Ranks:** none.
+
+# %% [markdown]
+# ## One process is enough
+#
+# Unit 01 has shown that a step depends on the rows of the batch, and not on who computes their gradients: 32 ranks with 8 images each take the step of one process with
+# 256 images. So everything about *large batches* can be learned in this kernel. All cells run here.
+#
+# A result of one run says little: another start, another order of the images, another error. So we train **eight runs at once**. Every tensor has a leading dimension of 8,
+# `torch.baddbmm` multiplies all of them, and eight small runs cost little more than one.
+
+# %% tags=["setup"]
+import torch
+
+from manyhands.checks import large_batches_task as tasks
+from manyhands.checks.large_batches_task import Task, train
+
+torch.set_num_threads(1)
+task = Task(tasks.plain_digits(), batch=8)
+weights = task.start()
+print("weights:  ", [tuple(weight.shape) for weight in weights])
+print("gradients:", [tuple(gradient.shape) for gradient in task.gradient(weights)], "of", task.seen, "images in each run")
+
+# %% [markdown]
+# `task.gradient` takes the next batch of every run. `train` makes steps with momentum 0.9 until 8 epochs are used up; it asks `rate_at(epoch)` for the
+# learning rate of each step. That is all.
+#
+# $$ v \leftarrow 0.9\,v + \epsilon\,g, \qquad w \leftarrow w - v $$
+
+# %% tags=["setup"]
+rows = {}  # name -> {batch: (mean error, standard deviation)}
+
+def report(name, task, weights):
+    test, learned = task.error(weights), task.error(weights, train=True)
+    mean, spread = float(test.mean().round(1)), float(test.std(ddof=1).round(1))
+    rows.setdefault(name, {})[task.batch] = mean, spread
+    print(f"{name:<18} batch {task.batch:>4}, {task.steps:>4} steps: {mean:>4.1f} ± {spread:.1f} % wrong, {learned.mean():>4.1f} % of the training images")
+
+def dropped(epoch):
+    """1, then a quarter from epoch 4 on, and a sixteenth from epoch 6 on."""
+    return 1 / 4 ** ((epoch >= 4) + (epoch >= 6))
+
+# %% [markdown]
+# ## Does the gap appear on the digits?
+#
+# The 1500 digits, with batches of 8 and the rate 0.04; then batches 32 times as large, with the same rate, and with 32 times the rate.
+
+# %%
+for batch, rate in ((8, 0.04), (256, 0.04), (256, 32 * 0.04)):
+    task = Task(tasks.plain_digits(), batch)
+    report(f"rate {rate:g}", task, train(task, lambda epoch: rate * dropped(epoch)))
+
+# %% [markdown]
+# With the old rate the large batch has learned far less: 46 steps in place of 1500. With the rate scaled up most of it is made good. What is left is five of 297 test images, and the
+# runs differ by four. So these digits show that the rate matters, and not where the scaling ends.
+#
+# ## A harder set
+#
+# `distorted_digits` makes 4096 images from them: drawn with replacement, turned by up to 12 degrees, shifted by up to 0.8 pixels, with noise; and a fifth of the training labels
+# are drawn anew, so 18 % are wrong. The test has 1188 distorted copies of the test digits, with right labels. Everything is drawn from a seed.
+
+# %% tags=["setup"]
+def watching(task, kept, curve):
+    """After each epoch: keep the weights, and (epoch, steps, mean error)."""
+    begun = len(tasks.PASSED)  # every batch of every task is counted there
+
+    def watch(epoch, weights):
+        if epoch == int(epoch):
+            kept[int(epoch)] = [weight.clone() for weight in weights]
+            curve.append((int(epoch), len(tasks.PASSED) - begun, float(task.error(weights).mean().round(1))))
+
+    return watch
+
+# %%
+digits, at_epoch, rate_falls = tasks.distorted_digits(seed=0), {}, []
+rows.clear()
+task = Task(digits, batch=8)
+report("small batch", task, train(task, lambda epoch: 0.04 * dropped(epoch), watch=watching(task, at_epoch, rate_falls)))
+
+# %% [markdown]
+# That is the mark for the whole unit. ± is the standard deviation over the eight runs; their *mean* is known to about a third of it (divide by $\sqrt 8$).
+#
+# ## The same epochs, fewer steps
+#
+# **Predict.** 8 epochs with batches of 256 have the same images, the same cost of computing, and a 32nd of the steps. The rate stays 0.04. What becomes of the error?
+
+# %%
+def series(name, batches, rate_of, **options):
+    for batch in batches:
+        task = Task(digits, batch)
+        full = rate_of(batch / 8)
+        report(name, task, train(task, lambda epoch: full * dropped(epoch), **options))
+
+series("same rate", (128, 256), lambda k: 0.04)
+
+# %% [markdown]
+# <details><summary>Why?</summary>
+#
+# A step goes as far as the rate says, and there are 32 times fewer of them. The error on the *training* images is large as well: nothing has been learned too well, too little has
+# been learned at all. So before anyone speaks of generalisation, the steps must become longer.
+# </details>
+#
+# ## How much longer?
+#
+# **Linear** (Krizhevsky 2014, Goyal et al. 2017): k small steps at almost the same weights are one step along the mean of their k gradients, k times as long. Batch times k, rate
+# times k.
+#
+# **Square root:** a batch k times as large has gradients with a k-th of the variance. To keep the variance of a *step*, multiply the rate by $\sqrt k$ only.
+#
+# **Predict.** Which one comes closer to the small batch at 32 times the batch?
+
+# %%
+series("square root", (128, 256), lambda k: 0.04 * k ** 0.5)
+series("linear", (32, 128, 256, 512, 1024), lambda k: 0.04 * k)
+
+# %% [markdown]
+# <details><summary>Why?</summary>
+#
+# In a training of many steps, the variances of k small steps add up too: k steps have k times the variance of one. One step that takes their place may be as noisy as all k
+# of them, so the rate may grow by k. The square root compares one step with one step. (For Adam, which divides by the size of the gradient, the square root is right:
+# Malladi et al. 2022.)
+#
+# The linear rule holds as long as the k gradients would have been almost the same. A step that is too long for the curvature does not become shorter by less noise: so
+# there is an end to it.
+# </details>
+#
+# ## Warm-up
+#
+# At the start the weights change fast, and the k gradients are not the same at all. Goyal et al. start with the small batch's rate, and let it grow to k times that along a straight line;
+# here in the first two epochs.
+
+# %%
+def warm(full, epoch, warm_up=2):
+    return 0.04 + (full - 0.04) * min(1, epoch / warm_up)
+
+for batch in (128, 256, 512, 1024):
+    task, full = Task(digits, batch), 0.04 * batch / 8
+    report("linear, warm-up", task, train(task, lambda epoch: warm(full, epoch) * dropped(epoch)))
+
+# %% [markdown]
+# <details><summary>What it does here</summary>
+#
+# Nothing that the spread of the runs would not hide. A network with one hidden layer starts gently, and an early step that is a little off costs it nothing. A warm-up also costs: while the rate is
+# small, little is learned.
+# </details>
+#
+# So when is it needed? Where the first steps are rough: deep networks, batch norm that sees other rows, a start that is badly scaled. The last one is easily made: all weights five times as large.
+
+# %%
+for warm_up in (0, 2):
+    task = Task(digits, batch=256)
+    gentle, full = task.start(), 0.04 * 32
+    task.start = lambda: [5 * weight for weight in gentle]
+    rate = (lambda epoch: warm(full, epoch)) if warm_up else (lambda epoch: full)
+    rough = task.error(train(task, lambda epoch: rate(epoch) * dropped(epoch)))
+    print(f"rough start, warm-up of {warm_up} epochs: {rough.mean():.1f} ± {rough.std(ddof=1):.1f} % wrong")
+
+# %% [markdown]
+# ## A rate for each layer
+#
+# **LARS** (You et al. 2017) looks at each layer by itself: the length of its weights, divided by the length of its gradient. A step then is a part of the weights' own length, whatever
+# the gradient's. Where a norm is zero, the plain step is taken.
+
+# %%
+def norm(tensor):
+    """Of each run by itself: [8, 1, 1]."""
+    return tensor.square().sum((1, 2), keepdim=True).sqrt()
+
+def lars_step(weights, gradients, memory, rate, trust=0.02):
+    for weight, gradient, moving in zip(weights, gradients, memory):
+        ratio = trust * norm(weight) / norm(gradient).clamp(min=1e-12)
+        moving.mul_(0.9).add_(rate * ratio * gradient)
+        weight.sub_(moving)
+
+for batch, rate in ((256, 2), (512, 3), (1024, 4)):  # from a short search
+    task = Task(digits, batch)
+    report("LARS", task, train(task, lambda epoch: rate * min(1, epoch + 0.1) * dropped(epoch), step=lars_step))
+
+# %% [markdown]
+# Within the flat part LARS is no better than the linear rule. At 1024, where that rule has come to its end, it still trains: no layer can be thrown far by one large gradient. It is not free:
+# its rate must be found anew.
+#
+# ## The hockey stick
+#
+# Goyal et al. 2017 trained ResNet-50 on ImageNet with batches from 128 to 64k, by the linear rule with warm-up; each point is the mean of five runs. At 8k they also left the
+# warm-up out.
+
+# %%
+from manyhands.plots.large_batches import hockey_stick, hockey_table
+
+goyal = {"linear, warm-up": {128: (23.49, .12), 256: (23.60, .12), 512: (23.48, .09), 1024: (23.53, .08), 2048: (23.49, .11), 4096: (23.56, .12),
+                             8192: (23.74, .09), 16384: (24.79, .27), 32768: (27.55, .28), 65536: (33.96, .80)},
+         "linear": {8192: (24.84, .37)}}
+small = {8: rows["small batch"][8]}
+own = {name: {**small, **rows[name]} for name in ("linear, warm-up", "linear", "square root", "same rate")}
+print(hockey_table(own))
+hockey_stick(own, goyal, "Goyal et al. 2017")
+
+# %% [markdown]
+# <details><summary>How to read it</summary>
+#
+# Left yours, right theirs, each with its own scales; the batch doubles to the right. Both are flat for a long way, then turn up: there the linear rule ends. ImageNet has 300 times the images, and its
+# elbow lies at batches about 30 times as large. Their 8k is 32 times their 256, as our 256 is 32 times our 8.
+#
+# Note what the bars say: a difference of half a point is nothing here. And look at the training images above: their error grows with that of the test. What is lost is lost in *learning*; a gap in
+# *generalisation* in the narrow sense, with the training images learned equally well (Keskar et al. 2017), it is not. Goyal et al. say the same of theirs.
+# </details>
+#
+# ## The noise of a training
+#
+# Smith and Le 2018 put the rate $\epsilon$, the momentum $m$, the number of images $N$ and the batch $B$ into one number, the noise scale of SGD:
+#
+# $$ g = \frac{\epsilon}{1 - m} \left( \frac{N}{B} - 1 \right) \approx \frac{\epsilon N}{(1 - m)\,B} $$
+#
+# Trainings with one $g$ behave alike. The linear rule keeps it. And where a schedule lets the *rate* fall by 4, the *batch* could grow by 4: the noise falls the same way, and
+# from there on a quarter of the steps is enough (Smith et al. 2018).
+#
+# **Predict.** The small batch's training took 4096 steps. How many does it take with batches of 8, then 32 from epoch 4 on, then 128 from epoch 6 on?
+
+# %%
+from manyhands.plots.large_batches import two_clocks
+
+task, batch_grows = Task(digits, batch=8), []
+train(task, lambda epoch: 0.04, batch_at=lambda epoch: round(8 / dropped(epoch)), watch=watching(task, {}, batch_grows))
+clocks = {"rate falls": rate_falls, "batch grows": batch_grows}
+for name, points in clocks.items():
+    print(f"{name:<12}", *(f"{error:5.1f}" for _, _, error in points), f" % wrong after each epoch; {points[-1][1]} steps")
+two_clocks({name: points[1:] for name, points in clocks.items()})
+
+# %% [markdown]
+# The same curve against epochs (drawn from the first one on); against steps it ends much earlier. A step of a larger batch is no slower, if there are ranks for it: they can be added while the training runs. That was the
+# seed slides' remark, too.
+#
+# ## The noise of a gradient
+#
+# Which batches are worth their cost? Compare the noise with the signal. One image's gradient has the covariance $\Sigma$ around the true gradient $G$; a batch of $B$ has a $B$-th of it:
+#
+# $$ E\,|G_B|^2 = |G|^2 + \frac{\mathrm{tr}\,\Sigma}{B}, \qquad B_\text{noise} = \frac{\mathrm{tr}\,\Sigma}{|G|^2} $$
+#
+# Below $B_\text{noise}$ noise rules, and a larger batch makes steps better; far above it, the gradient is known, and more images say nothing new. Two batch sizes give two equations for the two unknowns
+# (McCandlish et al. 2018, appendix A). Averages first, the quotient last.
+#
+# **Predict.** Is $B_\text{noise}$ the same at the start of training and at its end?
+
+# %%
+def squared_length(weights, batch, repeats):
+    """The mean of |G_B|^2 over many batches, for each run."""
+    task = Task(digits, batch, epochs=32)
+    found = [sum(gradient.square().sum((1, 2)) for gradient in task.gradient(weights)) for _ in range(repeats)]
+    return torch.stack(found).mean().item()
+
+for epoch in (0, 1, 2, 4):
+    small, large = squared_length(at_epoch[epoch], 16, 256), squared_length(at_epoch[epoch], 1024, 16)
+    signal, noise = (1024 * large - 16 * small) / (1024 - 16), (small - large) / (1 / 16 - 1 / 1024)
+    print(f"after {epoch} epochs: |G|^2 {signal:.3f}, trace {noise:4.1f}, noise scale {float(f'{noise / signal:.2g}'):.0f}")
+
+# %% [markdown]
+# <details><summary>Why does it grow?</summary>
+#
+# After the first epoch the noise stays what it is, and $|G|^2$ falls: what all images agree on has been learned, and what they disagree on remains, wrong labels above all. So early in
+# training a batch of 200 is enough, and later one can use more: the other reason to let the batch grow.
+# </details>
+#
+# Compare with the stick: its elbow lies between 256 and 512, and these numbers are of that size. That is what the noise scale is for: it needs a few gradients, and no series of trainings. Expect the right
+# order of magnitude, and not more.
+#
+# McCandlish et al. also say how the best rate grows with the batch, $\epsilon_\text{max} / (1 + B_\text{noise} / B)$: linear far below the noise scale, constant far above it. For MNIST they report a noise scale of
+# about 900. (Both scales are called *noise scale*. $g$ belongs to a training: rate and batch are in it. $B_\text{noise}$ belongs to the task and the weights.)
+#
+# Batches of an epoch have no image twice, so what is measured here is less by $\mathrm{tr}\,\Sigma / N$ than the square of the gradient of all $N$ images. At the end of training, when the images are fitted, that can
+# be all of it: then a negative $|G|^2$ says that $N$ images are too few to see a direction.
+
+# %% [markdown]
+# ## How sure?
+#
+# "As good as the small batch" is a statement about means of runs. Twins help: the run with the same start and the same images. Their difference $d$ has a mean and a spread, and with
+# 95 % confidence the true mean lies below $\bar d + 1.895\, s_d / \sqrt 8$ (Student's t, one-sided, 7 degrees of freedom). The lab asks for just that.
+
+# %%
+task = Task(digits, batch=256)
+weights = train(task, lambda epoch: 0.04 * 32 * dropped(epoch))
+d = task.error(weights) - task.error(at_epoch[8])
+print(f"batch 256 is {d.mean():.1f} points worse than batch 8 on average; with 95 % confidence less than {d.mean() + 1.895 * d.std(ddof=1) / 8 ** 0.5:.1f}")
+
+# %% [markdown]
+# ## When, and what it costs
+#
+# **Use large batches** when you have many ranks and the noise scale says that there is noise to average away: late in training more than early, on hard tasks more than on easy
+# ones. The epochs, and so the computing, stay the same; the time falls with the steps.
+#
+# **Do not** go beyond the elbow: four times the ranks for the same steps. And do not go there to fill a device: a small batch that trains well is no fault.
+#
+# **What it costs:** a search for the rate, once more for each batch; then some accuracy, which you must measure over several runs. Batch norm looks at the batch of one rank (unit 01), so it is
+# another network when that changes.
+#
+# **The three most common mistakes.** The batch grows with the ranks, and the rate stays: too little is learned. The rate grows, and there is no warm-up where one is needed, or
+# it ends in a jump. Comparing one run with one run. You meet these in the lab.
+#
+# ## What has aged
+#
+# | they say | today |
+# |---|---|
+# | with $p$ processes, divide the epochs by $p$, multiply the rate by $p$ | the rate by the factor of the *batch*; the epochs stay (unit 01) |
+# | a larger batch lowers the accuracy | at the same epochs, beyond an elbow that depends on task and schedule. Trained for more steps the gap shrinks or closes (Hoffer et al. 2017) |
+# | Facebook keeps the accuracy up to 8k, PFN up to 32k | both are claims of 2017, for ResNet-50 on ImageNet. The first is in the picture above. LARS was made for the second size (You et al. 2017), LAMB does the like for Adam (You et al. 2020) |
+# | lowering the rate and growing the batch are equivalent | as long as $B \ll N$ and SGD's noise is what matters: at $B = N$, $g$ is zero at any rate. A batch cannot grow for ever, a rate can fall for ever |
+# | a small batch is bad because its gradient varies | below the noise scale that is so; the variation also costs nothing per image. See the flat part of the stick |
+#
+# ## What you can say now
+#
+# * *The loss of accuracy* is there in the same epochs, beyond an elbow; the runs' spread says which differences count.
+# * *Linear* keeps the noise $g$ of the training, *square root* the variance of one step (and is for Adam).
+# * *Warm-up* protects the first steps, *LARS* each layer; within the flat part neither is needed.
+# * *The noise scale* is a quotient of two means, from two batch sizes. It grows during training, so the batch may.
+# * *Growing the batch* in place of a falling rate gives the same curve in fewer steps.
+#
+# **Now the lab:** 32 times the batch in the same epochs. Then unit 18, where ranks come and go, and unit 20.
+#
+# **References.** P. Goyal et al. 2017, *Accurate, Large Minibatch SGD: Training ImageNet in 1 Hour*, [arXiv 1706.02677](https://arxiv.org/abs/1706.02677), figure 1 and section 5. A. Krizhevsky
+# 2014, *One weird trick for parallelizing convolutional neural networks*, [arXiv 1404.5997](https://arxiv.org/abs/1404.5997). S. L. Smith, Q. V. Le 2018, *A Bayesian Perspective on Generalization and
+# Stochastic Gradient Descent*, [arXiv 1710.06451](https://arxiv.org/abs/1710.06451). S. L. Smith et al. 2018, *Don't Decay the Learning Rate, Increase the Batch Size*,
+# [arXiv 1711.00489](https://arxiv.org/abs/1711.00489). S. McCandlish et al. 2018, *An Empirical Model of Large-Batch Training*, [arXiv 1812.06162](https://arxiv.org/abs/1812.06162). Y. You et al. 2017,
+# *Large Batch Training of Convolutional Networks*, [arXiv 1708.03888](https://arxiv.org/abs/1708.03888); 2020, *Large Batch Optimization for Deep Learning*, [arXiv
+# 1904.00962](https://arxiv.org/abs/1904.00962). N. S. Keskar et al. 2017, *On Large-Batch Training for Deep Learning: Generalization Gap and Sharp Minima*, [arXiv
+# 1609.04836](https://arxiv.org/abs/1609.04836). E. Hoffer et al. 2017, *Train longer, generalize better*, [arXiv 1705.08741](https://arxiv.org/abs/1705.08741). S. Malladi et al. 2022, *On the SDEs and Scaling
+# Rules for Adaptive Gradient Algorithms*, [arXiv 2205.10287](https://arxiv.org/abs/2205.10287).

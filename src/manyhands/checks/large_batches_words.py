@@ -1,0 +1,104 @@
+"""The words of unit 17's checks: what each criterion says, the likely mistakes, and the hints."""
+
+TEXTS = {
+    ("schedule", "scaling"): "after the warm-up the rate is k times the base rate, or its square root times, by the rule",
+    ("schedule", "warm-up"): "the warm-up leads along a straight line from the base rate to the full one, step by step",
+    ("schedule", "drops"): "each drop divides the rate, from its epoch on",
+    ("lars", "ratio"): "a first step without decay: every layer of every run has a ratio of its own",
+    ("lars", "decay"): "with decay: it counts in the step and below the fraction line",
+    ("lars", "memory"): "three steps with momentum and changing rates",
+    ("lars", "zero"): "where a norm is zero, the step is the plain one, and nothing becomes infinite",
+    ("noise", "squared"): "the squared length of the true gradient, without the noise in it",
+    ("noise", "trace"): "the trace of the covariance of one image's gradient",
+    ("noise", "scale"): "the noise scale: the quotient of the two means",
+    ("growing", "g"): "g = rate / (1 - m) (N / B - 1)",
+    ("growing", "noise"): "rate / batch is in every phase what it was with the small batch",
+    ("growing", "fewest"): "batches are whole, none is too large, and the steps are as few as can be",
+    ("challenge", "budget"): "every batch has 32 times the images, and the epochs are not exceeded: counted as they pass",
+    ("challenge", "accuracy"): "the mean test error of 8 runs is at most {margin:g} points above that of small batches, with 95 % confidence",
+}
+
+MISTAKES = {
+    # schedule
+    "not scaled": "This is the base rate. {rule} scaling with k = {k} makes it larger.",
+    "divided": "Divided by k. A larger batch has less noise: it can bear a larger rate.",
+    "root of all": "The root of base rate times k. The rule is base rate times the root of k.",
+    "other rule": "This is the other rule. Here it is {rule}, with k = {k}.",
+    "warm-up too long": "The warm-up has {warm_up} epochs, and is over at epoch {epoch}.",
+    "no warm-up": "Epoch {epoch} of a warm-up of {warm_up} epochs: this is already the full rate.",
+    "constant": "This is the base rate all through the warm-up, as in Goyal's constant warm-up: when it ends, the rate jumps by a factor of {k}. Let it grow.",
+    "from zero": "The warm-up begins at zero here. It begins at the base rate, which is known to work.",
+    "geometric": "The rate grows by the same factor in every step. A straight line is wanted: by the same amount.",
+    "staircase": "The rate changes once in an epoch. `epoch` has a fraction: let the rate grow in every step.",
+    "late": "At epoch {epoch} the drop is due: it counts from its epoch on (>=).",
+    "no drop": "Drops at {drops}: at epoch {epoch} the rate is no longer the full one.",
+    "drops once": "Only one drop counts. At epoch {epoch} those of {drops} that are past all divide the rate.",
+    "drop by the sum": "Two drops divide by {by} twice: by {by} ** 2, not by 2 * {by}.",
+    "grows": "A drop divides the rate. Here it multiplies.",
+    "other rate": "Not the rate at epoch {epoch}, with k = {k}, rule {rule}, warm-up {warm_up}.",
+    # lars
+    "other shapes": "The weights have other shapes now. Change them in place: weight.sub_(...).",
+    "not in place": "The weights are what they were. Change them in place: weight.sub_(...); `weight = weight - ...` makes a new tensor with the old name.",
+    "zero norm": "Some weights are not finite: a norm of zero was divided by. There, the ratio is 1.",
+    "stands still": "A layer whose weights are all zero stays there for ever: its ratio is 0. Where a norm is zero, the ratio is 1.",
+    "plain": "This is the plain step: no layer has a rate of its own.",
+    "global": "One ratio for all layers. LARS has one for each: take the norms of one tensor at a time.",
+    "runs together": "The norm was taken over all runs at once. Each run is a training of its own: use norm(), which keeps the first dimension.",
+    "inverted": "The ratio is upside down: the norm of the weights is above, that of the gradient below.",
+    "trust forgotten": "The ratio lacks the factor `trust`: a step would be as long as the weights themselves.",
+    "decay not in the norm": "The step has the decay in it, the ratio has not: below the line stands |g| + decay |w|.",
+    "decay not in the step": "The ratio has the decay in it, the step has not: it goes along g + decay w.",
+    "rate outside": "Right while the rate stays, and wrong when it changes: the memory holds steps, so the rate belongs inside, v = m v + rate * ratio * (g + decay w).",
+    "no memory": "The memory is not used: v keeps `momentum` times what it was.",
+    "other step": "Not a LARS step. Layer by layer: the ratio, then v, then w - v.",
+    # noise
+    "mean before norm": "The gradients were averaged first. That takes the noise away which is to be measured: square the length of each, then average.",
+    "not squared": "These are lengths. The formulas hold for their squares.",
+    "sizes exchanged": "The two batch sizes are exchanged.",
+    "large is not enough": "The squared length of the large batches' gradient still has noise in it: trace / {b_large}. Two sizes are needed to take it away.",
+    "mean of quotients": "A mean of quotients is biased, and wild where a denominator is small. Average above and below first, then divide once.",
+    "upside down": "The quotient is upside down: noise above, signal below.",
+    "without the sizes": "The difference of the squared lengths is trace times (1 / {b_small} - 1 / {b_large}): divide by that.",
+    "other estimate": "Not the estimate from batches of {b_small} and {b_large}.",
+    # growing
+    "g without -1": "This is the approximation for N much larger than B. The -1 makes g zero when the batch is all {images} images.",
+    "g without momentum": "Momentum makes every gradient count 1 / (1 - m) times in the end: it belongs into g.",
+    "g divided by m": "Divide by 1 - m, not by m.",
+    "g times 1 - m": "Divide by 1 - m: momentum makes the noise larger.",
+    "g upside down": "N / B: a larger batch has less noise.",
+    "other g": "Not g for N = {images} and B = {batch}.",
+    "no phases": "Return a list of {count} phases (epochs, rate, batch), with the epochs that were given.",
+    "falls twice": "The rate falls and the batch grows: the noise falls twice. One of the two.",
+    "nothing falls": "Neither has the rate fallen, nor the batch grown: this phase would be as noisy as the first.",
+    "cut off": "The batch ends at {largest}, and the rate stays: what is left of the drop must go into the rate.",
+    "root of the drop": "The batch grows by the root of the drop. rate / batch is to stay: it grows by all of it, {drop} times the first one.",
+    "other noise": "rate / batch is not what it was. Against the first phase, the rate would have fallen {drop} times.",
+    "above the largest": "A batch is larger than {largest}.",
+    "no whole batch": "A batch is a whole number of images.",
+    "batch kept": "The batch never grows: right noise, and not a step saved.",
+    "too many steps": "There are more steps than needed: the rate falls while the batch could still grow (up to {largest}).",
+    "too few steps": "There are too few steps: rate and batch were made larger than the first phase's noise allows.",
+    # challenge
+    "asked for more": "train asked for more batches than the epochs have: {steps} steps are all there are.",
+    "small batches": "A gradient was taken of a smaller batch. All have at least {batch} images.",
+    "too many images": "More images have passed than the epochs have, counting every task that was made. {steps} steps are all there are.",
+    "no images": "No gradient was taken with task.gradient.",
+    "no weights": "train returns the weights of all runs, as task.start() gives them.",
+    "not finite": "Some weights are not finite: the rate is too large.",
+    "broken": "At least one run has learned nothing: {large} % wrong on average. The rate is too large for weights that are still random: warm up.",
+    "not learned yet": "{large} % wrong, small batches {small} %: even the images for training are not learned yet. There are 32 times fewer steps: each must go further.",
+    "worse on the test": "{large} % wrong, small batches {small} %; with 95 % confidence at most {upper} points worse, and {margin} are allowed. Nearly: warm-up, rate, drops?",
+}
+
+HINTS = {
+    "17-schedule": "full = base_rate * k for the linear rule, base_rate * k ** 0.5 for the other. If epoch < warm_up: base_rate + (full - base_rate) * epoch / warm_up, and "
+                   "there are no drops yet. Else full / drop_by ** (how many of the drops are <= epoch).",
+    "17-lars": "For each layer: w, g = norm(weight), norm(gradient); ratio = trust * w / (g + decay * w); torch.where((w > 0) & (g > 0), ratio, torch.ones_like(ratio)) for zeros. "
+               "Then moving.mul_(momentum).add_(rate * ratio * (gradient + decay * weight)) and weight.sub_(moving).",
+    "17-noise": "The mean of |g|^2 over many batches of B images is |G|^2 + trace / B. You have it for two B: two equations, two unknowns. "
+                "`small.square().sum(1).mean()` is one of the means.",
+    "17-growing": "In each phase the batch would be batch * (first rate / this rate). Cut it at `largest`; the rate is then this phase's rate * (new batch / batch): that keeps rate / batch, "
+                  "cut or not.",
+    "17-challenge": "A loop of task.steps steps: gradients = task.gradient(weights), the rate from rate_at with k = 32, momentum 0.9. Look at the tutorial's table: which rule, and how many "
+                    "epochs of warm-up? Or your lars_step.",
+}

@@ -1,0 +1,17 @@
+"""Twice as many steps.
+
+fails: challenge/budget, challenge/accuracy
+shows: asked for more batches than the epochs have
+points: 13
+runs: challenge
+"""
+# %% grade_id="challenge"
+def train(task):
+    weights = task.start()
+    memory = [torch.zeros_like(weight) for weight in weights]
+    for step in range(2 * task.steps):
+        rate = rate_at(step * task.batch / task.images, base_rate=0.04, k=32, rule="linear", warm_up=1, drops=[4, 6], drop_by=4)
+        for weight, gradient, moving in zip(weights, task.gradient(weights), memory):
+            moving.mul_(0.9).add_(gradient, alpha=rate)
+            weight.sub_(moving)
+    return weights

@@ -1,0 +1,14 @@
+"""The largest batch is not looked at.
+
+fails: growing/fewest
+shows: A batch is larger than
+points: 17
+runs: growing
+"""
+# %% grade_id="growing"
+def sgd_noise(rate, momentum, images, batch):
+    return rate / (1 - momentum) * (images / batch - 1)
+
+
+def grow(phases, batch, largest):
+    return [(epochs, phases[0][1], round(batch * phases[0][1] / rate)) for epochs, rate in phases]

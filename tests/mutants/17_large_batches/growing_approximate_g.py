@@ -1,0 +1,15 @@
+"""g without the -1.
+
+fails: growing/g
+shows: This is the approximation
+points: 17
+runs: growing
+"""
+# %% grade_id="growing"
+def sgd_noise(rate, momentum, images, batch):
+    return rate / (1 - momentum) * images / batch
+
+
+def grow(phases, batch, largest):
+    larger = [min(largest, round(batch * phases[0][1] / rate)) for _, rate in phases]
+    return [(epochs, rate * size / batch, size) for (epochs, rate), size in zip(phases, larger)]

@@ -1,0 +1,14 @@
+"""Where the batch is at its largest, the rest of the drop is forgotten.
+
+fails: growing/noise
+shows: what is left of the drop must go into the rate
+points: 17
+runs: growing
+"""
+# %% grade_id="growing"
+def sgd_noise(rate, momentum, images, batch):
+    return rate / (1 - momentum) * (images / batch - 1)
+
+
+def grow(phases, batch, largest):
+    return [(epochs, phases[0][1], min(largest, round(batch * phases[0][1] / rate))) for epochs, rate in phases]

@@ -1,0 +1,13 @@
+"""The large batch is taken for the true gradient.
+
+fails: noise/squared, noise/scale
+shows: still has noise in it
+points: 16
+runs: noise
+"""
+# %% grade_id="noise"
+def noise_scale(small, large, b_small, b_large):
+    of_small, of_large = small.square().sum(1).mean().item(), large.square().sum(1).mean().item()
+    squared = (b_large * of_large - b_small * of_small) / (b_large - b_small)
+    trace = (of_small - of_large) / (1 / b_small - 1 / b_large)
+    return of_large, trace, trace / of_large

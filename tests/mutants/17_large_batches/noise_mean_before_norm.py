@@ -1,0 +1,13 @@
+"""The gradients are averaged before their length is taken.
+
+fails: noise/squared, noise/trace, noise/scale
+shows: The gradients were averaged first
+points: 15
+runs: noise
+"""
+# %% grade_id="noise"
+def noise_scale(small, large, b_small, b_large):
+    of_small, of_large = small.mean(0).square().sum().item(), large.mean(0).square().sum().item()
+    squared = (b_large * of_large - b_small * of_small) / (b_large - b_small)
+    trace = (of_small - of_large) / (1 / b_small - 1 / b_large)
+    return squared, trace, trace / squared

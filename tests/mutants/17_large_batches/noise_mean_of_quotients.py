@@ -1,0 +1,16 @@
+"""The quotient is taken batch by batch, and averaged.
+
+fails: noise/scale
+shows: A mean of quotients is biased
+points: 17
+runs: noise
+"""
+# %% grade_id="noise"
+def noise_scale(small, large, b_small, b_large):
+    of_small, of_large = small.square().sum(1).mean().item(), large.square().sum(1).mean().item()
+    squared = (b_large * of_large - b_small * of_small) / (b_large - b_small)
+    trace = (of_small - of_large) / (1 / b_small - 1 / b_large)
+    pairs = min(len(small), len(large))
+    s, l = small[:pairs].square().sum(1), large[:pairs].square().sum(1)
+    each = (s - l) / (1 / b_small - 1 / b_large) / ((b_large * l - b_small * s) / (b_large - b_small))
+    return squared, trace, each.mean().item()

@@ -1,0 +1,13 @@
+"""Lengths in place of their squares.
+
+fails: noise/squared, noise/trace, noise/scale
+shows: The formulas hold for their squares
+points: 15
+runs: noise
+"""
+# %% grade_id="noise"
+def noise_scale(small, large, b_small, b_large):
+    of_small, of_large = small.norm(dim=1).mean().item(), large.norm(dim=1).mean().item()
+    squared = (b_large * of_large - b_small * of_small) / (b_large - b_small)
+    trace = (of_small - of_large) / (1 / b_small - 1 / b_large)
+    return squared, trace, trace / squared

@@ -1,0 +1,13 @@
+"""The rate of the warm-up changes once in an epoch.
+
+fails: schedule/warm-up
+shows: let the rate grow in every step
+points: 17
+runs: schedule
+"""
+# %% grade_id="schedule"
+def rate_at(epoch, base_rate, k, rule, warm_up, drops, drop_by):
+    full = base_rate * (k if rule == "linear" else k ** 0.5)
+    if epoch < warm_up:
+        return base_rate + (full - base_rate) * int(epoch) / warm_up
+    return full / drop_by ** sum(epoch >= drop for drop in drops)
