@@ -5,7 +5,7 @@ any framework, so that no unit is its own judge.
 
     R(w) = |w|^2 / 2,   objective of a step = DECAY * R(w) + the mean of the losses of its ROWS rows
 
-torch is imported only by those who ask for a torch network.
+torch and TensorFlow are imported only by those who ask for their network.
 """
 
 DIGITS, ROWS, STEPS, RATE, DECAY = 1500, 250, 60, 0.5, 0.01
@@ -19,6 +19,17 @@ SYSTEMS = (
     ("01", "by hand: sum of even shards", True),
     ("01", "by hand: sum of uneven shards", True),
     ("01", "by hand: mean of means, uneven shards", False),
+    ("02", "MirroredStrategy", True),
+    ("03", "DataParallel by hand, with threads", True),
+    ("06", "DistributedDataParallel", True),
+    ("07", "MultiWorkerMirroredStrategy, own loop", True),
+    ("07", "MultiWorkerMirroredStrategy, Model.fit", True),
+    ("08", "parameter server by hand, synchronous", True),
+    ("08", "parameter server by hand, asynchronous", False),
+    ("08", "ParameterServerStrategy, synchronous", True),
+    ("10", "Horovod, PyTorch", True),
+    ("10", "Horovod, TensorFlow eager", True),
+    ("10", "Horovod, Keras", True),
 )
 
 
@@ -55,6 +66,22 @@ def network(device="cpu"):
         for parameter, values in zip(model.parameters(), start()):
             parameter.copy_(torch.from_numpy(values))
     return model.to(device)
+
+
+def keras_network():
+    """The network in tf.keras, with the weights of `start()`. Call it in the strategy's scope. `numbers_of` gives its weights as `distance` wants them."""
+    import tensorflow as tf
+
+    inputs, hidden, outputs = SIZES
+    dense = tf.keras.layers.Dense
+    model = tf.keras.Sequential([dense(hidden, "tanh", input_shape=(inputs,), dtype="float64"), dense(outputs, dtype="float64")])
+    model.set_weights([values.T for values in start()])
+    return model
+
+
+def numbers_of(model):
+    """The weights of a `keras_network()` as `start()` has them: TensorFlow keeps a matrix transposed."""
+    return [values.T for values in model.get_weights()]
 
 
 def one_process():

@@ -73,6 +73,9 @@ class Unit:
     @cached_property
     def facts(self):
         """What the sources say of themselves: `{"tutorial": {"minutes": ..., "ranks": ...}, "lab": {...}}`."""
+        told = self.root / ".course" / "facts.json"  # on an attendee's server, which has no sources
+        if told.is_file():
+            return json.loads(told.read_text(encoding="utf-8"))[self.name]
         sources = {"tutorial": "tutorial", "lab": "labs"}
         return {part: _facts(self.root / "sources" / folder / f"{self.name}.py") for part, folder in sources.items()}
 
