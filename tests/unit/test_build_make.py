@@ -212,10 +212,13 @@ def test_scripts_go_to_each_folder_and_the_lab_gets_the_stub(tmp_path):
     scripts.mkdir()
     (scripts / "90_open.py").write_text("print('read me')\n")
     (scripts / "90_answer.py").write_text("def f():\n    ### BEGIN SOLUTION\n    return 42 + 1\n    ### END SOLUTION\n")
+    (scripts / "90_job.sbatch").write_text("#!/bin/bash\n")
+    (scripts / "90_notes.txt").write_text("not for learners")
     (scripts / "91_other.py").write_text("")
     make.build(tutorial)
     make.build(lab)
-    assert [path.name for path in (tmp_path / "notebooks/scripts").iterdir()] == ["90_open.py"]
+    assert sorted(path.name for path in (tmp_path / "notebooks/scripts").iterdir()) == ["90_job.sbatch", "90_open.py"]
+    assert (tmp_path / "labs/90_tiny/90_job.sbatch").read_text() == "#!/bin/bash\n"
     assert "42 + 1" in (tmp_path / "solutions/90_tiny/90_answer.py").read_text()
     stub = (tmp_path / "labs/90_tiny/90_answer.py").read_text()
     assert stub == "def f():\n    # YOUR CODE HERE\n    raise NotImplementedError()\n"
@@ -267,7 +270,7 @@ def test_an_instructor_gets_the_same_lab_from_nbgrader_itself(course, tmp_path):
     assert done.returncode == 0, done.stderr
     made = canonical.load(tmp_path / "labs/90_tiny/90_tiny.ipynb")
     assert made.cells == cells(course / "labs/90_tiny/90_tiny.ipynb")
-    assert (tmp_path / "gradebook.db").exists() and not (course / "gradebook.db").exists()
+    assert (tmp_path / "classroom" / "gradebook.db").exists() and not (course / "classroom").exists()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="Linux only: the kernel hands orphans to the nearest process that asks for them")

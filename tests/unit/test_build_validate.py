@@ -28,7 +28,7 @@ open("left.txt", "w").close()
 KILLER = "import os; os.kill(os.getppid(), 9)"
 PICTURE = """
 from IPython.display import SVG
-SVG('<svg width="90"><use href="#m2fd4" x="1.5" y="88.217579" style="fill: #a8322d"/><text>88.21</text></svg>')
+SVG('<svg width="90"><path id="m2fd4"/><path id="m77"/><use href="#m2fd4" x="1.5" y="88.217579" style="fill: #a8322d"/><text>88.21</text></svg>')
 """
 LEAK = "import subprocess; p = subprocess.Popen(['sleep', '986'], start_new_session=True)"
 
@@ -51,12 +51,13 @@ def good(tmp_path_factory):
     assert notebook.cells[-1].outputs[0].text == "ipc\n"  # kernels that start at the same moment cannot choose the same port
     notebook.cells[4].outputs[0].text = notebook.cells[4].outputs[0].text.replace("[]", "['nb.ipynb']")
     assert notebook.cells[5].outputs[0].data["image/svg+xml"] == drawn(88.217579)
-    notebook.cells[5].outputs[0].data["image/svg+xml"] = drawn(88.21758)  # as another processor would round it
+    notebook.cells[5].outputs[0].data["image/svg+xml"] = drawn(88.21758, marker="m9e0b")  # as another processor would round it
     return canonical.clean(notebook)
 
 
-def drawn(y, label="88.21"):
-    return f'<svg width="90"><use href="#m2fd4" x="1.5" y="{y}" style="fill: #a8322d"/><text>{label}</text></svg>'
+def drawn(y, label="88.21", marker="m2fd4", used=None, colour="#a8322d"):
+    return (f'<svg width="90"><path id="{marker}"/><path id="m77"/><use href="#{used or marker}" x="1.5" y="{y}" style="fill: {colour}"/>'
+            f"<text>{label}</text></svg>")
 
 
 def shows(svg):
@@ -81,6 +82,8 @@ CASES = {
     "a cell that was never run": (dict(cell=3, **NEVER_RUN), ["it was never run"]),
     "a picture that has moved": (dict(cell=5, outputs=shows(drawn(88.23))), ["mismatch 'image/svg+xml'"]),
     "a picture with another number": (dict(cell=5, outputs=shows(drawn(88.217579, "88.211"))), ["mismatch 'image/svg+xml'"]),
+    "a picture with another marker": (dict(cell=5, outputs=shows(drawn(88.217579, used="m77"))), ["mismatch 'image/svg+xml'"]),
+    "a picture in another colour": (dict(cell=5, outputs=shows(drawn(88.217579, colour="#0f2f52"))), ["mismatch 'image/svg+xml'"]),
     "a measured cell that fails": (dict(cell=1, source="no_such_name"), ["NameError"]),
     "a skipped cell": (dict(cell=3, tags=["nbval-skip"]), ["it is marked to be skipped"]),
     "a taught error that does not happen": (dict(cell=2, source="1 / 1", tags=["measured"]), ["it raised nothing"]),

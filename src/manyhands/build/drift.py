@@ -123,7 +123,7 @@ def orphans(root):
     """Generated files that no source stands behind."""
     pieces = layout.pieces(root)
     known = {path for piece in pieces for path in (piece.notebook, piece.lab, *make.script_files(piece))}
-    patterns = ("notebooks/*.ipynb", "notebooks/scripts/*.py", "solutions/*/*.ipynb", "labs/*/*.ipynb")
+    patterns = ("notebooks/*.ipynb", "notebooks/scripts/*.*", "solutions/*/*.ipynb", "labs/*/*.ipynb")
     made = [path for pattern in patterns for path in root.glob(pattern)]
     return [
         Drift(path.relative_to(root).as_posix(), "no source in sources/ stands behind it", "delete it, or adopt it")

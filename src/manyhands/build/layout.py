@@ -84,5 +84,6 @@ def _matches(piece, word):
 
 
 def scripts(piece):
-    """The sources of the scripts that the unit launches."""
-    return sorted((piece.root / "sources" / "scripts").glob(f"{piece.number}_*.py"))
+    """The sources of the scripts that the unit launches, and of the batch files that start them on Slurm."""
+    folder = piece.root / "sources" / "scripts"
+    return sorted(path for path in folder.glob(f"{piece.number}_*") if path.suffix in (".py", ".sbatch"))

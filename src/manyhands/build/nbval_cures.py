@@ -20,6 +20,7 @@ from manyhands.build.canonical import RECORD
 OUTPUT_TIMEOUT_S = 20  # how long an output may be on its way after its cell has ended; 5 is too short on a busy machine
 SVG, SVG_POINTS = "image/svg+xml", 0.01  # how far apart positions in a picture may be
 _NUMBER = re.compile(r"(?<![\w#.-])-?\d+(?:\.\d+)?(?![\w.])")
+_ID = re.compile(r'(?<=url\(#)\w+|(?<=href="#)\w+|(?<= id=")\w+')  # matplotlib makes those of markers and clips from their positions
 
 
 def pytest_configure(config):
@@ -67,9 +68,15 @@ def _compare_outputs(item, compare, test, ref, skip_compare=None):
 
 
 def same_picture(one, other):
-    """Whether two SVG texts differ in nothing but numbers inside their tags, each by less than SVG_POINTS. Letters must be the same."""
-    parts, others = re.split("(<[^>]*>)", one), re.split("(<[^>]*>)", other)
+    """Whether two SVG texts differ in nothing but numbers inside their tags, each by less than SVG_POINTS, and names of ids. Letters must be the same."""
+    parts, others = re.split("(<[^>]*>)", _ids_numbered(one)), re.split("(<[^>]*>)", _ids_numbered(other))
     return len(parts) == len(others) and all(a == b or a[:1] == b[:1] == "<" and _same_tag(a, b) for a, b in zip(parts, others))
+
+
+def _ids_numbered(text):
+    """The text with the ids that its tags give and use named in the order in which they come."""
+    names = {}
+    return re.sub("<[^>]*>", lambda tag: _ID.sub(lambda name: f"id_{names.setdefault(name[0], len(names))}_", tag[0]), text)
 
 
 def _same_tag(one, other):
