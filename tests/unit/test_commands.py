@@ -25,7 +25,7 @@ def dry_run(*words):
 
 @pytest.mark.parametrize(("words", "ends"), [
     (["lab", "ARGS=--no-browser"], "run manyhands lab --no-browser"),
-    (["test", "ARGS=-k launch"], "run pytest -k launch"),
+    (["test", "ARGS=-k launch"], "run pytest -n 2 --dist loadfile --no-loadscope-reorder -k launch"),
     (["setup"], "setup"),
     (["build", "NB=06_ddp"], "run manyhands build 06_ddp"),
     (["adopt", "NB=notebooks/06_ddp.ipynb"], "run manyhands adopt notebooks/06_ddp.ipynb"),

@@ -63,6 +63,12 @@ def test_deleted_copy_is_made_again(clone):
     assert copy_course(clone).made == [LAB]
 
 
+def test_a_lab_that_comes_through_the_exchange_is_not_copied_but_kept_whole(clone):
+    assert not any(name.startswith("06_ddp/") for name in copy_course(clone, fetched=["06_ddp"]).made)
+    (clone / "work/06_ddp").mkdir()
+    assert "06_ddp/06_train.py" in copy_course(clone, fetched=["06_ddp"]).made
+
+
 @pytest.mark.parametrize("broken", ["", "{", "[1]"])
 def test_lost_or_broken_record_costs_no_work(clone, broken):
     copy_course(clone)

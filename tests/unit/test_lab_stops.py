@@ -19,7 +19,7 @@ import pytest
 import websocket
 from jupyter_client import BlockingKernelClient
 
-from manyhands.cli.server import end_with_parent
+from manyhands.cli.server import command, end_with_parent
 
 # A kernel that starts a process which does not belong to its group, as a cluster does, and then computes for ever.
 BUSY = """
@@ -50,12 +50,18 @@ def ours(clone):
     return [process for process in found if process.is_running() and process.status() != psutil.STATUS_ZOMBIE]
 
 
+def as_from_a_terminal():
+    """In the new process. Who runs the tests under nohup has a closed terminal ignored, and processes inherit that."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    end_with_parent()
+
+
 def start(clone, *arguments):
     """The process and the address that it printed."""
     process = subprocess.Popen(
         [sys.executable, "-m", "manyhands", "lab", "--no-browser", *arguments], cwd=clone, stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=os.environ | {"MANYHANDS_ROOT": str(clone)},
-        preexec_fn=end_with_parent,
+        preexec_fn=as_from_a_terminal,
     )
     printed = []
     for line in process.stdout:
@@ -174,7 +180,7 @@ def test_terminal_knows_the_command(clone, monkeypatch):
                                            header={"Authorization": f"token {token}"}, http_no_proxy=["localhost"])
     terminal.send(json.dumps(["stdin", "command -v manyhands\r"]))
     seen = ""
-    while not re.search(r"\n/\S*/manyhands", seen):
+    while not re.search(r"\s/\S*/manyhands", seen):  # on a line of its own, or behind a prompt that came late
         seen += str(json.loads(terminal.recv())[-1])
     assert str(Path(sys.executable).parent / "manyhands") in seen
     terminal.close()
@@ -195,3 +201,9 @@ def test_options_reach_jupyterlab_and_a_wrong_one_is_told(clone):
                              capture_output=True, stdin=subprocess.DEVNULL, env=os.environ | {"MANYHANDS_ROOT": str(clone)})
     assert process.returncode == 1
     assert "JupyterLab did not start" in process.stderr and "port" in process.stderr
+
+
+@pytest.mark.parametrize("asked", [["--port=8890"], ["--ServerApp.port=8890"], []])
+def test_a_port_is_named_once(tmp_path, asked):
+    words = command(tmp_path, "page", asked)
+    assert [word.rpartition("=")[2] for word in words if word.startswith(("--port", "--ServerApp.port="))] == ["8890" if asked else "0"]

@@ -90,6 +90,17 @@ def test_page_links_what_is_there_and_greys_what_is_planned(clone):
     assert "$" not in text
 
 
+def test_page_tells_which_labs_are_to_be_fetched(clone, tmp_path, monkeypatch):
+    monkeypatch.setenv("MANYHANDS_EXCHANGE", str(tmp_path / "exchange"))
+    assert "Assignment List" not in start_page.text(clone), "an instructor's shell"
+    monkeypatch.setenv("JUPYTERHUB_USER", "hand01")
+    assert "Assignment List" in start_page.text(clone) and "[your lab](" in row(start_page.text(clone), "06")
+    (tmp_path / "exchange/manyhands/outbound/06_ddp").mkdir(parents=True)
+    assert "| your lab (to fetch) |" in row(start_page.text(clone), "06")
+    (clone / "work/06_ddp").mkdir(parents=True)
+    assert "[your lab](" in row(start_page.text(clone), "06")
+
+
 def test_page_shows_the_learners_points(clone):
     progress.add_hint(clone / "work", "06_ddp", "06-average")
     assert row(start_page.text(clone), "06").endswith("|  |")

@@ -40,12 +40,18 @@ def number_of(name):
     return next((part[:2] for part in name.split("/") if part[:2].isdigit()), "")
 
 
-def copy_course(root, beside=()):
-    """Copy what is not yet in `work/`; put the new versions of the units numbered in `beside` next to the learner's."""
+def copy_course(root, beside=(), fetched=()):
+    """Copy what is not yet in `work/`; put the new versions of the units numbered in `beside` next to the learner's.
+
+    fetched: names of labs that the learner gets in another way, from the class's exchange.
+    """
     work = Path(root) / "work"
     work.mkdir(exist_ok=True)
     known, done = _load(work), Copied()
+    left_out = {name for name in fetched if not (work / name).exists()}
     for source, name in _sources(Path(root)):
+        if name.split("/")[0] in left_out:
+            continue
         content = source.read_bytes()
         version = hashlib.sha256(content).hexdigest()
         if _put(work / name, content):

@@ -53,9 +53,9 @@ def _number(name, root):
     raise LookupError(f"there is no unit {name}; the units are {', '.join(unit.name for unit in units(root))}.")
 
 
-def prepare(root, new=()):
-    """Make the copies and the page, and tell what was done; `new`: numbers of units whose new versions are asked for."""
-    copied = copy_course(root, new)
+def prepare(root, new=(), fetched=()):
+    """Make the copies and the page, and tell what was done; `new`: numbers of units whose new versions are asked for; `fetched`: see `copy_course`."""
+    copied = copy_course(root, new, fetched)
     if copied.made:
         print(f"Your own copies in work/ are made: {len(copied.made)} files of the units {', '.join(_numbers(copied.made))}.")
     for name in copied.beside:

@@ -54,9 +54,10 @@ def command(root, page, arguments):
         f"--LabApp.default_url=/lab/tree/{page}?reset",
         f"--LabApp.app_settings_dir={SETTINGS}",
         "--LabApp.custom_css=True",
-        "--ServerApp.port=0",
         f"--ServerApp.terminado_settings={{'shell_command': [{os.environ.get('SHELL') or 'sh'!r}]}}",  # a login shell would reset PATH
     ]
+    if not any(one.startswith(("--port", "--ServerApp.port")) for one in arguments):  # given twice it would be refused
+        ours.append("--ServerApp.port=0")
     if os.geteuid() == 0:
         ours.append("--ServerApp.allow_root=True")
     if not can_open_browser():

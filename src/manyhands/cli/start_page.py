@@ -2,6 +2,7 @@
 
 import os
 import tempfile
+from contextlib import suppress
 from importlib.resources import files
 from pathlib import Path
 from string import Template
@@ -9,9 +10,14 @@ from string import Template
 from manyhands.checks import progress
 from manyhands.cli import doctor
 from manyhands.cli.copies import lab_copy, tutorial_copy
-from manyhands.units import minutes_text, paths, units
+from manyhands.units import NotAClone, find_root, minutes_text, paths, units
 
 NAME = "Start_Here.md"
+EXCHANGE = """
+**Labs that your instructor releases:** menu *Nbgrader*, *Assignment List*. There you fetch a lab (it comes to `work/`), hand it in (*Submit*), and get
+your feedback. Save the notebook before you hand it in: Ctrl+S. You may hand in again; the last one counts.
+"""
+TO_FETCH = "your lab (to fetch)"
 GREY = '<span style="color: #8a8a8a">{}</span>'
 
 
@@ -27,12 +33,20 @@ def write(root):
     return work / NAME
 
 
+def renew():
+    """Write it anew where the learner is, after something has changed; a page that cannot be written costs no work."""
+    with suppress(NotAClone, OSError):
+        root = find_root()
+        if (root / "work").is_dir():
+            write(root)
+
+
 def text(root):
     """The page, as Markdown."""
-    course, done = units(root), progress.load(Path(root) / "work")
+    course, done, missing = units(root), progress.load(Path(root) / "work"), to_fetch(root)
     template = Template(files("manyhands.cli").joinpath("start_page.md").read_text(encoding="utf-8"))
     return template.substitute(
-        machine=machine(), next=next_step(course, done), table=table(course, done),
+        machine=machine(), notice=notice(), next=next_step(course, done, missing), table=table(course, done, missing),
         check=f"`manyhands check {_any_ready(course)}`", one_day=path_line(course, "one_day"), two_days_more=path_line(course, "two_days_more"),
     )
 
@@ -52,29 +66,56 @@ def machine():
     return " · ".join(parts)
 
 
-def next_step(course, done):
+def notice():
+    """A paragraph about the account, which a classroom's hub gives (MANYHANDS_NOTICE), or nothing."""
+    told = os.environ.get("MANYHANDS_NOTICE")
+    return (f"\n**Your account:** {told}\n" if told else "") + (EXCHANGE if _exchange() else "")
+
+
+def _exchange():
+    """Where labs are fetched from, on a server of a class's hub; else None."""
+    return os.environ.get("MANYHANDS_EXCHANGE") if "JUPYTERHUB_USER" in os.environ else None
+
+
+def released():
+    """The labs that can be fetched."""
+    from manyhands.grading import classroom
+
+    return classroom.released(_exchange()) if _exchange() else []
+
+
+def to_fetch(root):
+    """Those of them that the learner has not yet."""
+    return [name for name in released() if not (Path(root) / "work" / name).exists()]
+
+
+def next_step(course, done, missing):
     """The first unit whose lab has not full marks yet."""
     for unit in course:
         points = done.get(unit.name, {})
         if unit.planned or "max" in points and points.get("points") == points.get("max"):
             continue
-        return f"unit {unit.number}, {unit.title}: {_link('tutorial', tutorial_copy(unit.name))}, then {_link('your lab', lab_copy(unit.name))}."
+        return f"unit {unit.number}, {unit.title}: {_link('tutorial', tutorial_copy(unit.name))}, then {_lab(unit, missing)}."
     return "you have full marks in every lab that is ready." if any(not unit.planned for unit in course) else "no unit is ready yet."
 
 
-def table(course, done):
+def table(course, done, missing):
     lines = ["| # | unit | framework | minutes | ranks | tutorial | lab | slides | points |", "|---|---|---|---|---|---|---|---|---|"]
-    return "\n".join(lines + [_row(unit, done.get(unit.name, {})) for unit in course])
+    return "\n".join(lines + [_row(unit, done.get(unit.name, {}), missing) for unit in course])
 
 
-def _row(unit, points):
+def _row(unit, points, missing):
     if unit.planned:
         cells = [unit.number, unit.title, unit.framework, "", "", "coming", "", "", ""]
         return "| " + " | ".join(cell and GREY.format(cell) for cell in cells) + " |"
     cells = [unit.number, unit.title, unit.framework, minutes_text(unit), str(unit.ranks or ""),
-             _link("tutorial", tutorial_copy(unit.name)), _link("your lab", lab_copy(unit.name)),
+             _link("tutorial", tutorial_copy(unit.name)), _lab(unit, missing),
              _link("slides", "../" + unit.slides) if unit.slides else "", _points(points)]
     return "| " + " | ".join(cells) + " |"
+
+
+def _lab(unit, missing):
+    return TO_FETCH if unit.name in missing else _link("your lab", lab_copy(unit.name))
 
 
 def _points(points):
