@@ -1,0 +1,222 @@
+"""What the board knows: the last results of each person in each unit, and what follows from them. No files, no network.
+
+A result comes from the person's own machine, so nothing in it is believed further than that person's row: which criteria there are, their texts
+and points come from the unit's reference. Of a result we keep, for each of these, whether it passed, and one line that says why not.
+"""
+
+import time
+from collections import Counter
+from dataclasses import asdict, dataclass, field
+from statistics import median
+
+from manyhands.checks.record import BLOCKED, FAIL, PASS
+
+LONGEST = {"message": 200, "announcement": 200}  # letters
+MOST_HINTS = 99
+ENOUGH = 5  # so many must have checked before their median is shown to attendees: it says too much about one of two
+CELLS = {PASS: "p", FAIL: "f", BLOCKED: "b"}  # as they travel to the page; "-": not checked yet
+NOTEBOOK = "the notebook itself"
+
+
+class BadResult(ValueError):
+    """This is no result; the message says why."""
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """One column: what the solution shows of it."""
+
+    check: str
+    name: str
+    text: str
+    points: float
+    blocked: bool = False  # this machine cannot check it
+
+    @property
+    def key(self):
+        return f"{self.check}/{self.name}"
+
+
+@dataclass
+class Row:
+    """A person's last results in one unit. Times are seconds since 1970."""
+
+    uid: int  # never given to another person, unlike a name
+    unit: str
+    checked: float = 0.0  # when they last checked
+    moved: float = 0.0  # when a criterion last passed that had not passed before
+    hints: int = 0
+    verdict: str = ""  # why the last notebook could not be graded
+    verdict_since: float = 0.0
+    cells: dict = field(default_factory=dict)  # {key: {"status", "since" (of this status), "message"}}
+
+    def status(self, criterion):
+        if criterion.blocked:
+            return BLOCKED
+        return self.cells.get(criterion.key, {}).get("status")
+
+    def points(self, criteria):
+        return sum(criterion.points for criterion in criteria if self.status(criterion) == PASS)
+
+    def stuck(self, criteria):
+        """{"criterion": its place, "since", "message"} of the first criterion that fails, or None.
+
+        Since when: its first failure, or the last time that another one passed, if that was later: whoever solves one after
+        the other moves on, though the last has failed from the beginning.
+        """
+        if self.verdict:
+            return {"criterion": None, "since": self.verdict_since, "message": self.verdict}
+        for place, criterion in enumerate(criteria):
+            if self.status(criterion) == FAIL:
+                cell = self.cells[criterion.key]
+                return {"criterion": place, "since": max(cell["since"], self.moved), "message": cell["message"]}
+        return None
+
+
+def one_line(text, longest):
+    """Text of somebody else's in one printable line, cut; "" for what is no text."""
+    if not isinstance(text, str):
+        return ""
+    return " ".join("".join(letter if letter.isprintable() else " " for letter in text[:10 * longest]).split())[:longest]
+
+
+class Board:
+    """All rows and the announcement. Who calls `take` has made sure who the person is."""
+
+    def __init__(self):
+        self.rows = {}  # {unit: {uid: Row}}
+        self.announcement = None  # {"text", "by", "when"}
+
+    def take(self, uid, unit, criteria, result, now=None):
+        """Take in what `manyhands check` tells: {"criteria": [{"check", "name", "status", "message"}], "verdict", "hints"}; returns the row.
+
+        Criteria that the unit does not have are passed over. Raises BadResult, and has changed nothing then.
+        """
+        now = time.time() if now is None else now
+        found, verdict, hints = _read(result)
+        row = self.rows.setdefault(unit, {}).setdefault(uid, Row(uid, unit))
+        row.checked, row.hints = now, hints
+        if verdict:
+            row.verdict_since = row.verdict_since if row.verdict else now
+        row.verdict = verdict
+        for criterion in criteria:
+            status, message = found.get(criterion.key, (None, ""))
+            if verdict or status is None:
+                continue
+            before = row.cells.get(criterion.key, {})
+            if status == PASS and before.get("status") != PASS:
+                row.moved = now
+            row.cells[criterion.key] = {"status": status, "since": before["since"] if before.get("status") == status else now, "message": message}
+        return row
+
+    def announce(self, text, by, now=None):
+        """Put up the announcement, or take it down with an empty text; returns it."""
+        text = one_line(text, LONGEST["announcement"])
+        self.announcement = {"text": text, "by": by, "when": time.time() if now is None else now} if text else None
+        return self.announcement
+
+    def units(self, uids):
+        """The units that these people have checked."""
+        return sorted(unit for unit, rows in self.rows.items() if not rows.keys().isdisjoint(uids))
+
+    def current(self, uids):
+        """The unit in which most of these people checked last, or None: no single person decides what the room sees."""
+        last = {}
+        for unit, rows in self.rows.items():
+            for uid in rows.keys() & uids:
+                last[uid] = max(last.get(uid, (0.0, "")), (rows[uid].checked, unit))
+        votes, newest = Counter(unit for _, unit in last.values()), {unit: when for when, unit in sorted(last.values())}
+        return max(votes, key=lambda unit: (votes[unit], newest[unit]), default=None)
+
+    def of_all(self, unit, criteria, people):
+        """What is told of all `people` ({uid: Account}) together."""
+        points = [row.points(criteria) for row in self._checked(unit, people)]
+        most = sum(one.points for one in criteria if not one.blocked)
+        return {"announcement": self.announcement, "checked": len(points), "median": median(points) if points else None, "max": most,
+                "full": points.count(most), "people": len(people)}
+
+    def _checked(self, unit, people):
+        rows = self.rows.get(unit, {})
+        return [rows[uid] for uid in people if uid in rows]
+
+    def room(self, unit, criteria, people):
+        """What instructors see: each criterion's numbers, and a row for each of `people`."""
+        checked, rows = self._checked(unit, people), self.rows.get(unit, {})
+        return {
+            **self.of_all(unit, criteria, people),
+            "criteria": [{**_told(criterion), "passed": sum(row.status(criterion) == PASS for row in checked),
+                          "failing": sum(row.status(criterion) == FAIL for row in checked)} for criterion in criteria],
+            "rows": [_shown(person, rows.get(person.uid), criteria) for person in sorted(people.values(), key=lambda one: one.name)],
+        }
+
+    def own(self, unit, criteria, person, of_all):
+        """What an attendee sees: the own row; and of the others (`of_all`) the median, once it tells of nobody."""
+        return {"announcement": self.announcement, "max": of_all["max"], "median": of_all["median"] if of_all["checked"] >= ENOUGH else None,
+                "criteria": [_told(criterion) for criterion in criteria], "rows": [_shown(person, self.rows.get(unit, {}).get(person.uid), criteria)]}
+
+    def as_lines(self):
+        """All that must survive a restart, as plain data."""
+        return [asdict(row) for rows in self.rows.values() for row in rows.values()] + [{"announcement": self.announcement}]
+
+    def from_line(self, line):
+        """Take one of these back; a later line about the same row counts. Raises BadResult."""
+        try:
+            if "announcement" in line:
+                self.announcement = line["announcement"]
+            else:
+                row = Row(**line)
+                self.rows.setdefault(row.unit, {})[row.uid] = row
+        except TypeError:
+            raise BadResult("a line that this version does not know") from None
+
+
+def _read(result):
+    """({key: (status, message)}, verdict, hints) of a result from outside."""
+    listed = result.get("criteria") if isinstance(result, dict) else None
+    if not isinstance(listed, list) or not all(isinstance(one, dict) for one in listed):
+        raise BadResult('a result is {"unit": ..., "criteria": [{...}, ...]}')
+    found = {}
+    for one in listed:
+        if one.get("status") not in (PASS, FAIL, BLOCKED):
+            raise BadResult(f"a criterion's status is one of {', '.join(CELLS)}")
+        message = one_line(one.get("message"), LONGEST["message"]) if one["status"] == FAIL else ""
+        found[f"{one.get('check')}/{one.get('name')}"] = one["status"], message
+    hints = result.get("hints", 0)
+    if type(hints) is not int:
+        raise BadResult("hints is the number of hints that were opened")
+    return found, one_line(result.get("verdict"), LONGEST["message"]), max(0, min(hints, MOST_HINTS))
+
+
+def _told(criterion):
+    return {"check": criterion.check.removesuffix("-check"), "text": criterion.text, "points": criterion.points}
+
+
+def _shown(person, row, criteria):
+    """A row as the page gets it."""
+    row = row or Row(person.uid, "")
+    return {
+        "name": person.name, "full_name": person.full_name, "checked": row.checked, "hints": row.hints, "points": row.points(criteria),
+        "cells": "".join(CELLS.get(row.status(criterion), "-") for criterion in criteria), "stuck": row.stuck(criteria),
+        "messages": {place: row.cells[criterion.key]["message"] for place, criterion in enumerate(criteria) if row.status(criterion) == FAIL},
+    }
+
+
+def as_table(unit, room, now=None):
+    """The room's rows as a table for a spreadsheet: a list of lists, the head first."""
+    now = time.time() if now is None else now
+    head = ["unit", "name", "full_name", "points", "max", "hints", "last_check", "stuck_s", "stuck_on", "message"]
+    table = [head + [f"{one['check']}: {one['text']}" for one in room["criteria"]]]
+    for row in room["rows"]:
+        stuck = row["stuck"] or {}
+        on = "" if not stuck else NOTEBOOK if stuck["criterion"] is None else room["criteria"][stuck["criterion"]]["text"]
+        when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(row["checked"])) if row["checked"] else ""
+        words = {letter: word for word, letter in CELLS.items()}
+        table.append([unit, row["name"], row["full_name"], f"{row['points']:g}", f"{room['max']:g}", row["hints"], when,
+                      f"{now - stuck['since']:.0f}" if stuck else "", on, stuck.get("message", ""), *(words.get(cell, "") for cell in row["cells"])])
+    return [[_cell(value) for value in line] for line in table]
+
+
+def _cell(value):
+    """A value that no spreadsheet takes for a formula."""
+    text = str(value)
+    return f"'{text}" if text[:1] in ("=", "+", "-", "@") else text

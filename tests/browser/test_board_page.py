@@ -1,0 +1,121 @@
+"""The board's pages with a full room, in Chromium: what is large enough, what fits, and that what attendees send stays text."""
+
+import asyncio
+import json
+import random
+import threading
+import time
+
+import pytest
+from board_alone import UNIT, pages, write_accounts, write_unit
+
+from manyhands.hub.board import Service
+
+CHECKS = {
+    "broadcast-check": ["trainable parameters are those of the group's first rank, in place, in groups of 4, 3 and 2",
+                        "so are frozen parameters and buffers, whole numbers included"],
+    "buckets-check": ["from the last parameter to the first, each bucket closed at bucket_bytes, frozen ones left out"],
+    "flight-check": ["a bucket leaves as one all-reduce, and launch does not wait for it",
+                     "every gradient is the mean over the group, a missing one counts as zeros, in groups of 4, 3 and 2"],
+    "hooks-check": ["gradients of two steps equal one process's on the whole batch, ranks seeded differently, to 1e-5",
+                    "one all-reduce per bucket, as soon as the bucket is complete, and backward waits for none",
+                    "a parameter that only some ranks used is averaged too, and nobody hangs"],
+    "no_sync-check": ["no all-reduce inside no_sync, one per bucket after it, also after an error",
+                      "three micro-batches give the gradients of the whole batch, to 1e-5"],
+    "sampler-check": ["all ranks get equally many samples, all samples are seen, the repeated ones come from the beginning",
+                      "each epoch has its own order, the same on all ranks, and dealt out like cards"],
+}
+MISTAKES = ["You summed the gradients, but did not divide by the number of ranks in the group: with weight decay the weights drift apart.",
+            "rank: 2 expected: [0.25, -1.5, 0.125] got: [1.0, -6.0, 0.5]",
+            "<img src=x onerror=\"window.hacked=1\"><script>window.hacked=1</script>",
+            "NotImplementedError('write make_buckets')", "W" * 200]
+ATTENDEES = [f"hand{number:02d}" for number in range(1, 41)]
+
+
+def full_room(folder):
+    """Forty attendees at work for an hour, three of whom have not begun."""
+    write_accounts(folder, {name: "attendee" for name in ATTENDEES} | {"teacher": "instructor"}, hand07={"full_name": "Émilie du Châtelet"})
+    write_unit(folder, {check: [(f"c{number}", text, 1) for number, text in enumerate(texts)] for check, texts in CHECKS.items()})
+    service, draw, now = Service(folder), random.Random(1), time.time()
+    criteria = service.course.criteria(UNIT)
+    for number, name in enumerate(ATTENDEES[3:]):
+        uid, waited_s = service.people.of_name(name).uid, draw.randint(0, 2400)
+        for passed, when in ((0, now - 3600), (draw.randint(0, len(criteria)), now - waited_s)):
+            told = [{"check": one.check, "name": one.name, "status": "pass" if place < passed else "fail", "message": MISTAKES[number % len(MISTAKES)]}
+                    for place, one in enumerate(criteria)]
+            service.board.take(uid, UNIT, criteria, {"criteria": told[:passed + 4], "hints": draw.randint(0, 3)}, when)
+    service.announce(service.people.of_name("teacher"), "Lunch at 12:30. Unit 07 starts at 13:30 <b>sharp</b>.")
+    return service
+
+
+@pytest.fixture(scope="module")
+def board(tmp_path_factory):
+    """(the service, its address, how to call a function in its thread)."""
+    service, ready, told = full_room(tmp_path_factory.mktemp("board")), threading.Event(), {}
+
+    async def serve():
+        async with pages(service) as address:
+            told.update(address=address, loop=asyncio.get_running_loop(), over=asyncio.Event())
+            ready.set()
+            await told["over"].wait()
+
+    thread = threading.Thread(target=lambda: asyncio.run(serve()))
+    thread.start()
+    assert ready.wait(60)
+    yield service, told["address"], told["loop"].call_soon_threadsafe
+    told["loop"].call_soon_threadsafe(told["over"].set)
+    thread.join(60)
+
+
+def open_as(page, board, name, width, height):
+    page.set_viewport_size({"width": width, "height": height})
+    page.set_extra_http_headers({"Authorization": f"token {name}"})
+    page.goto(board[1])
+    page.locator("#numbers b").first.wait_for(timeout=60_000)
+
+
+@pytest.mark.parametrize(("width", "height"), [(1920, 1080), (1280, 800)])
+def test_a_room_of_forty_fits_and_can_be_read_from_the_back(board, page, screenshots, width, height):
+    open_as(page, board, "teacher", width, height)
+    page.screenshot(path=screenshots / f"board_{width}.png")
+    assert page.locator("#people tbody tr").count() == 40 and page.locator("#criteria li").count() == 12
+    boxes = [row.bounding_box() for row in page.locator("#people tbody tr").all()]
+    assert all(box["x"] >= 0 and box["y"] + box["height"] <= height and box["x"] + box["width"] <= width * .68 for box in boxes)
+    size = page.evaluate("parseFloat(getComputedStyle(document.querySelector('#people')).fontSize)")
+    assert size >= height / 60, f"letters of {size} pixels"
+    assert page.locator("#numbers").inner_text().endswith("37 of 40 have checked · 5 full marks"), page.locator("#numbers").inner_text()
+    waits = page.evaluate("room.rows.filter(row => row.stuck).map(row => row.stuck.since)")
+    first = page.evaluate("room.rows.find(row => row.name === document.querySelector('#stuck .who').textContent.split(' ')[0]).stuck.since")
+    assert first == min(waits)
+
+
+def test_what_attendees_send_stays_text(board, page):
+    open_as(page, board, "teacher", 1280, 800)
+    for row in page.locator("#people tbody tr").all()[3:8]:
+        row.click()
+        page.keyboard.press("Escape")
+    assert page.evaluate("window.hacked === undefined && !document.querySelector('img, #announcement b, ol script')")
+    assert "<b>sharp</b>" in page.locator("#announcement").inner_text()
+
+
+def test_a_result_appears_by_itself_and_the_dialog_tells_all(board, page, screenshots):
+    service, _, call = board
+    open_as(page, board, "teacher", 1280, 800)
+    row = page.locator("#people tbody tr").filter(has_text="hand01")
+    assert row.locator(".p").count() == 0
+    uid, criteria = service.people.of_name("hand01").uid, service.course.criteria(UNIT)
+    told = [{"check": one.check, "name": one.name, "status": "pass" if place < 3 else "fail", "message": "not yet"} for place, one in enumerate(criteria)]
+    call(service.take, service.people.of_uid(uid), json.dumps({"unit": UNIT, "criteria": told, "hints": 2}))
+    row.locator(".p").nth(2).wait_for(timeout=60_000)
+    row.click()
+    dialog = page.locator("#person")
+    assert "3 of 12 · 2 hints" in dialog.inner_text() and "not yet" in dialog.inner_text()
+    page.screenshot(path=screenshots / "board_person.png")
+
+
+def test_an_attendee_sees_the_own_row(board, page, screenshots):
+    open_as(page, board, "hand09", 1280, 800)
+    page.screenshot(path=screenshots / "board_own.png")
+    assert page.locator("#own li").count() == 12 and page.locator("#people, #stuck, form").count() == 0
+    assert "the median of the class" in page.locator("#numbers").inner_text()
+    assert [row["name"] for row in page.evaluate("room.rows")] == ["hand09"]
