@@ -1,0 +1,170 @@
+"""The containers profile: the nodes are containers, each with an address, memory and processors of its own (docker/compose.yaml).
+
+Nodes and notebook share a folder, MANYHANDS_FOLDER. In each node `python -m manyhands.cluster.node` waits at a socket there
+(node.py) and gives whoever connects a zygote of their own: the same commands and events as in the local profile, through a
+socket instead of two pipes. When the connection ends, all ranks of that node have ended: so a lost node is noticed at once.
+"""
+
+import json
+import os
+import queue
+import re
+import socket
+import threading
+import time
+from contextlib import suppress
+
+from . import onrank
+from .local import IMPORT_TIMEOUT_S, LocalEngines
+from .profiles import START_TIMEOUT_S, address
+
+NO_FOLDER = ("The containers profile needs the folder that the notebook and its nodes share, in MANYHANDS_FOLDER. `docker compose --profile ring up` "
+             "in the folder docker/ sets it.")
+TOO_FEW = ("{wanted} nodes were asked for, and {came} came within {seconds:.0f} s (looked in {folder}). "
+           "Start more: docker compose --profile ring up --detach --scale node={wanted}")
+LOST = "the connection to {node} ended before it was ready"
+
+
+def nodes_folder():
+    """Where the nodes' sockets lie. ValueError where MANYHANDS_FOLDER is not set."""
+    if not os.environ.get("MANYHANDS_FOLDER"):
+        raise ValueError(NO_FOLDER)
+    return os.path.join(os.environ["MANYHANDS_FOLDER"], "nodes")
+
+
+class Node:
+    """The zygote that one node gave us. OSError if nobody answers at `path`."""
+
+    def __init__(self, number, path, frameworks, on_event, on_end):
+        self.number, self.events = number, queue.Queue()
+        self.ready, self._on_event = False, on_event
+        self._socket = socket.socket(socket.AF_UNIX)
+        try:
+            self._socket.connect(path)
+            self._socket.settimeout(IMPORT_TIMEOUT_S)
+            self._lines = self._socket.makefile("r")
+            self.tell(frameworks=frameworks)
+            self.address = json.loads(self._lines.readline() or "{}").get("address")
+            self._socket.settimeout(None)
+        except (OSError, ValueError):
+            self._socket.close()
+            raise
+        if self.address is None:  # it has ended just now
+            self._socket.close()
+            raise ConnectionError(path)
+        self._thread = threading.Thread(target=self._listen, args=(on_end,), daemon=True, name=f"node-{number}")
+        self._thread.start()
+
+    def __str__(self):
+        return f"node {self.number} ({self.address})"
+
+    def tell(self, **command):
+        """Send a command; in vain if the node has gone."""
+        with suppress(OSError):
+            self._socket.sendall(json.dumps(command).encode() + b"\n")
+
+    def runs(self):
+        return self._thread.is_alive()
+
+    def _listen(self, on_end):
+        with suppress(OSError, ValueError):  # the connection broke, in the middle of a line perhaps
+            for line in self._lines:
+                event = json.loads(line)
+                (self.events.put if event["event"] in ("ready", "failed") else self._on_event)(event)
+        self.events.put({"event": "failed", "why": LOST.format(node=self)})
+        on_end(self)
+
+    def close(self):
+        """End the zygote with all its ranks."""
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_WR)  # the zygote reads the end, kills its ranks and ends
+        self._thread.join(5)
+        self._lines.close()
+        self._socket.close()
+
+
+class ContainerEngines(LocalEngines):
+    """Engines in containers: the first nodes that answer, in the order of their numbers; a lost one is replaced by the next, or by itself."""
+
+    group = None  # no process of ours: when this kernel ends, its connections end, and with them the zygotes
+
+    def __init__(self, cluster, folder, frameworks):
+        self._wanted, self._ranks_per_node, self._nodes = cluster.nodes, cluster.ranks_per_node, []
+        self._place, self.report_ip = nodes_folder(), address()
+        super().__init__(folder, frameworks, cluster.memory_mib)
+
+    def _start_zygote(self):
+        """Connect to the nodes that are there: they import the framework while the controller starts."""
+        self._connect()
+
+    def _connect(self):
+        self._nodes = [node for node in self._nodes if node.runs()]
+        taken = {node.number for node in self._nodes}
+        for number, path in self._answering():
+            if number not in taken and len(self._nodes) < self._wanted:
+                with suppress(OSError, ValueError):
+                    self._nodes.append(Node(number, path, self.frameworks, self._note, self._lost))
+        self._nodes.sort(key=lambda node: node.number)
+
+    def _answering(self):
+        """[(number, path of the socket)] of all nodes that have been there; some may have gone."""
+        names = os.listdir(self._place) if os.path.isdir(self._place) else []
+        return sorted((int(found[1]), os.path.join(self._place, name)) for name in names if (found := re.fullmatch(r"(\d+)\.sock", name)))
+
+    def _make_ready(self):
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while True:
+            self._connect()
+            if len(self._nodes) == self._wanted and all(self._is_ready(node) for node in self._nodes):
+                return
+            if time.monotonic() > deadline:
+                raise RuntimeError(TOO_FEW.format(wanted=self._wanted, came=len(self._nodes), seconds=START_TIMEOUT_S, folder=self._place))
+            time.sleep(0.1)
+
+    def _is_ready(self, node):
+        """Whether its zygote has imported the frameworks; a node that is lost meanwhile is not, one that cannot raises RuntimeError."""
+        try:
+            node.ready = node.ready or self._next_event(node.events, f"the log of {node}")["event"] == "ready"
+        except RuntimeError:
+            if node.runs():
+                raise
+        return node.ready and node.runs()
+
+    def _note(self, event):
+        if event["event"] == "forked":
+            self.pids[event["rank"]] = event["pid"]
+        elif event["event"] == "exit" and self.pids.get(event["rank"]) == event["pid"]:
+            self.exits[event["rank"]] = event
+
+    def _lost(self, node):
+        for rank in list(self.pids):
+            if self._node_of(rank) is node:
+                self.exits.setdefault(rank, {"status": None, "memory": False, "node": str(node)})
+
+    def _node_of(self, rank):
+        return self._nodes[rank // self._ranks_per_node]
+
+    def _tell(self, **command):
+        self._node_of(command["rank"]).tell(**command)
+
+    def _reachable(self):
+        return True
+
+    def start(self, client, environments):
+        ids = super().start(client, environments)
+
+        def ask(rank, function, *args):
+            return client[ids[rank]].apply_async(function, *args).get(timeout=60)
+
+        self._master = ask(0, onrank.choose_port)
+        self._devices = {rank: ask(rank, onrank.own_devices, rank % self._ranks_per_node, self._ranks_per_node) for rank in ids}
+        return ids
+
+    def environment_of(self, rank, environment):
+        """The ranks meet at the first node's address, and each node shares out its own GPUs."""
+        return {**environment, "MASTER_ADDR": self._nodes[0].address, "MASTER_PORT": str(self._master), **self._devices[rank]}
+
+    def stop(self):
+        for node in self._nodes:
+            node.close()
+        self._nodes = []

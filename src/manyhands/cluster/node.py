@@ -1,0 +1,74 @@
+"""A node of the containers profile: `python -m manyhands.cluster.node` in each container waits there for notebooks.
+
+It takes the lowest number that no other node holds, and listens on the socket MANYHANDS_FOLDER/nodes/NUMBER.sock. A notebook sends
+one line, {"frameworks": ["torch"]}, is told {"event": "node", "address": ...}, and from then on speaks with a zygote (zygote.py) of its own.
+The socket is for its owner only: who connects can run programs here, as in any cluster.
+"""
+
+import fcntl
+import itertools
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+
+from .containers import nodes_folder
+from .profiles import address
+
+
+def take_number(folder):
+    """(number, lock): the lock is held for as long as it is open, and the kernel lets go of it when this process ends, however it ends."""
+    for number in itertools.count():
+        lock = open(os.path.join(folder, f"{number}.lock"), "a")
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return number, lock
+        except BlockingIOError:
+            lock.close()
+
+
+def listen(path):
+    """A socket at `path` for this user only; what a node before us has left there is removed."""
+    if os.path.exists(path):
+        os.unlink(path)
+    door = socket.socket(socket.AF_UNIX)
+    before = os.umask(0o177)
+    door.bind(path)
+    os.umask(before)
+    door.listen()
+    return door
+
+
+def serve(connection):
+    """One notebook: a zygote that reads from the connection and writes to it, until one of them ends."""
+    with connection:
+        first = b""
+        while not first.endswith(b"\n"):  # no byte more: the rest is the zygote's
+            byte = connection.recv(1)
+            if not byte:
+                return
+            first += byte
+        connection.sendall(json.dumps({"event": "node", "address": address()}).encode() + b"\n")
+        zygote = [sys.executable, "-m", "manyhands.cluster.zygote", *json.loads(first)["frameworks"]]
+        environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
+        subprocess.run(zygote, stdin=connection, stdout=connection, env=environment, start_new_session=True, check=False)
+
+
+def main():
+    """Never returns; SIGTERM ends it, and the container with it."""
+    signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
+    folder = nodes_folder()
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    number, _lock = take_number(folder)
+    with listen(os.path.join(folder, f"{number}.sock")) as door:
+        print(f"node {number} waits at {address()}", flush=True)
+        while True:
+            connection, _ = door.accept()
+            threading.Thread(target=serve, args=(connection,), daemon=True).start()
+
+
+if __name__ == "__main__":
+    main()

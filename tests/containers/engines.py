@@ -1,0 +1,84 @@
+"""An engine of containers for the tests: Docker, or podman with the docker client over its socket; compose on top. (Not in conftest: `import conftest` may mean another folder's.)"""
+
+import json
+import os
+import shlex
+import subprocess
+import time
+from pathlib import Path
+
+import needs
+
+ROOT = Path(__file__).resolve().parents[2]
+BASE = "localhost/manyhands-base:bookworm"
+LIMIT_S = 3600  # of one build: Horovod is compiled
+# Debian's podman, as root, where neither systemd nor version 2 of the control groups is
+PODMAN = """\
+[containers]
+default_ulimits = ["nofile=4096:4096", "nproc=8192:8192"]
+[engine]
+runtime = "runc"
+cgroup_manager = "cgroupfs"
+events_logger = "file"
+"""
+
+
+def call(*command, limit_s=600, **options):
+    """Run a command; its output. An AssertionError with all that it wrote where it fails."""
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=limit_s, cwd=ROOT, stdin=subprocess.DEVNULL, **options)
+    assert done.returncode == 0, f"{shlex.join(map(str, command))}\n{done.stdout[-6000:]}\n{done.stderr[-6000:]}"
+    return done.stdout
+
+
+def wait_for(what, patience_s=300):
+    """Ask until the answer is true; returns it."""
+    until = time.monotonic() + patience_s
+    while not (answer := what()):
+        assert time.monotonic() < until, f"not within {patience_s} s: {what}"
+        time.sleep(0.5)
+    return answer
+
+
+def compose_command():
+    if subprocess.run(["docker", "compose", "version"], capture_output=True).returncode == 0:
+        return ["docker", "compose"]
+    return [needs.program("docker-compose", "docker-compose")]
+
+
+class Engine:
+    """`docker` on whatever answers: Docker itself, or podman's socket."""
+
+    def __init__(self, builder, compose):
+        self.builder, self._compose, self.seconds = builder, compose, {}
+        self.options = shlex.split(os.environ.get("MANYHANDS_BUILD_OPTIONS", ""))  # of the build, as docker/README.md says
+
+    def docker(self, *arguments, **options):
+        return call("docker", *arguments, **options)
+
+    def command(self, project, *arguments):
+        return [*self._compose, "--file", str(ROOT / "docker" / "compose.yaml"), "--project-name", project, *arguments]
+
+    def compose(self, project, *arguments, **options):
+        return call(*self.command(project, *arguments), **options)
+
+    def build(self, target):
+        """The image of a target; its build takes little where all layers are there. With MANYHANDS_BUILT=1 the image that is there is taken as it is."""
+        image, begun = f"manyhands:{target}", time.monotonic()
+        if os.environ.get("MANYHANDS_BUILT") == "1":
+            return image
+        call(self.builder, "build", *self._base(), *self.options, "--file", "docker/Dockerfile", "--target", target, "--tag", image, ".", limit_s=LIMIT_S)
+        self.seconds[target] = time.monotonic() - begun
+        return image
+
+    def _base(self):
+        """Debian's image where it can be had or a base was named, else one that we make."""
+        if any(option.startswith("BASE=") for option in self.options) or subprocess.run(
+                [self.builder, "pull", "--quiet", "docker.io/library/debian:bookworm-slim"], capture_output=True, timeout=600).returncode == 0:
+            return []
+        if subprocess.run([self.builder, "image", "inspect", BASE], capture_output=True).returncode:
+            needs.program("debootstrap", "debootstrap")
+            call(ROOT / "docker" / "make_base.sh", self.builder, BASE, limit_s=1800)
+        return ["--build-arg", f"BASE={BASE}"]
+
+    def facts(self, kind, name):
+        return json.loads(self.docker(kind, "inspect", name))[0]
