@@ -1,0 +1,1 @@
+"""The classroom's server: trial accounts, a JupyterHub on this machine, and a closed room for each attendee."""

@@ -1,0 +1,102 @@
+"""Log-in against the table of accounts: with an end, with limited attempts, and with every attempt in the log."""
+
+import asyncio
+import time
+import unicodedata
+from collections import defaultdict, deque
+from datetime import timezone
+
+from jupyterhub.auth import Authenticator
+from tornado.web import HTTPError
+from traitlets import Unicode
+
+from manyhands.hub import journal
+from manyhands.hub.accounts import Accounts
+from manyhands.hub.handout import local_time
+from manyhands.hub.passwords import matches, new_key
+
+WINDOW_S = 300
+FAILURES = {"name and address": 5, "name": 30, "address": 100}  # a whole class may share one address
+TOO_MANY = "Too many wrong passwords. Wait {minutes} minutes, then try again, or ask your instructor for a new one."
+ENDED = "This account ended on {when}. Ask your instructor to extend it; your files are kept."
+REVOKED = "This account was closed by your instructor. Your files are kept."
+
+
+class Attempts:
+    """Wrong passwords of the last minutes, by name and by address."""
+
+    def __init__(self, now=time.monotonic):
+        self.now, self.failures = now, defaultdict(deque)
+
+    def wait_s(self, name, address):
+        """How long nobody may try this name from this address; 0 if they may now."""
+        waits = [0.0]
+        for kind, key in self._keys(name, address).items():
+            times = self._recent(kind, key)
+            if len(times) >= FAILURES[kind]:
+                waits.append(times[-FAILURES[kind]] + WINDOW_S - self.now())
+        return max(waits)
+
+    def failed(self, name, address):
+        for kind, key in self._keys(name, address).items():
+            self._recent(kind, key).append(self.now())
+        if len(self.failures) > 10_000:  # many made-up names: forget what is over
+            for kind_key in list(self.failures):
+                if not self._recent(*kind_key):
+                    del self.failures[kind_key]
+
+    def succeeded(self, name, address):
+        self.failures.pop(("name and address", (name, address)), None)
+
+    @staticmethod
+    def _keys(name, address):
+        return {"name and address": (name, address), "name": name, "address": address}
+
+    def _recent(self, kind, key):
+        times = self.failures[kind, key]
+        while times and times[0] <= self.now() - WINDOW_S:
+            times.popleft()
+        return times
+
+
+class TrialAuthenticator(Authenticator):
+    """Accounts of `manyhands accounts`. JupyterHub's groups are their roles."""
+
+    folder = Unicode(help="the hub's folder").tag(config=True)
+
+    def __init__(self, **settings):
+        super().__init__(**settings)
+        self.accounts, self.attempts = Accounts(self.folder), Attempts()
+        self.nobody = new_key("nobody")  # so that an unknown name takes as long as a wrong password
+
+    def normalize_username(self, username):
+        return unicodedata.normalize("NFKC", username).strip().lower()
+
+    async def authenticate(self, handler, data):
+        """The person and the role as a group, or None for a wrong name or password; an HTTPError tells the person anything else."""
+        name, where = self.normalize_username(data["username"]), handler.request.remote_ip
+        wait_s = self.attempts.wait_s(name, where)
+        if wait_s > 0:
+            self._note("log-in limited", name, where)
+            raise HTTPError(429, TOO_MANY.format(minutes=int(wait_s // 60) + 1))
+        account = self.accounts.load().get(name)
+        salt, key = (account.salt, account.key) if account else self.nobody
+        right = await asyncio.to_thread(matches, data["password"], salt, key)
+        if not (account and right):
+            self.attempts.failed(name, where)
+            self._note("log-in failed", name, where)
+            return None
+        self.attempts.succeeded(name, where)
+        if account.state != "open":
+            self._note(f"log-in {account.state}", name, where)
+            raise HTTPError(403, REVOKED if account.revoked else ENDED.format(when=local_time(account.expires)))
+        self._note("log-in", name, where)
+        return {"name": name, "groups": [account.role]}
+
+    def _note(self, action, name, where):
+        journal.write(self.folder, action, name[:64], address=where)
+
+    async def refresh_user(self, user, handler=None):
+        """False turns the session out: the account has ended, is gone, or was opened anew after the session began."""
+        account = self.accounts.load().get(user.name)
+        return bool(account) and account.admits(user.orm_user.created.replace(tzinfo=timezone.utc).timestamp())

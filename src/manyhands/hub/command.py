@@ -1,0 +1,213 @@
+"""`manyhands hub`: a JupyterHub on this machine, with the accounts of `manyhands accounts`."""
+
+import argparse
+import fcntl
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from manyhands.hub import course, limits, proxy, room
+from manyhands.hub.folder import hub_folder, is_classroom, prepare
+from manyhands.hub.settings import START_LIMIT_S, VARIABLE, Settings
+from manyhands.units import NotAClone, find_root
+
+DESCRIPTION = """Start a JupyterHub on this machine: local processes, one closed room for each attendee. Accounts: `manyhands accounts`.
+Run it as root for a class; without root it is a demonstration for one person. Ctrl-C stops it and every server."""
+DEMONSTRATION = "DEMONSTRATION for one person's trust: without root nothing keeps one user of this hub from another's files. Run as root for a class."
+CLASSROOM = "A classroom: each attendee has a user number and a closed room of their own; limits by {limits}."
+NO_ROOM = "{why}\nWithout a room attendees could read each other and the solutions, so the hub does not start."
+BYTES = {"M": 2**20, "G": 2**30, "T": 2**40}
+_held = []  # reservations of ports, for as long as this process lives
+
+
+class CannotStart(RuntimeError):
+    """The hub cannot start; the message says why and what to do."""
+
+
+def size(text):
+    """`512M`, `4G` in bytes."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([MGT])", text.upper().removesuffix("B"))
+    if not found:
+        raise argparse.ArgumentTypeError(f"{text!r} is no size: write for example 512M or 4G")
+    return int(float(found[1]) * BYTES[found[2]])
+
+
+def parser():
+    usual = limits.Limits()
+    made = argparse.ArgumentParser(prog="manyhands hub", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter)
+    made.add_argument("--home", metavar="FOLDER", help="where it keeps all it writes (default: .manyhands/hub in the clone)")
+    made.add_argument("--ip", default="127.0.0.1", help="the address to listen on; 0.0.0.0: all of this machine's (default: this machine only)")
+    made.add_argument("--port", type=int, default=0, help="default: that of the last start, at first a free one")
+    made.add_argument("--address", help="what attendees type, where it is not http://IP:PORT/")
+    made.add_argument("--certificate", default="", metavar="FILE", help="for https, with --key")
+    made.add_argument("--key", default="", metavar="FILE")
+    made.add_argument("--cpus", type=float, default=usual.cpus, help="for each person (default: %(default)g)")
+    made.add_argument("--memory", type=size, default=usual.memory_bytes, metavar="SIZE", help="for each person (default: 4G)")
+    made.add_argument("--processes", type=int, default=usual.processes, help="for each person, threads too (default: %(default)d)")
+    made.add_argument("--disk", type=size, default=usual.disk_bytes, metavar="SIZE", help="for each home (default: 2G)")
+    made.add_argument("--places", type=int, default=len(os.sched_getaffinity(0)), metavar="N",
+                      help="`manyhands check`s that run at once; others queue (default: one for each core)")
+    made.add_argument("--idle", type=int, default=60, metavar="MINUTES", help="an unused server is stopped after this time (default: 60)")
+    return made
+
+
+def main(argv=None):
+    options = parser().parse_args(argv)
+    try:
+        root, folder = find_root(), hub_folder(options.home)
+        print(CLASSROOM.format(limits=limits.way().name) if is_classroom() else DEMONSTRATION, flush=True)
+        if is_classroom() and (why := room.why_none()):
+            raise CannotStart(NO_ROOM.format(why=why))
+        prepare(folder)
+        with open(folder / "hub.lock", "a+", encoding="utf-8") as lock:
+            _only_one(lock, folder)
+            return _serve(root, folder, _settings(root, folder, options), options.address)
+    except (CannotStart, NotAClone, proxy.NoProxy, OSError) as problem:
+        print(f"manyhands hub: {problem}", file=sys.stderr)
+        return 1
+
+
+def _only_one(lock, folder):
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise CannotStart(f"A hub runs in {folder} already. Stop it first, or name another folder with --home.") from None
+
+
+def _free_ports(count):
+    """Ports that no other program is given before the hub's parts have bound them."""
+    from manyhands.cluster.ports import reserve
+
+    reservation = reserve(count)
+    _held.append(reservation)
+    return reservation.ports
+
+
+def _port(folder, asked):
+    """The port asked for, else that of the last start, so that printed slips stay right, else a free one."""
+    kept = Path(folder) / "port"
+    port = asked
+    with suppress(OSError, ValueError):
+        last = int(kept.read_text(encoding="utf-8"))
+        socket.create_server(("127.0.0.1", last)).close()
+        port = port or last
+    port = port or _free_ports(1)[0]
+    kept.write_text(f"{port}\n", encoding="utf-8")
+    return port
+
+
+def _settings(root, folder, options):
+    if bool(options.certificate) != bool(options.key):
+        raise CannotStart("https needs both --certificate and --key.")
+    hub_port, proxy_port, formgrader_port, board_port = _free_ports(4)
+    return Settings(
+        root=str(root), formgrader_port=formgrader_port,
+        folder=str(folder), ip=options.ip, port=_port(folder, options.port), hub_port=hub_port, proxy_port=proxy_port, board_port=board_port,
+        proxy=proxy.command(root / ".manyhands"), exchange=_exchange(root),
+        idle_s=options.idle * 60, places=max(1, options.places), certificate=options.certificate, key=options.key,
+        limits=limits.Limits(options.cpus, options.memory, options.processes, options.disk),
+    )
+
+
+def _exchange(root):
+    """The folder through which labs are fetched and handed in; made here, for a room shows only what is there when it is opened."""
+    from manyhands.grading import classroom, exchange
+
+    classroom.Classroom(root).made()
+    exchange.make(classroom.exchange_of(root))
+    return classroom.exchange_of(root)
+
+
+def _serve(root, folder, settings, named):
+    course.make(root, folder / "course")
+    shown = "127.0.0.1" if settings.ip == "0.0.0.0" else settings.ip
+    address = named or f"{'https' if settings.certificate else 'http'}://{shown}:{settings.port}/"
+    (folder / "address").write_text(address + "\n", encoding="utf-8")
+    with open(os.open(folder / "hub.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as log:
+        hub = _start(folder, settings, log)
+        references = course.start_references(root, folder / "course", log) if is_classroom() else None
+        stop = _Stop(hub)
+        try:
+            if not _answers(hub, settings):
+                raise CannotStart(f"The hub did not start. The end of its log, {folder / 'hub.log'}:\n\n{_tail(folder / 'hub.log')}")
+            print(_welcome(address, folder), flush=True)
+            status = hub.wait()
+        finally:
+            for process in filter(None, (references, hub)):
+                _end(process)
+    if status and not stop.asked:
+        raise CannotStart(f"The hub ended with status {status}. The end of its log, {folder / 'hub.log'}:\n\n{_tail(folder / 'hub.log')}")
+    print("Stopped.")
+    return 0
+
+
+def _start(folder, settings, log):
+    from manyhands.cli.server import end_with_parent
+
+    def in_child():
+        end_with_parent()
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # JupyterHub ends its services with it; a shell may have made us ignore it
+
+    command = [sys.executable, "-P", "-m", "jupyterhub", "--config", str(Path(__file__).with_name("jupyterhub_config.py"))]
+    return subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, preexec_fn=in_child,
+                            umask=0o077, env=os.environ | {VARIABLE: settings.as_text()})
+
+
+def _answers(hub, settings):
+    """Wait until the hub is there where attendees look for it: its proxy leads to it once the services have started."""
+    import ssl
+    from http.client import HTTPException  # something else than a hub may have taken the port
+    from urllib.request import HTTPSHandler, ProxyHandler, build_opener
+
+    opener = build_opener(ProxyHandler({}), HTTPSHandler(context=ssl._create_unverified_context()))  # it is our own machine, under another name
+    ip = "127.0.0.1" if settings.ip == "0.0.0.0" else settings.ip
+    hub_itself, through_proxy = f"http://127.0.0.1:{settings.hub_port}", f"{'https' if settings.certificate else 'http'}://{ip}:{settings.port}"
+    until = time.monotonic() + START_LIMIT_S
+    while hub.poll() is None and time.monotonic() < until:
+        with suppress(OSError, HTTPException), opener.open(hub_itself + "/hub/health", timeout=5), opener.open(through_proxy + "/hub/health", timeout=5):
+            return True
+        time.sleep(0.5)
+    return False
+
+
+class _Stop:
+    """Ctrl-C and its like end the hub, which ends its servers first."""
+
+    def __init__(self, hub):
+        self.hub, self.asked = hub, False
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) != signal.SIG_IGN:
+                signal.signal(number, self)
+
+    def __call__(self, *_):
+        if not self.asked:
+            self.asked = True
+            print("\nStopping the hub and every server ...", flush=True)
+            self.hub.terminate()
+
+
+def _end(process, patience_s=60):
+    if process.poll() is None:
+        process.terminate()
+        try:
+            process.wait(patience_s)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _welcome(address, folder):
+    return (f"\nThe hub is open at\n\n    {address}\n\nAccounts: manyhands accounts create 40 --expires 3d\nLog: {folder / 'hub.log'}; "
+            f"log-ins and accounts: {folder / 'log.jsonl'}\nPress Ctrl-C to stop it and every server.")
+
+
+def _tail(path, lines=20):
+    with suppress(OSError):
+        return "\n".join(path.read_text(errors="replace").splitlines()[-lines:])
+    return ""

@@ -1,0 +1,44 @@
+"""Where a hub keeps what it writes: accounts, the log, its data base, home folders, archives."""
+
+import os
+from pathlib import Path
+
+from manyhands.units import find_root
+
+BOARD = "board.sock"  # the socket of `manyhands.hub.board`
+WITH_PARENT = ["setpriv", "--pdeathsig", "TERM", "--"]  # before a command: it ends when the process that started it has gone, however it went
+PLACES = "places.sock"  # the socket of `manyhands.hub.places`
+
+
+def hub_folder(named=None):
+    """The folder named, or `MANYHANDS_HUB`, or `.manyhands/hub` in the clone; raises NotAClone."""
+    named = named or os.environ.get("MANYHANDS_HUB")
+    return Path(named).resolve() if named else find_root() / ".manyhands" / "hub"
+
+
+def prepare(folder):
+    """Make the hub's folder with its parts. Others may pass through it to what is theirs, and list nothing."""
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, mode in (("", 0o711), ("homes", 0o711), ("run", 0o711), ("run/sockets", 0o755), ("archive", 0o700), ("handouts", 0o700), ("course", 0o755)):
+        part = folder / name
+        part.mkdir(exist_ok=True)
+        part.chmod(mode)
+
+
+def sockets(folder):
+    """The folder of the sockets that rooms see. Who listens there makes a socket of mode 666, and asks the kernel who has connected."""
+    return Path(folder) / "run" / "sockets"
+
+
+def is_classroom():
+    """Only root can give each attendee a user number and a room of their own."""
+    return os.geteuid() == 0
+
+
+def address(folder):
+    """Where the hub in this folder was last told to listen, or "" if it never was."""
+    try:
+        return (Path(folder) / "address").read_text(encoding="utf-8").strip()
+    except OSError:
+        return ""

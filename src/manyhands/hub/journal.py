@@ -1,0 +1,37 @@
+"""What was done with accounts, and every log-in: one JSON object a line, appended, never changed."""
+
+import getpass
+import json
+import os
+from contextlib import suppress
+from datetime import datetime, timezone
+from pathlib import Path
+
+NAME = "log.jsonl"
+
+
+def write(folder, action, name=None, **facts):
+    """Append one line to the log in `folder`; readable by its owner alone."""
+    line = {"when": datetime.now(timezone.utc).isoformat(timespec="milliseconds"), "action": action, "account": name, "by": _who(), **facts}
+    handle = os.open(Path(folder) / NAME, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    try:
+        os.write(handle, (json.dumps(line, ensure_ascii=False) + "\n").encode())  # one write: lines of two processes never mix
+    finally:
+        os.close(handle)
+
+
+def read(folder):
+    """All lines, as dictionaries; a line that was cut off by a crash is passed over."""
+    found = []
+    with suppress(FileNotFoundError):
+        for line in (Path(folder) / NAME).read_text(encoding="utf-8").splitlines():
+            with suppress(ValueError):
+                found.append(json.loads(line))
+    return found
+
+
+def _who():
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return str(os.getuid())

@@ -1,0 +1,118 @@
+"""The hub's service that ends what has ended: `python -m manyhands.hub.keeper`, started by the hub.
+
+Every two seconds: who has an ended account, or none, is turned out, with the server and all tokens; an ended account's home is
+archived once no process of the person runs; homes that have outgrown the disk limit are told, then their servers stopped.
+"""
+
+import asyncio
+import json
+import os
+import sys
+import time
+from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
+
+from tornado.httpclient import AsyncHTTPClient, HTTPClientError, HTTPRequest
+
+from manyhands.hub import archive, journal, limits
+from manyhands.hub.accounts import AccountError, Accounts
+
+EVERY_S, ASK_EVERY_S, DISK_EVERY_S = 2, 60, 30
+
+
+class Hub:
+    """The few calls of the hub's REST interface that the keeper needs."""
+
+    def __init__(self, url, token):
+        self.url, self.token = url, token
+
+    async def call(self, method, path, **options):
+        """The parsed answer; raises HTTPClientError, and OSError where the hub does not answer."""
+        request = HTTPRequest(f"{self.url}/{path}", method, headers={"Authorization": f"token {self.token}"}, request_timeout=120, **options)
+        answer = await AsyncHTTPClient().fetch(request)
+        return json.loads(answer.body) if answer.body else None
+
+    async def people(self):
+        """{name: when the hub first knew the person, in seconds}."""
+        found = await self.call("GET", "users")
+        return {one["name"]: datetime.fromisoformat(one["created"].replace("Z", "+00:00")).timestamp() for one in found if one["kind"] == "user"}
+
+    async def turn_out(self, name):
+        """Stop the person's server and forget sessions and tokens."""
+        await self.call("DELETE", f"users/{name}")
+
+    async def stop(self, name):
+        await self.call("DELETE", f"users/{name}/server")
+
+
+class Keeper:
+    """`await look()` does once what is to be done."""
+
+    def __init__(self, accounts, hub, disk_bytes, grace_s):
+        self.accounts, self.hub, self.disk_bytes, self.grace_s = accounts, hub, disk_bytes, grace_s
+        self.too_full = {}  # name: since when
+        self.settled, self.ask_at = None, 0.0
+
+    async def look(self):
+        """Turn out and archive. The hub is asked only when who may stay has changed, and now and then."""
+        table = self.accounts.load()
+        admitted = {(account.name, account.since) for account in table.values() if account.state == "open"}
+        if admitted != self.settled or time.monotonic() > self.ask_at:
+            self.settled = admitted if await self._turn_out(table) else None
+            self.ask_at = time.monotonic() + ASK_EVERY_S
+        for account in table.values():
+            if account.state != "open" and not account.archived and self.accounts.home(account.name).is_dir():
+                await self._archive(account)
+
+    async def _turn_out(self, table):
+        """Turn out whom no account admits; returns whether there was nobody."""
+        turned_out = [name for name, began in (await self.hub.people()).items() if not (name in table and table[name].admits(began))]
+        for name in turned_out:
+            with suppress(HTTPClientError):  # still stopping: the next look will find it
+                await self.hub.turn_out(name)
+                journal.write(self.accounts.folder, "turned out", name)
+        return not turned_out
+
+    async def _archive(self, account):
+        try:
+            archive.wait_until_quiet(account, patience_s=0)
+            await asyncio.to_thread(archive.archive, self.accounts, account.name)
+        except AccountError as problem:  # a process still ends: the next look; anything else stays in the hub's log
+            print(problem, file=sys.stderr, flush=True)
+
+    async def look_at_disks(self):
+        """Tell homes that are too large; stop their servers when the time to tidy up is over."""
+        for account in self.accounts.load().values():
+            home = self.accounts.home(account.name)
+            used = await asyncio.to_thread(limits.disk_used, home) if account.state == "open" and home.is_dir() else 0
+            if used <= self.disk_bytes:
+                self.too_full.pop(account.name, None)
+            elif account.name not in self.too_full:
+                self.too_full[account.name] = time.monotonic()
+                journal.write(self.accounts.folder, "disk limit passed", account.name, bytes=used)
+            elif time.monotonic() - self.too_full[account.name] > self.grace_s:
+                del self.too_full[account.name]
+                with suppress(HTTPClientError):
+                    await self.hub.stop(account.name)
+                    journal.write(self.accounts.folder, "stopped: disk limit", account.name, bytes=used)
+
+
+async def serve(keeper):
+    """Look for ever."""
+    disks_at = 0.0
+    while True:
+        try:
+            await keeper.look()
+            if time.monotonic() > disks_at:
+                disks_at = time.monotonic() + DISK_EVERY_S
+                await keeper.look_at_disks()
+        except (OSError, HTTPClientError) as problem:  # the hub is starting or ending
+            print(f"keeper: {problem}", file=sys.stderr, flush=True)
+        await asyncio.sleep(EVERY_S)
+
+
+if __name__ == "__main__":
+    hub_folder, disk_limit, grace = sys.argv[1:]
+    hub = Hub(os.environ["JUPYTERHUB_API_URL"], os.environ["JUPYTERHUB_API_TOKEN"])
+    asyncio.run(serve(Keeper(Accounts(Path(hub_folder)), hub, int(disk_limit), float(grace))))

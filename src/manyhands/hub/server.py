@@ -1,0 +1,85 @@
+"""The server of one attendee: `python -m manyhands.hub.server`, started by the hub. JupyterLab on the page Start_Here.
+
+It answers on a socket that the hub has opened, and reaches the hub through another: its own network has no way out.
+"""
+
+import os
+import shutil
+import socket
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from jupyter_server.serverapp import ServerApp
+from jupyterhub.singleuser.extension import JupyterHubSingleUser
+from traitlets import Integer
+
+from manyhands.hub import relay
+
+ASSIGNMENT_LIST = Path(__file__).parents[1] / "grading" / "attendee"  # settings that switch it on
+
+
+class RoomServer(ServerApp):
+    """Jupyter's server on a socket that was handed in."""
+
+    fd = Integer(help="the number of the socket").tag(config=True)
+
+    def _find_http_port(self):
+        """There is nothing to look for."""
+
+    def _bind_http_server_tcp(self):
+        listener = socket.socket(fileno=self.fd)
+        listener.listen(128)
+        listener.setblocking(False)
+        self.http_server.add_socket(listener)
+        return True
+
+
+def prepare(root, course):
+    """Make the person's home a place to learn in: links to the course, own copies in work/, the start page."""
+    from manyhands.cli import lab, server, start_page
+    from manyhands.cli.trust import sign_course
+
+    for name, target in (("notebooks", "notebooks"), ("labs", "labs"), ("slides", "slides"), (".course", "")):
+        link = root / name
+        if not link.is_symlink() and not link.exists():
+            link.symlink_to(course / target)
+    lab.prepare(root, fetched=start_page.released())
+    sign_course(root, server.state_folder(root) / "data")
+    style = server.state_folder(root) / "config" / "custom" / "custom.css"
+    style.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(server.SETTINGS / "custom.css", style)
+
+
+def settings(root):
+    """Command line options of the server."""
+    from manyhands.cli import start_page
+    from manyhands.cli.server import SETTINGS
+
+    return [
+        f"--ServerApp.root_dir={root}",
+        f"--ServerApp.default_url=/lab/tree/work/{start_page.NAME}?reset",
+        f"--LabApp.app_settings_dir={SETTINGS}",
+        "--LabApp.custom_css=True",
+        "--ServerApp.terminado_settings={'shell_command': ['/bin/bash']}",
+    ]
+
+
+def main(argv):
+    from manyhands.cli.server import environment
+
+    os.umask(0o077)
+    root = Path(os.environ["MANYHANDS_ROOT"])
+    os.environ.update(environment(root))
+    if "MANYHANDS_EXCHANGE" in os.environ:
+        os.environ["JUPYTER_CONFIG_PATH"] = os.pathsep.join([str(ASSIGNMENT_LIST), os.environ["JUPYTER_CONFIG_PATH"]])
+    if inside := os.environ.get("MANYHANDS_HUB_SOCKET"):
+        relay.port_to_unix(urlsplit(os.environ["JUPYTERHUB_API_URL"]).port, inside)
+    prepare(root, Path(os.environ["MANYHANDS_COURSE"]))
+    JupyterHubSingleUser.serverapp_class = RoomServer  # a subclass would not be found: extensions go by the name of their package
+    JupyterHubSingleUser.launch_instance([*settings(root), *argv])
+
+
+if __name__ == "__main__":
+    import sys
+
+    main(sys.argv[1:])

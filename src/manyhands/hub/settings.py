@@ -1,0 +1,113 @@
+"""JupyterHub's settings, made from those of `manyhands hub`. Loaded by `jupyterhub_config.py`."""
+
+import json
+import os
+import sys
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from manyhands.hub.accounts import ASSISTANT, INSTRUCTOR
+from manyhands.hub.folder import PLACES, WITH_PARENT, sockets
+from manyhands.hub.limits import Limits
+
+VARIABLE = "MANYHANDS_HUB_SETTINGS"  # how they reach the hub's process
+SHUT_DOWN_GRACE_S = 10
+START_LIMIT_S = 180  # on a busy machine; JupyterHub gives a service 30 s, then ends itself
+WAIT_LIMIT_S = 900  # for a server, with the time that it waits for its turn
+TIDY_UP_S = 600
+NOTICE = "A server that nobody uses is stopped after {minutes} minutes; files stay."
+
+
+@dataclass(frozen=True)
+class Settings:
+    """All that `manyhands hub` decides; paths as texts."""
+
+    root: str
+    folder: str
+    ip: str
+    port: int
+    hub_port: int
+    proxy_port: int
+    formgrader_port: int
+    proxy: list
+    board_port: int
+    exchange: str = ""
+    idle_s: int = 3600
+    places: int = 1
+    certificate: str = ""
+    key: str = ""
+    limits: Limits = field(default_factory=Limits)
+
+    def as_text(self):
+        return json.dumps(asdict(self))
+
+
+def from_text(text):
+    found = json.loads(text)
+    return Settings(**{**found, "limits": Limits(**found["limits"])})
+
+
+def configure(c, settings):
+    """Put them into JupyterHub's configuration object `c`."""
+    from manyhands.hub import limits
+    from manyhands.hub.authenticator import TrialAuthenticator
+    from manyhands.hub.spawner import RoomSpawner
+
+    folder = Path(settings.folder)
+    hub = c.JupyterHub
+    hub.bind_url = f"{'https' if settings.certificate else 'http'}://{settings.ip}:{settings.port}"
+    hub.ssl_cert, hub.ssl_key = settings.certificate, settings.key
+    hub.hub_ip, hub.hub_port = "127.0.0.1", settings.hub_port
+    c.ConfigurableHTTPProxy.api_url = f"http://127.0.0.1:{settings.proxy_port}"
+    c.ConfigurableHTTPProxy.command = [*WITH_PARENT, *settings.proxy]
+    c.ConfigurableHTTPProxy.pid_file = str(folder / "run" / "proxy.pid")
+    hub.db_url = f"sqlite:///{folder / 'jupyterhub.sqlite'}"
+    hub.cookie_secret_file = str(folder / "cookie_secret")
+    hub.log_level = "INFO"
+    hub.authenticator_class, hub.spawner_class = TrialAuthenticator, RoomSpawner
+    hub.cleanup_servers = hub.cleanup_proxy = True
+    hub.concurrent_spawn_limit = 0  # who comes with many others waits for a turn (RoomSpawner.start) and is not sent away
+    hub.template_vars = {"announcement_home": NOTICE.format(minutes=settings.idle_s // 60)}
+    c.TrialAuthenticator.folder = settings.folder
+    c.TrialAuthenticator.allow_all = True  # whoever has an account
+    c.TrialAuthenticator.manage_groups = True
+    c.TrialAuthenticator.auth_refresh_age = 2
+    spawner = c.RoomSpawner
+    spawner.folder, spawner.exchange, spawner.idle_s = settings.folder, settings.exchange, settings.idle_s
+    spawner.limits, spawner.limiting = settings.limits, limits.way()
+    spawner.mem_limit = settings.limits.memory_bytes  # told to the server, which shows it
+    spawner.disable_user_config = True
+    spawner.start_timeout, spawner.http_timeout = WAIT_LIMIT_S, START_LIMIT_S
+    spawner.interrupt_timeout = spawner.term_timeout = SHUT_DOWN_GRACE_S
+    _roles(hub)
+    _services(hub, settings)
+
+
+def _roles(hub):
+    """Who may do what. Attendees: JupyterHub's own role `user`, which reaches nothing but one's own; and the board, which shows each what is theirs."""
+    helping = ["admin-ui", "list:users", "read:users:activity", "read:servers", "servers"]
+    hub.load_roles = [
+        {"name": "user", "scopes": ["self", "access:services!service=board"]},
+        {"name": ASSISTANT, "description": "see who works, start and stop servers", "groups": [ASSISTANT], "scopes": helping},
+        {"name": INSTRUCTOR, "description": "and open an attendee's server, and grade", "groups": [INSTRUCTOR],
+         "scopes": [*helping, "access:servers", "access:services!service=formgrader"]},
+        {"name": "keeper", "services": ["keeper"], "scopes": ["list:users", "read:users", "delete:users", "delete:servers"]},
+        {"name": "culler", "services": ["culler"], "scopes": ["list:users", "read:users:activity", "read:servers", "delete:servers"]},
+    ]
+
+
+def _services(hub, settings):
+    python = [*WITH_PARENT, sys.executable, "-P", "-m"]
+    passed_on = {name: os.environ[name] for name in ("HOME", "XDG_CACHE_HOME", "MANYHANDS_CLASSROOM") if name in os.environ}
+    own = {f"JUPYTER_{part}_DIR": str(Path(settings.folder) / "run" / "formgrader" / part.lower()) for part in ("CONFIG", "DATA", "RUNTIME")}
+    hub.services = [
+        {"name": "formgrader", "url": f"http://127.0.0.1:{settings.formgrader_port}", "command": [*python, "manyhands.hub.formgrader"],
+         "cwd": settings.root, "oauth_no_confirm": True, "timeout": START_LIMIT_S,
+         "environment": {**passed_on, **own, "MANYHANDS_ROOT": settings.root, "MANYHANDS_EXCHANGE": settings.exchange, "MANYHANDS_HUB": settings.folder}},
+        {"name": "keeper", "command": [*python, "manyhands.hub.keeper", settings.folder, str(settings.limits.disk_bytes), str(TIDY_UP_S)]},
+        {"name": "places", "command": [*python, "manyhands.hub.places", str(sockets(settings.folder) / PLACES), str(settings.places)]},
+        {"name": "board", "command": [*python, "manyhands.hub.board", settings.folder], "url": f"http://127.0.0.1:{settings.board_port}",
+         "oauth_no_confirm": True, "timeout": START_LIMIT_S},
+        {"name": "culler", "command": [*python, "jupyterhub_idle_culler", f"--timeout={settings.idle_s}",
+                                       f"--cull-every={max(1, min(60, settings.idle_s // 4))}"]},
+    ]

@@ -1,0 +1,168 @@
+"""Start and stop an attendee's server in a closed room; without root, as a plain process of our own user."""
+
+import asyncio
+import os
+import shlex
+import signal
+import socket
+import sys
+from pathlib import Path
+from subprocess import DEVNULL, STDOUT, Popen
+from urllib.parse import urlsplit
+
+import psutil
+from jupyterhub.spawner import LocalProcessSpawner
+from jupyterhub.utils import can_connect
+from traitlets import Any, Integer, Unicode, default
+
+from manyhands.hub import journal, limits, relay, room
+from manyhands.hub.accounts import INSTRUCTOR, Accounts
+from manyhands.hub.archive import make_home
+from manyhands.hub.folder import BOARD, PLACES, address, is_classroom, sockets
+from manyhands.hub.handout import local_time
+
+STARTS_AT_ONCE = 2 * (os.cpu_count() or 1)  # more would make each of them slower, and none earlier
+WAITS = "Other people's servers start first: {count} before yours."
+STARTING = "Your server starts; that takes some seconds."
+ENDED_AT_ONCE = "The server ended while it was starting; its log is {log} on the hub's machine."
+NOTICE = "open until {end}. A server that nobody uses for {minutes} minutes is stopped, and so is an unused kernel with its cluster; files stay. \
+[The board]({board}) shows your checks, the median of the class, and what is announced."
+FOR_INSTRUCTORS = " [Formgrader]({address}) is where you see what was handed in, grade it, and give marks and comments."
+NOT_WANTED = "Nobody waits for this server any more."
+NOT_OPEN = "This account is not open any more."
+KEPT = ["LANG", "LC_ALL", "TZ", "MANYHANDS_PATIENCE_S"]  # of the hub's own environment
+
+
+class RoomSpawner(LocalProcessSpawner):
+    """One server for each person, in the person's room."""
+
+    folder = Unicode(help="the hub's folder").tag(config=True)
+    exchange = Unicode(help="the folder through which labs are fetched and handed in; empty: none").tag(config=True)
+    limits = Any(help="a Limits").tag(config=True)
+    limiting = Any(help="how they are held: a class of manyhands.hub.limits").tag(config=True)
+    idle_s = Integer(3600, help="an unused server is stopped after this time; told to the person").tag(config=True)
+    group = None  # what holds the limits of the running server
+    _relay = None  # one for the hub: its socket that rooms see
+    _starts, _waiting = asyncio.Semaphore(STARTS_AT_ONCE), []  # for the hub, too: spawners in the order in which they came
+
+    async def start(self):
+        """Start the server, a few at a time; returns the address that it answers on. Raises RuntimeError for an account that is not open."""
+        self._waiting.append(self)
+        try:
+            await self._starts.acquire()
+        finally:
+            self._waiting.remove(self)
+        try:
+            return await self._start_now()
+        finally:
+            self._starts.release()
+
+    async def progress(self):
+        """What the page says to who waits for the server."""
+        told = None
+        while self._start_pending:
+            text = WAITS.format(count=self._waiting.index(self)) if self in self._waiting[1:] else STARTING
+            if text != told:
+                yield {"message": text}
+            told = text
+            await asyncio.sleep(1)
+
+    async def _start_now(self):
+        if not self._start_pending:
+            raise RuntimeError(NOT_WANTED)
+        accounts = Accounts(self.folder)
+        account, home = accounts.get(self.user.name), accounts.home(self.user.name)
+        if account.state != "open":
+            raise RuntimeError(NOT_OPEN)
+        make_home(account, home)
+        await self._open_relay()
+        with socket.socket() as door:  # the server will listen on it: until then connections are refused
+            door.bind(("127.0.0.1", 0))
+            self.port = door.getsockname()[1]
+            self._start(account, home, door.fileno())
+        while not can_connect("127.0.0.1", self.port):
+            if await self.poll() is not None:
+                raise RuntimeError(ENDED_AT_ONCE.format(log=self._log(account)))
+            await asyncio.sleep(0.1)
+        journal.write(self.folder, "server started", account.name)
+        return "127.0.0.1", self.port
+
+    def _log(self, account):
+        return Path(self.folder) / "run" / f"{account.name}.log"
+
+    def _start(self, account, home, number):
+        inner = [sys.executable, "-P", "-m", "manyhands.hub.server", f"--RoomServer.fd={number}", *self.get_args(),
+                 f"--MappingKernelManager.cull_idle_timeout={self.idle_s}", "--MappingKernelManager.cull_connected=True"]  # a cluster ends with its kernel
+        self.group = self.limiting(f"manyhands-{os.getpid()}-{account.name}")
+        if is_classroom():
+            inner = room.command(account, inner, folder=self.folder, home=home, memory_bytes=self.limits.memory_bytes, shared=self._shared())
+            inner = self.group.wrap(inner, self.limits)
+        self.log.info("Spawning %s", shlex.join(inner))
+        handle = os.open(self._log(account), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with open(handle, "wb") as log:
+            self.proc = Popen(inner, env=self.get_env(), cwd=home, pass_fds=[number], start_new_session=True, stdin=DEVNULL, stdout=log,
+                              stderr=STDOUT, preexec_fn=lambda: limits.limit_files(self.limits))
+        self.pid = self.proc.pid
+
+    @default("env_keep")
+    def _kept(self):
+        return KEPT
+
+    def _shared(self):
+        return [self.exchange] if self.exchange and Path(self.exchange).is_dir() else []
+
+    async def _open_relay(self):
+        if RoomSpawner._relay is None:
+            path = sockets(self.folder) / "hub.sock"
+            path.unlink(missing_ok=True)
+            RoomSpawner._relay = await relay.unix_to_port(path, urlsplit(self.hub.api_url).port)
+            path.chmod(0o666)
+
+    def user_env(self, env):
+        """What belongs to the person; called by get_env."""
+        inside = is_classroom()
+        home = room.home_of(self.user.name) if inside else str(Accounts(self.folder).home(self.user.name))
+        env |= {"USER": self.user.name, "LOGNAME": self.user.name, "HOME": home, "SHELL": "/bin/bash", "MANYHANDS_ROOT": home,
+                "MANYHANDS_COURSE": room.COURSE if inside else str(Path(self.folder) / "course"),
+                "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"}
+        account = Accounts(self.folder).get(self.user.name)
+        board = f"{address(self.folder).rstrip('/')}/services/board/"
+        env["MANYHANDS_NOTICE"] = NOTICE.format(end=local_time(account.expires), minutes=self.idle_s // 60, board=board)
+        if account.role == INSTRUCTOR:
+            env["MANYHANDS_NOTICE"] += FOR_INSTRUCTORS.format(address=f"{address(self.folder).rstrip('/')}/services/formgrader/")
+        env["MANYHANDS_BOARD"] = f"{room.SOCKETS if inside else sockets(self.folder)}/{BOARD}"
+        if inside:
+            env["MANYHANDS_HUB_SOCKET"] = room.HUB_SOCKET
+            env["MANYHANDS_PLACES"] = f"{room.SOCKETS}/{PLACES}"
+        if self._shared():
+            env["MANYHANDS_EXCHANGE"] = self.exchange
+        return env
+
+    async def _signal(self, number):
+        """To the server itself, for bubblewrap would end the room at once; the last signal ends the room."""
+        target = self.pid if number == signal.SIGKILL else _innermost(self.pid)
+        try:
+            os.kill(target, number)
+        except ProcessLookupError:
+            return False
+        return True
+
+    async def stop(self, now=False):
+        await super().stop(now)
+        for _ in range(20):
+            if not self.group or self.group.close():
+                break
+            await asyncio.sleep(0.1)
+        journal.write(self.folder, "server stopped", self.user.name)
+
+
+def _innermost(pid):
+    """The server among the room's processes: below the shells and bubblewraps that made the room."""
+    try:
+        process = psutil.Process(pid)
+        for child in process.children(recursive=True):
+            if "manyhands.hub.server" in child.cmdline() and child.uids().real != 0:
+                return child.pid
+    except psutil.Error:
+        pass
+    return pid

@@ -1,0 +1,92 @@
+"""A hub as a class has it: as root, with a folder that attendees' rooms can be made from, and rooms for trying out what gets through."""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import needs
+import pytest
+
+sys.path += [str(Path(__file__).parents[1] / name) for name in ("browser", "labs")]  # whose fixtures we use
+
+from hub.running_hub import Hub, small_course, wait_for  # noqa: E402
+
+from manyhands.hub import archive, limits, room  # noqa: E402
+from manyhands.hub.accounts import Accounts  # noqa: E402
+from manyhands.hub.folder import prepare  # noqa: E402
+
+
+@pytest.fixture(scope="session")
+def classroom():
+    """Skip where no rooms can be made."""
+    if os.geteuid() != 0:
+        needs.lacking("the right to make rooms", "run these tests as root")
+    needs.program("bwrap", package="bubblewrap")
+    if why := room.why_none():
+        needs.lacking("a room", why)
+
+
+@pytest.fixture(scope="module")
+def folder():
+    """A folder that others may pass through, unlike pytest's own."""
+    path = Path(tempfile.mkdtemp(prefix="mh-hub-"))
+    path.chmod(0o711)
+    yield path
+    shutil.rmtree(path)
+
+
+@pytest.fixture(scope="module")
+def hub(classroom, folder):
+    """A running hub over a small course; stopped at the end."""
+    running = Hub(small_course(folder / "clone"), folder / "hub")
+    running.wait_until_open()
+    yield running
+    running.stop()
+
+
+@pytest.fixture(scope="module")
+def neighbours(classroom, folder):
+    """Two attendees with rooms, without a hub: `neighbours.run("ann", program)` runs Python in ann's room."""
+    rooms = Rooms(folder / "rooms")
+    yield rooms
+    rooms.close()
+
+
+class Rooms:
+    """Accounts ann and ben, and what the hub would give to their rooms."""
+
+    def __init__(self, folder):
+        prepare(folder)
+        self.accounts, self.started, self.groups = Accounts(folder), [], []
+        self.accounts.create([{"name": "ann"}, {"name": "ben"}], time.time() + 3600)
+        for name in ("ann", "ben"):
+            archive.make_home(self.accounts.get(name), self.accounts.home(name))
+
+    def start(self, name, program, *arguments, limit=None, environment=None, way=None, shared=(), **streams):
+        """A Python program in the room: the Popen."""
+        account = self.accounts.get(name)
+        inner = [sys.executable, "-c", program, *map(str, arguments)]
+        command = room.command(account, inner, folder=self.accounts.folder, home=self.accounts.home(name), memory_bytes=2**30, shared=shared)
+        group = (way or limits.way())(f"manyhands-test-{os.getpid()}-{name}-{len(self.groups)}")
+        self.groups.append(group)
+        streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT} | streams
+        limit = limit or limits.Limits()
+        self.started.append(subprocess.Popen(group.wrap(command, limit), text=True, start_new_session=True, preexec_fn=lambda: limits.limit_files(limit),
+                                             env=os.environ | (environment or {}), **streams))
+        return self.started[-1]
+
+    def run(self, name, program, *arguments, **options):
+        """What it printed."""
+        return self.start(name, program, *arguments, **options).communicate(timeout=240)[0].strip()
+
+    def close(self):
+        for process in self.started:
+            if process.poll() is None:
+                process.kill()
+            process.communicate()
+        for group in self.groups:
+            wait_for(group.close, "a control group is left", patience_s=10)

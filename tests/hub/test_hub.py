@@ -1,0 +1,186 @@
+"""A hub as a class uses it: log-in, the start page, roles, the wall between two attendees' servers, the end of an account."""
+
+import json
+import os
+import socket
+import stat
+import tarfile
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+from hub.running_hub import Hub, Visitor, small_course, wait_for
+
+from manyhands.hub import archive, places
+from manyhands.hub.folder import sockets
+
+
+@pytest.fixture(scope="module")
+def people(hub):
+    """{role: (name, password)} of two attendees, an assistant and an instructor."""
+    first, second = hub.create(2)
+    [assistant] = hub.create(1, "1h", "--prefix", "helper", "--role", "assistant")
+    [instructor] = hub.create(1, "1h", "--prefix", "teacher", "--role", "instructor")
+    return {"first": first, "second": second, "assistant": assistant, "instructor": instructor}
+
+
+@pytest.fixture(scope="module")
+def first(hub, people):
+    """The first attendee, logged in, with a server."""
+    return working(hub, *people["first"])
+
+
+@pytest.fixture(scope="module")
+def second(hub, people):
+    return working(hub, *people["second"])
+
+
+def working(hub, name, password):
+    visitor = Visitor(hub)
+    assert visitor.log_in(name, password).status_code == 302
+    visitor.start_server(name)
+    return visitor
+
+
+def test_log_in_from_paper_lands_on_start_here(hub, people, page, screenshots):
+    name, password = people["first"]
+    page.goto(hub.address)
+    page.fill("#username_input", f" {name.upper()} ")
+    page.fill("#password_input", password.replace("-", " "))
+    page.screenshot(path=screenshots / "hub_log_in.png")
+    page.click("#login_submit")
+    start = page.locator(".jp-MarkdownViewer")
+    start.locator("h1").wait_for(timeout=240_000)
+    page.wait_for_timeout(2000)
+    page.screenshot(path=screenshots / "hub_start_here.png")
+    assert "manyhands: distributed training" in start.inner_text()
+    row = start.locator("tr").filter(has=page.locator("td:first-child:text-is('00')")).inner_text()
+    assert "15 + 25" in row, "minutes, though there are no sources"
+    files = page.locator(".jp-DirListing-itemText").all_inner_texts()
+    assert not {"solutions", "sources"} & set(files)
+    assert page.locator(".jp-Dialog").count() == 0
+
+
+def test_a_wrong_password_and_an_unknown_name_look_alike(hub, people):
+    answers = [Visitor(hub).log_in(name, "bakori-nutefo-samihe") for name in (people["second"][0], "nobody")]
+    assert [answer.status_code for answer in answers] == [403, 403]
+    assert all("Invalid username or password" in answer.text for answer in answers)
+    assert "log-in failed" in hub.logged("nobody")
+
+
+def test_attempts_are_limited(hub):
+    [(name, password)] = hub.create(1)
+    answers = [Visitor(hub).log_in(name, "wrong").status_code for _ in range(6)]
+    assert answers == [403] * 5 + [429]
+    assert Visitor(hub).log_in(name, password).status_code == 429, "the right one too, for now"
+    assert hub.logged(name)[-2:] == ["log-in limited"] * 2
+
+
+def test_a_server_is_its_owners_alone(hub, people, first, second):
+    mine, theirs = people["first"][0], people["second"][0]
+    assert first.enter(mine) == 200 and second.enter(theirs) == 200
+    assert first.enter(theirs) in (403, 404)
+    for path in (f"user/{theirs}/lab", f"user/{theirs}/api/kernels", f"hub/api/users/{theirs}", "hub/api/users", "hub/api/proxy", "hub/admin"):
+        answer = first.get(path, allow_redirects=True)
+        assert answer.status_code in (403, 404), f"{path}: {answer.status_code}"
+
+
+def test_what_an_attendee_finds(hub, people, first):
+    found = {entry["name"] for entry in first.get(f"user/{people['first'][0]}/api/contents").json()["content"]}
+    assert {"labs", "notebooks", "slides", "work"} <= found and not {"solutions", "sources"} & found
+    work = hub.accounts.home(people["first"][0]) / "work"
+    assert (work / "Start_Here.md").is_file() and (work / "00_preflight" / "00_preflight.ipynb").is_file()
+    assert {path.stat().st_uid for path in work.rglob("*")} == {hub.accounts.get(people["first"][0]).uid}
+
+
+def test_its_checks_find_the_queue(hub, people, first):
+    server = next(process for process in hub.processes_of(people["first"][0]) if "manyhands.hub.server" in process.cmdline())
+    name = Path(server.environ()["MANYHANDS_PLACES"]).name
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(str(sockets(hub.folder) / name))
+        assert json.loads(connection.recv(1000)) == places.PLACE
+
+
+def test_roles(hub, people, first):
+    name = people["first"][0]
+    assistant, instructor = working_roles = [Visitor(hub) for _ in range(2)]
+    for visitor, role in zip(working_roles, ("assistant", "instructor")):
+        visitor.log_in(*people[role])
+        assert name in [user["name"] for user in visitor.get("hub/api/users").json()], role
+        assert visitor.get("hub/admin").status_code == 200
+    assert instructor.enter(name) == 200
+    assert assistant.enter(name) in (403, 404)
+
+
+def test_an_account_ends(hub):
+    """Turned out, the server stopped, the files archived; then restored."""
+    [(name, password)] = hub.create(1)
+    visitor = working(hub, name, password)
+    home = hub.accounts.home(name)
+    visitor.session.put(f"{hub.address}user/{name}/api/contents/work/mine.txt", json={"type": "file", "format": "text", "content": "kept"},
+                        headers={"X-XSRFToken": next(c.value for c in visitor.session.cookies if c.name == "_xsrf" and name in c.path)}, timeout=60)
+    assert (home / "work" / "mine.txt").read_text() == "kept" and hub.processes_of(name)
+    hub.accounts.extend([name], time.time() + 1)
+    wait_for(lambda: hub.accounts.get(name).archived, hub.told, patience_s=90)
+    assert not hub.processes_of(name)
+    assert "/hub/login" in visitor.get("hub/home").url, "the session is over"
+    answer = Visitor(hub).log_in(name, password)
+    assert answer.status_code == 403 and "This account ended on" in answer.text
+    packed = archive.newest(hub.accounts, name)
+    assert stat.S_IMODE(packed.stat().st_mode) == 0o600
+    with tarfile.open(packed) as file:
+        assert file.extractfile("./work/mine.txt").read() == b"kept"
+    assert [action for action in hub.logged(name) if action != "extend"] == [
+        "create", "log-in", "server started", "server stopped", "turned out", "archive", "log-in expired"]
+    hub.command("purge", name)
+    assert not home.exists() and name not in hub.accounts.load() and packed.exists()
+
+
+def test_a_restored_account_goes_on_where_it_was(hub):
+    [(name, password)] = hub.create(1)
+    archive.make_home(hub.accounts.get(name), hub.accounts.home(name))
+    (hub.accounts.home(name) / "mine.txt").write_text("kept")
+    os.chown(hub.accounts.home(name) / "mine.txt", *[hub.accounts.get(name).uid] * 2)
+    hub.accounts.extend([name], time.time() - 1)
+    wait_for(lambda: hub.accounts.get(name).archived, hub.told, patience_s=90)
+    (hub.accounts.home(name) / "mine.txt").unlink()
+    hub.command("extend", name, "--expires", "1h")
+    hub.command("restore", name)
+    assert (hub.accounts.home(name) / "mine.txt").read_text() == "kept"
+    assert Visitor(hub).log_in(name, password).status_code == 302
+
+
+def test_a_new_password_ends_old_sessions(hub):
+    [(name, password)] = hub.create(1)
+    visitor = Visitor(hub)
+    visitor.log_in(name, password)
+    assert "/hub/login" not in visitor.get("hub/home").url
+    hub.command("reset", name, "--out", hub.folder / "new_papers")
+    wait_for(lambda: "/hub/login" in visitor.get("hub/home").url, "the old session goes on", patience_s=30)
+    assert Visitor(hub).log_in(name, password).status_code == 403
+
+
+def test_a_killed_hub_leaves_no_process(classroom, folder):
+    killed = Hub(small_course(folder / "another"), folder / "killed")
+    try:
+        killed.wait_until_open()
+        [(name, password)] = killed.create(1)
+        working(killed, name, password)
+        tree = psutil.Process(killed.process.pid).children(recursive=True)
+        assert len(tree) >= 6 and killed.processes_of(name)
+        killed.process.kill()
+        next(process for process in tree if "jupyterhub" in process.cmdline()).kill()
+    finally:
+        killed.stop()
+    psutil.wait_procs(tree, timeout=30)
+    assert [process for process in tree if process.is_running()] == []
+
+
+def test_a_stopped_hub_leaves_nothing(hub, people, second):
+    """The last test: it stops the hub."""
+    name = people["second"][0]
+    assert hub.processes_of(name)
+    assert hub.stop() == 0, hub.told()
+    assert not hub.processes_of(name) and (hub.accounts.home(name) / "work").is_dir()
+    assert "Stopped." in hub.printed()

@@ -1,0 +1,44 @@
+"""Two attendees' rooms and the queue for checks, seen by both as the hub's folder of sockets."""
+
+import subprocess
+import sys
+
+import pytest
+from hub.running_hub import wait_for
+
+from manyhands.hub import room
+from manyhands.hub.folder import PLACES, sockets
+
+HOLD = """
+import sys
+from manyhands.grading import place
+with place.taken(lambda line, stays=False: print(line, flush=True)):
+    print("mine", flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def service(neighbours):
+    path = sockets(neighbours.accounts.folder) / PLACES
+    process = subprocess.Popen([sys.executable, "-m", "manyhands.hub.places", str(path), "1"])
+    wait_for(path.exists, "no socket")
+    yield
+    process.kill()
+    process.wait()
+
+
+def test_rooms_take_turns_and_nobody_has_two_places(neighbours, service):
+    def check(name):
+        return neighbours.start(name, HOLD, environment={"MANYHANDS_PLACES": f"{room.SOCKETS}/{PLACES}"})
+
+    first = check("ann")
+    assert first.stdout.readline() == "mine\n"
+    again = check("ann")
+    assert again.stdout.readline().startswith("place 1 in the queue, 1 at a time")
+    other = check("ben")
+    assert other.stdout.readline().startswith("place 1 in the queue, 1 at a time"), "before the second check of who has a place"
+    first.kill()
+    assert other.stdout.readline() == "mine\n"
+    other.communicate(timeout=60)
+    assert again.communicate(timeout=60)[0].endswith("mine\n")

@@ -1,0 +1,194 @@
+"""The hub's parts that need no hub: limited attempts, settings, sizes, the relay, the course without solutions, references."""
+
+import asyncio
+import json
+import os
+import shutil
+import socket
+import stat
+from types import SimpleNamespace
+
+import pytest
+
+from manyhands.grading import public
+from manyhands.hub import command, course, relay, room, settings, spawner
+from manyhands.hub.authenticator import FAILURES, WINDOW_S, Attempts
+from manyhands.hub.limits import Limits
+from manyhands.units import units
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture
+def attempts():
+    return Attempts(Clock())
+
+
+def test_five_wrong_passwords_for_a_name_from_an_address(attempts):
+    for _ in range(FAILURES["name and address"]):
+        assert attempts.wait_s("ann", "here") == 0
+        attempts.failed("ann", "here")
+    assert attempts.wait_s("ann", "here") == WINDOW_S
+    assert attempts.wait_s("ann", "there") == attempts.wait_s("ben", "here") == 0, "a neighbour locks nobody out"
+    attempts.now.now = WINDOW_S
+    assert attempts.wait_s("ann", "here") == 0
+
+
+def test_many_addresses_and_many_names(attempts):
+    for number in range(FAILURES["name"]):
+        attempts.failed("ann", f"there{number}")
+    assert attempts.wait_s("ann", "anywhere") > 0
+    for number in range(FAILURES["address"]):
+        attempts.failed(f"name{number}", "here")
+    assert attempts.wait_s("ben", "here") > 0 and attempts.wait_s("ben", "there") == 0
+
+
+def test_the_right_password_clears_ones_own_mistakes(attempts):
+    for _ in range(FAILURES["name and address"] - 1):
+        attempts.failed("ann", "here")
+    attempts.succeeded("ann", "here")
+    attempts.failed("ann", "here")
+    assert attempts.wait_s("ann", "here") == 0
+
+
+def test_made_up_names_do_not_fill_the_memory(attempts):
+    for number in range(30_000):
+        attempts.now.now = float(number)
+        attempts.failed(f"name{number}", f"address{number}")
+    assert len(attempts.failures) <= 10_001
+
+
+def test_each_person_gets_one_gpu_in_turn():
+    devices = ["/dev/nvidiactl", "/dev/nvidia10", "/dev/nvidia0", "/dev/nvidia2", "/dev/nvidia-uvm"]
+    got = [room.gpu_devices(SimpleNamespace(uid=uid), devices) for uid in (3, 4, 5)]
+    assert [one[0] for one in got] == ["/dev/nvidia0", "/dev/nvidia2", "/dev/nvidia10"]
+    assert all(one[1:] == ["/dev/nvidiactl", "/dev/nvidia-uvm"] for one in got)
+    assert room.gpu_devices(SimpleNamespace(uid=3), []) == []
+
+
+def test_settings_survive_the_way_to_the_hubs_process():
+    ports = {"port": 1, "hub_port": 2, "proxy_port": 3, "formgrader_port": 4, "board_port": 5}
+    given = settings.Settings(root="/clone", folder="/x", ip="0.0.0.0", **ports, proxy=["node", "proxy"], limits=Limits(1.5, 10, 20, 30))
+    assert settings.from_text(given.as_text()) == given
+
+
+def test_sizes():
+    assert command.size("512M") == 512 * 2**20 and command.size("1.5g") == 1.5 * 2**30 and command.size("4GB") == 4 * 2**30
+    assert command.main(["--certificate", "x", "--home", "/proc/nowhere"]) == 1
+
+
+def test_a_hub_started_again_has_the_port_that_is_printed(tmp_path):
+    first = command._port(tmp_path, 0)
+    assert command._port(tmp_path, 0) == first
+    with socket.create_server(("127.0.0.1", first)):
+        other = command._port(tmp_path, 0)
+    assert other != first == command._port(tmp_path, first)
+
+
+def test_bytes_pass_both_ways_through_the_wall(tmp_path):
+    path = str(tmp_path / "hub.sock")
+
+    async def talk():
+        async def answer(reader, writer):
+            writer.write((await reader.read()).upper())
+            await writer.drain()
+            writer.close()
+
+        there = await asyncio.start_server(answer, "127.0.0.1", 0)
+        outer = await relay.unix_to_port(path, there.sockets[0].getsockname()[1])
+        reader, writer = await asyncio.open_unix_connection(path)
+        writer.write(b"a" * 1_000_000)
+        writer.write_eof()
+        answered = await reader.read()
+        writer.close()
+        there.close()
+        await there.wait_closed()
+        reader, writer = await asyncio.open_unix_connection(path)
+        assert await reader.read() == b"", "a hub that is gone ends the connection"
+        writer.close()
+        outer.close()
+        return answered
+
+    assert asyncio.run(talk()) == b"A" * 1_000_000
+
+
+@pytest.fixture
+def clone(tmp_path):
+    """A folder with one unit's files, and what attendees must not get."""
+    root = tmp_path / "clone"
+    for name in ("notebooks/00_preflight.ipynb", "labs/00_preflight/00_preflight.ipynb", "solutions/00_preflight/00_preflight.ipynb",
+                 "slides/built/00_preflight.pdf", "labs/00_preflight/.secret"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text("x")
+    (root / "sources" / "tutorial").mkdir(parents=True)
+    (root / "sources" / "tutorial" / "00_preflight.py").write_text('# %% [markdown] unit={"minutes": 15, "ranks": 4}\n')
+    return root
+
+
+def test_the_course_that_attendees_see(clone, tmp_path):
+    seen = tmp_path / "seen"
+    seen.mkdir()
+    (seen / "labs").mkdir()
+    (seen / "labs" / "old.ipynb").touch()
+    old = os.umask(0o077)
+    try:
+        course.make(clone, seen)
+    finally:
+        os.umask(old)
+    names = {str(path.relative_to(seen)) for path in seen.rglob("*") if path.is_file()}
+    assert names == {"notebooks/00_preflight.ipynb", "labs/00_preflight/00_preflight.ipynb", "slides/built/00_preflight.pdf", "facts.json"}
+    assert {stat.S_IMODE(path.stat().st_mode) for path in seen.rglob("*")} == {0o755, 0o644}
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / ".course").symlink_to(seen)
+    assert units(home)[0].facts == units(clone)[0].facts == {"tutorial": {"minutes": 15, "ranks": 4}, "lab": {}}
+
+
+def test_a_check_without_the_solution_waits_for_its_reference(tmp_path):
+    with pytest.raises(public.NotYet, match="Try again in a few minutes"):
+        public.load(tmp_path, "00_preflight")
+    path = public.path_of(tmp_path, "00_preflight")
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps({"key": "k", "shown": {"a-check": []}}))
+    assert public.load(tmp_path, "00_preflight") == {"a-check": []}
+    shutil.rmtree(path.parent)
+
+
+def test_servers_start_a_few_at_a_time_and_who_waits_is_told():
+    async def scene():
+        go, running, most = asyncio.Event(), 0, 0
+
+        class Slow(spawner.RoomSpawner):
+            _starts, _waiting = asyncio.Semaphore(2), []
+
+            async def _start_now(self):
+                nonlocal running, most
+                running += 1
+                most = max(most, running)
+                await go.wait()
+                running -= 1
+
+        people = [Slow() for _ in range(5)]
+        for person in people:
+            person._start_pending = True
+        starts = [asyncio.ensure_future(person.start()) for person in people]
+        await asyncio.sleep(0)
+        told = [(await anext(person.progress()))["message"] for person in people]
+        starts[3].cancel()  # who gives up makes room
+        go.set()
+        await asyncio.gather(*starts, return_exceptions=True)
+        return told, most, Slow._waiting
+
+    told, most, left = asyncio.run(scene())
+    assert told == [spawner.STARTING] * 3 + [spawner.WAITS.format(count=1), spawner.WAITS.format(count=2)]
+    assert most == 2 and left == []
+
+
+def test_a_server_that_nobody_waits_for_any_more_is_not_started():
+    with pytest.raises(RuntimeError, match="Nobody waits"):
+        asyncio.run(spawner.RoomSpawner().start())
