@@ -20,7 +20,7 @@ def ask(tmp_path):
         def ask(code):
             ran = kernel.run(f"import json, os, pathlib\n{code}\nprint(json.dumps(answer))")
             assert not ran.error, ran.error
-            return json.loads(ran.outputs[-1]["text"])
+            return json.loads("".join(output["text"] for output in ran.outputs))
         yield ask
 
 

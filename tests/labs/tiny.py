@@ -21,12 +21,12 @@ SQUARE_CHECK = CHECK.format(name="square", call="square(number)", right="number 
 
 def answer(name, body, signature):
     source = f"def {name}({signature}):\n    {body}"
-    mark = {"grade_id": name, "grade": False, "solution": True, "locked": False, "points": None, "schema_version": 3}
+    mark = {"grade_id": name, "grade": False, "solution": True, "locked": False, "task": False, "schema_version": 3}
     return new_code_cell(source, metadata={"nbgrader": mark, "tags": ["solution"]})
 
 
 def check(name, source, points=2):
-    mark = {"grade_id": f"{name}-check", "grade": True, "solution": False, "locked": True, "points": points, "schema_version": 3}
+    mark = {"grade_id": f"{name}-check", "grade": True, "solution": False, "locked": True, "task": False, "points": points, "schema_version": 3}
     return new_code_cell(source, metadata={"nbgrader": mark, "tags": ["check"]})
 
 

@@ -13,6 +13,7 @@ DESCRIPTION = """Grade a lab: your own copy in work/, or the notebook that you n
 The checks run on a fresh kernel with a hidden seed, in a sandbox where there is one. Exit code 0 means full marks."""
 NO_LAB = "There is no lab {word!r}. There are: {known}."
 WHICH = "{path} is no lab's name: say which lab it is, for example --lab 06."
+ANNOUNCED = "\nTo the class: {text}"
 NOT_COPIED = "You have no copy of this lab in work/ yet (`make lab` makes it). This grades the lab as it was released."
 
 
@@ -21,8 +22,9 @@ class Unknown(Exception):
 
 
 def labs(root):
-    """The names of all labs that have a solution."""
-    return sorted(path.parent.name for path in (Path(root) / "solutions").glob("*/*.ipynb") if path.stem == path.parent.name)
+    """The names of all labs that have a solution; where there are no solutions (an attendee's server), of all that were released."""
+    folder = Path(root) / ("solutions" if (Path(root) / "solutions").is_dir() else "labs")
+    return sorted(path.parent.name for path in folder.glob("*/*.ipynb") if path.stem == path.parent.name)
 
 
 def unit_named(word, root):
@@ -59,12 +61,15 @@ class Progress:
 
     def __call__(self, what, done, of):
         if self.live:
-            line = f"{what}: cell {min(done + 1, of)} of {of}"
-            self.stream.write("\r" + line.ljust(self.width))
-            self.width = len(line)
+            self.say(f"{what}: cell {min(done + 1, of)} of {of}")
         elif what != self.last:
-            self.stream.write(f"{what}: {of} cells ...\n")
+            self.say(f"{what}: {of} cells ...")
         self.last = what
+
+    def say(self, line, stays=False):
+        """In the place of what was said before, on a terminal; `stays`: and it is not replaced itself."""
+        self.stream.write("\r" * self.live + line.ljust(self.width) + "\n" * (stays or not self.live))
+        self.width = 0 if stays or not self.live else len(line)
         self.stream.flush()
 
     def clear(self):
@@ -102,17 +107,17 @@ def main(argv=None):
 
 
 def _one(word, root, arguments):
-    from manyhands.grading import engine, report
+    from manyhands.grading import engine, place, public, report
     from manyhands.grading.kernel import Limits
 
     unit, submission, note = find(word, root, arguments.lab)
     limits = {"cell_s": arguments.cell_timeout, "total_s": arguments.timeout}
     progress = Progress(sys.stderr)
     try:
-        grade = engine.grade(submission, root / "solutions" / unit / f"{unit}.ipynb", progress=progress,
+        grade = engine.grade(submission, **_against(root, unit), progress=progress, place=place.taken(progress.say),
                              sandboxed=False if arguments.no_sandbox else None,
                              limits=Limits(**{name: value for name, value in limits.items() if value}))
-    except engine.SolutionFails as problem:
+    except (engine.SolutionFails, public.NotYet, place.Refused) as problem:
         print(problem, file=sys.stderr)
         return 3
     finally:
@@ -121,7 +126,27 @@ def _one(word, root, arguments):
         grade.notes.insert(0, note)
     remember(submission, unit, grade, root)
     print(json.dumps(report.as_data(grade)) if arguments.json else report.as_text(grade), flush=True)
+    if (announcement := tell_board(submission, unit, grade)) and not arguments.json:
+        print(ANNOUNCED.format(text=announcement), flush=True)
     return 0 if grade.full else 1
+
+
+def _against(root, unit):
+    """What to grade against: the solution under a hidden seed, or, where it is not there, the lab and its public reference."""
+    from manyhands.grading import public
+
+    solution = root / "solutions" / unit / f"{unit}.ipynb"
+    if solution.is_file():
+        return {"solution_path": solution}
+    return {"solution_path": root / "labs" / unit / f"{unit}.ipynb", "seed": public.SEED, "wanted": public.load(root, unit)}
+
+
+def tell_board(submission, unit, grade):
+    """Tell the class's board, if there is one and the notebook is the learner's own copy; returns the class's announcement, or ""."""
+    from manyhands.grading import board
+
+    work = memory.work_folder(Path(submission).parent)
+    return board.tell(grade, len(memory.hints(work, unit))) if work else ""
 
 
 def remember(submission, unit, grade, root):

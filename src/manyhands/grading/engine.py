@@ -1,25 +1,30 @@
 """Grading one submission: pristine check cells, a hidden seed, a sandbox, and the comparison outside the kernel."""
 
-import shutil
+import os
+import stat
 import tempfile
 import time
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from manyhands.checks.hints import hints_of
 from manyhands.checks.record import BLOCKED, FAIL
 from manyhands.grading import notebooks, references, sandbox
-from manyhands.grading.compare import Criterion, compare, printable, records
+from manyhands.grading.compare import Criterion, compare, in_a_line, records
 from manyhands.grading.kernel import Kernel, KernelEnded, Limits
 from manyhands.grading.notebooks import NotGraded
 
 NOT_RUN = "not run"
-FOLDER_BYTES = 50 * 2**20
+FOLDER_BYTES, FILE_AT_LEAST = 50 * 2**20, 2**14  # of what lies beside a notebook; what a file counts for however small
+TOO_MUCH = f"The folder holds more than {FOLDER_BYTES // 2**20} MB, or too many files: not all of them were taken along."
+SHOWN = "Every submission could read the solution {path}: it lies in a folder that the sandbox shows. Keep the course elsewhere."
 ENDED = {
     "total": "The notebook took more than {total_s:.0f} s in all. The check cells after that point were not run.",
     "cell": "A cell took more than {cell_s:.0f} s and could not be interrupted. The cells after it were not run.",
     "memory": "The notebook used more than {memory_gb:.1f} GB of memory. The cells after that point were not run.",
     "processes": "The notebook started more than {processes} processes. The cells after that point were not run.",
+    "output": "A cell showed more than {output_mb:.0f} MB, or broke off its connection. The cells after it were not run.",
     "died": "The kernel ended while it ran a cell. The cells after it were not run.",
     "start": "The kernel did not start within {start_s:.0f} s.",
 }
@@ -35,6 +40,7 @@ class Grade:
     verdict: str = ""  # why nothing could be graded, or empty
     sandbox: str = ""
     seconds: float = 0.0
+    seed: str = "a hidden seed"
 
     @property
     def points(self):
@@ -60,13 +66,15 @@ class SolutionFails(RuntimeError):
     """The solution itself does not pass its checks on this machine."""
 
 
-def grade(submission_path, solution_path, *, seed=None, sandboxed=None, limits=Limits(), progress=None, cache=True):
+def grade(submission_path, solution_path, *, seed=None, wanted=None, sandboxed=None, limits=Limits(), progress=None, cache=True,
+          place=nullcontext()):
     """Grade a notebook against its solution; the file that was handed in is only read.
 
-    seed: None draws a hidden one. sandboxed: None uses a sandbox if there is one, True insists, False does without.
-    progress: called as `progress(what, done, of)` while cells run. Returns a `Grade`; raises `SolutionFails`.
+    seed: None draws a hidden one. wanted: the reference under that seed, where the caller has it; the released lab does then for the solution.
+    sandboxed: None uses a sandbox if there is one, True insists, False does without.
+    progress: called as `progress(what, done, of)` while cells run. place: a context manager, entered while kernels run.
+    Returns a `Grade`; raises `SolutionFails`.
     """
-    started = time.monotonic()
     progress = progress or (lambda what, done, of: None)
     solution_path = Path(solution_path)
     result = Grade(solution_path.stem)
@@ -74,18 +82,20 @@ def grade(submission_path, solution_path, *, seed=None, sandboxed=None, limits=L
     try:
         plan = notebooks.plan(notebooks.read(submission_path), solution)
     except NotGraded as problem:
-        result.verdict = str(problem)
-        result.criteria = _all_failed(solution)
-        return result
+        return not_graded(solution_path, problem)
     lack = sandbox.why_none()
     if sandboxed and lack:
         raise RuntimeError(f"there is no sandbox: {lack}")
     sandboxed = not lack if sandboxed is None else sandboxed
+    if sandboxed and wanted is None and sandbox.shows(solution_path):
+        raise RuntimeError(SHOWN.format(path=solution_path))
     result.sandbox = "in a sandbox" if sandboxed else "without a sandbox" + (f" ({lack})" if lack else "")
     seed = references.hidden_seed(solution_path, solution) if seed is None else seed
-    wanted = reference(solution_path, solution, seed, limits=limits, progress=progress, cache=cache)
-    result.notes += plan.notes
-    with tempfile.TemporaryDirectory(prefix="mh-") as folder:
+    result.seed = "the public seed" if seed == 0 else result.seed
+    with place, tempfile.TemporaryDirectory(prefix="mh-") as folder:
+        started = time.monotonic()
+        wanted = wanted or reference(solution_path, solution, seed, limits=limits, progress=progress, cache=cache)
+        result.notes += plan.notes
         result.notes += copy_beside(submission_path, folder)
         shown, notes = run(plan, folder, seed, sandboxed, limits, lambda done, of: progress("your notebook", done, of))
     result.notes += notes
@@ -95,9 +105,12 @@ def grade(submission_path, solution_path, *, seed=None, sandboxed=None, limits=L
     return result
 
 
-def _all_failed(solution):
-    return [Criterion(name, name, NOT_RUN, notebooks.points_of(cell), FAIL)
-            for name, cell in notebooks.checks_of(solution).items()]
+def not_graded(solution_path, problem):
+    """The grade of what cannot be graded: no points, and `problem` as its verdict."""
+    solution = notebooks.read(solution_path)
+    criteria = [Criterion(name, name, NOT_RUN, notebooks.points_of(cell), FAIL)
+                for name, cell in notebooks.checks_of(solution).items()]
+    return Grade(Path(solution_path).stem, criteria, verdict=str(problem))
 
 
 def reference(solution_path, solution, seed, *, limits=Limits(), progress=None, cache=True):
@@ -144,26 +157,48 @@ def run(plan, folder, seed, sandboxed, limits, progress):
                 if ran.interrupted:
                     notes.append(f"{step.where}: it took more than {limits.cell_s:.0f} s and was interrupted.")
                 elif ran.error and not step.may_raise:
-                    errors.append(printable(f"{step.where}: {ran.error}")[:400])
+                    errors.append(in_a_line(f"{step.where}: {ran.error}", 400))
             progress(len(plan.steps), len(plan.steps))
     except KernelEnded as end:
-        facts = {**vars(limits), "memory_gb": limits.memory_bytes / 2**30}
+        facts = {**vars(limits), "memory_gb": limits.memory_bytes / 2**30, "output_mb": limits.output_bytes / 2**20}
         notes.append((f"{step.where}: " if step else "") + ENDED[end.reason].format(**facts))
     return shown, notes + errors[:5]
 
 
 def copy_beside(notebook_path, folder):
-    """Copy what lies beside a notebook (scripts that it launches), without notebooks and hidden files; notes if too much."""
-    total = 0
+    """Copy what lies beside a notebook (scripts that it launches), without notebooks, hidden files and links; notes if not all.
+
+    The files may be somebody else's, who changes them meanwhile: each is opened below the folder that was read, never
+    through a link, and no more is read than there is room for.
+    """
+    room = FOLDER_BYTES
     base = Path(notebook_path).parent
-    for path in sorted(base.rglob("*")):
-        place = path.relative_to(base)
-        hidden = any(part.startswith(".") or part == "__pycache__" for part in place.parts)
-        if hidden or path.is_symlink() or not path.is_file() or path.suffix == ".ipynb":
-            continue
-        total += path.stat().st_size
-        if total > FOLDER_BYTES:
-            return [f"The folder holds more than {FOLDER_BYTES // 2**20} MB: not all of its files were taken along."]
-        (Path(folder) / place).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(path, Path(folder) / place)
+    for place, folders, names, handle in os.fwalk(base):
+        folders[:] = sorted(name for name in folders if not _left_out(name))
+        for name in sorted(names):
+            if _left_out(name) or name.endswith(".ipynb"):
+                continue
+            try:
+                content = _content(name, handle, room)
+            except OSError:  # a link too
+                continue
+            if max(len(content), FILE_AT_LEAST) > room:
+                return [TOO_MUCH]
+            room -= max(len(content), FILE_AT_LEAST)
+            target = Path(folder) / Path(place).relative_to(base) / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(content)
     return []
+
+
+def _content(name, folder, most):
+    """The bytes of a plain file in an open folder, at most one more than `most`."""
+    handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
+    with os.fdopen(handle, "rb") as file:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise OSError("no plain file")
+        return file.read(most + 1)
+
+
+def _left_out(name):
+    return name.startswith(".") or name == "__pycache__"

@@ -1,6 +1,7 @@
 """A fresh kernel that runs cells one by one, with limits, and is not trusted: what comes from it is only data."""
 
 import os
+import socket
 import subprocess
 import sys
 import tempfile
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import nbformat
 import psutil
+import zmq
 from jupyter_client import BlockingKernelClient
 from jupyter_client.connect import write_connection_file
 
@@ -20,6 +22,11 @@ from manyhands.grading import memory, sandbox
 
 POLL_MS = 200
 KEPT_BYTES = 5_000_000  # of one cell's output
+MESSAGE_BYTES = 64 * 2**20  # one that is longer costs the connection
+CHANNELS = 4  # shell, iopub, stdin and control, in the order of their ports
+# Nothing beside the notebook is imported before the kernel runs; IPython puts the folder back into the path, after the library.
+START = "import sys; del sys.path[0]; from manyhands.grading.inside import Inside; Inside.launch_instance()"
+TASKS_PER_PROCESS = 10  # what a control group limits are threads
 
 
 @dataclass(frozen=True)
@@ -31,10 +38,12 @@ class Limits:
     start_s: float = 60
     memory_bytes: int = 4 * 2**30
     processes: int = 400
+    output_bytes: int = 200 * 2**20  # while one cell runs
+    interrupt_s: float = 15  # for a cell to end once it was interrupted
 
 
 class KernelEnded(Exception):
-    """The kernel is gone; `reason` is "total", "cell", "memory", "processes", "died" or "start"."""
+    """The kernel is gone; `reason` is "total", "cell", "memory", "processes", "output", "died" or "start"."""
 
     def __init__(self, reason):
         super().__init__(reason)
@@ -53,7 +62,8 @@ class Ran:
 class Kernel:
     """A kernel in the sandbox (`sandboxed=True`) or beside it; a context manager that leaves no process behind.
 
-    `submission` is a folder whose copy the kernel starts in. It is spoken to over sockets in a private folder.
+    `submission` is a folder whose copy the kernel starts in. It is spoken to over sockets in a private folder, which it
+    cannot write in.
     """
 
     def __init__(self, submission, seed, sandboxed, limits=Limits()):
@@ -63,7 +73,7 @@ class Kernel:
     def __enter__(self):
         adopt_orphans()
         self.home = tempfile.TemporaryDirectory(prefix="mh-", ignore_cleanup_errors=True)
-        self.group = memory.memory_group(self.limits.memory_bytes)
+        self.group = memory.memory_group(self.limits.memory_bytes, TASKS_PER_PROCESS * self.limits.processes)
         self.until = time.monotonic() + self.limits.total_s
         try:
             self._start()
@@ -82,7 +92,9 @@ class Kernel:
         private.mkdir()
         self.connection = str(private / "connection.json")
         write_connection_file(self.connection, transport="ipc", ip=str(private / "k"))
-        inner = [sys.executable, "-m", "ipykernel_launcher", "-f", self.connection]
+        listeners = [_listener(private / f"k-{port}") for port in range(1, CHANNELS + 1)]
+        fds = [listener.fileno() for listener in listeners]
+        inner = [sys.executable, "-c", START, "-f", self.connection, "--Inside.fds=" + ",".join(map(str, fds))]
         environment = kernel_environment(home / "h", self.seed, MANYHANDS_RECORD="1")
         folder = self.submission
         if self.sandboxed:
@@ -93,15 +105,21 @@ class Kernel:
             environment["JPY_PARENT_PID"] = str(os.getpid())
         self.process = subprocess.Popen(
             self.group.wrap(inner), env=environment, cwd=folder, start_new_session=True,
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=open(home / "log", "wb"),
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, pass_fds=fds,
         )
+        for listener in listeners:
+            listener.close()
         self.watcher = memory.Watcher(self.process.pid, self.limits.memory_bytes, self.limits.processes)
         self.watcher.start()
 
     def _connect(self):
-        self.client = BlockingKernelClient(connection_file=self.connection)
+        context = zmq.Context()
+        context.setsockopt(zmq.MAXMSGSIZE, MESSAGE_BYTES)
+        context.setsockopt(zmq.RCVHWM, 2)  # what is not read yet waits in the kernel
+        self.client = BlockingKernelClient(connection_file=self.connection, context=context)
         self.client.load_connection_file()
         self.client.start_channels(stdin=False, hb=False)
+        self.broken = self.client.iopub_channel.socket.get_monitor_socket(zmq.EVENT_DISCONNECTED)
         until = time.monotonic() + self.limits.start_s
         while True:  # a first, empty cell, until its end is heard: then nothing later is missed
             wait_until = min(until, time.monotonic() + 1)
@@ -122,7 +140,7 @@ class Kernel:
             ran.interrupted = True
             self._interrupt()
             try:
-                self._listen(cell, time.monotonic() + 15, ran)
+                self._listen(cell, time.monotonic() + self.limits.interrupt_s, ran)
             except TimeoutError:
                 raise KernelEnded("cell") from None
         return ran
@@ -133,8 +151,8 @@ class Kernel:
 
     def _listen(self, cell, until, ran):
         """Take in what the kernel says about a cell until it is done."""
-        kept = _Outputs(ran)
-        while True:
+        kept, received = _Outputs(ran), 0
+        while received <= self.limits.output_bytes:
             if time.monotonic() > self.until:
                 raise KernelEnded("total")
             if time.monotonic() > until:
@@ -142,36 +160,43 @@ class Kernel:
             message = self._next_message()
             if message is None:
                 self._check_alive()
-            elif message.get("parent_header", {}).get("msg_id") == cell and kept.add(message):
+                continue
+            received += message["size"]
+            if _parent(message) == cell and kept.add(message):
                 return
+        raise KernelEnded("output")
 
     def _next_message(self):
-        socket = self.client.iopub_channel.socket
-        if not socket.poll(POLL_MS):
+        """What the kernel has said (`size` in bytes, and what can be read of it), or None if it says nothing for a moment."""
+        iopub = self.client.iopub_channel.socket
+        if not iopub.poll(POLL_MS):
             return None
-        try:
-            size = 0
-            frames = socket.recv_multipart(copy=False)
-            size = sum(len(frame.buffer) for frame in frames)
+        frames = iopub.recv_multipart(copy=False)
+        size = sum(len(frame.buffer) for frame in frames)
+        message = {}
+        with suppress(Exception):  # nothing that a kernel sends may stop the grader
             _, frames = self.client.session.feed_identities(frames, copy=False)
-            message = self.client.session.deserialize(frames, content=True, copy=False)
-        except Exception:  # nothing that a kernel sends may stop the grader
-            return {}
-        message["size"] = size
-        return message
+            message = self.client.session.deserialize(frames, content=size <= KEPT_BYTES, copy=False)
+        return {**message, "size": size}
 
     def _check_alive(self):
         while self.client.shell_channel.socket.poll(0):  # replies are not needed
             self.client.shell_channel.socket.recv_multipart()
+        cut = self.broken.poll(0)
+        if cut:  # by the kernel's end, as a rule
+            with suppress(subprocess.TimeoutExpired):
+                self.process.wait(2)
         if self.watcher.reason or self.process.poll() is not None:
             raise KernelEnded(self.watcher.reason or ("memory" if self.group.broken() else "died"))
+        if cut:
+            raise KernelEnded("output")
 
     def close(self):
         """End the kernel and all that it started."""
         if hasattr(self, "process"):
             if not self.sandboxed:
                 self._ask_to_end()
-            end({*memory.family(self.process.pid), *self._strays()})
+            end({*memory.family(self.process.pid), *self.group.members(), *self._strays()})
             self.process.wait()
             self.watcher.stop()
         release_orphans()
@@ -195,9 +220,20 @@ class Kernel:
                 if process.environ().get("TMPDIR", "").startswith(self.home.name):
                     yield process
 
-    def last_words(self):
-        """The end of what the kernel's process wrote to its own error stream."""
-        return (Path(self.home.name) / "log").read_text(errors="replace")[-1000:]
+
+def _listener(path):
+    """A socket that listens at this path."""
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(str(path))
+    listener.listen()
+    listener.setblocking(False)
+    return listener
+
+
+def _parent(message):
+    """The id of the request that a message answers; a kernel may write anything there."""
+    parent = message.get("parent_header")
+    return parent.get("msg_id") if isinstance(parent, dict) else None
 
 
 class _Outputs:
@@ -209,12 +245,10 @@ class _Outputs:
     def add(self, message):
         """Take in one message; True when it says that the cell is done."""
         kind, content = message.get("msg_type"), message.get("content")
-        if not isinstance(content, dict):
-            return False
-        if kind == "status":
+        if kind == "status" and isinstance(content, dict):
             return content.get("execution_state") == "idle"
         self.bytes += message["size"]
-        if self.bytes <= KEPT_BYTES:
+        if self.bytes <= KEPT_BYTES and isinstance(content, dict):
             with suppress(Exception):  # nothing that a kernel sends may stop the grader
                 self._output(kind, content, message)
         return False

@@ -1,4 +1,4 @@
-"""Limits on a tree of processes: memory by cgroup (version 2 or 1) where we may make one, else by watching the processes."""
+"""Limits on a tree of processes: by cgroup (version 2 or 1) where we may make one, else by watching the processes."""
 
 import os
 import threading
@@ -13,7 +13,7 @@ EVERY_S = 0.5
 
 
 class NoGroup:
-    """No cgroup can be made here: the watcher alone guards the limit."""
+    """No cgroup can be made here: the watcher alone guards the limits."""
 
     name = "watching the processes"
 
@@ -23,79 +23,103 @@ class NoGroup:
     def broken(self):
         return False
 
+    def members(self):
+        return []
+
     def close(self):
         pass
 
 
 class Group:
-    """A cgroup of our own with a memory limit; the command that `wrap` returns puts itself into it before it starts."""
+    """A cgroup of our own: one folder for each of its limits, which version 2 has together in one.
 
-    def __init__(self, folder, limit_file, limit_bytes, swap_file, swap_bytes, count):
-        self.folder, self.count = folder, count
-        self.name = "a control group"
-        folder.mkdir()
+    The command that `wrap` returns puts itself into it before it starts.
+    """
+
+    name = "a control group"
+
+    def __init__(self, kills, limits):
+        """`kills` is the file that counts what was killed for memory; `limits` are (file, number, whether it must be there)."""
+        self.kills, self.folders = kills, list(dict.fromkeys(file.parent for file, _, _ in limits))
         try:
-            (folder / limit_file).write_text(str(limit_bytes))
-            with suppress(OSError):  # a kernel without accounting of swap
-                (folder / swap_file).write_text(str(swap_bytes))
+            for folder in self.folders:
+                _forget_the_dead(folder.parent)
+                folder.mkdir()
+            for file, number, needed in limits:
+                if needed or file.exists():
+                    _set(file, number)
         except OSError:
-            folder.rmdir()
+            self.close()
             raise
 
     def wrap(self, command):
-        return ["/bin/sh", "-c", 'echo $$ > "$0" && exec "$@"', str(self.folder / "cgroup.procs"), *command]
+        script = " && ".join([*(f'echo $$ > "{folder}/cgroup.procs"' for folder in self.folders), 'exec "$@"'])
+        return ["/bin/sh", "-c", script, "sh", *command]
 
     def broken(self):
         """Whether the kernel has killed something for memory."""
-        with suppress(OSError, ValueError):
-            return self.count(self.folder) > 0
+        with suppress(OSError, ValueError, KeyError):
+            return int(dict(line.split() for line in self.kills.read_text().splitlines())["oom_kill"]) > 0
         return False
 
-    def close(self):
+    def members(self):
+        """The processes in it."""
         with suppress(OSError):
-            self.folder.rmdir()
+            for pid in (self.folders[0] / "cgroup.procs").read_text().split():
+                with suppress(psutil.Error):
+                    yield psutil.Process(int(pid))
+
+    def close(self):
+        for folder in self.folders:
+            with suppress(OSError):
+                folder.rmdir()
 
 
-def _kills_v2(folder):
-    return _field(folder / "memory.events", "oom_kill")
+def _set(file, number):
+    """Write a limit into a file that is there: what can be made here is no cgroup."""
+    handle = os.open(file, os.O_WRONLY)
+    try:
+        os.write(handle, str(number).encode())
+    finally:
+        os.close(handle)
 
 
-def _kills_v1(folder):
-    return _field(folder / "memory.oom_control", "oom_kill")
+def _forget_the_dead(parent):
+    """Remove the groups of graders that were killed; one that still has processes stays."""
+    for folder in parent.glob("manyhands-*"):
+        with suppress(OSError, ValueError):
+            if not psutil.pid_exists(int(folder.name.split("-")[1])):
+                folder.rmdir()
 
 
-def _field(path, name):
-    fields = dict(line.split() for line in path.read_text().splitlines())
-    return int(fields[name])
-
-
-def memory_group(limit_bytes):
-    """A cgroup below our own with this limit, or `NoGroup` where we may not make one."""
+def memory_group(limit_bytes, tasks):
+    """A cgroup below our own with these limits of memory and of tasks (threads count), or `NoGroup` where we may not make one."""
     for make in (_version_2, _version_1):
-        with suppress(OSError, StopIteration):
-            return make(limit_bytes)
+        with suppress(OSError, LookupError):
+            return make(f"manyhands-{os.getpid()}-{uuid.uuid4().hex[:8]}", limit_bytes, tasks)
     return NoGroup()
 
 
-def _own(controllers):
-    """Our own path in the hierarchy with these controllers ("" is version 2)."""
-    lines = Path("/proc/self/cgroup").read_text().splitlines()
-    rows = (line.split(":", 2) for line in lines)
-    return next(path for _, names, path in rows if names.split(",") == [controllers] or controllers in names.split(",")).lstrip("/")
+def own_group(controller):
+    """Our own path in the hierarchy with this controller ("" is version 2); raises LookupError where there is none."""
+    for line in Path("/proc/self/cgroup").read_text().splitlines():
+        _, names, path = line.split(":", 2)
+        if controller in names.split(","):
+            return path.lstrip("/")
+    raise LookupError(controller)
 
 
-def _new_name():
-    return f"manyhands-{os.getpid()}-{uuid.uuid4().hex[:8]}"
+def _version_2(name, limit_bytes, tasks):
+    folder = CGROUPS / own_group("") / name
+    return Group(folder / "memory.events", [
+        (folder / "memory.max", limit_bytes, True), (folder / "memory.swap.max", 0, False), (folder / "pids.max", tasks, False)])
 
 
-def _version_2(limit_bytes):
-    folder = CGROUPS / _own("") / _new_name()
-    return Group(folder, "memory.max", limit_bytes, "memory.swap.max", 0, _kills_v2)
-
-
-def _version_1(limit_bytes):
-    folder = CGROUPS / "memory" / _own("memory") / _new_name()
-    return Group(folder, "memory.limit_in_bytes", limit_bytes, "memory.memsw.limit_in_bytes", limit_bytes, _kills_v1)
+def _version_1(name, limit_bytes, tasks):
+    memory, pids = CGROUPS / "memory" / own_group("memory") / name, CGROUPS / "pids" / own_group("pids") / name
+    return Group(memory / "memory.oom_control", [
+        (memory / "memory.limit_in_bytes", limit_bytes, True), (memory / "memory.memsw.limit_in_bytes", limit_bytes, False),
+        (pids / "pids.max", tasks, True)])
 
 
 class Watcher(threading.Thread):

@@ -4,7 +4,6 @@ import json
 import signal
 import subprocess
 import sys
-from types import SimpleNamespace
 
 from manyhands.grading import report
 
@@ -13,8 +12,7 @@ class Shown:
     """A grade that a notebook shows as a table."""
 
     def __init__(self, data):
-        criteria = [SimpleNamespace(**one, earned=one["points"] if one["status"] == "pass" else 0) for one in data["criteria"]]
-        self.grade = SimpleNamespace(**{**data, "criteria": criteria})
+        self.grade = report.from_data(data)
 
     def _repr_html_(self):
         return report.as_html(self.grade)

@@ -1,10 +1,14 @@
 """Reading what was handed in, and putting the pristine check cells back."""
 
+import os
+import stat
 import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import nbformat
+
+from manyhands.grading.compare import in_a_line
 
 TOO_LARGE_BYTES = 20 * 2**20
 
@@ -16,33 +20,61 @@ class NotGraded(Exception):
 def read(path):
     """The notebook in this file; `NotGraded` if there is none."""
     path = Path(path)
-    if not path.is_file():
-        raise NotGraded(f"There is no file {path.name} at {path.parent}.")
-    if path.stat().st_size > TOO_LARGE_BYTES:
-        raise NotGraded(f"{path.name} is larger than {TOO_LARGE_BYTES // 2**20} MB. Clear its outputs and save it again.")
+    text = _text(path)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about cell ids: they do not matter here
-            notebook = nbformat.reads(path.read_text(encoding="utf-8"), as_version=4)
-        cells = [(cell.cell_type, cell.source, cell.metadata.get("tags", [])) for cell in notebook.cells]
+            notebook = nbformat.reads(text.decode("utf-8-sig"), as_version=4)
+        cells = [(cell.cell_type, cell.source, _tags(cell)) for cell in notebook.cells]
     except Exception as error:  # whatever is wrong in somebody else's file
-        reason = str(error).split("\n")[0][:200]
-        raise NotGraded(f"{path.name} is not a notebook that can be read ({type(error).__name__}: {reason}). "
+        reason = in_a_line(str(error).split("\n")[0], 200)
+        raise NotGraded(f"{in_a_line(path.name, 100)} is not a notebook that can be read ({type(error).__name__}: {reason}). "
                         "Open it in JupyterLab and save it again, or start from a new copy of the lab.") from None
     if not all(isinstance(source, str) for _, source, _ in cells):
-        raise NotGraded(f"{path.name} has a cell whose text is not text. Start from a new copy of the lab.")
+        raise NotGraded(f"{in_a_line(path.name, 100)} has a cell whose text is not text. Start from a new copy of the lab.")
+    for cell in notebook.cells:
+        cell.source = cell.source.replace("\r\n", "\n").replace("\r", "\n")
     return notebook
+
+
+def _text(path):
+    """What the file holds. It may be somebody else's, who changes it meanwhile; a link is not followed."""
+    name = in_a_line(path.name, 100)
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError as error:
+        if path.is_symlink():
+            raise NotGraded(f"{name} is a symbolic link, which is not followed. Hand in the file itself.") from None
+        if not path.is_file():
+            raise NotGraded(f"There is no file {name} at {path.parent}.") from None
+        raise NotGraded(f"{name} could not be read ({error.strerror}). Hand it in again.") from None
+    try:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise NotGraded(f"There is no file {name} at {path.parent}.")
+        with open(handle, "rb", closefd=False) as file:
+            text = file.read(TOO_LARGE_BYTES + 1)
+    finally:
+        os.close(handle)
+    if len(text) > TOO_LARGE_BYTES:
+        raise NotGraded(f"{name} is larger than {TOO_LARGE_BYTES // 2**20} MB. Clear its outputs and save it again.")
+    return text
 
 
 def grade_id(cell):
     """The name that ties a cell to the lab's, or None."""
     mark = cell.metadata.get("nbgrader")
-    return mark.get("grade_id") if isinstance(mark, dict) else None
+    name = mark.get("grade_id") if isinstance(mark, dict) else None
+    return name if isinstance(name, str) else None
+
+
+def _tags(cell):
+    tags = cell.metadata.get("tags")
+    return tags if isinstance(tags, list) else []
 
 
 def is_check(cell):
     """Whether a cell of a *solution* is a check cell."""
-    return cell.cell_type == "code" and "check" in cell.metadata.get("tags", []) and grade_id(cell) is not None
+    return cell.cell_type == "code" and "check" in _tags(cell) and grade_id(cell) is not None
 
 
 def checks_of(solution):
@@ -76,8 +108,8 @@ class Plan:
 
 def plan_of_solution(solution):
     """The solution's own code cells."""
-    return Plan([_step(cell, number, grade_id(cell) if is_check(cell) else None)
-                 for number, cell in enumerate(solution.cells, 1) if cell.cell_type == "code"])
+    return Plan(_to_the_last_check([_step(cell, number, grade_id(cell) if is_check(cell) else None)
+                                    for number, cell in enumerate(solution.cells, 1) if cell.cell_type == "code"]))
 
 
 def plan(submission, solution):
@@ -95,7 +127,29 @@ def plan(submission, solution):
     steps.sort(key=lambda pair: pair[0])
     notes = [f"The answer cell `{name}` is not in this notebook: it was deleted, or its mark was lost. "
              "Copy that cell from the lab in labs/ and write your answer there." for name in missing]
-    return Plan([step for _, step in steps], notes)
+    notes += _doubled(submission, answers_of(solution)) + _other_kernel(submission)
+    return Plan(_to_the_last_check([step for _, step in steps]), notes)
+
+
+def _doubled(submission, answers):
+    found = [grade_id(cell) for cell in submission.cells]
+    return [f"The answer cell `{name}` is there {found.count(name)} times. All of them were run, in their order: the last one counts."
+            for name in answers if found.count(name) > 1]
+
+
+def _other_kernel(submission):
+    """A note where the notebook was saved with a kernel that is not Python's: what runs is the course's Python anyway."""
+    spec = submission.metadata.get("kernelspec")
+    language = spec.get("language") if isinstance(spec, dict) else None
+    if not isinstance(language, str) or language.lower() == "python":
+        return []
+    return [f"The notebook asks for a kernel of another language ({language[:40]!r}). It was run with the course's Python: "
+            "choose the kernel Python 3 and run it again."]
+
+
+def _to_the_last_check(steps):
+    """What follows the last check, such as the launch of a script, bears on no point and is not run."""
+    return steps[:1 + max((number for number, step in enumerate(steps) if step.check), default=len(steps))]
 
 
 def _places(submission, solution, checks):
@@ -116,8 +170,8 @@ def _places(submission, solution, checks):
 
 
 def _step(cell, number, check=None):
-    may_raise = "raises-exception" in (cell.metadata.get("tags") or [])
-    where = check or (f"cell {number}" + (f" ({grade_id(cell)})" if grade_id(cell) else ""))
+    may_raise = "raises-exception" in _tags(cell)
+    where = check or (f"cell {number}" + (f" ({in_a_line(grade_id(cell), 100)})" if grade_id(cell) else ""))
     return Step(cell.source, check, where, may_raise)
 
 

@@ -5,9 +5,10 @@ import json
 import os
 import secrets
 import sys
-import tempfile
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+
+from manyhands.grading.folders import write_file
 
 SEEDS = 3
 FRAMEWORKS = ("numpy", "torch", "tensorflow", "tensorflow-cpu", "tf_keras", "ipyparallel", "horovod", "nbval")
@@ -31,7 +32,7 @@ def hidden_seed(solution_path, solution):
         seeds = []
     if len(seeds) != SEEDS:
         seeds = [secrets.randbelow(2**31 - 1) + 1 for _ in range(SEEDS)]
-        write(path, seeds)
+        write_file(path, json.dumps(seeds))
     kept = [seed for seed in seeds if (cache_folder() / f"{key(solution_path, solution, seed)}.json").is_file()]
     return secrets.choice(kept if kept and secrets.randbelow(4) else seeds)
 
@@ -69,16 +70,8 @@ def load(name):
 def save(name, outputs):
     """Keep a reference; only the newest hundred stay."""
     folder = cache_folder()
-    write(folder / f"{name}.json", outputs)
+    write_file(folder / f"{name}.json", json.dumps(outputs))
     kept = sorted(folder.glob("*.json"), key=lambda path: path.stat().st_mtime, reverse=True)
     for path in kept[100:]:
         if path.name != "seeds.json":
             path.unlink(missing_ok=True)
-
-
-def write(path, content):
-    """In one step, readable by this user alone."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".new-")  # mode 0600
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        json.dump(content, file)
-    os.replace(temporary, path)

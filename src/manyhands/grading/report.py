@@ -2,11 +2,12 @@
 
 import html
 from dataclasses import asdict
+from types import SimpleNamespace
 
 from manyhands.checks.record import BLOCKED, FAIL, PASS
 
 HEAD = "{unit}: {points} of {max} points"
-HOW = "Graded with a hidden seed, {sandbox}, in {seconds:.0f} s."
+HOW = "Graded with {seed}, {sandbox}, in {seconds:.0f} s."
 BLOCKED_LINE = "not counted: this machine cannot check it"
 HELP = 'For help, run in the notebook: hint("{name}")'
 DONE = "Full marks."
@@ -34,6 +35,16 @@ def details(criterion):
     return rows + [(key, str(value)) for key, value in criterion.detail.items()]
 
 
+def lines_of(criterion):
+    """A criterion in a few lines of text."""
+    lines = [f"  {criterion.status.upper():<8}{share(criterion):>5}  {criterion.text}"]
+    for key, value in details(criterion):
+        indent = " " * 17
+        label = f"{key + ':':<10}" if key else ""
+        lines.append(f"{indent}{label}" + value.replace("\n", "\n" + indent + " " * len(label)))
+    return lines
+
+
 def as_text(grade):
     """The table of criteria, and what helps."""
     lines = [head(grade), ""]
@@ -44,17 +55,13 @@ def as_text(grade):
         if criterion.check != check:
             check = criterion.check
             lines.append(check.removesuffix("-check"))
-        lines.append(f"  {criterion.status.upper():<8}{share(criterion):>5}  {criterion.text}")
-        for key, value in details(criterion):
-            indent = " " * 17
-            label = f"{key + ':':<10}" if key else ""
-            lines.append(f"{indent}{label}" + value.replace("\n", "\n" + indent + " " * len(label)))
+        lines += lines_of(criterion)
     lines += ["", *grade.notes] if grade.notes else []
     lines += ["", *(HELP.format(name=name) for name in grade.hints)] if grade.hints else []
     if grade.full:
         lines += ["", DONE]
     if grade.sandbox:
-        lines += ["", HOW.format(sandbox=grade.sandbox, seconds=grade.seconds)]
+        lines += ["", HOW.format(seed=grade.seed, sandbox=grade.sandbox, seconds=grade.seconds)]
     return "\n".join(lines)
 
 
@@ -69,7 +76,7 @@ def as_html(grade):
                  html.escape(criterion.text) + extra]
         rows.append("<tr>" + "".join(f'<td style="text-align:left;vertical-align:top">{cell}</td>' for cell in cells) + "</tr>")
     after = [grade.verdict, *grade.notes, *(HELP.format(name=name) for name in grade.hints), DONE if grade.full else ""]
-    after.append(HOW.format(sandbox=grade.sandbox, seconds=grade.seconds) if grade.sandbox else "")
+    after.append(HOW.format(seed=grade.seed, sandbox=grade.sandbox, seconds=grade.seconds) if grade.sandbox else "")
     below = "".join(f"<p>{html.escape(line)}</p>" for line in after if line)
     return f"<p><b>{html.escape(head(grade))}</b></p><table>{''.join(rows)}</table>{below}"
 
@@ -77,3 +84,9 @@ def as_html(grade):
 def as_data(grade):
     """Plain data, for JSON."""
     return {**asdict(grade), "points": grade.points, "max": grade.max, "full": grade.full, "hints": grade.hints}
+
+
+def from_data(data):
+    """What `as_data` made, as something that this module can show again."""
+    criteria = [SimpleNamespace(**one, earned=one["points"] if one["status"] == PASS else 0) for one in data["criteria"]]
+    return SimpleNamespace(**{"seed": "a hidden seed", **data, "criteria": criteria})

@@ -15,7 +15,9 @@ from manyhands.build.environment import FIXED
 HOME = "/home/learner"
 FOLDER = f"{HOME}/submission"
 SPACES = ["--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
-COPY_IN = 'cp -r /submission/. "$HOME/submission" && cd "$HOME/submission" && exec "$@"'
+FILE_BYTES = 2**30
+COPY_IN = (f'ulimit -c 0 && ulimit -f {FILE_BYTES // 512} && cp -r /submission/. "$HOME/submission" && '
+           'cd "$HOME/submission" && exec "$@"')
 SHOWN = {"MATPLOTLIBRC", "MANYHANDS_SEED", "MANYHANDS_RECORD", "MANYHANDS_PATIENCE_S", "OPENBLAS_CORETYPE"}
 FROM_ETC = ["ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "localtime", "fonts", "ssl/openssl.cnf", "ssl/certs", "mime.types"]
 FILES = {
@@ -51,21 +53,26 @@ def why_none():
 
 def _frame(options):
     arguments = [*options, "--die-with-parent", "--new-session", "--cap-drop", "ALL", "--hostname", "sandbox"]
-    arguments += ["--ro-bind", "/usr", "/usr"]
+    return [*arguments, *system_places(), "--proc", "/proc", "--dev", "/dev"]
+
+
+def system_places():
+    """bubblewrap's options that show the machine's programs and libraries, read only."""
+    arguments = ["--ro-bind", "/usr", "/usr"]
     for name in ("bin", "sbin", "lib", "lib32", "lib64"):
         place = Path("/") / name
         if place.is_symlink():
             arguments += ["--symlink", f"usr/{name}", str(place)]
         elif place.is_dir():
             arguments += ["--ro-bind", str(place), str(place)]
-    return [*arguments, "--proc", "/proc", "--dev", "/dev"]
+    return arguments
 
 
 def command(inner, *, submission, private, memory_bytes):
     """The command that runs `inner` in the sandbox; what it is to see of the environment is passed on as it is.
 
-    `submission` is the folder to be copied in; `private` is a folder for the kernel's sockets, visible inside under the
-    same path.
+    `submission` is the folder to be copied in; `private` holds the kernel's connection file, visible inside under the same
+    path. Nothing of the host can be written: what is written inside is memory, a quarter of `memory_bytes` in each place.
     """
     etc = Path(private).parent / "etc"
     etc.mkdir(exist_ok=True)
@@ -76,13 +83,14 @@ def command(inner, *, submission, private, memory_bytes):
     for name in FROM_ETC:
         arguments += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
     for place in ("/tmp", "/dev/shm", HOME):
-        arguments += ["--size", str(memory_bytes), "--tmpfs", place]
+        arguments += ["--size", str(memory_bytes // 4), "--tmpfs", place]
     for place in read_only_places():
         arguments += ["--ro-bind", place, place]
     for device in _gpu_devices():
         arguments += ["--dev-bind", device, device]
-    arguments += ["--ro-bind", str(submission), "/submission", "--dir", FOLDER, "--bind", str(private), str(private)]
-    return [*arguments, "--remount-ro", "/", "--", "/bin/sh", "-c", COPY_IN, "sh", *inner]
+    arguments += ["--ro-bind", str(submission), "/submission", "--dir", FOLDER, "--ro-bind", str(private), str(private)]
+    # for a grader that is root, /proc/sys would otherwise be the host's to write
+    return [*arguments, "--remount-ro", "/proc", "--remount-ro", "/dev", "--remount-ro", "/", "--", "/bin/sh", "-c", COPY_IN, "sh", *inner]
 
 
 def environment(ordinary):
@@ -98,6 +106,11 @@ def read_only_places():
     package = Path(__file__).resolve().parents[1]
     wanted = {Path(sys.prefix), Path(sys.base_prefix), Path(sys.executable).resolve().parents[1], package}
     return sorted(str(place) for place in wanted if place != Path("/usr") and Path("/usr") not in place.parents)
+
+
+def shows(path):
+    """Whether what runs in the sandbox can read this file."""
+    return any(Path(place).resolve() in Path(path).resolve().parents for place in ("/usr", *read_only_places()))
 
 
 def _gpu_devices():

@@ -1,0 +1,43 @@
+"""Files and folders that are written in one step, so that nobody ever sees a half of one."""
+
+import os
+import shutil
+import tempfile
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+
+@contextmanager
+def replace_folder(target):
+    """Gives an empty folder to fill; when that has gone well it stands at `target`, in place of what was there."""
+    target = Path(target)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    for left in [*target.parent.glob(f".new-{target.name}-*"), *target.parent.glob(f".old-{target.name}-*")]:
+        shutil.rmtree(left, ignore_errors=True)  # by a process that was killed
+    made = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".new-{target.name}-"))
+    try:
+        yield made
+        made.chmod(0o755)
+        old = made.with_name(made.name.replace(".new-", ".old-", 1))
+        if target.is_symlink():
+            target.unlink()
+        elif target.exists():
+            os.rename(target, old)
+        os.rename(made, target)
+        shutil.rmtree(old, ignore_errors=True)
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+
+
+def write_file(path, text, new=False):
+    """Write a file in one step that survives a crash, for this user alone; with `new`, never over one that is there."""
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".new-")  # mode 600
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.link(temporary, path) if new else os.replace(temporary, path)
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(temporary)

@@ -1,0 +1,56 @@
+"""Our grading and feedback as parts of nbgrader, so that its commands and formgrader's buttons do what `manyhands` does.
+
+nbgrader names them in its settings (see `classroom.configure`). They start `manyhands` in a process of its own.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from nbconvert.exporters import Exporter
+
+
+class _Ours(Exporter):
+    """What nbgrader calls for each notebook: runs one of our commands, which writes the file that is given back."""
+
+    def from_filename(self, filename, resources=None, **_):
+        facts = resources["nbgrader"]
+        course = self.parent.coursedir
+        step = getattr(course, f"{self.step}_directory")
+        made = Path(course.format_path(step, facts["student"], facts["assignment"])) / f"{facts['notebook']}{self.file_extension}"
+        if Path(filename) != made:
+            self._command(course.root, facts)
+        resources["output_extension"] = self.file_extension
+        return made.read_text(encoding="utf-8"), resources
+
+    def _command(self, root, facts):
+        command = [sys.executable, "-m", "manyhands", *self.words, facts["assignment"], "--student", facts["student"]]
+        done = subprocess.run(command, env={**os.environ, "MANYHANDS_ROOT": str(root)}, capture_output=True, text=True)
+        if done.returncode:
+            raise RuntimeError(f"{' '.join(command[2:])}\n{done.stdout}{done.stderr}")
+
+
+class Graded(_Ours):
+    """For `nbgrader autograde`."""
+
+    step, words, file_extension = "autograded", ("grade",), ".ipynb"
+
+
+class FeedbackPage(_Ours):
+    """For `nbgrader generate_feedback`."""
+
+    step, words, file_extension = "feedback", ("feedback", "--hold-back"), ".html"
+
+
+def make_the_lab_as_the_build_does(assignment, student, notebooks):
+    """For `nbgrader generate_assignment`, which would copy solved scripts into the lab as they are."""
+    from manyhands.build import labs
+
+    solution = Path(notebooks[0]).parent
+    lab = solution.parents[1] / "labs" / solution.name
+    shutil.rmtree(lab)
+    for name, data in labs.release(solution, solution.name).items():
+        (lab / name).parent.mkdir(parents=True, exist_ok=True)
+        (lab / name).write_bytes(data)

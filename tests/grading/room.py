@@ -1,0 +1,73 @@
+"""A class in a folder: the tiny lab of tests/labs, released as the build does it, and people who hand something in."""
+
+import io
+import shutil
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+
+import tiny
+from manyhands.build import labs
+from manyhands.grading import class_command, classwork
+from manyhands.grading.classroom import SETTINGS, Classroom
+from nbgrader.api import Gradebook
+
+UNIT = "90_tiny"
+SETTINGS_FILE = Path(__file__).resolve().parents[2] / SETTINGS
+
+
+class Room(Classroom):
+    """The course and its class; `lab` is a `tiny.Lab`."""
+
+    def __init__(self, root):
+        root.mkdir()
+        super().__init__(root)
+        self.lab = tiny.Lab(self.root)
+        shutil.copy(SETTINGS_FILE, root)
+        self.make_lab()
+
+    def make_lab(self):
+        for name, data in labs.release(self.lab.solution.parent, UNIT).items():
+            path = self.root / "labs" / UNIT / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+
+    def collected(self, student, notebook=None, name=f"{UNIT}.ipynb", data=None):
+        """Put something where collected work lies; the folder."""
+        folder = self.made().place("submitted", student, UNIT)
+        folder.mkdir(parents=True, exist_ok=True)
+        if notebook is not None:
+            self.lab.write(folder.relative_to(self.root) / name, notebook)
+        if data is not None:
+            (folder / name).write_bytes(data)
+        return folder
+
+    def hand_in(self, student, notebook, **files):
+        """Through nbgrader's exchange, as its button does it."""
+        work = self.root / "homes" / student / UNIT
+        shutil.rmtree(work, ignore_errors=True)
+        self.lab.write(work.relative_to(self.root) / f"{UNIT}.ipynb", notebook)
+        for name, text in files.items():
+            (work / name).write_text(text)
+        part = classwork.exchange(self, UNIT, "Submit", student, assignment_dir=str(work.parent))
+        part.start()
+        return Path(part.inbound_path) / part.assignment_filename
+
+    def command(self, name, *words):
+        """Run one of our commands; (exit code, what it showed)."""
+        out, said = io.StringIO(), io.StringIO()
+        with redirect_stdout(out), redirect_stderr(said):
+            code = getattr(class_command, name)([*words])
+        return code, out.getvalue() + said.getvalue()
+
+    def grade_of(self, student):
+        return classwork.journal_of(self, UNIT).current(student)["grade"]
+
+    def book(self):
+        return Gradebook(self.course.db_url, self.course.course_id)
+
+    def marks(self):
+        """{student: {check: (automatic, by hand, most)}} of nbgrader's gradebook."""
+        with self.book() as book:
+            return {submission.student.id: {row.name: (row.auto_score, row.manual_score, row.max_score)
+                                            for notebook in submission.notebooks for row in notebook.grades}
+                    for submission in book.assignment_submissions(UNIT)}

@@ -1,0 +1,192 @@
+"""What people hand in when it is no proper notebook: each gets a verdict that says what to do, and the others get their grades."""
+
+import json
+import os
+
+import nbformat
+import pytest
+from manyhands.grading import notebooks, submissions
+from nbformat.v4 import new_code_cell
+from room import UNIT
+
+FILE = f"{UNIT}.ipynb"
+
+
+def text(notebook):
+    return nbformat.writes(notebook).encode()
+
+
+def no_json(room, folder):
+    (folder / FILE).write_text("def square(x): return x * x")
+
+
+def cut_off(room, folder):
+    (folder / FILE).write_bytes(text(room.lab.handed_in())[:-200])
+
+
+def json_but_no_notebook(room, folder):
+    (folder / FILE).write_text('{"answer": 42}')
+
+
+def other_encoding(room, folder):
+    (folder / FILE).write_bytes(text(room.lab.handed_in()).decode().encode("utf-16"))
+
+
+def empty_file(room, folder):
+    (folder / FILE).write_bytes(b"")
+
+
+def huge(room, folder):
+    with open(folder / FILE, "wb") as file:
+        file.truncate(notebooks.TOO_LARGE_BYTES + 1)
+
+
+def another_lab(room, folder):
+    notebook = room.lab.handed_in()
+    for cell in notebook.cells:
+        cell.metadata.pop("nbgrader", None)
+    (folder / FILE).write_bytes(text(notebook))
+
+
+def future_format(room, folder):
+    (folder / FILE).write_text(json.dumps({**json.loads(text(room.lab.handed_in())), "nbformat": 9}))
+
+
+def nothing(room, folder):
+    pass
+
+
+def only_a_script(room, folder):
+    (folder / "answer.py").write_text("print('done')")
+
+
+def link(room, folder):
+    (folder / FILE).symlink_to(room.lab.solution)
+
+
+def link_to_nothing(room, folder):
+    (folder / FILE).symlink_to("/nowhere")
+
+
+def folder_in_its_place(room, folder):
+    (folder / FILE).mkdir()
+
+
+def pipe(room, folder):
+    os.mkfifo(folder / FILE)
+
+
+def two_copies(room, folder):
+    for name in ("first.ipynb", "last.ipynb"):
+        (folder / name).write_bytes(text(room.lab.handed_in()))
+
+
+def renamed_other_work(room, folder):
+    (folder / "party.ipynb").write_bytes(text(nbformat.v4.new_notebook(cells=[new_code_cell("1 + 1")])))
+
+
+VERDICTS = {
+    no_json: "not a notebook that can be read", cut_off: "not a notebook that can be read", json_but_no_notebook: "not a notebook",
+    other_encoding: "not a notebook that can be read", empty_file: "not a notebook", huge: "larger than 20 MB. Clear its outputs",
+    another_lab: "not a copy of the lab", future_format: "not a notebook that can be read", nothing: "holds no notebook",
+    only_a_script: "holds no notebook", link: "is a symbolic link", link_to_nothing: "is a symbolic link",
+    folder_in_its_place: "is not a file", pipe: "is not a file", two_copies: "more than one copy of the lab: first.ipynb, last.ipynb",
+    renamed_other_work: "no other notebook here is a copy of this lab: party.ipynb",
+}
+
+
+def missing_answer(room, folder):
+    notebook = room.lab.handed_in()
+    notebook.cells = [cell for cell in notebook.cells if notebooks.grade_id(cell) != "square"]
+    (folder / FILE).write_bytes(text(notebook))
+
+
+def missing_checks(room, folder):
+    notebook = room.lab.handed_in()
+    notebook.cells = [cell for cell in notebook.cells if "check" not in cell.metadata.get("tags", [])]
+    (folder / FILE).write_bytes(text(notebook))
+
+
+def doubled_answer(room, folder):
+    notebook = room.lab.handed_in()
+    first = notebook.cells[2]
+    assert notebooks.grade_id(first) == "square"
+    notebook.cells.insert(2, new_code_cell("def square(x): return 0", metadata=first.metadata))
+    (folder / FILE).write_bytes(text(notebook))
+
+
+def wrong_kernel(room, folder):
+    notebook = room.lab.handed_in()
+    notebook.metadata["kernelspec"] = {"name": "ir", "display_name": "R", "language": "R"}
+    (folder / FILE).write_bytes(text(notebook))
+
+
+def old_format(room, folder):
+    (folder / FILE).write_text(nbformat.v3.writes_json(nbformat.convert(room.lab.handed_in(), 3)))
+
+
+def windows_lines(room, folder):
+    notebook = room.lab.handed_in()
+    for cell in notebook.cells:
+        cell.source = cell.source.replace("\n", "\r\n")
+    (folder / FILE).write_bytes(b"\xef\xbb\xbf" + text(notebook).replace(b"\n", b"\r\n"))
+
+
+def renamed(room, folder):
+    (folder / "my lab (final).ipynb").write_bytes(text(room.lab.handed_in()))
+    (folder / ".ipynb_checkpoints").mkdir()
+    (folder / ".ipynb_checkpoints" / FILE).write_bytes(text(room.lab.handed_in()))
+
+
+def links_beside(room, folder):
+    (folder / FILE).write_bytes(text(room.lab.handed_in()))
+    (folder / "helper.py").symlink_to("/etc/passwd")
+    os.mkfifo(folder / "pipe")
+    (folder / "deep").symlink_to("/")
+
+
+POINTS = {  # what can be graded all the same: (points, words of a note)
+    missing_answer: (2, "`square` is not in this notebook"), missing_checks: (4, ""), doubled_answer: (4, "is there 2 times"),
+    wrong_kernel: (4, "another language ('R')"), old_format: (4, ""), windows_lines: (4, ""),
+    renamed: (4, "was called my lab (final).ipynb"), links_beside: (4, "no plain file: helper.py"),
+}
+
+
+def test_every_broken_submission_gets_its_verdict_and_the_batch_goes_on(classroom):
+    for make in [*VERDICTS, *POINTS]:
+        make(classroom, classroom.collected(make.__name__))
+    code, shown = classroom.command("grade", "90")
+    assert code == 0, shown
+    for make, words in VERDICTS.items():
+        grade = classroom.grade_of(make.__name__)
+        assert words in grade["verdict"], (make.__name__, grade["verdict"])
+        assert (grade["points"], grade["max"]) == (0, 4), make.__name__
+        assert grade["verdict"] in shown
+        assert all(ord(letter) < 128 and letter.isprintable() for letter in grade["verdict"])
+    for make, (points, words) in POINTS.items():
+        grade = classroom.grade_of(make.__name__)
+        assert (grade["points"], grade["verdict"]) == (points, ""), (make.__name__, grade)
+        assert words in "\n".join(grade["notes"]), (make.__name__, grade["notes"])
+    marks = classroom.marks()
+    assert marks["renamed"] == {"square-check": (2, None, 2), "total-check": (2, None, 2)}
+    assert marks["huge"] == {"square-check": (0, None, 2), "total-check": (0, None, 2)}
+    assert set(marks) == {make.__name__ for make in [*VERDICTS, *POINTS]}
+
+
+def test_what_cannot_be_read_is_said_to_be_unreadable(classroom):
+    folder = classroom.collected("alice", classroom.lab.handed_in())
+    (folder / FILE).chmod(0)
+    solution = submissions.Solution(classroom.lab.solution)
+    before = os.geteuid()
+    if before == 0:
+        for parent in [folder, *folder.parents][:-2]:
+            parent.chmod(parent.stat().st_mode | 0o055)
+        os.seteuid(65534)
+    try:
+        with pytest.raises(notebooks.NotGraded, match="could not be read"):
+            notebooks.read(folder / FILE)
+        with pytest.raises(notebooks.NotGraded, match="could not be read: 90_tiny.ipynb"):
+            submissions.notebook_in(folder, solution)
+        assert len(submissions.digest(folder)) == 64
+    finally:
+        os.seteuid(before)

@@ -1,0 +1,99 @@
+"""A batch that is killed at any moment goes on where it stopped, and ends with the gradebook of one that was not."""
+
+import json
+import multiprocessing
+import os
+import random
+import signal
+import tempfile
+import time
+from pathlib import Path
+
+import psutil
+from manyhands.grading import classwork
+from room import UNIT
+
+KILLS = 20
+STUDENTS = 6
+
+
+def tables(room):
+    """What the gradebook holds, without the identifiers that nbgrader draws and the times of grading."""
+    with room.book() as book:
+        return sorted((submission.student.id, submission.score, submission.timestamp, row.name, row.auto_score, row.manual_score,
+                       row.needs_manual_grade, row.max_score) for submission in book.assignment_submissions(UNIT)
+                      for notebook in submission.notebooks for row in notebook.grades) + sorted(
+            (submission.student.id, row.name, row.auto_comment) for submission in book.assignment_submissions(UNIT)
+            for notebook in submission.notebooks for row in notebook.comments)
+
+
+def fill(room):
+    wrong = [{}, {"square": "return 1"}, {"total": "return 0"}]
+    for number in range(STUDENTS - 1):
+        room.collected(f"student{number}", room.lab.handed_in(**wrong[number % 3]))
+    room.collected("broken", data=b"no notebook")
+
+
+def batch(room, log):
+    def work():
+        os.setsid()
+        with open(log, "a") as file:
+            os.dup2(file.fileno(), 1)
+            os.dup2(file.fileno(), 2)
+        os._exit(room.command("grade", "90")[0])
+    process = multiprocessing.get_context("fork").Process(target=work)
+    process.start()
+    return process
+
+
+def ours(folder):
+    """The processes that were started with a file in this folder."""
+    for process in psutil.process_iter():
+        try:
+            if str(folder) in " ".join(process.cmdline()):
+                yield process
+        except psutil.Error:
+            pass
+
+
+def test_killed_twenty_times_it_ends_with_the_same_gradebook(classroom, tmp_path, tmp_path_factory, monkeypatch):
+    temporary = tmp_path_factory.mktemp("k")  # short: the names of sockets are
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    fill(classroom)
+    began = time.monotonic()
+    process = batch(classroom, tmp_path / "log")
+    process.join()
+    whole_s, wanted = time.monotonic() - began, tables(classroom)
+    assert process.exitcode == 0 and len(wanted) == 4 * STUDENTS
+    grades = {student: classroom.grade_of(student)["points"] for student in classroom.students(UNIT)}
+    for name in ("gradebook.db", "grades", "autograded"):
+        os.rename(classroom.folder / name, tmp_path / name)
+    seed = (tmp_path / "grades" / UNIT / "seed").read_text()
+    (classroom.folder / "grades" / UNIT).mkdir(parents=True)
+    (classroom.folder / "grades" / UNIT / "seed").write_text(seed)
+
+    chance, kept, killed = random.Random(5), {}, 0
+    for number in range(KILLS):
+        process = batch(classroom, tmp_path / "log")
+        process.join(chance.uniform(0, 0.35 * whole_s))
+        if process.is_alive():
+            killed += 1
+            # now the one process that leads, now all that are in its session
+            (os.kill if number % 2 else os.killpg)(process.pid, signal.SIGKILL)
+        process.join()
+        for path in sorted((classroom.folder / "grades").rglob("0*.json")):  # nothing that was there is lost or changed
+            kept.setdefault(path, path.read_text())
+        assert all(path.read_text() == text for path, text in kept.items())
+        assert all(json.loads(text)["reason"] == "first grade" for text in kept.values())
+    process = batch(classroom, tmp_path / "log")
+    process.join()
+    assert process.exitcode == 0, (tmp_path / "log").read_text()
+    assert killed >= KILLS // 2
+    assert tables(classroom) == wanted
+    assert {student: classroom.grade_of(student)["points"] for student in classroom.students(UNIT)} == grades
+    assert all(len(classwork.journal_of(classroom, UNIT).history(student)) == 1 for student in grades)
+    until = time.monotonic() + 30
+    while [*ours(temporary)] and time.monotonic() < until:
+        time.sleep(0.05)
+    assert [*ours(temporary)] == [] and [path for path in Path(temporary).iterdir()] == []

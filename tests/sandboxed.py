@@ -1,0 +1,19 @@
+"""What the tests of grading share, wherever they stand."""
+
+import needs
+import pytest
+
+from manyhands.grading import sandbox
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path_factory, monkeypatch):
+    """References are kept in a folder of the test run, not in the user's."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "cache"))
+
+
+@pytest.fixture
+def works_in_sandbox():
+    """Skip where the grader cannot make a sandbox."""
+    if sandbox.why_none():
+        needs.lacking("a sandbox", sandbox.why_none())
