@@ -1,4 +1,4 @@
-"""The order of all tests, cheapest first, and the tests that need a GPU."""
+"""The order of all tests, cheapest first; which of them stay together when two processes share them; and the tests that need a GPU."""
 
 from pathlib import Path
 
@@ -6,9 +6,10 @@ import pytest
 
 from manyhands.cli.setup_plan import gpu_here
 
+pytest_plugins = ["in_browser"]
 HERE = Path(__file__).resolve().parent
 # Folders and files of tests/ from cheap to dear; what is not named here comes after the unit tests.
-ORDER = ("unit", "test_drift.py", "", "labs", "dist", "notebooks", "browser")
+ORDER = ("unit", "test_drift.py", "", "labs", "dist", "notebooks", "hub", "browser")
 
 
 def cost(item):
@@ -17,9 +18,32 @@ def cost(item):
     return ORDER.index(part if part in ORDER else "")
 
 
-def pytest_collection_modifyitems(items):
-    """Sort (the order inside a folder stays), and skip what needs a GPU where there is none, in CI too."""
+def together(nodeid):
+    """The name of the tests that run in one process, one after the other: those of a file; all of hubs, whose attendees have the same user numbers;
+    of the wrong solutions, those of a unit, which share a kernel."""
+    path, _, name = nodeid.partition("::")
+    if "/hub/" in path:
+        return "hub"
+    return path + name.partition("[")[2].rstrip("]").split("/")[0] if path.endswith("test_mutants.py") else path
+
+
+@pytest.hookimpl(optionalhook=True)  # of pytest-xdist; its own way to say this, --dist loadgroup, does nothing under pytest 9.2
+def pytest_xdist_make_scheduler(config, log):
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Together(LoadScopeScheduling):
+        def _split_scope(self, nodeid):
+            return together(nodeid)
+
+    return Together(config, log)
+
+
+def pytest_collection_modifyitems(config, items):
+    """Sort (the order inside a folder stays), leave containers to `make test-containers`, and skip what needs a GPU where there is none, in CI too."""
     items.sort(key=cost)
+    if "containers" not in config.option.markexpr:
+        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("containers")])
+        items[:] = [item for item in items if not item.get_closest_marker("containers")]
     if any(item.get_closest_marker("gpu") for item in items) and not gpu_here():
         for item in items:
             if item.get_closest_marker("gpu"):
