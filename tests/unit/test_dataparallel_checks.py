@@ -9,7 +9,7 @@ from manyhands.checks import dataparallel_ranks as parts
 from manyhands.checks import dataparallel_replicas_ranks as replicas
 from manyhands.checks import dataparallel_threads_ranks as threads
 from manyhands.checks import dataparallel_verdicts as verdicts
-from manyhands.checks.dataparallel import KernelReport
+from manyhands.checks.dataparallel import _Check
 from manyhands.checks.dataparallel_words import HINTS, MISTAKES, TEXTS
 from manyhands.plots.phases import phases, phases_table
 
@@ -117,7 +117,7 @@ def test_a_part_that_is_not_written_is_named(capsys):
     def data_parallel(module, inputs, kwargs, devices, output_device):
         return scatter(inputs, devices)
 
-    report = KernelReport("forward", "dataparallel_replicas_ranks", {"outputs": 1})
+    report = _Check("forward", "dataparallel_replicas_ranks", {"outputs": 1})
     report.run_all(data_parallel)
     assert "scatter is not written yet" in capsys.readouterr().out
 

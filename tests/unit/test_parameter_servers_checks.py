@@ -5,7 +5,6 @@ import re
 import threading
 from math import prod
 from pathlib import Path
-from types import SimpleNamespace
 from typing import NamedTuple
 
 import pytest

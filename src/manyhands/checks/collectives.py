@@ -8,26 +8,21 @@ from functools import partial
 
 from manyhands.checks import collectives_verdicts as verdicts, seed
 from manyhands.checks.collectives_words import HINTS, MISTAKES, TEXTS
-from manyhands.checks.experiment import RankReport
+from manyhands.checks.experiment import RankReport, first
 
 __all__ = ["HINTS", "all_gather", "all_reduce", "broadcast", "cost", "reduce_scatter"]
 
 _report = partial(RankReport, texts=TEXTS, mistakes=MISTAKES)
 
 
-def _first(problems):
-    """The details of the first problem, as keyword arguments of `judge`; none if all is well."""
-    return next((problem for problem in problems if problem), {})
-
-
 def _judge_values(report, answers, topic):
     cases = [case for answer in answers for case in answer]
-    problem = _first(verdicts.value_problem(case, topic) for case in sorted(cases, key=lambda case: case["looks"] == "own"))  # the most telling first
+    problem = first(verdicts.value_problem(case, topic) for case in sorted(cases, key=lambda case: case["looks"] == "own"))  # the most telling first
     report.judge("values", not problem, values=[case["sample"] for case in cases], **problem)
 
 
 def _judge_traffic(report, name, traffic, problem_of, evidence_of, *args):
-    problem = _first(problem_of(one, *args) for one in sorted(traffic, key=lambda one: -one.size))  # a large tensor tells most
+    problem = first(problem_of(one, *args) for one in sorted(traffic, key=lambda one: -one.size))  # a large tensor tells most
     report.judge(name, not problem, values=[evidence_of(one, *args) for one in traffic], **problem)
 
 
@@ -92,6 +87,6 @@ def cost(cluster, most_bytes, rounds):
         asked = [(case, seen.get((case["p"], case["way"]))) for case in asked]  # None: a world that is too large to run
         for name, told in (("bytes", "told bytes"), ("rounds", "told rounds")):
             some = [(case, traffic) for case, traffic in asked if case[told] is not None]
-            problem = _first(verdicts.predicted_problem(name, case["way"], case["p"], case["bytes"], case[told], traffic) for case, traffic in some)
+            problem = first(verdicts.predicted_problem(name, case["way"], case["p"], case["bytes"], case[told], traffic) for case, traffic in some)
             report.judge(name, not problem, values=[case[told] for case, _ in some], atol=0.5 * (name == "bytes"), **problem)
     report.show()

@@ -11,7 +11,7 @@ import numpy as np
 from manyhands.checks import communication_costs_cases as cases, communication_costs_verdicts as verdicts, seed
 from manyhands.checks.communication_costs_words import HINTS, MISTAKES, TEXTS
 from manyhands.checks.experiment import RankReport
-from manyhands.checks.in_kernel import KernelReport, call
+from manyhands.checks.in_kernel import KernelReport, call, number
 
 __all__ = ["HINTS", "all_reduce", "crossover", "fit", "fusion", "interval", "ping_pong"]
 
@@ -22,7 +22,7 @@ _report = partial(KernelReport, texts=TEXTS)
 def ping_pong(cluster, function):
     """Check `function(n_bytes, repeats, warm_up, peer, clock)`: its messages by the ledger, its times by a clock that is drawn."""
     report = RankReport("ping-pong", cluster, {"messages": 1, "times": 2}, TEXTS, MISTAKES)
-    answers = report.experiment("communication_costs_ranks", "ping_pong", function, seed() % 2**31, remark="hang")
+    answers = report.experiment("communication_costs_ranks", "ping_pong", function, seed(), remark="hang")
     if answers is not None:
         problem = next(filter(None, map(verdicts.messages_problem, zip(*answers))), {})
         report.judge("messages", not problem, values=[[case["messages"], case["others"]] for one in answers for case in one], **problem)
@@ -73,7 +73,7 @@ def all_reduce(ring_s, tree_s, server_s):
             answer, error = call(function, p, n_bytes, *link)
             if error:
                 return report.fail_all(error)
-            found[name].append((p, n_bytes, link, verdicts.number(answer)))
+            found[name].append((p, n_bytes, link, number(answer)))
     for name, asked in found.items():
         report.judge(name, [verdicts.cost_problem(name, *one) for one in asked], [got for *_, got in asked], rtol=1e-6)
     report.show()
@@ -86,7 +86,7 @@ def crossover(function):
         answer, error = call(function, p, *link)
         if error:
             return report.fail_all(error)
-        found.append((p, link, verdicts.number(answer)))
+        found.append((p, link, number(answer)))
     small = [min(cases.half(link) for _, link, _ in found) * 1e-3]
     report.judge("crossover", [verdicts.crossover_problem(*one) for one in found], [got for *_, got in found], rtol=0.02, atol=small[0])
     report.show()
@@ -101,11 +101,11 @@ def fusion(finish_s, best_bucket_bytes):
             answer, error = call(finish_s, list(case.ready_s), list(case.n_bytes), limit, all_reduce_s)
             if error:
                 return report.fail_all(error)
-            steps.append((case, limit, verdicts.number(answer)))
+            steps.append((case, limit, number(answer)))
         answer, error = call(best_bucket_bytes, list(case.ready_s), list(case.n_bytes), all_reduce_s)
         if error:
             return report.fail_all(error)
-        chosen.append((case, verdicts.number(answer)))
+        chosen.append((case, number(answer)))
     report.judge("finish", [verdicts.finish_problem(*one) for one in steps], [got for *_, got in steps], rtol=1e-6)
     report.judge("best", [verdicts.best_problem(*one) for one in chosen], [verdicts.time_with(*one) for one in chosen], rtol=verdicts.BEST)
     report.show()

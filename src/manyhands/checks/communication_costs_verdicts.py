@@ -9,25 +9,17 @@ import numpy as np
 
 from manyhands.checks import communication_costs_cases as cases
 from manyhands.checks.communication_costs_words import MISTAKES
+from manyhands.checks.in_kernel import NAN, number
 
 FIT = 0.10  # latency and bandwidth, relative
 BANDS, HELD = 16, 7  # measurements of one link; in so many at least each of the two bands holds the truth: right bands fail once in 10,000 times
 WIDTH = (0.8, 1.3)  # of our own width
 CROSSOVER = 0.01
 BEST = 0.08  # the time of the chosen buckets may be longer than the best by this part
-NAN = float("nan")
 
 
 def say(mistake, expected=None, got=None, rank=None, **words):
     return {"rank": rank, "expected": expected, "got": got, "mistake": MISTAKES[mistake].format(**words)}
-
-
-def number(answer):
-    """A learner's number as a float; nan where it is none."""
-    try:
-        return float(answer)
-    except (TypeError, ValueError):
-        return NAN
 
 
 def pair(answer):

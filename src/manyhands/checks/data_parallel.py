@@ -7,20 +7,11 @@ from functools import partial
 
 from manyhands.checks import data_parallel_verdicts as verdicts, seed
 from manyhands.checks.data_parallel_words import HINTS, MISTAKES, TEXTS
-from manyhands.checks.experiment import RankReport
+from manyhands.checks.experiment import RankReport, first
 
 __all__ = ["HINTS", "gradients", "rows", "share", "step"]
 
 _report = partial(RankReport, texts=TEXTS, mistakes=MISTAKES)
-
-
-def _first(problems):
-    """The details of the first problem, as keyword arguments of `judge`; none if all is well."""
-    return next((problem for problem in problems if problem), {})
-
-
-def _seed():
-    return seed() % 2**31
 
 
 def _cases(answers):
@@ -31,25 +22,25 @@ def _cases(answers):
 def rows(cluster, function):
     """Check `function(n, rank, world_size)`: one slice for each rank, none twice, none forgotten, and all of about the same size."""
     report = _report("rows", cluster, {"cover": 1, "even": 1})
-    answers = report.experiment("data_parallel_ranks", "rows", function, _seed())
+    answers = report.experiment("data_parallel_ranks", "rows", function, seed())
     if answers is not None:
         cases = answers[0]
-        report.judge("cover", not (problem := _first(map(verdicts.cover_problem, cases))), values=[case["got"] for case in cases], **problem)
+        report.judge("cover", not (problem := first(map(verdicts.cover_problem, cases))), values=[case["got"] for case in cases], **problem)
         sizes = [[len(rows) for rows in case["got"]] for case in cases]
-        report.judge("even", not (problem := _first(map(verdicts.even_problem, cases))), values=sizes, **problem)
+        report.judge("even", not (problem := first(map(verdicts.even_problem, cases))), values=sizes, **problem)
     report.show()
 
 
 def gradients(cluster, function):
     """Check `function(model, group)`: sums of gradients, tied, frozen and missing ones, and what was sent for them."""
     report = _report("gradients", cluster, {"sum": 2, "missing": 1, "bytes": 1})
-    answers = report.experiment("data_parallel_ranks", "gradients", function, _seed(), only=("sum", "bytes"), remark="group")
+    answers = report.experiment("data_parallel_ranks", "gradients", function, seed(), only=("sum", "bytes"), remark="group")
     if answers is not None:
         _judge_gradients(report, "sum", answers, verdicts.gradient_problem)
         moved = verdicts.sent_by_group(answers)
-        problem = _first(verdicts.bytes_problem(*one) for one in moved)
+        problem = first(verdicts.bytes_problem(*one) for one in moved)
         report.judge("bytes", not problem, values=[verdicts.bytes_evidence(*one) for one in moved], atol=0.5, **problem)
-    answers = report.experiment("data_parallel_ranks", "missing", function, _seed(), only=("missing",), remark="missing")
+    answers = report.experiment("data_parallel_ranks", "missing", function, seed(), only=("missing",), remark="missing")
     if answers is not None:
         _judge_gradients(report, "missing", answers, verdicts.missing_problem)
     report.show()
@@ -57,7 +48,7 @@ def gradients(cluster, function):
 
 def _judge_gradients(report, name, answers, problem_of):
     cases = _cases(answers)
-    problem = _first(problem_of(rank, case) for rank, case in cases)
+    problem = first(problem_of(rank, case) for rank, case in cases)
     values = [[case["frozen"], [one["got"] for one in case["gradients"].values()]] for _, case in cases]
     report.judge(name, not problem, values=values, atol=verdicts.ATOL, **problem)
 
@@ -65,11 +56,11 @@ def _judge_gradients(report, name, answers, problem_of):
 def share(cluster, function):
     """Check `function(model, x, y, n, decay, world_size)`: what all ranks return adds up to the objective of the whole batch."""
     report = _report("share", cluster, {"losses": 2, "decay": 2})
-    answers = report.experiment("data_parallel_ranks", "shares", function, _seed())
+    answers = report.experiment("data_parallel_ranks", "shares", function, seed())
     if answers is not None:
         for name in ("losses", "decay"):
             cases = [case for case in answers[0] if bool(case["decay"]) == (name == "decay")]
-            problem = _first(map(verdicts.share_problem, cases))
+            problem = first(map(verdicts.share_problem, cases))
             report.judge(name, not problem, values=[[case["value"], case["gradient"]] for case in cases], atol=verdicts.ATOL, **problem)
     report.show()
 
@@ -77,11 +68,11 @@ def share(cluster, function):
 def step(cluster, function):
     """Check `function(model, x, y, rate, decay, group)`: the weights of one process, and its objectives."""
     report = _report("step", cluster, {"weights": 2, "objective": 1})
-    answers = report.experiment("data_parallel_ranks", "steps", function, _seed(), remark="group")
+    answers = report.experiment("data_parallel_ranks", "steps", function, seed(), remark="group")
     if answers is not None:
         cases = _cases(answers)
-        problem = _first(verdicts.weights_problem(rank, case) for rank, case in cases)
+        problem = first(verdicts.weights_problem(rank, case) for rank, case in cases)
         report.judge("weights", not problem, values=[[case["got"], case["frozen"]] for _, case in cases], atol=verdicts.ATOL, **problem)
-        problem = _first(verdicts.objective_problem(rank, case) for rank, case in cases)
+        problem = first(verdicts.objective_problem(rank, case) for rank, case in cases)
         report.judge("objective", not problem, values=[case["said"] for _, case in cases], atol=verdicts.ATOL, **problem)
     report.show()

@@ -9,12 +9,12 @@ from importlib import import_module
 
 from manyhands.checks import dataparallel_verdicts as verdicts, seed
 from manyhands.checks.dataparallel_words import HINTS, MISTAKES, TEXTS
-from manyhands.checks.experiment import RankReport
+from manyhands.checks.experiment import RankReport, first
 
 __all__ = ["HINTS", "apply", "forward", "gather", "loss", "replicate", "scatter"]
 
 
-class KernelReport(RankReport):
+class _Check(RankReport):
     """A report whose experiments run here, and not on ranks: one experiment for each criterion, `<report>_<criterion>` in the module."""
 
     def __init__(self, name, module, points):
@@ -25,13 +25,13 @@ class KernelReport(RankReport):
         """Run the experiment with the learner's functions, and judge its cases."""
         module = import_module("manyhands.checks." + self.module)
         try:
-            cases = getattr(module, f"{self.name}_{criterion}")(*functions, seed() % 2**31)
+            cases = getattr(module, f"{self.name}_{criterion}")(*functions, seed())
         except NotImplementedError as error:
             name = traceback.extract_tb(error.__traceback__)[-1].name
             return self.judge(criterion, False, mistake=MISTAKES["unwritten"].format(name=name))
         except Exception as error:
             return self.judge(criterion, False, mistake=verdicts.of_error(functions[0].__name__, error))
-        problem = verdicts.first(verdicts.problem(self.name, criterion, case) for case in cases)
+        problem = first(verdicts.problem(self.name, criterion, case) for case in cases)
         return self.judge(criterion, not problem, values=[verdicts.flat(case["got"]) for case in cases], atol=verdicts.ATOL, rtol=verdicts.ATOL, **problem)
 
     def run_all(self, *functions):
@@ -42,29 +42,29 @@ class KernelReport(RankReport):
 
 def scatter(function):
     """Check `function(value, devices)`: a list with one item for each replica."""
-    KernelReport("scatter", "dataparallel_ranks", {"rows": 1, "nested": 2, "devices": 1, "gradient": 1}).run_all(function)
+    _Check("scatter", "dataparallel_ranks", {"rows": 1, "nested": 2, "devices": 1, "gradient": 1}).run_all(function)
 
 
 def gather(function):
     """Check `function(outputs, device)`: one output from those of all replicas."""
-    KernelReport("gather", "dataparallel_ranks", {"tensors": 1, "nested": 1, "scalars": 1, "gradient": 1}).run_all(function)
+    _Check("gather", "dataparallel_ranks", {"tensors": 1, "nested": 1, "scalars": 1, "gradient": 1}).run_all(function)
 
 
 def replicate(function):
     """Check `function(module, devices)`: a list of modules, connected to the original."""
-    KernelReport("replicate", "dataparallel_replicas_ranks", {"copies": 1, "gradients": 2, "buffers": 1, "tied": 1}).run_all(function)
+    _Check("replicate", "dataparallel_replicas_ranks", {"copies": 1, "gradients": 2, "buffers": 1, "tied": 1}).run_all(function)
 
 
 def apply(function):
     """Check `function(replicas, inputs, kwargs, devices)`: the list of what the replicas return, from threads."""
-    KernelReport("apply", "dataparallel_threads_ranks", {"threads": 1, "results": 1, "modes": 1, "errors": 1}).run_all(function)
+    _Check("apply", "dataparallel_threads_ranks", {"threads": 1, "results": 1, "modes": 1, "errors": 1}).run_all(function)
 
 
 def forward(function):
     """Check `function(module, inputs, kwargs, devices, output_device)`; beside nn.DataParallel itself where there are GPUs, else that is BLOCKED."""
     import torch
 
-    report = KernelReport("forward", "dataparallel_replicas_ranks", {"outputs": 1, "gradients": 1, "statistics": 1, "gpus": 1})
+    report = _Check("forward", "dataparallel_replicas_ranks", {"outputs": 1, "gradients": 1, "statistics": 1, "gpus": 1})
     for criterion in ("outputs", "gradients", "statistics"):
         report.run(criterion, function)
     if torch.cuda.device_count() >= 2:
@@ -76,4 +76,4 @@ def forward(function):
 
 def loss(part, whole):
     """Check `part(scores, labels)` of a replica's rows, and `whole(gathered)`, which makes the mean loss of all rows from the gathered parts."""
-    KernelReport("loss", "dataparallel_ranks", {"mean": 1, "bytes": 1}).run_all(part, whole)
+    _Check("loss", "dataparallel_ranks", {"mean": 1, "bytes": 1}).run_all(part, whole)

@@ -52,11 +52,6 @@ def problem(report, criterion, one):
     return {"mistake": words.format(**facts), **numbers}
 
 
-def first(problems):
-    """The first problem, as keyword arguments of `judge`; none if all is well."""
-    return next((one for one in problems if one), {})
-
-
 def of_error(name, error):
     """A learner's exception in a line, with the remedy if it is one of those that are known."""
     text = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"

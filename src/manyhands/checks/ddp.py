@@ -9,7 +9,7 @@ from functools import partial
 
 from manyhands.checks import ddp_verdicts as verdicts, seed
 from manyhands.checks.ddp_words import HINTS, MISTAKES, TEXTS
-from manyhands.checks.experiment import RankReport
+from manyhands.checks.experiment import RankReport, first
 
 __all__ = ["HINTS", "broadcast", "buckets", "flight", "hooks", "no_sync", "sampler"]
 
@@ -17,21 +17,16 @@ _report = partial(RankReport, texts=TEXTS, mistakes=MISTAKES)
 _runs = itertools.count()  # numbers the experiments in which one rank waits for another
 
 
-def _first(problems):
-    """The details of the first problem, as keyword arguments of `judge`; none if all is well."""
-    return next((problem for problem in problems if problem), {})
-
-
 # ------------------------------------------------------------------ 1: broadcast_state
 
 def broadcast(cluster, function):
     """Check `function(model, group)`: the state of the group's first rank, on every rank, in place."""
     report = _report("broadcast", cluster, {"parameters": 1, "buffers": 1})
-    answers = report.experiment("ddp_ranks", "broadcast", function, _seed(), remark="group")
+    answers = report.experiment("ddp_ranks", "broadcast", function, seed(), remark="group")
     if answers is not None:
         by_group = _by_group(answers)
         for name, wanted in (("parameters", True), ("buffers", False)):
-            problem = _first(verdicts.state_problem(group, wanted) for group in by_group)
+            problem = first(verdicts.state_problem(group, wanted) for group in by_group)
             values = [[case["same objects"] or not wanted, [_sample(tensor) for i, tensor in enumerate(case["after"])
                                                             if verdicts.is_plain(case, i) == wanted]]
                       for group in by_group for case in group.values()]
@@ -58,10 +53,10 @@ def _sample(tensor):
 def buckets(cluster, function):
     """Check `function(parameters, bucket_bytes)`: which parameters travel together, and in which order."""
     report = _report("buckets", cluster, {"cut": 1})
-    answers = report.experiment("ddp_ranks", "buckets", function, _seed())
+    answers = report.experiment("ddp_ranks", "buckets", function, seed())
     if answers is not None:
         facts = answers[0]
-        problem = _first(verdicts.cut_problem(cut["bucket_bytes"], cut["got"], facts) for cut in facts["cuts"])
+        problem = first(verdicts.cut_problem(cut["bucket_bytes"], cut["got"], facts) for cut in facts["cuts"])
         sizes = [[sum(facts["bytes"].get(name, 0) for name in bucket) for bucket in cut["got"]] for cut in facts["cuts"]]
         report.judge("cut", not problem, values=[sizes, [cut["got"] for cut in facts["cuts"]]], **problem)
     report.show()
@@ -72,13 +67,13 @@ def buckets(cluster, function):
 def flight(cluster, launch, land):
     """Check `launch(bucket, group)` and `land(bucket, launched, group)`: a bucket is one message, and nobody waits for it."""
     report = _report("flight", cluster, {"launch": 1, "land": 1})
-    answers = report.experiment("ddp_ranks", "flight", launch, land, _seed(), next(_runs), remark="group")
+    answers = report.experiment("ddp_ranks", "flight", launch, land, seed(), next(_runs), remark="group")
     if answers is not None:
         by_group = _by_group(answers)
         cases = [(rank, case) for group in by_group for rank, case in group.items()]
-        problem = _first(verdicts.launch_problem(rank, case) for rank, case in cases)
+        problem = first(verdicts.launch_problem(rank, case) for rank, case in cases)
         report.judge("launch", not problem, values=[[case["sent"], case["blocked"]] for _, case in cases], **problem)
-        problem = _first(verdicts.land_problem(group) for group in by_group)
+        problem = first(verdicts.land_problem(group) for group in by_group)
         values = [[case["got"], case["shapes"]] for _, case in cases]
         report.judge("land", not problem, values=values, atol=verdicts.ATOL, **problem)
     report.show()
@@ -89,18 +84,18 @@ def flight(cluster, launch, land):
 def hooks(cluster, ddp, finish):
     """Check the class `ddp` and `finish(ddp)`: the right gradients, sent while backward is still running."""
     report = _report("hooks", cluster, {"mean": 1, "overlap": 1, "unused": 1})
-    answers = report.experiment("ddp_steps", "hooks", ddp, finish, _seed(), next(_runs), only=("mean", "overlap"), remark="group")
+    answers = report.experiment("ddp_steps", "hooks", ddp, finish, seed(), next(_runs), only=("mean", "overlap"), remark="group")
     if answers is not None:
         cases = [(rank, case) for group in _by_group(answers) for rank, case in group.items()]
-        problem = _first(verdicts.step_problem(rank, case, step) for rank, case in cases for step in (0, 1))
+        problem = first(verdicts.step_problem(rank, case, step) for rank, case in cases for step in (0, 1))
         values = [_sample(gradient) for _, case in cases for step in case["steps"] for gradient in step["got"].values()]
         report.judge("mean", not problem, values=values, atol=verdicts.ATOL, **problem)
-        problem = _first(verdicts.overlap_problem(rank, case, step) for rank, case in cases for step in (0, 1))
+        problem = first(verdicts.overlap_problem(rank, case, step) for rank, case in cases for step in (0, 1))
         values = [[case["blocked"], [step["events"] for step in case["steps"]]] for _, case in cases]
         report.judge("overlap", not problem, values=values, **problem)
-    answers = report.experiment("ddp_steps", "unused", ddp, finish, _seed(), only=("unused",), remark="unused order")
+    answers = report.experiment("ddp_steps", "unused", ddp, finish, seed(), only=("unused",), remark="unused order")
     if answers is not None:
-        problem = _first(verdicts.unused_problem(rank, answer) for rank, answer in enumerate(answers))
+        problem = first(verdicts.unused_problem(rank, answer) for rank, answer in enumerate(answers))
         values = [gradient for answer in answers for name, gradient in answer["got"].items() if "nobody" not in name]
         report.judge("unused", not problem, values=values, atol=verdicts.ATOL, **problem)
     report.show()
@@ -111,11 +106,11 @@ def hooks(cluster, ddp, finish):
 def no_sync(cluster, ddp, finish, function):
     """Check the context manager `function(ddp)`: gradients accumulate in silence, and the next backward sends their sum."""
     report = _report("no-sync", cluster, {"silent": 1, "sum": 1})
-    answers = report.experiment("ddp_steps", "accumulation", ddp, finish, function, _seed())
+    answers = report.experiment("ddp_steps", "accumulation", ddp, finish, function, seed())
     if answers is not None:
-        problem = _first(verdicts.silence_problem(rank, answer) for rank, answer in enumerate(answers))
+        problem = first(verdicts.silence_problem(rank, answer) for rank, answer in enumerate(answers))
         report.judge("silent", not problem, values=[[answer["sent"], answer["restored"]] for answer in answers], **problem)
-        problem = _first(verdicts.sum_problem(rank, answer, len(answers)) for rank, answer in enumerate(answers))
+        problem = first(verdicts.sum_problem(rank, answer, len(answers)) for rank, answer in enumerate(answers))
         report.judge("sum", not problem, values=[list(answer["got"].values()) for answer in answers], atol=verdicts.ATOL, **problem)
     report.show()
 
@@ -125,15 +120,11 @@ def no_sync(cluster, ddp, finish, function):
 def sampler(cluster, sampler_class):
     """Check the class `sampler_class(n, rank, world_size, seed)`: who sees which sample, in which epoch."""
     report = _report("sampler", cluster, {"padding": 1, "epochs": 1})
-    answers = report.experiment("ddp_ranks", "sampler", sampler_class, _seed())
+    answers = report.experiment("ddp_ranks", "sampler", sampler_class, seed())
     if answers is not None:
         cases = answers[0]
-        problem = _first(verdicts.padding_problem(case) for case in cases)
+        problem = first(verdicts.padding_problem(case) for case in cases)
         report.judge("padding", not problem, values=[[case["lengths"], sorted(sum(case["epochs"][0], []))] for case in cases], **problem)
-        problem = _first(verdicts.epoch_problem(case) for case in cases)
+        problem = first(verdicts.epoch_problem(case) for case in cases)
         report.judge("epochs", not problem, values=[case["epochs"] for case in cases], **problem)
     report.show()
-
-
-def _seed():
-    return seed() % 2**31

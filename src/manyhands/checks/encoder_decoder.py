@@ -23,7 +23,7 @@ class _Check(RankReport):
 
     def answers(self, experiment, *args):
         """Run it on all ranks; the answers by rank, or None after a FAIL line for each criterion."""
-        answers = self.experiment("encoder_decoder_ranks", experiment, *args, seed() % 2**31, patience_s=PATIENCE_S)
+        answers = self.experiment("encoder_decoder_ranks", experiment, *args, seed(), patience_s=PATIENCE_S)
         return None if answers and self.all_fail(verdicts.stopped(answers)) else answers
 
     def all_fail(self, problem):

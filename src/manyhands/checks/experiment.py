@@ -13,6 +13,11 @@ class Unwritten(NotImplementedError):
     """The learner has not written what stands in its message."""
 
 
+def first(problems):
+    """The details of the first problem, as keyword arguments of `judge`; none if all is well."""
+    return next((problem for problem in problems if problem), {})
+
+
 def learners(name):
     """What the learner has called `name` on this rank. `Unwritten` if there is nothing, or only a stub."""
     from IPython import get_ipython

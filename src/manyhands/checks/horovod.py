@@ -7,22 +7,13 @@ import random
 from functools import partial
 
 from manyhands.checks import horovod_verdicts as verdicts, seed
-from manyhands.checks.experiment import LIMIT_S, RankReport, _on_rank
+from manyhands.checks.experiment import LIMIT_S, RankReport, _on_rank, first
 from manyhands.checks.horovod_words import HINTS, MISTAKES, TEXTS
 
 __all__ = ["HINTS", "diagnose", "epoch", "finish", "fit", "resume"]
 
 PATIENCE_S = 6  # Horovod's messages wait for the next look of its own threads, on every rank: on a busy machine that takes a while
 _report = partial(RankReport, texts=TEXTS, mistakes=MISTAKES)
-
-
-def _first(problems):
-    """The details of the first problem, as keyword arguments of `judge`; none if all is well."""
-    return next((problem for problem in problems if problem), {})
-
-
-def _seed():
-    return seed() % 2**31
 
 
 def _world(cluster, size=None):
@@ -39,7 +30,7 @@ def _in_both_worlds(report, experiment, function, only=None):
     try:
         for size in (None, 3):
             _world(report.cluster, size)
-            answers = report.experiment("horovod_ranks", experiment, function, _seed(), only=only, remark="behind an if", patience_s=PATIENCE_S)
+            answers = report.experiment("horovod_ranks", experiment, function, seed(), only=only, remark="behind an if", patience_s=PATIENCE_S)
             if answers is None:
                 return None
             found.append([answer for answer in answers if answer is not None])
@@ -51,17 +42,17 @@ def _in_both_worlds(report, experiment, function, only=None):
 def diagnose(cluster, function):
     """Check `function(symptoms)`: the missing edit of real trainings, named from their numbers."""
     report = _report("diagnose", cluster, {"named": 2})
-    draw = random.Random(_seed())
+    draw = random.Random(seed())
     missing = list(verdicts.EDITS) + draw.choices(verdicts.EDITS, k=2)
     draw.shuffle(missing)
     _world(cluster)
-    answers = report.experiment("horovod_ranks", "symptoms", missing, _seed(), patience_s=PATIENCE_S)
+    answers = report.experiment("horovod_ranks", "symptoms", missing, seed(), patience_s=PATIENCE_S)
     if answers is not None:
         said, trouble = verdicts.ask(function, answers[0])
         if trouble:
             report.judge("named", False, mistake=trouble)
         else:
-            problem = _first(map(verdicts.diagnosis_problem, missing, answers[0], said))
+            problem = first(map(verdicts.diagnosis_problem, missing, answers[0], said))
             report.judge("named", not problem, values=said, **problem)
     report.show()
 
@@ -70,11 +61,11 @@ def resume(cluster, function):
     """Check `function(model, optimiser, path)`: weights, buffers, momenta, rate and step of a checkpoint that rank 0 alone has."""
     report = _report("resume", cluster, {"weights": 1, "optimiser": 1, "step": 1})
     _world(cluster)
-    answers = report.experiment("horovod_ranks", "resumed", function, _seed(), remark="behind an if", patience_s=PATIENCE_S)
+    answers = report.experiment("horovod_ranks", "resumed", function, seed(), remark="behind an if", patience_s=PATIENCE_S)
     if answers is not None:
         cases = list(enumerate(answers))
         for name, keys in {"weights": ["state"], "optimiser": ["momenta", "rates"], "step": ["said"]}.items():
-            problem = _first(verdicts.RESUMED[name](rank, case) for rank, case in cases)
+            problem = first(verdicts.RESUMED[name](rank, case) for rank, case in cases)
             report.judge(name, not problem, values=[[case[key] for key in keys] for _, case in cases], atol=verdicts.ATOL, **problem)
     report.show()
 
@@ -85,7 +76,7 @@ def fit(cluster, function):
     worlds = _in_both_worlds(report, "fitted", function)
     if worlds is not None:
         for name, answers in zip(("four", "three"), worlds):
-            problem = _first(verdicts.fit_problem(rank, case) for rank, case in enumerate(answers))
+            problem = first(verdicts.fit_problem(rank, case) for rank, case in enumerate(answers))
             report.judge(name, not problem, values=[case["got"] for case in answers], atol=verdicts.ATOL, **problem)
     report.show()
 
@@ -97,7 +88,7 @@ def epoch(cluster, function):
     if worlds is not None:
         cases = [verdicts.joined(case) for answers in worlds for case in zip(*answers)]
         for name, values in {"once": verdicts.once_values, "steps": verdicts.steps_values, "rate": lambda case: case["rates"]}.items():
-            problem = _first(verdicts.EPOCH[name](case) for case in cases)
+            problem = first(verdicts.EPOCH[name](case) for case in cases)
             report.judge(name, not problem, values=[values(case) for case in cases], atol=verdicts.ATOL, **problem)
     report.show()
 
@@ -107,9 +98,9 @@ def finish(cluster, function):
     report = _report("finish", cluster, {"file": 1, "loss": 1})
     worlds = _in_both_worlds(report, "finished", function)
     if worlds is not None:
-        problem = _first(map(verdicts.file_problem, worlds))
+        problem = first(map(verdicts.file_problem, worlds))
         values = [[[case["wrote"], case["loss"], case["weights"]] for case in answers] for answers in worlds]
         report.judge("file", not problem, values=values, atol=verdicts.LOSS_ATOL, **problem)
-        problem = _first(verdicts.loss_problem(rank, answers[rank]) for answers in worlds for rank in reversed(range(len(answers))))  # rank 0 last: its own says least
+        problem = first(verdicts.loss_problem(rank, answers[rank]) for answers in worlds for rank in reversed(range(len(answers))))  # rank 0 last: its own says least
         report.judge("loss", not problem, values=[[case["said"] for case in answers] for answers in worlds], atol=verdicts.LOSS_ATOL, **problem)
     report.show()

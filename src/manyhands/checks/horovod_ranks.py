@@ -13,6 +13,7 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 import horovod.torch as hvd
+from manyhands.checks.data_parallel_ranks import close, named
 from manyhands.checks.experiment import learners
 
 ATOL = 1e-9
@@ -40,21 +41,8 @@ def numbers(tensor):
     return [float(number) for number in tensor.detach().flatten()]
 
 
-def close(a, b):
-    return a.shape == b.shape and bool(torch.all((a - b).abs() <= ATOL * (1 + b.abs())))
-
-
 def flat(tensors):
     return torch.cat([torch.as_tensor(tensor, dtype=torch.float64).detach().flatten() for tensor in tensors])
-
-
-def named(got, right, wrong):
-    """None if `got` is right, else which of the `wrong` tensors it is, or "other"."""
-    if close(got, right):
-        return None
-    if not torch.isfinite(got).all():
-        return "not finite"
-    return next((name for name, tensor in wrong.items() if close(got, tensor)), "other")
 
 
 def problem(seed, n):

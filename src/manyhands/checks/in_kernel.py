@@ -4,6 +4,7 @@ import numpy as np
 
 from manyhands.checks import Report
 
+NAN = float("nan")
 WORDS = {
     "unwritten": "{name} is not written yet: put your code in the place of `raise NotImplementedError`",
     "raised": "{name} raised {error}",
@@ -46,6 +47,14 @@ def _in_a_line(error):
     lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [""]
     own = type(error).__name__ + ":"
     return next((line for line in lines if line.startswith(own)), f"{own} {lines[0]}")
+
+
+def number(value):
+    """What the learner has returned as a float; not a number where it is none."""
+    try:
+        return float(value)
+    except Exception:  # a learner's object may do anything here
+        return NAN
 
 
 def array(value):

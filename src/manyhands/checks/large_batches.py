@@ -9,7 +9,7 @@ from functools import lru_cache
 import numpy as np
 
 from manyhands.checks import large_batches_task as tasks, large_batches_verdicts as verdicts, seed
-from manyhands.checks.in_kernel import KernelReport, array, call
+from manyhands.checks.in_kernel import KernelReport, array, call, number
 from manyhands.checks.large_batches_words import HINTS, MISTAKES, TEXTS
 
 __all__ = ["HINTS", "challenge", "growing", "lars", "noise", "schedule"]
@@ -41,7 +41,7 @@ def schedule(function):
                     answer, error = call(function, epoch, *case[:4], list(drops), case[5])
                     if error:
                         return report.fail_all(error)
-                    found[name].append(((epoch, *case), verdicts.number(answer)))
+                    found[name].append(((epoch, *case), number(answer)))
     problem_of = {"scaling": verdicts.scaling_problem, "warm-up": verdicts.warm_up_problem, "drops": verdicts.drops_problem}
     for name, cases in found.items():
         report.judge(name, [problem_of[name](*one) for one in cases], [got for _, got in cases], rtol=1e-6)
@@ -102,7 +102,7 @@ def growing(sgd_noise, grow):
         answer, error = call(sgd_noise, *case)
         if error:
             return report.fail_all(error)
-        scales.append((case, verdicts.number(answer)))
+        scales.append((case, number(answer)))
     for room in ("enough", "some", "none"):
         batch, rate, drops = int(2 ** draw.integers(4, 8)), round(draw.uniform(0.05, 0.5), 3), [int(draw.choice([2, 4, 5])) for _ in range(2)]
         phases = [(int(draw.integers(2, 9)), rate / drop) for drop in (1, drops[0], drops[0] * drops[1])]

@@ -5,9 +5,9 @@ Every verdict is None, or the details of a FAIL line: `expected`, `got` and the 
 
 import numpy as np
 
+from manyhands.checks.in_kernel import NAN, number
 from manyhands.checks.large_batches_words import MISTAKES
 
-NAN = float("nan")
 # One-sided 95 % points of Student's t, by degrees of freedom: how far above its mean of n runs the true mean may lie, in standard errors.
 T_95 = {4: 2.132, 5: 2.015, 6: 1.943, 7: 1.895, 8: 1.860, 9: 1.833, 10: 1.812, 11: 1.796}
 
@@ -15,14 +15,6 @@ T_95 = {4: 2.132, 5: 2.015, 6: 1.943, 7: 1.895, 8: 1.860, 9: 1.833, 10: 1.812, 1
 def say(mistake, expected=None, got=None, **words):
     details = {"expected": expected, "got": got, "mistake": MISTAKES[mistake].format(**words)}
     return {key: value for key, value in details.items() if value is not None}
-
-
-def number(value):
-    """What the learner has returned as a float; not a number where it is none."""
-    try:
-        return float(value)
-    except Exception:  # a learner's object may do anything here
-        return NAN
 
 
 def near(got, expected, rtol=1e-9):

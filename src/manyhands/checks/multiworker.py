@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 
 from manyhands.checks import multiworker_input_verdicts as inputs, multiworker_verdicts as verdicts, seed
-from manyhands.checks.experiment import RankReport
+from manyhands.checks.experiment import RankReport, first
 from manyhands.checks.in_kernel import call
 from manyhands.checks.multiworker_words import HINTS, MISTAKES, TEXTS
 
@@ -18,15 +18,6 @@ __all__ = ["HINTS", "config", "dataset", "loss", "role", "save", "seen"]
 
 PATIENCE_S = 6  # TensorFlow's calls show only whether the process is idle: on a busy machine it may be so for a while
 _report = partial(RankReport, texts=TEXTS, mistakes=MISTAKES)
-
-
-def _first(problems):
-    """The details of the first problem, as keyword arguments of `judge`; none if all is well."""
-    return next((problem for problem in problems if problem), {})
-
-
-def _seed():
-    return seed() % 2**31
 
 
 def _ask(report, function, *args):
@@ -64,9 +55,9 @@ def config(function):
                 return report.show()
             configs.append(one)
         found.append((layout, configs))
-    problem = _first(verdicts.cluster_problem(*one) for one in found)
+    problem = first(verdicts.cluster_problem(*one) for one in found)
     report.judge("cluster", not problem, values=[json.dumps(one["cluster"], sort_keys=True) for _, configs in found for one in configs], **problem)
-    problem = _first(verdicts.task_problem(*one) for one in found)
+    problem = first(verdicts.task_problem(*one) for one in found)
     report.judge("task", not problem, values=[[one["task"]["type"], one["task"]["index"]] for _, configs in found for one in configs], **problem)
     report.show()
 
@@ -81,9 +72,9 @@ def role(function):
             if failed:
                 return
             found.append((told, answer))
-    odd = _first(verdicts.role_shape_problem(answer) for _, answer in found)
+    odd = first(verdicts.role_shape_problem(answer) for _, answer in found)
     for name, problem_of, keys in (("workers", verdicts.workers_problem, ("workers", "worker")), ("chief", verdicts.chief_problem, ("chief",))):
-        problem = odd or _first(problem_of(*one) for one in found)
+        problem = odd or first(problem_of(*one) for one in found)
         report.judge(name, not problem, values=[] if odd else [[answer[key] for key in keys] for _, answer in found], **problem)
     report.show()
 
@@ -91,11 +82,11 @@ def role(function):
 def loss(cluster, function):
     """Check `function(example_losses, weights, decay, global_batch)`: the parts of all workers add up to the objective of the whole batch."""
     report = _report("loss", cluster, {"losses": 2, "decay": 1})
-    answers = report.experiment("multiworker_ranks", "losses", function, _seed(), patience_s=PATIENCE_S)
+    answers = report.experiment("multiworker_ranks", "losses", function, seed(), patience_s=PATIENCE_S)
     if answers is not None:
         for name in report.points:
             cases = [case for case in answers[0] if bool(case["decay"]) == (name == "decay")]
-            problem = _first(map(verdicts.loss_problem, cases))
+            problem = first(map(verdicts.loss_problem, cases))
             report.judge(name, not problem, values=[[case["got"], case["scalar"]] for case in cases], atol=verdicts.ATOL, **problem)
     report.show()
 
@@ -116,7 +107,7 @@ def seen(function):
         answers.append(verdicts.plain_lists(answer, workers))
     for name in report.points:
         own = [(case, answer) for case, answer in zip(cases, answers) if case[0] == name]
-        problem = _first(verdicts.seen_problem(*one) for one in own)
+        problem = first(verdicts.seen_problem(*one) for one in own)
         report.judge(name, not problem, values=[answer for _, answer in own], **problem)
     report.show()
 
@@ -136,14 +127,14 @@ def _joined(answers):
 def dataset(cluster, function):
     """Check `function(context, x, y, global_batch, epoch, seed)`: the input of one worker."""
     report = _report("dataset", cluster, {"once": 1, "batch": 1, "order": 1})
-    answers = report.experiment("multiworker_ranks", "datasets", function, _seed(), patience_s=PATIENCE_S)
+    answers = report.experiment("multiworker_ranks", "datasets", function, seed(), patience_s=PATIENCE_S)
     if answers is not None:
         cases = _joined(answers)
         evidence = {"once": lambda case: [case["n"], case["labels"], *inputs.together(case)] if case["epochs"] else [],
                     "batch": lambda case: [case["n"], [max(map(len, own), default=0) for own in case["epochs"][0]], not inputs.batch_problem(case)] if case["epochs"] else [],
                     "order": lambda case: [case["n"], not inputs.order_problem(case)]}
         for name, problem_of in (("once", inputs.once_problem), ("batch", inputs.batch_problem), ("order", inputs.order_problem)):
-            problem = _first(map(problem_of, cases))
+            problem = first(map(problem_of, cases))
             report.judge(name, not problem, values=[evidence[name](case) for case in cases], **problem)
     report.show()
 
@@ -152,7 +143,7 @@ def save(cluster, function):
     """Check `function(checkpoint, path, chief, worker)`: all write, the chief's file stays, nothing else does."""
     report = _report("save", cluster, {"file": 1, "clean": 1})
     with tempfile.TemporaryDirectory(prefix="manyhands-") as folder:
-        answers = report.experiment("multiworker_ranks", "saves", function, _seed(), folder, remark="save alone", patience_s=PATIENCE_S)
+        answers = report.experiment("multiworker_ranks", "saves", function, seed(), folder, remark="save alone", patience_s=PATIENCE_S)
         found = answers and report.experiment("multiworker_ranks", "saved", folder, patience_s=PATIENCE_S)
     if found:
         there = {**found[0], "right": answers[0]["right"]}

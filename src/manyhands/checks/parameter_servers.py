@@ -7,7 +7,7 @@ after a few seconds, becomes FAIL lines, and the cluster heals.
 from functools import partial
 
 from manyhands.checks import parameter_servers_verdicts as verdicts, seed
-from manyhands.checks.experiment import RankReport
+from manyhands.checks.experiment import RankReport, first
 from manyhands.checks.parameter_servers_words import HINTS, MISTAKES, TEXTS
 
 __all__ = ["HINTS", "asynchronous", "exchange", "place", "servers", "step", "train"]
@@ -16,15 +16,10 @@ ATOL = 1e-8
 _report = partial(RankReport, texts=TEXTS, mistakes=MISTAKES)
 
 
-def _first(problems):
-    """The details of the first problem, as keyword arguments of `judge`; none if all is well."""
-    return next((problem for problem in problems if problem), {})
-
-
 def _judge_values(report, name, answers, topic, problem_of=verdicts.value_problem):
     """Judge all cases of one topic, whoever has told them."""
     cases = [(rank, case) for rank, some in enumerate(answers) for case in some if case["topic"] == topic]
-    problem = _first(problem_of(rank, case, topic) for rank, case in sorted(cases, key=lambda one: one[1]["looks"] == "other"))  # the most telling first
+    problem = first(problem_of(rank, case, topic) for rank, case in sorted(cases, key=lambda one: one[1]["looks"] == "other"))  # the most telling first
     report.judge(name, not problem, values=[[case["got"], case.get("count", 0)] for _, case in cases], atol=ATOL, **problem)
 
 
@@ -35,7 +30,7 @@ def place(cluster, function):
     if answers is not None:
         for name in report.points:
             problem_of, evidence_of = getattr(verdicts, f"{name}_problem"), getattr(verdicts, f"{name}_evidence")
-            problem = _first(map(problem_of, answers[0]))
+            problem = first(map(problem_of, answers[0]))
             report.judge(name, not problem, values=[evidence_of(case) for case in answers[0]], **problem)
     report.show()
 
@@ -67,7 +62,7 @@ def asynchronous(cluster, function):
     if answers is not None:
         _judge_values(report, "values", answers, "asynchronous")
         told = [(rank, case) for rank, some in enumerate(answers) for case in some if "wanted" in case]
-        problem = _first(verdicts.stale_problem(*one) for one in told)
+        problem = first(verdicts.stale_problem(*one) for one in told)
         report.judge("staleness", not problem, values=[case["stale"] for _, case in told], **problem)
     report.show()
 
@@ -77,7 +72,7 @@ def servers(cluster, function):
     report = _report("servers", cluster, {"number": 2})
     answers = report.experiment("parameter_servers_train_ranks", "servers", function, seed())
     if answers is not None:
-        problem = _first(map(verdicts.servers_problem, answers[0]))
+        problem = first(map(verdicts.servers_problem, answers[0]))
         report.judge("number", not problem, values=[[case["got"], round(case["limit_s"], 6)] for case in answers[0]], **problem)
     report.show()
 
@@ -88,9 +83,9 @@ def train(cluster, place, push, pull, step):
     answers = report.experiment("parameter_servers_train_ranks", "train", place, push, pull, step, seed(), remark="hang")
     if answers is not None:
         cases = [case for some in answers for case in some]
-        problem = _first(map(verdicts.link_problem, cases))
+        problem = first(map(verdicts.link_problem, cases))
         placed = {"mistake": MISTAKES["place first"]} if any(case["bytes"] is None for case in cases) else None
-        wrong = placed or _first(verdicts.value_problem(case["rank"], case, "train") for case in cases)
+        wrong = placed or first(verdicts.value_problem(case["rank"], case, "train") for case in cases)
         of_workers = [case["got"] for case in cases if not case["server"]]  # what a server keeps depends on the placement
         report.judge("weights", not wrong, values=of_workers, atol=ATOL, **wrong)
         report.judge("limit", not problem, values=[verdicts.link_evidence(case) for case in cases], **problem)

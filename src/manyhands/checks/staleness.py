@@ -9,7 +9,7 @@ import numpy as np
 
 from manyhands.checks import seed, staleness_cases as cases, staleness_verdicts as verdicts
 from manyhands.checks.experiment import RankReport
-from manyhands.checks.in_kernel import call
+from manyhands.checks.in_kernel import call, number
 from manyhands.checks.staleness_words import HINTS, MISTAKES, TEXTS
 
 __all__ = ["HINTS", "backups", "barrier", "rate", "replay", "versions"]
@@ -66,7 +66,7 @@ def rate(function):
     asked = {name: cases.curvatures(seed(), name == "curvatures") for name in report.points}
     answers = _answers(report, function, [(list(one), delay) for few in asked.values() for one, delay in few])
     if answers is not None:
-        found = iter([verdicts.number(answer) for answer in answers])
+        found = iter([number(answer) for answer in answers])
         for name, few in asked.items():
             got = [next(found) for _ in few]
             _judge(report, name, [verdicts.rate_problem(*one, mine) for one, mine in zip(few, got)], got, rtol=1.5 * verdicts.RATE)
@@ -76,7 +76,7 @@ def rate(function):
 def barrier(cluster, name):
     """Check the learner's class `name(workers, bound)` on rank 0: in lockstep, with bounds, and with workers that leave."""
     report = _report("barrier", cluster, {"lockstep": 1, "bound": 2, "leave": 2})
-    answers = report.experiment("staleness_ranks", "barrier", name, seed() % 2**31)
+    answers = report.experiment("staleness_ranks", "barrier", name, seed())
     if answers is not None:
         for criterion, runs in answers[0].items():
             _judge(report, criterion, map(verdicts.barrier_problem, runs), [run["answers"] for run in runs])
@@ -91,10 +91,10 @@ def backups(step_s, best_b, cheapest_b):
     chosen = waited and _answers(report, best_b, [(case.size, list(case.times), cases.rule(case)) for case, _ in fixed])
     cheap = chosen and _answers(report, cheapest_b, [(case.size, list(case.times)) for case, _ in rented])
     if cheap:
-        got = [verdicts.number(answer) for answer in waited]
+        got = [number(answer) for answer in waited]
         _judge(report, "step", [verdicts.step_problem(*one, mine) for one, mine in zip(waits, got)], got, rtol=1.5 * verdicts.WAIT)
         for kind, few, answers in (("fixed", fixed, chosen), ("rented", rented, cheap)):
-            got = [verdicts.number(answer) for answer in answers]
+            got = [number(answer) for answer in answers]
             values = [verdicts.cost_with(costs, mine) for (_, costs), mine in zip(few, got)]
             _judge(report, kind, [verdicts.choice_problem(kind, *one, mine) for one, mine in zip(few, got)], np.nan_to_num(values), rtol=verdicts.CHOICE)
     report.show()

@@ -6,24 +6,16 @@ Every `..._problem` returns None, or the details of a FAIL line: `expected`, `go
 import numpy as np
 
 from manyhands.checks import staleness_cases as cases
+from manyhands.checks.in_kernel import NAN
 from manyhands.checks.staleness_words import MISTAKES
 
 RATE = 1e-3  # relative, of the largest stable rate
 WAIT = 0.01  # relative, of the expected time of a step
 CHOICE = 0.01  # a choice may cost more than the best one by this part
-NAN = float("nan")
 
 
 def say(mistake, expected=None, got=None, **words):
     return {"expected": expected, "got": got, "mistake": MISTAKES[mistake].format(**words)}
-
-
-def number(answer):
-    """A learner's number as a float; nan where it is none."""
-    try:
-        return float(answer)
-    except (TypeError, ValueError):
-        return NAN
 
 
 def array(answer):

@@ -5,7 +5,6 @@ to the notebook does not: a rank's threads that were there before it joined its 
 """
 
 import json
-import os
 import subprocess
 import sys
 from collections import namedtuple

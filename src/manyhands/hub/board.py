@@ -25,7 +25,7 @@ from tornado.web import Application, HTTPError, RequestHandler, StaticFileHandle
 
 from manyhands.hub.accounts import ATTENDEE
 from manyhands.hub.board_files import Course, File, People
-from manyhands.hub.board_state import BadResult, Board, as_table
+from manyhands.hub.board_state import Board, as_table
 from manyhands.hub.folder import BOARD, sockets
 from manyhands.hub.places import peer
 from manyhands.units import units
