@@ -213,6 +213,19 @@ def test_a_crash_in_c_says_where(cluster):
     assert_healthy(cluster)
 
 
+def test_an_abort_says_why(cluster):
+    code = """import os
+os.write(2, b"native words\\n")
+if rank == 1:
+    os.write(2, b"terminate called after throwing an instance of 'E'\\n  what():  [somewhere.cc:7] it broke\\n")
+    os.abort()
+dist.barrier()"""
+    fault = provoke(cluster, code, patience_s=60)
+    assert type(fault) is RankDied and fault.culprits == [1]
+    assert "aborted by a library: it broke" in next(line for line in fault.text.splitlines() if "rank 1" in line), fault.text
+    assert_healthy(cluster)
+
+
 def test_os_exit_in_a_cell(cluster):
     fault = provoke(cluster, "import os\nif rank == 3:\n    os._exit(7)\ndist.barrier()", patience_s=60)
     assert type(fault) is RankDied and fault.culprits == [3] and fault.reported_s < 2 * SLOWER

@@ -130,9 +130,9 @@ class LocalEngines:
             client.session.send(client._query_socket, "unregistration_request", content={"id": engine})
 
     def log_tail(self, rank, lines=3):
-        """The last lines that the process of a rank wrote to its own stderr (C++ libraries write there)."""
+        """The last lines that C++ libraries wrote to the stderr of a rank."""
         try:
-            with open(os.path.join(self.folder, f"rank-{rank}.log"), errors="replace") as file:
+            with open(os.path.join(self.folder, f"stderr-{rank}.log"), errors="replace") as file:
                 return [line.rstrip() for line in file.readlines()[-lines:] if line.strip()]
         except OSError:
             return []

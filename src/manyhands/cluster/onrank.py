@@ -13,6 +13,7 @@ import traceback
 
 from .recorder import Recorder, read
 from .stack import Stack, is_user_file
+from .stderr import NativeStderr
 from .switch import enter
 
 PERIOD_S = 0.15
@@ -22,9 +23,10 @@ RANK = None  # the one Rank of this process
 class Rank:
     """This process as a member of the world: its record of calls, and the thread that reports."""
 
-    def __init__(self, rank, url, token, record_path):
+    def __init__(self, rank, url, token, record_path, stderr_path):
         self.rank, self.token = rank, token
         self.recorder = Recorder(record_path, is_user_file)
+        self.stderr = NativeStderr(stderr_path)
         self.stack = Stack(threading.main_thread().ident)
         self.cell = None
         self._busy = threading.Event()
@@ -38,6 +40,7 @@ class Rank:
 
     def end(self):
         self._busy.clear()
+        self.stderr.publish()
 
     def _report(self):
         import zmq
@@ -51,6 +54,7 @@ class Rank:
         while True:
             self._busy.wait()
             time.sleep(PERIOD_S)
+            self.stderr.publish()
             if self._busy.is_set():
                 try:
                     here = self.where()
@@ -103,7 +107,7 @@ def join(rank, url, token, folder, environment, path):
     record = os.path.join(folder, f"calls-{rank}")
     faulthandler.enable(open(os.path.join(folder, f"crash-{rank}.log"), "w"))
     if RANK is None:
-        RANK = Rank(rank, url, token, record)
+        RANK = Rank(rank, url, token, record, os.path.join(folder, f"stderr-{rank}.log"))
         RANK.recorder.watch_exit()
     for name in ("torch", "tensorflow"):
         if name in sys.modules:
