@@ -44,9 +44,7 @@ def _serve(size, local_size, cross_size):
     """Start the server, once in this process, and tell it how many will come to each of its scopes."""
     host, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
     if port not in _servers:
-        from horovod.runner.http.http_server import RendezvousHTTPServer
-
-        _servers[port] = RendezvousHTTPServer((host, port), _handler(), 0)
+        _servers[port] = _server()((host, port), _handler(), 0)
         threading.Thread(target=_servers[port].serve_forever, daemon=True, name="rendezvous").start()
     scopes = _servers[port].scope_size
     scopes.clear()
@@ -64,6 +62,16 @@ def _wait_for_server(patience_s=60):
             if time.monotonic() > deadline:
                 raise TimeoutError("Rank 0 has not called rendezvous(): all ranks call it.") from None
             time.sleep(0.02)
+
+
+def _server():
+    """Horovod's server, with room for all who knock at once: it has Python's 5, and who finds no room waits for a second, or is sent away."""
+    from horovod.runner.http.http_server import RendezvousHTTPServer
+
+    class Server(RendezvousHTTPServer):
+        request_queue_size = 128
+
+    return Server
 
 
 def _handler():
