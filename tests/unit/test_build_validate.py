@@ -84,6 +84,7 @@ CASES = {
     "a picture with another number": (dict(cell=5, outputs=shows(drawn(88.217579, "88.211"))), ["mismatch 'image/svg+xml'"]),
     "a picture with another marker": (dict(cell=5, outputs=shows(drawn(88.217579, used="m77"))), ["mismatch 'image/svg+xml'"]),
     "a picture in another colour": (dict(cell=5, outputs=shows(drawn(88.217579, colour="#0f2f52"))), ["mismatch 'image/svg+xml'"]),
+    "an exception after words": (dict(cell=3, source="print('the', 'reason')\n1 / 0"), ["ZeroDivisionError", "Before that the cell showed:\nthe reason"]),
     "a measured cell that fails": (dict(cell=1, source="no_such_name"), ["NameError"]),
     "a skipped cell": (dict(cell=3, tags=["nbval-skip"]), ["it is marked to be skipped"]),
     "a taught error that does not happen": (dict(cell=2, source="1 / 1", tags=["measured"]), ["it raised nothing"]),

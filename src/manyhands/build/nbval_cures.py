@@ -55,7 +55,18 @@ def pytest_runtest_makereport(item, call):
         report.longrepr = f"Cell {item.cell_num}: {why}\n\nInput:\n{item.cell.source}"
         if hasattr(report, "wasxfail"):
             del report.wasxfail
+    shown = _shown(item) if report.failed and not why else ""
+    if shown:
+        report.longrepr = f"{report.longrepr}\n\nBefore that the cell showed:\n{shown}"
     return report
+
+
+def _shown(item):
+    """What a cell that raised had shown before, as text: a cluster's report of a fault stands there, and the exception is its first line only."""
+    outputs = item.test_outputs or []
+    if not any(out.output_type == "error" for out in outputs):
+        return ""
+    return "".join(out.text if out.output_type == "stream" else out.data.get("text/plain", "") + "\n" for out in outputs if out.output_type != "error")
 
 
 def _compare_outputs(item, compare, test, ref, skip_compare=None):
