@@ -34,8 +34,10 @@ def phases(panels, words=WORDS, title="phases of a step against the number of re
 def phases_table(panels):
     """The numbers of the picture: a line for each bar, ms for each phase, and their sum."""
     names = list(next(iter(next(iter(panels.values())).values())))
-    lines = [f"{'':<16} replicas" + "".join(f"{name:>16}" for name in names) + f"{'all':>9}"]
+    widths = {name: max(len(name), 6) + 2 for name in names}
+    first = max(map(len, panels))
+    lines = [f"{'':<{first}} replicas" + "".join(f"{name:>{widths[name]}}" for name in names) + f"{'all':>9}"]
     for panel, bars in panels.items():
         for n, bar in bars.items():
-            lines.append(f"{panel:<16} {n:>8}" + "".join(f"{bar[name]:>16.2f}" for name in names) + f"{sum(bar.values()):>9.2f}")
+            lines.append(f"{panel:<{first}} {n:>8}" + "".join(f"{bar[name]:>{widths[name]}.2f}" for name in names) + f"{sum(bar.values()):>9.2f}")
     return "\n".join(lines)
