@@ -53,6 +53,28 @@ def test_worlds_of_all_ranks_and_of_some_follow_each_other(horovod_cluster):
         assert horovod_cluster.run(places) == told
 
 
+def connections():
+    """This process's connections that both ends have on this host's loopback: (own end, other end)."""
+    import os
+
+    import psutil
+
+    found = [(one.laddr, one.raddr) for one in psutil.Process().net_connections("tcp4") if one.raddr and one.raddr.ip.startswith("127.")]
+    return os.getpid(), [((own.ip, own.port), (other.ip, other.port)) for own, other in found]
+
+
+def test_no_stranger_on_the_loopback_is_taken_for_a_rank(horovod_cluster):
+    """Horovod's Gloo takes whoever connects for the awaited rank, and strangers knock at the ports of 127.0.0.1 all the time: the ranks meet elsewhere."""
+    horovod_cluster.run(end)
+    horovod_cluster.run(start)
+    told = horovod_cluster.run(connections)
+    listening_at = {f"127.{64 + (pid >> 16 & 63)}.{pid >> 8 & 255}.{pid & 255}" for pid, _ in told}
+    owner = {own: pid for pid, found in told for own, _ in found}
+    among_ranks = {frozenset((own, other)) for pid, found in told for own, other in found if owner.get(other, pid) != pid}
+    met_at = [{ip for ip, _ in pair} & listening_at for pair in among_ranks]
+    assert len(met_at) >= 12 and all(met_at), among_ranks
+
+
 def alone():
     import horovod.torch as hvd
     import torch

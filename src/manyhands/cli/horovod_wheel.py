@@ -22,6 +22,19 @@ AFFECTED = "unit 10 (Horovod) and the tests of horovodrun"
 # From lib/python3.11/site-packages/horovod/<framework>/ these are the environment's lib/ (MPI) and the frameworks' own folders.
 RUN_PATH = "$ORIGIN/../../../..;$ORIGIN/../../torch/lib;$ORIGIN/../../tensorflow"
 
+# On the loopback each process listens on an address of its own, not on 127.0.0.1. Its Gloo takes whoever connects to a port for the rank that it waits for, and
+# 127.0.0.1 is full of strangers: whatever waits for a Jupyter kernel to come up tries its ports, free until then, ten times a second.
+# A rank that met one waited for 30 s, and all were aborted.
+OWN_LOOPBACK_ADDRESS = """lookupAddrForHostname(attr);
+  }
+#ifdef __linux__
+  auto own = (struct sockaddr_in*)&attr.ai_addr;
+  if (attr.ai_family == AF_INET && ntohl(own->sin_addr.s_addr) >> 24 == 127) {
+    own->sin_addr.s_addr = htonl(0x7f400000u | (getpid() & 0x3fffffu));  // 127.64.0.0/10
+  }
+#endif
+  return attr;"""
+
 # (file, text, replacement): the frameworks of 2026 need C++17, and TensorFlow's wheel lacks headers that xla_mpi_ops.cc includes
 # (only Horovod inside XLA-compiled functions is lost).
 EDITS = [
@@ -30,6 +43,7 @@ EDITS = [
     ("horovod/torch/CMakeLists.txt", "set(CMAKE_CXX_STANDARD 14)", "set(CMAKE_CXX_STANDARD 17)"),
     ("horovod/tensorflow/CMakeLists.txt",
      'list(APPEND TF_SOURCES "${PROJECT_SOURCE_DIR}/horovod/tensorflow/xla_mpi_ops.cc")', ""),
+    ("third_party/gloo/gloo/transport/tcp/device.cc", "lookupAddrForHostname(attr);\n  }\n  return attr;", OWN_LOOPBACK_ADDRESS),
 ]
 SETTINGS = {
     "HOROVOD_WITH_PYTORCH": "1", "HOROVOD_WITH_TENSORFLOW": "1", "HOROVOD_WITHOUT_MXNET": "1",
