@@ -7,7 +7,7 @@ get an exception after it, which becomes a FAIL line here.
 
 from manyhands.checks import channel_parallel_verdicts as verdicts, seed
 from manyhands.checks.channel_parallel_words import HINTS, MISTAKES, TEXTS
-from manyhands.checks.experiment import RankReport
+from manyhands.checks.experiment import RankReport, first
 
 __all__ = ["HINTS", "in_split", "moved", "operators", "out_split", "pair", "part"]
 
@@ -27,11 +27,6 @@ class _Check(RankReport):
         self.judge(name, not problem, values=values, atol=verdicts.ATOL, rtol=verdicts.ATOL, **(problem or {}))
 
 
-def _first(problems):
-    """The first problem, or None if all is well."""
-    return next((problem for problem in problems if problem), None)
-
-
 def _samples(results):
     return [[result["right"], result["sample"]] for result in results]
 
@@ -44,8 +39,8 @@ def part(cluster, function):
     answers = report.ran("part", function, seed())
     if answers is not None:
         cases = answers[0]
-        report.told("cut", [_samples(case["results"]) for case in cases], _first(verdicts.part_problem(case) for case in cases))
-        problem = _first(verdicts.held_problem(case) for case in cases)
+        report.told("cut", [_samples(case["results"]) for case in cases], first(verdicts.part_problem(case) for case in cases))
+        problem = first(verdicts.held_problem(case) for case in cases)
         kept = [[case["whole"], [[trained, memory - values] for trained, values, memory in case["held"]]] for case in cases]
         report.told("memory", kept, problem)
     report.show()
@@ -59,11 +54,11 @@ def operators(cluster, copy, total, join):
     answers = report.ran("operators", copy, total, join, seed())
     if answers is not None:
         cases = [case for answer in answers for case in answer]
-        problem = _first(verdicts.output_problem(case, case["which"]) for case in cases)
+        problem = first(verdicts.output_problem(case, case["which"]) for case in cases)
         report.told("forward", [[_samples(case["results"][:1]), case["detached"]] for case in cases], problem)
         for case in cases:
             case["gradients"] = case["results"][1:]
-        problem = _first(verdicts.gradients_problem(case, case["which"]) for case in cases)
+        problem = first(verdicts.gradients_problem(case, case["which"]) for case in cases)
         report.told("backward", [_samples(case["gradients"]) for case in cases], problem)
         _judge_bytes(report, cases, verdicts.operator_limits, lambda case: case["which"])
     report.show()
@@ -75,7 +70,7 @@ def _judge_bytes(report, cases, limits_of, topic_of):
         for direction, total, limits in zip(("forward", "backward"), (forward, backward), limits_of(case)):
             problems.append(verdicts.bytes_problem(total, limits, topic_of(case), direction))
             values.append(verdicts.evidence(total, limits))
-    report.told("bytes", values, _first(problems))
+    report.told("bytes", values, first(problems))
 
 
 # ------------------------------------------------------------------ 3, 4, 5: layers
@@ -100,9 +95,9 @@ def _layer(name, cluster, function, split):
 
 def _judge_layer(report, answers, topic, limits_of):
     cases = [case for answer in answers for case in answer]
-    problem = _first(verdicts.output_problem(case, topic) for case in cases)
+    problem = first(verdicts.output_problem(case, topic) for case in cases)
     report.told("values", [[_samples(case["results"]), case["detached"]] for case in cases], problem)
-    problem = _first(verdicts.gradients_problem(case, topic) for case in cases)
+    problem = first(verdicts.gradients_problem(case, topic) for case in cases)
     report.told("gradients", [_samples(case["gradients"]) for case in cases], problem)
     _judge_bytes(report, cases, limits_of, lambda case: topic)
 
@@ -126,8 +121,8 @@ def moved(cluster, function, side):
         by_rank = [case for answer in answers for case in answer["cases"]]
         cases = {(case["size"], case["way"]): case for case in by_rank}
         sent = {key: sum(case["sent"] for case in by_rank if (case["size"], case["way"]) == key) for key in cases}
-        problem = _first(verdicts.moved_problem(case, sent[key]) for key, case in cases.items())
+        problem = first(verdicts.moved_problem(case, sent[key]) for key, case in cases.items())
         report.told("bytes", [case["predicted"] for case in cases.values()], problem)
         sides = answers[0]["sides"]
-        report.told("side", [one["got"] for one in sides], _first(verdicts.side_problem(one) for one in sides))
+        report.told("side", [one["got"] for one in sides], first(verdicts.side_problem(one) for one in sides))
     report.show()

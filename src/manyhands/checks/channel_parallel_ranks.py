@@ -64,7 +64,7 @@ def operators(copy_name, sum_name, join_name, seed):
 
 
 def _operator(which, function, seed, c):
-    chance = torch.Generator().manual_seed(seed % 2**31 + 7 * c.size)
+    chance = torch.Generator().manual_seed(seed + 7 * c.size)
     channels = 2 * c.size + 1
     height = 3 + random.Random(seed).randint(1, 6)
     draw = lambda: torch.randn(2, channels, height, 4, generator=chance, dtype=torch.float64).to(device())  # noqa: E731
@@ -131,7 +131,7 @@ def pair(name, seed):
 
 
 def _pair(function, seed, c):
-    chance = torch.Generator().manual_seed(seed % 2**31 + 11 * c.size)
+    chance = torch.Generator().manual_seed(seed + 11 * c.size)
     middle, few, height = 5 * c.size + 1, 3, 3 + random.Random(seed).randint(1, 6)
     shapes = (2, few, height, 6), (middle, few, 3, 3), (middle,), (few, middle, 3, 3), (few,), (2, few, height, 6)
     x, *parameters, slope = [torch.randn(shape, generator=chance, dtype=torch.float64).to(device()) / 2 for shape in shapes]

@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from manyhands.checks import seed, staleness_cases as cases, staleness_verdicts as verdicts
-from manyhands.checks.experiment import RankReport
+from manyhands.checks.experiment import RankReport, first
 from manyhands.checks.in_kernel import call, number
 from manyhands.checks.staleness_words import HINTS, MISTAKES, TEXTS
 
@@ -19,7 +19,7 @@ _report = partial(RankReport, texts=TEXTS, mistakes=MISTAKES)
 
 def _judge(report, name, problems, values, **tolerance):
     """Add a criterion; `problems` are details of FAIL lines, or None: the first one is shown."""
-    problem = next((one for one in problems if one), {})
+    problem = first(problems)
     report.judge(name, not problem, values=values, **tolerance, **problem)
 
 

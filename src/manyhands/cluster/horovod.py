@@ -65,7 +65,7 @@ def _wait_for_server(patience_s=60):
 
 
 def _server():
-    """Horovod's server, with room for all who knock at once: it has Python's 5, and who finds no room waits for a second, or is sent away."""
+    """Horovod's server, with room for all who knock at once: it has Python's 5, and who finds no room waits for a second."""
     from horovod.runner.http.http_server import RendezvousHTTPServer
 
     class Server(RendezvousHTTPServer):

@@ -54,9 +54,9 @@ class Rank:
         while True:
             self._busy.wait()
             time.sleep(PERIOD_S)
-            self.stderr.publish()
             if self._busy.is_set():
                 try:
+                    self.stderr.publish()
                     here = self.where()
                     stands = (self.cell, here["key"])
                     if here["blocked"] and stands == before and stands != told:
