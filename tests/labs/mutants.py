@@ -161,7 +161,7 @@ class Warm:
         try:
             for name, source in mutant.cells.items():
                 ran = self.kernel.run(source)
-                assert not ran.error, f"{name} does not even run: {ran.error}"
+                assert not ran.error, f"{name} does not even run: {ran.error}\n{printed({name: ran.outputs})}"
             shown = {name: self.kernel.run(self.checks[name].source).outputs for name in checks}
         finally:
             for name in mutant.cells:
