@@ -363,6 +363,16 @@ def test_the_zygote_killed(cluster):
     assert_healthy(cluster)
 
 
+def test_no_rank_ends_itself_over_a_slow_controller(cluster):
+    """By its own choice an engine ends when it has not heard from the controller 50 times, half a minute on a busy machine."""
+    def misses():
+        from ipyparallel.engine.app import IPEngine
+
+        return IPEngine.instance().max_heartbeat_misses  # 0: it does not count them
+
+    assert cluster.run(misses) == [0] * 4
+
+
 def test_the_controller_killed():
     with Cluster(nodes=2, ranks_per_node=2, name="short-lived") as short:
         short.px(SETUP, setup=True)

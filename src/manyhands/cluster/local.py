@@ -78,7 +78,8 @@ class LocalEngines:
         self.exits, self.pids = {}, {}
         identity = {rank: f"rank-{rank}-{self._generation}-{os.urandom(4).hex()}" for rank in range(len(environments))}
         for rank, environment in enumerate(environments):
-            argv = [f"--file={self.connection_file}", f"--Session.session={identity[rank]}", "--IPEngine.enable_nanny=False", "--log-level=40"]
+            argv = [f"--file={self.connection_file}", f"--Session.session={identity[rank]}", "--IPEngine.enable_nanny=False", "--log-level=40",
+                    "--IPEngine.max_heartbeat_misses=0"]  # else a rank ends itself when the controller has been without the processor for 30 s; the zygote ends them
             log = os.path.join(self.folder, f"rank-{rank}.log")
             self._tell(do="fork", rank=rank, argv=argv, env=environment, log=log, memory_bytes=self.memory_bytes)
         return self._wait_registered(client, identity)
