@@ -83,7 +83,7 @@ def grade(submission_path, solution_path, *, seed=None, wanted=None, sandboxed=N
         plan = notebooks.plan(notebooks.read(submission_path), solution)
     except NotGraded as problem:
         return not_graded(solution_path, problem)
-    lack = sandbox.why_none()
+    lack = None if sandboxed is False else sandbox.why_none()
     if sandboxed and lack:
         raise RuntimeError(f"there is no sandbox: {lack}")
     sandboxed = not lack if sandboxed is None else sandboxed
