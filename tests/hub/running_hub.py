@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from manyhands.hub.accounts import Accounts
 
 ROOT = Path(__file__).resolve().parents[2] if len(Path(__file__).parents) > 2 else None
 PATIENCE_S = 240
+CACHE = tempfile.TemporaryDirectory(prefix="mh-cache-")  # the reference of unit 00 is made once, not by each hub
 
 
 def small_course(target):
@@ -53,7 +55,7 @@ class Hub:
 
     def __init__(self, root, folder, *arguments):
         self.folder, self.accounts = folder, Accounts(folder)
-        self.environment = os.environ | {"MANYHANDS_ROOT": str(root), "XDG_CACHE_HOME": str(root / "cache")}
+        self.environment = os.environ | {"MANYHANDS_ROOT": str(root), "XDG_CACHE_HOME": CACHE.name}
         self.process = subprocess.Popen(
             [sys.executable, "-m", "manyhands", "hub", "--home", str(folder), *arguments], cwd=root, stdin=subprocess.DEVNULL, env=self.environment,
             stdout=open(root / "printed", "wb"), stderr=subprocess.STDOUT, start_new_session=True, preexec_fn=end_with_parent,
