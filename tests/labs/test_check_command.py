@@ -101,12 +101,12 @@ def test_being_stopped_leaves_no_process(clone, how, sandboxed, capsys, request,
     sleeper = wait_for(lambda: next((one for one in psutil.Process(process.pid).children(recursive=True) if "731" in one.cmdline()), None))
     started = psutil.Process(process.pid).children(recursive=True)
     process.send_signal(how)
-    process.communicate(timeout=60)
+    process.communicate(timeout=20)
     assert sleeper in started
     if not sandboxed and how == signal.SIGKILL:  # nothing can run then: the kernel ends itself, what it started cannot be found
         started = [one for one in started if one != sleeper]
         sleeper.kill()
-    wait_for(lambda: not [one for one in started if one.is_running() and one.status() != psutil.STATUS_ZOMBIE], 60)
+    wait_for(lambda: not [one for one in started if one.is_running() and one.status() != psutil.STATUS_ZOMBIE], 12)
     if how != signal.SIGKILL:
         assert os.listdir(short_folder) == []
         assert process.returncode == (130 if how == signal.SIGINT else 143)

@@ -24,7 +24,7 @@ class _Check(RankReport):
 
     def told(self, name, values, problem):
         """One criterion: passed where there is no problem."""
-        self.judge(name, not problem, values=values, atol=verdicts.ATOL, rtol=verdicts.ATOL, **(problem or {}))
+        self.judge(name, not problem, values=values, atol=verdicts.ATOL, rtol=verdicts.ATOL, **problem)
 
 
 def _samples(results):

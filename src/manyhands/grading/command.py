@@ -10,7 +10,8 @@ from manyhands.checks import progress as memory
 from manyhands.units import NotAClone, find_root
 
 DESCRIPTION = """Grade a lab: your own copy in work/, or the notebook that you name. Your file is only read, never changed.
-The checks run on a fresh kernel with a hidden seed, in a sandbox where there is one. Exit code 0 means full marks."""
+The checks run on a fresh kernel with a hidden seed, in a sandbox where there is one. On an attendee's server, where no solutions
+are, the seed is the public one, and the room is the sandbox. Exit code 0 means full marks."""
 NO_LAB = "There is no lab {word!r}. There are: {known}."
 WHICH = "{path} is no lab's name: say which lab it is, for example --lab 06."
 ANNOUNCED = "\nTo the class: {text}"
