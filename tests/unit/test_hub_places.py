@@ -213,7 +213,7 @@ def test_the_kernel_tells_who_has_connected(tmp_path):
         found = asyncio.get_running_loop().create_future()
 
         async def handle(reader, writer):
-            found.set_result(places.peer(writer))
+            found.set_result(places.peer(writer.get_extra_info("socket")))
             writer.close()
 
         server = await asyncio.start_unix_server(handle, str(tmp_path / "s"))

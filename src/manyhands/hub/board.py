@@ -133,7 +133,7 @@ class Door:
         return server
 
     async def _connected(self, reader, writer):
-        uid = peer(writer)
+        uid = peer(writer.get_extra_info("socket"))
         account = self.service.people.of_uid(uid)
         self.connections[uid] += 1
         try:

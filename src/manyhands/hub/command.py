@@ -21,6 +21,8 @@ DESCRIPTION = """Start a JupyterHub on this machine: local processes, one closed
 Run it as root for a class; without root it is a demonstration for one person. Ctrl-C stops it and every server."""
 DEMONSTRATION = "DEMONSTRATION for one person's trust: without root nothing keeps one user of this hub from another's files. Run as root for a class."
 CLASSROOM = "A classroom: each attendee has a user number and a closed room of their own; limits by {limits}."
+CONTAINERS = "A classroom: each attendee has a user number and a container of their own, of the image {image}; limits by the engine of containers."
+NOT_ROOT = "With --image the hub gives each attendee a user number, a home and a container: start it as root."
 NO_ROOM = "{why}\nWithout a room attendees could read each other and the solutions, so the hub does not start."
 BYTES = {"M": 2**20, "G": 2**30, "T": 2**40}
 _held = []  # reservations of ports, for as long as this process lives
@@ -53,6 +55,9 @@ def parser():
     made.add_argument("--disk", type=size, default=usual.disk_bytes, metavar="SIZE", help="for each home (default: 2G)")
     made.add_argument("--places", type=int, default=len(os.sched_getaffinity(0)), metavar="N",
                       help="`manyhands check`s that run at once; others queue (default: one for each core)")
+    made.add_argument("--image", default="", help="attendees' servers run in containers of this image, as a rule manyhands:cpu (docker/README.md), "
+                                                  "not in rooms made by bubblewrap")
+    made.add_argument("--gpus", type=int, default=0, metavar="N", help="with --image: how many GPUs the machine has; a person gets one, in turn")
     made.add_argument("--idle", type=int, default=60, metavar="MINUTES", help="an unused server is stopped after this time (default: 60)")
     return made
 
@@ -61,9 +66,7 @@ def main(argv=None):
     options = parser().parse_args(argv)
     try:
         root, folder = find_root(), hub_folder(options.home)
-        print(CLASSROOM.format(limits=limits.way().name) if is_classroom() else DEMONSTRATION, flush=True)
-        if is_classroom() and (why := room.why_none()):
-            raise CannotStart(NO_ROOM.format(why=why))
+        print(_walls(options.image), flush=True)
         prepare(folder)
         with open(folder / "hub.lock", "a+", encoding="utf-8") as lock:
             _only_one(lock, folder)
@@ -71,6 +74,25 @@ def main(argv=None):
     except (CannotStart, NotAClone, proxy.NoProxy, OSError) as problem:
         print(f"manyhands hub: {problem}", file=sys.stderr)
         return 1
+
+
+def _walls(image):
+    """The first line: what keeps attendees apart. Raises CannotStart where it cannot be made."""
+    if image and not is_classroom():
+        raise CannotStart(NOT_ROOT)
+    if not is_classroom():
+        return DEMONSTRATION
+    if why := _containers().why_none(image) if image else room.why_none():
+        raise CannotStart(NO_ROOM.format(why=why))
+    return CONTAINERS.format(image=image) if image else CLASSROOM.format(limits=limits.way().name)
+
+
+def _containers():
+    try:
+        from manyhands.hub import containers
+    except ImportError as missing:
+        raise CannotStart(f"{missing.name} is missing, with which the hub starts containers: pip install dockerspawner") from None
+    return containers
 
 
 def _only_one(lock, folder):
@@ -109,9 +131,9 @@ def _settings(root, folder, options):
     return Settings(
         root=str(root), formgrader_port=formgrader_port,
         folder=str(folder), ip=options.ip, port=_port(folder, options.port), hub_port=hub_port, proxy_port=proxy_port, board_port=board_port,
-        proxy=proxy.command(root / ".manyhands"), exchange=_exchange(root),
+        proxy=proxy.command(os.environ.get("MANYHANDS_PROXY") or root / ".manyhands"), exchange=_exchange(root),
         idle_s=options.idle * 60, places=max(1, options.places), certificate=options.certificate, key=options.key,
-        limits=limits.Limits(options.cpus, options.memory, options.processes, options.disk),
+        limits=limits.Limits(options.cpus, options.memory, options.processes, options.disk), image=options.image, gpus=options.gpus,
     )
 
 
@@ -130,6 +152,8 @@ def _serve(root, folder, settings, named):
     address = named or f"{'https' if settings.certificate else 'http'}://{shown}:{settings.port}/"
     (folder / "address").write_text(address + "\n", encoding="utf-8")
     with open(os.open(folder / "hub.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as log:
+        if settings.image:
+            _containers().remove(folder)
         hub = _start(folder, settings, log)
         references = course.start_references(root, folder / "course", log) if is_classroom() else None
         stop = _Stop(hub)

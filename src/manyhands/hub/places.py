@@ -91,9 +91,9 @@ class Queue:
         self.renew()
 
 
-def peer(writer):
-    """The user number of the process that has connected."""
-    facts = writer.get_extra_info("socket").getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+def peer(connection):
+    """The user number of the process at the other end of a UNIX socket."""
+    facts = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
     return struct.unpack("3i", facts)[1]
 
 
@@ -115,7 +115,7 @@ class Service:
             if what == PLACE:
                 timer = asyncio.get_running_loop().call_later(self.held_at_most_s, writer.transport.abort)
 
-        visit = Visit(peer(writer), send)
+        visit = Visit(peer(writer.get_extra_info("socket")), send)
         try:
             if self.queue.join(visit):
                 with suppress(OSError):

@@ -41,10 +41,7 @@ def command(account, inner, *, folder, home, memory_bytes, shared=()):
     from manyhands.grading.sandbox import read_only_places
 
     arguments = [shutil.which("bwrap"), *_frame(memory_bytes)]
-    for name, text in _files(account).items():
-        path = Path(folder) / "run" / f"{account.name}.{name}"
-        path.write_text(text)
-        path.chmod(0o644)
+    for name, path in etc_files(account, folder).items():
         arguments += ["--ro-bind", str(path), f"/etc/{name}"]
     for place in read_only_places():
         arguments += [*_way_to(place), "--ro-bind", place, place]
@@ -57,6 +54,16 @@ def command(account, inner, *, folder, home, memory_bytes, shared=()):
     inside = home_of(account.name)
     arguments += [*_way_to(inside), "--bind", str(home), inside, "--chdir", inside]
     return [*arguments, *_drop(account.uid), *inner]
+
+
+def etc_files(account, folder):
+    """Write what a room shows of /etc in place of the machine's own: {name: path}."""
+    paths = {}
+    for name, text in _files(account).items():
+        paths[name] = Path(folder) / "run" / f"{account.name}.{name}"
+        paths[name].write_text(text)
+        paths[name].chmod(0o644)
+    return paths
 
 
 def gpu_devices(account, devices):

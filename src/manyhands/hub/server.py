@@ -34,6 +34,14 @@ class RoomServer(ServerApp):
         return True
 
 
+def fetch(path):
+    """The number of the socket to answer on, which the hub keeps for us at `path`; a container is handed nothing when it starts."""
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(path)
+        _, [number], _, _ = socket.recv_fds(connection, 1, 1)
+    return number
+
+
 def prepare(root, course):
     """Make the person's home a place to learn in: links to the course, own copies in work/, the start page."""
     from manyhands.cli import lab, server, start_page
@@ -76,6 +84,8 @@ def main(argv):
         relay.port_to_unix(urlsplit(os.environ["JUPYTERHUB_API_URL"]).port, inside)
     prepare(root, Path(os.environ["MANYHANDS_COURSE"]))
     JupyterHubSingleUser.serverapp_class = RoomServer  # a subclass would not be found: extensions go by the name of their package
+    if doors := os.environ.get("MANYHANDS_DOORS"):
+        argv = [*argv, f"--RoomServer.fd={fetch(doors)}"]
     JupyterHubSingleUser.launch_instance([*settings(root), *argv])
 
 

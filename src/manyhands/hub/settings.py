@@ -15,6 +15,7 @@ SHUT_DOWN_GRACE_S = 10
 START_LIMIT_S = 180  # on a busy machine; JupyterHub gives a service 30 s, then ends itself
 WAIT_LIMIT_S = 900  # for a server, with the time that it waits for its turn
 TIDY_UP_S = 600
+SPAWNERS = {False: "spawner.RoomSpawner", True: "containers.ContainerSpawner"}
 NOTICE = "A server that nobody uses is stopped after {minutes} minutes; files stay."
 
 
@@ -37,6 +38,8 @@ class Settings:
     certificate: str = ""
     key: str = ""
     limits: Limits = field(default_factory=Limits)
+    image: str = ""  # of the containers in which attendees' servers run; "": in rooms
+    gpus: int = 0
 
     def as_text(self):
         return json.dumps(asdict(self))
@@ -51,7 +54,7 @@ def configure(c, settings):
     """Put them into JupyterHub's configuration object `c`."""
     from manyhands.hub import limits
     from manyhands.hub.authenticator import TrialAuthenticator
-    from manyhands.hub.spawner import RoomSpawner
+    from manyhands.hub.spawner import KEPT
 
     folder = Path(settings.folder)
     hub = c.JupyterHub
@@ -64,21 +67,26 @@ def configure(c, settings):
     hub.db_url = f"sqlite:///{folder / 'jupyterhub.sqlite'}"
     hub.cookie_secret_file = str(folder / "cookie_secret")
     hub.log_level = "INFO"
-    hub.authenticator_class, hub.spawner_class = TrialAuthenticator, RoomSpawner
+    hub.authenticator_class, hub.spawner_class = TrialAuthenticator, f"manyhands.hub.{SPAWNERS[bool(settings.image)]}"
     hub.cleanup_servers = hub.cleanup_proxy = True
-    hub.concurrent_spawn_limit = 0  # who comes with many others waits for a turn (RoomSpawner.start) and is not sent away
+    hub.concurrent_spawn_limit = 0  # who comes with many others waits for a turn (InTurn.start) and is not sent away
     hub.template_vars = {"announcement_home": NOTICE.format(minutes=settings.idle_s // 60)}
     c.TrialAuthenticator.folder = settings.folder
     c.TrialAuthenticator.allow_all = True  # whoever has an account
     c.TrialAuthenticator.manage_groups = True
     c.TrialAuthenticator.auth_refresh_age = 2
-    spawner = c.RoomSpawner
+    spawner = c.InTurn
     spawner.folder, spawner.exchange, spawner.idle_s = settings.folder, settings.exchange, settings.idle_s
-    spawner.limits, spawner.limiting = settings.limits, limits.way()
+    spawner.limits, spawner.env_keep = settings.limits, KEPT
     spawner.mem_limit = settings.limits.memory_bytes  # told to the server, which shows it
     spawner.disable_user_config = True
     spawner.start_timeout, spawner.http_timeout = WAIT_LIMIT_S, START_LIMIT_S
     spawner.interrupt_timeout = spawner.term_timeout = SHUT_DOWN_GRACE_S
+    if settings.image:
+        c.DockerSpawner.image, c.DockerSpawner.pull_policy = settings.image, "never"
+        c.ContainerSpawner.gpus = settings.gpus
+    else:
+        c.RoomSpawner.limiting = limits.way()
     _roles(hub)
     _services(hub, settings)
 

@@ -1,4 +1,4 @@
-"""Start and stop an attendee's server in a closed room; without root, as a plain process of our own user."""
+"""Start and stop an attendee's server: `InTurn` has what all kinds of servers share, `RoomSpawner` a closed room on this machine."""
 
 import asyncio
 import os
@@ -13,7 +13,8 @@ from urllib.parse import urlsplit
 import psutil
 from jupyterhub.spawner import LocalProcessSpawner
 from jupyterhub.utils import can_connect
-from traitlets import Any, Integer, Unicode, default
+from traitlets import Any, Integer, Unicode
+from traitlets.config import Configurable
 
 from manyhands.hub import journal, limits, relay, room
 from manyhands.hub.accounts import INSTRUCTOR, Accounts
@@ -30,18 +31,21 @@ NOTICE = "open until {end}. A server that nobody uses for {minutes} minutes is s
 FOR_INSTRUCTORS = " [Formgrader]({address}) is where you see what was handed in, grade it, and give marks and comments."
 NOT_WANTED = "Nobody waits for this server any more."
 NOT_OPEN = "This account is not open any more."
+SERVER = ["-P", "-m", "manyhands.hub.server"]  # a program for Python
 KEPT = ["LANG", "LC_ALL", "TZ", "MANYHANDS_PATIENCE_S"]  # of the hub's own environment
 
 
-class RoomSpawner(LocalProcessSpawner):
-    """One server for each person, in the person's room."""
+class InTurn(Configurable):
+    """What every server of a class has: it starts when its turn has come, for an open account only, and is told about the hub by environment variables.
+
+    Mixed into a spawner of JupyterHub's, which completes it: `await start_for(account, home, door)` starts the server, to listen on the socket `door`.
+    """
 
     folder = Unicode(help="the hub's folder").tag(config=True)
     exchange = Unicode(help="the folder through which labs are fetched and handed in; empty: none").tag(config=True)
     limits = Any(help="a Limits").tag(config=True)
-    limiting = Any(help="how they are held: a class of manyhands.hub.limits").tag(config=True)
     idle_s = Integer(3600, help="an unused server is stopped after this time; told to the person").tag(config=True)
-    group = None  # what holds the limits of the running server
+    walls = True  # whether there are any: the person then sees home, course and sockets under the names that rooms have
     _relay = None  # one for the hub: its socket that rooms see
     _starts, _waiting = asyncio.Semaphore(STARTS_AT_ONCE), []  # for the hub, too: spawners in the order in which they came
 
@@ -79,64 +83,82 @@ class RoomSpawner(LocalProcessSpawner):
         with socket.socket() as door:  # the server will listen on it: until then connections are refused
             door.bind(("127.0.0.1", 0))
             self.port = door.getsockname()[1]
-            self._start(account, home, door.fileno())
+            await self.start_for(account, home, door)
         while not can_connect("127.0.0.1", self.port):
             if await self.poll() is not None:
-                raise RuntimeError(ENDED_AT_ONCE.format(log=self._log(account)))
+                raise RuntimeError(ENDED_AT_ONCE.format(log=self.log_of(account)))
             await asyncio.sleep(0.1)
         journal.write(self.folder, "server started", account.name)
         return "127.0.0.1", self.port
 
-    def _log(self, account):
+    def log_of(self, account):
+        """The file with what the server has written."""
         return Path(self.folder) / "run" / f"{account.name}.log"
 
-    def _start(self, account, home, number):
-        inner = [sys.executable, "-P", "-m", "manyhands.hub.server", f"--RoomServer.fd={number}", *self.get_args(),
-                 f"--MappingKernelManager.cull_idle_timeout={self.idle_s}", "--MappingKernelManager.cull_connected=True"]  # a cluster ends with its kernel
-        self.group = self.limiting(f"manyhands-{os.getpid()}-{account.name}")
-        if is_classroom():
-            inner = room.command(account, inner, folder=self.folder, home=home, memory_bytes=self.limits.memory_bytes, shared=self._shared())
-            inner = self.group.wrap(inner, self.limits)
-        self.log.info("Spawning %s", shlex.join(inner))
-        handle = os.open(self._log(account), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with open(handle, "wb") as log:
-            self.proc = Popen(inner, env=self.get_env(), cwd=home, pass_fds=[number], start_new_session=True, stdin=DEVNULL, stdout=log,
-                              stderr=STDOUT, preexec_fn=lambda: limits.limit_files(self.limits))
-        self.pid = self.proc.pid
+    def get_args(self):
+        """Options of the server."""
+        return [*super().get_args(), f"--MappingKernelManager.cull_idle_timeout={self.idle_s}",
+                "--MappingKernelManager.cull_connected=True"]  # a cluster ends with its kernel
 
-    @default("env_keep")
-    def _kept(self):
-        return KEPT
-
-    def _shared(self):
+    def shared(self):
+        """Folders that the person may write to as their modes say."""
         return [self.exchange] if self.exchange and Path(self.exchange).is_dir() else []
 
     async def _open_relay(self):
-        if RoomSpawner._relay is None:
+        if InTurn._relay is None:
             path = sockets(self.folder) / "hub.sock"
             path.unlink(missing_ok=True)
-            RoomSpawner._relay = await relay.unix_to_port(path, urlsplit(self.hub.api_url).port)
+            InTurn._relay = await relay.unix_to_port(path, urlsplit(self.hub.api_url).port)
             path.chmod(0o666)
 
     def user_env(self, env):
-        """What belongs to the person; called by get_env."""
-        inside = is_classroom()
-        home = room.home_of(self.user.name) if inside else str(Accounts(self.folder).home(self.user.name))
+        """What belongs to the person."""
+        home = room.home_of(self.user.name) if self.walls else str(Accounts(self.folder).home(self.user.name))
         env |= {"USER": self.user.name, "LOGNAME": self.user.name, "HOME": home, "SHELL": "/bin/bash", "MANYHANDS_ROOT": home,
-                "MANYHANDS_COURSE": room.COURSE if inside else str(Path(self.folder) / "course"),
-                "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"}
+                "MANYHANDS_COURSE": room.COURSE if self.walls else str(Path(self.folder) / "course")}
         account = Accounts(self.folder).get(self.user.name)
         board = f"{address(self.folder).rstrip('/')}/services/board/"
         env["MANYHANDS_NOTICE"] = NOTICE.format(end=local_time(account.expires), minutes=self.idle_s // 60, board=board)
         if account.role == INSTRUCTOR:
             env["MANYHANDS_NOTICE"] += FOR_INSTRUCTORS.format(address=f"{address(self.folder).rstrip('/')}/services/formgrader/")
-        env["MANYHANDS_BOARD"] = f"{room.SOCKETS if inside else sockets(self.folder)}/{BOARD}"
-        if inside:
+        env["MANYHANDS_BOARD"] = f"{room.SOCKETS if self.walls else sockets(self.folder)}/{BOARD}"
+        if self.walls:
             env["MANYHANDS_HUB_SOCKET"] = room.HUB_SOCKET
             env["MANYHANDS_PLACES"] = f"{room.SOCKETS}/{PLACES}"
-        if self._shared():
+        if self.shared():
             env["MANYHANDS_EXCHANGE"] = self.exchange
         return env
+
+    async def stop(self, now=False):
+        await super().stop(now)
+        journal.write(self.folder, "server stopped", self.user.name)
+
+
+class RoomSpawner(InTurn, LocalProcessSpawner):
+    """A process in the person's room; without root a plain process of our own user."""
+
+    limiting = Any(help="how the limits are held: a class of manyhands.hub.limits").tag(config=True)
+    group = None  # what holds the limits of the running server
+
+    @property
+    def walls(self):
+        return is_classroom()
+
+    async def start_for(self, account, home, door):
+        inner = [sys.executable, *SERVER, f"--RoomServer.fd={door.fileno()}", *self.get_args()]
+        self.group = self.limiting(f"manyhands-{os.getpid()}-{account.name}")
+        if self.walls:
+            inner = room.command(account, inner, folder=self.folder, home=home, memory_bytes=self.limits.memory_bytes, shared=self.shared())
+            inner = self.group.wrap(inner, self.limits)
+        self.log.info("Spawning %s", shlex.join(inner))
+        handle = os.open(self.log_of(account), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with open(handle, "wb") as log:
+            self.proc = Popen(inner, env=self.get_env(), cwd=home, pass_fds=[door.fileno()], start_new_session=True, stdin=DEVNULL, stdout=log,
+                              stderr=STDOUT, preexec_fn=lambda: limits.limit_files(self.limits))
+        self.pid = self.proc.pid
+
+    def user_env(self, env):
+        return super().user_env(env) | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"}
 
     async def _signal(self, number):
         """To the server itself, for bubblewrap would end the room at once; the last signal ends the room."""
@@ -153,7 +175,6 @@ class RoomSpawner(LocalProcessSpawner):
             if not self.group or self.group.close():
                 break
             await asyncio.sleep(0.1)
-        journal.write(self.folder, "server stopped", self.user.name)
 
 
 def _innermost(pid):

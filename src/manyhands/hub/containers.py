@@ -1,0 +1,116 @@
+"""An attendee's server in a container of the image `manyhands:cpu`: DockerSpawner, with the walls and the ways of a room.
+
+The container has no network. As in a room, the server answers on a socket that the hub has opened, and reaches the hub through the sockets in
+`run/sockets`; one of these, `doors.sock`, hands that first socket over. Home, course, sockets and exchange are folders of the hub's, which must
+have the same names for the engine. The kernel must show the same user numbers on both sides: no rootless engine, no `userns-remap`.
+"""
+
+import asyncio
+import os
+import socket
+from contextlib import suppress
+
+import docker
+from dockerspawner import DockerSpawner
+from docker.types import DeviceRequest, Ulimit
+from traitlets import Integer
+
+from manyhands.hub import room
+from manyhands.hub.folder import DOORS, sockets
+from manyhands.hub.places import peer
+from manyhands.hub.spawner import SERVER, InTurn
+
+HUB = "manyhands.hub"  # the label of each container: its hub's folder
+ETC = ("passwd", "group")  # the rest of /etc is the image's and the engine's
+TEMPORARY = ("/tmp", "/var/tmp")
+
+
+class ContainerSpawner(InTurn, DockerSpawner):
+    """A container for each person, with the person's user number and no privilege; what is written outside the home is memory."""
+
+    gpus = Integer(help="how many GPUs the engine's machine has: a person gets one, in turn").tag(config=True)
+    remove, use_internal_ip = True, True
+    _doors = None  # one for the hub
+
+    async def start_for(self, account, home, door):
+        if ContainerSpawner._doors is None:
+            ContainerSpawner._doors = Doors(sockets(self.folder) / DOORS)
+        self._doors.keep(account.uid, door)
+        inside = room.home_of(account.name)
+        self.cmd = ["python", *SERVER]
+        self.cpu_limit = self.limits.cpus
+        self.extra_create_kwargs = {"user": f"{account.uid}:{account.uid}", "hostname": "classroom", "working_dir": inside, "labels": {HUB: self.folder}}
+        self.extra_host_config = self._limits_and_walls(account)
+        self.volumes = {str(home): inside, **{place: place for place in self.shared()}}
+        self.read_only_volumes = {f"{self.folder}/course": room.COURSE, str(sockets(self.folder)): room.SOCKETS,
+                                  **{str(path): f"/etc/{name}" for name, path in room.etc_files(account, self.folder).items() if name in ETC}}
+        await DockerSpawner.start(self)
+
+    def _limits_and_walls(self, account):
+        most = self.limits
+        gpu = DeviceRequest(driver="nvidia", device_ids=[str(account.uid % self.gpus)], capabilities=[["gpu"]]) if self.gpus else None
+        return {
+            "network_mode": "none", "cap_drop": ["ALL"], "security_opt": ["no-new-privileges"], "read_only": True, "auto_remove": False,
+            "tmpfs": {place: f"mode=1777,size={most.memory_bytes}" for place in TEMPORARY}, "shm_size": most.memory_bytes,
+            "memswap_limit": most.memory_bytes, "pids_limit": most.processes, "device_requests": [gpu] if gpu else None,
+            "ulimits": [Ulimit(name="fsize", soft=most.disk_bytes, hard=most.disk_bytes), Ulimit(name="core", soft=0, hard=0)],
+        }
+
+    async def get_ip_and_port(self):
+        return "127.0.0.1", self.port
+
+    def get_env(self):
+        return self.user_env(super().get_env()) | {"MANYHANDS_DOORS": f"{room.SOCKETS}/{DOORS}"}
+
+    async def stop(self, now=False):
+        with suppress(docker.errors.APIError):
+            written = await self.docker("logs", self.container_id)
+            with open(os.open(self.log_of(self.user), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as log:
+                log.write(written)
+        await super().stop(now)
+
+
+class Doors:
+    """Hands each person's door, the socket that the server will answer on, to the first of the person's processes that asks: the kernel tells whose it is."""
+
+    def __init__(self, path):
+        self.kept = {}
+        path.unlink(missing_ok=True)
+        self.listener = socket.socket(socket.AF_UNIX)
+        self.listener.bind(str(path))
+        path.chmod(0o666)
+        self.listener.listen()
+        self.listener.setblocking(False)
+        self.task = asyncio.ensure_future(self._serve())
+
+    def keep(self, uid, door):
+        """Keep a door until it is fetched; an older one is closed."""
+        if old := self.kept.pop(uid, None):
+            old.close()
+        self.kept[uid] = door.dup()
+
+    async def _serve(self):
+        while True:
+            there, _ = await asyncio.get_running_loop().sock_accept(self.listener)
+            with there, suppress(OSError):
+                if door := self.kept.pop(peer(there), None):
+                    with door:
+                        socket.send_fds(there, [b"d"], [door.fileno()])
+
+
+def why_none(image):
+    """Why no container of this image can be started, or None."""
+    try:
+        with docker.from_env() as engine:
+            engine.images.get(image)
+    except docker.errors.ImageNotFound:
+        return f"There is no image {image} here: docker/README.md says how it is built."
+    except docker.errors.DockerException as problem:
+        return f"No engine of containers answers (DOCKER_HOST names its socket, where it is not /var/run/docker.sock): {problem}"
+
+
+def remove(folder):
+    """Remove the containers that an earlier hub in this folder has left."""
+    with docker.from_env() as engine:
+        for left in engine.containers.list(all=True, filters={"label": f"{HUB}={folder}"}):
+            left.remove(force=True)
