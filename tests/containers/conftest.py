@@ -53,5 +53,5 @@ def project(engine, monkeypatch):
     name = f"manyhands-test-{os.getpid()}"
     monkeypatch.setenv("MANYHANDS_PORT", "")
     yield name
-    for profile in ("lab", "ring"):
+    for profile in ("lab", "ring", "hub"):
         engine.compose(name, "--profile", profile, "down", "--volumes", "--timeout", "5", "--remove-orphans")

@@ -20,6 +20,8 @@ default_ulimits = ["nofile=4096:4096", "nproc=8192:8192"]
 runtime = "runc"
 cgroup_manager = "cgroupfs"
 events_logger = "file"
+[network]
+network_backend = "cni"
 """
 
 

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 
 from manyhands.hub import course, limits, proxy, room
@@ -155,7 +156,7 @@ def _serve(root, folder, settings, named):
         if settings.image:
             _containers().remove(folder)
         hub = _start(folder, settings, log)
-        references = course.start_references(root, folder / "course", log) if is_classroom() else None
+        references = course.start_references(root, folder / "course", log) if is_classroom() and find_spec("ipyparallel") else None  # else made elsewhere
         stop = _Stop(hub)
         try:
             if not _answers(hub, settings):

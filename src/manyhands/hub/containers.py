@@ -8,7 +8,7 @@ have the same names for the engine. The kernel must show the same user numbers o
 import asyncio
 import os
 import socket
-from contextlib import suppress
+from contextlib import closing, suppress
 
 import docker
 from dockerspawner import DockerSpawner
@@ -22,6 +22,7 @@ from manyhands.hub.spawner import SERVER, InTurn
 
 HUB = "manyhands.hub"  # the label of each container: its hub's folder
 ETC = ("passwd", "group")  # the rest of /etc is the image's and the engine's
+OPEN_FILES = 4096
 TEMPORARY = ("/tmp", "/var/tmp")
 
 
@@ -53,7 +54,8 @@ class ContainerSpawner(InTurn, DockerSpawner):
             "network_mode": "none", "cap_drop": ["ALL"], "security_opt": ["no-new-privileges"], "read_only": True, "auto_remove": False,
             "tmpfs": {place: f"mode=1777,size={most.memory_bytes}" for place in TEMPORARY}, "shm_size": most.memory_bytes,
             "memswap_limit": most.memory_bytes, "pids_limit": most.processes, "device_requests": [gpu] if gpu else None,
-            "ulimits": [Ulimit(name="fsize", soft=most.disk_bytes, hard=most.disk_bytes), Ulimit(name="core", soft=0, hard=0)],
+            "ulimits": [Ulimit(name=name, soft=number, hard=number) for name, number in
+                        {"fsize": most.disk_bytes, "core": 0, "nproc": most.processes, "nofile": OPEN_FILES}.items()],
         }
 
     async def get_ip_and_port(self):
@@ -101,7 +103,7 @@ class Doors:
 def why_none(image):
     """Why no container of this image can be started, or None."""
     try:
-        with docker.from_env() as engine:
+        with closing(docker.from_env()) as engine:
             engine.images.get(image)
     except docker.errors.ImageNotFound:
         return f"There is no image {image} here: docker/README.md says how it is built."
@@ -111,6 +113,6 @@ def why_none(image):
 
 def remove(folder):
     """Remove the containers that an earlier hub in this folder has left."""
-    with docker.from_env() as engine:
+    with closing(docker.from_env()) as engine:
         for left in engine.containers.list(all=True, filters={"label": f"{HUB}={folder}"}):
             left.remove(force=True)

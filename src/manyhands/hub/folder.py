@@ -21,7 +21,7 @@ def prepare(folder):
     """Make the hub's folder with its parts. Others may pass through it to what is theirs, and list nothing."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    for name, mode in (("", 0o711), ("homes", 0o711), ("run", 0o711), ("run/sockets", 0o755), ("archive", 0o700), ("handouts", 0o700), ("course", 0o755)):
+    for name, mode in (("", 0o711), ("homes", 0o711), ("run", 0o711), ("run/sockets", 0o755), ("tmp", 0o700), ("archive", 0o700), ("handouts", 0o700), ("course", 0o755)):
         part = folder / name
         part.mkdir(exist_ok=True)
         part.chmod(mode)

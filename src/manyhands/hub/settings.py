@@ -81,12 +81,12 @@ def configure(c, settings):
     spawner.mem_limit = settings.limits.memory_bytes  # told to the server, which shows it
     spawner.disable_user_config = True
     spawner.start_timeout, spawner.http_timeout = WAIT_LIMIT_S, START_LIMIT_S
-    spawner.interrupt_timeout = spawner.term_timeout = SHUT_DOWN_GRACE_S
     if settings.image:
         c.DockerSpawner.image, c.DockerSpawner.pull_policy = settings.image, "never"
         c.ContainerSpawner.gpus = settings.gpus
     else:
-        c.RoomSpawner.limiting = limits.way()
+        room = c.RoomSpawner
+        room.limiting, room.interrupt_timeout, room.term_timeout = limits.way(), SHUT_DOWN_GRACE_S, SHUT_DOWN_GRACE_S
     _roles(hub)
     _services(hub, settings)
 
