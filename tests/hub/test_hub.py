@@ -17,6 +17,15 @@ from manyhands.hub.folder import sockets
 
 
 @pytest.fixture(scope="module")
+def hub(classroom, folder):
+    """As the others', but a home may have 100 MB, and there is no time to tidy up."""
+    running = Hub(small_course(folder / "clone"), folder / "hub", "--disk", "100M", "--tidy-up", "0")
+    running.wait_until_open()
+    yield running
+    running.stop()
+
+
+@pytest.fixture(scope="module")
 def people(hub):
     """{role: (name, password)} of two attendees, an assistant and an instructor."""
     first, second = hub.create(2)
@@ -135,6 +144,20 @@ def test_an_account_ends(hub):
         "create", "log-in", "server started", "server stopped", "turned out", "archive", "log-in expired"]
     hub.command("purge", name)
     assert not home.exists() and name not in hub.accounts.load() and packed.exists()
+
+
+def test_the_server_of_a_home_that_is_too_large_is_stopped(hub, people, first):
+    [(name, password)] = hub.create(1)
+    working(hub, name, password)
+    for number in range(2):
+        path = hub.accounts.home(name) / f"large{number}"
+        with open(path, "wb") as file:
+            os.posix_fallocate(file.fileno(), 0, 60 * 2**20)
+        os.chown(path, *[hub.accounts.get(name).uid] * 2)
+    wait_for(lambda: "stopped: disk limit" in hub.logged(name), hub.told, patience_s=120)
+    wait_for(lambda: not hub.processes_of(name), hub.told, patience_s=60)
+    assert "disk limit passed" in hub.logged(name) and path.stat().st_size == 60 * 2**20, "nothing of theirs is deleted"
+    assert hub.processes_of(people["first"][0]), "the others go on"
 
 
 def test_a_restored_account_goes_on_where_it_was(hub):

@@ -6,12 +6,14 @@ import os
 import shutil
 import socket
 import stat
+import time
 from types import SimpleNamespace
 
 import pytest
 
 from manyhands.grading import public
-from manyhands.hub import command, course, relay, room, settings, spawner
+from manyhands.hub import command, course, keeper, relay, room, settings, spawner
+from manyhands.hub.accounts import Accounts
 from manyhands.hub.authenticator import FAILURES, WINDOW_S, Attempts
 from manyhands.hub.limits import Limits
 from manyhands.units import units
@@ -192,3 +194,21 @@ def test_servers_start_a_few_at_a_time_and_who_waits_is_told():
 def test_a_server_that_nobody_waits_for_any_more_is_not_started():
     with pytest.raises(RuntimeError, match="Nobody waits"):
         asyncio.run(spawner.RoomSpawner().start())
+
+
+def test_a_home_that_is_too_large_has_time_to_be_tidied_up(tmp_path, monkeypatch):
+    """Its server is stopped once the time is over; a home that was tidied up in time begins anew."""
+    accounts, now, used, stopped = Accounts(tmp_path), 0.0, 0, []
+
+    class Answers:
+        async def stop(self, name):
+            stopped.append((name, now))
+
+    monkeypatch.setattr(keeper, "time", SimpleNamespace(monotonic=lambda: now))
+    monkeypatch.setattr(keeper.limits, "disk_used", lambda home: used)
+    accounts.create([{"name": "ann"}], time.time() + 3600)
+    accounts.home("ann").mkdir(parents=True)
+    looking = keeper.Keeper(accounts, Answers(), disk_bytes=100, grace_s=600)
+    for now, used in ((0, 100), (30, 101), (600, 101), (630, 100), (660, 101), (1260, 101), (1290, 200), (1320, 200), (1900, 200), (1921, 200)):
+        asyncio.run(looking.look_at_disks())
+    assert stopped == [("ann", 1290), ("ann", 1921)]

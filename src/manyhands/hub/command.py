@@ -54,6 +54,7 @@ def parser():
     made.add_argument("--memory", type=size, default=usual.memory_bytes, metavar="SIZE", help="for each person (default: 4G)")
     made.add_argument("--processes", type=int, default=usual.processes, help="for each person, threads too (default: %(default)d)")
     made.add_argument("--disk", type=size, default=usual.disk_bytes, metavar="SIZE", help="for each home (default: 2G)")
+    made.add_argument("--tidy-up", type=int, default=10, metavar="MINUTES", help="after this time the server of a home that is larger is stopped (default: 10)")
     made.add_argument("--places", type=int, default=len(os.sched_getaffinity(0)), metavar="N",
                       help="`manyhands check`s that run at once; others queue (default: one for each core)")
     made.add_argument("--image", default="", help="attendees' servers run in containers of this image, as a rule manyhands:cpu (docker/README.md), "
@@ -133,7 +134,7 @@ def _settings(root, folder, options):
         root=str(root), formgrader_port=formgrader_port,
         folder=str(folder), ip=options.ip, port=_port(folder, options.port), hub_port=hub_port, proxy_port=proxy_port, board_port=board_port,
         proxy=proxy.command(os.environ.get("MANYHANDS_PROXY") or root / ".manyhands"), exchange=_exchange(root),
-        idle_s=options.idle * 60, places=max(1, options.places), certificate=options.certificate, key=options.key,
+        idle_s=options.idle * 60, tidy_up_s=options.tidy_up * 60, places=max(1, options.places), certificate=options.certificate, key=options.key,
         limits=limits.Limits(options.cpus, options.memory, options.processes, options.disk), image=options.image, gpus=options.gpus,
     )
 

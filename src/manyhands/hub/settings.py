@@ -14,7 +14,6 @@ VARIABLE = "MANYHANDS_HUB_SETTINGS"  # how they reach the hub's process
 SHUT_DOWN_GRACE_S = 10
 START_LIMIT_S = 180  # on a busy machine; JupyterHub gives a service 30 s, then ends itself
 WAIT_LIMIT_S = 900  # for a server, with the time that it waits for its turn
-TIDY_UP_S = 600
 SPAWNERS = {False: "spawner.RoomSpawner", True: "containers.ContainerSpawner"}
 NOTICE = "A server that nobody uses is stopped after {minutes} minutes; files stay."
 
@@ -34,6 +33,7 @@ class Settings:
     board_port: int
     exchange: str = ""
     idle_s: int = 3600
+    tidy_up_s: int = 600
     places: int = 1
     certificate: str = ""
     key: str = ""
@@ -112,7 +112,7 @@ def _services(hub, settings):
         {"name": "formgrader", "url": f"http://127.0.0.1:{settings.formgrader_port}", "command": [*python, "manyhands.hub.formgrader"],
          "cwd": settings.root, "oauth_no_confirm": True, "timeout": START_LIMIT_S,
          "environment": {**passed_on, **own, "MANYHANDS_ROOT": settings.root, "MANYHANDS_EXCHANGE": settings.exchange, "MANYHANDS_HUB": settings.folder}},
-        {"name": "keeper", "command": [*python, "manyhands.hub.keeper", settings.folder, str(settings.limits.disk_bytes), str(TIDY_UP_S)]},
+        {"name": "keeper", "command": [*python, "manyhands.hub.keeper", settings.folder, str(settings.limits.disk_bytes), str(settings.tidy_up_s)]},
         {"name": "places", "command": [*python, "manyhands.hub.places", str(sockets(settings.folder) / PLACES), str(settings.places)]},
         {"name": "board", "command": [*python, "manyhands.hub.board", settings.folder], "url": f"http://127.0.0.1:{settings.board_port}",
          "oauth_no_confirm": True, "timeout": START_LIMIT_S},
