@@ -10,7 +10,7 @@ import time
 
 import pytest
 from manyhands.build import labs
-from manyhands.grading import classwork
+from manyhands.grading import classwork, gradebook
 from room import UNIT
 
 
@@ -89,6 +89,23 @@ def test_formgraders_buttons_do_what_our_commands_do(classroom, formgrader):
     formgrader.button(f"assignment/{UNIT}/alice/release_feedback")
     (released,) = (classroom.exchange / "manyhands" / "feedback").glob("*.html")
     assert released.read_text() == page
+
+
+def test_formgrader_has_names_to_show(classroom, monkeypatch):
+    """The full name of the hub's table, else the account's; what an instructor has written stays."""
+    monkeypatch.setenv("MANYHANDS_HUB", str(classroom.root))
+    classroom.command("release", "90")
+    table = [{"name": name, "uid": os.geteuid(), "full_name": full} for name, full in (("alice", "Alice Liddell"), ("bob", ""), ("carol", "Carol"))]
+    with gradebook.opened(classroom) as book:
+        book.add_student("carol", first_name="Caroline")
+    for student in ("alice", "bob", "carol"):
+        classroom.hand_in(student, classroom.lab.handed_in())
+    (classroom.root / "accounts.json").write_text(json.dumps({"accounts": table}))
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)  # these three share our number
+    assert classroom.command("collect", "90")[0] == 0
+    with classroom.book() as book:
+        people = {person.id: (person.first_name, person.last_name) for person in book.students}
+    assert people == {"alice": ("", "Alice Liddell"), "bob": ("", "bob"), "carol": ("Caroline", None)}
 
 
 def test_generate_makes_the_lab_of_the_build_and_shows_no_solved_script(classroom):

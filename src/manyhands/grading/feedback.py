@@ -128,7 +128,7 @@ def marks_of(book, unit, student):
               for row in notebook.grades}
     penalty = notebook.late_submission_penalty or 0
     return {
-        "student": f"{name} ({student})" if name else student, "checks": checks,
+        "student": student if name in ("", student) else f"{name} ({student})", "checks": checks,
         "submitted": f"{submission.timestamp:%Y-%m-%d %H:%M:%S} UTC" if submission.timestamp else "",
         "late_s": submission.total_seconds_late, "penalty": penalty,
         "score": max(0, notebook.score - penalty), "max": notebook.max_score,

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from nbgrader.exchange.default import ExchangeCollect
 
-from manyhands.grading import submissions
+from manyhands.grading import gradebook, submissions
 from manyhands.grading.classroom import STUDENT, Classroom
 from manyhands.grading.folders import replace_folder
 
@@ -32,7 +32,8 @@ class Collect(ExchangeCollect):
         if not os.path.isdir(self.inbound_path):
             self.fail(f"Nothing can be collected: there is no {self.inbound_path}. Release a lab first.")
         self.src_records = []
-        attendees = _attendees(self.coursedir.root)
+        self.accounts = _accounts(self.coursedir.root)
+        attendees = {name: account["uid"] for name, account in self.accounts.items()} if os.geteuid() == 0 else {}  # else all its people have our own number
         self.numbers = {**{entry.pw_name: entry.pw_uid for entry in pwd.getpwall()}, **attendees}
         self.names = {number: name for name, number in attendees.items()}
 
@@ -47,6 +48,7 @@ class Collect(ExchangeCollect):
                 newest.setdefault(record["username"], []).append(record)
         for student, records in sorted(newest.items()):
             self._collect(classroom, student, self._chosen(records, student))
+        self._name(classroom, newest)
 
     def _record(self, path):
         """Who handed this in, and when: nbgrader's record, or None for what is another unit's, or refused."""
@@ -117,13 +119,19 @@ class Collect(ExchangeCollect):
         self.log.info("Collected: %s %s", student, self.coursedir.assignment_id)
 
 
-def _attendees(root):
-    """{name: user number} of the accounts of this clone's hub, if it has one; without root all its people have our own number."""
-    if os.geteuid() != 0:
-        return {}
+    def _name(self, classroom, students):
+        """Names of people into the gradebook where it has none: formgrader would show "None, None"."""
+        with gradebook.opened(classroom) as book:
+            for student in students:
+                person = book.update_or_create_student(student)
+                if person.first_name is None and person.last_name is None:
+                    book.update_or_create_student(student, first_name="", last_name=self.accounts.get(student, {}).get("full_name") or student)
+
+
+def _accounts(root):
+    """{name: account} of this clone's hub, as in its table; empty where it has none."""
     folder = Path(os.environ.get("MANYHANDS_HUB") or Path(root) / ".manyhands" / "hub")
     try:
-        accounts = json.loads((folder / "accounts.json").read_text(encoding="utf-8"))["accounts"]
-        return {account["name"]: account["uid"] for account in accounts}
-    except (OSError, ValueError, KeyError, TypeError):
+        return {account["name"]: account for account in json.loads((folder / "accounts.json").read_text(encoding="utf-8"))["accounts"]}
+    except (OSError, ValueError, LookupError, TypeError):
         return {}
