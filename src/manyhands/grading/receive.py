@@ -16,6 +16,7 @@ from nbgrader.exchange.default import ExchangeCollect
 from manyhands.grading import submissions
 from manyhands.grading.classroom import STUDENT, Classroom
 from manyhands.grading.folders import replace_folder
+from manyhands.hub.folder import OF_THE_MACHINE
 
 NOT_A_NAME = "Not collected: {folder} does not name an attendee."
 NOT_THEIRS = "Not collected: {folder} says that it is by {student}, but it belongs to {owner}."
@@ -118,10 +119,12 @@ class Collect(ExchangeCollect):
 
 
 def _attendees(root):
-    """{name: user number} of the accounts of this clone's hub, if it has one; without root all its people have our own number."""
+    """{name: user number} of the accounts of this clone's hub, if it gives numbers; without root all its people have our own."""
     if os.geteuid() != 0:
         return {}
     folder = Path(os.environ.get("MANYHANDS_HUB") or Path(root) / ".manyhands" / "hub")
+    if (folder / OF_THE_MACHINE).exists():
+        return {}
     try:
         accounts = json.loads((folder / "accounts.json").read_text(encoding="utf-8"))["accounts"]
         return {account["name"]: account["uid"] for account in accounts}
