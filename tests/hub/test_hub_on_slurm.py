@@ -16,7 +16,7 @@ from hub.running_hub import Hub, Visitor, small_course, wait_for
 
 from manyhands.grading.sandbox import read_only_places
 from manyhands.hub import room
-from manyhands.hub.slurm import NO_USER, job_name, remove
+from manyhands.hub.slurm import ENDED, NO_USER, job_name, remove
 
 pytestmark = pytest.mark.slurm
 PROGRAMS = {"slurmctld": "slurmctld", "slurmd": "slurmd", "munged": "munge", "sbatch": "slurm-client", "useradd": "passwd", "runuser": "util-linux"}
@@ -140,9 +140,21 @@ def test_a_stopped_server_is_no_job_any_more_and_starts_again(hub, slurm, users,
     visitor.start_server(name)
 
 
+def test_a_job_that_ends_at_once_is_told_with_its_log(hub, slurm, users):
+    name = users[1]
+    visitor, in_the_way = account(hub, name), Path(pwd.getpwnam(name).pw_dir) / "manyhands"
+    in_the_way.touch()
+    visitor.get("hub/spawn")
+    try:
+        wait_for(lambda: ENDED.format(log=in_the_way / "server.log") in html.unescape(visitor.get(f"hub/spawn-pending/{name}").text), hub.told)
+    finally:
+        in_the_way.unlink()
+
+
 def test_a_revoked_account_loses_its_job_and_keeps_its_home(hub, slurm, users):
     name = users[1]
-    visitor = account(hub, name)
+    visitor = Visitor(hub)
+    visitor.log_in(name, hub.accounts.reset([name])[0][1])
     visitor.start_server(name)
     mine = Path(pwd.getpwnam(name).pw_dir) / "manyhands" / "work" / "Start_Here.md"
     assert mine.is_file() and jobs(slurm)[name] == "RUNNING"
@@ -152,7 +164,8 @@ def test_a_revoked_account_loses_its_job_and_keeps_its_home(hub, slurm, users):
     assert not servers(name) and "/hub/login" in visitor.get("hub/home").url
     hub.command("purge", name)
     assert name not in hub.accounts.load() and mine.is_file()
-    assert [action for action in hub.logged(name) if action != "log-in"] == ["create", "server started", "revoke", "server stopped", "turned out", "purge"]
+    assert [action for action in hub.logged(name) if action != "log-in"] == [
+        "create", "reset", "server started", "revoke", "server stopped", "turned out", "purge"]
     assert list((hub.folder / "archive").iterdir()) == []
 
 

@@ -114,7 +114,7 @@ def test_a_server_on_a_cluster_can_tell_its_port_and_nothing_else(monkeypatch):
 
 def test_jobs_are_for_people_and_get_the_variables_of_sbatch():
     for name in ("nobody-here", "daemon", "root"):
-        with pytest.raises(slurm.SpawnException, match="is not the name of a person on this cluster"):
+        with pytest.raises(slurm.NotStarted, match="is not the name of a person on this cluster"):
             slurm.user_of(name)
     kept = slurm.kept({"SBATCH_GRES": "gpu:1", "SECRET": "x", "SLURM_JOB_ID": "1"})
     assert {"PATH", "SLURM_CONF", "SBATCH_GRES"} <= set(kept) and not {"SECRET", "SLURM_JOB_ID"} & set(kept)

@@ -186,7 +186,7 @@ def _serve(root, folder, settings, named):
         try:
             if not _answers(hub, settings):
                 raise CannotStart(f"The hub did not start. The end of its log, {folder / 'hub.log'}:\n\n{_tail(folder / 'hub.log')}")
-            print(_welcome(address, folder), flush=True)
+            print(_welcome(address, folder, "import people.csv" if settings.kind == "slurm" else "create 40"), flush=True)
             status = hub.wait()
         finally:
             for process in filter(None, (references, hub)):
@@ -258,8 +258,8 @@ def _end(process, patience_s=60):
             process.wait()
 
 
-def _welcome(address, folder):
-    return (f"\nThe hub is open at\n\n    {address}\n\nAccounts: manyhands accounts create 40 --expires 3d\nLog: {folder / 'hub.log'}; "
+def _welcome(address, folder, accounts):
+    return (f"\nThe hub is open at\n\n    {address}\n\nAccounts: manyhands accounts {accounts} --expires 3d\nLog: {folder / 'hub.log'}; "
             f"log-ins and accounts: {folder / 'log.jsonl'}\nPress Ctrl-C to stop it and every server.")
 
 

@@ -34,7 +34,6 @@ OPEN = "The cluster's users could read solutions in this clone. Close them: chmo
 SILENT = "Slurm does not answer here (`sinfo`): {problem}"
 SCRIPT = """\
 #!/bin/bash
-#SBATCH --job-name={options}
 #SBATCH --time={runtime}
 #SBATCH --cpus-per-task={nprocs}
 #SBATCH --mem={memory}
@@ -46,11 +45,19 @@ mkdir -p "$MANYHANDS_ROOT" && cd "$MANYHANDS_ROOT" && exec {cmd} > server.log 2>
 """
 
 
+class NotStarted(SpawnException):
+    """No server for this person now; the message is shown to them, on whichever page they wait."""
+
+    def __init__(self, message):
+        super().__init__(message, reason="not started")
+        self.jupyterhub_message = message
+
+
 class SlurmRoomSpawner(InTurn, SlurmSpawner):
-    """A job for each person. Turns are Slurm's: its queue is where a server waits."""
+    """A job for each person. Turns are Slurm's: its queue is where a server waits. The board and the queue for checks are out of its reach."""
 
     walls = near = False
-    exec_prefix, batch_script = "runuser -u {username} --", SCRIPT
+    exec_prefix, batch_submit_cmd, batch_script = "runuser -u {username} --", "sbatch --parsable --job-name={options}", SCRIPT
 
     async def start(self):
         """Submit the job, and wait until its server has told its port; returns the node's address and that port."""
@@ -63,14 +70,14 @@ class SlurmRoomSpawner(InTurn, SlurmSpawner):
         try:
             await self.submit_batch_script()
         except RuntimeError as problem:
-            raise SpawnException(REFUSED.format(problem=problem), reason="refused") from None
+            raise NotStarted(REFUSED.format(problem=problem)) from None
         while await self.poll() is None:
             if self.port and self.state_isrunning():
                 self.ip = await self._address(self.state_gethost())
                 journal.write(self.folder, "server started", account.name, job=self.job_id)
                 return self.ip, self.port
             await asyncio.sleep(self.startup_poll_interval)
-        raise SpawnException(ENDED.format(log=self.log_of(account)), reason="ended")
+        raise NotStarted(ENDED.format(log=self.log_of(account)))
 
     async def _address(self, node):
         """Where Slurm itself reaches the node."""
@@ -102,13 +109,13 @@ default_handlers.append((r"/api/batchspawner", OnlyItsPort))
 
 
 def user_of(name):
-    """The cluster's user of this name; raises SpawnException where there is none, or none that is a person's."""
+    """The cluster's user of this name; raises NotStarted where there is none, or none that is a person's."""
     try:
         user = pwd.getpwnam(name)
     except KeyError:
         user = None
     if user is None or user.pw_uid < FIRST_PERSON:
-        raise SpawnException(NO_USER.format(name=name), reason="no user")
+        raise NotStarted(NO_USER.format(name=name))
     return user
 
 
