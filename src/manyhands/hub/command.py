@@ -60,11 +60,11 @@ def parser():
     made.add_argument("--tidy-up", type=int, default=10, metavar="MINUTES", help="after this time the server of a home that is larger is stopped (default: 10)")
     made.add_argument("--places", type=int, default=len(os.sched_getaffinity(0)), metavar="N",
                       help="`manyhands check`s that run at once; others queue (default: one for each core)")
-    places = made.add_mutually_exclusive_group()
-    places.add_argument("--image", default="", help="attendees' servers run in containers of this image, as a rule manyhands:cpu (docker/README.md), "
+    kind = made.add_mutually_exclusive_group()
+    kind.add_argument("--image", default="", help="attendees' servers run in containers of this image, as a rule manyhands:cpu (docker/README.md), "
                                                   "not in rooms made by bubblewrap")
-    places.add_argument("--slurm", action="store_true", help="attendees' servers are jobs of Slurm, and attendees users of the cluster; variables of sbatch "
-                                                             "(SBATCH_PARTITION, SBATCH_ACCOUNT, SBATCH_GRES ...) are passed on to it")
+    kind.add_argument("--slurm", action="store_true", help="attendees' servers are jobs of Slurm, and attendees users of the cluster; variables of sbatch "
+                                                           "(SBATCH_PARTITION, SBATCH_ACCOUNT, SBATCH_GRES ...) are passed on to it")
     made.add_argument("--hub-name", default=socket.gethostname(), metavar="HOST", help="with --slurm: this machine, as the nodes reach it "
                                                                                        "(default: %(default)s)")
     made.add_argument("--gpus", type=int, default=0, metavar="N", help="with --image: how many GPUs the machine has; a person gets one, in turn")
