@@ -10,9 +10,10 @@ import time
 from types import SimpleNamespace
 
 import pytest
+from traitlets.config import Config
 
 from manyhands.grading import public
-from manyhands.hub import command, course, keeper, relay, room, settings, spawner
+from manyhands.hub import command, course, keeper, relay, room, settings, slurm, spawner
 from manyhands.hub.accounts import Accounts
 from manyhands.hub.authenticator import FAILURES, WINDOW_S, Attempts
 from manyhands.hub.limits import Limits
@@ -77,6 +78,46 @@ def test_settings_survive_the_way_to_the_hubs_process():
     ports = {"port": 1, "hub_port": 2, "proxy_port": 3, "formgrader_port": 4, "board_port": 5}
     given = settings.Settings(root="/clone", folder="/x", ip="0.0.0.0", **ports, proxy=["node", "proxy"], limits=Limits(1.5, 10, 20, 30))
     assert settings.from_text(given.as_text()) == given
+
+
+@pytest.mark.parametrize("more, kind, spawner_class, hub_ip", [
+    ({}, "rooms", "spawner.RoomSpawner", "127.0.0.1"),
+    ({"image": "manyhands:cpu"}, "containers", "containers.ContainerSpawner", "127.0.0.1"),
+    ({"hub_name": "login1"}, "slurm", "slurm.SlurmRoomSpawner", "0.0.0.0"),
+])
+def test_one_class_of_servers_for_each_kind_of_hub(more, kind, spawner_class, hub_ip):
+    ports = {"port": 1, "hub_port": 2, "proxy_port": 3, "formgrader_port": 4, "board_port": 5}
+    given, c = settings.Settings(root="/clone", folder="/x", ip="0.0.0.0", **ports, proxy=["node", "proxy"], **more), Config()
+    settings.configure(c, given)
+    hub = c.JupyterHub
+    assert given.kind == kind and hub.spawner_class == f"manyhands.hub.{spawner_class}" and hub.hub_ip == hub_ip
+    services = {service["name"] for service in hub.services}
+    assert {"formgrader", "keeper", "culler"} <= services and ({"board", "places"} <= services) == (kind != "slurm")
+    assert hub.get("hub_connect_ip") == more.get("hub_name")
+
+
+def test_a_hub_on_slurm_says_why_it_does_not_start(tmp_path, monkeypatch):
+    (tmp_path / "solutions").mkdir(mode=0o755)
+    assert f"chmod go-rwx {tmp_path}/solutions" in slurm.why_none(tmp_path)
+    (tmp_path / "solutions").chmod(0o700)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert "Slurm does not answer here" in slurm.why_none(tmp_path)
+
+
+def test_a_server_on_a_cluster_can_tell_its_port_and_nothing_else(monkeypatch):
+    """What it tells is set on the spawner, whose commands root runs."""
+    told = {"port": 4711, "exec_prefix": "", "batch_cancel_cmd": "touch /root/here"}
+    monkeypatch.setattr(slurm.BatchSpawnerAPIHandler, "get_json_body", lambda self: told)
+    assert slurm.OnlyItsPort.__new__(slurm.OnlyItsPort).get_json_body() == {"port": 4711}
+    assert [handler for path, handler, *_ in slurm.default_handlers if "batchspawner" in path] == [slurm.OnlyItsPort]
+
+
+def test_jobs_are_for_people_and_get_the_variables_of_sbatch():
+    for name in ("nobody-here", "daemon", "root"):
+        with pytest.raises(slurm.NotStarted, match="is not the name of a person on this cluster"):
+            slurm.user_of(name)
+    kept = slurm.kept({"SBATCH_GRES": "gpu:1", "SECRET": "x", "SLURM_JOB_ID": "1"})
+    assert {"PATH", "SLURM_CONF", "SBATCH_GRES"} <= set(kept) and not {"SECRET", "SLURM_JOB_ID"} & set(kept)
 
 
 def test_sizes():

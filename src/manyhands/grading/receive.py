@@ -16,6 +16,7 @@ from nbgrader.exchange.default import ExchangeCollect
 from manyhands.grading import gradebook, submissions
 from manyhands.grading.classroom import STUDENT, Classroom
 from manyhands.grading.folders import replace_folder
+from manyhands.hub.folder import OF_THE_MACHINE
 
 NOT_A_NAME = "Not collected: {folder} does not name an attendee."
 NOT_THEIRS = "Not collected: {folder} says that it is by {student}, but it belongs to {owner}."
@@ -32,8 +33,10 @@ class Collect(ExchangeCollect):
         if not os.path.isdir(self.inbound_path):
             self.fail(f"Nothing can be collected: there is no {self.inbound_path}. Release a lab first.")
         self.src_records = []
-        self.accounts = _accounts(self.coursedir.root)
-        attendees = {name: account["uid"] for name, account in self.accounts.items()} if os.geteuid() == 0 else {}  # else all its people have our own number
+        hub = Path(os.environ.get("MANYHANDS_HUB") or Path(self.coursedir.root) / ".manyhands" / "hub")
+        self.accounts = _accounts(hub)
+        numbered = os.geteuid() == 0 and not (hub / OF_THE_MACHINE).exists()  # without root all its people have our own number
+        attendees = {name: account["uid"] for name, account in self.accounts.items()} if numbered else {}
         self.numbers = {**{entry.pw_name: entry.pw_uid for entry in pwd.getpwall()}, **attendees}
         self.names = {number: name for name, number in attendees.items()}
 
@@ -118,7 +121,6 @@ class Collect(ExchangeCollect):
         self.taken["again" if there else "new"].append(student)
         self.log.info("Collected: %s %s", student, self.coursedir.assignment_id)
 
-
     def _name(self, classroom, students):
         """Names of people into the gradebook where it has none: formgrader would show "None, None"."""
         with gradebook.opened(classroom) as book:
@@ -128,10 +130,9 @@ class Collect(ExchangeCollect):
                     book.update_or_create_student(student, first_name="", last_name=self.accounts.get(student, {}).get("full_name") or student)
 
 
-def _accounts(root):
-    """{name: account} of this clone's hub, as in its table; empty where it has none."""
-    folder = Path(os.environ.get("MANYHANDS_HUB") or Path(root) / ".manyhands" / "hub")
+def _accounts(hub):
+    """{name: account} as in the hub's table; empty where there is none."""
     try:
-        return {account["name"]: account for account in json.loads((folder / "accounts.json").read_text(encoding="utf-8"))["accounts"]}
+        return {account["name"]: account for account in json.loads((hub / "accounts.json").read_text(encoding="utf-8"))["accounts"]}
     except (OSError, ValueError, LookupError, TypeError):
         return {}

@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from manyhands.hub import course, limits, proxy, room
-from manyhands.hub.folder import hub_folder, is_classroom, prepare
+from manyhands.hub.folder import OF_THE_MACHINE, hub_folder, is_classroom, prepare
 from manyhands.hub.settings import START_LIMIT_S, VARIABLE, Settings
 from manyhands.units import NotAClone, find_root
 
@@ -23,7 +23,10 @@ Run it as root for a class; without root it is a demonstration for one person. C
 DEMONSTRATION = "DEMONSTRATION for one person's trust: without root nothing keeps one user of this hub from another's files. Run as root for a class."
 CLASSROOM = "A classroom: each attendee has a user number and a closed room of their own; limits by {limits}."
 CONTAINERS = "A classroom: each attendee has a user number and a container of their own, of the image {image}; limits by the engine of containers."
-NOT_ROOT = "With --image the hub gives each attendee a user number, a home and a container: start it as root."
+CLUSTER = """A class on a Slurm cluster: each attendee's server is a job of the cluster's user with the account's name.
+Nothing but UNIX accounts and Slurm keeps attendees apart: see "On a Slurm cluster" in docs/HUB.md."""
+NOT_ROOT = "With --image or --slurm attendees' servers run under user numbers that are not yours: start the hub as root."
+NO_JOBS = "{why}\nThe hub does not start."
 NO_ROOM = "{why}\nWithout a room attendees could read each other and the solutions, so the hub does not start."
 BYTES = {"M": 2**20, "G": 2**30, "T": 2**40}
 _held = []  # reservations of ports, for as long as this process lives
@@ -57,8 +60,13 @@ def parser():
     made.add_argument("--tidy-up", type=int, default=10, metavar="MINUTES", help="after this time the server of a home that is larger is stopped (default: 10)")
     made.add_argument("--places", type=int, default=len(os.sched_getaffinity(0)), metavar="N",
                       help="`manyhands check`s that run at once; others queue (default: one for each core)")
-    made.add_argument("--image", default="", help="attendees' servers run in containers of this image, as a rule manyhands:cpu (docker/README.md), "
+    kind = made.add_mutually_exclusive_group()
+    kind.add_argument("--image", default="", help="attendees' servers run in containers of this image, as a rule manyhands:cpu (docker/README.md), "
                                                   "not in rooms made by bubblewrap")
+    kind.add_argument("--slurm", action="store_true", help="attendees' servers are jobs of Slurm, and attendees users of the cluster; variables of sbatch "
+                                                           "(SBATCH_PARTITION, SBATCH_ACCOUNT, SBATCH_GRES ...) are passed on to it")
+    made.add_argument("--hub-name", default=socket.gethostname(), metavar="HOST", help="with --slurm: this machine, as the nodes reach it "
+                                                                                       "(default: %(default)s)")
     made.add_argument("--gpus", type=int, default=0, metavar="N", help="with --image: how many GPUs the machine has; a person gets one, in turn")
     made.add_argument("--idle", type=int, default=60, metavar="MINUTES", help="an unused server is stopped after this time (default: 60)")
     return made
@@ -68,7 +76,7 @@ def main(argv=None):
     options = parser().parse_args(argv)
     try:
         root, folder = find_root(), hub_folder(options.home)
-        print(_walls(options.image), flush=True)
+        print(_walls(root, options), flush=True)
         prepare(folder)
         with open(folder / "hub.lock", "a+", encoding="utf-8") as lock:
             _only_one(lock, folder)
@@ -78,15 +86,16 @@ def main(argv=None):
         return 1
 
 
-def _walls(image):
+def _walls(root, options):
     """The first line: what keeps attendees apart. Raises CannotStart where it cannot be made."""
-    if image and not is_classroom():
-        raise CannotStart(NOT_ROOT)
+    image, jobs = options.image, options.slurm
     if not is_classroom():
+        if image or jobs:
+            raise CannotStart(NOT_ROOT)
         return DEMONSTRATION
-    if why := _containers().why_none(image) if image else room.why_none():
-        raise CannotStart(NO_ROOM.format(why=why))
-    return CONTAINERS.format(image=image) if image else CLASSROOM.format(limits=limits.way().name)
+    if why := _slurm().why_none(root) if jobs else _containers().why_none(image) if image else room.why_none():
+        raise CannotStart((NO_JOBS if jobs else NO_ROOM).format(why=why))
+    return CLUSTER if jobs else CONTAINERS.format(image=image) if image else CLASSROOM.format(limits=limits.way().name)
 
 
 def _containers():
@@ -95,6 +104,20 @@ def _containers():
     except ImportError as missing:
         raise CannotStart(f"{missing.name} is missing, with which the hub starts containers: pip install dockerspawner") from None
     return containers
+
+
+def _slurm():
+    try:
+        from manyhands.hub import slurm
+    except ImportError as missing:
+        raise CannotStart(f"{missing.name} is missing, with which the hub starts jobs: make setup") from None
+    return slurm
+
+
+def _remove_servers(settings):
+    """End what an earlier hub in the same folder has left; jobs and containers do not end with the process that started them."""
+    if settings.kind != "rooms":
+        (_slurm() if settings.kind == "slurm" else _containers()).remove(settings.folder)
 
 
 def _only_one(lock, folder):
@@ -136,6 +159,7 @@ def _settings(root, folder, options):
         proxy=proxy.command(os.environ.get("MANYHANDS_PROXY") or root / ".manyhands"), exchange=_exchange(root),
         idle_s=options.idle * 60, tidy_up_s=options.tidy_up * 60, places=max(1, options.places), certificate=options.certificate, key=options.key,
         limits=limits.Limits(options.cpus, options.memory, options.processes, options.disk), image=options.image, gpus=options.gpus,
+        hub_name=options.hub_name if options.slurm else "",
     )
 
 
@@ -154,15 +178,15 @@ def _serve(root, folder, settings, named):
     address = named or f"{'https' if settings.certificate else 'http'}://{shown}:{settings.port}/"
     (folder / "address").write_text(address + "\n", encoding="utf-8")
     with open(os.open(folder / "hub.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as log:
-        if settings.image:
-            _containers().remove(folder)
+        _remove_servers(settings)
+        _mark(folder, settings)
         hub = _start(folder, settings, log)
         references = course.start_references(root, folder / "course", log) if is_classroom() and find_spec("ipyparallel") else None  # else made elsewhere
         stop = _Stop(hub)
         try:
             if not _answers(hub, settings):
                 raise CannotStart(f"The hub did not start. The end of its log, {folder / 'hub.log'}:\n\n{_tail(folder / 'hub.log')}")
-            print(_welcome(address, folder), flush=True)
+            print(_welcome(address, folder, "import people.csv" if settings.kind == "slurm" else "create 40"), flush=True)
             status = hub.wait()
         finally:
             for process in filter(None, (references, hub)):
@@ -171,6 +195,12 @@ def _serve(root, folder, settings, named):
         raise CannotStart(f"The hub ended with status {status}. The end of its log, {folder / 'hub.log'}:\n\n{_tail(folder / 'hub.log')}")
     print("Stopped.")
     return 0
+
+
+def _mark(folder, settings):
+    """For who collects: whose numbers handed in work carries."""
+    mark = folder / OF_THE_MACHINE
+    mark.touch() if settings.kind == "slurm" else mark.unlink(missing_ok=True)
 
 
 def _start(folder, settings, log):
@@ -228,8 +258,8 @@ def _end(process, patience_s=60):
             process.wait()
 
 
-def _welcome(address, folder):
-    return (f"\nThe hub is open at\n\n    {address}\n\nAccounts: manyhands accounts create 40 --expires 3d\nLog: {folder / 'hub.log'}; "
+def _welcome(address, folder, accounts):
+    return (f"\nThe hub is open at\n\n    {address}\n\nAccounts: manyhands accounts {accounts} --expires 3d\nLog: {folder / 'hub.log'}; "
             f"log-ins and accounts: {folder / 'log.jsonl'}\nPress Ctrl-C to stop it and every server.")
 
 

@@ -1,13 +1,16 @@
 """The server of one attendee: `python -m manyhands.hub.server`, started by the hub. JupyterLab on the page Start_Here.
 
 It answers on a socket that the hub has opened, and reaches the hub through another: its own network has no way out.
+As a job on a cluster's node it has the node's network: there it opens its own port, and tells the hub which.
 """
 
+import json
 import os
 import shutil
 import socket
 from pathlib import Path
 from urllib.parse import urlsplit
+from urllib.request import ProxyHandler, Request, build_opener
 
 from jupyter_server.serverapp import ServerApp
 from jupyterhub.singleuser.extension import JupyterHubSingleUser
@@ -19,19 +22,28 @@ ASSIGNMENT_LIST = Path(__file__).parents[1] / "grading" / "attendee"  # settings
 
 
 class RoomServer(ServerApp):
-    """Jupyter's server on a socket that was handed in."""
+    """Jupyter's server on a socket that was handed in, else on a free port."""
 
-    fd = Integer(help="the number of the socket").tag(config=True)
+    fd = Integer(help="the number of the socket; 0: none was handed in").tag(config=True)
 
     def _find_http_port(self):
         """There is nothing to look for."""
 
     def _bind_http_server_tcp(self):
-        listener = socket.socket(fileno=self.fd)
+        listener = socket.socket(fileno=self.fd) if self.fd else socket.create_server((self.ip, 0))
         listener.listen(128)
         listener.setblocking(False)
         self.http_server.add_socket(listener)
+        if not self.fd:
+            tell(listener.getsockname()[1])
         return True
+
+
+def tell(port):
+    """Tell the hub at which port of this node we answer (`manyhands.hub.slurm.OnlyItsPort` hears it)."""
+    request = Request(f"{os.environ['JUPYTERHUB_API_URL']}/batchspawner", json.dumps({"port": port}).encode(),
+                      {"Authorization": f"token {os.environ['JUPYTERHUB_API_TOKEN']}"})
+    build_opener(ProxyHandler({})).open(request, timeout=60).close()
 
 
 def fetch(path):

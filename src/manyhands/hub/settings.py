@@ -14,7 +14,7 @@ VARIABLE = "MANYHANDS_HUB_SETTINGS"  # how they reach the hub's process
 SHUT_DOWN_GRACE_S = 10
 START_LIMIT_S = 180  # on a busy machine; JupyterHub gives a service 30 s, then ends itself
 WAIT_LIMIT_S = 900  # for a server, with the time that it waits for its turn
-SPAWNERS = {False: "spawner.RoomSpawner", True: "containers.ContainerSpawner"}
+SPAWNERS = {"rooms": "spawner.RoomSpawner", "containers": "containers.ContainerSpawner", "slurm": "slurm.SlurmRoomSpawner"}
 NOTICE = "A server that nobody uses is stopped after {minutes} minutes; files stay."
 
 
@@ -40,6 +40,12 @@ class Settings:
     limits: Limits = field(default_factory=Limits)
     image: str = ""  # of the containers in which attendees' servers run; "": in rooms
     gpus: int = 0
+    hub_name: str = ""  # of this machine, as the nodes of a Slurm cluster reach it; "": servers run here
+
+    @property
+    def kind(self):
+        """Of attendees' servers: a key of SPAWNERS."""
+        return "slurm" if self.hub_name else "containers" if self.image else "rooms"
 
     def as_text(self):
         return json.dumps(asdict(self))
@@ -60,14 +66,14 @@ def configure(c, settings):
     hub = c.JupyterHub
     hub.bind_url = f"{'https' if settings.certificate else 'http'}://{settings.ip}:{settings.port}"
     hub.ssl_cert, hub.ssl_key = settings.certificate, settings.key
-    hub.hub_ip, hub.hub_port = "127.0.0.1", settings.hub_port
+    hub.hub_ip, hub.hub_port = "0.0.0.0" if settings.hub_name else "127.0.0.1", settings.hub_port
     c.ConfigurableHTTPProxy.api_url = f"http://127.0.0.1:{settings.proxy_port}"
     c.ConfigurableHTTPProxy.command = [*WITH_PARENT, *settings.proxy]
     c.ConfigurableHTTPProxy.pid_file = str(folder / "run" / "proxy.pid")
     hub.db_url = f"sqlite:///{folder / 'jupyterhub.sqlite'}"
     hub.cookie_secret_file = str(folder / "cookie_secret")
     hub.log_level = "INFO"
-    hub.authenticator_class, hub.spawner_class = TrialAuthenticator, f"manyhands.hub.{SPAWNERS[bool(settings.image)]}"
+    hub.authenticator_class, hub.spawner_class = TrialAuthenticator, f"manyhands.hub.{SPAWNERS[settings.kind]}"
     hub.cleanup_servers = hub.cleanup_proxy = True
     hub.concurrent_spawn_limit = 0  # who comes with many others waits for a turn (InTurn.start) and is not sent away
     hub.template_vars = {"announcement_home": NOTICE.format(minutes=settings.idle_s // 60)}
@@ -81,7 +87,12 @@ def configure(c, settings):
     spawner.mem_limit = settings.limits.memory_bytes  # told to the server, which shows it
     spawner.disable_user_config = True
     spawner.start_timeout, spawner.http_timeout = WAIT_LIMIT_S, START_LIMIT_S
-    if settings.image:
+    if settings.kind == "slurm":
+        from manyhands.hub.slurm import kept
+
+        hub.hub_connect_ip = settings.hub_name
+        c.SlurmRoomSpawner.env_keep = kept(os.environ)
+    elif settings.kind == "containers":
         c.DockerSpawner.image, c.DockerSpawner.pull_policy = settings.image, "never"
         c.ContainerSpawner.gpus = settings.gpus
     else:
@@ -113,9 +124,12 @@ def _services(hub, settings):
          "cwd": settings.root, "oauth_no_confirm": True, "timeout": START_LIMIT_S,
          "environment": {**passed_on, **own, "MANYHANDS_ROOT": settings.root, "MANYHANDS_EXCHANGE": settings.exchange, "MANYHANDS_HUB": settings.folder}},
         {"name": "keeper", "command": [*python, "manyhands.hub.keeper", settings.folder, str(settings.limits.disk_bytes), str(settings.tidy_up_s)]},
-        {"name": "places", "command": [*python, "manyhands.hub.places", str(sockets(settings.folder) / PLACES), str(settings.places)]},
-        {"name": "board", "command": [*python, "manyhands.hub.board", settings.folder], "url": f"http://127.0.0.1:{settings.board_port}",
-         "oauth_no_confirm": True, "timeout": START_LIMIT_S},
         {"name": "culler", "command": [*python, "jupyterhub_idle_culler", f"--timeout={settings.idle_s}",
                                        f"--cull-every={max(1, min(60, settings.idle_s // 4))}"]},
     ]
+    if settings.kind != "slurm":  # they speak to servers through sockets of this machine
+        hub.services += [
+            {"name": "places", "command": [*python, "manyhands.hub.places", str(sockets(settings.folder) / PLACES), str(settings.places)]},
+            {"name": "board", "command": [*python, "manyhands.hub.board", settings.folder], "url": f"http://127.0.0.1:{settings.board_port}",
+             "oauth_no_confirm": True, "timeout": START_LIMIT_S},
+        ]

@@ -26,8 +26,8 @@ STARTS_AT_ONCE = 2 * (os.cpu_count() or 1)  # more would make each of them slowe
 WAITS = "Other people's servers start first: {count} before yours."
 STARTING = "Your server starts; that takes some seconds."
 ENDED_AT_ONCE = "The server ended while it was starting; its log is {log} on the hub's machine."
-NOTICE = "open until {end}. A server that nobody uses for {minutes} minutes is stopped, and so is an unused kernel with its cluster; files stay. \
-[The board]({board}) shows your checks, the median of the class, and what is announced."
+NOTICE = "open until {end}. A server that nobody uses for {minutes} minutes is stopped, and so is an unused kernel with its cluster; files stay."
+OF_THE_BOARD = " [The board]({address}) shows your checks, the median of the class, and what is announced."
 FOR_INSTRUCTORS = " [Formgrader]({address}) is where you see what was handed in, grade it, and give marks and comments."
 NOT_WANTED = "Nobody waits for this server any more."
 NOT_OPEN = "This account is not open any more."
@@ -46,6 +46,7 @@ class InTurn(Configurable):
     limits = Any(help="a Limits").tag(config=True)
     idle_s = Integer(3600, help="an unused server is stopped after this time; told to the person").tag(config=True)
     walls = True  # whether there are any: the person then sees home, course and sockets under the names that rooms have
+    near = True  # whether servers run on the hub's machine, and reach its sockets
     _relay = None  # one for the hub: its socket that rooms see
     _starts, _waiting = asyncio.Semaphore(STARTS_AT_ONCE), []  # for the hub, too: spawners in the order in which they came
 
@@ -65,19 +66,27 @@ class InTurn(Configurable):
         """What the page says to who waits for the server."""
         told = None
         while self._start_pending:
-            text = WAITS.format(count=self._waiting.index(self)) if self in self._waiting[1:] else STARTING
+            text = self.situation()
             if text != told:
                 yield {"message": text}
             told = text
             await asyncio.sleep(1)
 
+    def situation(self):
+        """Where the person's server stands while it starts."""
+        return WAITS.format(count=self._waiting.index(self)) if self in self._waiting[1:] else STARTING
+
+    def open_account(self):
+        """The person's account; raises RuntimeError where it is not open."""
+        account = Accounts(self.folder).get(self.user.name)
+        if account.state != "open":
+            raise RuntimeError(NOT_OPEN)
+        return account
+
     async def _start_now(self):
         if not self._start_pending:
             raise RuntimeError(NOT_WANTED)
-        accounts = Accounts(self.folder)
-        account, home = accounts.get(self.user.name), accounts.home(self.user.name)
-        if account.state != "open":
-            raise RuntimeError(NOT_OPEN)
+        account, home = self.open_account(), Accounts(self.folder).home(self.user.name)
         make_home(account, home)
         await self._open_relay()
         with socket.socket() as door:  # the server will listen on it: until then connections are refused
@@ -117,11 +126,12 @@ class InTurn(Configurable):
         env |= {"USER": self.user.name, "LOGNAME": self.user.name, "HOME": home, "SHELL": "/bin/bash", "MANYHANDS_ROOT": home,
                 "MANYHANDS_COURSE": room.COURSE if self.walls else str(Path(self.folder) / "course")}
         account = Accounts(self.folder).get(self.user.name)
-        board = f"{address(self.folder).rstrip('/')}/services/board/"
-        env["MANYHANDS_NOTICE"] = NOTICE.format(end=local_time(account.expires), minutes=self.idle_s // 60, board=board)
+        env["MANYHANDS_NOTICE"] = NOTICE.format(end=local_time(account.expires), minutes=self.idle_s // 60)
+        if self.near:
+            env["MANYHANDS_NOTICE"] += OF_THE_BOARD.format(address=f"{address(self.folder).rstrip('/')}/services/board/")
+            env["MANYHANDS_BOARD"] = f"{room.SOCKETS if self.walls else sockets(self.folder)}/{BOARD}"
         if account.role == INSTRUCTOR:
             env["MANYHANDS_NOTICE"] += FOR_INSTRUCTORS.format(address=f"{address(self.folder).rstrip('/')}/services/formgrader/")
-        env["MANYHANDS_BOARD"] = f"{room.SOCKETS if self.walls else sockets(self.folder)}/{BOARD}"
         if self.walls:
             env["MANYHANDS_HUB_SOCKET"] = room.HUB_SOCKET
             env["MANYHANDS_PLACES"] = f"{room.SOCKETS}/{PLACES}"
