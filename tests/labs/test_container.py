@@ -41,6 +41,7 @@ def path(tmp_path, monkeypatch):
     folder.mkdir()
     monkeypatch.setenv("PATH", str(folder))
     monkeypatch.delenv("MANYHANDS_IMAGE", raising=False)
+    monkeypatch.setattr(sandbox, "gpu_devices", lambda: [])
     for known in (sandbox.spaces, container.engine):
         known.cache_clear()
     yield folder
@@ -69,6 +70,12 @@ def test_a_refusal_gives_both_reasons_a_line_each(path):
 def test_what_keeps_an_engine_from_being_used_is_said(path, answers, reason):
     put(path, **answers)
     assert sandbox.why_none() == f"{NO_BUBBLEWRAP}\nno container: docker: {reason}"
+
+
+def test_where_the_solution_sees_gpus_there_is_no_container(path, monkeypatch):
+    put(path, run=answering())
+    monkeypatch.setattr(sandbox, "gpu_devices", lambda: ["/dev/nvidia0"])
+    assert sandbox.why_none() == f"{NO_BUBBLEWRAP}\n{container.GPUS}"
 
 
 def test_the_first_engine_that_works_is_taken(path):
@@ -137,7 +144,8 @@ def started(path, home, tmp_path):
 
 def test_the_kernel_gets_open_files_the_submission_and_its_environment(started):
     reader, writer = os.pipe()
-    box, _ = started("import os, sys; os.write(int(sys.argv[1][4:]), (open('mine.txt').read() + os.environ['SEED'] + str(len(os.environ))).encode())", [writer])
+    said = "open('mine.txt').read() + os.environ['SEED'] + str(len(os.environ))"
+    box, _ = started(f"import os, sys; os.write(int(sys.argv[1][4:]), ({said}).encode())", [writer])
     os.close(writer)
     assert box.process.wait(60) == 0 and box.reason == "died"
     with os.fdopen(reader) as told:

@@ -27,6 +27,7 @@ TRIAL_BYTES, TRIAL_TASKS = 2**28, 100
 REASONS = ("memory", "processes", "died")
 ANOTHER = "its image {image} holds another state of the course than this one: build it anew (docker/README.md)"
 NO_CONTAINER = "no container was started: {said}"
+GPUS = "no container: it would not see the GPUs of this machine, and the solution sees them"
 NO_LIMITS = "it does not hold the limits of memory and processes that it is given"
 
 
@@ -41,6 +42,8 @@ def image():
 @functools.cache
 def engine():
     """(the program that runs containers here, None), or (None, why there is none)."""
+    if sandbox.gpu_devices():
+        return None, GPUS
     problems = []
     for program in filter(None, map(shutil.which, ENGINES)):
         problem = _lack(program)

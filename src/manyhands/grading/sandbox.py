@@ -95,7 +95,7 @@ def command(inner, *, submission, private, memory_bytes):
         arguments += ["--size", str(memory_bytes // 4), "--tmpfs", place]
     for place in read_only_places():
         arguments += ["--ro-bind", place, place]
-    for device in _gpu_devices():
+    for device in gpu_devices():
         arguments += ["--dev-bind", device, device]
     arguments += ["--ro-bind", str(submission), "/submission", "--dir", FOLDER, "--ro-bind", str(private), str(private)]
     # for a grader that is root, /proc/sys would otherwise be the host's to write
@@ -122,5 +122,6 @@ def shows(path):
     return not contained() and any(Path(place).resolve() in Path(path).resolve().parents for place in ("/usr", *read_only_places()))
 
 
-def _gpu_devices():
+def gpu_devices():
+    """The machine's, which the sandbox shows."""
     return sorted(str(device) for device in Path("/dev").glob("nvidia*"))
