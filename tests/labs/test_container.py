@@ -85,10 +85,18 @@ def test_the_first_engine_that_works_is_taken(path):
     assert container.engine() == (podman, None)
 
 
-def test_a_trial_runs_the_first_process_itself(path):
+def test_a_trial_runs_the_first_process_itself(path, tmp_path, monkeypatch):
     """Here it runs beside us, so it finds this course, and not the limits."""
     put(path, run=RUNS_HERE.format(python=sys.executable))
+    monkeypatch.setattr(container, "FOLDER", str(tmp_path / "there"))
     assert container.why_none() == f"no container: docker: {container.NO_LIMITS}"
+
+
+def test_what_the_first_process_stumbles_over_is_said(path, tmp_path, monkeypatch):
+    put(path, run=RUNS_HERE.format(python=sys.executable))
+    (tmp_path / "there").write_text("in the way")
+    monkeypatch.setattr(container, "FOLDER", str(tmp_path / "there"))
+    assert "no container was started: Traceback" in container.why_none() and "FileExistsError" in container.why_none()
 
 
 def test_without_a_sandbox_nothing_is_graded_where_one_is_demanded(path, lab):

@@ -21,6 +21,8 @@ from manyhands.grading import first, sandbox
 
 ENGINES = ("docker", "podman")
 PYTHON = "/opt/manyhands/.venv/bin/python"
+HOME = "/tmp/learner"  # a place of its own would have the mode of the image's folder there, with some engines
+FOLDER = f"{HOME}/submission"
 PRIVATE = "p"  # short: the names of sockets are
 ANSWER_S, START_S, END_S = 20, 60, 20
 TRIAL_BYTES, TRIAL_TASKS = 2**28, 100
@@ -81,26 +83,17 @@ def _try(program, folder):
     """What a container says of itself. Raises NotStarted, OSError."""
     trial = Container(program, folder, memory_bytes=TRIAL_BYTES, tasks=TRIAL_TASKS)
     try:
-        trial.tell({}, [], time.monotonic() + START_S)
-        trial.line.settimeout(START_S)
-        if said := trial.line.recv(2**16):
-            return json.loads(said)
-        trial.process.wait(END_S)
-        raise NotStarted(trial.said())
-    except subprocess.TimeoutExpired as problem:
-        raise NotStarted(str(problem)) from None
+        return trial.tell({"folder": FOLDER}, [], time.monotonic() + START_S)
     finally:
         trial.stop()
 
 
 def command(program, name, folder, *, memory_bytes, tasks):
     """The command that starts a container which sees the folder `p` of `folder`, under the same path; what is written inside is memory."""
-    size = f"size={memory_bytes // 4},mode=1777,exec"
     options = {"name": name, "pull": "never", "network": "none", "user": "1000:1000", "cap-drop": "ALL", "security-opt": "no-new-privileges",
                "memory": memory_bytes, "memory-swap": memory_bytes, "pids-limit": tasks, "hostname": "sandbox", "workdir": "/",
-               "shm-size": memory_bytes // 4, "entrypoint": PYTHON}
+               "shm-size": memory_bytes // 4, "tmpfs": f"/tmp:size={memory_bytes // 4},mode=1777,exec", "entrypoint": PYTHON}
     arguments = [program, "run", "--rm", "--read-only", *(f"--{option}={value}" for option, value in options.items())]
-    arguments += [word for place in ("/tmp", "/home") for word in ("--tmpfs", f"{place}:{size}")]
     shown = {folder / PRIVATE: folder / PRIVATE, **{folder / "etc" / name: f"/etc/{name}" for name in (*sandbox.FILES, "resolv.conf")}}
     arguments += [f"--mount=type=bind,source={there},target={inside},readonly" for there, inside in shown.items()]
     return [*arguments, image(), "-I", "-c", Path(first.__file__).read_text(), str(folder / PRIVATE / "door")]
@@ -109,7 +102,7 @@ def command(program, name, folder, *, memory_bytes, tasks):
 def environment(ordinary):
     """What a kernel in a container sees of its ordinary environment: what it sees in a sandbox, with the image's folders."""
     shown = {name: value for name, value in sandbox.environment(ordinary).items() if name != "MATPLOTLIBRC"}
-    return {**shown, "PATH": f"{Path(PYTHON).parent}:/usr/local/bin:/usr/bin:/bin"}
+    return {**shown, "HOME": HOME, "PATH": f"{Path(PYTHON).parent}:/usr/local/bin:/usr/bin:/bin"}
 
 
 class Container:
@@ -134,7 +127,7 @@ class Container:
                                         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=self._errors)
 
     def tell(self, order, fds, until):
-        """Give the order and open files to the first process inside, as soon as it asks; to nobody else, and once. Raises NotStarted."""
+        """Give the order and open files to the first process inside, as soon as it asks; to nobody else, and once. Its answer; raises NotStarted."""
         self.door.settimeout(0.2)
         while not self.line:
             with suppress(TimeoutError):
@@ -142,8 +135,16 @@ class Container:
             if not self.line and (self.process.poll() is not None or time.monotonic() > until):
                 raise NotStarted(self.said())
         self.door.close()
-        socket.send_fds(self.line, [json.dumps(order).encode()], fds)
+        self.line.settimeout(max(1, until - time.monotonic()))
+        try:
+            socket.send_fds(self.line, [json.dumps(order).encode()], fds)
+            answer = json.loads(self.line.recv(2**16))
+        except (OSError, ValueError):
+            with suppress(subprocess.TimeoutExpired):
+                self.process.wait(END_S)
+            raise NotStarted(self.said()) from None
         self.line.setblocking(False)
+        return answer
 
     @property
     def reason(self):

@@ -36,12 +36,16 @@ def main(path):
     told, fds, _, _ = socket.recv_fds(line, 2**16, 16)
     order = json.loads(told)
     _close_off()
-    if "command" in order:
-        said = watch(line, start(order, fds), order["processes"])
-    else:  # a trial: what the image holds, and which limits hold here
-        said = json.dumps({"course": course(Path(find_spec("manyhands").origin).parent), "limits": [_read(MEMORY).strip(), _read(TASKS).strip()]})
-    if said:
-        line.sendall(said.encode())
+    os.makedirs(order["folder"])
+    kernel = start(order, fds) if "command" in order else None
+    line.sendall(json.dumps(facts()).encode())
+    if kernel and (why := watch(line, kernel, order["processes"])):
+        line.sendall(why.encode())
+
+
+def facts():
+    """What the image holds, and which limits hold here."""
+    return {"course": course(Path(find_spec("manyhands").origin).parent), "limits": [_read(MEMORY).strip(), _read(TASKS).strip()]}
 
 
 def course(package):
@@ -56,7 +60,6 @@ def start(order, fds):
     """Unpack the submission and start the kernel beside it, which gets the open files."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_FSIZE, (order["file_bytes"], order["file_bytes"]))
-    os.makedirs(order["folder"], exist_ok=True)
     with tarfile.open(order["submission"]) as archive:
         archive.extractall(order["folder"])
     kernel = subprocess.Popen([*order["command"][:-1], order["command"][-1] + ",".join(map(str, fds))], env=order["environment"], cwd=order["folder"],

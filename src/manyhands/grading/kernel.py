@@ -126,7 +126,7 @@ class Kernel:
         self.watcher = container.Container(container.engine()[0], home, memory_bytes=self.limits.memory_bytes, tasks=self.tasks)
         self.process = self.watcher.process
         order = {"command": self._command(container.PYTHON, []), "environment": container.environment(environment), "submission": str(archive),
-                 "folder": sandbox.FOLDER, "file_bytes": sandbox.FILE_BYTES, "processes": self.limits.processes}
+                 "folder": container.FOLDER, "file_bytes": sandbox.FILE_BYTES, "processes": self.limits.processes}
         self.watcher.tell(order, fds, time.monotonic() + self.limits.start_s)
 
     def _command(self, python, fds):
