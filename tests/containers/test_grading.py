@@ -4,12 +4,14 @@ The attacks are those of tests/attacks; that each of them is real is tested ther
 """
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 sys.path[:0] = [str(Path(__file__).parents[1] / name) for name in ("labs", "attacks", "grading")]
@@ -36,7 +38,7 @@ def image(engine, cpu, tmp_path_factory):
     """The image with the course as it is now, whenever it was built."""
     recipe = tmp_path_factory.mktemp("image") / "Dockerfile"
     recipe.write_text(TODAY.format(image=f"localhost/{cpu}" if engine.builder == "podman" else cpu))
-    call(engine.builder, "build", "--file", recipe, "--tag", IMAGE, ".")
+    call(engine.builder, "build", *engine.options, "--file", recipe, "--tag", IMAGE, ".")
     yield IMAGE
     engine.docker("image", "rm", "--force", IMAGE)
 
@@ -106,6 +108,17 @@ def test_points_are_those_of_the_sandbox(lab, attack):
     assert got.points == (2, 4) and got.grade.sandbox == "in a sandbox (a container)"
     got = attack(lab.handed_in())
     assert got.points == (4, 4) and got.grade.full and got.grade.notes == []
+
+
+def test_podman_by_itself(engine, lab, attack, monkeypatch):
+    if engine.builder != "podman":
+        pytest.skip("Docker has the image")
+    monkeypatch.delenv("DOCKER_CONFIG", raising=False)
+    monkeypatch.setattr(container, "engine", lambda: (shutil.which("podman"), None))
+    before = psutil.Process().children(recursive=True)
+    assert attack(lab.handed_in()).points == (4, 4)
+    assert attack(lab.handed_in(total="return len(b'x' * 2**30)"), limits=bombs.SMALL).points == (2, 4)
+    assert psutil.Process().children(recursive=True) == before
 
 
 def test_a_class_is_graded_side_by_side(tmp_path, monkeypatch):

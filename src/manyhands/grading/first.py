@@ -2,7 +2,7 @@
 
 The image's Python gets this text and the path of a socket. Over the socket come the order and the open files for the kernel; from then on the
 connection is the line to the grader. When the line is cut, or the kernel has ended, this process ends, and with it, as the first of its
-namespace, all others. They cannot keep it from that: it is closed to tracing, and of their signals none reaches it.
+namespace, all others. They cannot keep it from that: it is closed to tracing, and none of their signals reaches it.
 """
 
 import ctypes
@@ -22,8 +22,8 @@ from pathlib import Path
 
 EVERY_S = 0.2
 CGROUPS = Path("/sys/fs/cgroup")
-# file of version 2 of the control groups, file of version 1
-MEMORY, TASKS, KILLS = (("memory.max", "memory/memory.limit_in_bytes"), ("pids.max", "pids/pids.max"), ("memory.events", "memory/memory.oom_control"))
+# each with its file in version 2 of the control groups and in version 1
+MEMORY, TASKS, KILLS = ("memory.max", "memory/memory.limit_in_bytes"), ("pids.max", "pids/pids.max"), ("memory.events", "memory/memory.oom_control")
 _PR_SET_DUMPABLE, _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS, _FILTER = 4, 22, 38, 2
 # machine -> its number, and those of unshare, setns and clone; that of clone3 is 435 everywhere
 _CALLS = {"x86_64": (0xC000003E, 272, 308, 56), "aarch64": (0xC00000B7, 97, 268, 220)}
@@ -85,7 +85,7 @@ def _killed_for_memory():
 
 
 def _read(names):
-    """A file of our control group: of its version 2, of its version 1, or nothing."""
+    """What our control group has in the first of these files that is there."""
     for name in names:
         try:
             return (CGROUPS / name).read_text()
@@ -95,18 +95,19 @@ def _read(names):
 
 
 def _close_off():
-    """No signal from inside is heard, nobody looks into this process, and nobody here makes namespaces (which Docker forbids by itself)."""
+    """No signal from inside is heard, nobody looks into this process, and nobody here makes namespaces (which podman allows)."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     _prctl(_PR_SET_DUMPABLE, 0)
     machine, *spaces, clone = _CALLS[os.uname().machine]
-    allow, refuse, missing = 0x7FFF0000, 0x00050001, 0x00050026  # EPERM, ENOSYS
+    load, equal, at_least, any_of, end = 0x20, 0x15, 0x35, 0x45, 0x06  # the two numbers after a comparison: steps to skip if it holds, and if not
+    allow, refuse, missing = 0x7FFF0000, 0x00050001, 0x00050026  # an error: EPERM, ENOSYS
     steps = [
-        (0x20, 0, 0, 4), (0x15, 1, 0, machine), (0x06, 0, 0, refuse),  # system calls of another machine
-        (0x20, 0, 0, 0), (0x35, 0, 1, _X32), (0x06, 0, 0, refuse),
-        (0x15, 0, 1, 435), (0x06, 0, 0, missing),  # clone3, whose flags cannot be seen: all fall back to clone
-        *(step for number in spaces for step in ((0x15, 0, 1, number), (0x06, 0, 0, refuse))),
-        (0x15, 0, 3, clone), (0x20, 0, 0, 16), (0x45, 0, 1, _NEW_SPACES), (0x06, 0, 0, refuse),
-        (0x06, 0, 0, allow),
+        (load, 0, 0, 4), (equal, 1, 0, machine), (end, 0, 0, refuse),  # system calls of another machine
+        (load, 0, 0, 0), (at_least, 0, 1, _X32), (end, 0, 0, refuse),
+        (equal, 0, 1, 435), (end, 0, 0, missing),  # clone3, whose flags cannot be seen: all fall back to clone
+        *(step for number in spaces for step in ((equal, 0, 1, number), (end, 0, 0, refuse))),
+        (equal, 0, 3, clone), (load, 0, 0, 16), (any_of, 0, 1, _NEW_SPACES), (end, 0, 0, refuse),
+        (end, 0, 0, allow),
     ]
     program = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in steps))
     _prctl(_PR_SET_NO_NEW_PRIVS, 1)
