@@ -108,7 +108,7 @@ def main(argv=None):
 
 
 def _one(word, root, arguments):
-    from manyhands.grading import engine, place, public, report
+    from manyhands.grading import container, engine, place, public, report
     from manyhands.grading.kernel import Limits
 
     unit, submission, note = find(word, root, arguments.lab)
@@ -120,7 +120,7 @@ def _one(word, root, arguments):
         grade = engine.grade(submission, **against, progress=progress, place=place.taken(progress.say),
                              sandboxed=False if arguments.no_sandbox or own_server else None,
                              limits=Limits(**{name: value for name, value in limits.items() if value}))
-    except (engine.SolutionFails, public.NotYet, place.Refused) as problem:
+    except (engine.SolutionFails, container.NotStarted, public.NotYet, place.Refused) as problem:
         print(problem, file=sys.stderr)
         return 3
     finally:

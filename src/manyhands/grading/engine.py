@@ -89,7 +89,7 @@ def grade(submission_path, solution_path, *, seed=None, wanted=None, sandboxed=N
     sandboxed = not lack if sandboxed is None else sandboxed
     if sandboxed and wanted is None and sandbox.shows(solution_path):
         raise RuntimeError(SHOWN.format(path=solution_path))
-    result.sandbox = "in a sandbox" if sandboxed else "without a sandbox" + (f" ({lack})" if lack else "")
+    result.sandbox = _where(sandboxed, lack)
     seed = references.hidden_seed(solution_path, solution) if seed is None else seed
     result.seed = "the public seed" if seed == 0 else result.seed
     with place, tempfile.TemporaryDirectory(prefix="mh-") as folder:
@@ -103,6 +103,13 @@ def grade(submission_path, solution_path, *, seed=None, wanted=None, sandboxed=N
         result.criteria += compare(name, notebooks.points_of(cell), shown.get(name, []), wanted[name])
     result.seconds = time.monotonic() - started
     return result
+
+
+def _where(sandboxed, lack):
+    """For the report: how the submission was kept apart, or why it was not."""
+    if sandboxed:
+        return "in a sandbox" + (" (a container)" if sandbox.contained() else "")
+    return "without a sandbox" + (f" ({'; '.join(lack.splitlines())})" if lack else "")
 
 
 def not_graded(solution_path, problem):

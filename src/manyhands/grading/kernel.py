@@ -18,7 +18,7 @@ from jupyter_client.connect import write_connection_file
 
 from manyhands.build.environment import kernel_environment
 from manyhands.build.processes import adopt_orphans, children, end, release_orphans
-from manyhands.grading import memory, sandbox
+from manyhands.grading import container, memory, sandbox
 
 POLL_MS = 200
 KEPT_BYTES = 5_000_000  # of one cell's output
@@ -60,7 +60,7 @@ class Ran:
 
 
 class Kernel:
-    """A kernel in the sandbox (`sandboxed=True`) or beside it; a context manager that leaves no process behind.
+    """A kernel in the sandbox (`sandboxed=True`) or beside it; a context manager that leaves no process behind. May raise `NotStarted`.
 
     `submission` is a folder whose copy the kernel starts in. It is spoken to over sockets in a private folder, which it
     cannot write in.
@@ -68,12 +68,14 @@ class Kernel:
 
     def __init__(self, submission, seed, sandboxed, limits=Limits()):
         self.submission, self.seed, self.sandboxed, self.limits = Path(submission), seed, sandboxed, limits
-        self.reason = None
+        self.reason, self.contained = None, sandboxed and sandbox.contained()
 
     def __enter__(self):
-        adopt_orphans()
+        if not self.contained:  # an engine's own processes are not ours
+            adopt_orphans()
         self.home = tempfile.TemporaryDirectory(prefix="mh-", ignore_cleanup_errors=True)
-        self.group = memory.memory_group(self.limits.memory_bytes, TASKS_PER_PROCESS * self.limits.processes)
+        self.tasks = TASKS_PER_PROCESS * self.limits.processes
+        self.group = memory.NoGroup() if self.contained else memory.memory_group(self.limits.memory_bytes, self.tasks)
         self.until = time.monotonic() + self.limits.total_s
         try:
             self._start()
@@ -88,18 +90,26 @@ class Kernel:
 
     def _start(self):
         home = Path(self.home.name)
-        private = home / "p"
+        private = home / container.PRIVATE
         private.mkdir()
         self.connection = str(private / "connection.json")
         write_connection_file(self.connection, transport="ipc", ip=str(private / "k"))
         listeners = [_listener(private / f"k-{port}") for port in range(1, CHANNELS + 1)]
         fds = [listener.fileno() for listener in listeners]
-        inner = [sys.executable, "-c", START, "-f", self.connection, "--Inside.fds=" + ",".join(map(str, fds))]
         environment = kernel_environment(home / "h", self.seed, MANYHANDS_RECORD="1")
+        start = self._start_contained if self.contained else self._start_process
+        try:
+            start(home, fds, environment)
+        finally:
+            for listener in listeners:
+                listener.close()
+
+    def _start_process(self, home, fds, environment):
+        inner = self._command(sys.executable, fds)
         folder = self.submission
         if self.sandboxed:
             environment = sandbox.environment(environment)
-            inner = sandbox.command(inner, submission=self.submission, private=private, memory_bytes=self.limits.memory_bytes)
+            inner = sandbox.command(inner, submission=self.submission, private=home / container.PRIVATE, memory_bytes=self.limits.memory_bytes)
             folder = home
         else:
             environment["JPY_PARENT_PID"] = str(os.getpid())
@@ -107,10 +117,20 @@ class Kernel:
             self.group.wrap(inner), env=environment, cwd=folder, start_new_session=True,
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, pass_fds=fds,
         )
-        for listener in listeners:
-            listener.close()
         self.watcher = memory.Watcher(self.process.pid, self.limits.memory_bytes, self.limits.processes)
         self.watcher.start()
+
+    def _start_contained(self, home, fds, environment):
+        archive = home / container.PRIVATE / "submission.tar"
+        container.pack(self.submission, archive)
+        self.watcher = container.Container(container.engine()[0], home, memory_bytes=self.limits.memory_bytes, tasks=self.tasks)
+        self.process = self.watcher.process
+        order = {"command": self._command(container.PYTHON, []), "environment": container.environment(environment), "submission": str(archive),
+                 "folder": container.FOLDER, "file_bytes": sandbox.FILE_BYTES, "processes": self.limits.processes}
+        self.watcher.tell(order, fds, time.monotonic() + self.limits.start_s)
+
+    def _command(self, python, fds):
+        return [python, "-c", START, "-f", self.connection, "--Inside.fds=" + ",".join(map(str, fds))]
 
     def _connect(self):
         context = zmq.Context()
@@ -196,10 +216,12 @@ class Kernel:
         if hasattr(self, "process"):
             if not self.sandboxed:
                 self._ask_to_end()
-            end({*memory.family(self.process.pid), *self.group.members(), *self._strays()})
-            self.process.wait()
+            if not self.contained:
+                end({*memory.family(self.process.pid), *self.group.members(), *self._strays()})
+                self.process.wait()
             self.watcher.stop()
-        release_orphans()
+        if not self.contained:
+            release_orphans()
         if hasattr(self, "client"):
             self.client.stop_channels()
             self.client.context.destroy(linger=0)

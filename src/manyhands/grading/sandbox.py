@@ -1,4 +1,4 @@
-"""Where a submission runs: inside bubblewrap if it works here, else as an ordinary process in a temporary folder.
+"""Where a submission runs: inside bubblewrap if it works here, else in a container (`container`) if that does, else not, or without a sandbox.
 
 Inside there is no network but a loopback of its own, no process but its own, and nothing to be seen but the environment
 (read only) and a copy of the submission, in memory.
@@ -46,9 +46,18 @@ def spaces():
 
 
 def why_none():
-    """Why there is no sandbox here, or None where there is one."""
-    found = spaces()
-    return found if isinstance(found, str) else None
+    """Why there is no sandbox here, a line for bubblewrap and one for containers; or None where there is one."""
+    if not contained():
+        return None
+    from manyhands.grading import container
+
+    lack = container.why_none()
+    return lack and f"{spaces()}\n{lack}"
+
+
+def contained():
+    """Whether the sandbox here, if there is one, is a container: bubblewrap comes first."""
+    return isinstance(spaces(), str)
 
 
 def _frame(options):
@@ -86,7 +95,7 @@ def command(inner, *, submission, private, memory_bytes):
         arguments += ["--size", str(memory_bytes // 4), "--tmpfs", place]
     for place in read_only_places():
         arguments += ["--ro-bind", place, place]
-    for device in _gpu_devices():
+    for device in gpu_devices():
         arguments += ["--dev-bind", device, device]
     arguments += ["--ro-bind", str(submission), "/submission", "--dir", FOLDER, "--ro-bind", str(private), str(private)]
     # for a grader that is root, /proc/sys would otherwise be the host's to write
@@ -110,8 +119,9 @@ def read_only_places():
 
 def shows(path):
     """Whether what runs in the sandbox can read this file."""
-    return any(Path(place).resolve() in Path(path).resolve().parents for place in ("/usr", *read_only_places()))
+    return not contained() and any(Path(place).resolve() in Path(path).resolve().parents for place in ("/usr", *read_only_places()))
 
 
-def _gpu_devices():
+def gpu_devices():
+    """The machine's, which the sandbox shows."""
     return sorted(str(device) for device in Path("/dev").glob("nvidia*"))
