@@ -11,7 +11,8 @@ from urllib.parse import urlsplit
 import pytest
 from hub.running_hub import Visitor
 
-from engines import wait_for
+from engines import ROOT, wait_for
+from manyhands.grading.journal import Journal
 from manyhands.hub.accounts import Accounts
 from manyhands.hub.containers import HUB
 
@@ -47,7 +48,10 @@ class InCompose:
         return self.engine.compose(self.project, "logs", "--no-color", "hub")
 
     def command(self, *words):
-        return self.engine.compose(self.project, "exec", "-T", "hub", "manyhands", "accounts", *map(str, words))
+        return self.inside_hub("manyhands", "accounts", *words)
+
+    def inside_hub(self, *command):
+        return self.engine.compose(self.project, "exec", "-T", "hub", *map(str, command))
 
     def create(self, count):
         """New accounts: [(name, password)]."""
@@ -118,6 +122,18 @@ def test_a_hub_that_was_killed_leaves_no_server_of_its_own_to_the_next(engine, h
     wait_for(lambda: before["Id"] not in {one["Id"] for one in hub.containers().values()})
     visitor = working(hub, name, password)
     assert visitor.enter(name) == 200
+
+
+def test_the_hub_grades_in_containers(hub):
+    """Its own has no frameworks and no bubblewrap; the gradebook is where the hub's formgrader looks."""
+    for student, part in (("alice", "labs"), ("bob", "solutions")):
+        folder = hub.folder / "classroom" / "submitted" / student / "00_preflight"
+        shutil.copytree(ROOT / part / "00_preflight", folder)
+        (folder / "timestamp.txt").write_text("2026-11-22 12:00:00 UTC")
+    said = hub.inside_hub("manyhands", "grade", "00")
+    assert hub.inside_hub("python", "-c", "from manyhands.grading import sandbox; print(sandbox.contained())").strip() == "True"
+    journal = Journal(hub.folder / "classroom" / "grades" / "00_preflight")
+    assert {student: journal.current(student)["grade"]["points"] for student in ("alice", "bob")} == {"alice": 0, "bob": 10}, said
 
 
 def test_a_check_is_compared_with_the_reference_that_the_service_makes(engine, hub):

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from manyhands.grading import container, engine, first, sandbox
+from manyhands.grading import container, engine, first, references, sandbox
 
 NO_BUBBLEWRAP = "bubblewrap is missing: apt-get install bubblewrap"
 # a program in the place of docker: what it answers is put into it
@@ -41,11 +41,10 @@ def path(tmp_path, monkeypatch):
     folder.mkdir()
     monkeypatch.setenv("PATH", str(folder))
     monkeypatch.delenv("MANYHANDS_IMAGE", raising=False)
-    monkeypatch.setattr(sandbox, "gpu_devices", lambda: [])
-    for known in (sandbox.spaces, container.engine):
+    for known in (sandbox.spaces, container.engine, container.identity):
         known.cache_clear()
     yield folder
-    for known in (sandbox.spaces, container.engine):
+    for known in (sandbox.spaces, container.engine, container.identity):
         known.cache_clear()
 
 
@@ -72,10 +71,10 @@ def test_what_keeps_an_engine_from_being_used_is_said(path, answers, reason):
     assert sandbox.why_none() == f"{NO_BUBBLEWRAP}\nno container: docker: {reason}"
 
 
-def test_where_the_solution_sees_gpus_there_is_no_container(path, monkeypatch):
-    put(path, run=answering())
-    monkeypatch.setattr(sandbox, "gpu_devices", lambda: ["/dev/nvidia0"])
-    assert sandbox.why_none() == f"{NO_BUBBLEWRAP}\n{container.GPUS}"
+def test_a_reference_of_a_container_is_not_one_of_this_machine(path, lab):
+    """Nor one of another image."""
+    assert sandbox.image() == ""
+    assert len({references.key(lab.solution, lab.notebook, 1, image) for image in ("", "sha256:one", "sha256:two")}) == 3
 
 
 def test_the_first_engine_that_works_is_taken(path):

@@ -116,9 +116,11 @@ class Batch:
 
     def _reference(self, solution, scratch, lock):
         """What the solution shows, which is run if need be, in a process of its own: this one must stay without threads."""
+        image = sandbox.image() if self.sandboxed else ""
+
         def work(_):
             try:
-                return engine.reference(self.solution, solution.notebook, self.seed, limits=self.limits)
+                return engine.reference(self.solution, solution.notebook, self.seed, limits=self.limits, image=image)
             except engine.SolutionFails as problem:
                 return pool.Failed(str(problem))
         ((_, shown),) = pool.run([REFERENCE], work, places=1, cost=lambda job: 1, scratch=scratch, closed=[lock])

@@ -29,7 +29,6 @@ TRIAL_BYTES, TRIAL_TASKS = 2**28, 100
 REASONS = ("memory", "processes", "died")
 ANOTHER = "its image {image} holds another state of the course than this one: build it anew (docker/README.md)"
 NO_CONTAINER = "no container was started: {said}"
-GPUS = "no container: it would not see the GPUs of this machine, and the solution sees them"
 NO_LIMITS = "it does not hold the limits of memory and processes that it is given"
 
 
@@ -44,8 +43,6 @@ def image():
 @functools.cache
 def engine():
     """(the program that runs containers here, None), or (None, why there is none)."""
-    if sandbox.gpu_devices():
-        return None, GPUS
     problems = []
     for program in filter(None, map(shutil.which, ENGINES)):
         problem = _lack(program)
@@ -53,6 +50,14 @@ def engine():
             return program, None
         problems.append(f"{Path(program).name}: {problem}")
     return None, "no container: " + ("; ".join(problems) or "neither docker nor podman is installed")
+
+
+@functools.cache
+def identity():
+    """Of the image, as the engine names it; "" where there is no engine. A reference made in it is another one than one made here."""
+    program, _ = engine()
+    return program and subprocess.run([program, "image", "inspect", "--format", "{{.Id}}", image()], capture_output=True, text=True, check=True,
+                                      stdin=subprocess.DEVNULL, timeout=ANSWER_S).stdout.strip() or ""
 
 
 def why_none():
@@ -123,7 +128,7 @@ class Container:
         self.door.listen(1)
         for place in (self.private, *self.private.iterdir(), *(Path(folder) / "etc").iterdir()):
             place.chmod(0o755 if place.is_dir() else 0o666 if place.is_socket() else 0o644)  # for the user inside; nobody else gets through `folder`
-        self.process = subprocess.Popen(command(program, self.name, Path(folder), memory_bytes=memory_bytes, tasks=tasks), start_new_session=True,
+        self.process = subprocess.Popen(command(program, self.name, Path(folder), memory_bytes=memory_bytes, tasks=tasks), start_new_session=True, cwd=folder,
                                         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=self._errors)
 
     def tell(self, order, fds, until):

@@ -90,11 +90,12 @@ def grade(submission_path, solution_path, *, seed=None, wanted=None, sandboxed=N
     if sandboxed and wanted is None and sandbox.shows(solution_path):
         raise RuntimeError(SHOWN.format(path=solution_path))
     result.sandbox = _where(sandboxed, lack)
-    seed = references.hidden_seed(solution_path, solution) if seed is None else seed
+    image = sandbox.image() if sandboxed else ""
+    seed = references.hidden_seed(solution_path, solution, image) if seed is None else seed
     result.seed = "the public seed" if seed == 0 else result.seed
     with place, tempfile.TemporaryDirectory(prefix="mh-") as folder:
         started = time.monotonic()
-        wanted = wanted or reference(solution_path, solution, seed, limits=limits, progress=progress, cache=cache)
+        wanted = wanted or reference(solution_path, solution, seed, limits=limits, progress=progress, cache=cache, image=image)
         result.notes += plan.notes
         result.notes += copy_beside(submission_path, folder)
         shown, notes = run(plan, folder, seed, sandboxed, limits, lambda done, of: progress("your notebook", done, of))
@@ -120,9 +121,9 @@ def not_graded(solution_path, problem):
     return Grade(Path(solution_path).stem, criteria, verdict=str(problem))
 
 
-def reference(solution_path, solution, seed, *, limits=Limits(), progress=None, cache=True):
-    """{grade_id: outputs} of the solution's check cells under this seed; run if it is not kept already."""
-    name = references.key(solution_path, solution, seed)
+def reference(solution_path, solution, seed, *, limits=Limits(), progress=None, cache=True, image=""):
+    """{grade_id: outputs} of the solution's check cells under this seed; run if it is not kept already, in a container of the image if one is named."""
+    name = references.key(solution_path, solution, seed, image)
     kept = references.load(name) if cache else None
     if kept is not None:
         return kept
@@ -130,7 +131,7 @@ def reference(solution_path, solution, seed, *, limits=Limits(), progress=None, 
     with tempfile.TemporaryDirectory(prefix="mh-") as folder:
         copy_beside(solution_path, folder)
         plan = notebooks.plan_of_solution(solution)
-        shown, notes = run(plan, folder, seed, False, limits, lambda done, of: report("the solution", done, of))
+        shown, notes = run(plan, folder, seed, bool(image), limits, lambda done, of: report("the solution", done, of))
     _refuse_failures(solution, shown, notes)
     if cache:
         references.save(name, shown)

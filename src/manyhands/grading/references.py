@@ -1,4 +1,7 @@
-"""What the solution shows under a seed: run once outside the sandbox, then kept, for this user alone."""
+"""What the solution shows under a seed: run once, then kept, for this user alone.
+
+It runs outside the sandbox; but in a container, apart from all submissions, where theirs are run in containers: what it shows depends on the environment.
+"""
 
 import hashlib
 import json
@@ -23,7 +26,7 @@ def cache_folder():
     return folder
 
 
-def hidden_seed(solution_path, solution):
+def hidden_seed(solution_path, solution, image=""):
     """One of this machine's few hidden seeds; three times in four, one whose reference for this solution is kept."""
     path = cache_folder() / "seeds.json"
     try:
@@ -33,15 +36,16 @@ def hidden_seed(solution_path, solution):
     if len(seeds) != SEEDS:
         seeds = [secrets.randbelow(2**31 - 1) + 1 for _ in range(SEEDS)]
         write_file(path, json.dumps(seeds))
-    kept = [seed for seed in seeds if (cache_folder() / f"{key(solution_path, solution, seed)}.json").is_file()]
+    kept = [seed for seed in seeds if (cache_folder() / f"{key(solution_path, solution, seed, image)}.json").is_file()]
     return secrets.choice(kept if kept and secrets.randbelow(4) else seeds)
 
 
-def key(solution_path, solution, seed):
-    """Changes with all that the reference depends on: the solution's cells and scripts, the package, the environment."""
+def key(solution_path, solution, seed, image=""):
+    """Changes with all that the reference depends on: the solution's cells and scripts, the package, the environment (or the image in whose containers it runs)."""
     digest = hashlib.sha256()
     facts = [seed, sys.version, [_version(name) for name in FRAMEWORKS], [str(one) for one in Path("/dev").glob("nvidia[0-9]*")]]
     facts.append(os.environ.get("MANYHANDS_PATIENCE_S"))
+    facts += [image] if image else []
     facts.append([(cell.cell_type, cell.source, cell.metadata) for cell in solution.cells])
     digest.update(json.dumps(facts, sort_keys=True).encode())
     package = Path(__file__).resolve().parents[1]

@@ -60,6 +60,13 @@ def contained():
     return isinstance(spaces(), str)
 
 
+def image():
+    """The image of the container that is the sandbox here; "" where the sandbox is another, or none."""
+    from manyhands.grading import container
+
+    return container.identity() if contained() else ""
+
+
 def _frame(options):
     arguments = [*options, "--die-with-parent", "--new-session", "--cap-drop", "ALL", "--hostname", "sandbox"]
     return [*arguments, *system_places(), "--proc", "/proc", "--dev", "/dev"]
@@ -95,7 +102,7 @@ def command(inner, *, submission, private, memory_bytes):
         arguments += ["--size", str(memory_bytes // 4), "--tmpfs", place]
     for place in read_only_places():
         arguments += ["--ro-bind", place, place]
-    for device in gpu_devices():
+    for device in _gpu_devices():
         arguments += ["--dev-bind", device, device]
     arguments += ["--ro-bind", str(submission), "/submission", "--dir", FOLDER, "--ro-bind", str(private), str(private)]
     # for a grader that is root, /proc/sys would otherwise be the host's to write
@@ -122,6 +129,5 @@ def shows(path):
     return not contained() and any(Path(place).resolve() in Path(path).resolve().parents for place in ("/usr", *read_only_places()))
 
 
-def gpu_devices():
-    """The machine's, which the sandbox shows."""
+def _gpu_devices():
     return sorted(str(device) for device in Path("/dev").glob("nvidia*"))
