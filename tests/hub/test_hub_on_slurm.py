@@ -140,32 +140,36 @@ def test_a_stopped_server_is_no_job_any_more_and_starts_again(hub, slurm, users,
     visitor.start_server(name)
 
 
-def test_a_job_that_ends_at_once_is_told_with_its_log(hub, slurm, users):
+@pytest.fixture(scope="module")
+def second(hub, users):
+    """The second user, logged in."""
+    return account(hub, users[1])
+
+
+def test_a_job_that_ends_at_once_is_told_with_its_log(users, hub, second):
     name = users[1]
-    visitor, in_the_way = account(hub, name), Path(pwd.getpwnam(name).pw_dir) / "manyhands"
+    in_the_way = Path(pwd.getpwnam(name).pw_dir) / "manyhands"
     in_the_way.touch()
-    visitor.get("hub/spawn")
+    second.get("hub/spawn")
     try:
-        wait_for(lambda: ENDED.format(log=in_the_way / "server.log") in html.unescape(visitor.get(f"hub/spawn-pending/{name}").text), hub.told)
+        wait_for(lambda: ENDED.format(log=in_the_way / "server.log") in html.unescape(second.get(f"hub/spawn-pending/{name}").text), hub.told)
     finally:
         in_the_way.unlink()
 
 
-def test_a_revoked_account_loses_its_job_and_keeps_its_home(hub, slurm, users):
+def test_a_revoked_account_loses_its_job_and_keeps_its_home(hub, slurm, users, second):
     name = users[1]
-    visitor = Visitor(hub)
-    visitor.log_in(name, hub.accounts.reset([name])[0][1])
-    visitor.start_server(name)
+    second.start_server(name)
     mine = Path(pwd.getpwnam(name).pw_dir) / "manyhands" / "work" / "Start_Here.md"
     assert mine.is_file() and jobs(slurm)[name] == "RUNNING"
     hub.command("revoke", name)
     wait_for(lambda: name not in jobs(slurm), hub.told, patience_s=60)
     wait_for(lambda: "turned out" in hub.logged(name), hub.told, patience_s=60)
-    assert not servers(name) and "/hub/login" in visitor.get("hub/home").url
+    assert not servers(name) and "/hub/login" in second.get("hub/home").url
     hub.command("purge", name)
     assert name not in hub.accounts.load() and mine.is_file()
     assert [action for action in hub.logged(name) if action != "log-in"] == [
-        "create", "reset", "server started", "revoke", "server stopped", "turned out", "purge"]
+        "create", "server started", "revoke", "server stopped", "turned out", "purge"]
     assert list((hub.folder / "archive").iterdir()) == []
 
 

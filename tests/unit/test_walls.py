@@ -22,7 +22,7 @@ MAY = {
     "build": {"build", "jupytext", "nbformat", "nbgrader", "nbclient", "nbconvert", "traitlets", "psutil", "pytest", "nbval"},
     "grading": {"grading", "build", "checks", "nbformat", "nbclient", "nbval", "nbgrader", "nbconvert", "psutil", "jupyter_client", "ipykernel", "zmq",
                 "traitlets", "tornado"},
-    "hub": {"hub", "checks", "jupyterhub", "jupyter_server", "tornado", "traitlets", "psutil"},
+    "hub": {"hub", "checks", "jupyterhub", "jupyter_server", "tornado", "traitlets", "psutil", "batchspawner", "docker", "dockerspawner"},
 }
 LATE = {
     "cluster": {"torch", "tensorflow", "horovod", "ipykernel", "traitlets", "mpi4py", "psutil"},

@@ -14,6 +14,7 @@ from pathlib import Path
 COURSE = "manyhands"
 STUDENT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@-]{0,63}")
 SETTINGS = "nbgrader_config.py"
+OF_THE_MACHINE = "people_are_users"  # a file in the hub's folder, where accounts have the names of the machine's own users, and their numbers
 
 
 def configure(c, root):

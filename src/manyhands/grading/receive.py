@@ -14,9 +14,8 @@ from pathlib import Path
 from nbgrader.exchange.default import ExchangeCollect
 
 from manyhands.grading import gradebook, submissions
-from manyhands.grading.classroom import STUDENT, Classroom
+from manyhands.grading.classroom import OF_THE_MACHINE, STUDENT, Classroom
 from manyhands.grading.folders import replace_folder
-from manyhands.hub.folder import OF_THE_MACHINE
 
 NOT_A_NAME = "Not collected: {folder} does not name an attendee."
 NOT_THEIRS = "Not collected: {folder} says that it is by {student}, but it belongs to {owner}."

@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from manyhands.hub import course, limits, proxy, room
-from manyhands.hub.folder import OF_THE_MACHINE, hub_folder, is_classroom, prepare
+from manyhands.hub.folder import hub_folder, is_classroom, prepare
 from manyhands.hub.settings import START_LIMIT_S, VARIABLE, Settings
 from manyhands.units import NotAClone, find_root
 
@@ -199,6 +199,8 @@ def _serve(root, folder, settings, named):
 
 def _mark(folder, settings):
     """For who collects: whose numbers handed in work carries."""
+    from manyhands.grading.classroom import OF_THE_MACHINE
+
     mark = folder / OF_THE_MACHINE
     mark.touch() if settings.kind == "slurm" else mark.unlink(missing_ok=True)
 

@@ -8,7 +8,6 @@ from manyhands.units import find_root
 BOARD = "board.sock"  # the socket of `manyhands.hub.board`
 WITH_PARENT = ["setpriv", "--pdeathsig", "TERM", "--"]  # before a command: it ends when the process that started it has gone, however it went
 DOORS = "doors.sock"  # the socket of `manyhands.hub.containers`
-OF_THE_MACHINE = "people_are_users"  # a file that is there where accounts have the names of the machine's own users, and their numbers
 PLACES = "places.sock"  # the socket of `manyhands.hub.places`
 
 
