@@ -54,9 +54,9 @@ class InCompose:
     def inside_hub(self, *command):
         return self.engine.compose(self.project, "exec", "-T", "hub", *map(str, command))
 
-    def create(self, count):
+    def create(self, count, *words):
         """New accounts: [(name, password)]."""
-        table = Path(re.search(r"\S+accounts\.csv", self.command("create", count, "--expires", "1h"))[0])
+        table = Path(re.search(r"\S+accounts\.csv", self.command("create", count, "--expires", "1h", *words))[0])
         return [(row[0], row[3]) for row in (line.split(",") for line in table.read_text(encoding="utf-8-sig").splitlines()[1:])]
 
     def containers(self):
@@ -135,6 +135,15 @@ def test_the_hub_grades_in_containers(hub):
     assert hub.inside_hub("python", "-c", "from manyhands.grading import sandbox; print(sandbox.contained())").strip() == "True"
     journal = Journal(hub.folder / "classroom" / "grades" / "00_preflight")
     assert {student: journal.current(student)["grade"]["points"] for student in ("alice", "bob")} == {"alice": 0, "bob": 10}, said
+
+    [(name, password)] = hub.create(1, "--role", "instructor")
+    teacher, formgrader = Visitor(hub), "services/formgrader/formgrader/"
+    teacher.log_in(name, password)
+    assert teacher.get(formgrader + "manage_assignments").status_code == 200
+    xsrf = next(cookie.value for cookie in teacher.session.cookies if cookie.name == "_xsrf" and "formgrader" in cookie.path)
+    pressed = teacher.session.post(hub.address + formgrader + "api/submission/00_preflight/bob/autograde", headers={"X-XSRFToken": xsrf}, timeout=600)
+    assert pressed.status_code == 200 and pressed.json()["success"], pressed.text
+    assert len(journal.history("bob")) == 1, "the same grade again"
 
 
 def test_a_check_is_compared_with_the_reference_that_the_service_makes(engine, hub):

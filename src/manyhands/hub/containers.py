@@ -12,7 +12,7 @@ from contextlib import closing, suppress
 
 import docker
 from dockerspawner import DockerSpawner
-from docker.types import DeviceRequest, Ulimit
+from docker.types import DeviceRequest, LogConfig, Ulimit
 from traitlets import Integer
 
 from manyhands.hub import room
@@ -23,6 +23,7 @@ from manyhands.hub.spawner import SERVER, InTurn
 HUB = "manyhands.hub"  # the label of each container: its hub's folder
 ETC = ("passwd", "group")  # the rest of /etc is the image's and the engine's
 OPEN_FILES = 4096
+LOG = "10m"
 TEMPORARY = ("/tmp", "/var/tmp")
 
 
@@ -53,6 +54,7 @@ class ContainerSpawner(InTurn, DockerSpawner):
         return {
             "network_mode": "none", "cap_drop": ["ALL"], "security_opt": ["no-new-privileges"], "read_only": True, "auto_remove": False,
             "tmpfs": {place: f"mode=1777,size={most.memory_bytes}" for place in TEMPORARY}, "shm_size": most.memory_bytes,
+            "log_config": LogConfig(type="json-file", config={"max-size": LOG}),  # anybody inside can write to it
             "memswap_limit": most.memory_bytes, "pids_limit": most.processes, "device_requests": [gpu] if gpu else None,
             "ulimits": [Ulimit(name=name, soft=number, hard=number) for name, number in
                         {"fsize": most.disk_bytes, "core": 0, "nproc": most.processes, "nofile": OPEN_FILES}.items()],

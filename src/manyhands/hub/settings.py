@@ -15,6 +15,7 @@ SHUT_DOWN_GRACE_S = 10
 START_LIMIT_S = 180  # on a busy machine; JupyterHub gives a service 30 s, then ends itself
 WAIT_LIMIT_S = 900  # for a server, with the time that it waits for its turn
 SPAWNERS = {"rooms": "spawner.RoomSpawner", "containers": "containers.ContainerSpawner", "slurm": "slurm.SlurmRoomSpawner"}
+PASSED_ON = ("HOME", "XDG_CACHE_HOME", "MANYHANDS_CLASSROOM", "MANYHANDS_IMAGE", "DOCKER_HOST", "TMPDIR")  # to formgrader, which grades
 NOTICE = "A server that nobody uses is stopped after {minutes} minutes; files stay."
 
 
@@ -117,7 +118,7 @@ def _roles(hub):
 
 def _services(hub, settings):
     python = [*WITH_PARENT, sys.executable, "-P", "-m"]
-    passed_on = {name: os.environ[name] for name in ("HOME", "XDG_CACHE_HOME", "MANYHANDS_CLASSROOM") if name in os.environ}
+    passed_on = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
     own = {f"JUPYTER_{part}_DIR": str(Path(settings.folder) / "run" / "formgrader" / part.lower()) for part in ("CONFIG", "DATA", "RUNTIME")}
     hub.services = [
         {"name": "formgrader", "url": f"http://127.0.0.1:{settings.formgrader_port}", "command": [*python, "manyhands.hub.formgrader"],
