@@ -13,7 +13,7 @@ import pytest
 from traitlets.config import Config
 
 from manyhands.grading import public
-from manyhands.hub import command, course, keeper, relay, room, settings, slurm, spawner
+from manyhands.hub import command, course, doors, keeper, relay, room, settings, slurm, spawner
 from manyhands.hub.accounts import Accounts
 from manyhands.hub.authenticator import FAILURES, WINDOW_S, Attempts
 from manyhands.hub.limits import Limits
@@ -253,3 +253,25 @@ def test_a_home_that_is_too_large_has_time_to_be_tidied_up(tmp_path, monkeypatch
     for now, used in ((0, 100), (30, 101), (600, 101), (630, 100), (660, 101), (1260, 101), (1290, 200), (1320, 200), (1900, 200), (1921, 200)):
         asyncio.run(looking.look_at_disks())
     assert stopped == [("ann", 1290), ("ann", 1921)]
+
+
+def test_a_door_is_fetched_once_and_by_its_person_only(tmp_path):
+    path = tmp_path / "doors.sock"
+
+    async def scene():
+        kept = doors.Doors(path)
+        with socket.create_server(("127.0.0.1", 0)) as mine, socket.create_server(("127.0.0.1", 0)) as newer, socket.create_server(("127.0.0.1", 0)) as theirs:
+            kept.keep(os.getuid() + 1, theirs)
+            kept.keep(os.getuid(), mine)
+            kept.keep(os.getuid(), newer)
+            fetched = [await asyncio.gather(asyncio.to_thread(doors.fetch, str(path)), return_exceptions=True) for _ in range(2)]
+            [[number], [refused]] = fetched
+            with socket.socket(fileno=number) as door:
+                same = door.getsockname() == newer.getsockname()
+        kept.kept.pop(os.getuid() + 1).close()
+        kept.listener.close()
+        kept.task.cancel()
+        return same, refused
+
+    same, refused = asyncio.run(scene())
+    assert same and str(refused).startswith("The hub keeps no socket for a server of user")

@@ -5,9 +5,7 @@ The container has no network. As in a room, the server answers on a socket that 
 have the same names for the engine. The kernel must show the same user numbers on both sides: no rootless engine, no `userns-remap`.
 """
 
-import asyncio
 import os
-import socket
 from contextlib import closing, suppress
 
 import docker
@@ -16,8 +14,8 @@ from docker.types import DeviceRequest, LogConfig, Ulimit
 from traitlets import Integer
 
 from manyhands.hub import room
+from manyhands.hub.doors import Doors
 from manyhands.hub.folder import DOORS, sockets
-from manyhands.hub.places import peer
 from manyhands.hub.spawner import SERVER, InTurn
 
 HUB = "manyhands.hub"  # the label of each container: its hub's folder
@@ -72,34 +70,6 @@ class ContainerSpawner(InTurn, DockerSpawner):
             with open(os.open(self.log_of(self.user), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as log:
                 log.write(written)
         await super().stop(now)
-
-
-class Doors:
-    """Hands each person's door, the socket that the server will answer on, to the first of the person's processes that asks: the kernel tells whose it is."""
-
-    def __init__(self, path):
-        self.kept = {}
-        path.unlink(missing_ok=True)
-        self.listener = socket.socket(socket.AF_UNIX)
-        self.listener.bind(str(path))
-        path.chmod(0o666)
-        self.listener.listen()
-        self.listener.setblocking(False)
-        self.task = asyncio.ensure_future(self._serve())
-
-    def keep(self, uid, door):
-        """Keep a door until it is fetched; an older one is closed."""
-        if old := self.kept.pop(uid, None):
-            old.close()
-        self.kept[uid] = door.dup()
-
-    async def _serve(self):
-        while True:
-            there, _ = await asyncio.get_running_loop().sock_accept(self.listener)
-            with there, suppress(OSError):
-                if door := self.kept.pop(peer(there), None):
-                    with door:
-                        socket.send_fds(there, [b"d"], [door.fileno()])
 
 
 def why_none(image):

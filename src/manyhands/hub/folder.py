@@ -7,7 +7,7 @@ from manyhands.units import find_root
 
 BOARD = "board.sock"  # the socket of `manyhands.hub.board`
 WITH_PARENT = ["setpriv", "--pdeathsig", "TERM", "--"]  # before a command: it ends when the process that started it has gone, however it went
-DOORS = "doors.sock"  # the socket of `manyhands.hub.containers`
+DOORS = "doors.sock"  # the socket of `manyhands.hub.doors`
 PLACES = "places.sock"  # the socket of `manyhands.hub.places`
 
 

@@ -16,7 +16,7 @@ from jupyter_server.serverapp import ServerApp
 from jupyterhub.singleuser.extension import JupyterHubSingleUser
 from traitlets import Integer
 
-from manyhands.hub import relay
+from manyhands.hub import doors, relay
 
 ASSIGNMENT_LIST = Path(__file__).parents[1] / "grading" / "attendee"  # settings that switch it on
 
@@ -44,14 +44,6 @@ def tell(port):
     request = Request(f"{os.environ['JUPYTERHUB_API_URL']}/batchspawner", json.dumps({"port": port}).encode(),
                       {"Authorization": f"token {os.environ['JUPYTERHUB_API_TOKEN']}"})
     build_opener(ProxyHandler({})).open(request, timeout=60).close()
-
-
-def fetch(path):
-    """The number of the socket to answer on, which the hub keeps for us at `path`; a container is handed nothing when it starts."""
-    with socket.socket(socket.AF_UNIX) as connection:
-        connection.connect(path)
-        _, [number], _, _ = socket.recv_fds(connection, 1, 1)
-    return number
 
 
 def prepare(root, course):
@@ -96,8 +88,8 @@ def main(argv):
         relay.port_to_unix(urlsplit(os.environ["JUPYTERHUB_API_URL"]).port, inside)
     prepare(root, Path(os.environ["MANYHANDS_COURSE"]))
     JupyterHubSingleUser.serverapp_class = RoomServer  # a subclass would not be found: extensions go by the name of their package
-    if doors := os.environ.get("MANYHANDS_DOORS"):
-        argv = [*argv, f"--RoomServer.fd={fetch(doors)}"]
+    if path := os.environ.get("MANYHANDS_DOORS"):
+        argv = [*argv, f"--RoomServer.fd={doors.fetch(path)}"]
     JupyterHubSingleUser.launch_instance([*settings(root), *argv])
 
 
