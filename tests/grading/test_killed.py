@@ -7,6 +7,7 @@ import random
 import signal
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -46,6 +47,15 @@ def batch(room, log):
     return process
 
 
+def put_aside(room, target):
+    """The class as before its first batch, but for the seed, which is drawn once."""
+    target.mkdir()
+    for name in ("gradebook.db", "grades", "autograded"):
+        os.rename(room.folder / name, target / name)
+    (room.folder / "grades" / UNIT).mkdir(parents=True)
+    (room.folder / "grades" / UNIT / "seed").write_text((target / "grades" / UNIT / "seed").read_text())
+
+
 def ours(folder):
     """The processes that were started with a file in this folder."""
     for process in psutil.process_iter():
@@ -67,29 +77,31 @@ def test_killed_twenty_times_it_ends_with_the_same_gradebook(classroom, tmp_path
     whole_s, wanted = time.monotonic() - began, tables(classroom)
     assert process.exitcode == 0 and len(wanted) == 4 * STUDENTS
     grades = {student: classroom.grade_of(student)["points"] for student in classroom.students(UNIT)}
-    for name in ("gradebook.db", "grades", "autograded"):
-        os.rename(classroom.folder / name, tmp_path / name)
-    seed = (tmp_path / "grades" / UNIT / "seed").read_text()
-    (classroom.folder / "grades" / UNIT).mkdir(parents=True)
-    (classroom.folder / "grades" / UNIT / "seed").write_text(seed)
+    put_aside(classroom, tmp_path / "undisturbed")
 
     chance, kept, killed = random.Random(5), {}, 0
-    for number in range(KILLS):
+    while killed < KILLS:
         process = batch(classroom, tmp_path / "log")
         process.join(chance.uniform(0, 0.35 * whole_s))
         if process.is_alive():
             killed += 1
-            # now the one process that leads, now all that are in its session
-            (os.kill if number % 2 else os.killpg)(process.pid, signal.SIGKILL)
+            if killed % 2 == 0:  # all that are in its session, if it has one already; else the one process that leads
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+            process.kill()
         process.join()
+        assert process.exitcode in (0, -signal.SIGKILL), (tmp_path / "log").read_text()
         for path in sorted((classroom.folder / "grades").rglob("0*.json")):  # nothing that was there is lost or changed
             kept.setdefault(path, path.read_text())
         assert all(path.read_text() == text for path, text in kept.items())
         assert all(json.loads(text)["reason"] == "first grade" for text in kept.values())
+        if process.exitcode == 0:  # it came to its end: as the undisturbed one, and from the beginning
+            assert tables(classroom) == wanted
+            put_aside(classroom, tmp_path / f"after {killed} kills, {time.monotonic()}")
+            kept.clear()
     process = batch(classroom, tmp_path / "log")
     process.join()
     assert process.exitcode == 0, (tmp_path / "log").read_text()
-    assert killed >= KILLS // 2
     assert tables(classroom) == wanted
     assert {student: classroom.grade_of(student)["points"] for student in classroom.students(UNIT)} == grades
     assert all(len(classwork.journal_of(classroom, UNIT).history(student)) == 1 for student in grades)
