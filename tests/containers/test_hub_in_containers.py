@@ -59,14 +59,16 @@ class InCompose:
         table = Path(re.search(r"\S+accounts\.csv", self.command("create", count, "--expires", "1h", *words))[0])
         return [(row[0], row[3]) for row in (line.split(",") for line in table.read_text(encoding="utf-8-sig").splitlines()[1:])]
 
-    def containers(self):
-        """The servers' containers, {name: facts}."""
-        found = self.engine.docker("ps", "--all", "--quiet", "--filter", f"label={HUB}={self.folder}").split()
-        facts = [self.engine.facts("container", one) for one in found]
-        return {one["Name"].strip("/").removeprefix("jupyter-"): one for one in facts}
+    def servers(self):
+        """Whose servers have a container."""
+        found = self.engine.docker("ps", "--all", "--filter", f"label={HUB}={self.folder}", "--format", "{{.Names}}").split()
+        return sorted(name.removeprefix("jupyter-") for name in found)
+
+    def container(self, name):
+        return self.engine.facts("container", f"jupyter-{name}")
 
     def inside(self, name, *command):
-        return self.engine.docker("exec", self.containers()[name]["Id"], *command)
+        return self.engine.docker("exec", self.container(name)["Id"], *command)
 
 
 @pytest.fixture
@@ -80,7 +82,7 @@ def hub(engine, cpu, hub, project, monkeypatch):
     running.up()
     yield running
     engine.compose(project, "--profile", "hub", "down", "--volumes")
-    assert running.containers() == {}
+    assert running.servers() == []
     shutil.rmtree(folder)
 
 
@@ -101,13 +103,13 @@ def test_a_class(hub):
     looked = hub.inside(first, "python", "-c", LOOK).splitlines()
     assert looked == [f"{uids[first]} {uids[first]} True ['lo']", str(["0" * 16, "0" * 16, "1"]),
                       str([*(f"/course/{name}" for name in ("facts.json", "labs", "notebooks", "references", "slides")), f"/home/{first}", "/home/learner"])]
-    facts = hub.containers()[first]["HostConfig"]
+    facts = hub.container(first)["HostConfig"]
     assert facts["Memory"] == facts["MemorySwap"] == 4 * 2**30 and facts["PidsLimit"] == 1000 and facts["ReadonlyRootfs"], facts
     assert facts["NetworkMode"] == "none" and facts["CpuQuota"] == 2 * facts["CpuPeriod"], facts
     assert os.stat(hub.folder / "homes" / first).st_uid == uids[first]
 
     hub.command("revoke", first)
-    wait_for(lambda: list(hub.containers()) == [second])
+    wait_for(lambda: hub.servers() == [second])
     wait_for(lambda: list((hub.folder / "archive").glob(f"{first}-*.tar.gz")))
     assert "/user/" not in visitor.get(f"user/{first}/lab").url.replace("next=", ""), "still admitted"
     assert "server stopped" in (hub.folder / "log.jsonl").read_text()
@@ -116,13 +118,13 @@ def test_a_class(hub):
 def test_a_hub_that_was_killed_leaves_no_server_of_its_own_to_the_next(engine, hub):
     [(name, password)] = hub.create(1)
     working(hub, name, password)
-    [before] = hub.containers().values()
+    before = hub.container(name)["Id"]
     engine.compose(hub.project, "kill", "hub")
     hub.engine.compose(hub.project, "--profile", "hub", "rm", "--force", "--stop", "hub")
     hub.up()
-    wait_for(lambda: before["Id"] not in {one["Id"] for one in hub.containers().values()})
+    wait_for(lambda: hub.servers() == [])
     visitor = working(hub, name, password)
-    assert visitor.enter(name) == 200
+    assert visitor.enter(name) == 200 and hub.container(name)["Id"] != before
 
 
 def test_the_hub_grades_in_containers(hub):
@@ -152,5 +154,5 @@ def test_a_check_is_compared_with_the_reference_that_the_service_makes(engine, h
     engine.compose(hub.project, "--profile", "hub", "up", "--detach", "references")
     wait_for((hub.folder / "course" / "references" / "00_preflight.json").is_file, 600)
     engine.compose(hub.project, "rm", "--force", "--stop", "references")
-    checked = subprocess.run(["docker", "exec", hub.containers()[name]["Id"], "manyhands", "check", "00"], capture_output=True, text=True, timeout=600)
+    checked = subprocess.run(["docker", "exec", hub.container(name)["Id"], "manyhands", "check", "00"], capture_output=True, text=True, timeout=600)
     assert "00_preflight: 0 of 10 points" in checked.stdout and "on your own server" in checked.stdout, checked.stdout + checked.stderr

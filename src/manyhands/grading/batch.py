@@ -14,7 +14,7 @@ from pathlib import Path
 
 import psutil
 
-from manyhands.grading import engine, journal, notebooks, pool, report, sandbox, submissions
+from manyhands.grading import container, engine, journal, notebooks, pool, report, sandbox, submissions
 from manyhands.grading.kernel import Limits
 from manyhands.grading.notebooks import NotGraded
 
@@ -121,7 +121,7 @@ class Batch:
         def work(_):
             try:
                 return engine.reference(self.solution, solution.notebook, self.seed, limits=self.limits, image=image)
-            except engine.SolutionFails as problem:
+            except (engine.SolutionFails, container.NotStarted) as problem:
                 return pool.Failed(str(problem))
         ((_, shown),) = pool.run([REFERENCE], work, places=1, cost=lambda job: 1, scratch=scratch, closed=[lock])
         if isinstance(shown, pool.Failed):
