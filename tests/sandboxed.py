@@ -3,7 +3,22 @@
 import needs
 import pytest
 
-from manyhands.grading import sandbox
+from manyhands.grading import container, sandbox
+
+CAN = """
+def can(place):
+    try:
+        open(place, "w").close()
+        return True
+    except OSError:
+        return False
+"""
+
+
+def forget():
+    """What is remembered of which sandbox works here."""
+    for known in (sandbox.spaces, container.engine, container.identity):
+        known.cache_clear()
 
 
 @pytest.fixture(autouse=True)

@@ -9,27 +9,13 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "labs"))
 sys.path.insert(0, str(Path(__file__).parent))
 
 import target  # noqa: E402
-import tiny  # noqa: E402
 from sandboxed import own_cache, works_in_sandbox  # noqa: E402, F401 (fixtures)
+from target import lab, outside  # noqa: E402, F401 (fixtures)
 
 
 @pytest.fixture(autouse=True)
 def in_sandbox(works_in_sandbox):
     """None of these tests can do without."""
-
-
-@pytest.fixture
-def lab(tmp_path):
-    """A tiny lab of two questions, two points each."""
-    return tiny.Lab(tmp_path)
-
-
-@pytest.fixture
-def outside(lab):
-    """What lies and runs outside: found unchanged when the test ends."""
-    with target.Outside(lab.folder) as outside:
-        yield outside
-        assert outside.harm() == []
 
 
 @pytest.fixture

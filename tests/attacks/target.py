@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import psutil
+import pytest
+import tiny
 from manyhands.checks.record import PASS
 from manyhands.grading import engine, memory
 from manyhands.grading.compare import records
@@ -73,6 +75,20 @@ class Outside:
                         if connection.recv(len(SECRET)) == SECRET.encode():  # else somebody looked for a port that another program had here before
                             found.append("a connection")
         return found
+
+
+@pytest.fixture
+def lab(tmp_path):
+    """A tiny lab of two questions, two points each."""
+    return tiny.Lab(tmp_path)
+
+
+@pytest.fixture
+def outside(lab):
+    """What lies and runs outside: found unchanged when the test ends."""
+    with Outside(lab.folder) as outside:
+        yield outside
+        assert outside.harm() == []
 
 
 @dataclass

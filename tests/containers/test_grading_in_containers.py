@@ -20,12 +20,12 @@ import room  # noqa: E402
 import target  # noqa: E402
 import test_bombs as bombs  # noqa: E402
 import test_reaching_out as reaching_out  # noqa: E402
-import tiny  # noqa: E402
 from engines import call, wait_for  # noqa: E402
 from manyhands.grading import container, sandbox  # noqa: E402
 from manyhands.grading.kernel import Kernel  # noqa: E402
 from nbformat.v4 import new_code_cell  # noqa: E402
-from sandboxed import own_cache  # noqa: E402, F401 (fixture)
+from sandboxed import CAN, forget, own_cache  # noqa: E402, F401 (own_cache is a fixture)
+from target import lab, outside  # noqa: E402, F401 (fixtures)
 
 pytestmark = pytest.mark.containers
 
@@ -52,12 +52,10 @@ def no_bubblewrap(image, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
         patch.setenv("MANYHANDS_IMAGE", image)
-        for known in (sandbox.spaces, container.engine):
-            known.cache_clear()
+        forget()
         assert sandbox.why_none() is None and sandbox.contained()
         yield
-    for known in (sandbox.spaces, container.engine):
-        known.cache_clear()
+    forget()
 
 
 def of_submissions(engine):
@@ -70,18 +68,6 @@ def none_left(engine):
     before = of_submissions(engine)
     yield before
     assert of_submissions(engine) == before
-
-
-@pytest.fixture
-def lab(tmp_path):
-    return tiny.Lab(tmp_path)
-
-
-@pytest.fixture
-def outside(lab):
-    with target.Outside(lab.folder) as outside:
-        yield outside
-        assert outside.harm() == []
 
 
 @pytest.fixture
@@ -159,15 +145,7 @@ def test_it_is_an_ordinary_user_of_a_machine_of_its_own(kernel, lab):
 
 
 def test_what_it_can_write_is_memory_of_its_own(kernel):
-    code = """
-def can(place):
-    try:
-        open(place, "w").close()
-        return True
-    except OSError:
-        return False
-"""
-    ask(kernel, code)
+    ask(kernel, CAN)
     package = "/opt/manyhands/src/manyhands/__init__.py"
     places = ["/x", "/usr/x", "/etc/hosts", "/etc/resolv.conf", package, "/opt/manyhands/.venv/x", "/course/x", "/sys/x", f"{kernel.home.name}/p/x"]
     assert ask(kernel, f"print([place for place in {places} if can(place)])") == "[]"

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from manyhands.grading import container, engine, first, references, sandbox
+from sandboxed import forget
 
 NO_BUBBLEWRAP = "bubblewrap is missing: apt-get install bubblewrap"
 # a program in the place of docker: what it answers is put into it
@@ -41,11 +42,9 @@ def path(tmp_path, monkeypatch):
     folder.mkdir()
     monkeypatch.setenv("PATH", str(folder))
     monkeypatch.delenv("MANYHANDS_IMAGE", raising=False)
-    for known in (sandbox.spaces, container.engine, container.identity):
-        known.cache_clear()
+    forget()
     yield folder
-    for known in (sandbox.spaces, container.engine, container.identity):
-        known.cache_clear()
+    forget()
 
 
 def put(path, name="docker", version=0, image=0, run="sys.exit('cannot')"):

@@ -161,7 +161,8 @@ def isolation():
     return [
         Finding("user namespaces", spaces, "grading in a sandbox, emulated networks; no unit stops without them",
                 "allow them (sysctl kernel.unprivileged_userns_clone=1, or kernel.apparmor_restrict_unprivileged_userns=0)"),
-        Finding("bubblewrap", says("bwrap", "--version") if sandbox is not None else None, "grading takes containers, where there are any (docs/GRADING.md); else `manyhands check` does without a sandbox",
+        Finding("bubblewrap", says("bwrap", "--version") if sandbox is not None else None,
+                "grading takes containers, where there are any (docs/GRADING.md); else `manyhands check` does without a sandbox",
                 "apt-get install bubblewrap" if not program("bwrap") else "it is installed, but user namespaces are forbidden here"),
         Finding("containers", container, "container images for instructors; no unit", "apt-get install podman"),
         Finding("Chromium", browser, "the browser tests, slides as PDF; no unit", "apt-get install chromium"),
