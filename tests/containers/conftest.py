@@ -28,7 +28,8 @@ def engine(tmp_path_factory):
         patch.setenv("COMPOSE_HTTP_TIMEOUT", "600")  # on a busy machine
         patch.setenv("DOCKER_CONFIG", str(folder))  # nobody's own contexts and passwords
         with open(folder / "service.log", "w") as log:
-            service = subprocess.Popen(["podman", "system", "service", "--time=0", os.environ["DOCKER_HOST"]], stdout=log, stderr=log)
+            service = subprocess.Popen(["podman", "system", "service", "--time=0", os.environ["DOCKER_HOST"]], stdout=log, stderr=log,
+                                       cwd=folder)  # where it writes a file "oom" when a container ran out of memory
         try:
             wait_for(lambda: service.poll() is None and subprocess.run(["docker", "version"], capture_output=True, timeout=300).returncode == 0, 600)
             yield Engine("podman", compose)
