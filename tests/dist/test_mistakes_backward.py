@@ -89,6 +89,15 @@ def a_graph_that_is_not_connected(c):
         c.barrier()
 
 
+@mistake({0: "CommunicationError: A gradient came from global rank 1 for a send of this rank whose result is not part of any graph here"})
+def a_delegate_that_is_dropped_while_its_gradient_is_under_way(c):
+    if c.rank == 0:
+        functions.send(leaf(), c, 1)
+    else:
+        functions.recv(c, 0).sum().backward()  # what came says nothing yet of the drop
+    c.barrier()
+
+
 @mistake({1: "CommunicationError: Rank 0 does not wait for the gradient of its send any more: the result was dropped...give the delegate to recv as delegate_variable"})
 def a_delegate_that_is_dropped(c):
     if c.rank == 0:

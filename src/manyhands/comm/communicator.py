@@ -118,8 +118,9 @@ class Communicator(Calls):
         return first
 
     def barrier(self):
-        """Returns when all ranks have called it."""
+        """Returns when all ranks have called it. What they sent before is here then: if it shows an error of an earlier call, that is raised."""
         self.exchange(self.next_call(), "barrier", {rank: [] for rank in self.others()}, self.others())
+        self.enter()
 
     def allreduce(self, tensor):
         """A new tensor: the sum over all ranks, the same to the last bit on all of them. Shapes and dtypes must agree. No gradient."""
