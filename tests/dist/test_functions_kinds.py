@@ -1,10 +1,13 @@
 """Kinds of tensors: dtypes, memory layouts, empty ones, numbers alone, long rows, and messages over 2 GiB."""
 
+import time
+
 import pytest
 import torch
 from one_process import inputs
 
 from manyhands import comm, functions
+from manyhands.comm.message import describe
 
 DIFFERENTIABLE = [torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.complex64, torch.complex128]
 WHOLE = [torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool]
@@ -118,6 +121,28 @@ def many_rows(c):
 
 def test_thousands_of_tensors_in_one_message(pool):
     assert pool.values(many_rows, 2, limit_s=150, timeout_s=60.0) == [20, (5000, (2,))]  # once it took 20 s on a busy machine
+
+
+def sent_and_forgotten(c, numbers):
+    """Who has sent them, or taken them in, calls nothing for longer than the other's time-out."""
+    for _ in range(2):
+        if c.rank == 0:
+            functions.send([torch.tensor(i % 256, dtype=torch.uint8) for i in range(numbers)], c, 1)
+        else:
+            assert [number.item() for number in functions.recv(c, 0)] == [i % 256 for i in range(numbers)]
+        time.sleep(3.5)
+        c.barrier()
+    return True
+
+
+@pytest.mark.parametrize("numbers", [8000, 12000], ids=["up_to_8_KB", "more"])
+def test_thousands_of_tensors_arrive_though_the_other_side_then_calls_nothing(pool, numbers):
+    assert pool.values(sent_and_forgotten, 2, numbers, timeout_s=3.0) == [True, True]
+
+
+def test_an_error_names_the_first_tensors_only():
+    assert describe([torch.ones(2)] * 4) == " and ".join(["float32 (2,)"] * 4)
+    assert describe([torch.ones(2), None] * 2500) == "float32 (2,) and nothing and float32 (2,) and nothing and 4996 more"
 
 
 def over_two_gib(c):

@@ -1,9 +1,13 @@
 """What every call of a communicator is made of: messages under a tag, and numbered steps that all ranks take together."""
 
+import functools
+
 import torch
 
 from manyhands.comm.control import BACKWARD, CommunicationError, Wait
 from manyhands.comm.message import DTYPES, NUMBER, describe
+
+SENT_BY = {"recv": "send", "recv_obj": "send_obj"}
 
 
 class Calls:
@@ -13,13 +17,15 @@ class Calls:
         """A name for a message of this rank, unlike any other."""
         return self._exchange.rank, self.name, next(self._operations)
 
-    def post(self, rank, tag, call, tensors, op, **facts):
-        """Send tensors to `rank` of this communicator under a tag; `op` is the operation's name."""
+    def post(self, rank, tag, call, tensors, op, wants=False):
+        """Send tensors to `rank` of this communicator under a tag; `op` is the operation's name, `wants` whether a gradient is awaited."""
         peer = self.peer(rank, call)
         check_tag(tag)
         self.enter()
-        facts = {"tag": tag, "id": op, "op": op, **facts}
-        self._exchange.post(peer, ("p2p", self.name, tag), call, tensors, facts, Wait("p2p", self, call, facts))
+        facts = {"tag": tag, "op": op, "wants": wants}
+        unfinished = self._exchange.post([(peer, tensors)], ("p2p", self.name, tag), call, facts)
+        if unfinished:
+            self._exchange.finish(unfinished, Wait("p2p", self, call, facts))
 
     def take(self, rank, tag, call):
         """The next message from `rank` of this communicator under a tag."""
@@ -27,7 +33,7 @@ class Calls:
         check_tag(tag)
         self.enter()
         message = self._exchange.take(peer, ("p2p", self.name, tag), Wait("p2p", self, call, {"tag": tag}))
-        sent_by = {"recv": "send", "recv_obj": "send_obj"}[call]
+        sent_by = SENT_BY[call]
         if message.call != sent_by:
             text = f"Rank {self.rank} called {call}, but rank {rank} sent {message}: {sent_by} goes with {call}."
             self._exchange.control._say(peer, "refused", {"op": message.facts["op"], "text": text})
@@ -79,24 +85,23 @@ class Calls:
         for key, source in [k for k in inbox if k[0][:2] == ("collective", self.name) and k[0][2][0] < epoch and k[0][3] < BACKWARD]:
             del inbox[key, source]
 
-    def exchange(self, place, call, outgoing, sources, step=0, root=None, check=None, **facts):
+    def exchange(self, place, call, outgoing, sources, step=0, check=None, **facts):
         """One step of a collective call: send `outgoing` {rank: tensors}, then return {rank: message} from `sources`, in their order.
 
-        `check(message)`, if given, returns what is wrong with a message, or None.
+        `check(message)`, if given, returns what is wrong with a message, or None. The facts travel with what is sent; all ranks must give the same `root`.
         """
-        facts = {**facts, "step": step, **({} if root is None else {"root": root})}
-        key, exchange = ("collective", self.name, place, step), self._exchange
+        exchange, members, key = self._exchange, self.members, ("collective", self.name, place, step)
         wait = Wait("collective", self, call, facts, place, step)
         if step < BACKWARD:
             self.last_call = wait
-        exchange.post_all([(self.members[rank], key, call, tensors, {**facts, "id": (exchange.rank, self.name, *place, step)})
-                           for rank, tensors in outgoing.items()], wait)
+        if outgoing:
+            exchange.finish(exchange.post([(members[rank], tensors) for rank, tensors in outgoing.items()], key, call, facts), wait)
         came = {}
         for rank in sources:
-            message = exchange.take(self.members[rank], key, wait)
-            wrong = self._conflict(message, call, root, rank) or (check and check(message))
+            message = exchange.take(members[rank], key, wait)
+            wrong = self._conflict(message, call, facts.get("root"), rank) or (check and check(message))
             if wrong:
-                wait.peer = self.members[rank]
+                wait.peer = members[rank]
                 raise exchange.control.fail(wait, f"Rank {self.rank} is in {wait}: {wrong}", place=place)
             if wait.error:
                 exchange.control.stop(wait)  # with this message came that another rank has failed in this very call
@@ -125,19 +130,12 @@ class Calls:
 
     def bcast_tensors(self, place, call, tensors, root=0, **facts):
         """The root's tensors on all ranks, along a binomial tree: ceil(log2 size) steps. Returns the message's tensors and facts."""
-        virtual, parent, children = (self.rank - root) % self.size, None, []
-        reach = 1
-        while reach < self.size:
-            if virtual < reach and virtual + reach < self.size:
-                children.append((virtual + reach + root) % self.size)
-            elif reach <= virtual < 2 * reach:
-                parent = (virtual - reach + root) % self.size
-            reach *= 2
+        parent, children = _tree(self.rank, self.size, root)
         if parent is not None:
-            message = self.exchange(place, call, {}, [parent], root=root)[parent]
-            tensors, facts = message.tensors, {name: value for name, value in message.facts.items() if name not in ("id", "root", "step")}
+            message = self.exchange(place, call, {}, (parent,), root=root)[parent]
+            tensors, facts = message.tensors, message.facts
         if children:
-            self.exchange(place, call, {child: tensors for child in children}, [], root=root, **facts)
+            self.exchange(place, call, dict.fromkeys(children, tensors), (), **(facts | {"root": root}))
         return tensors, facts
 
     def sum_tensors(self, place, call, tensor, step=0):
@@ -158,6 +156,19 @@ class Calls:
         total = sum(parts[1:], parts[0])
         came = self.exchange(place, call, {rank: [total] for rank in self.others()}, self.others(), step + 1)
         return torch.cat([total if rank == self.rank else came[rank].tensors[0].to(tensor.device) for rank in range(self.size)]).view(tensor.shape)
+
+
+@functools.cache
+def _tree(rank, size, root):
+    """The parent (None for the root) and the children of a rank in a binomial tree."""
+    virtual, parent, children, reach = (rank - root) % size, None, [], 1
+    while reach < size:
+        if virtual < reach and virtual + reach < size:
+            children.append((virtual + reach + root) % size)
+        elif reach <= virtual < 2 * reach:
+            parent = (virtual - reach + root) % size
+        reach *= 2
+    return parent, children
 
 
 def check_tag(tag):

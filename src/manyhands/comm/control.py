@@ -153,19 +153,14 @@ class Control:
 
     # --- gradients that nobody waits for ---------------------------------------------------------------------------------
 
-    def dismiss(self, message):
-        """Whether a message that has come is a gradient for a node that is gone; the next call then says so."""
-        if message.key[0] != "gradient" or message.key[1] in self.live:
-            return False
-        self.unclaimed_gradient(message)
-        return True
-
     def unclaimed_gradient(self, message):
+        """A gradient has come for a node that is gone: the next call says so."""
         if message.facts.get("freed") or all(t is None for t in message.tensors):
             return
-        text = (f"A gradient came from global rank {message.source} for a {message.facts['forward']} of this rank whose result is not part of any graph "
+        forward = message.call.removesuffix(".backward")
+        text = (f"A gradient came from global rank {message.source} for a {forward} of this rank whose result is not part of any graph "
                 "here: it is lost. ")
-        if message.facts["forward"] == "send":
+        if forward == "send":
             self.pending = CommunicationError(text + "Give what send returned (the delegate) to recv as delegate_variable, join it to the loss by "
                                               "pseudo_connect, or call its backward(). If no gradient is wanted, send x.detach().")
         else:
@@ -275,7 +270,7 @@ class Control:
         """Messages of the peer, on the same communicator, that nobody has asked for."""
         name = wait.communicator.name
         return sorted((m for (key, source), box in self.exchange.inbox.items() if source == wait.peer and key[:2] == ("p2p", name) for m in box),
-                      key=lambda m: m.facts["id"])
+                      key=lambda m: m.facts["op"])
 
     def _tags(self, wait):
         if not wait.call.startswith("recv"):

@@ -4,6 +4,8 @@ While a rank waits for anything, it takes in whatever comes from anybody. So a r
 to send, and a late answer has its own key and is never mistaken for another one.
 """
 
+import marshal
+import math
 import os
 import threading
 import time
@@ -11,11 +13,13 @@ import weakref
 from collections import defaultdict, deque
 
 from manyhands.comm.control import Control
-from manyhands.comm.message import INLINE_BYTES, Message, measured, nbytes, pack, read_small, unpack
+from manyhands.comm.message import INLINE_BYTES, INLINE_TENSORS, Message, copied, measured, nbytes, restored
 
 WINDOW = 16  # heads under way to one peer that it has not yet confirmed
+CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+LOOKS, SHARED_LOOKS = 200, 8  # for a message, in one turn of a wait; where ranks share processors, others are let compute sooner
 SPIN_S, SLOW_S = 0.002, 0.05  # wait: first spin, then sleep shortly, then longer
-CONFIRM = (("control", "confirm"), "", {}, (), True)  # says only how many heads have been taken; not counted itself
+CONFIRM = ("control", "confirm")  # the key of a head that says only how many heads have been taken; not counted itself
 
 observers = []  # see `manyhands.comm`
 _all = weakref.WeakSet()
@@ -26,19 +30,29 @@ def current_wait():
     return next((exchange.waiting for exchange in _all if exchange.waiting is not None), None)
 
 
+class Line:
+    """How far this rank and one other are with their heads."""
+
+    __slots__ = "sent", "seen", "got", "told", "outbox"
+
+    def __init__(self):
+        self.sent = self.seen = 0  # heads sent to the peer, and how many of them it has taken
+        self.got = self.told = 0  # heads taken from the peer, and how many of them it knows of
+        self.outbox = deque()  # heads that the peer's window has no room for, with their large tensors
+
+
 class Exchange:
     """The messages of one rank to and from all others, over one wire. Numbers of ranks are global ones here."""
 
     def __init__(self, wire):
         self.wire, self.rank, self.size = wire, wire.rank, wire.size
+        self._looks = LOOKS if self.size <= CORES else SHARED_LOOKS
+        self.lines = [Line() for _ in range(self.size)]
         self.inbox = defaultdict(deque)  # key -> messages that nobody has asked for yet
         self.gone = {}  # peer -> why nothing more comes from it
         self.last_from = {}  # peer -> (call, facts, specs) of the last message of a call that came
         self.waiting = None  # what this rank waits for: a control.Wait
         self.notices = deque()  # left to be sent or called by whoever comes by: (peer, key, call, facts), or a function
-        self._outbox = defaultdict(deque)  # heads that the peer's window has no room for
-        self._sent, self._seen = defaultdict(int), defaultdict(int)  # heads sent to a peer, and how many of them it has taken
-        self._got, self._told = defaultdict(int), defaultdict(int)  # heads taken from a peer, and how many of them it knows of
         self._lock = threading.Lock()
         self.closed = False
         self.control = Control(self)
@@ -46,22 +60,22 @@ class Exchange:
 
     # --- sending ---------------------------------------------------------------------------------------------------------
 
-    def post(self, peer, key, call, tensors, facts, wait):
-        """Hand a message over. Small ones are copied; for larger ones it returns when the peer has taken them in."""
-        self.post_all([(peer, key, call, tensors, facts)], wait)
-
-    def post_all(self, messages, wait):
-        """Hand over several messages (peer, key, call, tensors, facts) at once, then wait as `post` does."""
-        for peer, *_ in messages:
-            if peer in self.gone:
-                raise self.control.peer_gone(wait, peer)
+    def post(self, messages, key, call, facts):
+        """Hand over messages, a list of (peer, tensors). Small ones are copied; for the others `finish` must wait: a list of them is returned."""
+        unfinished = []
         with self._lock:
-            pending = [one for one in [self._send(*message) for message in messages] if one]
+            for peer, tensors in messages:
+                if one := self._send(peer, key, call, tensors, facts):
+                    unfinished.append(one)
         if self.notices:
             self._send_notices()
-        for peer, number, taken in pending:
+        return unfinished
+
+    def finish(self, unfinished, wait):
+        """Wait until the peers have taken in what `post` has not finished."""
+        for peer, number, taken in unfinished:
             if not taken(peer, number):
-                self._until(lambda: taken(peer, number) or peer in self.gone, wait, peer)
+                self._until(lambda: taken(peer, number) or peer in self.gone, wait, peer, looks=1)
                 if not taken(peer, number):
                     raise self.control.peer_gone(wait, peer)
 
@@ -95,83 +109,99 @@ class Exchange:
     def _send(self, peer, key, call, tensors, facts):
         """Send, or put into the outbox. If the call must not return at once: (peer, number, a function of both: whether it may)."""
         if peer in self.gone:
-            return None
-        specs, total = measured(tensors)
-        inline = total <= INLINE_BYTES
-        full = [t for t in tensors if t is not None and t.numel()] if total else ()
-        small, large = (full, ()) if inline else ((), full)
+            return peer, math.inf, self._left
         now = time.perf_counter() if observers and key[0] != "control" else None
-        head = (key, call, facts, specs, inline)
-        if self._outbox[peer] or self._sent[peer] - self._seen[peer] >= WINDOW:
-            self._outbox[peer].append((head, [t.clone() for t in small], large))
-            number = self._sent[peer] + len(self._outbox[peer])
-            after = (peer, number - WINDOW, self._confirmed) if inline else (peer, number, self._left)
+        line, large = self.lines[peer], ()
+        specs, total = measured(tensors)
+        inline = total <= INLINE_BYTES and len(tensors) <= INLINE_TENSORS
+        if inline:
+            head = key, call, facts, specs, [copied(tensor) for tensor in tensors]
         else:
-            self._hand_over(peer, head, small, large)
-            after = (peer, self._sent[peer], self._left) if large else None
+            head, large = (key, call, facts, specs, None), [tensor for tensor in tensors if tensor is not None and tensor.numel()]
+        if line.outbox or line.sent - line.seen >= WINDOW:
+            line.outbox.append((head, large))
+            number = line.sent + len(line.outbox)
+            unfinished = (peer, number - WINDOW, self._confirmed) if inline else (peer, number, self._left)
+        else:
+            self._hand_over(peer, line, head, large)
+            unfinished = None if inline else (peer, line.sent, self._left)
         if now is not None:
-            _observe("sent", peer, total, call, now, facts)  # now the message is under way, and this takes nobody's time
-        return after
+            _observe("sent", peer, total, call, now, _identity(self.rank, key, facts), facts)  # now it is under way, and this takes nobody's time
+        return unfinished
 
     def _confirmed(self, peer, number):
-        return self._seen[peer] >= number
+        return self.lines[peer].seen >= number
 
     def _left(self, peer, number):
         """Whether the peer has taken this message and its large tensors."""
+        line = self.lines[peer]
         if self.wire.confirms:
-            return self._seen[peer] >= number
-        return self._sent[peer] >= number and self.wire.left(peer, number)
+            return line.seen >= number
+        return line.sent >= number and self.wire.left(peer, number)
 
-    def _hand_over(self, peer, head, small=(), large=()):
-        if head is not CONFIRM:
-            self._sent[peer] += 1
-        self._told[peer] = self._got[peer]
-        raw, payloads = pack((*head, self._got[peer]), small), [self.wire.payload(tensor) for tensor in large]
+    def _hand_over(self, peer, line, head, large):
+        line.sent += 1
+        line.told = line.got
+        payloads = large and [self.wire.payload(tensor) for tensor in large]
         try:
-            self.wire.send_head(peer, self._sent[peer], raw)
+            self.wire.send_head(peer, line.sent, marshal.dumps((*head, line.got)))
             for place, payload in enumerate(payloads):
-                self.wire.send_payload(peer, self._sent[peer], place, payload)
+                self.wire.send_payload(peer, line.sent, place, payload, last=place + 1 == len(payloads))
         except RuntimeError:  # gloo: the connection is closed
+            self._lost(peer)
+
+    def _confirm(self, peer, line):
+        """Tell the peer how many of its heads have been taken."""
+        line.told = line.got
+        try:
+            self.wire.send_head(peer, line.sent, marshal.dumps((CONFIRM, "", {}, (), (), line.got)))
+        except RuntimeError:
             self._lost(peer)
 
     # --- taking in -------------------------------------------------------------------------------------------------------
 
     def pump(self):
         """Take in all that has come."""
+        while self.pump_one():
+            pass
+
+    def pump_one(self, looks=2):
+        """Take in one message, if one has come. Returns whether."""
         with self._lock:
-            for peer, raw in self.wire.poll():
-                if raw is None:
-                    self._lost(peer)
-                    continue
-                self._take_in(peer, raw)
-            for peer, waiting in self._outbox.items():
-                while waiting and self._sent[peer] - self._seen[peer] < WINDOW and peer not in self.gone:
-                    self._hand_over(peer, *waiting.popleft())
+            came = self.wire.poll(looks)
+            if came is not None:
+                self._take_in(*came)
         if self.notices:
             self._send_notices()
+        return came is not None
 
     def _take_in(self, peer, raw):
-        (key, call, facts, specs, inline, seen), rest = unpack(raw)
-        if seen > self._seen[peer]:
-            self._seen[peer] = seen
+        key, call, facts, specs, small, seen = marshal.loads(raw)
+        line = self.lines[peer]
+        if seen > line.seen:
+            line.seen = seen
             self.wire.taken(peer, seen)
-        if key == CONFIRM[0]:
+            while line.outbox and line.sent - seen < WINDOW and peer not in self.gone:
+                self._hand_over(peer, line, *line.outbox.popleft())
+        if key == CONFIRM:
             return
-        self._got[peer] += 1
-        if inline:
-            tensors = read_small(specs, rest)
+        line.got += 1
+        if small is not None:
+            tensors = [*map(restored, specs, small)]
         else:
             tensors = [one and self.wire.room(one) for one in specs]
             for place, tensor in enumerate(t for t in tensors if t is not None and t.numel()):
-                self.wire.fetch(peer, self._got[peer], place, self.wire.payload(tensor))
-        if self._got[peer] - self._told[peer] >= WINDOW // 2 or not inline and self.wire.confirms:
-            self._hand_over(peer, CONFIRM)
+                self.wire.fetch(peer, line.got, place, self.wire.payload(tensor))
+        if line.got - line.told >= WINDOW // 2 or small is None and self.wire.confirms:
+            self._confirm(peer, line)
         message = Message(peer, key, call, facts, tensors, specs)
         if key[0] == "control":
             self.control.take_in(message)
             return
         self.last_from[peer] = call, facts, specs  # not the message: it would keep its tensors, and with them the graph that they are part of
-        if not self.control.dismiss(message):
+        if key[0] == "gradient" and key[1] not in self.control.live:
+            self.control.unclaimed_gradient(message)
+        else:
             self.inbox[key, peer].append(message)
 
     def _lost(self, peer):
@@ -184,7 +214,7 @@ class Exchange:
         """The next message with this key from this peer. Raises CommunicationError when it does not come within the wait's time-out."""
         box = self.inbox[key, peer]
         if not box:
-            self._until(lambda: box or peer in self.gone, wait, peer)
+            self._until(lambda: box or peer in self.gone, wait, peer, self._looks)
             if not box:
                 raise self.control.peer_gone(wait, peer)
         message = box.popleft()
@@ -193,18 +223,22 @@ class Exchange:
         if self.inbox and wait.kind == "collective":
             self.control.look_for_strays(wait)  # what this peer sent for an earlier call came before this message
         if observers:
-            _observe("received", peer, nbytes(message.tensors), message.call, time.perf_counter(), message.facts)
+            _observe("received", peer, nbytes(message.tensors), message.call, time.perf_counter(), _identity(peer, key, message.facts), message.facts)
         return message
 
-    def _until(self, ready, wait, peer):
-        """Take in what comes until `ready()`."""
+    def _until(self, ready, wait, peer, looks):
+        """Take in what comes until `ready()`. `looks`: how often to look for a message in one turn."""
         before, self.waiting, wait.peer = self.waiting, wait, peer
+        start = None
         try:
-            self.pump()
-            if ready():
-                return
-            start = wait.begin(peer)
-            while not ready():
+            while True:
+                came = self.pump_one(looks)
+                if ready():
+                    return
+                if came:
+                    continue
+                if start is None:
+                    start = wait.begin(peer)
                 if wait.error or self.control.spoiled:
                     self.control.stop(wait)
                 now = time.perf_counter()
@@ -219,7 +253,6 @@ class Exchange:
                 else:
                     self.control.look_for_strays(wait)
                     time.sleep(5e-5 if now - start < SLOW_S else 1e-3)
-                self.pump()
         finally:
             self.waiting = before
 
@@ -230,7 +263,7 @@ class Exchange:
         if self.closed:
             return
         deadline = time.perf_counter() + limit_s
-        while any(self._outbox[peer] and peer not in self.gone for peer in range(self.size)) and time.perf_counter() < deadline:
+        while any(line.outbox and peer not in self.gone for peer, line in enumerate(self.lines)) and time.perf_counter() < deadline:
             self.pump()
             time.sleep(1e-4)
         for peer in range(self.size):
@@ -240,7 +273,15 @@ class Exchange:
         self.wire.close()
 
 
-def _observe(kind, peer, size, call, seconds, facts):
+def _observe(kind, peer, size, call, seconds, identity, facts):
     if "freed" not in facts:  # that is sent by a finaliser, at any moment: no part of the call
         for observer in observers:
-            observer(kind, peer, size, call, seconds, facts["id"])
+            observer(kind, peer, size, call, seconds, identity)
+
+
+def _identity(sender, key, facts):
+    """A message's name, the same on both sides."""
+    if key[0] == "collective":
+        _, name, place, step = key
+        return sender, name, *place, step
+    return facts["op"] if key[0] == "p2p" else (sender, "gradient", *key[1])

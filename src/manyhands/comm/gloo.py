@@ -5,14 +5,17 @@ ahead of time, and their first byte tells whether something has come: gloo's own
 """
 
 import datetime
+import struct
 from collections import deque
 
 import torch
 
-from manyhands.comm.message import HEAD_BYTES, MARK, as_bytes, make_room
+from manyhands.comm.message import as_bytes, make_room
 
 LONG, HEADS, PAYLOADS = 0, 1, 2  # gloo's tags; payloads count on from the last
-SHORT_HEAD, LONG_HEAD = 1, 2  # a head's first byte
+HEAD_BYTES = 9216  # of a receive that is posted ahead
+MARK = struct.Struct("<BI")  # before each head: which of the two it is, and its length
+SHORT_HEAD, LONG_HEAD = 1, 2
 POSTED = 34  # receives posted ahead for each peer: a window of 16 heads, and at most as many confirmations
 
 
@@ -32,17 +35,18 @@ class GlooWire:
         buffer = torch.zeros(HEAD_BYTES, dtype=torch.uint8) if buffer is None else buffer
         return self._group.recv([buffer], peer, HEADS), buffer, memoryview(buffer.numpy())
 
-    def poll(self):
-        """The heads that have come, as (peer, bytes)."""
+    def poll(self, looks):
+        """The next head that has come, as (peer, bytes), or None."""
         for peer, posted in self._posted.items():
-            while posted[0][2][0]:
+            if posted[0][2][0]:
                 work, buffer, view = posted.popleft()
                 work.wait()  # the first byte is here, so the rest is on its way
-                kind, length, _ = MARK.unpack_from(view)
-                raw = bytearray(view[:MARK.size + length]) if kind == SHORT_HEAD else self._long(peer, length)
+                kind, length = MARK.unpack_from(view)
+                raw = bytes(view[MARK.size:MARK.size + length]) if kind == SHORT_HEAD else self._long(peer, length)
                 view[0] = 0
                 posted.append(self._post(peer, buffer))
-                yield peer, raw
+                return peer, raw
+        return None
 
     def _long(self, peer, length):
         """A head that is too long for the receives that are posted: it follows its announcement."""
@@ -51,14 +55,16 @@ class GlooWire:
         return buffer.numpy().tobytes()
 
     def send_head(self, peer, number, raw):
-        if len(raw) > HEAD_BYTES:
+        if MARK.size + len(raw) > HEAD_BYTES:
             whole = torch.frombuffer(bytearray(raw), dtype=torch.uint8)
             self._under_way[peer].append((number, self._group.send([whole], peer, LONG), whole, False))
-            raw = MARK.pack(LONG_HEAD, len(raw), 0)
-        tensor = torch.frombuffer(bytearray(raw), dtype=torch.uint8)
+            marked = MARK.pack(LONG_HEAD, len(raw))
+        else:
+            marked = MARK.pack(SHORT_HEAD, len(raw)) + raw
+        tensor = torch.frombuffer(bytearray(marked), dtype=torch.uint8)
         self._under_way[peer].append((number, self._group.send([tensor], peer, HEADS), tensor, True))
 
-    def send_payload(self, peer, number, place, payload):
+    def send_payload(self, peer, number, place, payload, last):
         work = self._group.send([payload], peer, PAYLOADS + number % 2**20 * 16 + place % 16)
         self._under_way[peer].append((number, work, payload, False))
 

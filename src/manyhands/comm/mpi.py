@@ -11,7 +11,8 @@ from manyhands.comm.control import CommunicationError
 from manyhands.comm.message import make_room, plain
 
 HEADS, PAYLOADS = 1, 2
-LOOKS = 8  # before others may compute: one look may only take in what has come, and a busy machine comes back after milliseconds
+FETCH_LOOKS = 30  # for a payload, before others may compute: each moves a part of it, and a busy machine comes back after milliseconds
+LEFT_LOOKS = 4  # whether one has left, before the next look for a message
 
 
 class MpiWire:
@@ -26,30 +27,37 @@ class MpiWire:
         self._mpi = MPI
         self._comm = MPI.COMM_WORLD.Split(0, key)  # a communicator of its own: its messages meet no others
         self.rank, self.size = self._comm.Get_rank(), self._comm.Get_size()
-        self._status = MPI.Status()
+        self._status, self._any = MPI.Status(), MPI.ANY_SOURCE
         self._under_way = {peer: deque() for peer in range(self.size)}
+        self._taken = dict.fromkeys(self._under_way, 0)
 
-    def poll(self):
-        """The heads that have come, as (peer, bytes)."""
-        MPI, status = self._mpi, self._status
-        look = self._comm.Improbe
-        while message := look(MPI.ANY_SOURCE, HEADS, status) or look(MPI.ANY_SOURCE, HEADS, status):  # MPICH's first look may only take in what has come
-            peer, raw = status.Get_source(), bytearray(status.Get_count(MPI.BYTE))
-            message.Recv([raw, MPI.BYTE])
-            yield peer, raw
+    def poll(self, looks):
+        """The next head that has come, as (peer, bytes), or None. MPICH's first look may only take in what has come."""
+        look, status = self._comm.Improbe, self._status
+        for _ in range(looks):
+            if message := look(self._any, HEADS, status):
+                raw = bytearray(status.count)
+                message.Recv(raw)
+                return status.source, raw
+        return None
 
     def send_head(self, peer, number, raw):
-        self._under_way[peer].append((number, self._comm.Isend([raw, self._mpi.BYTE], peer, HEADS), raw))
+        request, under_way = self._comm.Isend(raw, peer, HEADS), self._under_way[peer]
+        under_way.append((number, request, raw))
+        while under_way and under_way[0][0] <= self._taken[peer]:  # now, when nobody waits for this rank
+            under_way.popleft()[1].Wait()
 
-    def send_payload(self, peer, number, place, payload):
-        request = self._comm.Issend(self._memory(payload), peer, PAYLOADS)  # done when the peer receives it
+    def send_payload(self, peer, number, place, payload, last):
+        # Issend is done when the peer receives it, and MPI then sends a word back: one for each message, for thousands fill a queue that the peer must empty
+        send = self._comm.Issend if last else self._comm.Isend
+        request = send(self._memory(payload), peer, PAYLOADS)
         self._under_way[peer].append((number, request, payload))
 
     def left(self, peer, number):
         """Whether the peer has taken all messages up to this number."""
         under_way = self._under_way[peer]
         while under_way and under_way[0][0] <= number:
-            if not under_way[0][1].Test():
+            if not _done(under_way[0][1], LEFT_LOOKS):
                 return False
             under_way.popleft()
         return True
@@ -57,7 +65,7 @@ class MpiWire:
     def fetch(self, peer, number, place, payload):
         """Receive what the peer has announced; returns when it is there."""
         request = self._comm.Irecv(self._memory(payload), peer, PAYLOADS)
-        while not any(request.Test() for _ in range(LOOKS)):
+        while not _done(request, FETCH_LOOKS):
             os.sched_yield()
 
     def _memory(self, tensor):
@@ -65,16 +73,21 @@ class MpiWire:
         return self._mpi.buffer.fromaddress(tensor.data_ptr(), tensor.nbytes)
 
     def taken(self, peer, number):
-        """The peer has taken all messages up to this number: their memory is free."""
-        under_way = self._under_way[peer]
-        while under_way and under_way[0][0] <= number:
-            under_way.popleft()[1].Wait()
+        """The peer has taken all messages up to this number."""
+        self._taken[peer] = number
 
     def abandon(self, peer):
         """MPI ends the whole job when a process dies: nothing to do."""
 
     def close(self):
         """MPI ends with the process: other ranks may still be sending to this one."""
+
+
+def _done(request, looks):
+    for _ in range(looks):
+        if request.Test():
+            return True
+    return False
 
 
 def all_here(timeout_s):

@@ -26,9 +26,9 @@ class NcclWire(GlooWire):
     def room(self, spec):
         return torch.empty(spec[2], dtype=DTYPES[spec[0]], device=self._device if spec[1] else "cpu")
 
-    def send_payload(self, peer, number, place, payload):
+    def send_payload(self, peer, number, place, payload, last):
         if not payload.is_cuda:
-            return super().send_payload(peer, number, place, payload)
+            return super().send_payload(peer, number, place, payload, last)
         self._under_way[peer].append((number, self._groups[self.rank < peer].send([payload], peer, 0), payload, False))
 
     def fetch(self, peer, number, place, payload):

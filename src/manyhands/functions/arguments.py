@@ -14,11 +14,11 @@ SAVED = torch.empty(0)  # what calls save for backward: torch then notices a sec
 
 def once(backward):
     """`once_differentiable`, without its cost where no second derivative is asked for."""
-    careful = once_differentiable(backward)
+    careful, asked_for = once_differentiable(backward), torch.is_grad_enabled
 
     @functools.wraps(backward)
     def light(ctx, *gradients):
-        return (careful if torch.is_grad_enabled() else backward)(ctx, *gradients)
+        return careful(ctx, *gradients) if asked_for() else backward(ctx, *gradients)
 
     return light
 
@@ -49,6 +49,14 @@ def wants(x):
     return torch.is_grad_enabled() and x.requires_grad
 
 
+def no_gradient_for_whole_numbers(ctx, outputs):
+    """Tell autograd which outputs have none; where there might be one but none comes, backward gets None."""
+    ctx.set_materialize_grads(False)
+    whole = [t for t in outputs if not (t.is_floating_point() or t.is_complex())]
+    if whole:
+        ctx.mark_non_differentiable(*whole)
+
+
 def placed(message, c):
     """The message's tensors where they are to be: on this rank's device if they came from a GPU."""
-    return [t.to(c.device) if t is not None and spec[1] else t for t, spec in zip(message.tensors, message.specs)]
+    return [t.to(c.device) if spec and spec[1] else t for t, spec in zip(message.tensors, message.specs)]

@@ -3,7 +3,7 @@
 import torch
 
 from manyhands.comm.message import NUMBER, describe
-from manyhands.functions.arguments import ANCHOR, SAVED, once, placed, tensor, tensors, wants
+from manyhands.functions.arguments import ANCHOR, SAVED, no_gradient_for_whole_numbers, once, placed, tensor, tensors, wants
 from manyhands.functions.tickets import Ticket
 
 
@@ -17,7 +17,9 @@ def bcast(c, x, root=0):
     place = c.next_call()
     if c.rank == root:
         _checked(c, place, "bcast", lambda: tensor(x, "bcast"))
-    return _Bcast.apply(c, place, root, ANCHOR, x if c.rank == root else None, c.rank == root and wants(x))
+    if c.rank == root and wants(x):
+        return _Bcast.apply((c, place, root, True), x)
+    return _Bcast.apply((c, place, root, False), x if c.rank == root else None, ANCHOR)
 
 
 def gather(c, x, root=0):
@@ -56,7 +58,7 @@ def allgather(c, x):
     """
     place = c.next_call()
     _checked(c, place, "allgather", lambda: tensor(x, "allgather"))
-    return _Allgather.apply(c, place, ANCHOR, x, wants(x))
+    return _Allgather.apply((c, place, True), x) if wants(x) else _Allgather.apply((c, place, False), x, ANCHOR)
 
 
 def alltoall(c, xs):
@@ -66,7 +68,8 @@ def alltoall(c, xs):
     """
     place = c.next_call()
     xs = _checked(c, place, "alltoall", lambda: tensors(xs, "alltoall", c.size))
-    return _Alltoall.apply(c, place, ANCHOR, [wants(x) for x in xs], *xs)
+    wanted = [wants(x) for x in xs]
+    return _Alltoall.apply((c, place, wanted), *xs) if any(wanted) else _Alltoall.apply((c, place, wanted), *xs, ANCHOR)
 
 
 def allreduce(c, x):
@@ -90,18 +93,14 @@ def _checked(c, place, call, look):
 
 
 def _same_dtype(c, dtype):
+    number = NUMBER[dtype]
+
     def check(message):
-        (number, *_), = message.specs[:1]
-        if number == NUMBER[dtype]:
+        if message.specs[0][0] == number:
             return None
         return f"it has {str(dtype).removeprefix('torch.')}, rank {c.name_of(message.source)} sent {describe(message.tensors)}. The dtypes must agree."
 
     return check
-
-
-def _no_gradient_for_whole_numbers(ctx, outputs):
-    ctx.set_materialize_grads(False)
-    ctx.mark_non_differentiable(*(t for t in outputs if not (t.is_floating_point() or t.is_complex())))
 
 
 def _op(c, place):
@@ -126,16 +125,18 @@ def _first(gradients):
 
 class _Bcast(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, c, place, root, anchor, x, wanted):
+    def forward(ctx, to, x, anchor=None):
+        c, place, root, wanted = to
         ctx.c, ctx.root, ctx.ticket = c, root, Ticket(c, _op(c, place), "bcast", waits=wanted)
-        (value,), facts = c.bcast_tensors(place, "bcast", [x], root, wants=wanted, gpu=x is not None and x.is_cuda)
-        if x is None:
-            value = value.to(c.device) if facts["gpu"] else value
-        else:
-            value, ctx.device = x.view_as(x), x.device
-        ctx.ticket.owe([root] if facts["wants"] and c.rank != root else [])
         ctx.save_for_backward(SAVED)
-        _no_gradient_for_whole_numbers(ctx, [value])
+        (value,), facts = c.bcast_tensors(place, "bcast", [x], root, wants=wanted, gpu=x is not None and x.is_cuda)
+        if x is not None:
+            value, ctx.device = x.view_as(x), x.device
+        else:
+            value = value.to(c.device) if facts["gpu"] else value
+            if facts["wants"]:
+                ctx.ticket.owe((root,))
+        no_gradient_for_whole_numbers(ctx, (value,))
         return value
 
     @staticmethod
@@ -146,7 +147,7 @@ class _Bcast(torch.autograd.Function):
         ticket.send({ctx.root: [gradient]})
         if ticket.waits:
             mine = _total(gradient, (gradient if rank == ctx.root else _on(_first(ticket.take(rank)), ctx.device) for rank in range(c.size)))
-        return None, None, None, None, mine, None
+        return None, mine, None
 
 
 class _Gather(torch.autograd.Function):
@@ -163,7 +164,7 @@ class _Gather(torch.autograd.Function):
         if not at_root:
             return (anchor.new_zeros((), device=x.device),)
         outputs = tuple(x.view_as(x) if rank == root else placed(came[rank], c)[0] for rank in range(c.size))
-        _no_gradient_for_whole_numbers(ctx, outputs)
+        no_gradient_for_whole_numbers(ctx, outputs)
         return outputs
 
     @staticmethod
@@ -191,7 +192,7 @@ class _Scatter(torch.autograd.Function):
             (value,) = placed(message, c)
             ctx.ticket.owe([root] if message.facts["wants"][c.rank] else [])
         ctx.save_for_backward(SAVED)
-        _no_gradient_for_whole_numbers(ctx, [value])
+        no_gradient_for_whole_numbers(ctx, [value])
         return value
 
     @staticmethod
@@ -208,13 +209,14 @@ class _Scatter(torch.autograd.Function):
 
 class _Allgather(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, c, place, anchor, x, wanted):
+    def forward(ctx, to, x, anchor=None):
+        c, place, wanted = to
         ctx.c, ctx.device, ctx.ticket = c, x.device, Ticket(c, _op(c, place), "allgather", waits=wanted)
-        came = c.exchange(place, "allgather", {rank: [x] for rank in c.others()}, c.others(), check=_same_dtype(c, x.dtype), wants=wanted)
-        ctx.ticket.owe(rank for rank in came if came[rank].facts["wants"])
         ctx.save_for_backward(SAVED)
+        came = c.exchange(place, "allgather", {rank: [x] for rank in c.others()}, c.others(), check=_same_dtype(c, x.dtype), wants=wanted)
+        ctx.ticket.owe([rank for rank in came if came[rank].facts["wants"]])
         outputs = tuple(x.view_as(x) if rank == c.rank else placed(came[rank], c)[0] for rank in range(c.size))
-        _no_gradient_for_whole_numbers(ctx, outputs)
+        no_gradient_for_whole_numbers(ctx, outputs)
         return outputs
 
     @staticmethod
@@ -225,19 +227,21 @@ class _Allgather(torch.autograd.Function):
         ticket.send({rank: [gradients[rank]] for rank in c.others()})
         if ticket.waits:
             mine = _total(gradients[c.rank], (gradients[rank] if rank == c.rank else _on(_first(ticket.take(rank)), ctx.device) for rank in range(c.size)))
-        return None, None, None, mine, None
+        return None, mine, None
 
 
 class _Alltoall(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, c, place, anchor, wanted, *xs):
+    def forward(ctx, to, *xs):
+        c, place, wanted = to
+        xs = xs[:len(wanted)]
         ctx.c, ctx.wanted, ctx.devices = c, wanted, [x.device for x in xs]
+        ctx.save_for_backward(SAVED)
         ctx.ticket = Ticket(c, _op(c, place), "alltoall", waits=any(w for rank, w in enumerate(wanted) if rank != c.rank))
         came = c.exchange(place, "alltoall", {rank: [xs[rank]] for rank in c.others()}, c.others(), check=_same_dtype(c, xs[c.rank].dtype), wants=list(wanted))
-        ctx.ticket.owe(rank for rank in came if came[rank].facts["wants"][c.rank])
-        ctx.save_for_backward(SAVED)
+        ctx.ticket.owe([rank for rank in came if came[rank].facts["wants"][c.rank]])
         outputs = tuple(xs[rank].view_as(xs[rank]) if rank == c.rank else placed(came[rank], c)[0] for rank in range(c.size))
-        _no_gradient_for_whole_numbers(ctx, outputs)
+        no_gradient_for_whole_numbers(ctx, outputs)
         return outputs
 
     @staticmethod
@@ -247,7 +251,7 @@ class _Alltoall(torch.autograd.Function):
         c, ticket = ctx.c, ctx.ticket
         ticket.send({rank: [gradients[rank]] for rank in c.others()})
         mine = [gradients[rank] if rank == c.rank else _on(_first(ticket.take(rank)), ctx.devices[rank]) if ctx.wanted[rank] else None for rank in range(c.size)]
-        return None, None, None, None, *mine
+        return None, *mine, None
 
 
 class _Allreduce(torch.autograd.Function):
@@ -257,7 +261,7 @@ class _Allreduce(torch.autograd.Function):
         ctx.save_for_backward(SAVED)
         ctx.used = _Used(c, place) if graph and (torch.is_floating_point(x) or torch.is_complex(x)) else None
         total = c.sum_tensors(place, "allreduce", x)
-        _no_gradient_for_whole_numbers(ctx, [total])
+        no_gradient_for_whole_numbers(ctx, [total])
         return total
 
     @staticmethod

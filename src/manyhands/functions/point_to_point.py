@@ -2,7 +2,7 @@
 
 import torch
 
-from manyhands.functions.arguments import ANCHOR, SAVED, once, placed, tensor, tensors, wants
+from manyhands.functions.arguments import ANCHOR, SAVED, no_gradient_for_whole_numbers, once, placed, tensor, tensors, wants
 from manyhands.functions.tickets import Ticket
 
 
@@ -13,14 +13,18 @@ def send(x, c, rank, tag=0):
     `rank` and passes it to x; None if that rank has not used what it got. So backward must reach the delegate: hand it to a `recv`, join it
     to the loss with `pseudo_connect`, add it to the loss, or call its `backward()`.
 
-    Returns when the message is on its way (up to 8 KB) or when the other rank has taken it in; it does so in any call of its own that waits.
+    Returns when the message is on its way (up to 8 KB, in up to 32 tensors) or when the other rank has taken it in; it does so in any call of its
+    own that waits.
     Raises ValueError for this rank itself or one that does not exist, CommunicationError after the communicator's time-out.
     After `chainermn.functions.send` (Akiba et al. 2017).
     """
-    xs = tensors(x, "send") if isinstance(x, (list, tuple)) else [x]
-    for one in xs:
-        tensor(one, "send")
-    return _Send.apply(c, rank, tag, [wants(one) for one in xs], ANCHOR, *xs)
+    if isinstance(x, (list, tuple)):
+        xs = tensors(x, "send")
+        wanted = any([wants(one) for one in xs])
+    else:
+        tensor(x, "send")
+        xs, wanted = (x,), wants(x)
+    return _Send.apply((c, rank, tag, wanted), *xs) if wanted else _Send.apply((c, rank, tag, wanted), *xs, ANCHOR)
 
 
 def recv(c, rank, delegate_variable=None, tag=0, force_tuple=False):
@@ -35,7 +39,7 @@ def recv(c, rank, delegate_variable=None, tag=0, force_tuple=False):
     """
     if delegate_variable is not None:
         tensor(delegate_variable, "recv")
-    received = _Recv.apply(c, rank, tag, delegate_variable, ANCHOR)
+    received = _Recv.apply((c, rank, tag), delegate_variable, ANCHOR)
     return received if force_tuple or len(received) > 1 else received[0]
 
 
@@ -65,37 +69,39 @@ def pseudo_connect(delegate_variable, *actual_variables):
 
 class _Send(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, c, rank, tag, wanted, anchor, *xs):
-        ctx.ticket = Ticket(c, c.next_operation(), "send", waits=any(wanted))
-        c.post(rank, tag, "send", xs, op=ctx.ticket.op, wants=any(wanted))
-        ctx.ticket.tells = [rank] if any(wanted) else []
+    def forward(ctx, to, *xs):
+        c, rank, tag, wanted = to
+        xs = xs if wanted else xs[:-1]  # without the anchor
+        ctx.ticket = ticket = Ticket(c, c.next_operation(), "send", waits=wanted)
+        c.post(rank, tag, "send", xs, ticket.op, wants=wanted)
+        if wanted:
+            ticket.tells = (rank,)
         ctx.rank, ctx.devices = rank, [x.device for x in xs]
         ctx.save_for_backward(SAVED)
-        return anchor.new_zeros((), device=xs[0].device if xs else None)
+        return torch.zeros((), device=xs[0].device if xs else None)
 
     @staticmethod
     @once
     def backward(ctx, _):
         ctx.saved_tensors  # under torch.utils.checkpoint this runs the forward again, with its messages, before this rank waits
         if not ctx.ticket.waits:
-            return (None,) * (5 + len(ctx.devices))
-        gradients = ctx.ticket.take(ctx.rank)
-        if not gradients:
-            gradients = [None] * len(ctx.devices)
-        return None, None, None, None, None, *(g if g is None else g.to(device) for g, device in zip(gradients, ctx.devices))
+            return (None,) * (2 + len(ctx.devices))
+        gradients = ctx.ticket.take(ctx.rank) or [None] * len(ctx.devices)
+        return None, *[g if g is None else g.to(device) for g, device in zip(gradients, ctx.devices)]
 
 
 class _Recv(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, c, rank, tag, delegate, anchor):
-        message = c.take(rank, tag, "recv")
-        received = placed(message, c)
-        ctx.ticket = Ticket(c, message.facts["op"], "send")
-        ctx.ticket.owe([rank] if message.facts["wants"] else [])
+    def forward(ctx, source, delegate, anchor):
+        c, rank, tag = source
         ctx.rank, ctx.delegate = rank, None if delegate is None else (delegate.shape, delegate.dtype, delegate.device)
         ctx.save_for_backward(SAVED)
-        ctx.set_materialize_grads(False)
-        ctx.mark_non_differentiable(*(t for t in received if not (t.is_floating_point() or t.is_complex())))
+        message = c.take(rank, tag, "recv")
+        ctx.ticket = Ticket(c, message.facts["op"], "send")
+        if message.facts["wants"]:
+            ctx.ticket.owe((rank,))
+        received = placed(message, c)
+        no_gradient_for_whole_numbers(ctx, received)
         return tuple(received)
 
     @staticmethod
@@ -103,19 +109,17 @@ class _Recv(torch.autograd.Function):
     def backward(ctx, *gradients):
         ctx.saved_tensors  # see _Send; and it raises if backward has been here before
         ctx.ticket.send({ctx.rank: gradients})
-        zeros = None
-        if ctx.delegate is not None:
-            shape, dtype, device = ctx.delegate
-            zeros = torch.zeros(shape, dtype=dtype, device=device)
-        return None, None, None, zeros, None
+        if ctx.delegate is None:
+            return None, None, None
+        shape, dtype, device = ctx.delegate
+        return None, torch.zeros(shape, dtype=dtype, device=device), None
 
 
 class _PseudoConnect(torch.autograd.Function):
     @staticmethod
     def forward(ctx, delegate, *actual):
-        ctx.set_materialize_grads(False)
         ctx.delegate = delegate.shape, delegate.dtype, delegate.device
-        ctx.mark_non_differentiable(*(t for t in actual if not (t.is_floating_point() or t.is_complex())))
+        no_gradient_for_whole_numbers(ctx, actual)
         return tuple(t.view_as(t) for t in actual)
 
     @staticmethod

@@ -12,29 +12,30 @@ class Ticket:
 
     def __init__(self, c, op, forward, waits=False):
         """Made before anything is sent: an answer may come while this rank is still sending."""
-        self.c, self.op, self.forward, self.waits = c, op, forward, waits
-        self.owes, self.tells, self.done = [], [], False  # ranks of c
+        self.c, self.op, self.forward, self.call, self.waits = c, op, forward, forward + ".backward", waits
+        self.owes = self.tells = ()  # ranks of c
+        self.done = False
         if waits:
             c._exchange.control.live.add(op)
 
     def owe(self, ranks):
         """The ranks that wait for a gradient from this one."""
-        self.owes = list(ranks)
+        self.owes = tuple(ranks)
         if self.owes:
             self.c._exchange.control.receipts.add(self.op)
 
     def send(self, gradients):
         """Send `gradients`, {rank: list of tensors or None}, to those of them that this rank owes one."""
         self.done = True
-        exchange, owed = self.c._exchange, [rank for rank in gradients if rank in self.owes]
-        if not owed:
+        if not self.owes:
             return
-        if self.op in exchange.control.freed:
-            raise CommunicationError(exchange.control.freed.pop(self.op))
-        facts = {"forward": self.forward, "id": (exchange.rank, "gradient", *self.op), "op": self.op}
-        call = f"{self.forward}.backward"
-        messages = [(self.c.members[rank], ("gradient", self.op), call, _dense(gradients[rank]), facts) for rank in owed]
-        exchange.post_all(messages, Wait("gradient", self.c, call, facts))
+        exchange, op, members = self.c._exchange, self.op, self.c.members
+        if op in exchange.control.freed:
+            raise CommunicationError(exchange.control.freed.pop(op))
+        messages, facts = [(members[rank], _dense(gradients[rank])) for rank in self.owes], {"op": op}
+        unfinished = exchange.post(messages, ("gradient", op), self.call, facts)
+        if unfinished:
+            exchange.finish(unfinished, Wait("gradient", self.c, self.call, facts))
 
     def take(self, rank):
         """The gradients from `rank`, a list; None for what it did not use."""
@@ -43,7 +44,7 @@ class Ticket:
         if self.op in exchange.control.refused:
             raise CommunicationError(exchange.control.refused.pop(self.op))
         facts = {"op": self.op}
-        message = exchange.take(self.c.members[rank], ("gradient", self.op), Wait("gradient", self.c, f"{self.forward}.backward", facts))
+        message = exchange.take(self.c.members[rank], ("gradient", self.op), Wait("gradient", self.c, self.call, facts))
         return message.tensors
 
     def __del__(self):
@@ -51,16 +52,20 @@ class Ticket:
         if exchange.closed:
             return
         if not self.done:
-            facts = {"forward": self.forward, "id": (exchange.rank, "gradient", *op), "op": op}
             for rank in self.owes:
-                exchange.notify(self.c.members[rank], ("gradient", op), f"{self.forward}.backward", freed=True, **facts)
+                exchange.notify(self.c.members[rank], ("gradient", op), self.call, freed=True, op=op)
             for rank in self.tells:
                 text = (f"Rank {self.c.rank} does not wait for the gradient of its {self.forward} any more: the result was dropped. On that rank, give the delegate to "
                         "recv as delegate_variable, join it to the loss by pseudo_connect, or call its backward(). If no gradient is wanted, detach.")
                 exchange.notify(self.c.members[rank], ("control", "freed"), "", op=op, text=text)
-        if self.waits and (exchange.inbox or exchange.at_work()):
-            exchange.later(lambda: _give_up(exchange, op))
-        _forget(exchange.control, op)
+        if self.waits:
+            if exchange.inbox or exchange.at_work():
+                exchange.later(lambda: _give_up(exchange, op))
+            exchange.control.live.discard(op)
+            exchange.control.refused.pop(op, None)
+        if self.owes:
+            exchange.control.receipts.discard(op)
+            exchange.control.freed.pop(op, None)
 
 
 def _give_up(exchange, op):
@@ -70,12 +75,5 @@ def _give_up(exchange, op):
             exchange.control.unclaimed_gradient(message)
 
 
-def _forget(control, op):
-    control.live.discard(op)
-    control.receipts.discard(op)
-    control.refused.pop(op, None)
-    control.freed.pop(op, None)
-
-
 def _dense(tensors):
-    return [t.to_dense() if t is not None and t.is_sparse else t for t in tensors]
+    return [t if t is None or not t.is_sparse else t.to_dense() for t in tensors]
