@@ -5,17 +5,16 @@ It ends with the last notebook, or with the process that asked for it, and leave
 """
 
 import json
-import os
 import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 from manyhands.build.execute import CELL_TIMEOUT_S
+from manyhands.processors import processors
 
 NOTEBOOK_TIMEOUT_S = 600
-CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-JOBS = min(8, CORES + 1)  # one more than cores: a notebook that shows a hang mostly waits; each needs about 1 GB
+JOBS = min(8, processors() + 1)  # one more than cores: a notebook that shows a hang mostly waits; each needs about 1 GB
 
 
 @dataclass(frozen=True)

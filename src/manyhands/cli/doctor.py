@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
 
+from manyhands.processors import processors
 from manyhands.units import units
 
 REPAIR = "make setup"
@@ -110,7 +111,7 @@ def devices():
         Finding("GPUs", "; ".join(line.split(" (UUID")[0] for line in gpus) or None,
                 "unit 03 (it shows DataParallel on CPU only), NCCL everywhere (its criteria are BLOCKED, not failed); all else runs on CPU",
                 "none needed"),
-        amount("cores", cores(), 2, "", "speed: ranks take turns", "a machine with 2 cores or more"),
+        amount("cores", processors(), 2, "", "speed: ranks take turns", "a machine with 2 cores or more"),
         amount("memory", memory_gb(), 4, " GB", "clusters of 4 ranks", "4 GB of memory or more"),
         amount("disk", int(shutil.disk_usage(Path.cwd()).free / 1e9), 2, " GB free", "notebooks and saved work", "make room"),
     ]
@@ -121,11 +122,6 @@ def amount(name, there, needed, unit, affects, remedy):
     if there >= needed:
         return Finding(name, f"{there}{unit}", affects, remedy)
     return Finding(name, None, f"{affects} ({there}{unit} is little)", remedy)
-
-
-def cores():
-    """The cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def memory_gb():

@@ -10,6 +10,7 @@ from string import Template
 from manyhands.checks import progress
 from manyhands.cli import doctor
 from manyhands.cli.copies import lab_copy, tutorial_copy
+from manyhands.processors import processors
 from manyhands.units import NotAClone, find_root, minutes_text, paths, units
 
 NAME = "Start_Here.md"
@@ -59,7 +60,7 @@ def machine():
     """What this machine can do, in one line; `manyhands doctor` tells more."""
     gpus = [line for line in (doctor.says("nvidia-smi", "-L") or "").splitlines() if line.startswith("GPU ")]
     nodes = doctor.says("sinfo", "--noheader", "--format=%D", timeout_s=2)
-    parts = [f"{doctor.cores()} CPU cores", f"{doctor.memory_gb()} GB memory",
+    parts = [f"{processors()} CPU cores", f"{doctor.memory_gb()} GB memory",
              f"{len(gpus)} GPU" + "s" * (len(gpus) > 1) if gpus else "no GPU: all runs on the CPU"]
     if nodes:
         parts.append(f"Slurm with {nodes.split()[0]} nodes")

@@ -7,6 +7,7 @@ import sys
 import time
 from collections import namedtuple
 
+from ..processors import processors
 from . import emulated, onrank, report
 from .faults import SENTENCES, ControllerDied
 from .picture import world
@@ -262,7 +263,7 @@ def _check_shape(nodes, ranks_per_node, framework, profile, threads_per_rank):
     for value in (nodes, ranks_per_node, threads_per_rank):
         if not isinstance(value, int) or value < 1:
             raise ValueError(SENTENCES_CORE["not positive"].format(given=value))
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    cores = processors()
     most = int(os.environ.get("MANYHANDS_MAX_RANKS", RANKS_PER_CORE * cores))
     if profile in ("local", "emulated", "mpi") and nodes * ranks_per_node > most:
         raise ValueError(SENTENCES_CORE["too many"].format(asked=nodes * ranks_per_node, cores=cores, most=most))

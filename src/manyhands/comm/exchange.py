@@ -14,9 +14,9 @@ from collections import defaultdict, deque
 
 from manyhands.comm.control import Control
 from manyhands.comm.message import INLINE_BYTES, INLINE_TENSORS, Message, copied, measured, nbytes, restored
+from manyhands.processors import processors
 
 WINDOW = 16  # heads under way to one peer that it has not yet confirmed
-CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 LOOKS, SHARED_LOOKS = 200, 8  # for a message, in one turn of a wait; where ranks share processors, others are let compute sooner
 SPIN_S, SLOW_S = 0.002, 0.05  # wait: first spin, then sleep shortly, then longer
 CONFIRM = ("control", "confirm")  # the key of a head that says only how many heads have been taken; not counted itself
@@ -46,7 +46,7 @@ class Exchange:
 
     def __init__(self, wire):
         self.wire, self.rank, self.size = wire, wire.rank, wire.size
-        self._looks = LOOKS if self.size <= CORES else SHARED_LOOKS
+        self._looks = LOOKS if self.size <= processors() else SHARED_LOOKS
         self.lines = [Line() for _ in range(self.size)]
         self.inbox = defaultdict(deque)  # key -> messages that nobody has asked for yet
         self.gone = {}  # peer -> why nothing more comes from it

@@ -3,7 +3,6 @@
 It can be killed at any moment: each grade is kept as soon as it is known (see `journal`), and the next run does the rest.
 """
 
-import os
 import secrets
 import shutil
 import tempfile
@@ -17,6 +16,7 @@ import psutil
 from manyhands.grading import container, engine, journal, notebooks, pool, report, sandbox, submissions
 from manyhands.grading.kernel import Limits
 from manyhands.grading.notebooks import NotGraded
+from manyhands.processors import processors
 
 PLACES_PER_CORE = 2  # a kernel that starts, and ranks that wait for each other, leave the core to others a part of the time
 SIMPLE_PLACES, CLUSTER_PLACES = 1, 2
@@ -110,7 +110,7 @@ class Batch:
     def _pool(self, jobs, work, solution, scratch, lock):
         """Start the jobs, on all places of the cores, or on fewer where the memory would not do."""
         cost, memory = (CLUSTER_PLACES, CLUSTER_BYTES) if solution.clustered else (SIMPLE_PLACES, SIMPLE_BYTES)
-        cores = self.jobs or len(os.sched_getaffinity(0))
+        cores = self.jobs or processors()
         places = max(1, min(PLACES_PER_CORE * cores, psutil.virtual_memory().available // memory * cost))
         return pool.run(jobs, work, places=places, cost=lambda job: cost, scratch=scratch, closed=[lock])
 

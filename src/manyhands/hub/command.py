@@ -16,6 +16,7 @@ from pathlib import Path
 from manyhands.hub import course, limits, proxy, room
 from manyhands.hub.folder import hub_folder, is_classroom, prepare
 from manyhands.hub.settings import START_LIMIT_S, VARIABLE, Settings
+from manyhands.processors import processors
 from manyhands.units import NotAClone, find_root
 
 DESCRIPTION = """Start a JupyterHub on this machine: local processes, one closed room for each attendee. Accounts: `manyhands accounts`.
@@ -58,7 +59,7 @@ def parser():
     made.add_argument("--processes", type=int, default=usual.processes, help="for each person, threads too (default: %(default)d)")
     made.add_argument("--disk", type=size, default=usual.disk_bytes, metavar="SIZE", help="for each home (default: 2G)")
     made.add_argument("--tidy-up", type=int, default=10, metavar="MINUTES", help="after this time the server of a home that is larger is stopped (default: 10)")
-    made.add_argument("--places", type=int, default=len(os.sched_getaffinity(0)), metavar="N",
+    made.add_argument("--places", type=int, default=processors(), metavar="N",
                       help="`manyhands check`s that run at once; others queue (default: one for each core)")
     kind = made.add_mutually_exclusive_group()
     kind.add_argument("--image", default="", help="attendees' servers run in containers of this image, as a rule manyhands:cpu (docker/README.md), "
