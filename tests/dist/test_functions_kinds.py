@@ -123,6 +123,25 @@ def test_thousands_of_tensors_in_one_message(pool):
     assert pool.values(many_rows, 2, limit_s=150, timeout_s=60.0) == [20, (5000, (2,))]  # once it took 20 s on a busy machine
 
 
+SIZES = [3, 0, 2047, 5000, 2048, 1, 2049, 0, 70000, 2]  # of float32: up to 8 KB they travel together, between larger ones that do not
+
+
+def sizes_in_one_message(c):
+    """There and back: each tensor in its place, and its gradient too."""
+    xs = [torch.arange(n, dtype=torch.float32).requires_grad_() for n in SIZES]
+    if c.rank == 0:
+        functions.send(xs, c, 1).backward()
+        return [torch.equal(x.grad, 2 * x) for x in xs]
+    came = functions.recv(c, 0)
+    right = [torch.equal(one, x) for one, x in zip(came, xs)]
+    sum((one * one).sum() for one in came).backward()
+    return right
+
+
+def test_small_and_large_tensors_in_one_message(pool):
+    assert pool.values(sizes_in_one_message, 2) == [[True] * len(SIZES)] * 2
+
+
 def sent_and_forgotten(c, numbers):
     """Who has sent them, or taken them in, calls nothing for longer than the other's time-out."""
     for _ in range(2):

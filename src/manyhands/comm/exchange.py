@@ -13,7 +13,7 @@ import weakref
 from collections import defaultdict, deque
 
 from manyhands.comm.control import Control
-from manyhands.comm.message import INLINE_BYTES, INLINE_TENSORS, Message, copied, measured, nbytes, restored
+from manyhands.comm.message import INLINE_BYTES, INLINE_TENSORS, Message, copied, fetched, measured, nbytes, payloads, restored
 from manyhands.processors import processors
 
 WINDOW = 16  # heads under way to one peer that it has not yet confirmed
@@ -38,7 +38,7 @@ class Line:
     def __init__(self):
         self.sent = self.seen = 0  # heads sent to the peer, and how many of them it has taken
         self.got = self.told = 0  # heads taken from the peer, and how many of them it knows of
-        self.outbox = deque()  # heads that the peer's window has no room for, with their large tensors
+        self.outbox = deque()  # heads that the peer's window has no room for, with what follows them
 
 
 class Exchange:
@@ -117,7 +117,7 @@ class Exchange:
         if inline:
             head = key, call, facts, specs, [copied(tensor) for tensor in tensors]
         else:
-            head, large = (key, call, facts, specs, None), [tensor for tensor in tensors if tensor is not None and tensor.numel()]
+            head, large = (key, call, facts, specs, None), payloads(tensors)
         if line.outbox or line.sent - line.seen >= WINDOW:
             line.outbox.append((head, large))
             number = line.sent + len(line.outbox)
@@ -142,11 +142,11 @@ class Exchange:
     def _hand_over(self, peer, line, head, large):
         line.sent += 1
         line.told = line.got
-        payloads = large and [self.wire.payload(tensor) for tensor in large]
+        ready = large and [self.wire.payload(tensor) for tensor in large]
         try:
             self.wire.send_head(peer, line.sent, marshal.dumps((*head, line.got)))
-            for place, payload in enumerate(payloads):
-                self.wire.send_payload(peer, line.sent, place, payload, last=place + 1 == len(payloads))
+            for place, payload in enumerate(ready):
+                self.wire.send_payload(peer, line.sent, place, payload, last=place + 1 == len(ready))
         except RuntimeError:  # gloo: the connection is closed
             self._lost(peer)
 
@@ -189,9 +189,7 @@ class Exchange:
         if small is not None:
             tensors = [*map(restored, specs, small)]
         else:
-            tensors = [one and self.wire.room(one) for one in specs]
-            for place, tensor in enumerate(t for t in tensors if t is not None and t.numel()):
-                self.wire.fetch(peer, line.got, place, self.wire.payload(tensor))
+            tensors = fetched(specs, self.wire.room, lambda place, tensor: self.wire.fetch(peer, line.got, place, self.wire.payload(tensor)))
         if line.got - line.told >= WINDOW // 2 or small is None and self.wire.confirms:
             self._confirm(peer, line)
         message = Message(peer, key, call, facts, tensors, specs)

@@ -1,15 +1,17 @@
 """What goes over the wire: a head that says what a message is, and the tensors themselves.
 
-A head is one short byte string, a marshalled tuple, in which small tensors travel as well. Larger ones follow as messages of their own,
-straight from and into the memory of a tensor.
+A head is one short byte string, a marshalled tuple, in which a few small tensors travel as well. Else payloads follow it: all small tensors
+together, then each larger one by itself, straight from and into the memory of a tensor.
 """
 
+import math
 from ctypes import memmove, string_at
 from dataclasses import dataclass, field
 
 import torch
 
 INLINE_BYTES, INLINE_TENSORS = 8192, 32  # no more than so many tensors, if they are no larger in sum, travel inside the head
+SMALL = 8192  # bytes of a tensor that follows the head together with other small ones: thousands of payloads take seconds
 SHOWN = 4  # tensors of a message that an error names
 
 DTYPES = [torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8,
@@ -87,8 +89,38 @@ def copied(tensor):
     return string_at(tensor.data_ptr(), tensor.nbytes)
 
 
+def payloads(tensors):
+    """What follows a head: one tensor with the bytes of all small tensors, and the larger ones."""
+    small = b"".join([copied(t) for t in tensors if t is not None and t.nbytes <= SMALL])
+    large = [t for t in tensors if t is not None and t.nbytes > SMALL]
+    return [torch.frombuffer(bytearray(small), dtype=torch.uint8), *large] if small else large
+
+
+def fetched(specs, room, fetch):
+    """The tensors of a message from their `payloads`: `room(spec)` makes room for a larger one, `fetch(place, tensor)` receives a payload."""
+    spaces, tensors, place, small, start = [*map(space, specs)], [], 0, b"", 0
+    if together := sum([one for one in spaces if one <= SMALL]):
+        raw = torch.empty(together, dtype=torch.uint8)
+        fetch(place, raw)
+        place, small = 1, raw.numpy().tobytes()
+    for spec, length in zip(specs, spaces):
+        if length <= SMALL:
+            tensors.append(restored(spec, small[start:start + length]))
+            start += length
+        else:
+            tensors.append(room(spec))
+            fetch(place, tensors[-1])
+            place += 1
+    return tensors
+
+
+def space(spec):
+    """The bytes of a tensor; 0 for None."""
+    return 0 if spec is None else DTYPES[spec[0]].itemsize * math.prod(spec[2])
+
+
 def make_room(spec):
-    """An empty tensor in CPU memory for one that follows the head."""
+    """An empty tensor in CPU memory."""
     return torch.empty(spec[2], dtype=DTYPES[spec[0]])
 
 
