@@ -31,7 +31,7 @@ def gather(c, x, root=0):
     c.check_rank(root, "gather", "root")
     place = c.next_call()
     _checked(c, place, "gather", lambda: tensor(x, "gather"))
-    gathered = _Gather.apply(c, place, root, ANCHOR, x, wants(x))
+    gathered = _Gather.apply((c, place, root, True), x) if wants(x) else _Gather.apply((c, place, root, False), x, ANCHOR)
     return gathered if c.rank == root else gathered[0]
 
 
@@ -45,9 +45,10 @@ def scatter(c, xs, root=0):
     c.check_rank(root, "scatter", "root")
     place = c.next_call()
     if c.rank != root:
-        return _Scatter.apply(c, place, root, ANCHOR, ())
+        return _Scatter.apply((c, place, root, ()), ANCHOR)
     xs = _checked(c, place, "scatter", lambda: tensors(xs, "scatter", c.size))
-    return _Scatter.apply(c, place, root, ANCHOR, [wants(x) for x in xs], *xs)
+    wanted = [wants(x) for x in xs]
+    return _Scatter.apply((c, place, root, wanted), *xs) if any(wanted) else _Scatter.apply((c, place, root, wanted), *xs, ANCHOR)
 
 
 def allgather(c, x):
@@ -152,7 +153,8 @@ class _Bcast(torch.autograd.Function):
 
 class _Gather(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, c, place, root, anchor, x, wanted):
+    def forward(ctx, to, x, anchor=None):
+        c, place, root, wanted = to
         ctx.c, ctx.root, ctx.device, op = c, root, x.device, _op(c, place)
         at_root = c.rank == root
         ctx.ticket = Ticket(c, op, "gather", waits=wanted and not at_root)
@@ -162,7 +164,7 @@ class _Gather(torch.autograd.Function):
         ctx.ticket.tells = [root] if ctx.ticket.waits else []
         ctx.save_for_backward(SAVED)
         if not at_root:
-            return (anchor.new_zeros((), device=x.device),)
+            return (torch.zeros((), device=x.device),)
         outputs = tuple(x.view_as(x) if rank == root else placed(came[rank], c)[0] for rank in range(c.size))
         no_gradient_for_whole_numbers(ctx, outputs)
         return outputs
@@ -176,12 +178,14 @@ class _Gather(torch.autograd.Function):
             mine = gradients[ctx.root]
         else:
             mine = _on(_first(ctx.ticket.take(ctx.root)), ctx.device) if ctx.ticket.waits else None
-        return None, None, None, None, mine, None
+        return None, mine, None
 
 
 class _Scatter(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, c, place, root, anchor, wanted, *xs):
+    def forward(ctx, to, *xs):
+        c, place, root, wanted = to
+        xs = xs[:len(wanted)]
         ctx.c, ctx.root, ctx.wanted, ctx.devices = c, root, wanted, [x.device for x in xs]
         ctx.ticket = Ticket(c, _op(c, place), "scatter", waits=any(w for rank, w in enumerate(wanted) if rank != root))
         if c.rank == root:
@@ -202,9 +206,9 @@ class _Scatter(torch.autograd.Function):
         c = ctx.c
         if c.rank != ctx.root:
             ctx.ticket.send({ctx.root: [gradient]})
-            return None, None, None, None, None
+            return None, None
         theirs = [gradient if rank == c.rank else _on(_first(ctx.ticket.take(rank)), ctx.devices[rank]) if ctx.wanted[rank] else None for rank in range(c.size)]
-        return None, None, None, None, None, *theirs
+        return None, *theirs, None
 
 
 class _Allgather(torch.autograd.Function):
