@@ -55,3 +55,28 @@ def test_a_rank_that_is_killed(tmp_path):
 def test_a_rank_that_exits_under_mpi(tmp_path):
     status, out, err = by_mpi(program(tmp_path, text("sys.exit(0)", "allgather")), 3)
     assert out.count("rank 1 will not come, it has ended. True") == 2 and "[2.0, 2.0, 2.0]" in out and "received" in out, (status, out, err)  # mpiexec mixes lines
+
+
+IN_THE_MIDDLE = """
+import os, signal, time
+import torch
+from manyhands import functions
+c = comm.create_communicator("gloo", timeout_s=60)
+c.barrier()
+if c.rank == 1:
+    def dies(*payload, last):
+        time.sleep(0.5)  # its head is there by now, and rank 0 waits for what follows
+        os.kill(os.getpid(), signal.SIGKILL)
+    c._exchange.wire.send_payload = dies
+    functions.send(torch.zeros(50_000_000), c, 0)
+begun = time.monotonic()
+try:
+    functions.recv(c, 1)
+except comm.CommunicationError as error:
+    print(str(error).split(":")[-1].strip(), time.monotonic() - begun < 30)
+"""
+
+
+def test_a_rank_that_is_killed_in_the_middle_of_a_message(tmp_path):
+    runs = by_environment(program(tmp_path, IN_THE_MIDDLE), 2)
+    assert runs[0][1].strip() == "rank 1 will not come, its process is gone. True", runs

@@ -18,7 +18,7 @@ from manyhands.processors import processors
 
 WINDOW = 16  # heads under way to one peer that it has not yet confirmed
 LOOKS, SHARED_LOOKS = 200, 8  # for a message, in one turn of a wait; where ranks share processors, others are let compute sooner
-SPIN_S, SLOW_S = 0.002, 0.05  # wait: first spin, then sleep shortly, then longer
+SLOW_S = 0.05  # a wait first spins, for as long as suits the wire, then sleeps shortly, and after this time longer
 CONFIRM = ("control", "confirm")  # the key of a head that says only how many heads have been taken; not counted itself
 
 observers = []  # see `manyhands.comm`
@@ -189,7 +189,11 @@ class Exchange:
         if small is not None:
             tensors = [*map(restored, specs, small)]
         else:
-            tensors = fetched(specs, self.wire.room, lambda place, tensor: self.wire.fetch(peer, line.got, place, self.wire.payload(tensor)))
+            try:
+                tensors = fetched(specs, self.wire.room, lambda place, tensor: self.wire.fetch(peer, line.got, place, self.wire.payload(tensor)))
+            except ConnectionError:
+                self._lost(peer)
+                return
         if line.got - line.told >= WINDOW // 2 or small is None and self.wire.confirms:
             self._confirm(peer, line)
         message = Message(peer, key, call, facts, tensors, specs)
@@ -246,7 +250,7 @@ class Exchange:
                         return
                     self.control.stop(wait)  # another rank may have come to its end while this one asked
                     raise self.control.timed_out(wait, answers)
-                if now - start < SPIN_S:
+                if now - start < self.wire.spin_s:
                     os.sched_yield()
                 else:
                     self.control.look_for_strays(wait)

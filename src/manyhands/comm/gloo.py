@@ -23,6 +23,7 @@ class GlooWire:
     """Sends and receives heads and payloads between global ranks. Never waits for a peer that has not yet sent."""
 
     name, confirms = "gloo", True  # a large message has left when the peer says so
+    spin_s = 0.0001  # of a wait, before it sleeps between looks: gloo's own thread moves the bytes, and needs a processor
     payload, room = staticmethod(as_bytes), staticmethod(make_room)  # how a large tensor is sent, and where it goes
 
     def __init__(self, store, rank, size):
@@ -69,8 +70,11 @@ class GlooWire:
         self._under_way[peer].append((number, work, payload, False))
 
     def fetch(self, peer, number, place, payload):
-        """Receive what the peer has announced; returns when it is there."""
-        self._group.recv([payload], peer, PAYLOADS + number % 2**20 * 16 + place % 16).wait()
+        """Receive what the peer has announced; returns when it is there. ConnectionError if the peer dies before that."""
+        try:
+            self._group.recv([payload], peer, PAYLOADS + number % 2**20 * 16 + place % 16).wait()
+        except RuntimeError as error:
+            raise ConnectionError(str(error)) from None
 
     def taken(self, peer, number):
         """The peer has taken all messages up to this number: their memory is free."""

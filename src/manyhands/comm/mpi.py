@@ -19,6 +19,7 @@ class MpiWire:
     """Sends and receives heads and payloads between global ranks. Never waits for a peer that has not yet sent."""
 
     name, confirms = "mpi", False  # `left` says when a large message has left
+    spin_s = 0.002  # of a wait, before it sleeps between looks: each look moves bytes
     payload, room = staticmethod(plain), staticmethod(make_room)  # how a large tensor is sent, and where it goes
 
     def __init__(self, key):
