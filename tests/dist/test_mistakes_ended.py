@@ -61,13 +61,20 @@ IN_THE_MIDDLE = """
 import os, signal, time
 import torch
 from manyhands import functions
+from pathlib import Path
 c = comm.create_communicator("gloo", timeout_s=60)
+wire, begun_to_take_in = c._exchange.wire, Path({here!r}) / "begun"
+fetch = wire.fetch
+def tells(*place):
+    begun_to_take_in.touch()
+    fetch(*place)
+def dies(*payload, last):
+    while not begun_to_take_in.exists():
+        time.sleep(0.01)
+    os.kill(os.getpid(), signal.SIGKILL)
+wire.fetch, wire.send_payload = tells, dies
 c.barrier()
 if c.rank == 1:
-    def dies(*payload, last):
-        time.sleep(0.5)  # its head is there by now, and rank 0 waits for what follows
-        os.kill(os.getpid(), signal.SIGKILL)
-    c._exchange.wire.send_payload = dies
     functions.send(torch.zeros(50_000_000), c, 0)
 begun = time.monotonic()
 try:
@@ -78,5 +85,5 @@ except comm.CommunicationError as error:
 
 
 def test_a_rank_that_is_killed_in_the_middle_of_a_message(tmp_path):
-    runs = by_environment(program(tmp_path, IN_THE_MIDDLE), 2)
+    runs = by_environment(program(tmp_path, IN_THE_MIDDLE.format(here=str(tmp_path))), 2)
     assert runs[0][1].strip() == "rank 1 will not come, its process is gone. True", runs
