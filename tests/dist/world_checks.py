@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import nbclient
@@ -63,7 +64,11 @@ def run_notebook(name, profile, monkeypatch, timeout_s=180):
     for cell in fresh.cells:
         if cell.cell_type == "code":
             cell.outputs = []
-    nbclient.NotebookClient(fresh, timeout=timeout_s, resources={"metadata": {"path": str(path.parent)}}).execute()
+    client = nbclient.NotebookClient(fresh, timeout=timeout_s, resources={"metadata": {"path": str(path.parent)}})
+    client.create_kernel_manager()
+    with tempfile.TemporaryDirectory(prefix="mh-") as sockets:
+        client.km.transport, client.km.ip = "ipc", f"{sockets}/k"  # a TCP port may be taken by the time the kernel binds it
+        client.execute()
     compared = 0
     for number, (old, new) in enumerate(zip(stored.cells, fresh.cells, strict=True)):
         if old.cell_type == "code" and "measured" not in old.metadata.get("tags", []):
@@ -94,6 +99,7 @@ def ipython_in(folder, monkeypatch):
 
 KERNEL = """
 import sys
+import tempfile
 from manyhands import Cluster
 cluster = Cluster(nodes=2, ranks_per_node=1, framework=None, profile=sys.argv[1], name="killed")
 print("ready", flush=True)
