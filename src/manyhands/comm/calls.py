@@ -126,7 +126,7 @@ class Calls:
 
     def others(self):
         """The other ranks, beginning with the next one: so that not all send to rank 0 first."""
-        return [(self.rank + i) % self.size for i in range(1, self.size)]
+        return self._others
 
     def bcast_tensors(self, place, call, tensors, root=0, **facts):
         """The root's tensors on all ranks, along a binomial tree: ceil(log2 size) steps. Returns the message's tensors and facts."""

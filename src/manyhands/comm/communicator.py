@@ -20,6 +20,7 @@ class Communicator(Calls):
         self._exchange, self.name, self.members, self._nodes = exchange, name, members, nodes
         self.device, self.timeout_s = device, timeout_s
         self.rank, self.size = members.index(exchange.rank), len(members)
+        self._others = [(self.rank + i) % self.size for i in range(1, self.size)]
         self._closed, self.epoch, self._calls = False, 0, 0  # collective calls are numbered, anew in each epoch; an epoch ends with an error
         self.spoiled = set()  # places of calls in which some rank could not do its part: what comes for them is dropped
         self.stopped, self.last_call = None, None  # (number of a call that failed elsewhere, the epoch after it, why it is to raise here or None); the Wait of the last collective call

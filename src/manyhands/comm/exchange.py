@@ -144,7 +144,7 @@ class Exchange:
         line.told = line.got
         ready = large and [self.wire.payload(tensor) for tensor in large]
         try:
-            self.wire.send_head(peer, line.sent, marshal.dumps((*head, line.got)))
+            self.wire.send_head(peer, line.sent, marshal.dumps((*head, line.got), 2))
             for place, payload in enumerate(ready):
                 self.wire.send_payload(peer, line.sent, place, payload, last=place + 1 == len(ready))
         except RuntimeError:  # gloo: the connection is closed
