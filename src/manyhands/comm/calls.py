@@ -94,8 +94,8 @@ class Calls:
         wait = Wait("collective", self, call, facts, place, step)
         if step < BACKWARD:
             self.last_call = wait
-        if outgoing:
-            exchange.finish(exchange.post([(members[rank], tensors) for rank, tensors in outgoing.items()], key, call, facts), wait)
+        if outgoing and (unfinished := exchange.post([(members[rank], tensors) for rank, tensors in outgoing.items()], key, call, facts)):
+            exchange.finish(unfinished, wait)
         came = {}
         for rank in sources:
             message = exchange.take(members[rank], key, wait)
@@ -124,10 +124,6 @@ class Calls:
             if member != self._exchange.rank:
                 self._exchange.notify(member, ("control", "spoiled"), "", **facts)
 
-    def others(self):
-        """The other ranks, beginning with the next one: so that not all send to rank 0 first."""
-        return self._others
-
     def bcast_tensors(self, place, call, tensors, root=0, **facts):
         """The root's tensors on all ranks, along a binomial tree: ceil(log2 size) steps. Returns the message's tensors and facts."""
         parent, children = _tree(self.rank, self.size, root)
@@ -151,10 +147,10 @@ class Calls:
             there = torch.empty(message.facts["like"][1], dtype=DTYPES[message.facts["like"][0]], device="meta")
             return f"its tensor is {describe([tensor])}, that of rank {self.name_of(message.source)} is {describe([there])}. They cannot be added."
 
-        came = self.exchange(place, call, {rank: [chunks[rank]] for rank in self.others()}, self.others(), step, check=check, like=like)
+        came = self.exchange(place, call, {rank: [chunks[rank]] for rank in self.others}, self.others, step, check=check, like=like)
         parts = [chunks[rank] if rank == self.rank else came[rank].tensors[0].to(tensor.device) for rank in range(self.size)]
         total = sum(parts[1:], parts[0])
-        came = self.exchange(place, call, {rank: [total] for rank in self.others()}, self.others(), step + 1)
+        came = self.exchange(place, call, {rank: [total] for rank in self.others}, self.others, step + 1)
         return torch.cat([total if rank == self.rank else came[rank].tensors[0].to(tensor.device) for rank in range(self.size)]).view(tensor.shape)
 
 

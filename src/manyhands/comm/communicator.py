@@ -20,7 +20,7 @@ class Communicator(Calls):
         self._exchange, self.name, self.members, self._nodes = exchange, name, members, nodes
         self.device, self.timeout_s = device, timeout_s
         self.rank, self.size = members.index(exchange.rank), len(members)
-        self._others = [(self.rank + i) % self.size for i in range(1, self.size)]
+        self.others = [(self.rank + i) % self.size for i in range(1, self.size)]  # beginning with the next one: so that not all send to rank 0 first
         self._closed, self.epoch, self._calls = False, 0, 0  # collective calls are numbered, anew in each epoch; an epoch ends with an error
         self.spoiled = set()  # places of calls in which some rank could not do its part: what comes for them is dropped
         self.stopped, self.last_call = None, None  # (number of a call that failed elsewhere, the epoch after it, why it is to raise here or None); the Wait of the last collective call
@@ -89,13 +89,13 @@ class Communicator(Calls):
         """At the root the list of all ranks' objects, None elsewhere."""
         self.check_rank(root, "gather_obj", "root")
         at_root = self.rank == root
-        came = self.exchange(self.next_call(), "gather_obj", {} if at_root else {root: [_pickled(obj)]}, self.others() if at_root else [], root=root)
+        came = self.exchange(self.next_call(), "gather_obj", {} if at_root else {root: [_pickled(obj)]}, self.others if at_root else [], root=root)
         return [obj if rank == root else _unpickled(came[rank].tensors[0]) for rank in range(self.size)] if at_root else None
 
     def allgather_obj(self, obj):
         """The list of all ranks' objects, on all ranks."""
         mine = [_pickled(obj)]
-        came = self.exchange(self.next_call(), "allgather_obj", {rank: mine for rank in self.others()}, self.others())
+        came = self.exchange(self.next_call(), "allgather_obj", {rank: mine for rank in self.others}, self.others)
         return [obj if rank == self.rank else _unpickled(came[rank].tensors[0]) for rank in range(self.size)]
 
     def scatter_obj(self, objs, root=0):
@@ -108,7 +108,7 @@ class Communicator(Calls):
             error = ValueError(f"scatter_obj: the root has {len(objs)} objects for {self.size} ranks.")
             self.spoil(place, "scatter_obj", error)
             raise error
-        self.exchange(place, "scatter_obj", {rank: [_pickled(objs[rank])] for rank in self.others()}, [], root=root)
+        self.exchange(place, "scatter_obj", {rank: [_pickled(objs[rank])] for rank in self.others}, [], root=root)
         return objs[root]
 
     def allreduce_obj(self, obj):
@@ -120,7 +120,7 @@ class Communicator(Calls):
 
     def barrier(self):
         """Returns when all ranks have called it. What they sent before is here then: if it shows an error of an earlier call, that is raised."""
-        self.exchange(self.next_call(), "barrier", {rank: [] for rank in self.others()}, self.others())
+        self.exchange(self.next_call(), "barrier", {rank: [] for rank in self.others}, self.others)
         self.enter()
 
     def allreduce(self, tensor):

@@ -158,7 +158,7 @@ class _Gather(torch.autograd.Function):
         ctx.c, ctx.root, ctx.device, op = c, root, x.device, _op(c, place)
         at_root = c.rank == root
         ctx.ticket = Ticket(c, op, "gather", waits=wanted and not at_root)
-        came = c.exchange(place, "gather", {} if at_root else {root: [x]}, c.others() if at_root else [], root=root, check=_same_dtype(c, x.dtype),
+        came = c.exchange(place, "gather", {} if at_root else {root: [x]}, c.others if at_root else [], root=root, check=_same_dtype(c, x.dtype),
                           wants=wanted, op=op)
         ctx.ticket.owe(rank for rank, message in came.items() if message.facts["wants"])
         ctx.ticket.tells = [root] if ctx.ticket.waits else []
@@ -189,7 +189,7 @@ class _Scatter(torch.autograd.Function):
         ctx.c, ctx.root, ctx.wanted, ctx.devices = c, root, wanted, [x.device for x in xs]
         ctx.ticket = Ticket(c, _op(c, place), "scatter", waits=any(w for rank, w in enumerate(wanted) if rank != root))
         if c.rank == root:
-            c.exchange(place, "scatter", {rank: [xs[rank]] for rank in c.others()}, [], root=root, wants=list(wanted))
+            c.exchange(place, "scatter", {rank: [xs[rank]] for rank in c.others}, [], root=root, wants=list(wanted))
             value = xs[root].view_as(xs[root])
         else:
             message = c.exchange(place, "scatter", {}, [root], root=root)[root]
@@ -217,7 +217,7 @@ class _Allgather(torch.autograd.Function):
         c, place, wanted = to
         ctx.c, ctx.device, ctx.ticket = c, x.device, Ticket(c, _op(c, place), "allgather", waits=wanted)
         ctx.save_for_backward(SAVED)
-        came = c.exchange(place, "allgather", {rank: [x] for rank in c.others()}, c.others(), check=_same_dtype(c, x.dtype), wants=wanted)
+        came = c.exchange(place, "allgather", {rank: [x] for rank in c.others}, c.others, check=_same_dtype(c, x.dtype), wants=wanted)
         ctx.ticket.owe([rank for rank in came if came[rank].facts["wants"]])
         outputs = tuple(x.view_as(x) if rank == c.rank else placed(came[rank], c)[0] for rank in range(c.size))
         no_gradient_for_whole_numbers(ctx, outputs)
@@ -228,7 +228,7 @@ class _Allgather(torch.autograd.Function):
     def backward(ctx, *gradients):
         ctx.saved_tensors  # see _Send
         c, ticket, mine = ctx.c, ctx.ticket, None
-        ticket.send({rank: [gradients[rank]] for rank in c.others()})
+        ticket.send({rank: [gradients[rank]] for rank in c.others})
         if ticket.waits:
             mine = _total(gradients[c.rank], (gradients[rank] if rank == c.rank else _on(_first(ticket.take(rank)), ctx.device) for rank in range(c.size)))
         return None, mine, None
@@ -242,7 +242,7 @@ class _Alltoall(torch.autograd.Function):
         ctx.c, ctx.wanted, ctx.devices = c, wanted, [x.device for x in xs]
         ctx.save_for_backward(SAVED)
         ctx.ticket = Ticket(c, _op(c, place), "alltoall", waits=any(w for rank, w in enumerate(wanted) if rank != c.rank))
-        came = c.exchange(place, "alltoall", {rank: [xs[rank]] for rank in c.others()}, c.others(), check=_same_dtype(c, xs[c.rank].dtype), wants=list(wanted))
+        came = c.exchange(place, "alltoall", {rank: [xs[rank]] for rank in c.others}, c.others, check=_same_dtype(c, xs[c.rank].dtype), wants=list(wanted))
         ctx.ticket.owe([rank for rank in came if came[rank].facts["wants"][c.rank]])
         outputs = tuple(xs[rank].view_as(xs[rank]) if rank == c.rank else placed(came[rank], c)[0] for rank in range(c.size))
         no_gradient_for_whole_numbers(ctx, outputs)
@@ -253,7 +253,7 @@ class _Alltoall(torch.autograd.Function):
     def backward(ctx, *gradients):
         ctx.saved_tensors  # see _Send
         c, ticket = ctx.c, ctx.ticket
-        ticket.send({rank: [gradients[rank]] for rank in c.others()})
+        ticket.send({rank: [gradients[rank]] for rank in c.others})
         mine = [gradients[rank] if rank == c.rank else _on(_first(ticket.take(rank)), ctx.devices[rank]) if ctx.wanted[rank] else None for rank in range(c.size)]
         return None, *mine, None
 

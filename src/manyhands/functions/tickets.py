@@ -10,19 +10,15 @@ class Ticket:
     that no gradient comes; so an output that nobody uses never hangs another rank.
     """
 
-    __slots__ = "c", "op", "forward", "waits", "owes", "tells", "done"
+    __slots__ = "c", "op", "forward", "call", "waits", "owes", "tells", "done"
 
     def __init__(self, c, op, forward, waits=False):
         """Made before anything is sent: an answer may come while this rank is still sending."""
-        self.c, self.op, self.forward, self.waits = c, op, forward, waits
+        self.c, self.op, self.forward, self.call, self.waits = c, op, forward, forward + ".backward", waits
         self.owes = self.tells = ()  # ranks of c
         self.done = False
         if waits:
             c._exchange.control.live.add(op)
-
-    @property
-    def call(self):
-        return self.forward + ".backward"
 
     def owe(self, ranks):
         """The ranks that wait for a gradient from this one."""
