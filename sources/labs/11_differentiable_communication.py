@@ -113,7 +113,8 @@ check.messages(cluster, "Send", "Recv")
 # of `x` is zero there: nothing depends on it.
 #
 # The check counts: with `p` ranks and `n` numbers, backward moves `(p - 1) * n` numbers between ranks, over all of them, and no more. A
-# collective that gives the result to those who do not need it moves more.
+# collective that gives the result to those who do not need it moves more. (The counter is unit 04's ledger, which takes one textbook algorithm for each
+# collective.)
 #
 # *Difficulty ●○○, 7 minutes, 3 points*
 #
@@ -193,10 +194,10 @@ check.allgather(cluster, "Allgather")
 # From here on you use the package's functions, on a communicator `c` with `c.rank` and `c.size`. The package sends a gradient only where backward passes
 # through.
 #
-# `round_trip` is the tutorial's *there and back*, for any number of ranks. Written without delegates it gives the right values, and rank 0's `stage` never
-# gets a gradient.
+# `round_trip` is the tutorial's *there and back*, for any number of ranks. Written without delegates it gives the right values. In backward, rank 0's `stage`
+# gets no gradient, and the rank that sends it an error. A `recv` takes the delegate as `delegate_variable`.
 #
-# In `fan_out` rank 0 has several sends and a loss of its own. Its single `backward()` must reach all of them.
+# In `fan_out` rank 0 has several sends and a loss of its own. Its single `backward()` must reach all of them. `pseudo_connect` returns a tuple: unpack it.
 #
 # *Difficulty ●●○, 10 minutes, 2 points*
 #

@@ -34,8 +34,8 @@ rank, world_size = dist.get_rank(), dist.get_world_size()
 # %% [markdown]
 # ## A call is a matrix
 #
-# A communication call moves numbers and adds numbers. Nothing in it is squared. So over the data of *all* ranks together it is a linear map, and
-# a linear map is a matrix. We can measure it: rank `j` starts with 1, all others with 0; what everyone holds afterwards is column `j`.
+# The calls of this unit move numbers and add numbers, no more. (An all-reduce can also take a maximum or a product.) So over the data of *all* ranks
+# together such a call is a linear map, and a linear map is a matrix. We can measure it: rank `j` starts with 1, all others with 0; what everyone holds afterwards is column `j`.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -98,7 +98,7 @@ show("A transposed", A.T)
 #
 # * *send and recv:* a number moves from one rank to another. Transposed: the gradient moves back.
 # * *gather:* pieces of all ranks stand in a row at the root. Transposed: the root gives each rank the gradient of its piece, a **scatter**. And the other way round.
-# * *allgather:* each rank's piece is copied to all. Transposed: each rank gets, from all, the gradients of its own piece (an all-to-all), and **sums** them.
+# * *allgather:* each rank's piece is copied to all. Transposed: each rank gets, from all, the gradients of its own piece (an all-to-all), and **sums** them: together a *reduce-scatter*.
 # * *alltoall:* what rank `i` has for rank `j` goes there. Transposed: rank `j` sends the gradient of it back to `i`, an **alltoall** again.
 # * *allreduce* (sum): each output is the sum of all inputs. The matrix is all ones, and its own transpose: backward **sums** the gradients, on all ranks.
 
@@ -218,7 +218,8 @@ for step in range(2):
 #
 # Rank 0's backward walks from `y` through `Recv` (which sends the gradient of `z` to rank 1) and ends there, at the zero that was made for the purpose. It
 # never meets `Send`, so it never receives what rank 1 sends back. For rank 0 step 0 is done, and it goes on to step 1, where it sends. Rank 1 is still in
-# backward, where it sends too. Each waits for the other to receive: a circle, a deadlock.
+# backward, where it sends too. Each waits for the other to receive: a circle, a deadlock. (The report sees only the calls, and advises another order. That
+# would not help here: rank 0 would still never come to receive the gradient.)
 #
 # With one step only, rank 1 would wait for a rank that has finished. If the library keeps a copy of small messages and lets the sender go on, nobody would
 # wait at all: `w0` would just never learn.
@@ -272,7 +273,8 @@ print({name: w.grad.item() for name, w in named.items()})
 #
 # From here on we use the package's versions. They work on a *communicator* `c`, find out shapes and dtypes by themselves, give each message an identity of
 # its own (so gradients cannot be swapped, whatever the order of backward), and they have a time-out. They are called as in
-# ChainerMN, so programs written for it need little change.
+# ChainerMN, so programs written for it need little change. *There and back* on rank 0 is now `phi = functions.send(w0 * 2, c, rank=1)`, then
+# `z = functions.recv(c, rank=1, delegate_variable=phi)`.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -310,7 +312,8 @@ def backward_matrix(call, n, outputs):
     return torch.tensor(columns).T.int()
 
 # %% [markdown]
-# `n` numbers go in on each rank, and a list of numbers comes out. For a `send` it holds the delegate.
+# `n` numbers go in on each rank, and a list of numbers comes out. For a `send` it holds the delegate. So it does for a `gather` on all ranks but the root:
+# 4 numbers at the root and 3 delegates make 7.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -344,10 +347,10 @@ for name, (call, n) in calls.items():
 # |---|---|---|
 # | send | recv | no |
 # | recv | send | no |
-# | bcast | to the root, **and sum** | yes |
+# | bcast | reduce: to the root, **and sum** | yes |
 # | gather | scatter | no |
 # | scatter | gather | no |
-# | allgather | alltoall, **and sum** | yes |
+# | allgather | reduce-scatter: alltoall, **and sum** | yes |
 # | alltoall | alltoall | no |
 # | allreduce | allreduce | yes |
 #
@@ -445,7 +448,8 @@ print("every rank's loss counts:", replicated(1), " divided by 4:", replicated(1
 # ## Two sends: pseudo_connect
 #
 # A rank that sends twice has two delegates, and one `backward()` must reach both. `pseudo_connect(delegate, y)` returns `y` with an additional edge to the delegate:
-# the value is that of `y`, and backward goes to both. It joins two delegates to one, or a delegate to a loss.
+# the value is that of `y`, and backward goes to both. It joins two delegates to one, or a delegate to a loss. What it returns is a *tuple*, here of one tensor, which
+# has a `backward()` of its own; to go on computing, unpack it: `y, = pseudo_connect(delegate, y)`.
 #
 # (The article has this recipe for two sends. In ChainerMN 7.8.1 it hangs.)
 #
@@ -483,13 +487,16 @@ except comm.CommunicationError as error:
         print(*str(error).split(". "), sep=".\n")
 
 # %% [markdown]
-# Where nobody can know, the communicator's time-out strikes (8 seconds here): whoever waited in vain gets an error that names the other rank, the call and
-# the tag, and says what each side had. Nothing has to be healed: the communicator can be used again. The cluster's watch, which you saw above, is for programs
-# that have no time-out of their own.
+# If the delegate is still held in a variable, its rank cannot know. A small gradient then comes and lies there; the error is raised on *that* rank once the
+# variable has gone, as in the next steps of a loop. After a single step nobody is told, and `w` has no gradient.
+#
+# And where a rank does wait in vain, the communicator's time-out strikes (8 seconds here): it gets an error that names the other rank, the call and the tag, and
+# says where the other one is. Nothing has to be healed: the communicator can be used again. The cluster's watch, which you saw above, is for programs that have
+# no time-out of their own.
 #
 # ## Tokens to experts, and back
 #
-# A **mixture of experts** has many small networks, and sends each token (a row of numbers) to one that a router has chosen. With an expert on each rank, that takes two calls of `alltoall`:
+# A **mixture of experts** has many small networks, and sends each token (a row of numbers) to one or a few that a router has chosen; here to one. With an expert on each rank, that takes two calls of `alltoall`:
 # tokens go to their experts, and results come back. How many go where changes in every step. Backward makes the same two trips, in reverse.
 
 # %%
@@ -529,7 +536,7 @@ print(f"tokens to experts 0-3: {chosen.bincount(minlength=4).tolist()}; same gra
 #
 # * *A call is a matrix* over all ranks' data; its backward is the transpose. What was copied is summed: `bcast` sums at the root, `allgather` sums each piece at its owner.
 # * *send returns a delegate*, a zero that stands for what was sent; *recv* takes one, so that backward can go on to that `send`.
-# * *A deadlock in backward* is a graph that is not connected: one rank sends a gradient that the other's backward never comes to receive. Delegate variables and `pseudo_connect` connect it.
+# * *A graph that is not connected* can deadlock in backward: one rank sends a gradient that the other's backward never comes to receive. Delegate variables and `pseudo_connect` connect it.
 # * *N losses give N times the gradient.* Divide where you know that they are one.
 # * *A mixture of experts* is two calls of `alltoall`, there and back; the same two bring the gradients.
 #
