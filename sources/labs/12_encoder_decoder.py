@@ -4,7 +4,7 @@
 # You cut a sequence-to-sequence model in two, put the halves on two ranks, and train it as one process does. At the end you can
 #
 # * run an LSTM over a batch of sequences of different lengths, and get the state after each one's own end;
-# * normalise the loss of a ragged batch so that every digit counts once, on one rank and on several;
+# * normalise the loss of a ragged batch so that every token counts once, on one rank and on several;
 # * write both halves of a training step with `send`, `recv` and `pseudo_connect`, so that every gradient is exact;
 # * say what must cross between the ranks, in bytes, and what must not;
 # * train several such pairs at once, on shares of different size, with the gradients of the whole batch.
@@ -41,7 +41,7 @@ device, END = world.device, 10
 #
 # Both halves of the model use one function: a list of sequences in, a list of outputs and the state out.
 #
-# `nn.LSTM` takes a *PackedSequence*: it knows where each sequence ends, and computes nothing behind that.
+# `nn.LSTM` takes a *PackedSequence*: it knows where each sequence ends, and computes nothing beyond that.
 #
 # *Difficulty ●○○, 7 minutes, 2 points*
 #
@@ -70,8 +70,8 @@ check.ragged(cluster, "run_ragged")
 # %% [markdown]
 # ## 2. The loss of a ragged batch
 #
-# The decoder gives, for every place of every target, eleven *scores*: one for each digit and one for `END`. Every place counts once, in a long
-# target as in a short one.
+# The decoder gives, for every token of every target, eleven *scores* (logits): one for each digit and one for `END`. Every token counts once, `END`
+# included, in a long target as in a short one.
 #
 # Later several decoders share one batch. They must all divide by the same number, so the divisor is an argument.
 #
@@ -100,8 +100,8 @@ check.loss(cluster, "loss_of")
 # %% [markdown]
 # ## 3. One step, on two ranks
 #
-# The two halves are given. They use what you have just written. The decoder sees the target shifted by one place: it guesses each digit from the
-# ones before it.
+# The two halves are given. They use what you have just written. The decoder sees the target shifted by one place, with `END` in front: it
+# predicts each token from the true ones before it.
 
 # %%
 # %%px --setup
@@ -130,8 +130,8 @@ class Decoder(nn.Module):
 # You write what each rank does in one step, forward and backward. `c` is a communicator that both ranks are in; in one of the checks the decoder
 # has the lower number.
 #
-# An LSTM's state is two tensors. What you send is counted: the state crosses, and its gradient comes back, each once. The bytes of all outputs
-# would grow with the length of the sequences.
+# An LSTM's state is two tensors: send `h` and `cell` as two messages, and join their delegates. What you send is counted: the state crosses, and its
+# gradient comes back, each once. Do not send the outputs: their bytes grow with the length of the sequences.
 #
 # The optimiser comes later: both functions add to `grad` and leave the weights as they are.
 #
@@ -212,7 +212,7 @@ check.training(cluster, "train_split")
 # %% [markdown]
 # ## 5. Two pairs: model parallel and data parallel
 #
-# Four ranks are two encoder-decoder pairs. Each pair takes a share of the batch; the shares have different numbers of sequences, and of digits. The
+# Four ranks are two encoder-decoder pairs. Each pair takes a share of the batch; the shares have different numbers of sequences, and of tokens. The
 # gradients must be those of one process with the whole batch.
 #
 # A rank has two communicators: `pair`, in which rank 0 is the encoder and rank 1 the decoder; and `copies`, the ranks that hold the same module as
@@ -287,9 +287,9 @@ with torch.no_grad():
 # * A bidirectional encoder: exercise 3 was checked with one. Its state has two rows for each layer, so the decoder needs twice as many layers;
 #   nothing in your
 #   functions changes.
-# * The article in which ChainerMN shows this split calls `create_multi_node_n_step_rnn`, as the tutorial does. With
-#   `links.create_multi_node_n_step_rnn` your two
-#   functions become one call each.
+# * ChainerMN's documentation shows this split with `create_multi_node_n_step_rnn`, as the tutorial does
+#   ([Example 2: seq2seq](https://docs.chainer.org/en/v7.8.0/chainermn/model_parallel/example2_seq2seq.html)). Then sending and receiving move into the
+#   modules, and a step is the same two lines on both ranks: call the module, then `backward()` on what comes out.
 # * While the decoder computes, the encoder waits. Unit 14 cuts the batch into micro-batches, so that both work.
 # * I. Sutskever, O. Vinyals, Q. V. Le 2014, *Sequence to Sequence Learning with Neural Networks*, [arXiv
 #   1409.3215](https://arxiv.org/abs/1409.3215): a

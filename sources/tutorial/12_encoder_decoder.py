@@ -14,9 +14,9 @@
 # %% [markdown]
 # ## Four ranks, two pairs
 #
-# This kernel starts the ranks. Cells that begin with `%%px` run on all of them, with `--ranks 0,1` on these two.
+# This kernel starts the ranks. Cells that begin with `%%px` run on all ranks or, with `--ranks 0,1`, on ranks 0 and 1 only.
 #
-# `split` makes smaller communicators: ranks with the same colour get one together. Ranks 0 and 1 are a pair, and so are 2 and 3. In each pair, rank
+# `split` makes smaller communicators: ranks with the same colour form one. Ranks 0 and 1 are a pair, and so are 2 and 3. In each pair, rank
 # 0 will have the encoder and rank 1 the decoder. At first only the first pair works.
 
 # %% tags=["setup"]
@@ -57,8 +57,8 @@ for source, target in zip(*batch(3, torch.Generator().manual_seed(0))):
     print(source.tolist(), "->", target.tolist())
 
 # %% [markdown]
-# The encoder reads the source. It gives on only what its LSTM remembers at the end: two tensors, `h` and `cell`, the same size for a short string
-# and for a long one. `pack_sequence` tells the LSTM where each string ends, so it computes nothing behind that.
+# The encoder reads the source. It passes on only what its LSTM remembers at the end: two tensors, `h` and `cell`, the same size for a short string
+# and for a long one. `pack_sequence` tells the LSTM where each string ends, so it computes nothing beyond that.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -73,8 +73,9 @@ class Encoder(nn.Module):
         return h, cell
 
 # %% [markdown]
-# The decoder starts from that state and guesses the target, each token from the ones before it. Its loss is the sum over all places of all targets,
-# divided by their number, or by a `divisor` that we shall need later.
+# The decoder starts from that state and predicts the target, each token from the *true* ones before it (*teacher forcing*): `shifted` moves the target by
+# one place, and `END` marks the start, too. Its loss is the sum of the cross-entropies of all tokens of all targets, divided by their number, or by a
+# `divisor` that we shall need later.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -90,8 +91,8 @@ class Decoder(nn.Module):
     def forward(self, state, targets, divisor=None):
         packed = pack_sequence([self.embed(tokens) for tokens in shifted(targets)], enforce_sorted=False)
         outputs, _ = self.rnn(packed, state)
-        places = pack_sequence(targets, enforce_sorted=False).data  # no padding in there
-        return cross_entropy(self.head(outputs.data), places, reduction="sum") / (divisor or len(places))
+        tokens = pack_sequence(targets, enforce_sorted=False).data  # no padding in there
+        return cross_entropy(self.head(outputs.data), tokens, reduction="sum") / (divisor or len(tokens))
 
 # %% [markdown]
 # ## In one process
@@ -132,8 +133,8 @@ if pair.rank == 1:
 # %% [markdown]
 # ## In two, by hand
 #
-# Now rank 0 has the encoder and rank 1 the decoder. Forward, the state must cross, and an LSTM's state is two tensors, so two messages, each with
-# its own tag. Backward, their two gradients come back.
+# Now rank 0 has the encoder and rank 1 the decoder. Forward, the state must cross, and an LSTM's state is two tensors. We send each as a message with its own
+# tag. (A tuple in one message will do it too, further down.) Backward, their two gradients come back.
 #
 # The encoder has no loss to call `backward()` on. It has what `send` returns: a *delegate*, a zero whose backward waits for the gradient.
 # There are two; `pseudo_connect` makes one of them, so that one `backward()` reaches both.
@@ -165,8 +166,8 @@ print(f"{type(by_hand).__name__}: weights after 100 steps equal to those of one 
 
 # %% [markdown]
 # Two loops, two optimisers: Adam on rank 0 knows only the encoder's parameters, Adam on rank 1 only the decoder's. Both must step. Adam treats each
-# parameter by itself, so two of them do what one would. (An optimiser that looks at all parameters at once does not: clipping by the norm of *all*
-# gradients needs one more message.)
+# parameter by itself, so two of them do what one would. (What looks at all parameters at once does not work so: to clip by the norm of *all* gradients, the
+# ranks must first add up their squared norms, an all-reduce of one number.)
 #
 # **Predict.** A small mistake: the encoder sends `cell.detach()`. Does the loss of the first step change? Does the encoder's gradient? Does anybody
 # complain?
@@ -182,7 +183,7 @@ if pair.rank == 0:
     got = encoder.rnn.weight_hh_l0.grad.norm()
     encoder.zero_grad()
     decoder(encoder(sources), targets).backward()
-    print(f"length of the gradient of the encoder's recurrent weights: {got:.4f}, in one process {encoder.rnn.weight_hh_l0.grad.norm():.4f}")
+    print(f"norm of the gradient of the encoder's recurrent weights: {got:.4f}, in one process {encoder.rnn.weight_hh_l0.grad.norm():.4f}")
 else:
     loss = decoder((functions.recv(pair, 0, tag=0), functions.recv(pair, 0, tag=1)), targets)
     loss.backward()
@@ -200,8 +201,8 @@ else:
 #
 # ## In two, with links
 #
-# `create_multi_node_n_step_rnn` wraps an RNN. `rank_out=1`: its last state goes to rank 1. `rank_in=0`: its first state comes from rank 0. It takes
-# a list of ragged sequences, and returns the states, the outputs and the delegate that stands for all it has sent.
+# `create_multi_node_n_step_rnn` wraps an RNN. `rank_out=1`: its final state goes to rank 1. `rank_in=0`: its initial state comes from rank 0. It takes
+# a list of sequences of different lengths, and returns the states, the outputs and the delegate that stands for all it has sent.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -228,7 +229,7 @@ class SplitDecoder(nn.Module):
         return cross_entropy(self.head(torch.cat(outputs)), torch.cat(targets))
 
 # %% [markdown]
-# The loss adds the same numbers in another order here: string by string, and not place by place. Both ranks do the same now: call the module, then
+# The loss adds the same numbers in another order here: string by string, and not first all first tokens, then all second ones. Both ranks do the same now: call the module, then
 # `backward()` on what comes out. On rank 0 that is a delegate, which is worth 0.
 
 # %%
@@ -278,9 +279,10 @@ curves["chain list"] = train(chain, step_of_chain)
 # %% [markdown]
 # ## The picture: one curve
 #
-# Four trainings, one loss curve. How equal is equal? In float64 one rounding of a loss of 2 is about 2e-16, and a hundred steps may make some
-# hundred of them. The tolerance is 1e-6, far above all rounding: a difference of that size would be a mistake in the program. In float32 the
-# roundings themselves reach 5e-7 in this very training, too near to tell one from the other: that is why the ranks compute in float64 here.
+# Four trainings, one loss curve. How equal is equal? In float64 a loss of 2 is rounded by about 2e-16. Each step rounds thousands of numbers, and training
+# carries the differences on; here they stay near 1e-15, as the second cell below prints. The tolerance is 1e-6, far above all rounding: a difference of that
+# size would be a mistake in the program. In float32 the roundings themselves reach 5e-7 in this very training, too near to tell one from the other: that
+# is why the ranks compute in float64 here.
 
 # %%
 from manyhands.plots.curves import coinciding, gap
@@ -317,7 +319,8 @@ if world.rank == 0:
 
 # %% [markdown]
 # `h` and `cell` are each 64 strings x 64 numbers x 8 bytes = 32768 bytes: for short strings as for long ones. Messages of one round need not wait
-# for each other. There are two rounds: the state must have come before the decoder can start, and its gradient before the encoder can end.
+# for each other. There are two rounds: the state must have come before the decoder can start, and its gradient before the encoder can end. `send.backward` is
+# the gradient for which the backward of rank 0's `send` waits; rank 1's `recv` sends it in its own backward.
 #
 # **Predict.** Two ranks, each with about half of the model. By how much is a step faster than in one process?
 
@@ -381,8 +384,9 @@ timeline(tracks, words={"compute": "works", "network": "waits for", "time": "tim
 # <details><summary>Why is it not faster?</summary>
 #
 # While the decoder computes, forward and backward, the encoder's rank waits; before and after, it is the other way round. At every moment one of
-# the two has nothing to do, and the messages come on top. (So where a step is faster in two processes, that is noise, or the smaller half fits
-# better into a cache.) This cut saves memory, not time. Unit 14 cuts the batch into micro-batches, so that the encoder works on the next one while
+# the two has nothing to do, and the messages come on top: in the picture, the gap between the decoder's work and the encoder's backward. (A message of more than
+# 8 KB counts as sent when the other rank has taken it in, so the second gradient leaves after the first has come.) For so small a model these gaps are a
+# large part of the step. (And where a step is faster in two processes, that is noise, or the smaller half fits better into a cache.) This cut saves memory, not time. Unit 14 cuts the batch into micro-batches, so that the encoder works on the next one while
 # the decoder has this one: a *pipeline*.
 # </details>
 #
@@ -418,7 +422,7 @@ def pair_step(module, sources, targets, divisor=None):
 # %% [markdown]
 # Then `multi_node_mean_grad` takes the mean of the copies' gradients, as in data parallelism.
 #
-# **Predict.** Each decoder divides its loss by its own number of places, and the gradients are averaged over the copies. Is that the gradient of one
+# **Predict.** Each decoder divides its loss by its own number of tokens, and the gradients are averaged over the copies. Is that the gradient of one
 # process with the whole batch? First with equally many strings, 32 and 32; then with 40 and 24.
 
 # %%
@@ -439,16 +443,16 @@ print(f"largest difference of a gradient: 32 and 32 strings {far_from_one_proces
 # %% [markdown]
 # <details><summary>Why is even 32 and 32 wrong?</summary>
 #
-# A string is not a unit of the loss: a place is. 32 strings of one pair have not as many places as 32 of the other, so their places count more, or
+# A string is not a unit of the loss: a token is. 32 strings of one pair have not as many tokens as 32 of the other, so their tokens count more, or
 # less. The loss of one process is
 #
 # $$ L = \frac{S_0 + S_1}{n_0 + n_1}, \qquad \text{not} \qquad \frac{1}{2} \left( \frac{S_0}{n_0} + \frac{S_1}{n_1} \right) $$
 #
-# with $S_i$ the sum over the places of pair $i$, and $n_i$ their number. Since the gradients are averaged over two copies, each decoder must divide
+# with $S_i$ the sum over the tokens of pair $i$, and $n_i$ their number. Since the gradients are averaged over two copies, each decoder must divide
 # by $(n_0 + n_1) / 2$.
 # </details>
 #
-# So the decoders add up their places first: one small message. The encoders need not know; the right number comes to them inside the gradient.
+# So the decoders add up their numbers of tokens first: one small message. The encoders need not know; the right number comes to them inside the gradient.
 
 # %%
 # %%px
@@ -482,14 +486,16 @@ if pair.rank == 1:
 del ddp  # before its process group ends
 
 # %% [markdown]
-# The mean of both decoders' numbers at step 100 is the loss that one process had there, in the first cell with numbers above.
+# The mean of both decoders' numbers is the loss that one process had at step 100, in the section *In one process*.
 #
 # <details><summary>Which two ranks should share a node?</summary>
 #
 # Count what crosses between the nodes in a step. As it is here, pairs inside a node: the all-reduce of all gradients, in float64 about 21 168 x 8 =
 # 169 kB for the encoder and 175 kB for the decoder, in each direction. With the pairs across the nodes it would be the states of 64 strings, 66 kB
-# in each direction. Fewer bytes; but nothing can hide them, while DDP's all-reduce runs during backward. It depends: on the size of the batch, on
-# the model, on the network. Change `color` in `split`, and measure.
+# in each direction. Fewer bytes; but for each of these messages the other rank of the pair waits, while the all-reduce of a larger model, in several buckets, runs
+# during backward (unit 06). Here all gradients fit into one bucket, which leaves when the last of them is ready. It depends: on the size of the batch, on
+# the model, on the network. To try it, add a cell here with `pair = world.split(color=world.rank % 2)`, `copies` and `share` as above, and time
+# `hybrid_step`. A difference shows where there is a network between the nodes: with `Cluster(..., profile="emulated")`, or two machines.
 # </details>
 #
 # ## Answers
@@ -533,12 +539,13 @@ print(f"{sum(right) / len(right):.0%} of 500 strings are right")
 # * *Equal to one process:* at every step, to 1e-6, in a dtype whose roundings are far smaller. Compare gradients too: a detached tensor leaves the
 #   first loss right.
 # * *Who waits:* always one of the two. The cut saves memory; for time, see the pipeline of unit 14.
-# * *Shares of different size:* all decoders divide by the same number, the places of the whole batch over the number of pairs.
+# * *Shares of different size:* all decoders divide by the same number, the tokens of the whole batch over the number of pairs.
 #
 # **Now the lab:** write the split by hand, and the hybrid. Then unit 13 cuts *inside* a layer.
 #
 # **References.** I. Sutskever, O. Vinyals, Q. V. Le 2014, *Sequence to Sequence Learning with Neural Networks*,
-# [arXiv 1409.3215](https://arxiv.org/abs/1409.3215).
+# [arXiv 1409.3215](https://arxiv.org/abs/1409.3215). The same split in ChainerMN:
+# [Example 2: seq2seq](https://docs.chainer.org/en/v7.8.0/chainermn/model_parallel/example2_seq2seq.html).
 # T. Akiba, K. Fukuda, S. Suzuki 2017, *ChainerMN: Scalable Distributed Deep Learning Framework*, [arXiv
 # 1710.11351](https://arxiv.org/abs/1710.11351). [PyTorch:
 # pack_sequence](https://docs.pytorch.org/docs/stable/generated/torch.nn.utils.rnn.pack_sequence.html).

@@ -91,13 +91,13 @@ def loss(function_name, seed):
     _, targets = model.batch(draw, 5)
     scores = [torch.randn(len(target), 11, device=model.device()).double().requires_grad_() for target in targets]
     total = sum(cross_entropy(score, target, reduction="sum") for score, target in zip(scores, targets)).item()
-    digits, longest, divisor = sum(map(len, targets)), max(map(len, targets)), draw.randint(50, 90)
+    tokens, longest, divisor = sum(map(len, targets)), max(map(len, targets)), draw.randint(50, 90)
     means = [cross_entropy(score, target).item() for score, target in zip(scores, targets)]
     padding = sum(longest - len(target) for target in targets) * cross_entropy(scores[0].new_zeros(1, 11), targets[0][:1]).item()
     got = function(list(scores), list(targets))
     got.backward()
     divided = function(list(scores), list(targets), divisor)
-    return {"digits": digits, "divisor": divisor, "right": total / digits, "right divided": total / divisor,
+    return {"tokens": tokens, "divisor": divisor, "right": total / tokens, "right divided": total / divisor,
             "got": got.item(), "divided": divided.item(), "gradient": [numbers(score.grad)[:3] for score in scores],
             "variants": {"mean of means": sum(means) / len(means), "padding": (total + padding) / (longest * len(targets)),
                          "padding zero": total / (longest * len(targets)), "sequences": total / len(targets), "sum": total}}
@@ -175,7 +175,7 @@ SHARES = (5, 3)  # sequences of the two pairs
 
 
 def hybrid(step_name, case, seed):
-    """One step of two pairs with different numbers of digits, on two layouts; in case 2, of each pair by itself."""
+    """One step of two pairs with different numbers of tokens, on two layouts; in case 2, of each pair by itself."""
     step = learners(step_name)
     with world() as everyone:
         number, other = (everyone.rank % 2, everyone.rank // 2) if case == 1 else (everyone.rank // 2, everyone.rank % 2)

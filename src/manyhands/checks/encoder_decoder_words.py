@@ -3,7 +3,7 @@
 TEXTS = {
     ("ragged", "outputs"): "one output for each sequence, as long as the sequence, in the order of the list",
     ("ragged", "state"): "h and cell are those after each sequence's own last element, for every layer and direction",
-    ("loss", "mean"): "every digit counts once, padding counts nothing",
+    ("loss", "mean"): "every token counts once, padding counts nothing",
     ("loss", "divisor"): "the sum is divided by the divisor that is given",
     ("split", "loss"): "the decoder's loss is that of one process, in two layouts of pairs",
     ("split", "decoder"): "the decoder's gradients are those of one process",
@@ -49,14 +49,14 @@ MISTAKES = {
     "state shape": "The shape of h or cell is wrong: [layers times directions, sequences, hidden], all layers.",
     "ragged state": "h or cell is wrong.",
     # loss_of
-    "mean of means": "This is the mean over sequences of each one's mean: a digit of a short sequence counts more. Sum over all digits, then divide once.",
-    "padding": "Padded places are counted as if they were digits to guess.",
-    "padding zero": "The sum is right, but it was divided by the number of places, padding included: there are {digits} digits.",
-    "sequences": "The sum was divided by the number of sequences: there are {digits} digits.",
-    "sum": "This is the sum. Divide by the number of digits, {digits}.",
-    "other loss": "This is not the sum of the cross-entropies of all digits, divided by their number, {digits}.",
-    "divisor ignored": "A divisor was given, {divisor}, and you divided by the number of digits all the same.",
-    "other divisor": "With divisor={divisor} the sum over all digits must be divided by {divisor}.",
+    "mean of means": "This is the mean over sequences of each one's mean: a token of a short sequence counts more. Sum over all tokens, then divide once.",
+    "padding": "Padded places are counted as if they were tokens to predict.",
+    "padding zero": "The sum is right, but it was divided by the number of places, padding included: there are {tokens} tokens.",
+    "sequences": "The sum was divided by the number of sequences: there are {tokens} tokens.",
+    "sum": "This is the sum. Divide by the number of tokens, {tokens}.",
+    "other loss": "This is not the sum of the cross-entropies of all tokens, divided by their number, {tokens}.",
+    "divisor ignored": "A divisor was given, {divisor}, and you divided by the number of tokens all the same.",
+    "other divisor": "With divisor={divisor} the sum over all tokens must be divided by {divisor}.",
     # encoder_step, decoder_step
     "only h": "The decoder began with the right h and a cell of zeros. An LSTM's state is two tensors: send both.",
     "only c": "The decoder began with the right cell and an h of zeros. An LSTM's state is two tensors: send both.",
@@ -86,13 +86,13 @@ MISTAKES = {
     "no losses": "The decoder's rank returns the loss of every batch, as a number.",
     "other losses": "The losses differ from those of one process.",
     # hybrid_step
-    "mean of pairs": "Each pair divided by its own number of digits, and the results were averaged: digits of the smaller share count more. "
+    "mean of pairs": "Each pair divided by its own number of tokens, and the results were averaged: tokens of the smaller share count more. "
                      "All decoders must divide by the same number.",
     "alone": "This is the gradient of the pair's own share, up to a factor: the copies' gradients were not averaged here. Encoders and decoders each average "
              "with their own copies.",
-    "hybrid twice": "Twice what is right: the gradients were added up, and the divisor was made for their mean. Divide by the places of all for the sum, "
-                    "by the places of all over the number of pairs for the mean.",
-    "hybrid half": "Half of what is right: you divided by the places of all, and then averaged. For a mean over the pairs the divisor is the places of all "
+    "hybrid twice": "Twice what is right: the gradients were added up, and the divisor was made for their mean. Divide by the tokens of all for the sum, "
+                    "by the tokens of all over the number of pairs for the mean.",
+    "hybrid half": "Half of what is right: you divided by the tokens of all, and then averaged. For a mean over the pairs the divisor is the tokens of all "
                    "over the number of pairs.",
     "hybrid negative": "The sign is wrong.",
     "one pair": "With a single pair, the result is not that of the pair's own batch: take the number of pairs from copies.size.",
@@ -102,12 +102,12 @@ MISTAKES = {
 HINTS = {
     "12-ragged": "packed = pack_sequence(sequences, enforce_sorted=False). rnn(packed, state) gives packed outputs and the state, in your order; "
                  "unpack_sequence gives the list.",
-    "12-loss": "torch.cat(scores) and torch.cat(targets) put all digits in one row, without padding: cross_entropy(..., reduction=\"sum\") over it, "
+    "12-loss": "torch.cat(scores) and torch.cat(targets) put all tokens in one row, without padding: cross_entropy(..., reduction=\"sum\") over it, "
                "then one division.",
     "12-split": "Encoder: phi_h = functions.send(h, c, decoder_rank, tag=0), the same for cell with tag=1, and "
                 "functions.pseudo_connect(phi_h, phi_cell).backward(): the tuple that pseudo_connect gives has this method. Decoder: functions.recv "
                 "with the same tags, decoder((h, cell), targets, divisor), loss.backward().",
     "12-training": "On both ranks the same loop: zero_grad, this rank's step, optimiser.step(). c.rank says which step is yours.",
-    "12-hybrid": "The decoders add up their digits: copies.allreduce_obj(number). With copies.multi_node_mean_grad(module), gradients are divided by the "
-                 "number of pairs, so the divisor must be the digits of all, divided by copies.size. Encoders only average.",
+    "12-hybrid": "The decoders add up their numbers of tokens: copies.allreduce_obj(number). With copies.multi_node_mean_grad(module), gradients are divided by the "
+                 "number of pairs, so the divisor must be the tokens of all, divided by copies.size. Encoders only average.",
 }

@@ -1,7 +1,7 @@
 """Each decoder divides by its own number of places.
 
 fails: hybrid/decoders, hybrid/encoders
-shows: Each pair divided by its own number of digits
+shows: Each pair divided by its own number of tokens
 points: 10
 runs: hybrid
 """

@@ -1,7 +1,7 @@
 """The mean over the sequences of each one's mean.
 
 fails: loss/mean, loss/divisor
-shows: a digit of a short sequence counts more
+shows: a token of a short sequence counts more
 points: 10
 runs: loss
 """
