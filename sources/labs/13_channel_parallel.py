@@ -250,8 +250,9 @@ check.pair(cluster, "pair")
 # All numbers are float32. A join sends each rank's part to all others. A sum (`c.allreduce`) has two steps: each rank sums a share of the numbers,
 # for which it gets that share from all others, then the shares are joined. The check runs all four ways and compares with the ledger.
 #
-# Then a question. Stride 1, an output as large as the input, no bias: what is the largest side of a square image for which the in split moves
-# no more bytes than data parallelism?
+# Then a question. Stride 1, an output as large as the input, no bias, and the in split of the table above: each rank has its own channels of x only, so
+# nothing travels in backward (in the tutorial x was whole, and cost a join more). What is the largest side of a square image for which it moves no more
+# bytes than data parallelism?
 #
 # *Difficulty ●●○, 10 minutes, 2 points*
 #
@@ -329,7 +330,8 @@ print(f"accuracy {correct:.2f}, as one process to 1e-6: {close}; {held} of {sum(
 # %% [markdown]
 # ## Where to go on
 #
-# * `links.ParallelConv2d(..., split="in" | "out")` is this layer, ready to use; the tutorial trains with it.
+# * `links.ParallelConv2d(..., split="in" | "out")` is such a layer, ready to use; the tutorial trains with it. Its in split takes the whole x, so it joins
+#   x's gradient in backward.
 # * The operators f and g, for matrices instead of convolutions: M. Shoeybi et al. 2019, *Megatron-LM*,
 #   [arXiv 1909.08053](https://arxiv.org/abs/1909.08053). Unit 15 does the same with PyTorch's DTensor.
 # * Where to cut by channel and where by sample: A. Krizhevsky 2014, *One weird trick for parallelizing convolutional neural networks*,

@@ -7,7 +7,7 @@
 # * say why gradients come out four times too large when four ranks compute the same loss, and two ways to mend that;
 # * tell a dense layer from a grouped one that looks like it, by feeding one channel at a time;
 # * predict the bytes that a layer moves, and from which image size on data parallelism moves fewer;
-# * join two layers so that they need one communication, and train with them as with one process.
+# * join two layers so that they need one communication in forward, and train channel-parallel layers as in one process.
 #
 # **Before:** units 04 (collectives) and 11 (differentiable communication), or what is in them. **Minutes:** 20. **Ranks:** 4.
 
@@ -56,6 +56,7 @@ whole = conv2d(x, weight, bias, padding=1)
 #
 # So the weight is a table of filters, with a row for each output channel and a column for each input channel. A table can be cut in two ways.
 # A block of **rows** gives some of the outputs, complete: join them. A block of **columns** gives a part of every output: add them up.
+# We say *out split* and *in split*. (Dryden et al. 2019 call the first *filter parallelism*, the second *channel parallelism*.)
 
 # %%
 # %%px --ranks 0
@@ -117,7 +118,8 @@ print("x:", told(x_here.grad, right_x))
 # *The weight.* Backward of `functions` sees the four programs as one, whose objective is the sum of all that the ranks call `backward` on: four times the
 # same loss. So backward of the all-gather adds up four equal gradients.
 #
-# *x.* Each rank has a copy of x, and used it for its own output channels only. So each has a part of the gradient, and nobody adds the parts up.
+# *x.* Each rank has a copy of x, and used it for its own output channels only. So each has a part of the gradient, four
+# times too large as well, and nobody adds the parts up.
 # </details>
 #
 # **First cure: divide.** The loss counted four times, so divide it by four; and add up the parts of x's gradient.
@@ -130,8 +132,8 @@ print("sum of x's parts / 4:", told(c.allreduce(x_here.grad) / size, right_x))
 # %% [markdown]
 # That is right, and wasteful: the all-gather's backward moved gradients that every rank had already, because all have the same loss.
 #
-# **Second cure: say what backward is to do.** Shoeybi et al. 2019 put two operators around a layer, *f* and *g*; forward of the one is backward of the
-# other. With a join that does the like, no message is needed in vain:
+# **Second cure: say what backward is to do.** Shoeybi et al. 2019 put two operators around a pair of layers, *f* before the first and *g* after the second;
+# forward of the one is backward of the other. With a join of the same kind, nothing travels that a rank has already:
 #
 # | operator | forward | backward | stands |
 # |---|---|---|---|
@@ -186,7 +188,7 @@ print("the output is too large by the bias, times", off.unique().tolist())
 # and all else wrong. Add it once, after the sum.
 # </details>
 #
-# With *g* around the sum, all gradients are right at once. Nothing travels in backward: the gradient of a sum is the same for all its parts, and every rank
+# With *g* as the sum, all gradients are right at once. Nothing travels in backward: the gradient of a sum is the same for all its parts, and every rank
 # has it.
 
 # %%
@@ -209,9 +211,10 @@ print(f"y equal: {torch.equal(y, whole)}; weight, x and bias:", ", ".join(told_t
 # %% [markdown]
 # ## A layer that looks right
 #
-# Below, the function `published` is `ParallelConvolution2D` of ChainerMN's examples, in PyTorch's words. Each rank takes every fourth channel of the input, has
-# a small convolution of its own, and the outputs are gathered. The output has the right shape, nothing raises an error, and each rank has few weights. Read
-# it, and count: how many weights do the four ranks have together, for 8 channels in and 8 out?
+# Below, the function `published` is `ParallelConvolution2D` of ChainerMN's examples, in PyTorch's words (and mended: on ChainerMN 7.8.1 the original stops with an
+# error). Each rank takes every fourth channel of the input, has a small convolution of its own, and the outputs are gathered. The output has the right shape,
+# nothing raises an error, and each rank has few weights. Read it, and count: how many weights do the four ranks have together, for 8 channels in and 8 out,
+# with 3 x 3 filters?
 #
 # To see what such a layer does, we feed images in which only one input channel is not zero, and look which output channels react. To see *whose* weights do
 # it, the weights of all ranks but one are set to zero. That is the function `whose`: a table of rank numbers, -1 where nothing reacts.
@@ -265,7 +268,8 @@ connectivity(panels)
 # that rank's two inputs only: it is a **grouped convolution** with 4 groups. (The inputs are dealt out, 0 and 4 to rank 0, and the outputs are in blocks.)
 # </details>
 #
-# PyTorch has grouped convolutions by itself, `groups=4`. It is the same layer, to the last bit, and with a quarter of the weights:
+# PyTorch has grouped convolutions by itself, `groups=4`. With the input channels in the order in which they are dealt out (`order`), it is the same layer, to
+# the last bit, with a quarter of the dense one's weights:
 
 # %%
 # %%px
@@ -281,7 +285,8 @@ print(f"equal to groups=4: {torch.equal(published(image, small), grouped)}; weig
 #
 # ## What travels
 #
-# Data parallelism moves gradients of weights; a channel-parallel layer moves activations. With $B$ images of side $s$ in a batch, $N$ ranks and 4 bytes a number:
+# Data parallelism moves gradients of weights; a channel-parallel layer moves activations. With $B$ images of side $s$ in a batch,
+# stride 1, outputs as large as the inputs, no bias, $N$ ranks and 4 bytes a number:
 #
 # | | forward | backward | bytes sent by all ranks together |
 # |---|---|---|---|
@@ -337,7 +342,8 @@ traffic(sides, measured, formula)
 # </details>
 #
 # The other reason to cut a layer is **memory**. The ledger counts the bytes of all tensors that one step makes, at the moment when they are most: outputs,
-# gradients, what has been received. These are measured on rank 0, and differ a little from run to run.
+# gradients, what has been received. These are measured on rank 0. The numbers of the two splits differ from run to run, small ones by up to a half: messages
+# come in earlier or later.
 
 # %% tags=["measured"]
 # %%px
@@ -355,16 +361,20 @@ if rank == 0:
         print(f"{name:<9}  weight {layers[name].weight.numel() / 256:>3.0f} KiB  peak at side 4, 16, 32:", *(f"{value:6.0f} KiB" for value in values))
 
 # %% [markdown]
-# The weight shrinks to a quarter, and so do its gradient and the optimiser's state: at side 4, where they are most of what there is, the peak falls with them.
-# The activations do not: after the join or the sum every rank has the whole output again, and in backward the whole gradient of x. For large images a channel
-# split saves little memory; cutting the batch or the image does.
+# The weight shrinks to a quarter, and so do its gradient and an optimiser's state. Of these the step itself makes the gradient only; at side 4, where it is a large
+# part of all, the peak falls with it.
+#
+# The activations shrink less. After the join or the sum every rank has the whole output again, and in backward the whole gradient of x. For large images the
+# in split still saves some, as its convolution works on a quarter of x's channels. The out split takes even *more* than one process: each rank's convolution makes
+# a gradient for all of x, and the sum of these needs room for what comes in. Cutting the batch or the image into four divides all activations by about four.
 #
 # ## Two layers, one communication
 #
 # The out split leaves each rank with some channels, complete. The in split wants exactly that: some channels of its input. So in a pair of layers, the first
 # cut by rows and the second by columns, the join between them falls away. A ReLU in between works on each number by itself and does not mind.
 #
-# **Predict.** How many bytes does the join cost, if the sum costs 4 (N-1) times 2 |y|?
+# **Predict.** The hidden tensor has 500 numbers, y has 300, each of 8 bytes (float64). So the sum costs 8 (N-1) times 2 |y|, that is 14,400 bytes. How many does
+# the join cost?
 
 # %%
 # %%px
@@ -387,13 +397,15 @@ for join in (True, False):
         print(f"{'with' if join else 'without'} the join: equal to one process: {equal}; {sent_by_all} bytes in forward")
 
 # %% [markdown]
-# The numbers here are float64, 8 bytes each: the join costs 3 x 8 x 500 bytes, the sum 2 x 3 x 8 x 300. In Megatron-LM (Shoeybi et al. 2019) every pair of matrices
-# in a transformer is cut so: rows, then columns, one all-reduce forward and one backward.
+# The join costs 3 x 8 x 500 bytes, the sum 2 x 3 x 8 x 300. In Megatron-LM (Shoeybi et al. 2019) every pair of matrices in a transformer is cut so: the first by
+# outputs, the second by inputs, one all-reduce forward and one backward. Mind the words: Megatron writes $Y = X A$, where the outputs are the *columns* of $A$. So
+# there, and in PyTorch (`ColwiseParallel`, `RowwiseParallel`), our rows are called *column parallel* and our columns *row parallel*.
 #
 # ## Train with it
 #
 # A small network on handwritten digits: the first convolution is cut by output channel, the second by input channel. Ranks draw their start values from one
-# seed, and `links.ParallelConv2d` takes its part of what `nn.Conv2d` would have drawn. One process trains the same network beside it.
+# seed, and `links.ParallelConv2d` takes its part of what `nn.Conv2d` would have drawn. One process trains the same network beside it. (Each `ParallelConv2d` takes
+# and returns all channels, so between these two there still is a join. In the lab you train a pair without it.)
 
 # %%
 # %%px
@@ -407,6 +419,9 @@ images, labels = (torch.from_numpy(array) for array in digits("train"))
 images = images.view(-1, 1, 8, 8).double()  # so that rounding does not grow during training
 held = [sum(p.numel() for p in model[:3].parameters()) for model in (parallel, serial)]
 print(f"{held[0]} of {held[1]} weights and biases of the convolutions are here")
+
+# %% [markdown]
+# Rank 0 has 14 more than rank 1: the package keeps the bias of an in split on rank 0, where it is added once.
 
 # %%
 # %%px
@@ -436,13 +451,13 @@ print(f"accuracy {correct:.2f}, outputs as one process's to 1e-6: {torch.allclos
 # * *Four times too large:* the sum of four equal losses was differentiated. Divide, or use operators whose backward knows that the loss is replicated.
 # * *Dense or grouped:* feed one channel at a time. In a dense layer every output reacts.
 # * *Bytes:* activations grow with batch and image, weight gradients do not. Channel splits are for small images with many channels.
-# * *Two layers:* rows, then columns: one sum in place of a join and a sum.
+# * *Two layers:* outputs, then inputs (Megatron: column parallel, then row parallel): one sum in place of a join and a sum.
 #
 # **Now the lab:** write the dense layer yourself, both cuts, from `c.allreduce` and `functions.allgather`. Then unit 15 for the same cuts with DTensor.
 #
 # **References.** M. Shoeybi et al. 2019, *Megatron-LM: Training Multi-Billion Parameter Language Models Using Model Parallelism*,
 # [arXiv 1909.08053](https://arxiv.org/abs/1909.08053), section 3. A. Krizhevsky 2014, *One weird trick for parallelizing convolutional neural networks*,
-# [arXiv 1404.5997](https://arxiv.org/abs/1404.5997). The published layer: [ChainerMN's example](https://github.com/chainer/chainer/tree/master/examples/chainermn/parallel_convolution).
+# [arXiv 1404.5997](https://arxiv.org/abs/1404.5997). N. Dryden et al. 2019, *Channel and Filter Parallelism for Large-Scale CNN Training*, SC19. The published layer: [ChainerMN's example](https://github.com/chainer/chainer/tree/master/examples/chainermn/parallel_convolution).
 
 # %%
 cluster.stop()
