@@ -393,3 +393,43 @@ def delegates(c):
 
 def test_delegates(pool):
     assert pool.values(delegates, 2) == [([(), 0, True], 6, [5, 5]), (True, 1)]
+
+
+def a_sum_that_nobody_uses(c):
+    """The gradient of an allreduce is None where its only user got none: zeros, and no rank waits."""
+    x = torch.ones(2, requires_grad=True)
+    delegate = functions.send(functions.allreduce(c, x), c, 1 - c.rank)
+    got = functions.recv(c, 1 - c.rank, delegate)
+    end = functions.pseudo_connect(delegate, torch.ones(()))[0] + (0 if c.rank else got.sum())
+    del got  # rank 1 has not used it
+    end.backward()
+    return x.grad
+
+
+def test_a_sum_that_nobody_uses(pool):
+    # rank 1's sum, which rank 0 uses, has ones as its gradient; rank 0's, which rank 1 does not use, has none: together ones, on both ranks
+    assert all(torch.equal(grad, torch.ones(2)) for grad in pool.values(a_sum_that_nobody_uses, 2))
+
+
+def rows_of_a_sum(c):
+    """A gradient that is sparse."""
+    table = torch.ones(5, 2, requires_grad=True)
+    torch.nn.functional.embedding(torch.tensor([c.rank]), functions.allreduce(c, table), sparse=True).sum().backward()
+    layer = torch.nn.Embedding(5, 2, sparse=True)
+    layer(torch.tensor([c.rank])).sum().backward()
+    c.multi_node_mean_grad(layer)
+    return table.grad, layer.weight.grad
+
+
+def test_sparse_gradients_are_summed(pool):
+    rows = torch.tensor([[1.0], [1.0], [0.0], [0.0], [0.0]]).expand(5, 2)
+    for of_sum, mean in pool.values(rows_of_a_sum, 2):
+        assert torch.equal(of_sum, rows) and torch.equal(mean, rows / 2)
+
+
+def test_each_of_the_connected_gets_its_own_gradient():
+    phi, w = torch.zeros((), requires_grad=True), torch.zeros(2, requires_grad=True)
+    functions.pseudo_connect(phi, torch.arange(3), w).backward([None, torch.full((2,), 7.0)])
+    assert torch.equal(w.grad, torch.full((2,), 7.0))
+    with pytest.raises(ValueError, match="3 gradients for 2 tensors"):
+        functions.pseudo_connect(phi, torch.zeros(2), w).backward([None] * 3)

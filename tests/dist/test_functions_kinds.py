@@ -1,7 +1,9 @@
 """Kinds of tensors: dtypes, memory layouts, empty ones, numbers alone, long rows, and messages over 2 GiB."""
 
+import enum
 import time
 
+import numpy as np
 import pytest
 import torch
 from one_process import inputs
@@ -212,3 +214,42 @@ def test_shapes_come_with_the_message(pool):
         assert shapes == [tuple(inputs("alltoall", 3, r, uneven=True)[rank].shape) for r in range(3)]
         assert sizes == [inputs("alltoall", 3, r, uneven=True)[0].numel() for r in range(3)]
     assert any(0 in shape for shape in found[0][0])  # one is empty
+
+
+class Role(enum.IntEnum):
+    SERVER = 1
+
+
+def ranks_of_other_types(c):
+    x = torch.full((2,), float(c.rank))
+    if c.rank == 0:
+        functions.send(x, c, np.int64(1), tag=Role.SERVER)
+    else:
+        functions.recv(c, np.int32(0), tag=np.int16(1))
+    return [functions.bcast(c, x, Role.SERVER), c.bcast_obj(c.rank, np.int64(1)), functions.bcast(c, torch.zeros(100_000), Role.SERVER).numel()]
+
+
+def test_ranks_and_tags_of_any_whole_type(pool):
+    for got, rank, elements in pool.values(ranks_of_other_types, 2):
+        assert torch.equal(got, torch.ones(2)) and rank == 1 and elements == 100_000
+
+
+def a_message_of_nothing(c):
+    if c.rank == 0:
+        functions.send([], c, 1)
+        return None
+    return functions.recv(c, 0)
+
+
+def test_a_message_of_nothing(pool):
+    assert pool.values(a_message_of_nothing, 2)[1] == ()
+
+
+def rows_of_a_table(c):
+    """A row of a table, as part of an object; the bytes of the memory that it has on the other side."""
+    row = c.bcast_obj([torch.arange(10_000.0).view(100, 100)[3], 3])[0]
+    return row.tolist() == list(range(300, 400)), row.untyped_storage().nbytes()
+
+
+def test_a_part_of_a_tensor_travels_without_the_rest(pool):
+    assert pool.values(rows_of_a_table, 2)[1] == (True, 400)

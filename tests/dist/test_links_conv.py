@@ -178,3 +178,17 @@ def one_goes_no_way_back(c):
 def test_a_rank_that_does_not_go_backward_is_told_in_time(pool):
     outcomes = pool.run(one_goes_no_way_back, 2, timeout_s=1)
     assert outcomes[0].error.type == "CommunicationError" and outcomes[0].seconds < 10
+
+
+def frozen(c, split):
+    """What is left of a frozen layer in eval mode, cut and put together again."""
+    conv = nn.Conv2d(4, 4, 3).requires_grad_(False).eval()
+    made = links.ParallelConv2d.from_conv2d(conv, c, split=split)
+    whole = made.to_conv2d()
+    return made.shard.training, whole.training, [p.requires_grad for layer in (made, whole) for p in layer.parameters()]
+
+
+@pytest.mark.parametrize("split", ["in", "out"])
+def test_a_frozen_layer_stays_frozen(pool, split):
+    for shard_trains, whole_trains, wanted in pool.values(frozen, 2, split):
+        assert not (shard_trains or whole_trains or any(wanted))

@@ -165,6 +165,12 @@ def test_not_an_optimizer():
         links.create_multi_node_optimizer(nn.Linear(1, 1), None)
 
 
+@pytest.mark.parametrize("kind", [torch.optim.LBFGS, torch.optim.SparseAdam])
+def test_an_optimizer_that_cannot_be_wrapped(kind):
+    with pytest.raises(ValueError, match=f"cannot wrap {kind.__name__}"):
+        links.create_multi_node_optimizer(kind(nn.Linear(1, 1).parameters()), None)
+
+
 # --- the evaluator
 
 

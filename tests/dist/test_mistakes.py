@@ -39,7 +39,7 @@ def recv_from_a_rank_beyond_the_last(c):
         functions.recv(c, 7)
 
 
-@mistake({0: "ValueError: recv: rank '1' is not in communicator"})
+@mistake({0: "ValueError: recv: rank '1' is not a whole number. The ranks of communicator ... are 0 to 1."})
 def recv_from_a_rank_that_is_no_number(c):
     if c.rank == 0:
         functions.recv(c, "1")
@@ -140,6 +140,65 @@ def scatter_obj_of_too_many(c):
     c.scatter_obj([1, 2, 3] if c.rank == 0 else None)
 
 
+@mistake({rank: "ValueError: bcast: root 0.0 is not a whole number" for rank in range(2)})
+def bcast_from_a_root_that_is_no_whole_number(c):
+    functions.bcast(c, X, 0.0)
+
+
+@mistake({0: "ValueError: send: a tensor on the device meta has a shape and no elements"})
+def a_tensor_without_elements(c):
+    if c.rank == 0:
+        functions.send(torch.ones(100_000, device="meta"), c, 1)
+
+
+@mistake({0: "CommunicationError: ...allreduce: rank 1 reports: allreduce: a tensor is needed, not float.", 1: "ValueError: allreduce: a tensor is needed, not float."})
+def a_sum_of_something_else_on_one_rank(c):
+    c.allreduce(3.0 if c.rank == 1 else X)
+
+
+class Refuses:
+    """An object that cannot be sent."""
+
+    def __reduce__(self):
+        raise ValueError("this object stays here")
+
+
+STAYS = {0: "ValueError: this object stays here", 1: "CommunicationError: ...rank 0 reports: this object stays here"}
+
+
+@mistake(STAYS)
+def bcast_obj_of_what_cannot_be_sent(c):
+    c.bcast_obj(Refuses() if c.rank == 0 else None)
+
+
+@mistake(STAYS)
+def gather_obj_of_what_cannot_be_sent(c):
+    c.gather_obj(Refuses() if c.rank == 0 else None, root=1)
+
+
+@mistake(STAYS)
+def allgather_obj_of_what_cannot_be_sent(c):
+    c.allgather_obj(Refuses() if c.rank == 0 else None)
+
+
+@mistake(STAYS)
+def scatter_obj_of_what_cannot_be_sent(c):
+    c.scatter_obj([None, Refuses()])
+
+
+MODELS_DIFFER = "CommunicationError: bcast_data: the modules differ. Of their parameters and buffers, number {} is {} on rank 0 and {} on rank 1."
+
+
+@mistake({rank: MODELS_DIFFER.format(0, "float32 (1, 1)", "float32 (4, 1)") for rank in range(2)})
+def bcast_data_that_would_be_repeated(c):
+    c.bcast_data(torch.nn.Linear(1, 1 if c.rank == 0 else 4))
+
+
+@mistake({rank: MODELS_DIFFER.format(1, "float32 (3,)", "nothing") for rank in range(2)})
+def bcast_data_of_a_model_without_bias(c):
+    c.bcast_data(torch.nn.Linear(3, 3, bias=c.rank == 0))
+
+
 @mistake({0: "ValueError: recv: a tensor is needed, not int."})
 def a_delegate_that_is_no_tensor(c):
     if c.rank == 0:
@@ -159,6 +218,11 @@ def a_backend_that_does_not_exist(c):
 @mistake({rank: "ValueError: timeout_s is a number of seconds above 0, not -1." for rank in range(2)})
 def a_time_out_below_zero(c):
     comm.create_communicator(c.backend, timeout_s=-1)
+
+
+@mistake({rank: "ValueError: timeout_s is a number of seconds above 0, not inf." for rank in range(2)})
+def a_time_out_that_never_ends(c):
+    comm.create_communicator(c.backend, timeout_s=float("inf"))
 
 
 @mistake({rank: 'ValueError: The "nccl" backend needs a GPU for every rank, and this process sees none' for rank in range(2)})

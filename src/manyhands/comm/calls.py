@@ -1,6 +1,7 @@
 """What every call of a communicator is made of: messages under a tag, and numbered steps that all ranks take together."""
 
 import functools
+import operator
 
 import torch
 
@@ -19,8 +20,7 @@ class Calls:
 
     def post(self, rank, tag, call, tensors, op, wants=False):
         """Send tensors to `rank` of this communicator under a tag; `op` is the operation's name, `wants` whether a gradient is awaited."""
-        peer = self.peer(rank, call)
-        check_tag(tag)
+        peer, tag = self.peer(rank, call), checked_tag(tag)
         self.enter()
         facts = {"tag": tag, "op": op, "wants": wants}
         unfinished = self._exchange.post([(peer, tensors)], ("p2p", self.name, tag), call, facts)
@@ -29,8 +29,7 @@ class Calls:
 
     def take(self, rank, tag, call):
         """The next message from `rank` of this communicator under a tag."""
-        peer = self.peer(rank, call)
-        check_tag(tag)
+        peer, tag = self.peer(rank, call), checked_tag(tag)
         self.enter()
         message = self._exchange.take(peer, ("p2p", self.name, tag), Wait("p2p", self, call, {"tag": tag}))
         sent_by = SENT_BY[call]
@@ -43,14 +42,19 @@ class Calls:
     def peer(self, rank, call):
         """The global rank of `rank`. ValueError if it is out of range, or this rank itself."""
         if type(rank) is not int or not 0 <= rank < self.size:
-            self.check_rank(rank, call)
+            rank = self.check_rank(rank, call)
         if rank == self.rank:
             raise ValueError(f"{call}: rank {rank} is this rank itself; a rank keeps what it has in a variable.")
         return self.members[rank]
 
     def check_rank(self, rank, call, word="rank"):
-        if isinstance(rank, bool) or not isinstance(rank, int) or not 0 <= rank < self.size:
-            raise ValueError(f"{call}: {word} {rank!r} is not in communicator {self.name!r}, whose ranks are 0 to {self.size - 1}.")
+        """The rank, of any type that counts, as an int. ValueError unless it is one of this communicator."""
+        number = _whole(rank)
+        if number is None:
+            raise ValueError(f"{call}: {word} {rank!r} is not a whole number. The ranks of communicator {self.name!r} are 0 to {self.size - 1}.")
+        if not 0 <= number < self.size:
+            raise ValueError(f"{call}: {word} {number} is not in communicator {self.name!r}, whose ranks are 0 to {self.size - 1}.")
+        return number
 
     def enter(self):
         """What every call does first."""
@@ -115,6 +119,14 @@ class Calls:
             return f"rank {rank} has root {message.facts.get('root')}, this rank has root {root}."
         return None
 
+    def checked(self, place, call, work):
+        """`work()`. If it raises, the other ranks hear of it in the same call."""
+        try:
+            return work()
+        except Exception as error:
+            self.spoil(place, call, error)
+            raise
+
     def spoil(self, place, call, error, step=0):
         """This rank cannot do its part: who waits in this call, or will, is told why. Numbers go on."""
         if step < BACKWARD:
@@ -167,6 +179,16 @@ def _tree(rank, size, root):
     return parent, children
 
 
-def check_tag(tag):
-    if type(tag) is not int or tag < 0:
+def checked_tag(tag):
+    number = tag if type(tag) is int else _whole(tag)
+    if number is None or number < 0:
         raise ValueError(f"A tag is a whole number from 0 on, not {tag!r}.")
+    return number
+
+
+def _whole(number):
+    """As an int, or None if it is no whole number."""
+    try:
+        return None if isinstance(number, bool) else operator.index(number)
+    except TypeError:
+        return None

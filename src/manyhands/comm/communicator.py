@@ -1,11 +1,14 @@
 """A communicator: some ranks, in an order, that talk to each other without meeting anybody else's messages."""
 
+import io
 import itertools
 import pickle
 
 import torch
 
 from manyhands.comm.calls import Calls
+from manyhands.comm.control import CommunicationError
+from manyhands.comm.message import check_tensor, describe
 
 
 class Communicator(Calls):
@@ -80,35 +83,38 @@ class Communicator(Calls):
 
     def bcast_obj(self, obj, root=0):
         """The root's object on all ranks."""
-        self.check_rank(root, "bcast_obj", "root")
-        place = self.next_call()
-        tensors, _ = self.bcast_tensors(place, "bcast_obj", [_pickled(obj)] if self.rank == root else None, root)
+        root, place = self.check_rank(root, "bcast_obj", "root"), self.next_call()
+        mine = self.checked(place, "bcast_obj", lambda: [_pickled(obj)]) if self.rank == root else None
+        tensors, _ = self.bcast_tensors(place, "bcast_obj", mine, root)
         return obj if self.rank == root else _unpickled(tensors[0])
 
     def gather_obj(self, obj, root=0):
         """At the root the list of all ranks' objects, None elsewhere."""
-        self.check_rank(root, "gather_obj", "root")
+        root, place = self.check_rank(root, "gather_obj", "root"), self.next_call()
         at_root = self.rank == root
-        came = self.exchange(self.next_call(), "gather_obj", {} if at_root else {root: [_pickled(obj)]}, self.others if at_root else [], root=root)
+        outgoing = {} if at_root else {root: self.checked(place, "gather_obj", lambda: [_pickled(obj)])}
+        came = self.exchange(place, "gather_obj", outgoing, self.others if at_root else [], root=root)
         return [obj if rank == root else _unpickled(came[rank].tensors[0]) for rank in range(self.size)] if at_root else None
 
     def allgather_obj(self, obj):
         """The list of all ranks' objects, on all ranks."""
-        mine = [_pickled(obj)]
-        came = self.exchange(self.next_call(), "allgather_obj", {rank: mine for rank in self.others}, self.others)
+        place = self.next_call()
+        mine = self.checked(place, "allgather_obj", lambda: [_pickled(obj)])
+        came = self.exchange(place, "allgather_obj", {rank: mine for rank in self.others}, self.others)
         return [obj if rank == self.rank else _unpickled(came[rank].tensors[0]) for rank in range(self.size)]
 
     def scatter_obj(self, objs, root=0):
         """This rank's item of the root's list, which has one for each rank; other ranks' `objs` is not looked at."""
-        self.check_rank(root, "scatter_obj", "root")
-        place = self.next_call()
+        root, place = self.check_rank(root, "scatter_obj", "root"), self.next_call()
         if self.rank != root:
             return _unpickled(self.exchange(place, "scatter_obj", {}, [root], root=root)[root].tensors[0])
-        if len(objs) != self.size:
-            error = ValueError(f"scatter_obj: the root has {len(objs)} objects for {self.size} ranks.")
-            self.spoil(place, "scatter_obj", error)
-            raise error
-        self.exchange(place, "scatter_obj", {rank: [_pickled(objs[rank])] for rank in self.others}, [], root=root)
+
+        def outgoing():
+            if len(objs) != self.size:
+                raise ValueError(f"scatter_obj: the root has {len(objs)} objects for {self.size} ranks.")
+            return {rank: [_pickled(objs[rank])] for rank in self.others}
+
+        self.exchange(place, "scatter_obj", self.checked(place, "scatter_obj", outgoing), [], root=root)
         return objs[root]
 
     def allreduce_obj(self, obj):
@@ -125,12 +131,22 @@ class Communicator(Calls):
 
     def allreduce(self, tensor):
         """A new tensor: the sum over all ranks, the same to the last bit on all of them. Shapes and dtypes must agree. No gradient."""
-        return self.sum_tensors(self.next_call(), "allreduce", tensor)
+        place = self.next_call()
+        self.checked(place, "allreduce", lambda: check_tensor(tensor, "allreduce"))
+        return self.sum_tensors(place, "allreduce", tensor)
 
     def bcast_data(self, module):
-        """Give every rank the parameters and buffers of rank 0's module, in place."""
+        """Give every rank the parameters and buffers of rank 0's module, in place. CommunicationError, and nothing copied, where modules differ."""
+        tensors = [*module.parameters(), *module.buffers()]
+        theirs = self.allgather_obj([describe([tensor]) for tensor in tensors])
+        for rank, other in enumerate(theirs):
+            if other != theirs[0]:
+                place = next(i for i, (a, b) in enumerate(itertools.zip_longest(theirs[0], other)) if a != b)
+                here, there = ([*one, *["nothing"] * (place + 1)][place] for one in (theirs[0], other))
+                raise CommunicationError(f"bcast_data: the modules differ. Of their parameters and buffers, number {place} is {here} on rank 0 and {there} on "
+                                         f"rank {rank}. Make the same model on all ranks.")
         with torch.no_grad():
-            for tensor in [*module.parameters(), *module.buffers()]:
+            for tensor in tensors:
                 (value,), _ = self.bcast_tensors(self.next_call(), "bcast_data", [tensor])
                 if self.rank:
                     tensor.copy_(value)
@@ -139,7 +155,7 @@ class Communicator(Calls):
         """Replace all gradients of the module by their mean over the ranks; a gradient that is None counts as zeros."""
         for parameter in module.parameters():
             if parameter.requires_grad:
-                grad = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
+                grad = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad.to_dense()
                 parameter.grad = self.allreduce(grad) / self.size
 
     # --- the end ---------------------------------------------------------------------------------------------------------
@@ -157,8 +173,19 @@ class Communicator(Calls):
         self.close()
 
 
+class _Pickler(pickle.Pickler):
+    """Pickles of a tensor that is a part of a larger one its own elements only; torch would pickle the whole."""
+
+    def reducer_override(self, obj):
+        if type(obj) is torch.Tensor and obj.layout is torch.strided and obj.untyped_storage().nbytes() > obj.nbytes:
+            return obj.detach().clone().requires_grad_(obj.requires_grad).__reduce_ex__(pickle.HIGHEST_PROTOCOL)
+        return NotImplemented
+
+
 def _pickled(obj):
-    return torch.frombuffer(bytearray(pickle.dumps(obj)), dtype=torch.uint8)
+    file = io.BytesIO()
+    _Pickler(file, pickle.HIGHEST_PROTOCOL).dump(obj)
+    return torch.frombuffer(bytearray(file.getbuffer()), dtype=torch.uint8)
 
 
 def _unpickled(tensor):

@@ -78,8 +78,12 @@ class Control:
     def _take_goodbye(self, peer, facts):
         self.exchange.gone.setdefault(peer, "it has ended")
 
+    def _wait(self, concerned):
+        """The latest wait of this rank, of any thread, for which `concerned(wait)`; None if there is none."""
+        return next((wait for wait in self.exchange.waits[::-1] if concerned(wait)), None)
+
     def _take_query(self, peer, facts):
-        wait = self.exchange.waiting
+        wait = self._wait(lambda wait: wait.communicator.name == facts["communicator"]) or self._wait(lambda _: True)
         if wait is not None and wait.kind != facts["kind"] and not wait.extended:
             wait.extended, wait.deadline = True, time.perf_counter() + wait.communicator.timeout_s  # the asking rank will give up first
         answer = {"query": facts["query"], "text": None}
@@ -101,13 +105,12 @@ class Control:
         if communicator._calls < facts["number"]:  # this rank is not there yet
             communicator.stopped = communicator.stopped or (facts["number"], facts["epoch"], facts["text"])
             return
-        wait = self.exchange.waiting
-        concerned = wait is not None and wait.communicator is communicator and wait.kind == "collective"
-        if concerned and wait.place[0] == facts["at"][0] and wait.place < facts["at"]:  # an earlier call, which the failed rank has ended: this one ends it too
+        wait = self._wait(lambda wait: wait.communicator is communicator and wait.kind == "collective")
+        if wait is not None and wait.place[0] == facts["at"][0] and wait.place < facts["at"]:  # an earlier call, which the failed rank has ended: this one ends it too
             communicator.stopped = communicator.stopped or (facts["at"][1], facts["epoch"], None)
             return
         communicator.begin_epoch(facts["epoch"])
-        if concerned:
+        if wait is not None:
             wait.error = f"Rank {communicator.rank} was stopped in {wait}: {facts['text']}"
 
     def _take_gave_up(self, peer, facts):
@@ -137,15 +140,15 @@ class Control:
             self.freed[op] = facts["text"]
 
     def _take_deadlock(self, peer, facts):
-        wait = self.exchange.waiting
-        if wait is not None and wait.number == facts["number"]:
+        wait = self._wait(lambda wait: wait.number == facts["number"])
+        if wait is not None:
             wait.error = facts["text"]
 
     def _refuse(self, op, text):
         if op in self.live:
             self.refused[op] = text
-            wait = self.exchange.waiting
-            if wait is not None and wait.facts.get("op") == op and wait.kind == "gradient":
+            wait = self._wait(lambda wait: wait.kind == "gradient" and wait.facts.get("op") == op)
+            if wait is not None:
                 wait.error = text
 
     def _say(self, peer, what, facts):
@@ -274,7 +277,7 @@ class Control:
 
     def _tags(self, wait):
         if not wait.call.startswith("recv"):
-            return ["  A large message is sent when the other rank receives; a small one is kept there until it does."]
+            return ["  A large message is sent when the other rank receives; a small one is kept there until it does, 16 of them at most."]
         found = self.unclaimed(wait)
         lines = [f"  It has sent {message}, which nobody has asked for." for message in found[:4]]
         return [*lines, "  Do the tags differ? The first of these messages is dropped."] if lines else ["  Nothing from it is waiting here."]
@@ -285,7 +288,7 @@ def _line():
     frame = sys._getframe(1)
     while frame is not None:
         name = frame.f_code.co_filename
-        if not name.startswith(_PACKAGE) and f"{os.sep}torch{os.sep}" not in name:
+        if not name.startswith(_PACKAGE) and f"{os.sep}torch{os.sep}" not in name and not name.endswith(f"{os.sep}threading.py"):
             text = linecache.getline(name, frame.f_lineno).strip()
             where = "" if "ipykernel" in name else f"{os.path.basename(name)}, line {frame.f_lineno}: "  # a cell has no name that a reader knows
             return f" ({where}{text})"

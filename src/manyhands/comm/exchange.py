@@ -27,7 +27,7 @@ _all = weakref.WeakSet()
 
 def current_wait():
     """What this process waits for now, a `control.Wait`, or None; for whoever watches over it from another thread."""
-    return next((exchange.waiting for exchange in _all if exchange.waiting is not None), None)
+    return next((exchange.waits[-1] for exchange in _all if exchange.waits), None)
 
 
 class Line:
@@ -51,7 +51,7 @@ class Exchange:
         self.inbox = defaultdict(deque)  # key -> messages that nobody has asked for yet
         self.gone = {}  # peer -> why nothing more comes from it
         self.last_from = {}  # peer -> (call, facts, specs) of the last message of a call that came
-        self.waiting = None  # what this rank waits for: a control.Wait
+        self.waits = []  # what the threads of this rank wait for now: a control.Wait of each, the latest last
         self.notices = deque()  # left to be sent or called by whoever comes by: (peer, key, call, facts), or a function
         self._lock = threading.Lock()
         self.closed = False
@@ -140,11 +140,12 @@ class Exchange:
         return line.sent >= number and self.wire.left(peer, number)
 
     def _hand_over(self, peer, line, head, large):
-        line.sent += 1
-        line.told = line.got
         ready = large and [self.wire.payload(tensor) for tensor in large]
+        raw = marshal.dumps((*head, line.got), 2)  # version 2: without a table of what occurs twice
+        line.sent += 1  # now: what raises above has sent nothing
+        line.told = line.got
         try:
-            self.wire.send_head(peer, line.sent, marshal.dumps((*head, line.got), 2))
+            self.wire.send_head(peer, line.sent, raw)
             for place, payload in enumerate(ready):
                 self.wire.send_payload(peer, line.sent, place, payload, last=place + 1 == len(ready))
         except RuntimeError:  # gloo: the connection is closed
@@ -214,24 +215,32 @@ class Exchange:
 
     def take(self, peer, key, wait):
         """The next message with this key from this peer. Raises CommunicationError when it does not come within the wait's time-out."""
-        box = self.inbox[key, peer]
-        if not box:
-            self._until(lambda: box or peer in self.gone, wait, peer, self._looks)
-            if not box:
+        place, message = (key, peer), None
+        while message is None:
+            if not self.inbox.get(place):
+                self._until(lambda: self.inbox.get(place) or peer in self.gone, wait, peer, self._looks)
+            message = self._claimed(place)
+            if message is None and peer in self.gone:
                 raise self.control.peer_gone(wait, peer)
-        message = box.popleft()
-        if not box:
-            self.inbox.pop((key, peer), None)
         if self.inbox and wait.kind == "collective":
             self.control.look_for_strays(wait)  # what this peer sent for an earlier call came before this message
         if observers:
             _observe("received", peer, nbytes(message.tensors), message.call, time.perf_counter(), _identity(peer, key, message.facts), message.facts)
         return message
 
+    def _claimed(self, place):
+        """The next message of a place in the inbox, or None. Locked: meanwhile another thread may take in, or want the same message."""
+        with self._lock:
+            box = self.inbox.get(place)
+            message = box.popleft() if box else None
+            if not box:
+                self.inbox.pop(place, None)
+        return message
+
     def _until(self, ready, wait, peer, looks):
         """Take in what comes until `ready()`. `looks`: how often to look for a message in one turn."""
-        before, self.waiting, wait.peer = self.waiting, wait, peer
-        start = None
+        self.waits.append(wait)
+        wait.peer, start = peer, None
         try:
             while True:
                 came = self.pump_one(looks)
@@ -256,7 +265,7 @@ class Exchange:
                     self.control.look_for_strays(wait)
                     time.sleep(5e-5 if now - start < SLOW_S else 1e-3)
         finally:
-            self.waiting = before
+            self.waits.remove(wait)
 
     # --- the end ---------------------------------------------------------------------------------------------------------
 

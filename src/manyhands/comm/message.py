@@ -50,6 +50,18 @@ def describe(tensors):
     return " and ".join(words + [f"{len(tensors) - SHOWN} more"] * (len(tensors) > SHOWN)) or "no tensor"
 
 
+def check_tensor(x, call):
+    """ValueError unless x is a dense tensor with elements, of a dtype that can be sent."""
+    if not isinstance(x, torch.Tensor):
+        raise ValueError(f"{call}: a tensor is needed, not {type(x).__name__}. For other objects the communicator has calls that end in _obj.")
+    if x.layout is not torch.strided:
+        raise ValueError(f"{call}: a tensor with layout {x.layout} cannot be sent; use x.to_dense().")
+    if x.is_meta:
+        raise ValueError(f"{call}: a tensor on the device meta has a shape and no elements: it cannot be sent.")
+    if x.dtype not in NUMBER:
+        raise ValueError(f"{call}: tensors of dtype {x.dtype} cannot be sent.")
+
+
 def measured(tensors):
     """What the receiver must know of each to make room (None, or dtype, whether it lies on a GPU, shape), and the bytes of all."""
     specs, total = [], 0

@@ -34,7 +34,7 @@ def create_communicator(backend="auto", timeout_s=60.0):
     backend = "auto" if backend in CHAINERMN else backend
     if backend not in BACKENDS:
         raise ValueError(f"There is no backend {backend!r}; there are: {', '.join(BACKENDS)}.")
-    if not timeout_s > 0:
+    if isinstance(timeout_s, bool) or not isinstance(timeout_s, (int, float)) or not 0 < timeout_s < float("inf"):
         raise ValueError(f"timeout_s is a number of seconds above 0, not {timeout_s!r}.")
     backend = _choose() if backend == "auto" else backend
     wire = {"mpi": _mpi, "gloo": _gloo, "nccl": _nccl}[backend](timeout_s)

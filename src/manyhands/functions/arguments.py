@@ -5,7 +5,7 @@ import functools
 import torch
 from torch.autograd.function import once_differentiable
 
-from manyhands.comm.message import NUMBER
+from manyhands.comm.message import check_tensor
 
 # autograd runs the backward of a call whose inputs need no gradient only if some input does: this one always does, and gets none
 ANCHOR = torch.zeros((), requires_grad=True)
@@ -23,16 +23,6 @@ def once(backward):
     return light
 
 
-def tensor(x, call):
-    """ValueError unless x is a dense tensor of a dtype that can be sent."""
-    if not isinstance(x, torch.Tensor):
-        raise ValueError(f"{call}: a tensor is needed, not {type(x).__name__}. For other objects the communicator has calls that end in _obj.")
-    if x.layout is not torch.strided:
-        raise ValueError(f"{call}: a tensor with layout {x.layout} cannot be sent; use x.to_dense().")
-    if x.dtype not in NUMBER:
-        raise ValueError(f"{call}: tensors of dtype {x.dtype} cannot be sent.")
-
-
 def tensors(xs, call, size=None):
     """The sequence as a list of tensors; ValueError if it is none, or has not `size` items."""
     if isinstance(xs, torch.Tensor) or not isinstance(xs, (list, tuple)):
@@ -40,7 +30,7 @@ def tensors(xs, call, size=None):
     if size is not None and len(xs) != size:
         raise ValueError(f"{call}: {len(xs)} tensors for {size} ranks; there must be one for each rank.")
     for x in xs:
-        tensor(x, call)
+        check_tensor(x, call)
     return list(xs)
 
 

@@ -2,8 +2,8 @@
 
 import torch
 
-from manyhands.comm.message import NUMBER, describe
-from manyhands.functions.arguments import ANCHOR, SAVED, no_gradient_for_whole_numbers, once, placed, tensor, tensors, wants
+from manyhands.comm.message import NUMBER, check_tensor, describe
+from manyhands.functions.arguments import ANCHOR, SAVED, no_gradient_for_whole_numbers, once, placed, tensors, wants
 from manyhands.functions.tickets import Ticket
 
 
@@ -13,10 +13,10 @@ def bcast(c, x, root=0):
     Forward: along a binomial tree. Backward: the sum over all ranks of the gradients goes to the root's x; they travel straight to it.
     All ranks of c call it. After `chainermn.functions.bcast` (Akiba et al. 2017).
     """
-    c.check_rank(root, "bcast", "root")
+    root = c.check_rank(root, "bcast", "root")
     place = c.next_call()
     if c.rank == root:
-        _checked(c, place, "bcast", lambda: tensor(x, "bcast"))
+        c.checked(place, "bcast", lambda: check_tensor(x, "bcast"))
     if c.rank == root and wants(x):
         return _Bcast.apply((c, place, root, True), x)
     return _Bcast.apply((c, place, root, False), x if c.rank == root else None, ANCHOR)
@@ -28,9 +28,9 @@ def gather(c, x, root=0):
     Backward: each rank gets the gradient of its own tensor from the root. On the other ranks backward must reach the delegate.
     All ranks of c call it. Raises CommunicationError at the root if dtypes differ. After `chainermn.functions.gather` (Akiba et al. 2017).
     """
-    c.check_rank(root, "gather", "root")
+    root = c.check_rank(root, "gather", "root")
     place = c.next_call()
-    _checked(c, place, "gather", lambda: tensor(x, "gather"))
+    c.checked(place, "gather", lambda: check_tensor(x, "gather"))
     gathered = _Gather.apply((c, place, root, True), x) if wants(x) else _Gather.apply((c, place, root, False), x, ANCHOR)
     return gathered if c.rank == root else gathered[0]
 
@@ -42,11 +42,11 @@ def scatter(c, xs, root=0):
     All ranks of c call it. Raises ValueError at the root, and CommunicationError elsewhere, if the number of tensors is wrong.
     After `chainermn.functions.scatter` (Akiba et al. 2017).
     """
-    c.check_rank(root, "scatter", "root")
+    root = c.check_rank(root, "scatter", "root")
     place = c.next_call()
     if c.rank != root:
         return _Scatter.apply((c, place, root, ()), ANCHOR)
-    xs = _checked(c, place, "scatter", lambda: tensors(xs, "scatter", c.size))
+    xs = c.checked(place, "scatter", lambda: tensors(xs, "scatter", c.size))
     wanted = [wants(x) for x in xs]
     return _Scatter.apply((c, place, root, wanted), *xs) if any(wanted) else _Scatter.apply((c, place, root, wanted), *xs, ANCHOR)
 
@@ -58,7 +58,7 @@ def allgather(c, x):
     All ranks of c call it. After `chainermn.functions.allgather` (Akiba et al. 2017).
     """
     place = c.next_call()
-    _checked(c, place, "allgather", lambda: tensor(x, "allgather"))
+    c.checked(place, "allgather", lambda: check_tensor(x, "allgather"))
     return _Allgather.apply((c, place, True), x) if wants(x) else _Allgather.apply((c, place, False), x, ANCHOR)
 
 
@@ -68,7 +68,7 @@ def alltoall(c, xs):
     Backward: an all-to-all of the gradients. All ranks of c call it. After `chainermn.functions.alltoall` (Akiba et al. 2017).
     """
     place = c.next_call()
-    xs = _checked(c, place, "alltoall", lambda: tensors(xs, "alltoall", c.size))
+    xs = c.checked(place, "alltoall", lambda: tensors(xs, "alltoall", c.size))
     wanted = [wants(x) for x in xs]
     return _Alltoall.apply((c, place, wanted), *xs) if any(wanted) else _Alltoall.apply((c, place, wanted), *xs, ANCHOR)
 
@@ -80,17 +80,8 @@ def allreduce(c, x):
     backward of all ranks must pass through it. All ranks of c call it.
     """
     place = c.next_call()
-    _checked(c, place, "allreduce", lambda: tensor(x, "allreduce"))
+    c.checked(place, "allreduce", lambda: check_tensor(x, "allreduce"))
     return _Allreduce.apply(c, place, ANCHOR, x, torch.is_grad_enabled())
-
-
-def _checked(c, place, call, look):
-    """`look()`; if it raises, the other ranks hear of it in the same call."""
-    try:
-        return look()
-    except ValueError as error:
-        c.spoil(place, call, error)
-        raise
 
 
 def _same_dtype(c, dtype):
@@ -261,7 +252,7 @@ class _Alltoall(torch.autograd.Function):
 class _Allreduce(torch.autograd.Function):
     @staticmethod
     def forward(ctx, c, place, anchor, x, graph):
-        ctx.c, ctx.place = c, place
+        ctx.c, ctx.place, ctx.input = c, place, (x.shape, x.dtype, x.device)
         ctx.save_for_backward(SAVED)
         ctx.used = _Used(c, place) if graph and (torch.is_floating_point(x) or torch.is_complex(x)) else None
         total = c.sum_tensors(place, "allreduce", x)
@@ -273,6 +264,8 @@ class _Allreduce(torch.autograd.Function):
     def backward(ctx, gradient):
         ctx.saved_tensors  # see _Send
         ctx.used.done = True
+        shape, dtype, device = ctx.input
+        gradient = torch.zeros(shape, dtype=dtype, device=device) if gradient is None else gradient.to_dense()
         return None, None, None, ctx.c.sum_tensors(ctx.place, "allreduce.backward", gradient, step=2), None
 
 

@@ -2,7 +2,8 @@
 
 import torch
 
-from manyhands.functions.arguments import ANCHOR, SAVED, no_gradient_for_whole_numbers, once, placed, tensor, tensors, wants
+from manyhands.comm.message import check_tensor
+from manyhands.functions.arguments import ANCHOR, SAVED, no_gradient_for_whole_numbers, once, placed, tensors, wants
 from manyhands.functions.tickets import Ticket
 
 
@@ -13,8 +14,8 @@ def send(x, c, rank, tag=0):
     `rank` and passes it to x; None if that rank has not used what it got. So backward must reach the delegate: hand it to a `recv`, join it
     to the loss with `pseudo_connect`, add it to the loss, or call its `backward()`.
 
-    Returns when the message is on its way (up to 8 KB, in up to 32 tensors) or when the other rank has taken it in; it does so in any call of its
-    own that waits.
+    Returns when the message is on its way (up to 8 KB, in up to 32 tensors, and no more than 16 messages that the other rank has not yet taken in) or when
+    the other rank has taken it in; it does so in any call of its own that waits.
     Raises ValueError for this rank itself or one that does not exist, CommunicationError after the communicator's time-out.
     After `chainermn.functions.send` (Akiba et al. 2017).
     """
@@ -22,7 +23,7 @@ def send(x, c, rank, tag=0):
         xs = tensors(x, "send")
         wanted = any([wants(one) for one in xs])
     else:
-        tensor(x, "send")
+        check_tensor(x, "send")
         xs, wanted = (x,), wants(x)
     return _Send.apply((c, rank, tag, wanted), *xs) if wanted else _Send.apply((c, rank, tag, wanted), *xs, ANCHOR)
 
@@ -38,17 +39,21 @@ def recv(c, rank, delegate_variable=None, tag=0, force_tuple=False):
     After `chainermn.functions.recv` (Akiba et al. 2017).
     """
     if delegate_variable is not None:
-        tensor(delegate_variable, "recv")
+        check_tensor(delegate_variable, "recv")
     received = _Recv.apply((c, rank, tag), delegate_variable, ANCHOR)
-    return received if force_tuple or len(received) > 1 else received[0]
+    return received if force_tuple or len(received) != 1 else received[0]
 
 
 class Connected(tuple):
     """The tuple that `pseudo_connect` returns."""
 
     def backward(self, gradient=None):
-        """Backward from all of them, each with gradient one (they must be scalars), or from a sequence of gradients."""
-        torch.autograd.backward([t for t in self if t.requires_grad], gradient)
+        """Backward from all of them, each with gradient one (they must be scalars), or with its own of a sequence of gradients."""
+        gradients = [None] * len(self) if gradient is None else [gradient] if isinstance(gradient, torch.Tensor) else list(gradient)
+        if len(gradients) != len(self):
+            raise ValueError(f"backward: {len(gradients)} gradients for {len(self)} tensors; there must be one for each.")
+        wanted = [(t, g) for t, g in zip(self, gradients) if t.requires_grad]
+        torch.autograd.backward([t for t, _ in wanted], [g for _, g in wanted])
 
 
 def pseudo_connect(delegate_variable, *actual_variables):
@@ -58,12 +63,12 @@ def pseudo_connect(delegate_variable, *actual_variables):
     actual variables are returned as they are. After `chainermn.functions.pseudo_connect` (Akiba et al. 2017).
     """
     for one in actual_variables:
-        tensor(one, "pseudo_connect")
+        check_tensor(one, "pseudo_connect")
     if not actual_variables:
         raise ValueError("pseudo_connect: give at least one variable that the delegate is to be joined to.")
     if delegate_variable is None:
         return Connected(actual_variables)
-    tensor(delegate_variable, "pseudo_connect")
+    check_tensor(delegate_variable, "pseudo_connect")
     return Connected(_PseudoConnect.apply(delegate_variable, *actual_variables))
 
 

@@ -17,11 +17,14 @@ def create_multi_node_optimizer(optimizer, c, double_buffering=False):
 
     Returns a `MultiNodeOptimizer`, which says what a step does. With `double_buffering=True` (collective: it splits the communicator) gradients are
     exchanged in a thread while the next ones are computed, and each step applies the averages of the step before.
-    Raises ValueError for something that is not an optimizer. Source: ChainerMN 7.8.1, function of the same name.
+    Raises ValueError for something that is not an optimizer, for LBFGS and for SparseAdam. Source: ChainerMN 7.8.1, function of the same name.
     """
     if not isinstance(optimizer, torch.optim.Optimizer):
         raise ValueError(f"create_multi_node_optimizer takes a torch.optim optimizer and got {type(optimizer).__name__}. "
                          "Make one first: torch.optim.SGD(model.parameters(), lr=0.1).")
+    if isinstance(optimizer, (torch.optim.LBFGS, torch.optim.SparseAdam)):
+        why = "computes the loss several times in a step" if isinstance(optimizer, torch.optim.LBFGS) else "takes sparse gradients only; the mean is dense"
+        raise ValueError(f"create_multi_node_optimizer cannot wrap {type(optimizer).__name__}, which {why}. Take Adam, for example.")
     return (_DoubleBuffered if double_buffering else MultiNodeOptimizer)(optimizer, c)
 
 

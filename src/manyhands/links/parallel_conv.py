@@ -86,7 +86,7 @@ class ParallelConv2d(KeepsCommunicator, nn.Module):
     def to_conv2d(self):
         """The whole layer as an nn.Conv2d, on every rank. All ranks call it."""
         weight, bias = self.full_weight()
-        return _conv(_settings(self.shard), weight, bias)
+        return _conv(self.shard, weight, bias)
 
     def extra_repr(self):
         return f"{self.in_channels}, {self.out_channels}, split={self.split!r}, loss={self.loss!r}, rank {self.c.rank} has {self.sizes[self.c.rank]} channels"
@@ -114,18 +114,18 @@ def _settings(conv):
     return {name: getattr(conv, name) for name in names}
 
 
-def _conv(settings, weight, bias):
-    """An nn.Conv2d with these weights, without drawing random numbers."""
-    settings = settings | {"in_channels": weight.shape[1], "out_channels": weight.shape[0]}
+def _conv(like, weight, bias):
+    """An nn.Conv2d as `like`, with these weights, without drawing random numbers."""
+    settings = _settings(like) | {"in_channels": weight.shape[1], "out_channels": weight.shape[0]}
     conv = nn.Conv2d(**settings, bias=bias is not None, device="meta")
-    conv.weight = nn.Parameter(weight.detach().clone())
-    conv.bias = None if bias is None else nn.Parameter(bias.detach().clone())
-    return conv
+    conv.weight = nn.Parameter(weight.detach().clone(), requires_grad=like.weight.requires_grad)
+    conv.bias = None if bias is None else nn.Parameter(bias.detach().clone(), requires_grad=(like.weight if like.bias is None else like.bias).requires_grad)
+    return conv.train(like.training)
 
 
 def _shard(conv, sizes, rank, split):
     """The convolution with this rank's channels only."""
     channels = slice(sum(sizes[:rank]), sum(sizes[: rank + 1]))
     if split == "out":
-        return _conv(_settings(conv), conv.weight[channels], None if conv.bias is None else conv.bias[channels])
-    return _conv(_settings(conv), conv.weight[:, channels], conv.bias if rank == 0 else None)
+        return _conv(conv, conv.weight[channels], None if conv.bias is None else conv.bias[channels])
+    return _conv(conv, conv.weight[:, channels], conv.bias if rank == 0 else None)
