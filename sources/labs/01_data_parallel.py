@@ -188,9 +188,10 @@ print(f"objective {said[0]:.4f} to {said[-1]:.4f}, one process {objectives[-1]:.
 # ## Where to go on
 #
 # * Unit 04 takes the all-reduce apart, unit 05 asks what it costs, and unit 06 sends gradients while backward still runs.
-# * Try it: give `track.network` a batch norm, and look at the last line again.
+# * Try it: put `nn.BatchNorm1d(32).double()` behind the first layer of `track.network`. Train it with `train_step` on four ranks, and with a plain loop over
+#   whole batches in one process (`track.one_process()` has no batch norm and is no judge here). Compare the weights of the two.
 # * What a *larger* batch does to training, with the same steps or with fewer: unit 17, and P. Goyal et al. 2017,
-#   [Accurate, Large Minibatch SGD](https://arxiv.org/abs/1706.02677), whose section 3 lists the mistakes of this lab.
+#   [Accurate, Large Minibatch SGD](https://arxiv.org/abs/1706.02677), whose section 3 has two of the mistakes of this lab: the division, and weight decay.
 
 # %%
 cluster.stop()

@@ -100,7 +100,7 @@ def make_plan(examples: int, per_replica_batch: int, replicas: int, base_rate: f
 
     Returns a dict: `global_batch`; `steps`, the number of steps in an epoch; `last_shards`, a
     list with the number of examples that each replica gets in the last step, in the order of the
-    replicas; `learning_rate`, by the linear scaling rule.
+    replicas; `learning_rate`, by the linear scaling rule: k times the batch, k times the rate.
     """
     ### BEGIN SOLUTION
     global_batch = per_replica_batch * replicas

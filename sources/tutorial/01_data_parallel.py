@@ -312,14 +312,15 @@ if rank == 0:
 #
 # Both names are the same tensor. The first all-reduce makes 4 times; the second adds up four tensors that are sums already. `parameters()` lists a tied weight once.
 #
-# A frozen weight has no gradient to send: skip it, on all ranks alike. What a rank did not *use* has no gradient either, but only there: that rank must send zeros, or
-# the others wait for it in vain. The rule for both: all ranks send the list of the parameters that require a gradient, in its order.
+# A frozen weight has no gradient to send: skip it, on all ranks alike. What a rank did not *use* has no gradient either, but only there: that rank must send zeros.
+# All-reduces are matched by their order, not by name: if it skips one, its next gradient is added to the wrong one of the others (silently, where the sizes agree), and
+# in the end the others wait in vain. The rule for both: all ranks send the list of the parameters that require a gradient, in its order.
 # </details>
 #
 # ## Where the equality ends: batch norm
 #
-# All that was said rests on one thing: the loss of a row depends on that row alone. In training, **batch norm** breaks it. It divides each row by the deviation of
-# all rows that it sees, and here it sees a shard.
+# All that was said rests on one thing: the loss of a row depends on that row alone. In training, **batch norm** breaks it. From each row it subtracts the
+# mean of all rows that it sees, and divides by their standard deviation; and here it sees a shard.
 
 # %%
 # %%px
@@ -333,8 +334,8 @@ for name, norm in {"nn.BatchNorm1d": nn.BatchNorm1d(64), "links.MultiNodeBatchNo
     print(f"{name:<24} as one process in training: {same[0]}, in evaluation: {same[1]}")
 
 # %% [markdown]
-# Evaluation uses the statistics that training has kept, so it differs as well. A batch norm that exchanges counts, means and deviations gives those of
-# the whole batch (PyTorch's `nn.SyncBatchNorm` does so on GPUs); it costs a message in each direction per layer.
+# Evaluation uses the statistics that training has kept, so it differs as well. A batch norm that exchanges counts, means and variances gives those of
+# the whole batch (PyTorch's `nn.SyncBatchNorm` does so on GPUs); it costs a collective in forward and one in backward, per layer.
 #
 # Often one keeps the ranks' own on purpose: then the number of rows *per rank* is a part of the model, and Goyal et al. 2017 keep it at 32, however many ranks there
 # are. Then the kept statistics are one rank's, too: send rank 0's to all before you compare or save.
@@ -363,8 +364,9 @@ print("drawn for all 8 rows, and cut:                      ", torch.equal(mask(0
 #
 # ## What it costs
 #
-# An all-reduce of $m$ numbers moves $2 (p - 1) m$ of them between $p$ ranks: each rank sends almost twice its gradients (unit 04 says how). That depends on the
-# network, and not on the number of rows.
+# A ring all-reduce of $m$ numbers moves $2 (p - 1) m$ of them between $p$ ranks: each rank sends $2 (p - 1) / p$ times its gradients, 1.5 times on four ranks, nearly
+# twice on many (unit 04 says how). That depends on the size of the model, and not on the number of rows. The ledger sees which tensors are all-reduced, and counts a ring
+# for each; it does not look into the library. So what this shows is that each gradient is sent once.
 
 # %%
 # %%px
@@ -418,7 +420,7 @@ if rank == 0:
 # | minimise $\lambda R(w) + \sum_i \ell_i(w)$; ranks compute parts of the sum | holds. But libraries give **means**: then $\lambda$ and the learning rate are for a mean, and change if you go over to the sum. (The update on the slide has lost its $\lambda$.) |
 # | with all-reduce, each rank has a copy of $w$ and updates it itself | holds, and is what you did here |
 # | with $p$ processes, divide the number of epochs by $p$ and multiply the learning rate by $p$ | the Keras example of Horovod let every process go through *all* the data in an epoch, so $p$ epochs were done in one. With shards, an epoch is an epoch. The rate changes only if the batch grows: here it does not |
-# | data parallelism makes the batch $p$ times as large | if you keep the rows per rank. You can also keep the batch, as here: then nothing changes but the time |
+# | data parallelism makes the batch $p$ times as large | if you keep the rows per rank. You can also keep the batch, as here: then, without batch norm and dropout, nothing changes but the time |
 # | each rank takes `batch_size // world_size` rows | 250 // 4 is 62: two rows are lost in every batch |
 # | the distributed sampler gives no sample twice | it does, if the data does not divide (unit 06) |
 #

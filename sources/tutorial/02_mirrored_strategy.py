@@ -329,12 +329,13 @@ for n in (1, 2, 4):
 # `fit` takes each replica's own mean and divides it by the number of replicas. Where the shards are equal, that is the mean over
 # the global batch. Two replicas share 22 examples as 11 and 11: equal. Four share them as 6, 6, 6 and 4: the mean of means again.
 # An example in the small shard counts 1.5 times as much. The effect is small in a long epoch. If it matters, drop the remainder
-# (`batch(BATCH, drop_remainder=True)`) or write the loop yourself.
+# (`batch(BATCH, drop_remainder=True)`), or write the loop yourself and divide by the number of examples that are *there*: the loop above would divide
+# the sum over 22 by 64 (exercise 5 of the lab).
 # </details>
 #
 # ## The same weights as one process
 #
-# Units 01 to 10 train one small network, each with another system, and look whether it ends with the weights of one process (`manyhands.track`: 60 steps of
+# Most of units 01 to 10 train one small network, each with another system, and check whether it ends with the weights of one process (`manyhands.track`: 60 steps of
 # 250 rows, in `float64`; the judge is a training without any framework). Four replicas get 63, 63, 63 and 61 rows, and there is a penalty on the weights, which belongs to no
 # row: `scale_regularization_loss` gives each replica its quarter of it.
 
@@ -396,7 +397,7 @@ for n in (1, 2, 4):
 # Logical devices add no hardware: they share one processor (or one GPU), so the work is the same, the pieces are smaller, and
 # the sum over replicas comes on top. Expect no speed-up. (Should you see one, cores were idle before: we allow each operation one thread, and
 # several replicas are several operations at a time.) Logical devices are for *learning and testing*. On n physical GPUs the computation is shared for
-# real, and the time of a step is at most that of a shard plus that of the all-reduce. It pays when a replica's shard still fills its GPU;
+# real, and a step takes about as long as the slowest replica's shard plus the all-reduce, less where the two overlap. It pays when a replica's shard still fills its GPU;
 # so one raises the global batch with the number of replicas, and then the learning rate with it (Goyal et al. 2017; unit 17).
 
 # %% [markdown]
@@ -449,7 +450,7 @@ print(f"the whole batch, by NumPy: mean {values.mean(0)}, variance {values.var(0
 # | `batch_size` in `fit` | with n replicas and the batch unchanged, each shard is n times smaller | `batch_size=per_replica * strategy.num_replicas_in_sync` |
 # | shuffle after batching | the same examples always together | `dataset.shuffle(...).batch(global_batch)`, then distribute |
 # | `distribute_datasets_from_function` | here *you* batch, and by the replica's share | `context.get_per_replica_batch_size(global_batch)` |
-# | two strategies of different size in one process | `Collective ops is aborted ... joining a group with size 4, but that group has size 2` | one strategy per process, or `ReductionToOneDevice()` as above |
+# | two strategies of different size in one process | `Collective ops is aborted ... joining a group with size4, but that group has size 2` | one strategy per process, or `ReductionToOneDevice()` as above |
 #
 # ## What is underneath, and its siblings
 #

@@ -67,7 +67,7 @@ print("replica 0 gets", first)
 print("pieces:", {name: len(scatter(tensor, devices)) for name, tensor in inputs.items()})
 
 # %% [markdown]
-# One of two layers of the state and one of four rows of the table, and only two pieces of the state: as the fewest pieces decide, only two replicas would run,
+# Replica 0 gets one of the two layers of the state, and one of the four rows of the table. And there are only two pieces of the state: as the fewest pieces decide, only two replicas would run,
 # and half of `x` would never be seen. So: tables into buffers of the module, batches into dimension 0.
 #
 # ## Replicate
@@ -221,14 +221,14 @@ print("four replicas: mean", norm.running_mean.item(), " batches", norm.num_batc
 # %% [markdown]
 # <details><summary>Why 0.5?</summary>
 #
-# Replica 0 has rows 0 and 1. It *shares memory* with the original: with `nn.DataParallel` because the copy to the device where the module already is costs
-# nothing, here because of `share`. Batch norm changes its buffers **in place**, so what replica 0 writes is kept. The other replicas write into copies.
+# Replica 0 has rows 0 and 1. It *shares memory* with the original: with `nn.DataParallel` because nothing is copied for the device where the module
+# already is, here because of `share`. Batch norm changes its buffers **in place**, so what replica 0 writes is kept. The other replicas write into copies.
 #
-# And each replica divides by the deviation of its own two rows. In training you see nothing of that but noise; in evaluation the statistics are those of a
+# And each replica normalises with the mean and the standard deviation of its own two rows. In training you see nothing of that but noise; in evaluation the statistics are those of a
 # quarter of each batch. `nn.SyncBatchNorm` does not help: it needs DistributedDataParallel.
 # </details>
 #
-# What is not written in place is lost even in replica 0, where it is `nn.DataParallel` or ours:
+# What is not written in place is lost even in replica 0, with `nn.DataParallel` and with ours:
 
 # %%
 class Counter(nn.Module):
@@ -340,7 +340,7 @@ optimiser = torch.optim.Adam(model.parameters())
 x, y = torch.randn(1000, 64), torch.randint(5000, (1000,))
 
 def step_in_bytes(module, pieces, loss_of):
-    """A step, replica by replica; what is on each device while backward runs, and the optimiser's state on device 0."""
+    """A step, replica by replica; what it puts on each device; the optimiser's state is on device 0."""
     on, outputs = [], []
     for replica, piece in zip(replicate(module, devices), pieces):
         output, kept = kept_by(replica, *piece)
@@ -371,7 +371,8 @@ report("loss on device 0", *step_in_bytes(model, pieces, lambda gathered: cross_
 #
 # Device 1 has a copy of the weights (2.6 MB), its 250 rows, and their outputs (5 MB). Device 0 has that too; and all outputs a second time, gathered; the
 # log-probabilities of all rows, which the loss keeps for backward; the gradients; and Adam's two averages. So device 0 runs out of memory first, while the
-# others hold a seventh of that. (During backward, each device also holds the gradients of its replica for a while. They are not counted here.)
+# others hold a seventh of that. (Added up over a step; not all of it is there at once. Not counted is what lives only during backward: the gradients of each replica, and on
+# device 0 those of the log-probabilities and of the gathered outputs, 20 MB each.)
 # </details>
 #
 # The remedy: compute the loss **inside** the module, where the outputs are. Then only a few numbers are gathered. Each replica hands back the sum of its losses
@@ -384,7 +385,7 @@ class WithLoss(nn.Module):
         self.model = model
 
     def forward(self, x, y):
-        return torch.stack([cross_entropy(self.model(x), y, reduction="sum"), torch.tensor(float(len(y)))])
+        return torch.stack([cross_entropy(self.model(x), y, reduction="sum"), x.new_tensor(len(y))])
 
 def whole_loss(gathered):
     sums, counts = gathered.reshape(-1, 2).T
@@ -441,7 +442,7 @@ else:
 #
 # **The three most common mistakes.** (1) `loss.mean()` over the replicas' losses when the loss is inside the module: a mean of means, wrong for uneven pieces.
 # (2) To trust what forward has written: batch norm's statistics are those of replica 0's rows, and attributes are lost. (3) To count on a piece for every
-# device: the small last batch of an epoch has fewer. Each of them is a wrong answer that the lab's checks know.
+# device: the small last batch of an epoch has fewer. The lab's checks know the first and the third as wrong answers, and look at the statistics.
 #
 # The third one is in PyTorch itself: with few rows, a keyword argument that is no tensor still goes to *all* devices, and a replica is called without its rows
 # ([16432](https://github.com/pytorch/pytorch/issues/16432), [31460](https://github.com/pytorch/pytorch/issues/31460), both of 2019, and still so in 2.13).
