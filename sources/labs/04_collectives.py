@@ -186,7 +186,7 @@ check.all_reduce(cluster, "ring_all_reduce")
 # | `way` | what the ranks do |
 # |---|---|
 # | `"star"` | all send x to rank 0, which adds up and sends the sum to each of them |
-# | `"tree"` | a sum along a binomial tree to rank 0, then a broadcast along the same tree |
+# | `"tree"` | a sum along the tree of exercise 1 (a *binomial* tree), backwards, to rank 0, then a broadcast along the same tree |
 # | `"ring"` | reduce-scatter and all-gather, as you wrote them; p divides the number of elements |
 # | `"gather"` | each sends x to each other rank, and each adds up |
 #

@@ -243,7 +243,8 @@ for p in (4, 64, 1024):
           f"100 MB take {ring_s(p, 100_000_000, latency_s, bytes_per_s):.3g} s along a ring")
 
 # %% [markdown]
-# Is the prediction for 4 ranks right? The tutorial checks its own: on a machine with few cores the ranks of a ring disturb each other, which the model does not know. On separate links it holds.
+# Is the prediction for 4 ranks right? The tutorial checks its own: on one machine the ranks of a ring share cores and memory, and gloo's "ready" costs a second latency in each round; the model knows
+# neither. On separate links the tree comes out as predicted, and so does the ring if all receives are posted ahead.
 #
 # ## Where to go on
 #

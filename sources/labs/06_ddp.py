@@ -229,7 +229,10 @@ check.hooks(cluster, "HandDDP", "finish")
 # %%px --setup
 @contextmanager
 def no_sync(ddp: HandDDP):
-    """Backward passes inside the block add to the gradients of this rank, and send nothing."""
+    """Backward passes inside the block add to the gradients of this rank, and send nothing.
+
+    After the block, also after an exception in it, `ddp.sync` is what it was before: blocks may be nested.
+    """
     ### BEGIN SOLUTION
     before, ddp.sync = ddp.sync, False
     try:

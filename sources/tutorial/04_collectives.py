@@ -154,12 +154,12 @@ for name, call in (("star all-reduce", star_all_reduce), ("tree all-reduce", tre
 
 # %% [markdown]
 # Look at the bytes. The tensor has 24,000. In the star, rank 0 sends it four times, and takes it in four times, while the others wait. In the tree, three
-# times. Both grow with the number of ranks, because one rank always has the *whole* tensor in its hands. The gradients of a ResNet-50 are
+# times. Both grow with the number of ranks, because rank 0 sends the *whole* tensor again and again. The gradients of a ResNet-50 are
 # about 100 MB (Goyal et al. 2017): that one wire is what everybody waits for.
 #
 # ## The ring
 #
-# So let no rank have the whole. Cut x in p chunks. The ranks stand in a ring, and each sends to the next one only. In each round *every* rank sends one
+# So let no message be the whole. Cut x in p chunks. The ranks stand in a ring, and each sends to the next one only. In each round *every* rank sends one
 # chunk, and adds the chunk that comes in to its own. After p - 1 rounds each rank has one chunk that has met all ranks: that half is called
 # **reduce-scatter**. In p - 1 more rounds the finished chunks go round once: an **all-gather**.
 #
@@ -176,7 +176,7 @@ dist.recv(x, src=(rank - 1) % size)
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# `send` returns when the other side has taken the message in. The other side is in `send` too. Nobody comes to `recv`: a circle. Some libraries copy a small message
+# `send` does not return before the other side has called `recv`: gloo waits until the receiver says that there is room. The other side is in `send` too. Nobody comes to `recv`: a circle. Some libraries copy a small message
 # aside and let the sender go on (MPI may, below a size that it chooses). Then this works in every test, and hangs with the first large tensor.
 # </details>
 #
@@ -232,8 +232,9 @@ ring_all_reduce(x, groups[5], show)
 # </details>
 #
 # **Mistake 2: off by one.** Which chunk is complete where is a matter of convention. Here rank r ends the first half with chunk r + 1. MPI and NCCL want
-# chunk r on rank r. If one half of a program thinks so and the other half thinks otherwise, nothing hangs, and the sums stand in the wrong places. A test with the same
-# numbers everywhere does not see it.
+# chunk r on rank r. If one half of a program thinks so and the other half thinks otherwise, nothing hangs, but unfinished chunks
+# go round and overwrite finished ones: the sums lack ranks. (If the finished chunks are gathered into a new tensor, the sums are complete and stand in the wrong places. A test with
+# the same numbers everywhere does not see that.)
 #
 # On three ranks, as a space-time diagram: all lanes are busy all the time.
 
@@ -315,7 +316,7 @@ for p in (4, 64, 1024):
 # | | rounds | bytes of the busiest rank | good for |
 # |---|---|---|---|
 # | star | $p$ | $(p-1)S$ | nothing but the first explanation |
-# | tree | at most $2\log_2 p$, rounded up | $\log_2 p \cdot S$, rounded up | small tensors, many ranks: latency counts |
+# | tree | at most $2\lceil\log_2 p\rceil$ | $\lceil\log_2 p\rceil\,S$ | small tensors, many ranks: latency counts |
 # | ring | $2(p-1)$ | $2\frac{p-1}{p}S$ | large tensors: bytes count |
 # | gather | 1 | $(p-1)S$ | numbers so few that nothing counts |
 #
@@ -326,7 +327,7 @@ for p in (4, 64, 1024):
 #
 # ## The real ones
 #
-# Nobody writes rings for training. **gloo** (CPU) and **NCCL** (NVIDIA GPUs) have all of it, and choose an algorithm by size and by wiring: NCCL has rings and trees, among others.
+# Nobody writes rings for training. **gloo** (CPU) and **NCCL** (NVIDIA GPUs) have all of it. gloo's all-reduce is a ring, unless its caller asks for another algorithm; NCCL has rings and trees, among others, and chooses by size and by wiring.
 # `torch.distributed` calls either of them by the same names:
 #
 # | each rank has | you want | call | in training |
@@ -398,7 +399,7 @@ if rank == 0:
 # * *Cost:* a tree has few rounds, a ring few bytes.
 # * *$2(p-1)/p$:* p - 1 rounds of a p-th, twice; never more than two tensors.
 # * *Parts:* all-reduce = reduce-scatter + all-gather = reduce + broadcast. Take the smallest that does.
-# * *Three mistakes:* all send first (a deadlock); chunks off by one (wrong places, no error); gather everything (right values, p/2 times the bytes).
+# * *Three mistakes:* all send first (a deadlock); chunks off by one (wrong sums, no error); gather everything (right values, p/2 times the bytes).
 #
 # **Now the lab:** write the ring for sizes that do not divide, any dtype, any group, and let the ledger judge it. Then unit 05 for the time it takes, and unit 06 to hide it.
 #

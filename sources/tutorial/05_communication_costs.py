@@ -75,7 +75,7 @@ for size, one in zip(sizes, times_s):
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# Hardly longer. Up to some ten thousand bytes it is the latency that you pay: system calls, waking up the other process. Only then bytes count.
+# Hardly longer. Well below $\alpha B$ (some ten thousand bytes on a quiet machine, some hundred thousand on a busy one) it is the latency that you pay: system calls, waking up the other process. Only then bytes count.
 #
 # Look at the last column. Something else ran on the machine, and one message waited for it. The mean is dragged along, the median is not. Never report the mean of a few timings.
 # </details>
@@ -159,8 +159,8 @@ for p in (4, 64, 1024):
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# Small: the tree, with its $2\log_2 p$ latencies; a server is faster still, as long as nobody asks what it costs when all workers speak at once. Large: the ring. It takes $2n/B$ whatever the number of
-# ranks, while the server's link carries $w$ times the tensor, in and out. (A server can be cut in many; unit 08 does so.)
+# Small: the tree, with its $2\log_2 p$ latencies; a server is faster still, as long as nobody asks what it costs when all workers speak at once. Large: the ring. Its bytes never take longer than
+# $2n/B$, whatever the number of ranks (its latencies do grow: 61 of the 161 ms on 1024), while the server's link carries $w$ times the tensor, in and out. (A server can be cut in many; unit 08 does so.)
 # </details>
 #
 # Two straight lines over $n$, and the one with fewer rounds is the steeper one: they cross, at
@@ -239,11 +239,13 @@ crossover(predicted(mine), found, at=simulate.crossover_bytes(4, *mine))
 # %% [markdown]
 # <details><summary>How to read it</summary>
 #
-# Does the ring take longer than predicted? Then look at what the model assumes. In the ping-pong one message was under way at a time. In the ring all four ranks send at once, and on one machine they share its cores and its memory: on two cores
-# no more than two of them can work. *Messages on different links do not disturb each other* does not hold here. In a tree fewer are busy at the same time, so it comes nearer.
+# Does the ring take longer than predicted? Compare it with `ready ahead`: the same rounds, the same four ranks that send at once, but all receives posted before. Where that comes near the
+# prediction, as up to 262 kB in our run, it is not the crowd that costs: each round of our ring waits for something more. The emulated network below shows for what. Where `ready ahead`, too,
+# takes longer (4 MB here), the ranks share cores and memory, and *messages on different links do not disturb each other* does not hold. The ring also adds up, and starts each round from
+# Python; the model knows neither.
 # </details>
 #
-# Measure one round of the ring, when all take part:
+# One round of the ring, when all take part and each receive is posted in its round (set `ready_ahead`, the last argument, to True and compare):
 
 # %% tags=["measured"]
 for size in (16, 1_000_000):
@@ -372,7 +374,7 @@ for mib in (0, 0.25, 1, 4, 10, 25, 50, 100):
 # *notice* as well: what takes three times as long as predicted has a reason.
 #
 # **Do not use it** for a promise in milliseconds. It knows no jam, no slow rank, no adding up, no second latency for "ready", and no two kinds of links (inside a node and between nodes; then each needs its own two numbers). A library does not always use the
-# algorithm that you think of: gloo and NCCL choose by size and wiring.
+# algorithm that you think of: NCCL chooses by size and wiring, gloo takes a ring for an all-reduce of any size.
 #
 # **The three most common mistakes.** *Only the sending is timed:* `send` returns when the message has been handed over, and a GPU call before anything has happened. *Errors in seconds:* the largest messages decide alone, and the
 # latency is their noise. *The latency counted once:* a collective pays it in every round, $2(p-1)$ times in a ring. The lab knows all of them.
@@ -381,7 +383,7 @@ for mib in (0, 0.25, 1, 4, 10, 25, 50, 100):
 #
 # | older talks and articles say | today |
 # |---|---|
-# | two GPUs do 200 iterations' work in the time of 100 | if messages cost nothing. They cost $2n/B$ and the latencies; what hides them is overlap (unit 06) |
+# | two GPUs do 200 iterations' work in the time of 100 | if messages cost nothing. Between two they cost $n/B$ and two latencies, on many nearly $2n/B$ and $2(p-1)$ latencies; what hides them is overlap (unit 06) |
 # | with 1024 GPUs more than 20 % of the time goes into communication | the talk's own number. By the model what grows with $p$ is the number of rounds: 100 MB at 7 GB/s and 5 us take 29 ms on 64 ranks, and 39 ms on 1024. Today rings run inside nodes and trees between them |
 # | a parameter server in the middle, or peer to peer | the server's one link carries everything; so servers are sharded (unit 08), or there is no server |
 # | Horovod's pull request tests a *fused* all-reduce | fusion is still its heart. The buffer has doubled to 128 MB, the cycle is 1 ms in place of 5 ([0.21, 2020](https://github.com/horovod/horovod/pull/2468)) |
@@ -390,7 +392,7 @@ for mib in (0, 0.25, 1, 4, 10, 25, 50, 100):
 #
 # * *Time a message:* warm up, there and back, half of it, the median. Relative errors in the fit, a bootstrap for the band.
 # * *Predict:* rounds times latency, plus bytes by bandwidth. Ring $2(p-1)(\alpha + n/(pB))$, tree $2\lceil\log_2 p\rceil(\alpha + n/B)$, one server $2(\alpha + w\,n/B)$.
-# * *The crossing* lies at $\alpha B$ times a number that grows with $p$; for 2 and 3 ranks there is none.
+# * *The crossing* lies at $\alpha B$ times a number that, for many ranks, grows like $p/\log_2 p$ (it drops just above each power of two); for 2 and 3 ranks there is none.
 # * *The model assumes* links that do not disturb each other. On one machine with few cores they do. And it knows one latency a round: a library that asks before it sends pays two.
 # * *Buffers* save latencies, *several* buffers save waiting.
 #

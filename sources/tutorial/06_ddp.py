@@ -253,7 +253,7 @@ for name, step in steps.items():
     print(f"{name:<6} {len(messages)} messages, the first one before backward ends: {early}")
 
 # %% [markdown]
-# Here is rank 0's step, as it was measured. Your times are not these; the order is.
+# Here is rank 0's step, as it was measured. Your times will differ; the order of events will not.
 
 # %% tags=["measured"]
 from manyhands.plots.timeline import table, timeline
@@ -266,8 +266,8 @@ timeline(measured, title="one step of rank 0: naive, hooks, DDP")
 # <details><summary>How to read it</summary>
 #
 # Top: the network stands still during backward, and the rank computes nothing during the messages. Middle and bottom: most of the sending is hidden
-# behind the computing, and only the tail after the end of backward still costs time. No overlap can hide the last message: it holds the gradients of
-# the first layer, which backward reaches last.
+# behind the computing. What is left is the tail: the last message, which no overlap can hide. It holds the gradients of the first layer, which backward
+# reaches last. (Where cores are few, a message slows backward itself, and the tail may lie inside its bar.)
 #
 # An all-reduce cannot end before the last rank has come: a long first message under *naive* is mostly waiting for slower ranks.
 #
@@ -336,7 +336,7 @@ print(f"{loud} all-reduces, with no_sync {quiet}; the same gradients to 1e-5: {f
 # ## Who sees which sample
 #
 # `DistributedSampler` deals out the samples like cards. All ranks must take the same number of steps, or one of them waits for ever in an all-reduce. So
-# when the data does not divide, some samples are dealt twice. (The other way out is DDP's `join()`: ranks that
+# when the data does not divide, some samples are dealt twice. (Other ways out: `drop_last=True`, which leaves the odd ones out, and DDP's `join()`: ranks that
 # have run out of data go on answering the others' all-reduces.)
 
 # %%
@@ -402,7 +402,7 @@ print("two steps; gradient of the skipped branch:", ddp.module.skipped.weight.gr
 #
 # ## The same weights as one process
 #
-# Units 01 to 10 train one small network, each with another system, and look whether it ends with the weights of one process (`manyhands.track`: 60 steps of
+# Most of units 01 to 10 train one small network, each with another system, and check whether it ends with the weights of one process (`manyhands.track`: 60 steps of
 # 250 rows, in `float64`). Four ranks take 63, 63, 62 and 62 rows: the shards are uneven. DDP **averages** gradients over the ranks.
 #
 # **Predict.** Each rank calls `backward` on the mean of its own rows. Does DDP end with the weights of one process? If not: what must the loss be?
@@ -458,7 +458,7 @@ done = subprocess.run([sys.executable, "scripts/06_spawn.py"], capture_output=Tr
 print(done.stdout or done.stderr, end="")
 
 # %% [markdown]
-# `torchrun` starts one process per device on each node, and tells every one who it is. It runs once per node; here both nodes are emulated on this
+# `torchrun` starts on each node as many processes as `--nproc-per-node` says, usually one per device, and tells each one who it is. It runs once per node; here both nodes are emulated on this
 # machine. The script is [scripts/06_train.py](scripts/06_train.py); [scripts/06_train.sbatch](scripts/06_train.sbatch) hands the same to Slurm.
 
 # %%
@@ -496,7 +496,7 @@ run = cluster.launch("scripts/06_train.py", with_="torchrun")
 # * *Overlap:* gradients of the last layer come first, and hooks send them while backward goes on. Only the tail costs time.
 # * *Messages of a step:* one per bucket; with `no_sync`, one per bucket for all micro-batches together.
 # * *Uneven data* is padded: some samples are seen twice. *Unused parameters* need `find_unused_parameters=True`.
-# * *spawn, torchrun, cells:* they differ in who sets `RANK`, and in nothing else.
+# * *spawn, torchrun, cells:* they differ in who gives a process its rank and its meeting place; the training is the same.
 #
 # **Now the lab:** write DDP from hooks. Then unit 10 (Horovod) for the same ideas in another library, and unit 16 to shard what every rank holds here.
 #
