@@ -125,7 +125,7 @@ check.role(role)
 # %% tags=["solution"] grade_id="loss"
 # %%px --setup
 def part_of_objective(example_losses: tf.Tensor, weights: list[tf.Variable], decay: float, global_batch: int) -> tf.Tensor:
-    """This worker's part of J: one number. `example_losses` is [samples of this worker]; the whole batch has `global_batch`."""
+    """This worker's part of J: one number. `example_losses` is [samples of this worker]; `global_batch` is B, `decay` is λ."""
     ### BEGIN SOLUTION
     penalty = decay * tf.add_n([tf.nn.l2_loss(weight) for weight in weights])
     return tf.reduce_sum(example_losses) / global_batch + tf.nn.scale_regularization_loss(penalty)
@@ -140,7 +140,7 @@ check.loss(cluster, "part_of_objective")
 # The data stands in files. File 0 has `files[0]` samples, file 1 has `files[1]`, and so on; samples are numbered through all files, from 0. The data is read in its order and
 # batched by the *global* batch. Predict what `experimental_distribute_dataset` hands to each worker, for the three policies of the tutorial.
 #
-# The batch need not divide by the workers, and the last batch may be smaller.
+# The number of workers need not divide the batch, and the last batch may be smaller.
 #
 # *Difficulty ●●○, 10 minutes, 3 points*
 #
@@ -282,7 +282,8 @@ with tempfile.TemporaryDirectory() as folder:
 # %% [markdown]
 # ## Where to go on
 #
-# * Try it: scale the last cell's loss by the worker's own rows, `tf.reduce_mean(each)`, and look at the last line again.
+# * Try it: in `replica_step` of *All together*, take the mean over the worker's own rows: `part = tf.reduce_mean(each) + tf.nn.scale_regularization_loss(track.DECAY *
+#   tf.add_n([tf.nn.l2_loss(w) for w in weights]))`. Run both cells of *All together*, and look at the objective and the distance.
 # * Unit 08: parameter servers, where workers do not wait for each other. Unit 18: training that goes on when a worker has gone.
 #
 # **References.** TensorFlow tutorial, [Multi-worker training with Keras](https://www.tensorflow.org/tutorials/distribute/multi_worker_with_keras) · TensorFlow tutorial,

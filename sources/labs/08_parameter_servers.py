@@ -181,7 +181,8 @@ check.step(cluster, "synchronous_step")
 # ## 4. An asynchronous server
 #
 # Now the server changes its variables at every push, and answers at once, and only to the worker who has pushed. It knows nothing of the others' rows: the step is that of this
-# worker's mean, $w \leftarrow w - \text{rate} \cdot (g_k / n_k + \text{decay} \cdot w)$.
+# worker's mean, $w \leftarrow w - \text{rate} \cdot (g_k / n_k + \text{decay} \cdot w)$. (In the tutorial each push was a part of the mean. Here each is a whole step, so W pushes go
+# about W times as far.)
 #
 # Real servers take pushes in the order in which they come, which is another one in every run. Here `schedule` says it: a list of ranks of workers, one for each push, so that
 # everyone can compute the result.
@@ -249,7 +250,8 @@ check.servers(cluster, "fewest_servers")
 # %% [markdown]
 # ## All together, under the limit
 #
-# Nothing to write here. The check trains a small network with your servers, placed by your `place`, and with real gradients. The ledger stands at each link.
+# Nothing to write here. The check trains a small network with your servers, placed by your `place`, and with real gradients. The ledger stands at each link: in a step a server's
+# link may carry `link_bytes`, and 64 bytes more for each worker, for the count and whatever else you send beside the gradients.
 
 # %% tags=["check"] grade_id="train-check" points=3
 check.train(cluster, "place", "push", "pull", "synchronous_step")

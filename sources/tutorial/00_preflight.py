@@ -109,7 +109,7 @@ dist.init_process_group("gloo")
 rank, world_size = dist.get_rank(), dist.get_world_size()
 
 # %% [markdown]
-# An **all-reduce** adds a tensor over all ranks, and every rank gets the sum. It is the heart of data parallel training, where the tensor is
+# An **all-reduce** combines a tensor over all ranks (it adds, unless told otherwise), and every rank gets the result. It is the heart of data parallel training, where the tensor is
 # the gradient.
 #
 # **Predict, then run.** What does rank 2 print?
@@ -144,8 +144,8 @@ if rank != 2:
 # %% [markdown]
 # <details><summary><b>Why?</b></summary>
 #
-# They wait for ever. No rank has failed, so nobody gets an error message, and a wait inside the library cannot even be interrupted from Python.
-# In a real job you would see four machines that look alive, and a log that does not grow.
+# They wait. No rank has failed, so nobody gets an error message before the group's time-out (30 minutes for `gloo`, unless you set another), and until then a
+# wait inside the library cannot even be interrupted from Python. In a real job you would see four processes that look alive, and a log that does not grow.
 # </details>
 #
 # Here it ended, because the cluster watches its ranks. When every rank that has not finished waits in a communication call, and has done so for
@@ -163,7 +163,7 @@ if rank != 2:
 # the cause, follow the arrows. There are only two ways for this to end:
 #
 # * **at a rank without an arrow of its own.** It waits for nobody; it just did not come. Ask what *it* did. (Above: rank 2.)
-# * **never, because the arrows form a circle.** Nobody is missing, and still nobody can be first.
+# * **never, because the arrows form a circle** (a *cycle*; the hang is a *deadlock*). Nobody is missing, and still nobody can be first.
 #
 # **Predict, then run.** Each rank wants to give its number to the next one. What does the graph look like?
 
@@ -184,13 +184,13 @@ dist.send(torch.tensor([float(rank)]), dst=following)
 #
 # ## Healed: what was lost, what came back
 #
-# After a hang the old ranks cannot be saved: they sit in a call that never returns. So the cluster **heals**: it ends all four processes and
-# starts four new ones, as `torchrun` does when a rank has failed. All four, because a process group cannot go on with a part of its members.
+# After a hang the old ranks are of no use: they sit in a call that cannot be interrupted before its time-out. So the cluster **heals**: it ends all four
+# processes and starts four new ones, as `torchrun --max-restarts=3` does when a rank has failed. All four, because a process group cannot go on with a part of its members.
 #
 # This kernel was not restarted, and `x` is still 100 here. But the ranks are new processes.
 #
-# **Predict, then run.** Two cells set variables on the ranks before the hang: `rank` and `world_size` in one, `keepsake` in the other. Which
-# are still there?
+# **Predict, then run.** Before the first hang one cell set `rank` and `world_size` on the ranks, and another one `keepsake`. Without looking back at the
+# reports: which are still there?
 
 # %%
 # %%px

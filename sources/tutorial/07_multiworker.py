@@ -279,8 +279,8 @@ print(f"mean loss of an epoch: {history.history['loss'][0]:.4f} to {history.hist
 print(track.table("07", cluster.pull("far")[0]))
 
 # %% [markdown]
-# Equal to 1e-12: the workers add the same numbers in another order. That needs `set_floatx("float64")`, too. Without it Keras keeps the factor of the penalty, 0.005, in
-# `float32`, which is off in the ninth digit; and so are the weights in the end.
+# Equal to 1e-12: the workers add the same numbers in another order. That needs `set_floatx("float64")`, too. Without it Keras builds the whole network in
+# `float32`, and the weights end 2e-7 apart. To make only the layers `float64` is not enough: Keras keeps the factor of the penalty, 0.005, in `float32`, off by 2e-8 of its value.
 #
 # ## What the chief does, and what all must do
 #
@@ -400,8 +400,9 @@ print(f"a step on two workers: {median_ms(step, next(iter(strategy.experimental_
 # **Do not use it** when one machine is enough (`MirroredStrategy` needs no network); when machines come and go (unit 18), or differ in speed, since the slowest one sets the pace (units 08
 # and 09); or when the model does not fit on one device (units 14 to 16). For new work in PyTorch or JAX, take their own systems: unit 06.
 #
-# **The three most common mistakes.** A `TF_CONFIG` that is not the same everywhere, or whose index counts through all kinds: the workers wait for each other without a word. A loss divided by
-# the own rows. Something that only one worker does: an own order of the data, or a checkpoint that only the chief writes. You meet all of them in the lab.
+# **The three most common mistakes.** A `TF_CONFIG` that is not the same everywhere, or whose index counts through all kinds: at best one worker raises `ValueError` (its
+# `task_id` exceeds the maximum), and the others wait without a word. A loss divided by the number of the worker's own rows. Something that only one worker does: an order of the data of its
+# own, or a checkpoint that only the chief writes. You meet all of them in the lab.
 #
 # ## What has aged
 #

@@ -238,7 +238,7 @@ def serve_asynchronously(w, workers, steps):
             dist.send(w, dst=worker)
 
 # %% [markdown]
-# The workers cannot see the difference. Each push is a part of the mean, with its part of the decay: so four pushes together make a step of the same length as before.
+# The workers cannot see the difference. Each push is a part of the mean, with its part of the decay: so four pushes together make a step of about the same length as before.
 #
 # **Predict.** Is the result that of one process now? Which weights was the gradient of worker 5 computed with, when it comes in?
 
@@ -253,7 +253,7 @@ if rank in FOUR:
 # <details><summary>Why?</summary>
 #
 # When worker 5 pushes for the second time, workers 2, 3 and 4 have changed the weights since it pulled. Its gradient is for weights that are three updates old: it is **stale**, with staleness 3. So are all
-# others, but the first ones. (The four numbers differ because each worker has pulled at another moment, worker 5 last.) Here this hardly hurts, but the weights are others. Unit 09 asks how stale a gradient may be.
+# others, but the first ones of workers 2, 3 and 4: they are 0, 1 and 2 updates old. (The four numbers differ because each worker has pulled at another moment, worker 5 last.) Here this hardly hurts, but the weights are others. Unit 09 asks how stale a gradient may be.
 # </details>
 #
 # **Mistake 3: an answer too early.** A synchronous server that answers before all have pushed *is* an asynchronous one. No error, no hang; a loss that falls; and weights that are those of nobody else.
@@ -294,8 +294,8 @@ if rank in (2, 5):
     print(f"worker {rank} had made its 30 steps after {waiting:.2f} s synchronously, {running:.2f} s asynchronously")
 
 # %% [markdown]
-# Synchronously all go at the pace of the slowest. Asynchronously the others run ahead, and the slow worker's gradients come in very stale. Your numbers differ from these, and in every run: that is why nobody can
-# repeat an asynchronous training.
+# Synchronously all go at the pace of the slowest. Asynchronously the others run ahead, and the slow worker's gradients come in very stale. Your numbers differ from these, and in every run: started again, an
+# asynchronous training ends with other weights. Only who logs the order of pulls and pushes can replay it (unit 09).
 #
 # | | synchronous | asynchronous |
 # |---|---|---|
@@ -345,8 +345,8 @@ two = cluster.launch("scripts/08_parameter_server.py", folder.name, "--cut", "--
 # report, that update would have been made twice. (The script waits until nothing is under way before it kills, so that its numbers are the same in every run.)
 # </details>
 #
-# A lost **server** is another matter: its part of the weights is gone. Then `schedule` or `join` raises an error, and the training starts again from the last checkpoint. To save checkpoints is the chief's duty. If the chief is lost,
-# everything ends.
+# A lost **server** is another matter: its part of the weights is gone. Then `schedule` or `join` raises an error. Somebody, or the cluster manager, must start the server and the chief again,
+# and the chief's program loads the last checkpoint, which it is the chief's duty to save. If the chief is lost, the training stops until it is started again, from a checkpoint, too.
 
 # %%
 import numpy as np
@@ -361,7 +361,7 @@ print(track.table("08", {"parameter server by hand, synchronous": max(cluster.pu
 # %% [markdown]
 # ## What became of
 #
-# Old code and talks show parameter servers as TensorFlow 1 had them. Each piece has an heir, and all of them run in the script above. What is left of the old names?
+# Old code and talks show parameter servers as TensorFlow 1 had them. Most pieces have an heir that runs in the script above; the table says which do not. What is left of the old names?
 
 # %%
 import os
@@ -398,7 +398,7 @@ except ValueError as error:
 # | `tf.estimator.DNNClassifier(config=RunConfig(...))` | a model, and the cluster from `TF_CONFIG` | a Keras model made in the scope; the strategy has read the cluster: `fit` |
 # | `tf.estimator.train_and_evaluate` | trained by parameter servers; an `evaluator` task evaluated checkpoints | `Model.fit` and `Model.evaluate`, with Keras 2: `fit`; for an evaluation beside the training, `tf.keras.utils.SidecarEvaluator` (not run here) |
 # | `tf.contrib.distribute.ParameterServerStrategy` | for Estimator | `tf.distribute.ParameterServerStrategy`: the same name, another programming model |
-# | `MonitoredTrainingSession`, its hooks | started, saved, came back | `tf.train.Checkpoint`, `tf.train.CheckpointManager` on the chief |
+# | `MonitoredTrainingSession`, its hooks | started, saved, came back | `tf.train.Checkpoint`, `tf.train.CheckpointManager` on the chief (not run here) |
 #
 # What has aged besides, in our words:
 #

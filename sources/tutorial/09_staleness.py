@@ -135,7 +135,7 @@ plots.schedule(log[:30])
 # <details><summary>Why always about 2?</summary>
 #
 # A worker pulls right after it pushes. So, between its first pull and its last push, each update by *another* worker falls into exactly one of its gradients, and counts there once. An update by worker 0 thus counts
-# once for worker 1 and once for worker 2. With W workers the mean is **W - 1**, less a little at the ends, however fast or slow each is. The slow one has few gradients, and old ones.
+# once for worker 1 and once for worker 2. With W workers the mean is **W - 1**, less a little at the ends, however fast or slow each is, if the run is long against the slowest one's step and nobody waits. The slow one has few gradients, and old ones.
 # </details>
 #
 # The next cell checks that, by counting: all staleness together is the sum of each worker's last version, less the number of updates. It is true in every run.
@@ -212,9 +212,9 @@ for delay in (0, 1, 2, 4, 8, 16):
     print(f"{delay:>5}{edge:>15.4f}{growth(delay, edge):>21.4f}{'dies out' if below < 0.2 else '?':>32}{'grows' if above > 5 else '?':>12}")
 
 # %% [markdown]
-# The formula, the roots and the replay agree. For long delays the sine is about its angle: a rate of at most $\pi / (2d + 1)$, or 1.6 divided by the delay. **Mistake 1: the rate of a synchronous run.** What was safe with fresh gradients is far too large with W - 1 others in between.
+# The formula, the roots and the replay agree. For long delays the sine is about its angle: the largest $\text{rate} \cdot h$ is just below $\pi / (2d + 1)$, which is 1.57 divided by $d + \frac12$. **Mistake 1: the rate of a synchronous run.** What was safe with fresh gradients is far too large with W - 1 others in between.
 #
-# The same rate, 0.2, three times. To the right the weight, upwards its last change: a swing is a circle.
+# The same rate, 0.2, three times. To the right the weight, upwards its last change: a swing that stays as it is would be a closed loop, one that dies out is a spiral inwards, one that grows a spiral outwards.
 #
 # **Predict.** Which of the three comes to rest, for delays 0, 4 and 8? Look at the table.
 
@@ -257,9 +257,9 @@ print(f"largest curvature {curvature:.2f}; largest rates", ", ".join(f"{stable_r
 # %% [markdown]
 # <details><summary>How to read it</summary>
 #
-# At rate 0.1, below or near all those bounds, the delay hardly matters. At 0.5 it is below the bound of delay 0 only, and the longer the delay, the worse the objective; from delay 4 on the training is lost. The bound is a rule of thumb here: the curvature differs along the way.
+# At rate 0.1, below the bounds up to delay 4, the delay hardly matters. (At delay 8 the rate is a quarter above the bound; 120 updates are too few to show it.) At 0.5 it is below the bound of delay 0 only, and the longer the delay, the worse the objective; from delay 4 on the training is lost. The bound is a rule of thumb here: the curvature differs along the way.
 #
-# That is why asynchronous training has worked: many networks train at rates far below what is stable without delay, as the noise of small batches demands. There a delay costs little. At a rate near the limit it costs everything.
+# That is one reason why asynchronous training can work: where the noise of small batches demands a rate far below what is stable without delay, a delay costs little. At a rate near the limit it costs everything.
 # </details>
 #
 # ## What the bound does not cover
@@ -419,9 +419,9 @@ plots.against_b(20, wait_s, steps)
 # %% [markdown]
 # ## What you can say now
 #
-# * *Staleness* is W - 1 on average, whoever is slow; the slow worker's gradients are the old ones.
+# * *Staleness* is W - 1 on average in a long run without a barrier, whoever is slow; the slow worker's gradients are the old ones.
 # * *The schedule of versions* is all that chance has done: with it, a run is replayed.
-# * *The largest rate* is $2 \sin(\pi / (2(2d+1))) / h$, about 1.6 / (d h); for delays that change, a little less.
+# * *The largest rate* is $2 \sin(\pi / (2(2d+1))) / h$, just below $1.57 / ((d + \frac12) h)$; a little less if the ages up to d are chosen against you, more if they are drawn.
 # * *Bounded staleness:* at most `bound` steps ahead of the slowest, at most $(W-1)(2\,\text{bound}+1)$ updates old.
 # * *N + b:* the N-th fastest of N + b, times the steps that N gradients need.
 # * *Three mistakes:* the rate of a synchronous run; a barrier that forgets who waits; backups without counting steps.

@@ -127,8 +127,8 @@ far = {"Horovod, PyTorch": track.distance(model.parameters(), reference)}
 print(f"{rows} rows of each batch; weights of one process, to 1e-12: {far['Horovod, PyTorch'] < 1e-12}")
 
 # %% [markdown]
-# The fourth edit is about files: **rank 0 alone writes**. All ranks have the same weights, so one copy is enough; four processes that write one file at a time leave a
-# broken one.
+# The fourth edit is about files: **rank 0 alone writes**. All ranks have the same weights, so one copy is enough; four processes that write the same file at the same time may
+# leave a broken one.
 #
 # **Predict.** Someone writes the checkpoint `if hvd.local_rank() == 0`. How many ranks of our 2 nodes of 2 write?
 
@@ -281,7 +281,7 @@ if hvd.rank() == 0:
 #
 # ## Fusion and the timeline
 #
-# A network has many small gradients, and each message has a fixed cost. So Horovod's own thread looks every few milliseconds (`HOROVOD_CYCLE_TIME`) which tensors are
+# A network has many small gradients, and each message has a fixed cost. So Horovod's own thread looks every millisecond (`HOROVOD_CYCLE_TIME`) which tensors are
 # ready **on all ranks**, and copies them into one buffer, up to 128 MiB (`HOROVOD_FUSION_THRESHOLD`): one all-reduce for all of them. That is *tensor fusion*.
 # Twelve tensors, once one by one, once all at a time:
 
@@ -319,7 +319,7 @@ print(f"4 times a third: {sums[0]:.6f}, through 16 bits: {sums[1]:.6f}; Adasum: 
 
 # %% [markdown]
 # Half the bytes of `float32`, and three digits. For gradients that is often enough, as long as none of them is too large or too small for 16 bits; so it goes with loss
-# scaling. `hvd.Adasum` is another sum of gradients, which takes out what they have in common, so that the rate need not be scaled (Maleki et al. 2020); it needs MPI, and
+# scaling. `hvd.Adasum` is another sum of gradients, which adds up what is orthogonal in them and averages what is parallel, so that the rate need not be scaled (Maleki et al. 2020); it needs MPI, and
 # a power of two of ranks.
 #
 # Now the timeline. Your times are not these.
@@ -347,8 +347,8 @@ trace.timeline(lanes)
 #
 # ## TensorFlow: the tape
 #
-# The same edits have other names here. `DistributedGradientTape` wraps the tape, and its `gradient` returns sums over all ranks; `broadcast_variables` gives rank 0's
-# variables to all. Both came with Horovod's eager mode, in a pull request of November 2018. Before, there was only a hook for TensorFlow 1's sessions.
+# The same edits have other names here. `DistributedGradientTape` wraps the tape, and its `gradient` returns means over all ranks, or sums with `op=hvd_tf.Sum`; `broadcast_variables` gives rank 0's
+# variables to all. Both came with Horovod's eager mode, in a pull request of November 2018. Before, Horovod needed TensorFlow 1's graphs and sessions.
 
 # %% tags=["setup"]
 # %%px --setup
