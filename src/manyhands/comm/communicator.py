@@ -155,8 +155,7 @@ class Communicator(Calls):
         """Replace all gradients of the module by their mean over the ranks; a gradient that is None counts as zeros."""
         for parameter in module.parameters():
             if parameter.requires_grad:
-                grad = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad.to_dense()
-                parameter.grad = self.allreduce(grad) / self.size
+                parameter.grad = self.allreduce(gradient_of(parameter)) / self.size
 
     # --- the end ---------------------------------------------------------------------------------------------------------
 
@@ -171,6 +170,13 @@ class Communicator(Calls):
 
     def __exit__(self, *exception):
         self.close()
+
+
+def gradient_of(p):
+    """The gradient as a dense tensor, zeros where there is none."""
+    if p.grad is None:
+        return torch.zeros_like(p)
+    return p.grad.detach().to_dense() if p.grad.layout != torch.strided else p.grad.detach()
 
 
 class _Pickler(pickle.Pickler):

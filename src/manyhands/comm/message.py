@@ -51,7 +51,7 @@ def describe(tensors):
 
 
 def check_tensor(x, call):
-    """ValueError unless x is a dense tensor with elements, of a dtype that can be sent."""
+    """ValueError unless x is a dense tensor of a dtype that can be sent, and not only a shape (device meta)."""
     if not isinstance(x, torch.Tensor):
         raise ValueError(f"{call}: a tensor is needed, not {type(x).__name__}. For other objects the communicator has calls that end in _obj.")
     if x.layout is not torch.strided:

@@ -6,6 +6,7 @@ import torch
 
 from manyhands import functions
 from manyhands.comm import CommunicationError
+from manyhands.comm.communicator import gradient_of
 
 
 def create_multi_node_optimizer(optimizer, c, double_buffering=False):
@@ -167,13 +168,6 @@ class _DoubleBuffered(MultiNodeOptimizer):
             self._means = [self._mean(flat, self._own) for flat in flats]
         except Exception as error:  # for the next step to raise, in the user's thread
             self._error = error
-
-
-def gradient_of(p):
-    """The gradient as a dense tensor, zeros where there is none."""
-    if p.grad is None:
-        return torch.zeros_like(p)
-    return p.grad.detach().to_dense() if p.grad.layout != torch.strided else p.grad.detach()
 
 
 def _alike(tensors):
