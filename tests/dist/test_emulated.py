@@ -19,20 +19,14 @@ RATE_MBIT, DELAY_MS, SIZE_BYTES = 100, 5, 2_000_000
 
 # the clock is the machine's: all ranks read the same one
 MEASURE = """
-import psutil, time
-def sent_bytes():
-    return psutil.net_io_counters(pernic=True)["eth0"].bytes_sent
-
+import time
 def measure(call, ranks):
-    group = dist.new_group(ranks)
     if rank not in ranks:
         return None
     dist.barrier(group=group)
-    before, begun = sent_bytes(), time.monotonic()
+    begun = time.monotonic()
     call()
-    ended = time.monotonic()
-    dist.barrier(group=group)
-    return sent_bytes() - before, begun, ended
+    return begun, time.monotonic()
 """
 
 
@@ -72,10 +66,13 @@ def networks_in_use():
 
 
 def measured(cluster, call, ranks):
-    """(bytes that each node of `ranks` has sent, seconds from the first begin to the last end) of a call on the ranks."""
-    cluster.px(f"{MEASURE}\nresult = measure({call}, {ranks})")
+    """(bytes that each node has sent, seconds from the first begin to the last end) of a call on the ranks, and of a barrier before it."""
+    cluster.px(f"{MEASURE}\ngroup = dist.new_group({ranks})\ndist.barrier()")
+    before = emulated.sent(cluster)
+    cluster.px(f"result = measure({call}, {ranks})")
+    sent = [after.payload_bytes - earlier.payload_bytes for after, earlier in zip(emulated.sent(cluster), before, strict=True)]
     results = [result for result in cluster.pull("result") if result]
-    return [sent for sent, _, _ in results], max(ended for *_, ended in results) - min(begun for _, begun, _ in results)
+    return sent, max(ended for _, ended in results) - min(begun for begun, _ in results)
 
 
 def test_ranks_know_their_places(emulated_cluster):
@@ -85,8 +82,39 @@ def test_ranks_know_their_places(emulated_cluster):
 def test_an_all_reduce_sends_its_bytes_over_the_links_and_takes_as_long_as_they_allow(emulated_cluster):
     sent, seconds = measured(emulated_cluster, f"lambda: dist.all_reduce(torch.ones({SIZE_BYTES // 4}))", [0, 1, 2, 3])
     ring_bytes = 2 * 3 / 4 * SIZE_BYTES  # gloo's ring leaves each node once
-    assert all(ring_bytes < bytes_ < 1.25 * ring_bytes for bytes_ in sent)
+    assert all(ring_bytes < bytes_ < 1.002 * ring_bytes for bytes_ in sent)
     assert seconds > ring_bytes * 8 / (RATE_MBIT * 1e6)
+
+
+SEND = f"""
+def retransmitted():
+    names, values = (line.split() for line in open("/proc/self/net/snmp") if line.startswith("Tcp:"))
+    return int(dict(zip(names, values))["RetransSegs"])
+
+def send(switch):
+    import os, signal
+    if rank == 2:
+        return dist.recv(many, 0)
+    before = retransmitted()
+    os.kill(switch, signal.SIGSTOP)
+    try:
+        work = dist.isend(many, 2)
+        while retransmitted() == before:
+            time.sleep(0.01)
+    finally:
+        os.kill(switch, signal.SIGCONT)
+    work.wait()
+
+many = torch.ones({SIZE_BYTES // 4})
+"""
+
+
+def test_what_tcp_sends_again_because_the_machine_is_busy_is_no_payload(emulated_cluster):
+    emulated_cluster.px(SEND)
+    before = emulated.sent(emulated_cluster)[0].repeated_bytes
+    sent, _ = measured(emulated_cluster, f"lambda: send({emulated_cluster._runtime._engines.network.group})", [0, 2])
+    again = emulated.sent(emulated_cluster)[0].repeated_bytes - before
+    assert again > 0.002 * SIZE_BYTES > sent[0] - SIZE_BYTES > 0
 
 
 def test_ranks_of_one_node_do_not_use_its_link(emulated_cluster):
@@ -142,6 +170,8 @@ def test_faults_are_told_and_healed(emulated_cluster):
 
 def test_a_dead_switch_is_a_hang_and_is_healed(emulated_cluster):
     os.kill(emulated_cluster._runtime._engines.network.group, signal.SIGKILL)
+    with pytest.raises(RuntimeError, match="switch of the emulated network has ended"):
+        emulated.sent(emulated_cluster)
     with pytest.raises(Hang):
         emulated_cluster.px("dist.barrier()", patience_s=2)
     assert world_checks.table(emulated_cluster) == world_checks.expected(2, 2)

@@ -5,12 +5,14 @@ to the notebook does not: a rank's threads that were there before it joined its 
 """
 
 import json
+import os
 import subprocess
 import sys
 from collections import namedtuple
 
 from . import switch
 from .local import LocalEngines
+from .switch import Sent
 
 RATE_MBIT, DELAY_MS = 100.0, 1.0
 MOST_NODES = 250
@@ -24,6 +26,18 @@ def missing():
     except RuntimeError as error:
         return str(error)
     return None
+
+
+def sent(cluster):
+    """What each node of a cluster has sent to the others so far: a list of `Sent`, by node. Only the emulated profile's switch counts.
+
+    `payload_bytes`: what programs have sent, each byte once; the machine's load does not change it. `repeated_bytes`: what TCP has sent again,
+    which it does where an answer comes late. `frame_bytes`: all that the link has carried, headers, acknowledgements and repetitions included.
+    """
+    if cluster.link is None:
+        raise ValueError(f"What the nodes send is counted with profile=\"emulated\" only: profile={cluster.profile!r} takes the network as it is.")
+    cluster._use()
+    return cluster._runtime._engines.network.sent()
 
 
 def link(profile, nodes, rate_mbit=None, delay_ms=None):
@@ -56,7 +70,7 @@ class Network:
         if "why" in answer:
             self.close()
             raise RuntimeError(answer["why"])
-        self.user, self.nodes = answer["user"], answer["nodes"]
+        self.user, self.nodes, self._asked = answer["user"], answer["nodes"], 0
 
     @property
     def group(self):
@@ -65,6 +79,17 @@ class Network:
 
     def runs(self):
         return self._process.poll() is None
+
+    def sent(self):
+        """A `Sent` of each node. An answer that an interrupt has left behind is passed over."""
+        self._asked += 1
+        try:
+            os.write(self._process.stdin.fileno(), b"%d\n" % self._asked)  # nothing may stay in a buffer
+            while (answer := json.loads(self._process.stdout.readline()))["asked"] != self._asked:
+                pass
+        except (BrokenPipeError, ValueError):
+            raise RuntimeError("The switch of the emulated network has ended: cluster.heal() makes a new one, whose counts begin at 0.") from None
+        return [Sent(*one) for one in answer["sent"]]
 
     def close(self):
         self._process.stdin.close()

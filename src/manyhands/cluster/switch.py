@@ -6,7 +6,8 @@ delivered it. Nothing here has a name outside this process: the namespaces and d
 
 As root it needs nothing more; an ordinary user gets a user namespace first, in which making network namespaces is allowed.
 It writes one JSON object to its standard output, {"user": path or null, "nodes": [path of each namespace]} or {"why": what is missing},
-and ends when its standard input closes, because the notebook's kernel has gone.
+and ends when its standard input closes, because the notebook's kernel has gone. A line there, a number, asks what the nodes have sent:
+{"asked": the number, "sent": [a `Sent` of each node]}.
 """
 
 import collections
@@ -29,6 +30,8 @@ IFF_UP, ARPHRD_ETHER = 0x1, 1
 FRAME_S, SMALLEST_MTU, LARGEST_MTU, HEADER = 0.0005, 9000, 65000, 14  # a faster link has larger frames: this process has the same work
 BROADCAST, MAC = b"\xff" * 6, b"\x02manyh"[:5]
 FRAMES_AT_ONCE = 64
+IP4, IP6, TCP, SYN = 0x0800, 0x86DD, 6, 2
+Sent = collections.namedtuple("Sent", "payload_bytes repeated_bytes frame_bytes")
 
 WHY = {
     "namespaces": "This machine lets this user make no network namespaces ({error}). As root it works; for ordinary users the administrator can allow it: "
@@ -67,11 +70,82 @@ class Links:
         return self.down_free[target] + self.delay_s
 
 
+class Flow:
+    """One direction of a TCP connection, whose first byte has the number `first`: which of its bytes have been seen."""
+
+    def __init__(self, first):
+        self.first = self.next = first  # all before `next` has been seen; it counts on where TCP's 32 bits begin again
+        self.ahead = []  # (begin, end) of what has been seen behind a gap
+
+    def new(self, number, size):
+        """How many of the `size` bytes from `number` on come for the first time."""
+        begin = self.next + (number - self.next + 2**31) % 2**32 - 2**31
+        begin, end = max(begin, self.next), begin + size
+        if begin >= end:
+            return 0
+        new, apart = end - begin, []
+        low, high = begin, end
+        for one in self.ahead:
+            if one[1] < begin or end < one[0]:
+                apart.append(one)
+            else:
+                new -= min(end, one[1]) - max(begin, one[0])
+                low, high = min(low, one[0]), max(high, one[1])
+        if low == self.next:
+            self.next = high
+        else:
+            apart.append((low, high))
+        self.ahead = apart
+        return new
+
+
+class Count:
+    """What a node has sent. What of it TCP sends twice depends on how busy this machine is: a frame that this process delivers late looks lost."""
+
+    def __init__(self):
+        self.sent = Sent(0, 0, 0)
+        self._flows = {}  # addresses and ports -> Flow
+
+    def add(self, frame):
+        try:
+            size, new = self._payload(frame)
+        except struct.error:  # made by hand, and cut off
+            size = new = 0
+        payload, repeated, frames = self.sent
+        self.sent = Sent(payload + new, repeated + size - new, frames + len(frame))
+
+    def _payload(self, frame):
+        """(bytes of payload, how many of them come for the first time) of a frame. An IP packet that is not TCP's is all payload."""
+        kind, = struct.unpack_from("!H", frame, 12)
+        if kind == IP4:
+            head, total, part, protocol = struct.unpack_from("!BxHxxHxB", frame, HEADER)
+            addresses, start, end = frame[26:34], HEADER + (head & 15) * 4, HEADER + total
+            later_part = part & 0x1FFF
+        elif kind == IP6:
+            total, protocol = struct.unpack_from("!HB", frame, 18)
+            addresses, start, end, later_part = frame[22:54], 54, 54 + total, 0
+        else:
+            return 0, 0
+        end = min(end, len(frame))
+        if protocol != TCP or later_part:  # Linux does not cut TCP's packets into parts
+            return (max(0, end - start),) * 2
+        ports, number, head, flags = struct.unpack_from("!4sI4xBB", frame, start)
+        size = max(0, end - start - (head >> 4) * 4)
+        return size, self._flow(addresses + ports, number, flags).new(number + bool(flags & SYN), size)
+
+    def _flow(self, key, number, flags):
+        flow = self._flows.get(key)
+        if flow is None or flags & SYN and (number + 1 - flow.first) % 2**32:  # a new connection with the ports of an old one
+            flow = self._flows[key] = Flow(number + bool(flags & SYN))
+        return flow
+
+
 class Switch:
     """Moves frames between the nodes' devices. `taps` are the files of the devices, by node."""
 
     def __init__(self, taps, links):
         self.taps, self.links = taps, links
+        self.counts = [Count() for _ in taps]
         self.under_way = [collections.deque() for _ in taps]  # of each target: (arrival, frame), earliest first
 
     def run(self):
@@ -81,10 +155,19 @@ class Switch:
             patience = None if first is None else max(0.0, first - time.monotonic())
             readable, _, _ = select.select([0, *self.taps], [], [], patience)
             if 0 in readable:
-                return
+                asked = os.read(0, 4096)
+                if not asked:
+                    return
+                self._tell(asked.split())
+                readable.remove(0)
             for tap in readable:
                 self._take(self.taps.index(tap))
             self._deliver()
+
+    def _tell(self, asked):
+        sent = [count.sent for count in self.counts]
+        for number in asked:
+            print(json.dumps({"asked": int(number), "sent": sent}), flush=True)
 
     def _take(self, source):
         for _ in range(FRAMES_AT_ONCE):
@@ -93,7 +176,10 @@ class Switch:
             except BlockingIOError:
                 return
             now = time.monotonic()
-            for target in self._targets(source, frame[:6]):
+            targets = self._targets(source, frame[:6])
+            if targets:
+                self.counts[source].add(frame)
+            for target in targets:
                 self.under_way[target].append((self.links.arrival(source, target, len(frame), now), frame))
 
     def _targets(self, source, mac):
