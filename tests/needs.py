@@ -14,7 +14,11 @@ def lacking(what, remedy):
     pytest.skip(message)
 
 
+def search(name, *folders):
+    """The path of a program, in PATH, in the administrator's folders, or in `folders`; None where it is not."""
+    return shutil.which(name, path=os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin", *folders]))
+
+
 def program(name, package):
     """The path of a program that a Debian package brings."""
-    found = shutil.which(name, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
-    return found or lacking(name, f"apt-get install {package}")
+    return search(name) or lacking(name, f"apt-get install {package}")

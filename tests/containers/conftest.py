@@ -5,20 +5,22 @@ import subprocess
 
 import pytest
 
-import needs
-from engines import PODMAN, Engine, compose_command, wait_for
+from engines import PODMAN, Engine, compose_command, docker_answers, missing, wait_for
+
+
+def pytest_collection_finish(session):
+    """They run only for who asks for them by name; where that cannot be, it is a failure, and says so once."""
+    asked = any(item.get_closest_marker("containers") for item in session.items) and not session.config.option.collectonly
+    if asked and (why := missing()):
+        raise pytest.UsageError(why)
 
 
 @pytest.fixture(scope="session")
 def engine(tmp_path_factory):
-    needs.program("docker", "docker.io")
     compose = compose_command()
-    if subprocess.run(["docker", "version"], capture_output=True, timeout=300).returncode == 0:
+    if docker_answers("version"):
         yield Engine("docker", compose)
         return
-    needs.program("podman", "podman runc containernetworking-plugins iptables")
-    if os.geteuid():
-        needs.lacking("root", "podman's socket is tested as root")
     folder = tmp_path_factory.mktemp("podman")
     (folder / "containers.conf").write_text(PODMAN)
     with pytest.MonkeyPatch.context() as patch:
@@ -31,7 +33,7 @@ def engine(tmp_path_factory):
             service = subprocess.Popen(["podman", "system", "service", "--time=0", os.environ["DOCKER_HOST"]], stdout=log, stderr=log,
                                        cwd=folder)  # where it writes a file "oom" when a container ran out of memory
         try:
-            wait_for(lambda: service.poll() is None and subprocess.run(["docker", "version"], capture_output=True, timeout=300).returncode == 0, 600)
+            wait_for(lambda: service.poll() is None and docker_answers("version"), 600)
             yield Engine("podman", compose)
         finally:
             service.terminate()

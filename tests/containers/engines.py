@@ -41,10 +41,28 @@ def wait_for(what, patience_s=300):
     return answer
 
 
+def docker_answers(*words):
+    """Whether there is a docker client, and what it asks for too: its engine (`version`), or its compose."""
+    return bool(needs.search("docker")) and subprocess.run(["docker", *words], capture_output=True, timeout=300).returncode == 0
+
+
 def compose_command():
-    if subprocess.run(["docker", "compose", "version"], capture_output=True).returncode == 0:
-        return ["docker", "compose"]
-    return [needs.program("docker-compose", "docker-compose")]
+    return ["docker", "compose"] if docker_answers("compose", "version") else [needs.search("docker-compose")]
+
+
+def missing():
+    """All that these tests lack here, in a sentence that says what to do; None if nothing."""
+    parts = {"docker": "docker.io"}
+    if not docker_answers("compose", "version"):
+        parts["docker-compose"] = "docker-compose"
+    with_podman = not docker_answers("version")
+    if with_podman:
+        parts |= {"podman": "podman", "runc": "runc", "host-local": "containernetworking-plugins", "iptables": "iptables", "debootstrap": "debootstrap"}
+    packages = [package for name, package in parts.items() if not needs.search(name, "/usr/lib/cni")]
+    lacks = [f"Debian packages (apt-get install {' '.join(packages)})"] if packages else []
+    if with_podman and os.geteuid():
+        lacks.append("root, with which podman's socket is tested; or a Docker that answers")
+    return f"The tests of containers cannot run here. What is missing: {'; and '.join(lacks)}." if lacks else None
 
 
 class Engine:
