@@ -75,7 +75,7 @@ def test_each_person_gets_one_gpu_in_turn():
 
 
 def test_settings_survive_the_way_to_the_hubs_process():
-    ports = {"port": 1, "hub_port": 2, "proxy_port": 3, "formgrader_port": 4, "board_port": 5}
+    ports = {"port": 1, "servers_port": 6, "hub_port": 2, "proxy_port": 3, "formgrader_port": 4, "board_port": 5}
     given = settings.Settings(root="/clone", folder="/x", ip="0.0.0.0", **ports, proxy=["node", "proxy"], limits=Limits(1.5, 10, 20, 30))
     assert settings.from_text(given.as_text()) == given
 
@@ -86,7 +86,7 @@ def test_settings_survive_the_way_to_the_hubs_process():
     ({"hub_name": "login1"}, "slurm", "slurm.SlurmRoomSpawner", "0.0.0.0"),
 ])
 def test_one_class_of_servers_for_each_kind_of_hub(more, kind, spawner_class, hub_ip):
-    ports = {"port": 1, "hub_port": 2, "proxy_port": 3, "formgrader_port": 4, "board_port": 5}
+    ports = {"port": 1, "servers_port": 6, "hub_port": 2, "proxy_port": 3, "formgrader_port": 4, "board_port": 5}
     given, c = settings.Settings(root="/clone", folder="/x", ip="0.0.0.0", **ports, proxy=["node", "proxy"], **more), Config()
     settings.configure(c, given)
     hub = c.JupyterHub

@@ -51,7 +51,12 @@ def parser():
     made.add_argument("--home", metavar="FOLDER", help="where it keeps all it writes (default: .manyhands/hub in the clone)")
     made.add_argument("--ip", default="127.0.0.1", help="the address to listen on; 0.0.0.0: all of this machine's (default: this machine only)")
     made.add_argument("--port", type=int, default=0, help="default: that of the last start, at first a free one")
+    made.add_argument("--servers-port", type=int, default=0, help="where people's servers are shown, apart from the hub (default: that of the last start, "
+                                                                  "at first a free one)")
     made.add_argument("--address", help="what attendees type, where it is not http://IP:PORT/")
+    made.add_argument("--servers-address", default="", metavar="ADDRESS",
+                      help="with --address: how browsers reach the servers, where that is not the hub's name with --servers-port")
+    made.add_argument("--behind", action="append", default=[], metavar="IP", help="a proxy of yours in front of this one, whose X-Forwarded-For is believed")
     made.add_argument("--certificate", default="", metavar="FILE", help="for https, with --key")
     made.add_argument("--key", default="", metavar="FILE")
     made.add_argument("--cpus", type=float, default=usual.cpus, help="for each person (default: %(default)g)")
@@ -137,9 +142,9 @@ def _free_ports(count):
     return reservation.ports
 
 
-def _port(folder, asked):
+def _port(folder, asked, name="port"):
     """The port asked for, else that of the last start, so that printed slips stay right, else a free one."""
-    kept = Path(folder) / "port"
+    kept = Path(folder) / name
     port = asked
     with suppress(OSError, ValueError):
         last = int(kept.read_text(encoding="utf-8"))
@@ -153,10 +158,14 @@ def _port(folder, asked):
 def _settings(root, folder, options):
     if bool(options.certificate) != bool(options.key):
         raise CannotStart("https needs both --certificate and --key.")
+    if options.servers_address and not options.address:
+        raise CannotStart("--servers-address needs --address, too: each says how browsers reach one of the two.")
     hub_port, proxy_port, formgrader_port, board_port = _free_ports(4)
     return Settings(
         root=str(root), formgrader_port=formgrader_port,
-        folder=str(folder), ip=options.ip, port=_port(folder, options.port), hub_port=hub_port, proxy_port=proxy_port, board_port=board_port,
+        folder=str(folder), ip=options.ip, port=_port(folder, options.port), servers_port=_port(folder, options.servers_port, "servers_port"),
+        hub_port=hub_port, proxy_port=proxy_port, board_port=board_port,
+        address=options.address or "", servers_address=options.servers_address, behind=options.behind,
         proxy=proxy.command(os.environ.get("MANYHANDS_PROXY") or root / ".manyhands"), exchange=_exchange(root),
         idle_s=options.idle * 60, tidy_up_s=options.tidy_up * 60, places=max(1, options.places), certificate=options.certificate, key=options.key,
         limits=limits.Limits(options.cpus, options.memory, options.processes, options.disk), image=options.image, gpus=options.gpus,
@@ -187,7 +196,7 @@ def _serve(root, folder, settings, named):
         try:
             if not _answers(hub, settings):
                 raise CannotStart(f"The hub did not start. The end of its log, {folder / 'hub.log'}:\n\n{_tail(folder / 'hub.log')}")
-            print(_welcome(address, folder, "import people.csv" if settings.kind == "slurm" else "create 40"), flush=True)
+            print(_welcome(address, settings, "import people.csv" if settings.kind == "slurm" else "create 40"), flush=True)
             status = hub.wait()
         finally:
             for process in filter(None, (references, hub)):
@@ -261,8 +270,10 @@ def _end(process, patience_s=60):
             process.wait()
 
 
-def _welcome(address, folder, accounts):
-    return (f"\nThe hub is open at\n\n    {address}\n\nAccounts: manyhands accounts {accounts} --expires 3d\nLog: {folder / 'hub.log'}; "
+def _welcome(address, settings, accounts):
+    folder, servers = Path(settings.folder), settings.servers_address or f"port {settings.servers_port}"
+    return (f"\nThe hub is open at\n\n    {address}\n\nand shows people's servers at {servers}: browsers must reach both.\n\n"
+            f"Accounts: manyhands accounts {accounts} --expires 3d\nLog: {folder / 'hub.log'}; "
             f"log-ins and accounts: {folder / 'log.jsonl'}\nPress Ctrl-C to stop it and every server.")
 
 

@@ -1,4 +1,4 @@
-"""JupyterHub's proxy, configurable-http-proxy: installed once by npm from the locked list, with the Node.js that pip brought."""
+"""JupyterHub's proxy, configurable-http-proxy with two doors: installed once by npm from the locked list, with the Node.js that pip brought."""
 
 import hashlib
 import importlib.util
@@ -9,7 +9,8 @@ import tempfile
 from pathlib import Path
 
 LISTS = Path(__file__).parent / "proxy"
-NAMES = ("package.json", "package-lock.json")
+PROGRAM = "two_origins.mjs"
+NAMES = ("package.json", "package-lock.json", PROGRAM)
 
 
 class NoProxy(RuntimeError):
@@ -25,7 +26,7 @@ def command(cache):
     """The proxy's command line; it is installed below `cache` at the first use. Raises NoProxy."""
     version = hashlib.sha256(b"".join((LISTS / name).read_bytes() for name in NAMES)).hexdigest()[:12]
     folder = Path(cache) / f"proxy-{version}"
-    program = folder / "node_modules" / "configurable-http-proxy" / "bin" / "configurable-http-proxy"
+    program = folder / PROGRAM
     if not program.is_file():
         _install(folder)
     return [str(node() / "bin" / "node"), str(program)]

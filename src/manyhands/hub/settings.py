@@ -27,11 +27,15 @@ class Settings:
     folder: str
     ip: str
     port: int
+    servers_port: int  # where people's servers are shown: another origin than the hub's
     hub_port: int
     proxy_port: int
     formgrader_port: int
     proxy: list
     board_port: int
+    address: str = ""  # what people type for the hub; and how browsers reach the servers, where the two have not one name and these ports
+    servers_address: str = ""
+    behind: list = field(default_factory=list)  # addresses of proxies in front of ours
     exchange: str = ""
     idle_s: int = 3600
     tidy_up_s: int = 600
@@ -69,7 +73,8 @@ def configure(c, settings):
     hub.ssl_cert, hub.ssl_key = settings.certificate, settings.key
     hub.hub_ip, hub.hub_port = "0.0.0.0" if settings.hub_name else "127.0.0.1", settings.hub_port
     c.ConfigurableHTTPProxy.api_url = f"http://127.0.0.1:{settings.proxy_port}"
-    c.ConfigurableHTTPProxy.command = [*WITH_PARENT, *settings.proxy]
+    c.ConfigurableHTTPProxy.command = [*WITH_PARENT, *settings.proxy, "--doors", _doors(settings)]
+    hub.trusted_downstream_ips = settings.behind
     c.ConfigurableHTTPProxy.pid_file = str(folder / "run" / "proxy.pid")
     hub.db_url = f"sqlite:///{folder / 'jupyterhub.sqlite'}"
     hub.cookie_secret_file = str(folder / "cookie_secret")
@@ -101,6 +106,12 @@ def configure(c, settings):
         room.limiting, room.interrupt_timeout, room.term_timeout = limits.way(), SHUT_DOWN_GRACE_S, SHUT_DOWN_GRACE_S
     _roles(hub)
     _services(hub, settings)
+
+
+def _doors(settings):
+    """What the proxy must know of its two doors; where they are named, both are, else they have the name by which a browser has asked."""
+    names = {"hub": settings.address, "servers": settings.servers_address} if settings.servers_address else {}
+    return json.dumps({"servers_port": settings.servers_port, "names": names, "behind": settings.behind})
 
 
 def _roles(hub):
