@@ -122,6 +122,27 @@ def test_roles(hub, people, first):
     assert assistant.enter(name) in (403, 404)
 
 
+def test_a_page_of_an_attendees_server_gets_nothing_of_the_instructors(hub, people, first, page):
+    """It runs in the browser of an instructor who looks at that server, and who has formgrader and the board open."""
+    attendee, (instructor, password) = people["first"][0], people["instructor"]
+    page.goto(f"{hub.address}hub/login?next=/hub/home")
+    page.fill("#username_input", instructor)
+    page.fill("#password_input", password)
+    page.click("#login_submit")
+    for service in ("formgrader", "board"):
+        page.goto(f"{hub.address}services/{service}/")
+    page.goto(f"{hub.address}user/{attendee}/lab", wait_until="domcontentloaded")
+    if "oauth2/authorize" in page.url:  # JupyterHub asks whether that server is meant
+        page.locator("form [type=submit]").first.click()
+    page.wait_for_url(f"**/user/{attendee}/lab*", wait_until="domcontentloaded", timeout=60_000)
+    got = page.evaluate((Path(__file__).parent / "origin_attack.js").read_text(), [hub.address, instructor])
+    seen = page.request.get(f"{hub.address}services/formgrader/formgrader/api/assignments")
+    board = hub.folder / "board.jsonl"
+    assert {what: found for what, found in got.items() if found} == {}
+    assert seen.ok and "forged" not in seen.text(), "an answer that a page cannot read is not one that was not given"
+    assert not board.exists() or "forged" not in board.read_text()
+
+
 def test_an_account_ends(hub):
     """Turned out, the server stopped, the files archived; then restored."""
     [(name, password)] = hub.create(1)

@@ -6,13 +6,15 @@ import multiprocessing
 import os
 import re
 import stat
+import subprocess
+import tarfile
 import time
 from datetime import datetime
 from types import SimpleNamespace
 
 import pytest
 
-from manyhands.hub import accounts_command, archive, handout, journal, passwords
+from manyhands.hub import accounts_command, archive, handout, journal, limits, passwords
 from manyhands.hub.accounts import AccountError, Accounts, until
 
 
@@ -185,6 +187,79 @@ def test_an_ended_account_is_archived_before_it_is_deleted_and_can_be_restored(a
     assert (again / "elsewhere").is_symlink() and (again / "work").stat().st_uid == home.stat().st_uid
     assert archive.purge(accounts, "hand01") == packed and not home.exists()
     assert "hand01" not in accounts.load() and packed.exists()
+
+
+def closed(home, uid):
+    """A folder in the home that its owner has closed to everybody, with a file in it."""
+    inner = home / "closed" / "inner"
+    inner.mkdir(parents=True)
+    (inner / "notes.txt").write_text("mine")
+    for path in (inner / "notes.txt", inner, inner.parent):
+        if os.geteuid() == 0:
+            os.chown(path, uid, uid)
+        path.chmod(0)
+
+
+def nested(home, depth, size_bytes):
+    """Folders in folders, with a file in the last."""
+    here = os.open(home, os.O_RDONLY)
+    for _ in range(depth):
+        os.mkdir("d", dir_fd=here)
+        above, here = here, os.open("d", os.O_RDONLY, dir_fd=here)
+        os.close(above)
+    with open(os.open("large", os.O_WRONLY | os.O_CREAT, dir_fd=here), "wb") as file:
+        os.posix_fallocate(file.fileno(), 0, size_bytes)
+    os.close(here)
+
+
+def test_a_folder_that_is_closed_to_everybody_is_archived_too(accounts, people):
+    account, home = people[0][0], accounts.home("hand01")
+    archive.make_home(account, home)
+    closed(home, account.uid)
+    accounts.revoke(["hand01"])
+    packed = archive.purge(accounts, "hand01")
+    with tarfile.open(packed) as file:
+        assert file.extractfile("./closed/inner/notes.txt").read() == b"mine"
+    assert not home.exists() and "hand01" not in accounts.load()
+
+
+def test_a_home_of_nested_folders_is_counted_archived_and_deleted(accounts, people):
+    home = accounts.home("hand01")
+    archive.make_home(people[0][0], home)
+    nested(home, depth=2500, size_bytes=2**20)
+    (home / "notes.txt").write_text("mine")
+    accounts.revoke(["hand01"])
+    try:
+        assert limits.disk_used(home) > 2**20, "below a path of 5,000 bytes, too"
+        packed = archive.purge(accounts, "hand01")
+    finally:
+        subprocess.run(["rm", "-rf", home], check=True)
+    with tarfile.open(packed) as file:
+        names = file.getnames()
+    assert "./notes.txt" in names and max(map(len, names)) <= archive.LONGEST_BYTES and not any(name.endswith("large") for name in names)
+    assert journal.read(accounts.folder)[-2]["left_out"] == archive.LEFT_OUT
+
+
+def test_an_account_that_is_opened_while_it_is_archived_will_be_archived_again(accounts, people, tmp_path):
+    accounts.note_archived("hand01", tmp_path)
+    assert not accounts.get("hand01").archived
+    accounts.revoke(["hand01"])
+    accounts.note_archived("hand01", tmp_path)
+    assert accounts.get("hand01").archived
+
+
+def test_one_home_does_not_keep_others_from_being_deleted(accounts, people, capsys, monkeypatch):
+    for account, _ in people:
+        archive.make_home(account, accounts.home(account.name))
+    accounts.revoke(["hand01", "taro"])
+    whole = archive.archive
+    monkeypatch.setattr(archive, "archive", lambda table, name: whole(table, name) if name == "taro" else wrong())
+    assert run(accounts, "purge", "--ended") == 1
+    assert set(accounts.load()) == {"hand01"} and "no space" in capsys.readouterr().err
+
+
+def wrong():
+    raise AccountError("no space")
 
 
 def test_what_cannot_be_archived_is_not_deleted(accounts, people):

@@ -13,8 +13,8 @@ import pytest
 from traitlets.config import Config
 
 from manyhands.grading import public
-from manyhands.hub import command, course, doors, keeper, relay, room, settings, slurm, spawner
-from manyhands.hub.accounts import Accounts
+from manyhands.hub import command, course, doors, journal, keeper, relay, room, settings, slurm, spawner
+from manyhands.hub.accounts import AccountError, Accounts
 from manyhands.hub.authenticator import FAILURES, WINDOW_S, Attempts
 from manyhands.hub.limits import Limits
 from manyhands.units import units
@@ -253,6 +253,29 @@ def test_a_home_that_is_too_large_has_time_to_be_tidied_up(tmp_path, monkeypatch
     for now, used in ((0, 100), (30, 101), (600, 101), (630, 100), (660, 101), (1260, 101), (1290, 200), (1320, 200), (1900, 200), (1921, 200)):
         asyncio.run(looking.look_at_disks())
     assert stopped == [("ann", 1290), ("ann", 1921)]
+
+
+def test_a_home_that_cannot_be_archived_is_tried_less_and_less_often_and_told_once(tmp_path, monkeypatch):
+    accounts, now, tried = Accounts(tmp_path), 0.0, []
+
+    def archived(accounts, name):
+        tried.append(now)
+        if now < 7200:
+            raise AccountError("a file is not theirs")
+
+    monkeypatch.setattr(keeper, "time", SimpleNamespace(monotonic=lambda: now))
+    monkeypatch.setattr(keeper.archive, "archive", archived)
+    accounts.create([{"name": "ann"}], time.time() + 3600)
+    accounts.home("ann").mkdir(parents=True)
+    accounts.revoke(["ann"])
+    looking = keeper.Keeper(accounts, None, disk_bytes=100, grace_s=600)
+    for now in range(0, 9000, 2):
+        asyncio.run(looking.archive_ended())
+        if now >= 7200 and tried[-1] == now:
+            break
+    assert tried[:5] == [0, 2, 6, 14, 30] and len(tried) < 16
+    told = [line for line in journal.read(tmp_path) if line["action"] == "archive failed"]
+    assert [line["why"] for line in told] == ["a file is not theirs"] and looking.failed == {}
 
 
 def test_a_door_is_fetched_once_and_by_its_person_only(tmp_path):

@@ -164,9 +164,12 @@ class Accounts:
             journal.write(self.folder, "reset", name)
         return made
 
-    def note_archived(self, name, path):
-        """Remember that an ended account's home was archived; the keeper calls it."""
-        self._change([name], "archive", {"file": str(path)}, archived=time.time())
+    def note_archived(self, name, path, **facts):
+        """Remember that an ended account's home was archived, unless it was opened again meanwhile; the keeper calls it."""
+        with self._changing() as table:
+            account = _find(table, name)
+            account.archived = time.time() if account.state != "open" else 0.0
+        journal.write(self.folder, "archive", name, file=str(path), **facts)
 
     def remove(self, name):
         """Take an account out of the table; `purge` calls it after the home was archived."""
@@ -175,14 +178,14 @@ class Accounts:
             del table[name]
         journal.write(self.folder, "purge", name)
 
-    def _change(self, names, action, facts=None, /, **fields):
+    def _change(self, names, action, **fields):
         with self._changing() as table:
             changed = [_find(table, name) for name in names]
             for account in changed:
                 for field, value in fields.items():
                     setattr(account, field, value)
         for account in changed:
-            journal.write(self.folder, action, account.name, **(facts if facts is not None else fields))
+            journal.write(self.folder, action, account.name, **fields)
         return changed
 
 

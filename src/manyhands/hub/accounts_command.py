@@ -136,9 +136,15 @@ def _purge(accounts, options):
     names = options.names or [name for name, account in accounts.load().items() if options.ended and account.state != "open"]
     if not names:
         raise AccountError("Say which: names, or --ended for all that are expired or revoked.")
+    wrong = []
     for name in names:
-        kept = archive.purge(accounts, name)
-        print(f"{name}: deleted. Its files are in {kept}" if kept else f"{name}: deleted; it had no files.")
+        try:
+            kept = archive.purge(accounts, name)
+            print(f"{name}: deleted. Its files are in {kept}" if kept else f"{name}: deleted; it had no files.")
+        except AccountError as problem:  # one home does not keep the others
+            wrong.append(str(problem))
+    if wrong:
+        raise AccountError("\n".join(wrong))
 
 
 def _restore(accounts, options):

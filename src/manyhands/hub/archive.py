@@ -5,7 +5,6 @@ no link can lead it to anything that the person could not reach.
 """
 
 import os
-import shutil
 import subprocess
 import time
 from datetime import datetime, timezone
@@ -16,29 +15,38 @@ import psutil
 from manyhands.hub import journal
 from manyhands.hub.accounts import AccountError
 
+LONGEST_BYTES = 4000  # of a path: what is longer no program could unpack
+LONGER = "?" * LONGEST_BYTES + "*"  # the pattern of such a path, byte by byte
+LEFT_OUT = f"what lies below a path of {LONGEST_BYTES} bytes"
+NOT_ARCHIVED = """The home of {name} could not be archived; nothing was deleted: {why}
+If there are files of another user in {home}, give them to the person, chown -R {uid}:{uid}, or take them away; then it goes on by itself."""
+
 
 def archive(accounts, name):
     """Pack the home into `archive/NAME-TIME.tar.gz`, mode 600; returns its path, or None where there is no home.
 
-    Raises AccountError if it cannot be read whole. The caller sees to it that none of the person's processes runs.
+    What the person has closed is opened to them first. Raises AccountError if it cannot be read whole; the log says what is too deep to be packed.
+    The caller sees to it that none of the person's processes runs.
     """
     account, home = accounts.get(name), accounts.home(name)
     if not home.is_dir():
         return None
     target = accounts.folder / "archive" / f"{name}-{datetime.now(timezone.utc):%Y%m%dT%H%M%S.%f}.tar.gz"
     unfinished = target.with_suffix(".part")
+    _run(account, home, "chmod", "--recursive", "u+rX", ".")
     handle = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
         with open(handle, "wb") as file:
-            done = _tar(account, home, "--create", "--gzip", "--sort=name", ".", stdout=file)
+            done = _run(account, home, "tar", "--create", "--gzip", "--sort=name", "--anchored", f"--exclude={LONGER}", ".", stdout=file)
             file.flush()
             os.fsync(file.fileno())
         if done.returncode:
-            raise AccountError(f"The home of {name} could not be archived; nothing was deleted: {done.stderr.decode(errors='replace').strip()[-500:]}")
+            raise AccountError(NOT_ARCHIVED.format(name=name, why=_said(done), home=home, uid=account.uid))
         os.rename(unfinished, target)
     finally:
         unfinished.unlink(missing_ok=True)
-    accounts.note_archived(name, target)
+    deep = _run(account, home, "find", ".", "-path", LONGER, "-print", "-quit", stdout=subprocess.PIPE).stdout
+    accounts.note_archived(name, target, **({"left_out": LEFT_OUT} if deep else {}))
     return target
 
 
@@ -59,9 +67,9 @@ def restore(accounts, name):
     if inside != ".":
         subprocess.run(["mkdir", inside], cwd=home, check=True, **_as(account))
     with open(packed, "rb") as file:
-        done = _tar(account, home, "--extract", "--gzip", "--keep-old-files", f"--directory={inside}", stdin=file)
+        done = _run(account, home, "tar", "--extract", "--gzip", "--keep-old-files", f"--directory={inside}", stdin=file)
     if done.returncode:
-        raise AccountError(f"{packed.name} could not be unpacked whole into {home / inside}: {done.stderr.decode(errors='replace').strip()[-500:]}")
+        raise AccountError(f"{packed.name} could not be unpacked whole into {home / inside}: {_said(done)}")
     journal.write(accounts.folder, "restore", name, file=str(packed))
     return (home / inside).resolve()
 
@@ -75,7 +83,9 @@ def purge(accounts, name):
     changed = home.is_dir() and (not account.archived or newest(accounts, name) is None)
     kept = archive(accounts, name) if changed else newest(accounts, name)
     if home.is_dir():
-        shutil.rmtree(home)
+        done = subprocess.run(["rm", "--recursive", "--force", "--", str(home)], stderr=subprocess.PIPE)  # shutil.rmtree ends in a RecursionError
+        if done.returncode:
+            raise AccountError(f"The home of {name} could not be deleted whole: {_said(done)}")
     accounts.remove(name)
     return kept
 
@@ -102,9 +112,14 @@ def make_home(account, home):
             os.chown(home, account.uid, account.uid)
 
 
-def _tar(account, home, *arguments, **streams):
-    return subprocess.run(["tar", *arguments], cwd=home, stderr=subprocess.PIPE, env={"PATH": os.defpath + ":/usr/bin:/bin", "LC_ALL": "C.UTF-8"},
-                          **streams, **_as(account))
+def _run(account, home, *command, **streams):
+    """A program of the system's in the home, as the person."""
+    return subprocess.run(command, cwd=home, stderr=subprocess.PIPE, env={"PATH": os.defpath + ":/usr/bin:/bin", "LC_ALL": "C"}, **streams, **_as(account))
+
+
+def _said(done):
+    """The end of what a program has said."""
+    return done.stderr.decode(errors="replace").strip()[-500:]
 
 
 def _as(account):

@@ -1,7 +1,8 @@
 """The hub's service that ends what has ended: `python -m manyhands.hub.keeper`, started by the hub.
 
-Every two seconds: who has an ended account, or none, is turned out, with the server and all tokens; an ended account's home is
-archived once no process of the person runs; homes that have outgrown the disk limit are told, then their servers stopped.
+Every two seconds: who has an ended account, or none, is turned out, with the server and all tokens. Beside that, so that no home however large
+keeps it from that: an ended account's home is archived once no process of the person runs; homes that have outgrown the disk limit are told, then
+their servers stopped.
 """
 
 import asyncio
@@ -19,6 +20,7 @@ from manyhands.hub import archive, journal, limits
 from manyhands.hub.accounts import AccountError, Accounts
 
 EVERY_S, ASK_EVERY_S, DISK_EVERY_S = 2, 60, 30
+LONGEST_PAUSE_S = 3600  # before a home that could not be archived is tried again
 
 
 class Hub:
@@ -47,21 +49,24 @@ class Hub:
 
 
 class Keeper:
-    """`await look()` does once what is to be done."""
+    """`await look()` turns out once who is to be turned out, `archive_ended` and `look_at_disks` do what their names say."""
 
     def __init__(self, accounts, hub, disk_bytes, grace_s):
         self.accounts, self.hub, self.disk_bytes, self.grace_s = accounts, hub, disk_bytes, grace_s
         self.too_full = {}  # name: since when
+        self.failed = {}  # name: (when to try again, the pause before that)
         self.settled, self.ask_at = None, 0.0
 
     async def look(self):
-        """Turn out and archive. The hub is asked only when who may stay has changed, and now and then."""
+        """Turn out. The hub is asked only when who may stay has changed, and now and then."""
         table = self.accounts.load()
         admitted = {(account.name, account.since) for account in table.values() if account.state == "open"}
         if admitted != self.settled or time.monotonic() > self.ask_at:
             self.settled = admitted if await self._turn_out(table) else None
             self.ask_at = time.monotonic() + ASK_EVERY_S
-        for account in table.values():
+
+    async def archive_ended(self):
+        for account in self.accounts.load().values():
             if account.state != "open" and not account.archived and self.accounts.home(account.name).is_dir():
                 await self._archive(account)
 
@@ -75,11 +80,18 @@ class Keeper:
         return not turned_out
 
     async def _archive(self, account):
-        try:
+        again_at, pause_s = self.failed.get(account.name, (0.0, EVERY_S))
+        if time.monotonic() < again_at:
+            return
+        with suppress(AccountError):  # a process still ends: the next look
             archive.wait_until_quiet(account, patience_s=0)
-            await asyncio.to_thread(archive.archive, self.accounts, account.name)
-        except AccountError as problem:  # a process still ends: the next look; anything else stays in the hub's log
-            print(problem, file=sys.stderr, flush=True)
+            try:
+                await asyncio.to_thread(archive.archive, self.accounts, account.name)
+                self.failed.pop(account.name, None)
+            except AccountError as problem:
+                if account.name not in self.failed:
+                    journal.write(self.accounts.folder, "archive failed", account.name, why=str(problem))
+                self.failed[account.name] = time.monotonic() + pause_s, min(2 * pause_s, LONGEST_PAUSE_S)
 
     async def look_at_disks(self):
         """Tell homes that are too large; stop their servers when the time to tidy up is over."""
@@ -98,18 +110,18 @@ class Keeper:
                     journal.write(self.accounts.folder, "stopped: disk limit", account.name, bytes=used)
 
 
-async def serve(keeper):
-    """Look for ever."""
-    disks_at = 0.0
+async def again(do, every_s):
+    """Do it for ever."""
     while True:
         try:
-            await keeper.look()
-            if time.monotonic() > disks_at:
-                disks_at = time.monotonic() + DISK_EVERY_S
-                await keeper.look_at_disks()
+            await do()
         except (OSError, HTTPClientError) as problem:  # the hub is starting or ending
             print(f"keeper: {problem}", file=sys.stderr, flush=True)
-        await asyncio.sleep(EVERY_S)
+        await asyncio.sleep(every_s)
+
+
+async def serve(keeper):
+    await asyncio.gather(again(keeper.look, EVERY_S), again(keeper.archive_ended, EVERY_S), again(keeper.look_at_disks, DISK_EVERY_S))
 
 
 if __name__ == "__main__":
