@@ -204,8 +204,8 @@ def nested(home, depth, size_bytes):
     """Folders in folders, with a file in the last."""
     here = os.open(home, os.O_RDONLY)
     for _ in range(depth):
-        os.mkdir("d", dir_fd=here)
-        above, here = here, os.open("d", os.O_RDONLY, dir_fd=here)
+        os.mkdir("deep", dir_fd=here)
+        above, here = here, os.open("deep", os.O_RDONLY, dir_fd=here)
         os.close(above)
     with open(os.open("large", os.O_WRONLY | os.O_CREAT, dir_fd=here), "wb") as file:
         os.posix_fallocate(file.fileno(), 0, size_bytes)
@@ -226,11 +226,11 @@ def test_a_folder_that_is_closed_to_everybody_is_archived_too(accounts, people):
 def test_a_home_of_nested_folders_is_counted_archived_and_deleted(accounts, people):
     home = accounts.home("hand01")
     archive.make_home(people[0][0], home)
-    nested(home, depth=2500, size_bytes=2**20)
+    nested(home, depth=1100, size_bytes=2**26)
     (home / "notes.txt").write_text("mine")
     accounts.revoke(["hand01"])
     try:
-        assert limits.disk_used(home) > 2**20, "below a path of 5,000 bytes, too"
+        assert limits.disk_used(home) > 2**26, "below a path of 5,500 bytes, too"
         packed = archive.purge(accounts, "hand01")
     finally:
         subprocess.run(["rm", "-rf", home], check=True)
