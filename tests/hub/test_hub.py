@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import socket
 import stat
 import tarfile
@@ -10,9 +11,10 @@ from pathlib import Path
 
 import psutil
 import pytest
+import requests
 from hub.running_hub import Hub, Visitor, small_course, wait_for
 
-from manyhands.hub import archive, places
+from manyhands.hub import archive, journal, places
 from manyhands.hub.folder import sockets
 
 
@@ -84,6 +86,48 @@ def test_attempts_are_limited(hub):
     assert answers == [403] * 5 + [429]
     assert Visitor(hub).log_in(name, password).status_code == 429, "the right one too, for now"
     assert hub.logged(name)[-2:] == ["log-in limited"] * 2
+
+
+class From(requests.adapters.HTTPAdapter):
+    """Connects from another address of this machine."""
+
+    def __init__(self, address):
+        self.address = address
+        super().__init__()
+
+    def init_poolmanager(self, *arguments, **options):
+        super().init_poolmanager(*arguments, source_address=(self.address, 0), **options)
+
+
+def test_nobody_locks_a_name_or_lies_to_the_log(hub):
+    """With forged addresses: through the proxy, and through the socket that rooms see."""
+    [(name, password)] = hub.create(1)
+    mallory, owner = Visitor(hub), Visitor(hub)
+    owner.session.mount("http://", From("127.0.0.2"))
+    for number in range(32):
+        mallory.session.headers |= {"X-Real-IP": f"203.0.113.{number}", "X-Forwarded-For": f"198.51.100.{number}"}
+        mallory.log_in(name, "wrong")
+    assert owner.log_in(name, password).status_code == 302
+    lines = [line for line in journal.read(hub.folder) if line["account"] == name and "log-in" in line["action"]]
+    assert [line["address"] for line in lines] == ["127.0.0.1"] * 32 + ["127.0.0.2"]
+    assert [line["action"] for line in lines][4:6] == ["log-in failed", "log-in limited"]
+    assert ask_through_socket(hub, name) == f"user number {os.getuid()}"
+
+
+def ask_through_socket(hub, name):
+    """What the log says of a log-in through the socket that rooms see, from a process that says to be elsewhere."""
+    def ask(method, headers, body=""):
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.connect(str(sockets(hub.folder) / "hub.sock"))
+            headers = {"Host": "hub", "X-Forwarded-For": "203.0.113.7", "Content-Length": len(body), **headers}
+            text = f"{method} /hub/login HTTP/1.0\r\n" + "".join(f"{key}: {value}\r\n" for key, value in headers.items())
+            connection.sendall(f"{text}\r\n{body}".encode())
+            return b"".join(iter(lambda: connection.recv(65536), b"")).decode()
+
+    token = re.search("_xsrf=([^;]+)", ask("GET", {}))[1]
+    answer = ask("POST", {"Cookie": f"_xsrf={token}", "Content-Type": "application/x-www-form-urlencoded"}, f"username={name}&password=wrong&_xsrf={token}")
+    assert "Invalid username or password" in answer
+    return journal.read(hub.folder)[-1]["address"]
 
 
 def test_a_server_is_its_owners_alone(hub, people, first, second):

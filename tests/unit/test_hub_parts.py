@@ -10,10 +10,12 @@ import time
 from types import SimpleNamespace
 
 import pytest
+from tornado.netutil import bind_sockets
+from tornado.web import Application, RequestHandler
 from traitlets.config import Config
 
 from manyhands.grading import public
-from manyhands.hub import command, course, doors, journal, keeper, relay, room, settings, slurm, spawner
+from manyhands.hub import command, course, doors, journal, keeper, outside, relay, room, settings, slurm, spawner
 from manyhands.hub.accounts import AccountError, Accounts
 from manyhands.hub.authenticator import FAILURES, WINDOW_S, Attempts
 from manyhands.hub.limits import Limits
@@ -33,7 +35,7 @@ def attempts():
 
 
 def test_five_wrong_passwords_for_a_name_from_an_address(attempts):
-    for _ in range(FAILURES["name and address"]):
+    for _ in range(FAILURES["name and place"]):
         assert attempts.wait_s("ann", "here") == 0
         attempts.failed("ann", "here")
     assert attempts.wait_s("ann", "here") == WINDOW_S
@@ -42,17 +44,26 @@ def test_five_wrong_passwords_for_a_name_from_an_address(attempts):
     assert attempts.wait_s("ann", "here") == 0
 
 
-def test_many_addresses_and_many_names(attempts):
-    for number in range(FAILURES["name"]):
-        attempts.failed("ann", f"there{number}")
-    assert attempts.wait_s("ann", "anywhere") > 0
-    for number in range(FAILURES["address"]):
+def test_many_wrong_passwords_from_one_address(attempts):
+    for number in range(FAILURES["place"]):
         attempts.failed(f"name{number}", "here")
     assert attempts.wait_s("ben", "here") > 0 and attempts.wait_s("ben", "there") == 0
 
 
+def test_nobody_locks_a_name_for_its_owner(attempts):
+    for number in range(500):
+        attempts.failed("ann", f"there{number // 5}")
+    assert attempts.wait_s("ann", "here") == 0, "from elsewhere"
+    for _ in range(FAILURES["place"]):
+        attempts.failed("ann", "here")
+    assert attempts.wait_s("ann", "here") > 0 and attempts.wait_s("ann", "here", known=True) == 0, "in the own browser, behind the same address"
+    for _ in range(FAILURES["name in its browser"]):
+        attempts.failed("ann", "here", known=True)
+    assert attempts.wait_s("ann", "here", known=True) == WINDOW_S
+
+
 def test_the_right_password_clears_ones_own_mistakes(attempts):
-    for _ in range(FAILURES["name and address"] - 1):
+    for _ in range(FAILURES["name and place"] - 1):
         attempts.failed("ann", "here")
     attempts.succeeded("ann", "here")
     attempts.failed("ann", "here")
@@ -158,6 +169,62 @@ def test_bytes_pass_both_ways_through_the_wall(tmp_path):
         return answered
 
     assert asyncio.run(talk()) == b"A" * 1_000_000
+
+
+FORGED = {"X-Forwarded-For": "203.0.113.7", "X-Real-IP": "203.0.113.8"}
+
+
+def told_addresses(tmp_path, monkeypatch):
+    """What the hub's server takes for the address of a request that forges one: by the hub's user, from a room, and by somebody else of the machine."""
+    path = tmp_path / "hub.sock"
+
+    class Echo(RequestHandler):
+        def get(self):
+            self.write(self.request.remote_ip)
+
+    async def ask(connect):
+        reader, writer = await connect
+        writer.write(b"GET / HTTP/1.0\r\n" + "".join(f"{name}: {value}\r\n" for name, value in FORGED.items()).encode() + b"\r\n")
+        answer = await reader.read()
+        writer.close()
+        return answer.decode().rpartition("\r\n")[2]
+
+    async def scene():
+        server = outside.HubServer(Application([("/", Echo)]), xheaders=True)
+        (listener,) = bind_sockets(0, "127.0.0.1")
+        server.add_socket(listener)
+        port = listener.getsockname()[1]
+        inside = await relay.unix_to_port(path, port)
+        told = [await ask(asyncio.open_connection("127.0.0.1", port)), await ask(asyncio.open_unix_connection(path))]
+        monkeypatch.setattr(outside.os, "geteuid", lambda: os.getuid() + 1)
+        told.append(await ask(asyncio.open_connection("127.0.0.1", port)))
+        inside.close()
+        server.stop()
+        return told
+
+    return asyncio.run(scene())
+
+
+def test_only_the_proxy_says_where_a_request_comes_from(tmp_path, monkeypatch):
+    by_proxy, from_room, by_another = told_addresses(tmp_path, monkeypatch)
+    assert by_proxy in FORGED.values() and by_another == "127.0.0.1"
+    assert outside.place(from_room, {}) == f"user number {os.getuid()}"
+    ann = SimpleNamespace(name="ann", uid=os.getuid())
+    assert outside.place(from_room, {"ann": ann}) == "room of ann"
+
+
+def test_places():
+    assert outside.place("::ffff:203.0.113.7", {}) == outside.place("203.0.113.7", {}) == "203.0.113.7"
+    assert outside.place("2001:db8::1", {}) == outside.place("2001:db8::ffff:1", {}) == "2001:db8::/64" != outside.place("2001:db8:0:1::1", {})
+    with pytest.raises(OSError, match="is nobody's of this hub"):
+        outside.address_of_room(2**23)
+
+
+def test_no_name_forges_a_line_of_the_log(tmp_path):
+    for name in ("x\n{}", "x\u2028{}", "x\x85{}", "\x9b2J", "\u202etxt"):
+        journal.write(tmp_path, "log-in failed", name)
+    text = (tmp_path / journal.NAME).read_text()
+    assert len(text.splitlines()) == len(journal.read(tmp_path)) == 5 and text.isascii() and not any(ord(letter) < 32 for letter in text if letter != "\n")
 
 
 @pytest.fixture

@@ -2,6 +2,10 @@
 
 import os
 
-from manyhands.hub import settings
+from tornado.httpserver import HTTPServer
 
+from manyhands.hub import settings
+from manyhands.hub.outside import HubServer
+
+HTTPServer.configure(HubServer)
 settings.configure(c, settings.from_text(os.environ[settings.VARIABLE]))  # noqa: F821 (JupyterHub puts `c` there)

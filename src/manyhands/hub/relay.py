@@ -4,6 +4,9 @@ import asyncio
 import threading
 from contextlib import suppress
 
+from manyhands.hub.outside import address_of_room
+from manyhands.hub.places import peer
+
 CHUNK_BYTES = 65536
 
 
@@ -17,11 +20,11 @@ async def _pipe(reader, writer):
 
 
 def passing_to(connect):
-    """A handler for asyncio's servers that joins each connection with the one that `await connect()` gives: (reader, writer)."""
+    """A handler for asyncio's servers that joins each connection with the one that `await connect(its writer)` gives: (reader, writer)."""
 
     async def handle(reader, writer):
         try:
-            there_reader, there_writer = await connect()
+            there_reader, there_writer = await connect(writer)
         except OSError:
             writer.close()
             return
@@ -35,8 +38,13 @@ def passing_to(connect):
 
 
 async def unix_to_port(path, port):
-    """Outside: who connects to the socket at `path` is connected with the port on this machine."""
-    return await asyncio.start_unix_server(passing_to(lambda: asyncio.open_connection("127.0.0.1", port)), path)
+    """Outside: who connects to the socket at `path` is connected with the port on this machine, from an address that says whose process it is."""
+
+    async def connect(writer):
+        uid = peer(writer.get_extra_info("socket"))
+        return await asyncio.open_connection("127.0.0.1", port, local_addr=(address_of_room(uid), 0))
+
+    return await asyncio.start_unix_server(passing_to(connect), path)
 
 
 def port_to_unix(port, path):
@@ -44,7 +52,7 @@ def port_to_unix(port, path):
     ready = threading.Event()
 
     async def serve():
-        server = await asyncio.start_server(passing_to(lambda: asyncio.open_unix_connection(path)), "127.0.0.1", port)
+        server = await asyncio.start_server(passing_to(lambda _: asyncio.open_unix_connection(path)), "127.0.0.1", port)
         ready.set()
         await server.serve_forever()
 

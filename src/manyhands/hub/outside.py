@@ -1,0 +1,80 @@
+"""Who is at the other end of a connection to the hub, and whose word about that is believed.
+
+Requests come through the proxy, which says from where (X-Forwarded-For); only the proxy is believed: a process of the hub's own user on this
+machine. A room comes through the relay, which connects from an address of the loopback that carries the person's user number. Anybody else, as a node
+of a cluster, is taken for what the kernel says.
+"""
+
+import ipaddress
+import os
+import socket
+import sys
+from pathlib import Path
+
+from tornado.httpserver import HTTPServer
+from tornado.httputil import HTTPMessageDelegate
+
+ROOMS = ipaddress.ip_network("127.128.0.0/9")
+SAID = ("X-Forwarded-For", "X-Real-Ip", "X-Forwarded-Proto", "X-Scheme", "X-Forwarded-Host", "Forwarded")
+
+
+def address_of_room(uid):
+    """Where the relay connects from for this person; raises OSError for a number that no account has."""
+    if uid >= ROOMS.num_addresses:
+        raise OSError(f"user number {uid} is nobody's of this hub")
+    return str(ROOMS[uid])
+
+
+def place(address, accounts):
+    """What the log says for an address, and where attempts are counted: a room; of IPv6 the network, in which one machine has what addresses it likes."""
+    found = ipaddress.ip_address(address)
+    found = getattr(found, "ipv4_mapped", None) or found
+    if found.version == 6:
+        return str(ipaddress.ip_network((found, 64), strict=False))
+    if found not in ROOMS:
+        return str(found)
+    uid = int(found) - int(ROOMS.network_address)
+    return next((f"room of {account.name}" for account in accounts.values() if account.uid == uid), f"user number {uid}")
+
+
+class HubServer(HTTPServer):
+    """Tornado's server, which believes nobody but the proxy about where a request comes from."""
+
+    def handle_stream(self, stream, address):
+        stream.is_proxys = _is_ours(stream.socket)
+        super().handle_stream(stream, address)
+
+    def start_request(self, server_conn, request_conn):
+        delegate = super().start_request(server_conn, request_conn)
+        return delegate if server_conn.stream.is_proxys else _Unheard(delegate)
+
+
+class _Unheard(HTTPMessageDelegate):
+    """Passes a request on without what it says about its way."""
+
+    def __init__(self, delegate):
+        self.delegate = delegate
+        self.data_received, self.finish, self.on_connection_close = delegate.data_received, delegate.finish, delegate.on_connection_close
+
+    def headers_received(self, start_line, headers):
+        for name in SAID:
+            headers.pop(name, None)
+        return self.delegate.headers_received(start_line, headers)
+
+
+def _is_ours(connection):
+    """Whether a process of our own user on this machine has opened this connection, and not for a room."""
+    try:
+        there, here = connection.getpeername(), connection.getsockname()
+        if ipaddress.ip_address(there[0]) in ROOMS:
+            return False
+        ends = [_as_listed(there), _as_listed(here)]
+        rows = map(str.split, Path("/proc/net/tcp").read_text().splitlines())
+        return any(row[1:3] == ends and row[7] == str(os.geteuid()) for row in rows)
+    except OSError:
+        return False
+
+
+def _as_listed(end):
+    """An address and a port as the kernel lists them."""
+    return f"{int.from_bytes(socket.inet_aton(end[0]), sys.byteorder):08X}:{end[1]:04X}"
