@@ -137,10 +137,10 @@ class Person(Visitor):
         """What a terminal shows of a command."""
         name = self._ask("POST", self.own + "api/terminals").json()["name"]
         cookies = "; ".join(f"{one.name}={one.value}" for one in self.session.cookies if f"/{self.own}".startswith(one.path))
-        address = self.hub.address.replace("http", "ws", 1) + f"{self.own}terminals/websocket/{name}"
+        address = self.hub.servers.replace("http", "ws", 1) + f"{self.own}terminals/websocket/{name}"
         shown, waits_since = "", None
         waited_s = 0.0
-        with closing(websocket.create_connection(address, timeout=PATIENCE_S, cookie=cookies, origin=self.hub.address.rstrip("/"))) as terminal:
+        with closing(websocket.create_connection(address, timeout=PATIENCE_S, cookie=cookies, origin=self.hub.servers.rstrip("/"))) as terminal:
             terminal.send(json.dumps(["stdin", f"{command}; echo status=$?\r"]))
             while not re.search(r"status=\d", shown):
                 kind, *text = json.loads(terminal.recv())

@@ -3,6 +3,7 @@
 import os
 import re
 import shutil
+import socket
 import subprocess
 import tempfile
 from pathlib import Path
@@ -43,7 +44,7 @@ class InCompose:
         """Start it; wait until it is open."""
         self.engine.compose(self.project, "--profile", "hub", "up", "--detach", "hub")
         wait_for(lambda: "The hub is open" in self.told(), 120)
-        self.address = f"http://127.0.0.1:{urlsplit('//' + self.engine.compose(self.project, 'port', 'hub', '8000').strip()).port}/"
+        self.address = f"http://127.0.0.1:{os.environ['MANYHANDS_PORT']}/"
 
     def told(self):
         return self.engine.compose(self.project, "logs", "--no-color", "hub")
@@ -76,6 +77,9 @@ def hub(engine, cpu, hub, project, monkeypatch):
     folder = Path(tempfile.mkdtemp(prefix="mh-class-"))
     folder.chmod(0o711)
     monkeypatch.setenv("MANYHANDS_HUB", str(folder))
+    with socket.create_server(("", 0)) as first, socket.create_server(("", 0)) as second:
+        for name, free in (("MANYHANDS_PORT", first), ("MANYHANDS_SERVERS_PORT", second)):
+            monkeypatch.setenv(name, str(free.getsockname()[1]))
     if "DOCKER_HOST" in os.environ:
         monkeypatch.setenv("MANYHANDS_ENGINE", urlsplit(os.environ["DOCKER_HOST"]).path)
     running = InCompose(engine, project, folder)

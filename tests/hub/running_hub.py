@@ -66,6 +66,7 @@ class Hub:
         wait_for(lambda: "The hub is open" in self.printed() or self.process.poll() is not None, self.told)
         assert self.process.poll() is None, self.told()
         self.address = re.search(r"https?://\S+", self.printed())[0]
+        self.servers = "http://127.0.0.1:" + re.search(r"servers at port (\d+)", self.printed())[1] + "/"  # another origin
 
     def told(self):
         log = self.folder / "hub.log"
