@@ -105,7 +105,7 @@ def test_nobody_locks_a_name_or_lies_to_the_log(hub):
     mallory, owner = Visitor(hub), Visitor(hub)
     owner.session.mount("http://", From("127.0.0.2"))
     for number in range(32):
-        mallory.session.headers |= {"X-Real-IP": f"203.0.113.{number}", "X-Forwarded-For": f"198.51.100.{number}"}
+        mallory.session.headers.update({"X-Real-IP": f"203.0.113.{number}", "X-Forwarded-For": f"198.51.100.{number}"})
         mallory.log_in(name, "wrong")
     assert owner.log_in(name, password).status_code == 302
     lines = [line for line in journal.read(hub.folder) if line["account"] == name and "log-in" in line["action"]]
