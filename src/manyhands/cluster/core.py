@@ -7,17 +7,16 @@ import sys
 import time
 from collections import namedtuple
 
-from ..processors import processors
-from . import emulated, onrank, report
+from . import emulated, given, onrank, report
 from .faults import SENTENCES, ControllerDied
+from .given import FRAMEWORKS
 from .picture import world
+from .places import Places
 from .recorder import read
 from .runtime import Runtime
 from .show import Progress, show_fault, show_outputs
 from .watch import Watch
 
-RANKS_PER_CORE = 16  # more would only be slow; MANYHANDS_MAX_RANKS lifts the limit
-FRAMEWORKS = {"torch": ["torch"], "tensorflow": ["tensorflow"], "both": ["torch", "tensorflow"], None: []}
 Setup = namedtuple("Setup", "key code ranks first_line")  # a cell marked --setup
 _running = {}  # name -> Cluster, of this process
 
@@ -45,11 +44,13 @@ class Cluster:
                  threads_per_rank=1, memory_mib=None, name="cluster", rate_mbit=None, delay_ms=None):
         self.profile = profile or os.environ.get("MANYHANDS_PROFILE", "local")
         self.nodes, self.ranks_per_node, self.framework = nodes, ranks_per_node, framework
-        self.patience_s = float(patience_s or os.environ.get("MANYHANDS_PATIENCE_S", 10))
-        self.limit_s, self.threads_per_rank, self.memory_mib, self.name = limit_s, threads_per_rank, memory_mib, name
+        self.patience_s = given.seconds("patience_s", patience_s) or given.setting("MANYHANDS_PATIENCE_S", 10)
+        self.limit_s = given.positive("limit_s", limit_s)
+        self.threads_per_rank, self.memory_mib, self.name = threads_per_rank, memory_mib, name
         self.fault, self.names = None, []
-        self._setups, self._cells, self._places = [], itertools.count(), report.Places()
-        _check_shape(nodes, ranks_per_node, framework, self.profile, threads_per_rank)
+        self._setups, self._cells, self._places = [], itertools.count(), Places()
+        given.check_shape(nodes, ranks_per_node, framework, self.profile, threads_per_rank, memory_mib)
+        given.check_python(self.world_size)
         self.link = emulated.link(self.profile, nodes, rate_mbit, delay_ms)
         if name in _running:
             print(SENTENCES_CORE["replaced"].format(n=_running[name].world_size, name=name))
@@ -192,7 +193,8 @@ class Cluster:
         self._runtime = Runtime(self, FRAMEWORKS[self.framework])
 
     def _execute(self, function, args, ranks, patience_s, limit_s, cell_file):
-        targets = self.ranks if ranks is None else _check_ranks(ranks, self.world_size)
+        targets = self.ranks if ranks is None else given.check_ranks(ranks, self.world_size)
+        patience_s, limit_s = given.seconds("patience_s", patience_s), given.seconds("limit_s", limit_s)
         cell, started = next(self._cells), time.monotonic()
         self._runtime.reports.clear()
         pending = {rank: self._runtime.submit(rank, function, (*args, cell)) for rank in targets}
@@ -247,40 +249,12 @@ def _set_variables(variables):
     get_ipython().user_ns.update(variables)
 
 
-def _check_ranks(ranks, world_size):
-    ranks = [ranks] if isinstance(ranks, int) else sorted(set(ranks))
-    wrong = [rank for rank in ranks if not 0 <= rank < world_size]
-    if wrong or not ranks:
-        raise ValueError(SENTENCES_CORE["no such rank"].format(wrong=wrong or ranks, last=world_size - 1))
-    return ranks
-
-
-def _check_shape(nodes, ranks_per_node, framework, profile, threads_per_rank):
-    if framework not in FRAMEWORKS:
-        raise ValueError(SENTENCES_CORE["framework"].format(given=framework))
-    if profile not in ("local", "emulated", "mpi", "slurm", "ssh", "containers"):
-        raise ValueError(SENTENCES_CORE["profile"].format(given=profile))
-    for value in (nodes, ranks_per_node, threads_per_rank):
-        if not isinstance(value, int) or value < 1:
-            raise ValueError(SENTENCES_CORE["not positive"].format(given=value))
-    cores = processors()
-    most = int(os.environ.get("MANYHANDS_MAX_RANKS", RANKS_PER_CORE * cores))
-    if profile in ("local", "emulated", "mpi") and nodes * ranks_per_node > most:
-        raise ValueError(SENTENCES_CORE["too many"].format(asked=nodes * ranks_per_node, cores=cores, most=most))
-
-
 SENTENCES_CORE = {
     "starting": "starting {n} ranks ...",
     "running": "running on {n} ranks",
     "replaced": "This notebook already had a cluster named {name!r} with {n} ranks. It was stopped, its variables are gone, and a new one "
                 "takes its place. To keep two at once, give the second another name: Cluster(..., name=\"second\").",
     "stopped": "The cluster {name!r} was stopped. Make a new one: cluster = Cluster(...).",
-    "no such rank": "There is no rank {wrong}; the ranks go from 0 to {last}.",
-    "framework": "framework={given!r} is not known. Use \"torch\", \"tensorflow\", \"both\" or None.",
-    "profile": "profile={given!r} is not known. Use \"local\", \"emulated\", \"mpi\", \"slurm\", \"ssh\" or \"containers\" (argument, or MANYHANDS_PROFILE).",
-    "not positive": "nodes, ranks_per_node and threads_per_rank must be whole numbers from 1 up, not {given!r}.",
-    "too many": "{asked} ranks on {cores} core(s) would only wait for each other. At most {most} ranks start here: lower nodes or "
-                "ranks_per_node, use a larger machine (profile=\"slurm\"), or raise the environment variable MANYHANDS_MAX_RANKS.",
 }
 
 

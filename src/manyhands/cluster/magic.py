@@ -1,9 +1,14 @@
 """`%%px`: run a cell on all ranks. `%px` is the same for one line."""
 
+from argparse import ArgumentTypeError
+
 from IPython import get_ipython
 from IPython.core.error import UsageError
 from IPython.core.magic import Magics, line_cell_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
+
+from .given import LARGEST_RANK
+from .places import LINE_END
 
 
 def _ranks(text):
@@ -11,8 +16,23 @@ def _ranks(text):
     ranks = []
     for part in text.split(","):
         first, _, last = part.partition("-")
+        if not first.isdecimal() or not (last or first).isdecimal() or int(first) > int(last or first):
+            raise ArgumentTypeError(f"{text!r} names no ranks: write 0,2 or 0-2")
+        if int(last or first) > LARGEST_RANK:
+            raise ArgumentTypeError(f"there is no rank {last or first}")
         ranks += range(int(first), int(last or first) + 1)
     return ranks
+
+
+def _first_line(shell, body):
+    """The number, in the cell that runs, of the line at which the body of its `%%px` begins; 2 where the cell cannot be seen."""
+    try:
+        cell = shell.kernel.get_parent()["content"]["code"]
+    except (AttributeError, KeyError, TypeError):
+        return 2
+    if not "".join(cell.split()).endswith("".join(body.split())):  # the magic was called by some code
+        return 2
+    return 1 + len(LINE_END.findall(cell.rstrip())) - len(LINE_END.findall(body.rstrip()))
 
 
 def _cell_id(shell):
@@ -45,9 +65,12 @@ class RankMagics(Magics):
             return
         args = parse_argstring(self.px, line)
         if args.statement:
-            raise UsageError(f"%%px does not know {' '.join(args.statement)!r}; see %%px? for its options")
-        self.cluster.px(cell, ranks=args.ranks, setup=args.setup, patience_s=args.patience, limit_s=args.limit, first_line=2,
-                        key=_cell_id(self.shell))
+            raise UsageError(f"%%px does not know {' '.join(args.statement)!r}; see %%px? for its options, which stand in one line")
+        try:
+            self.cluster.px(cell, ranks=args.ranks, setup=args.setup, patience_s=args.patience, limit_s=args.limit,
+                            first_line=_first_line(self.shell, cell), key=_cell_id(self.shell))
+        except ValueError as wrong:  # an option's value; what goes wrong on the ranks is a Fault
+            raise UsageError(f"%%px: {wrong}") from None
 
 
 def register(cluster):

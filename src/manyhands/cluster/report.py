@@ -1,52 +1,11 @@
 """From the outcome of a cell to the Fault that the learner reads: states, wait-for graph, likely cause."""
 
-import linecache
-
 from . import diagnose
 from .faults import (KNOWN_ERRORS, SENTENCES, Fault, Hang, Interrupted, LimitExceeded, Mismatch, RankDied, RankError, Where,
                      ranks_text)
 from .picture import wait_for_graph
 
 LOST_CONNECTION = ("Connection closed by peer", "Connection reset by peer", "Read error", "Broken pipe", "Timed out waiting")
-
-
-class Places:
-    """Turns (file, line) of a frame into "line 3 of this cell". Knows the cells that were sent to the ranks."""
-
-    def __init__(self):
-        self._cells = {}
-
-    def add(self, code, first_line):
-        """Remember a cell; `first_line` is the number that the learner sees beside its first line. Returns its file's name."""
-        from os.path import basename
-
-        from ipykernel.compiler import get_file_name
-
-        name = basename(get_file_name(code))
-        self._cells[name] = (code.splitlines(), first_line)
-        return name
-
-    def find(self, lines, this_cell):
-        """(place, source, line number) of the innermost of the learner's lines."""
-        return self._name(lines[-1], this_cell) if lines else ("", "", 0)
-
-    def callers(self, lines, this_cell):
-        """[(place, source), ...] of the learner's lines that led there, innermost first."""
-        return [self._name(spot, this_cell)[:2] for spot in reversed(lines[:-1])]
-
-    def _name(self, spot, this_cell):
-        if spot["file"] in self._cells:
-            text, first_line = self._cells[spot["file"]]
-            shown = spot["line"] + first_line - 1
-            source = text[spot["line"] - 1] if 0 < spot["line"] <= len(text) else ""
-            if spot["file"] == this_cell:
-                return SENTENCES["this cell"].format(line=shown), source, shown
-            head = next((line.strip() for line in text if line.strip()), "")
-            return SENTENCES["other cell"].format(line=shown, head=head), source, shown
-        source = linecache.getline(spot["path"], spot["line"])
-        if "ipykernel_" in spot["path"]:
-            return SENTENCES["function"].format(line=spot["line"], function=spot["function"]), source, spot["line"]
-        return SENTENCES["file"].format(line=spot["line"], file=spot["file"]), source, spot["line"]
 
 
 def states(outcome, runtime, cell_file, places, memory_mib):

@@ -80,7 +80,7 @@ def show_outputs(outcome):
 
 
 def _prefixed(rank, text):
-    lines = (line.rsplit("\r", 1)[-1] for line in text.rstrip("\n").split("\n"))  # of a progress bar, the last state
+    lines = (line.rstrip("\r").rsplit("\r", 1)[-1] for line in text.rstrip("\r\n").split("\n"))  # a terminal's line end; of a progress bar, the last state
     return "".join(f"[rank {rank}] {line}\n" for line in lines)
 
 

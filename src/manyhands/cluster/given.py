@@ -1,0 +1,92 @@
+"""What a cluster is given: arguments, environment, this machine. What cannot work is told in a sentence before anything starts."""
+
+import os
+import sys
+from numbers import Real
+
+from ..processors import processors
+
+RANKS_PER_CORE = 16  # more would only be slow; MANYHANDS_MAX_RANKS lifts the limit
+FRAMEWORKS = {"torch": ["torch"], "tensorflow": ["tensorflow"], "both": ["torch", "tensorflow"], None: []}
+PROFILES = ("local", "emulated", "mpi", "slurm", "ssh", "containers")
+LARGEST_RANK = 999_999  # that anybody may name
+FILES, FILES_PER_RANK = 128, 8  # open files of the busiest process: the notebook's kernel or the controller
+
+
+def seconds(name, value):
+    """`value`, a number above 0 (infinity is one), or None."""
+    return None if value is None else positive(name, value)
+
+
+def positive(name, value):
+    if isinstance(value, bool) or not isinstance(value, Real) or not value > 0:
+        raise ValueError(SENTENCES["not above 0"].format(name=name, given=value))
+    return float(value)
+
+
+def setting(name, default):
+    """The number above 0 in the environment variable `name`, or `default`."""
+    text = os.environ.get(name) or default
+    try:
+        return positive(name, float(text))
+    except ValueError:
+        raise ValueError(SENTENCES["not above 0"].format(name=f"the environment variable {name}", given=text)) from None
+
+
+def check_ranks(ranks, world_size):
+    """`ranks`, one or several, as a sorted list without doubles."""
+    if isinstance(ranks, str) or not (isinstance(ranks, int) or hasattr(ranks, "__iter__")):
+        raise ValueError(SENTENCES["not ranks"].format(given=ranks, last=world_size - 1))
+    found = set()
+    for rank in [ranks] if isinstance(ranks, int) else ranks:  # until the first wrong one: somebody may ask for a million
+        if not isinstance(rank, int) or not 0 <= rank < world_size:
+            raise ValueError(SENTENCES["no such rank"].format(wrong=rank, last=world_size - 1))
+        found.add(rank)
+    if not found:
+        raise ValueError(SENTENCES["not ranks"].format(given=ranks, last=world_size - 1))
+    return sorted(found)
+
+
+def check_shape(nodes, ranks_per_node, framework, profile, threads_per_rank, memory_mib):
+    if framework not in list(FRAMEWORKS):
+        raise ValueError(SENTENCES["framework"].format(given=framework))
+    if profile not in PROFILES:
+        raise ValueError(SENTENCES["profile"].format(given=profile))
+    for value in (nodes, ranks_per_node, threads_per_rank, 1 if memory_mib is None else memory_mib):
+        if not isinstance(value, int) or value < 1:
+            raise ValueError(SENTENCES["not whole"].format(given=value))
+    if profile not in ("local", "emulated", "mpi"):
+        return
+    cores, asked = processors(), nodes * ranks_per_node
+    most = setting("MANYHANDS_MAX_RANKS", RANKS_PER_CORE * cores)
+    if asked > most:
+        raise ValueError(SENTENCES["too many"].format(asked=asked, cores=cores, most=most))
+
+
+def check_python(world_size):
+    """RuntimeError where this process, or those that it starts, would end in an error of somebody else's code."""
+    if sys.flags.optimize > 1 or os.environ.get("PYTHONOPTIMIZE", "0") not in ("", "0", "1"):
+        raise RuntimeError(SENTENCES["optimized"])
+    try:
+        from resource import RLIMIT_NOFILE, getrlimit
+    except ImportError:  # not on Windows
+        return
+    allowed, needed = getrlimit(RLIMIT_NOFILE)[0], FILES + FILES_PER_RANK * world_size
+    if 0 <= allowed < needed:  # below 0: no limit
+        raise RuntimeError(SENTENCES["open files"].format(allowed=allowed, needed=needed, n=world_size))
+
+
+SENTENCES = {
+    "not above 0": "{name} must be a number above 0, not {given!r}.",
+    "not ranks": "ranks={given!r} names no rank. Give a rank or a list of ranks, from 0 to {last}.",
+    "no such rank": "There is no rank {wrong}; the ranks go from 0 to {last}.",
+    "framework": "framework={given!r} is not known. Use \"torch\", \"tensorflow\", \"both\" or None.",
+    "profile": "profile={given!r} is not known. Use \"local\", \"emulated\", \"mpi\", \"slurm\", \"ssh\" or \"containers\" (argument, or MANYHANDS_PROFILE).",
+    "not whole": "nodes, ranks_per_node, threads_per_rank and memory_mib must be whole numbers from 1 up, not {given!r}.",
+    "too many": "{asked} ranks on {cores} core(s) would only wait for each other. At most {most:g} ranks start here: lower nodes or "
+                "ranks_per_node, use a larger machine (profile=\"slurm\"), or raise the environment variable MANYHANDS_MAX_RANKS.",
+    "optimized": "Python runs without docstrings here (PYTHONOPTIMIZE=2, or python -OO), and ipyparallel and the frameworks need theirs. "
+                 "Unset PYTHONOPTIMIZE and start Jupyter anew.",
+    "open files": "A process may have only {allowed} files open here, and a cluster of {n} ranks needs up to {needed}. "
+                  "Run `ulimit -n {needed}`, or a higher number, in the shell before Jupyter is started there; if that is refused, ask the administrator.",
+}

@@ -1,0 +1,78 @@
+"""Where in the learner's text a frame of a rank stands: "line 3 of this cell"."""
+
+import linecache
+import re
+from collections import namedtuple
+from difflib import SequenceMatcher
+from os.path import basename
+
+from .faults import SENTENCES
+from .stack import TIMED
+
+LINE_END = re.compile(r"\r\n|\r|\n")  # where Python ends a line, and a notebook too: str.splitlines would also end one at a form feed
+Cell = namedtuple("Cell", "lines inner")  # [(number that the learner sees, text)] of what Python compiles; the file of what a second magic runs, or None
+
+
+class Places:
+    """Turns (file, line) of a frame into "line 3 of this cell". Knows the cells that were sent to the ranks."""
+
+    def __init__(self):
+        self._cells = {}
+
+    def add(self, code, first_line):
+        """Remember a cell; `first_line` is the number that the learner sees beside its first line. Returns its file's name."""
+        from ipykernel.compiler import get_file_name
+
+        name, lines, inner = basename(get_file_name(code)), _numbered(code, first_line), None
+        magic, *body = LINE_END.split(code.lstrip(), maxsplit=1)
+        if magic.startswith("%%") and body:  # `%%time`: the rest is compiled by itself
+            inner = self.add(body[0] if body[0].endswith("\n") else body[0] + "\n", lines[0][0] + 1)
+        self._cells[name] = Cell(lines, inner)
+        return name
+
+    def find(self, lines, this_cell):
+        """(place, source, line number) of the innermost of the learner's lines."""
+        lines = self._own(lines, this_cell)
+        return self._name(lines[-1], this_cell) if lines else ("", "", 0)
+
+    def callers(self, lines, this_cell):
+        """[(place, source), ...] of the learner's lines that led there, innermost first."""
+        return [self._name(spot, this_cell)[:2] for spot in reversed(self._own(lines, this_cell)[:-1])]
+
+    def _own(self, lines, this_cell):
+        """The lines without those of second magics. What `%%time` runs has no name of its own: it is taken for this cell's."""
+        *magics, innermost = self._files(this_cell)
+        named = [{**spot, "file": innermost} if magics and spot["file"].startswith(TIMED) else spot for spot in lines]
+        named = [spot for spot in named if not spot["file"].startswith(TIMED)]
+        return [spot for spot in named if spot["file"] not in magics] or named
+
+    def _files(self, cell):
+        """The file of a cell, and those of what its magics run."""
+        inner = self._cells[cell].inner if cell in self._cells else None
+        return [cell, *(self._files(inner) if inner else [])]
+
+    def _name(self, spot, this_cell):
+        if spot["file"] in self._cells:
+            lines = self._cells[spot["file"]].lines
+            shown, source = lines[spot["line"] - 1] if 0 < spot["line"] <= len(lines) else (spot["line"], "")
+            if spot["file"] in self._files(this_cell):
+                return SENTENCES["this cell"].format(line=shown), source, shown
+            return SENTENCES["other cell"].format(line=shown, head=lines[0][1].strip() if lines else ""), source, shown
+        source = linecache.getline(spot["path"], spot["line"])
+        if "ipykernel_" in spot["path"] or spot["path"].startswith("<"):
+            return SENTENCES["function"].format(line=spot["line"], function=spot["function"]), source, spot["line"]
+        return SENTENCES["file"].format(line=spot["line"], file=spot["file"]), source, spot["line"]
+
+
+def _numbered(code, first_line):
+    """[(number, text), ...] of the lines that Python compiles: IPython drops empty ones before the first, and joins those of a `!command \\`."""
+    from IPython.core.inputtransformer2 import TransformerManager
+
+    lines = list(enumerate(LINE_END.split(code.rstrip()), first_line))
+    while lines and not lines[0][1].strip():
+        del lines[0]
+    compiled = LINE_END.split(TransformerManager().transform_cell(code).rstrip())
+    if len(compiled) == len(lines):
+        return lines
+    changes = SequenceMatcher(None, [text.strip() for _, text in lines], [text.strip() for text in compiled], autojunk=False).get_opcodes()
+    return [line for _, first, _, start, end in changes for line in lines[first:first + end - start]]
