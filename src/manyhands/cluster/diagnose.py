@@ -11,7 +11,7 @@ class Odd:
 
     text: str
     ranks: list
-    kind: str  # "different calls", "different" (shape or dtype) or "different message"
+    kind: str  # "different calls", "different" (shape or dtype), "different op", "different root" or "different message"
 
 
 def edges(where, world_size):
@@ -142,13 +142,27 @@ def _mismatched_collective(notes, uneven_all_gather):
     for (_, sequence), by_rank in sorted(groups.items(), key=lambda item: item[0][1]):
         if len({note["call"] for note in by_rank.values()}) > 1:
             return _differs("different calls", sequence, by_rank, lambda note: note["call"])
+        if any(other in by_rank and note["ranks"] != by_rank[other].get("ranks") for note in by_rank.values() for other in note.get("ranks") or []):
+            return _differs("different group", sequence, by_rank, _with("ranks of a group", "ranks", _members))
         if "all_to_all" in next(iter(by_rank.values()))["call"]:
             continue
         if uneven_all_gather and next(iter(by_rank.values()))["call"] == "all_gather":
             continue
         if len({_tensor(note) for note in by_rank.values()}) > 1:
             return _differs("different", sequence, by_rank, lambda note: f"{note['call']}({_tensor(note)})")
+        for argument, sentence in (("op", "different op"), ("root", "different root")):
+            if len({note.get(argument) for note in by_rank.values()}) > 1:
+                return _differs(sentence, sequence, by_rank, _with(argument, argument))
     return None
+
+
+def _with(sentence, argument, text=str):
+    """How to say of a note what the call was given as `argument`."""
+    return lambda note: SENTENCES[sentence].format(call=note["call"], value=text(note.get(argument)))
+
+
+def _members(ranks):
+    return ranks_text(ranks) if ranks else SENTENCES["all ranks"]
 
 
 def _tensor(note):

@@ -26,8 +26,8 @@ class Where:
         sentence = self.state
         if self.state == "died" and self.place:
             sentence = "died in" if self.call else "died at"
-        if self.state == "raised" and not self.place:
-            sentence = "raised elsewhere"
+        if self.state in ("raised", "waits", "computes") and not self.place:
+            sentence = f"{self.state} elsewhere"
         text = SENTENCES[sentence].format(what=self.what(), place=self.place, source=self.source.strip(), detail=self.detail)
         return text if self.source.strip() else text.rstrip(": ")
 
@@ -125,7 +125,9 @@ class Outcome:
 # One table, so that the course can be translated.
 SENTENCES = {
     "waits": "waits in {what} at {place}: {source}",
+    "waits elsewhere": "waits in {what}, at a line that is not known here",
     "computes": "computes at {place}: {source}",
+    "computes elsewhere": "computes at a line that is not known here",
     "finished": "has finished the cell",
     "raised": "raised {detail} at {place}: {source}",
     "raised elsewhere": "raised {detail}",
@@ -178,6 +180,11 @@ SENTENCES = {
     "waits for raised": "{waiters} waited for {culprits}, which could not come because of the exception above.",
     "waits for died": "{waiters} waited for {culprits}, which had died.",
     "different": "in call {number} of the cell {described}. Shape and dtype must be the same on all ranks.",
+    "different op": "in call {number} of the cell {described}. The operation must be the same on all ranks.",
+    "different root": "in call {number} of the cell {described}. The root (src or dst) must be the same on all ranks.",
+    "different group": "in call {number} of the cell {described}. Every rank must make the group from the same list of ranks.",
+    "ranks of a group": "{call} in a group of {value}", "all ranks": "all ranks",
+    "op": "{call} with {value}", "root": "{call} with root {value}",
     "different message": "rank {source} sent {sent} and rank {target} asked for {asked}. Shape and dtype must be the same on both sides.",
     "different calls": "call {number} of the cell is {described}. All ranks must call the same collectives in the same order.",
     "is with": "{what} on {ranks}",

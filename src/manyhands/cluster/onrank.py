@@ -4,6 +4,7 @@ Nothing here is called by learners. The notebook sends these functions to the ra
 the notebook a few times a second where the main thread is. It reads the stack, as a debugger does: user code is not changed.
 """
 
+import asyncio
 import faulthandler
 import os
 import sys
@@ -12,11 +13,12 @@ import time
 import traceback
 
 from .recorder import Recorder, read
-from .stack import Stack, is_user_file
+from .stack import Stack, innermost_of, is_user_file
 from .stderr import NativeStderr
 from .switch import enter
 
 PERIOD_S = 0.15
+STOP_S = 0.3  # for what an interrupted cell still awaits at its end
 RANK = None  # the one Rank of this process
 
 
@@ -74,10 +76,22 @@ class Rank:
         if self.recorder.in_call and self.recorder.last:
             note = dict(self.recorder.last)
             here.update(blocked=True, key=f"call {self.recorder.entered}", call=note)
+        elif (wait := self._waited_work(here)) is not None:
+            note, key = wait
+            here.update(blocked=True, key=key, call={**(note or here["call"] or {"call": "Work.wait"}), **innermost_of(here["lines"])})
         elif (wait := _own_wait()) is not None and here["lines"]:
             note, key = wait
-            here.update(blocked=True, key=key, call={**note, "file": here["lines"][-1]["file"], "line": here["lines"][-1]["line"]})
+            here.update(blocked=True, key=key, call={**note, **innermost_of(here["lines"])})
         return here
+
+    def _waited_work(self, here):
+        """The note of the asynchronous call that is waited for, None where it is not known, and a key of the wait; or None."""
+        if self.recorder.waits is not None:
+            number, note = self.recorder.waits
+            return note, f"work {number}"
+        if here["call"] and here["call"]["call"] == "Work.wait":
+            return self.recorder.note_of(self.stack.handle), here["key"]
+        return None
 
 
 def _own_wait():
@@ -159,23 +173,45 @@ def run_cell(code, cell):
     from IPython import get_ipython
     from IPython.lib.pretty import pretty
 
-    shell = get_ipython()
-    shown, shell.showtraceback = shell.showtraceback, lambda *args, **kwargs: None
+    shell, shown_errors = get_ipython(), []  # of a cell inside the cell, such as `%%capture` runs, nothing else is left
+    shown, shell.showtraceback = shell.showtraceback, lambda *args, **kwargs: shown_errors.append(sys.exc_info()[1])
     hook, sys.displayhook = sys.displayhook, lambda value: None
     syntax, shell.showsyntaxerror = shell.showsyntaxerror, lambda *args, **kwargs: None
+    shell.loop_runner = _run_awaiting
     RANK.begin(cell)
     try:
         result = shell.run_cell(code, store_history=False)
     finally:
         RANK.end()
         shell.showtraceback, sys.displayhook, shell.showsyntaxerror = shown, hook, syntax
-    error = result.error_before_exec or result.error_in_exec
+    error = result.error_before_exec or result.error_in_exec or next(filter(None, reversed(shown_errors)), None)
     if "torch" in sys.modules:
         RANK.recorder.install()  # the cell may just have imported it
     shell.user_ns["_"] = result.result
     quiet = result.result is None or code.rstrip().endswith(";")
     return {"ok": error is None, "out": None if quiet else pretty(result.result), "error": error and describe(error),
             "notes": _notes(), "names": _names(shell)}
+
+
+_loop = None
+
+
+def _run_awaiting(coroutine):
+    """Run a cell with `await` to its end, in a loop that is kept for the next: the engine's own loop is running already, further out on this stack."""
+    global _loop
+    engines = asyncio._get_running_loop()
+    asyncio._set_running_loop(None)
+    _loop = _loop or asyncio.new_event_loop()
+    task = _loop.create_task(coroutine)
+    RANK.stack.awaited = coroutine
+    try:
+        return _loop.run_until_complete(task)
+    finally:
+        RANK.stack.awaited = None
+        if not task.done():  # interrupted: it must not go on in the next cell
+            task.cancel()
+            _loop.run_until_complete(asyncio.wait([task], timeout=STOP_S))
+        asyncio._set_running_loop(engines)
 
 
 def call(function, args, cell):

@@ -7,11 +7,14 @@ and compares them between ranks when a cell ends: gloo itself does not notice th
 
 import functools
 import inspect
+import itertools
 import json
 import mmap
 import os
 import struct
 import sys
+import threading
+from weakref import WeakKeyDictionary
 
 SLOTS, SLOT_BYTES = 512, 320
 HEADER = struct.Struct("<qq")  # calls entered, calls left
@@ -21,8 +24,9 @@ COLLECTIVES = {
     "all_reduce": "tensor", "broadcast": "tensor", "reduce": "tensor", "all_gather": "tensor", "gather": "tensor",
     "scatter": "tensor", "reduce_scatter": "output", "all_gather_into_tensor": "input_tensor",
     "reduce_scatter_tensor": "output", "all_to_all": None, "all_to_all_single": None, "barrier": None,
-    "monitored_barrier": None,
+    "monitored_barrier": None, "new_group": None,
 }
+ROOTS = {"broadcast": "src", "reduce": "dst", "gather": "dst", "scatter": "src"}  # name -> the argument that says which rank gives or gets
 POINT_TO_POINT = {"send": ("tensor", "dst"), "isend": ("tensor", "dst"), "recv": ("tensor", "src"), "irecv": ("tensor", "src")}
 
 
@@ -58,6 +62,8 @@ class Recorder:
         self._file = open(path, "r+b")
         self._map = mmap.mmap(self._file.fileno(), 0)
         self._is_user_file = is_user_file
+        self._works = WeakKeyDictionary()  # what an asynchronous call has returned -> its note
+        self.waits = None  # (a number, the note or None) while the main thread is inside Work.wait
         self.clear()
 
     def clear(self):
@@ -70,6 +76,10 @@ class Recorder:
     @property
     def in_call(self):
         return self.left < self.entered
+
+    def note_of(self, work):
+        """The note of the call that has returned this Work, or None."""
+        return None if work is None else self._works.get(work)
 
     def install(self):
         """Replace the functions of torch.distributed, once per process; they are looked up by name, so DDP's C++ calls stay unseen."""
@@ -84,6 +94,7 @@ class Recorder:
                 wrapped = self._wrap(name, inspect.unwrap(original), original)
                 for module in (c10d, dist):
                     setattr(module, name, wrapped)
+        c10d.Work.wait = self._wrap_wait(c10d.Work.wait)
 
     def watch_exit(self):
         """Have `os._exit` note the line it is called from: nothing else is left of a process that ends by it."""
@@ -96,18 +107,40 @@ class Recorder:
 
         os._exit = _exit
 
+    def _wrap_wait(self, original):
+        numbers, main = itertools.count(), threading.main_thread().ident
+
+        @functools.wraps(original)
+        def wait(work, *args, **kwargs):
+            if threading.get_ident() != main:
+                return original(work, *args, **kwargs)
+            self.waits = next(numbers), self.note_of(work)
+            try:
+                return original(work, *args, **kwargs)
+            finally:
+                self.waits = None
+
+        return wait
+
     def _wrap(self, name, bare, original):
-        names = list(inspect.signature(bare).parameters)
+        from torch.distributed import Work
+
+        parameters = inspect.signature(bare).parameters
+        names, defaults = list(parameters), {name: one.default for name, one in parameters.items() if one.default is not one.empty}
 
         @functools.wraps(original)
         def call(*args, **kwargs):
-            if self.in_call:  # a call inside a call (broadcast_object_list) is noted once
+            if self.in_call or kwargs.get("use_local_synchronization"):  # a call inside a call (broadcast_object_list) is noted once, a group made by some not at all
                 return original(*args, **kwargs)
-            self._enter(name, {**dict(zip(names, args)), **kwargs})
+            self._enter(name, {**defaults, **dict(zip(names, args)), **kwargs})
+            note = self.last
             try:
-                return original(*args, **kwargs)
+                result = original(*args, **kwargs)
             finally:
                 self._leave()
+            if isinstance(result, Work):
+                self._works[result] = note
+            return result
 
         call.recorder = self
         return call
@@ -121,8 +154,15 @@ class Recorder:
             note["shape"], note["dtype"] = list(tensor.shape), str(tensor.dtype).removeprefix("torch.")
         if group is not None:
             note["ranks"] = _members(group)
+        if "op" in given:
+            note["op"] = str(getattr(given["op"], "op", given["op"])).rpartition(".")[2]
+        if name in ROOTS:
+            root = _peer(given, ROOTS[name], group)
+            note["root"] = (note.get("ranks") or [0])[0] if root is None else root
+        if name == "new_group":  # its members must agree on who they are
+            note["group"], note["ranks"] = name, [_whole(rank) for rank in given.get("ranks") or []]
         if peer_name:
-            note["peer"], note["tag"] = _peer(given, peer_name, group), given.get("tag", 0)
+            note["peer"], note["tag"] = _peer(given, peer_name, group), _whole(given.get("tag", 0))
             stream = (name.lstrip("i"), note["peer"], note["tag"])
         else:
             stream = note["group"]
@@ -169,4 +209,9 @@ def _peer(given, peer_name, group):
     if peer is None and given.get("group_" + peer_name) is not None:
         ranks = _members(group) if group is not None else None
         peer = ranks[given["group_" + peer_name]] if ranks else given["group_" + peer_name]
-    return peer
+    return _whole(peer)
+
+
+def _whole(value):
+    """A number of numpy's or torch's as Python's own, which JSON can hold."""
+    return int(value) if hasattr(value, "__index__") else value

@@ -1,6 +1,9 @@
 """Reading the main thread's stack from another thread: where does it stand, and is it waiting for communication?"""
 
+import ast
 import functools
+import itertools
+import linecache
 import os
 import re
 import sys
@@ -11,18 +14,23 @@ _LIBRARIES = tuple(sorted({os.path.realpath(sysconfig.get_path(name)) + os.sep f
                           | {sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")}))
 _HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _LEDGER = _HERE + "ledger" + os.sep
+_ON_RANK = os.path.join(os.path.dirname(os.path.abspath(__file__)), "onrank.py")
 # packages whose frames mean communication when the process does nothing else
 _COMMUNICATION = tuple(os.sep + part.replace("/", os.sep) for part in (
-    "torch/distributed/", "torch/autograd/", "torch/nn/parallel/", "horovod/", "mpi4py/", "tensorflow/", "manyhands/functions", "manyhands/comm"))
+    "torch/distributed/", "torch/autograd/", "torch/nn/parallel/", "horovod/", "mpi4py/", "torch/futures/", "tensorflow/", "manyhands/functions", "manyhands/comm"))
+_WRAPPERS = {"error_handler", "wrapper", "inner", "decorated", "__call__"}  # frames around a framework's function, which say nothing of it
+TIMED = "<timed "  # what IPython names the code that `%%time` runs
 IDLE_SHARE = 0.1  # of one core: below it, a process that stands in such a frame is waiting
 
 
 @functools.lru_cache(maxsize=4096)
 def is_user_file(filename):
     """True for what the learner wrote: a cell, a script; false for Python, installed packages and manyhands itself."""
-    if filename.startswith("<") and not filename.startswith("<ipython-input"):
+    if filename.startswith("<") and not filename.startswith(("<ipython-input", TIMED)):
         return False
     path = os.path.abspath(filename)
+    if os.path.basename(path).startswith("__autograph_generated_file"):  # TensorFlow's own rewriting, in the folder for temporary files
+        return False
     return not path.startswith(_LIBRARIES) and not path.startswith(_HERE)
 
 
@@ -32,6 +40,8 @@ class Stack:
     def __init__(self, thread_id):
         self._thread_id = thread_id
         self._before = (time.monotonic(), time.process_time())
+        self.awaited = None  # the coroutine of a cell with `await`: while it is suspended, its lines are not on the stack
+        self.handle = None  # the Work that was last seen to be waited for
 
     def look(self):
         """{"blocked", "key", "call", "lines"}: `key` stays the same as long as the thread stays in the same call."""
@@ -42,30 +52,56 @@ class Stack:
         while frame is not None:
             frames.append(frame)
             frame = frame.f_back
-        users = [(i, f) for i, f in enumerate(frames) if is_user_file(f.f_code.co_filename)]
+        if not _users(frames) and (suspended := _suspended(self.awaited)):
+            frames = suspended
+        users = _users(frames)
         lines = [{"file": os.path.basename(f.f_code.co_filename), "path": f.f_code.co_filename, "line": f.f_lineno, "function": f.f_code.co_name}
                  for _, f in reversed(users)]
-        if not users:
+        depth, innermost = next(iter(users or [(i, f) for i, f in enumerate(frames) if f.f_code.co_filename == _ON_RANK]), (0, None))
+        if innermost is None:
             return {"blocked": False, "key": "", "call": None, "lines": []}
-        depth, innermost = users[0]
         inner = frames[:depth]
-        name = _communication_call(inner, innermost, idle)
+        name, self.handle = _communication_call(inner, innermost, idle)
         key = " ".join(f"{id(f):x}:{f.f_lasti}" for f in frames[: depth + 1])
-        call = name and {"call": name, "file": lines[-1]["file"], "line": lines[-1]["line"]}
+        call = name and {"call": name, **innermost_of(lines)}
         return {"blocked": bool(name), "key": key, "call": call, "lines": lines}
 
 
+def innermost_of(lines):
+    """File and line of the learner's innermost line, empty where there is none."""
+    return {part: lines[-1][part] if lines else "" for part in ("file", "line")}
+
+
+def _users(frames):
+    """[(index, frame)] of the learner's frames, innermost first; where there are none, of functions that come from a text without a name."""
+    return [(i, f) for i, f in enumerate(frames) if is_user_file(f.f_code.co_filename)] or [
+        (i, f) for i, f in enumerate(frames) if f.f_code.co_filename in ("<string>", "<stdin>") and f.f_code.co_name != "<module>"]
+
+
+def _suspended(coroutine):
+    """The frames of a coroutine and of those that it awaits, innermost first."""
+    frames = []
+    while getattr(coroutine, "cr_frame", None) is not None:
+        frames.insert(0, coroutine.cr_frame)
+        coroutine = coroutine.cr_await
+    return frames
+
+
 def _communication_call(inner, innermost, idle):
-    """The name of the call that the thread waits in, or None if it computes."""
-    owner = _owner_of_running_call(inner[0] if inner else innermost)
-    if owner == "torch.distributed.Work" or inner and inner[0].f_code.co_name == "wait" and inner[0].f_code.co_filename.startswith(_LEDGER):
-        return "Work.wait"  # the ledger puts a wait of its own in the place of torch's
+    """(the name of the call that the thread waits in, or None if it computes; the Work that it waits for, if it is known)."""
+    owner, value = _owner_of_running_call(inner[0] if inner else innermost)
+    if inner and inner[0].f_code.co_name == "wait" and inner[0].f_code.co_filename.startswith(_LEDGER):
+        owner, value = "torch.distributed.Work", inner[0].f_locals.get("work")  # the ledger puts a wait of its own in the place of torch's
     if owner and owner.startswith("mpi4py"):
-        return owner
-    for frame in reversed(inner):
-        if idle and any(part in frame.f_code.co_filename for part in _COMMUNICATION):
-            return frame.f_code.co_name
-    return None
+        return owner, None
+    names = [f.f_code.co_name for f in reversed(inner) if any(part in f.f_code.co_filename for part in _COMMUNICATION)]
+    if owner and not names:
+        return "Work.wait", value
+    if not (idle or owner):
+        return None, None
+    if names and names[0] in _WRAPPERS:
+        names = [_name_in_text(innermost), *(name for name in names if name not in _WRAPPERS), names[0]]
+    return next(filter(None, names), None), None
 
 
 def struck(path, deepest=4):
@@ -80,29 +116,42 @@ def struck(path, deepest=4):
 
 
 def _owner_of_running_call(frame):
-    """Of a C function that `frame` is inside of, such as `work.wait()`: the type that it belongs to, where it is known."""
+    """Of a C function that `frame` is inside of, such as `work.wait()`: the type that it belongs to, where it is known, and the value."""
     code = frame.f_code
     names = code.co_names + code.co_varnames
-    try:
-        positions = list(code.co_positions())[frame.f_lasti // 2]
-    except (AttributeError, IndexError):
-        return None
-    import linecache
-
-    line, end_line, start, end = positions
-    if line is None or start is None or line != end_line:
-        return None
-    text = linecache.getline(code.co_filename, line).encode()[start:end].decode(errors="replace")
+    text = _text_of_running_call(frame)
+    if text is None or "\n" in text:
+        return None, None
     target = text.split("(", 1)[0].strip()
     parts = target.split(".")
     if len(parts) < 2 or not all(part.isidentifier() for part in parts) or parts[0] not in names:
-        return None
+        return None, None
     value = frame.f_locals.get(parts[0], frame.f_globals.get(parts[0]))
     for part in parts[1:-1]:
         value = getattr(value, part, None)
     kind = type(value)
     if kind.__name__ == "Work" and "distributed" in kind.__module__:
-        return "torch.distributed.Work"
+        return "torch.distributed.Work", value
     if kind.__module__.startswith("mpi4py"):
-        return f"{kind.__module__}.{kind.__name__}.{parts[-1]}"
-    return None
+        return f"{kind.__module__}.{kind.__name__}.{parts[-1]}", value
+    return None, None
+
+
+def _name_in_text(frame):
+    """The name of the function that `frame` calls, as it is written there: "fit" of `model.fit(x)`; or None."""
+    try:
+        called = ast.parse(_text_of_running_call(frame) or "", mode="eval").body.func
+    except (SyntaxError, AttributeError):  # no text, or another thing than a call: an operator, a loop
+        return None
+    return getattr(called, "attr", None) or getattr(called, "id", None)
+
+
+def _text_of_running_call(frame):
+    """What is written where `frame` is, as far as Python's positions and the file's text are known; else None."""
+    line, end_line, start, end = next(itertools.islice(frame.f_code.co_positions(), frame.f_lasti // 2, None), (None,) * 4)
+    if None in (line, end_line, start, end):
+        return None
+    lines = [linecache.getline(frame.f_code.co_filename, number).encode() for number in range(line, end_line + 1)]
+    lines[-1] = lines[-1][:end]
+    lines[0] = lines[0][start:]
+    return b"".join(lines).decode(errors="replace")
