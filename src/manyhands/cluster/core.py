@@ -180,6 +180,7 @@ class Cluster:
         """Before each use: a stopped cluster says so; a lost controller is replaced."""
         if self._runtime is None:
             raise RuntimeError(SENTENCES_CORE["stopped"].format(name=self.name))
+        self._runtime.keep_guard()
         if self._runtime.controller_runs():
             return
         self.fault = fault = ControllerDied(SENTENCES["title controller"].rstrip("."))

@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 from collections import namedtuple
+from numbers import Real
 
 from . import switch
 from .local import LocalEngines
@@ -47,7 +48,7 @@ def link(profile, nodes, rate_mbit=None, delay_ms=None):
             raise ValueError(f"rate_mbit and delay_ms are for profile=\"emulated\": profile={profile!r} takes the network as it is.")
         return None
     one = Link(RATE_MBIT if rate_mbit is None else rate_mbit, DELAY_MS if delay_ms is None else delay_ms)
-    if not (0 < one.rate_mbit < float("inf") and 0 <= one.delay_ms < float("inf")):
+    if not (all(isinstance(number, Real) for number in one) and 0 < one.rate_mbit < float("inf") and 0 <= one.delay_ms < float("inf")):
         raise ValueError(f"rate_mbit must be above 0 and delay_ms 0 or more, not {one.rate_mbit!r} and {one.delay_ms!r}.")
     if nodes > MOST_NODES:
         raise ValueError(f"The emulated network has addresses for {MOST_NODES} nodes, not {nodes}.")

@@ -13,6 +13,18 @@ import sys
 import time
 
 
+PATIENCE_S = 3
+
+
+def _signal(group, number):
+    """Send a signal to a process group; false if there is none."""
+    try:
+        os.killpg(group, number)
+    except (ProcessLookupError, PermissionError):
+        return False
+    return True
+
+
 def end_all(duties):
     for duty in duties:
         if "cluster_file" in duty:
@@ -22,14 +34,13 @@ def end_all(duties):
                 ipp.Cluster.from_file(duty["cluster_file"]).stop_cluster_sync()
             except Exception as error:  # the rest must be ended all the same
                 print("manyhands guard:", error, file=sys.stderr)
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        for duty in duties:
-            if "group" in duty:
-                try:
-                    os.killpg(duty["group"], number)
-                except (ProcessLookupError, PermissionError):
-                    pass
-        time.sleep(0.3)
+    groups = {duty["group"] for duty in duties if "group" in duty}
+    living, deadline = {group for group in groups if _signal(group, signal.SIGTERM)}, time.monotonic() + PATIENCE_S
+    while living and time.monotonic() < deadline:  # the process that forks the ranks ends what they had started
+        time.sleep(0.05)
+        living = {group for group in living if _signal(group, 0)}
+    for group in groups:
+        _signal(group, signal.SIGKILL)
     for duty in duties:
         if "folder" in duty:
             shutil.rmtree(duty["folder"], ignore_errors=True)

@@ -10,6 +10,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from .given import positive
 from .launch_collect import STOPPED, TIMED_OUT, Collector, split_dump, where_in
 from .launch_commands import GUARD, LAUNCHERS, LaunchError, base_env, gpus_by_node, make_job
 from .show import Progress, in_notebook, quiet
@@ -78,7 +79,7 @@ def launch(
     All nodes are emulated on this machine, also when the cluster's ranks live elsewhere. A rank that fails is no
     exception here: see `.returncode`, `.returncodes`, `.report()`. Every process that the launch has started ends with it.
     """
-    path = _check(script, with_, nodes, ranks_per_node, tasks)
+    path, timeout_s = _check(script, with_, nodes, ranks_per_node, tasks), positive("timeout_s", timeout_s)
     live = echo and sys.stdout.isatty() and not quiet()
     short = None if len(tempfile.gettempdir()) < 60 else "/tmp"  # a socket's path has room for 107 bytes, on macOS for 103
     with tempfile.TemporaryDirectory(prefix="manyhands-", dir=short) as folder:

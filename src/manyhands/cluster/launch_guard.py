@@ -22,14 +22,14 @@ import time
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 
 
-def _prctl(option, value):
+def prctl(option, value):
     """A wish to the Linux kernel about this process; nothing elsewhere."""
     if sys.platform.startswith("linux"):
         ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 
 def _die_with_parent():
-    _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 # -- the guard ---------------------------------------------------------------------------------------------------------
@@ -41,8 +41,8 @@ def guard():
 
     parent = os.getppid()
     signal.signal(signal.SIGTERM, lambda *_: _end_all(143))
-    _prctl(PR_SET_CHILD_SUBREAPER, 1)
-    _prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    prctl(PR_SET_CHILD_SUBREAPER, 1)
+    prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
     commands = json.loads(sys.stdin.readline() or "[]")
     if os.getppid() != parent:
         return 143  # the kernel went before it could be tied to us
@@ -51,7 +51,7 @@ def guard():
     ]
     threading.Thread(target=_end_all_at_eof, daemon=True).start()
     codes = _wait_for({launcher.pid for launcher in launchers})
-    _kill_descendants()
+    kill_descendants()
     return next((code if code > 0 else 128 - code for code in codes if code), 0)
 
 
@@ -75,13 +75,13 @@ def _end_all_at_eof():
 
 
 def _end_all(code):
-    _kill_descendants()
+    kill_descendants()
     for folder in sys.argv[2:]:
         shutil.rmtree(folder, ignore_errors=True)
     os._exit(code)
 
 
-def _kill_descendants(patience_s=5):
+def kill_descendants(patience_s=5):
     """SIGKILL to every process below this one, until none is left, and none of those that we adopted is a zombie.
 
     A process whose parent dies just while we look is for a moment nobody's child: so look three times.

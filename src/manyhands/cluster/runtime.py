@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import suppress
 
 from . import devices, onrank
 from .containers import ContainerEngines
@@ -30,9 +31,8 @@ class Runtime:
         self._generation = 0
         self._port = None
         self.folder = tempfile.mkdtemp(prefix="manyhands-", dir=os.environ.get("MANYHANDS_FOLDER"))
-        self._guard = subprocess.Popen([sys.executable, "-m", "manyhands.cluster.guard"], stdin=subprocess.PIPE, text=True,
-                                       start_new_session=True, stdout=subprocess.DEVNULL)
-        self._end_later(folder=self.folder)
+        self._duties = [{"folder": self.folder}]
+        self._start_guard()
         self.reports = self._client = self._engines = self._ipp_cluster = None
         try:
             self._start(frameworks)
@@ -64,6 +64,8 @@ class Runtime:
             self._engines = RemoteEngines(self.cluster, self.folder)
             self._ipp_cluster = self._engines.ipp_cluster
             self._end_later(folder=self._ipp_cluster.profile_dir)
+        tied = [sys.executable, "-m", "manyhands.cluster.tied", str(os.getpid()), self.folder]
+        self._ipp_cluster.config.LocalControllerLauncher.controller_cmd = tied
         self._ipp_cluster.start_controller_sync()
         self._end_later(cluster_file=self._ipp_cluster.cluster_file)
         if getattr(self._ipp_cluster.controller, "pid", 0) > 0:
@@ -73,9 +75,26 @@ class Runtime:
         self.reports = Reports(self._engines.report_ip)
         self._start_ranks()
 
+    def _start_guard(self):
+        self._guard = subprocess.Popen([sys.executable, "-m", "manyhands.cluster.guard"], stdin=subprocess.PIPE, text=True,
+                                       start_new_session=True, stdout=subprocess.DEVNULL)
+        self._tell_guard(self._duties)
+
+    def _tell_guard(self, duties):
+        with suppress(BrokenPipeError):  # it has just been killed: the next look makes a new one
+            self._guard.stdin.write("".join(json.dumps(duty) + "\n" for duty in duties))
+            self._guard.stdin.flush()
+
     def _end_later(self, **duty):
-        self._guard.stdin.write(json.dumps(duty) + "\n")
-        self._guard.stdin.flush()
+        self._duties.append(duty)
+        self._tell_guard([duty])
+
+    def keep_guard(self):
+        """Before each use: a guard that somebody has killed is replaced. Without one a kernel that is killed leaves processes and files."""
+        if self._guard.poll() is not None:
+            with suppress(BrokenPipeError):
+                self._guard.stdin.close()
+            self._start_guard()
 
     # ---------------------------------------------------------------- ranks
 

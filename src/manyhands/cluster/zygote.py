@@ -7,7 +7,6 @@ and, whenever an engine ends: {"event": "exit", "rank": 0, "pid": ..., "status":
 When its input closes, because the notebook's kernel has gone, it kills every engine and ends.
 """
 
-import ctypes
 import gc
 import importlib
 import json
@@ -16,9 +15,9 @@ import select
 import signal
 import sys
 
+from manyhands.cluster.launch_guard import PR_SET_CHILD_SUBREAPER, PR_SET_PDEATHSIG, kill_descendants, prctl
 from manyhands.cluster.switch import enter
 
-PR_SET_PDEATHSIG = 1
 POLL_S = 0.05
 IMPORTS = {
     "torch": ["torch", "torch.distributed", "torch.nn.parallel", "torch.optim"],
@@ -28,10 +27,9 @@ IMPORTS = {
 
 def die_with_parent(parent):
     """Ask Linux to kill this process when its parent ends; a parent that has already ended is noticed too."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-        if os.getppid() != parent:
-            os._exit(1)
+    prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
 
 
 def tell(**event):
@@ -40,10 +38,12 @@ def tell(**event):
 
 
 class Zygote:
-    """The engines of one cluster, by rank: {rank: pid}."""
+    """The engines of one cluster, by rank: {rank: pid}. What an engine leaves in another session becomes a child of this process, and ends with the last engine."""
 
     def __init__(self):
         self.pids, self.limits, self.over = {}, {}, set()
+        prctl(PR_SET_CHILD_SUBREAPER, 1)
+        signal.signal(signal.SIGTERM, lambda *_: self.close())
 
     def fork(self, rank, argv, env, log, memory_bytes=None):
         parent = os.getpid()
@@ -62,17 +62,19 @@ class Zygote:
             os._exit(1)
 
     def reap(self):
-        while self.pids:
+        while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
-            except ChildProcessError:
+            except ChildProcessError:  # no engine, and nothing that one has left
                 return
             if pid == 0:
-                return
+                break
             for rank in [r for r, p in self.pids.items() if p == pid]:
                 del self.pids[rank]
                 _kill_group(pid)  # what the rank itself had started
                 tell(event="exit", rank=rank, pid=pid, status=status, memory=pid in self.over)
+        if not self.pids:
+            kill_descendants()
 
     def police(self):
         """Kill an engine that is larger than its limit, as a container's memory limit would."""
@@ -89,6 +91,7 @@ class Zygote:
     def close(self):
         for pid in self.pids.values():
             _kill_group(pid)
+        kill_descendants()
         os._exit(0)
 
 
