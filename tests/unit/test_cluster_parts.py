@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 
 from manyhands.cluster import diagnose
@@ -56,6 +57,20 @@ def test_calls_of_different_groups_are_not_compared():
     assert diagnose.mismatch({0: [{**note("all_reduce"), "group": "a"}], 1: [{**note("all_reduce", shape=(9,)), "group": "b"}]}) is None
 
 
+@pytest.mark.parametrize("argument, usual, other, words", [
+    ("op", "SUM", "MAX", "all_reduce with SUM on ranks 0, 2, all_reduce with MAX on rank 1. The operation must be the same"),
+    ("root", 0, 1, "all_reduce with root 0 on ranks 0, 2, all_reduce with root 1 on rank 1. The root (src or dst) must be the same"),
+    ("ranks", [0, 1, 2], [0, 1], "in a group of ranks 0-2 on ranks 0, 2, all_reduce in a group of ranks 0, 1 on rank 1. Every rank must make the group")])
+def test_an_argument_that_differs_on_one_rank_is_told(argument, usual, other, words):
+    notes = {rank: [note("all_reduce", **{argument: other if rank == 1 else usual})] for rank in range(3)}
+    odd = diagnose.mismatch(notes)
+    assert odd.ranks == [1] and odd.kind != "different calls" and words in odd.text
+
+
+def test_groups_without_a_common_member_are_not_compared_by_their_members():
+    assert diagnose.mismatch({rank: [note("all_reduce", ranks=[rank // 2 * 2, rank // 2 * 2 + 1])] for rank in range(4)}) is None
+
+
 def test_a_message_may_be_received_in_another_shape_of_the_same_size():
     sent, received = note("send", shape=(2, 3), peer=1, tag=0), note("recv", shape=(6,), peer=0, tag=0)
     assert diagnose.mismatch({0: [sent], 1: [received]}) is None
@@ -83,6 +98,15 @@ def test_record_survives_its_writer_and_keeps_the_last_calls(tmp_path):
     assert notes[-1]["file"] == "test_cluster_parts.py" and not notes[-2].get("open")
     recorder.clear()
     assert read(path) == []
+
+
+@pytest.mark.parametrize("call, given, noted", [
+    ("broadcast", {"src": np.int64(3)}, {"root": 3}), ("gather", {"dst": None}, {"root": 0}), ("reduce", {"dst": 1, "op": "RedOpType.MAX"}, {"root": 1, "op": "MAX"}),
+    ("send", {"dst": np.int64(1), "tag": np.int64(7)}, {"peer": 1, "tag": 7}), ("new_group", {"ranks": [np.int64(0), 2]}, {"group": "new_group", "ranks": [0, 2]})])
+def test_a_note_holds_operation_root_and_members(call, given, noted, tmp_path):
+    recorder = Recorder(str(tmp_path / "calls"), is_user_file)
+    recorder._enter(call, given)
+    assert noted.items() <= read(recorder.path)[0].items()
 
 
 def test_a_note_too_long_for_its_slot_is_cut_not_lost(tmp_path):

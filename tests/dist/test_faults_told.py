@@ -1,0 +1,114 @@
+"""What a report says: which call, at which line, and that `%%px` cells may be written as cells of a notebook are."""
+
+import json
+import os
+import re
+import signal
+import threading
+
+import pytest
+from test_faults import assert_healthy, has_line, provoke
+
+from manyhands import Cluster
+from manyhands.cluster import Hang, Interrupted, Mismatch, RankError
+from manyhands.cluster.ports import reserve
+
+
+@pytest.mark.parametrize("code, words", [
+    ("x = torch.ones(4)\ndist.all_reduce(x, op=dist.ReduceOp.MAX if rank == 2 else dist.ReduceOp.SUM)", "all_reduce with SUM on ranks 0, 1, 3, all_reduce with MAX on rank 2."),
+    ("x = torch.ones(4)\ndist.broadcast(x, src=1 if rank == 2 else 0)", "broadcast with root 0 on ranks 0, 1, 3, broadcast with root 1 on rank 2."),
+    ("group = dist.new_group([0, 1] if rank == 0 else [0, 1, 2])", "new_group in a group of ranks 0, 1 on rank 0, new_group in a group of ranks 0-2 on ranks 1-3."),
+], ids=["operation", "root", "members"])
+def test_arguments_that_differ_on_one_rank(cluster, code, words):
+    fault = provoke(cluster, code)
+    assert type(fault) is Mismatch and len(fault.culprits) == 1
+    has_line(fault, words)
+    assert_healthy(cluster)
+
+
+def test_one_operation_written_in_two_ways_is_no_mismatch(cluster):
+    cluster.px("x = torch.ones(4)\ndist.all_reduce(x, dist.ReduceOp(dist.ReduceOp.SUM)) if rank else dist.all_reduce(x)\ndist.gather(x, [x] * 4 if rank == 0 else None, dst=0)")
+
+
+def test_a_wait_says_which_call_it_waits_for(cluster):
+    fault = provoke(cluster, """\
+        x, parts = torch.ones(4), [torch.ones(4) for _ in range(4)]
+        works = [dist.broadcast(x, 0, async_op=True)]
+        if rank != 1:
+            works.append(dist.all_gather(parts, x, async_op=True))
+            works[0].wait()
+            works[1].wait()
+        """)
+    assert type(fault) is Hang and fault.culprits == [1]
+    has_line(fault, "rank 0  waits in all_gather(float32 [4]) at line 6 of this cell: works[1].wait()")
+    has_line(fault, "rank 1 never called all_gather")
+    assert_healthy(cluster)
+
+
+def test_a_wrapper_of_the_framework_is_not_the_call(cluster):
+    fault = provoke(cluster, "dist.destroy_process_group()\nif rank != 1:\n    dist.init_process_group(\n        'gloo')")
+    assert type(fault) is Hang
+    has_line(fault, "rank 0  waits in init_process_group at line 3 of this cell: dist.init_process_group(")
+    assert_healthy(cluster)
+
+
+def test_a_function_without_a_file_has_a_place_all_the_same(cluster):
+    namespace = {}
+    exec("def lonely():\n    import torch.distributed as dist\n    if dist.get_rank():\n        dist.barrier()", namespace)
+    with pytest.raises(Hang) as caught:
+        cluster.run(namespace["lonely"], patience_s=1)
+    has_line(caught.value, "rank 1  waits in barrier at line 4, in lonely")
+    assert_healthy(cluster)
+
+
+@pytest.mark.parametrize("code, line", [
+    ("\n\nx = 1\n1 / 0  # here", 5), ("x = 1\r\n\r\n1 / 0  # here\r\n", 4), ("%%time\n\nx = 1\n1 / 0  # here", 5), ("%%capture\n\n1 / 0  # here", 4),
+    ("\ng = lambda: 1 / 0  # here\n\ng()", 3), ("\nexec('x = 1\\n1 / 0')  # here", 3), ("\ndef wrap(f):\n    return f\n\n@wrap\ndef g():\n    1 / 0  # here\n\ng()", 8),
+], ids=["empty lines", "Windows", "time", "capture", "lambda", "exec", "decorated"])
+def test_the_line_is_the_one_in_the_cell(cluster, code, line):
+    with pytest.raises(RankError) as caught:
+        cluster.px(code, first_line=2)
+    told = caught.value.text.splitlines()[1]
+    assert re.fullmatch(rf"  rank 0  raised ZeroDivisionError: division by zero at line {line} of this cell: .*# here", told), caught.value.text
+
+
+def test_what_a_shell_command_prints_is_shown(cluster, capsys):
+    cluster.px("!echo hello; printf 'half\\rwhole\\n'", ranks=[0, 1])
+    assert capsys.readouterr().out == "".join(f"[rank {rank}] hello\n[rank {rank}] whole\n" for rank in (0, 1))
+
+
+def test_await_in_a_cell(cluster, capsys):
+    cluster.px("import asyncio\nlock = asyncio.Lock()\nawait asyncio.sleep(0)")
+    cluster.px("async with lock:\n    both = await asyncio.gather(asyncio.sleep(0, rank), asyncio.sleep(0, 7))\nboth", ranks=[1])
+    assert capsys.readouterr().out == "[rank 1] Out: [1, 7]\n"
+    with pytest.raises(RankError) as caught:
+        cluster.px("\nasync def f():\n    await asyncio.sleep(0)\n    1 / 0\n\nawait f()")
+    has_line(caught.value, "at line 4 of this cell: 1 / 0")
+    has_line(caught.value, "called from line 6 of this cell: await f()")
+
+
+def test_a_cell_that_awaits_is_told_of_and_stopped(cluster):
+    threading.Timer(1, os.kill, (os.getpid(), signal.SIGINT)).start()
+    fault = provoke(cluster, "import asyncio\nasync def f():\n    try:\n        await asyncio.sleep(60)\n    finally:\n        ended = True\n        globals().update(ended=ended)\nawait f()")
+    assert type(fault) is Interrupted
+    assert cluster.pull("ended") == [True] * 4, "what the cell has to tidy up is done, and not left for the next"
+    fault = provoke(cluster, "import asyncio\nif rank == 0:\n    await asyncio.sleep(60)", limit_s=1)
+    has_line(fault, "rank 0  computes at line 3 of this cell: await asyncio.sleep(60)")
+    assert_healthy(cluster)
+
+
+def test_tensorflow_names_the_call_that_the_learner_made():
+    with Cluster(nodes=1, ranks_per_node=2, framework="tensorflow", name="waits") as waits:
+        with reserve(2) as ports:
+            workers = json.dumps([f"127.0.0.1:{port}" for port in ports.ports])
+            waits.px(f"""import json, os
+os.environ["TF_CONFIG"] = json.dumps({{"cluster": {{"worker": {workers}}}, "task": {{"type": "worker", "index": int(os.environ["RANK"])}}}})
+import numpy as np, tensorflow as tf, tf_keras
+strategy = tf.distribute.MultiWorkerMirroredStrategy()
+with strategy.scope():
+    model = tf_keras.Sequential([tf_keras.layers.Dense(1)])
+    model.compile("sgd", "mse")""", limit_s=200)
+        fault = provoke(waits, 'if os.environ["RANK"] == "0":\n    model.fit(np.ones((8, 2)), np.ones((8, 1)), verbose=0)', limit_s=200)
+        assert type(fault) is Hang
+        has_line(fault, "rank 0  waits in fit at line 2 of this cell: model.fit(")
+        has_line(fault, "rank 1 never called fit")
