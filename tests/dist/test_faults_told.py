@@ -1,13 +1,10 @@
 """What a report says: which call, at which line, and that `%%px` cells may be written as cells of a notebook are."""
 
 import json
-import os
 import re
-import signal
-import threading
 
 import pytest
-from test_faults import assert_healthy, has_line, provoke
+from test_faults import assert_healthy, has_line, press_stop_after, provoke
 
 from manyhands import Cluster
 from manyhands.cluster import Hang, Interrupted, Mismatch, RankError
@@ -88,7 +85,7 @@ def test_await_in_a_cell(cluster, capsys):
 
 
 def test_a_cell_that_awaits_is_told_of_and_stopped(cluster):
-    threading.Timer(1, os.kill, (os.getpid(), signal.SIGINT)).start()
+    press_stop_after(1)
     fault = provoke(cluster, "import asyncio\nasync def f():\n    try:\n        await asyncio.sleep(60)\n    finally:\n        ended = True\n        globals().update(ended=ended)\nawait f()")
     assert type(fault) is Interrupted
     assert cluster.pull("ended") == [True] * 4, "what the cell has to tidy up is done, and not left for the next"

@@ -25,6 +25,14 @@ def sleepers():
     return [pid for pid, line in our_processes().items() if line == "sleep 600"]
 
 
+@pytest.fixture(autouse=True)
+def none_stays():
+    """What a failed test would leave."""
+    yield
+    for pid in sleepers():
+        os.kill(pid, signal.SIGKILL)
+
+
 @pytest.mark.parametrize("guard_first", [False, True], ids=["the kernel", "the guard, then the kernel"])
 def test_killed(guard_first):
     before = our_processes()
