@@ -8,7 +8,7 @@ import time
 from collections import namedtuple
 
 from . import emulated, given, onrank, report
-from .faults import SENTENCES, ControllerDied
+from .faults import SENTENCES, Interrupted, Outcome
 from .given import FRAMEWORKS
 from .picture import world
 from .places import Places
@@ -48,15 +48,22 @@ class Cluster:
         self.limit_s = given.positive("limit_s", limit_s)
         self.threads_per_rank, self.memory_mib, self.name = threads_per_rank, memory_mib, name
         self.fault, self.names = None, []
-        self._setups, self._cells, self._places = [], itertools.count(), Places()
+        self._setups, self._cells, self._places = [], itertools.count(1), Places()
+        self._sound = True  # every rank is there and waits for work; else the next use heals first
+        self._lost = set()  # names of variables that went with the ranks, until healing has succeeded and told of them
         given.check_shape(nodes, ranks_per_node, framework, self.profile, threads_per_rank, memory_mib)
         given.check_python(self.world_size)
         self.link = emulated.link(self.profile, nodes, rate_mbit, delay_ms)
         if name in _running:
             print(SENTENCES_CORE["replaced"].format(n=_running[name].world_size, name=name))
             _running[name].stop()
-        with Progress(SENTENCES_CORE["starting"].format(n=self.world_size)):
-            self._runtime = Runtime(self, FRAMEWORKS[framework])
+        self._runtime = Runtime(self)
+        try:
+            with Progress(SENTENCES_CORE["starting"].format(n=self.world_size)):
+                self._runtime.start(FRAMEWORKS[framework])
+        except BaseException:
+            self._runtime.stop()
+            raise
         _running[name] = self
         from .magic import register
 
@@ -83,7 +90,7 @@ class Cluster:
 
     def _repr_mimebundle_(self, include=None, exclude=None):
         text = {"text/plain": repr(self)}
-        if self._runtime is None:
+        if self._runtime is None or not self._runtime.can_renew():
             return text
         where = self.profile if self.link is None else f"{self.profile}: {self.link.rate_mbit:g} Mbit/s, {self.link.delay_ms:g} ms"
         svg = world(self._runtime.layout(), where, self.backend, str(self.framework))
@@ -134,8 +141,8 @@ class Cluster:
 
         All variables on the ranks are lost: a process group cannot go on with a part of its members.
         """
-        self._use()
-        print(self._heal())
+        self._check_running()
+        self._mend()
 
     def stop(self):
         """End all processes of this cluster. Safe to call twice."""
@@ -151,18 +158,41 @@ class Cluster:
     def __exit__(self, *exc):
         self.stop()
 
-    def _heal(self, renew=None):
+    def _mend(self, fault=None):
+        """Heal, and tell of it, in the text of `fault` too. Stopped or failed at whatever step, it is done before the next use."""
+        try:
+            text = self._heal()
+        except KeyboardInterrupt:
+            self.fault = Interrupted(SENTENCES["title unhealed"])
+            show_fault(self.fault)
+            raise self.fault from None
+        print(text, flush=True)
+        if fault is not None:
+            fault.text += "\n" + text
+
+    def _heal(self):
         """New ranks, then the setup cells; a text that says what came back and what did not."""
-        lost, self.names = self.names, []
-        (renew or self._runtime.renew)()
+        self._sound = False
+        self._lost |= set(self.names)
+        self.names = []
+        self._renew()
         lines = [SENTENCES["healed"].format(n=self.world_size)]
         if self._setups:
             trouble = self._run_setups()
-            back = sorted(set(lost) & set(self.names))
+            back = sorted(self._lost & set(self.names))
             lines.append(trouble or SENTENCES["brought back" if back else "ran again"].format(names=", ".join(back)))
-        lost = sorted(set(lost) - set(self.names))
+        lost = sorted(self._lost - set(self.names))
         lines.append(SENTENCES["lost" if lost else "nothing lost"].format(names=", ".join(lost)))
+        self._sound, self._lost = True, set()
         return "\n".join(lines)
+
+    def _renew(self):
+        if self._runtime.can_renew():
+            self._runtime.renew()
+            return
+        self._runtime.stop()
+        self._runtime = Runtime(self)
+        self._runtime.start(FRAMEWORKS[self.framework])
 
     def _run_setups(self):
         """Run the setup cells in their order; what went wrong, or None."""
@@ -170,6 +200,8 @@ class Cluster:
             cell_file = self._places.add(cell.code, cell.first_line)
             outcome = self._execute(onrank.run_cell, (cell.code,), cell.ranks, None, None, cell_file)
             fault = self._fault(outcome, cell_file, self.limit_s)
+            if outcome.reason == "interrupted":
+                raise KeyboardInterrupt
             if fault is not None:
                 return SENTENCES["again failed"].format(error=fault)
         return None
@@ -177,30 +209,35 @@ class Cluster:
     # ---------------------------------------------------------------- inside
 
     def _use(self):
-        """Before each use: a stopped cluster says so; a lost controller is replaced."""
+        """Before each use: what was left unhealed is healed, and a rank or a controller that has died since the last one is told of."""
+        self._check_running()
+        if not self._sound:
+            print(SENTENCES["heal first"])
+            self._mend()
+        exits, reason = dict(self._runtime.exits()), "finished" if self._runtime.controller_runs() else "controller"
+        if exits or reason == "controller":
+            outcome = Outcome(exits=exits, early=set(exits), reason=reason, asked=sorted(exits), started=time.monotonic())
+            self._finish(outcome, "", self.limit_s)
+
+    def _check_running(self):
         if self._runtime is None:
             raise RuntimeError(SENTENCES_CORE["stopped"].format(name=self.name))
         self._runtime.keep_guard()
-        if self._runtime.controller_runs():
-            return
-        self.fault = fault = ControllerDied(SENTENCES["title controller"].rstrip("."))
-        fault.text = SENTENCES["title controller"]
-        show_fault(fault)
-        self._mend(fault, lambda: self._heal(self._start_afresh))
-        raise fault
-
-    def _start_afresh(self):
-        self._runtime.stop()
-        self._runtime = Runtime(self, FRAMEWORKS[self.framework])
 
     def _execute(self, function, args, ranks, patience_s, limit_s, cell_file):
         targets = self.ranks if ranks is None else given.check_ranks(ranks, self.world_size)
         patience_s, limit_s = given.seconds("patience_s", patience_s), given.seconds("limit_s", limit_s)
         cell, started = next(self._cells), time.monotonic()
         self._runtime.reports.clear()
-        pending = {rank: self._runtime.submit(rank, function, (*args, cell)) for rank in targets}
+        self._sound = False
+        try:
+            pending = {rank: self._runtime.submit(rank, function, (*args, cell)) for rank in targets}
+        except Exception:  # what cannot be sent has not been sent to any rank
+            self._sound = True
+            raise
         progress = Progress(SENTENCES_CORE["running"].format(n=len(targets)), after_s=3)
-        watch = Watch(pending, cell, self._runtime.reports, self._runtime.exits, patience_s or self.patience_s, limit_s or self.limit_s)
+        watch = Watch(pending, cell, self._runtime.reports, self._runtime.exits, patience_s or self.patience_s, limit_s or self.limit_s,
+                      controller_runs=self._runtime.controller_runs)
         with progress:
             outcome = watch.run()
             if outcome.reason == "interrupted":
@@ -208,7 +245,10 @@ class Cluster:
         outcome.cell, outcome.pending, outcome.asked, outcome.started = cell, pending, targets, started
         for rank in targets:  # the record of a rank that has not answered is read where it lies
             if rank not in outcome.notes:
-                outcome.notes[rank] = read(self._runtime.record_path(rank)) or self._runtime.reports.notes(rank, cell)
+                notes = read(self._runtime.record_path(rank), cell)
+                outcome.notes[rank] = notes or self._runtime.reports.notes(rank, cell)
+                if notes is None:
+                    outcome.early.add(rank)
         made = [reply["names"] for reply in outcome.results.values()] + [self._runtime.reports.names(rank, cell) for rank in targets]
         self.names = sorted(set(self.names).union(*made))
         return outcome
@@ -219,23 +259,26 @@ class Cluster:
 
     def _finish(self, outcome, cell_file, limit_s):
         fault = self._fault(outcome, cell_file, limit_s)
+        self._sound = fault is None or not self._is_broken(outcome, fault)
         show_outputs(outcome)
         if fault is None:
             return
+        if not outcome.pending:
+            fault.text += "\n" + SENTENCES["not run"]
         fault.reported_s = time.monotonic() - outcome.started
         self.fault = fault
         show_fault(fault)  # first what happened, then the mending
-        broken = outcome.exits or outcome.reason in ("hang", "limit") or fault.kind == "mismatch" or report.secondary(outcome)
-        if broken or (outcome.reason == "interrupted" and len(outcome.results) < len(outcome.asked)):
+        if not self._sound:
             before = time.monotonic()
-            self._mend(fault, self._heal)
+            self._mend(fault)
             fault.healed_s = time.monotonic() - before
         raise fault
 
-    def _mend(self, fault, heal):
-        text = heal()
-        print(text, flush=True)
-        fault.text += "\n" + text
+    @staticmethod
+    def _is_broken(outcome, fault):
+        """Whether the ranks cannot go on after this."""
+        return bool(outcome.exits or outcome.reason in ("hang", "limit", "controller") or fault.kind == "mismatch" or report.secondary(outcome)
+                    or outcome.reason == "interrupted" and len(outcome.results) < len(outcome.asked))
 
 
 def _get_variable(name):

@@ -21,11 +21,14 @@ class Where:
     sequence: int | None = None
     detail: str = ""
     callers: list = field(default_factory=list)  # [(place, source)], outermost first
+    early: bool = False  # it died before the cell began
 
     def describe(self):
         sentence = self.state
         if self.state == "died" and self.place:
             sentence = "died in" if self.call else "died at"
+        if self.state == "died" and self.early:
+            sentence = "died early"
         if self.state in ("raised", "waits", "computes") and not self.place:
             sentence = f"{self.state} elsewhere"
         text = SENTENCES[sentence].format(what=self.what(), place=self.place, source=self.source.strip(), detail=self.detail)
@@ -115,7 +118,8 @@ class Outcome:
     exits: dict = field(default_factory=dict)
     where: dict = field(default_factory=dict)
     notes: dict = field(default_factory=dict)
-    reason: str = "finished"  # finished, hang, limit, interrupted
+    early: set = field(default_factory=set)  # ranks that have not begun the cell
+    reason: str = "finished"  # finished, hang, limit, interrupted, controller
     cell: int = 0  # its number in this cluster
     started: float = 0.0  # time.monotonic() when it was sent
     asked: list = field(default_factory=list)  # the ranks it was sent to
@@ -135,6 +139,7 @@ SENTENCES = {
     "lost connection": "an error, because the connection to another rank was lost,",
     "died": "died: {detail}",
     "died at": "died at {place}: {source} ({detail})",
+    "died early": "died before this cell began: {detail}",
     "died in": "died in {what} at {place}: {source} ({detail})",
     "unknown": "does not answer",
     "to": "to rank {rank}", "from": "from rank {rank}", "anybody": "from any rank",
@@ -150,6 +155,9 @@ SENTENCES = {
     "title died": "{ranks} died.",
     "title mismatch": "MISMATCH: the ranks' calls do not fit together. Do not trust what they computed.",
     "title controller": "The cluster's controller had gone.",
+    "not run": "This cell has not run.",
+    "title unhealed": "STOPPED while the cluster was being healed. The next cell heals it first.",
+    "heal first": "The ranks were left as they were when it was stopped. They are healed first.",
     "edges": "Who waits for whom: {edges}",
     "cause": "Likely cause: {cause}",
     "healed": "The cluster is healed: {n} new ranks.",
@@ -192,6 +200,7 @@ SENTENCES = {
     "twice": "the process group exists already. Ask `if not dist.is_initialized():` first, or call dist.destroy_process_group().",
     "not initialised": "dist.init_process_group(\"gloo\") has not run on these ranks since they were started.",
     "out of memory": "the rank asked for more memory than there is.",
+    "exit": "quit, exit and sys.exit end a script; on a rank they end only the cell. cluster.stop() ends the ranks.",
     "name lost": "{name} is not defined on the ranks. Cells run on the ranks only if they begin with %%px, and healing loses variables.",
 }
 

@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 import traceback
+import warnings
 
 from .recorder import Recorder, read
 from .stack import Stack, innermost_of, is_user_file
@@ -36,7 +37,7 @@ class Rank:
         threading.Thread(target=self._report, name="where-am-i", daemon=True).start()
 
     def begin(self, cell):
-        self.recorder.clear()
+        self.recorder.clear(cell)
         self.cell = cell
         self._busy.set()
 
@@ -123,6 +124,7 @@ def join(rank, url, token, folder, environment, path):
     if RANK is None:
         RANK = Rank(rank, url, token, record, os.path.join(folder, f"stderr-{rank}.log"))
         RANK.recorder.watch_exit()
+        _stay_after_quit()
     for name in ("torch", "tensorflow"):
         if name in sys.modules:
             _limit_threads(name, int(environment["OMP_NUM_THREADS"]))
@@ -131,6 +133,14 @@ def join(rank, url, token, folder, environment, path):
     if "MANYHANDS_NETWORK_NAMESPACE" in environment:  # the threads that talk to the notebook are there already, and stay outside
         enter(environment["MANYHANDS_NETWORK_NAMESPACE"])
     return {"pid": os.getpid(), "host": os.uname().nodename}
+
+
+def _stay_after_quit():
+    """Have `quit` and `exit` raise SystemExit, as they do in a script: IPython's would end this process a moment after the cell, untold."""
+    from IPython import get_ipython
+
+    get_ipython().ask_exit = sys.exit
+    warnings.filterwarnings("ignore", "To exit: use")  # IPython's word on a SystemExit in a cell
 
 
 _port = None
@@ -222,9 +232,7 @@ def call(function, args, cell):
     value = error = None
     try:
         value = function(*args)
-    except KeyboardInterrupt as stopped:
-        error = stopped
-    except Exception as caught:
+    except BaseException as caught:  # KeyboardInterrupt and SystemExit too: what the function does must not end this process
         error = caught
     finally:
         RANK.end()

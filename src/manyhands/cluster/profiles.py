@@ -11,7 +11,7 @@ import socket
 import time
 
 from .launch_commands import mpiexec
-from .reach import until_answering
+from .reach import controller_runs, until_answering
 
 START_TIMEOUT_S = float(os.environ.get("MANYHANDS_START_S", 120))  # a job may have to wait in Slurm's queue
 HEARTBEAT_MS, MISSES = 200, 50  # an engine counts as lost after 10 s of silence
@@ -108,11 +108,11 @@ class Profile:
         except Exception:  # no engine is left
             pass
         deadline = time.monotonic() + 2
-        while client.ids and time.monotonic() < deadline:
+        while client.ids and controller_runs(cluster) and time.monotonic() < deadline:
             time.sleep(0.02)
         self.stop_launchers(cluster, client)
         deadline = time.monotonic() + START_TIMEOUT_S
-        while client.ids and time.monotonic() < deadline:
+        while client.ids and controller_runs(cluster) and time.monotonic() < deadline:
             time.sleep(0.02)
 
     def stop_launchers(self, cluster, client):

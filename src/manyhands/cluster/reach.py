@@ -7,6 +7,17 @@ AGAIN_S, LIMIT_S = 1.0, 60.0
 SILENT = "Engines {engines} came, but did not answer within {seconds:.0f} s; the machine may be busy."
 
 
+def controller_runs(ipp_cluster):
+    """Whether the controller of an `ipyparallel.Cluster`, a process of this machine, still runs."""
+    process = getattr(ipp_cluster.controller, "process", None)
+    if process is None:
+        return ipp_cluster.controller is not None
+    try:
+        return process.is_running() and process.status() != "zombie"
+    except Exception:  # psutil: the process has gone
+        return False
+
+
 def until_answering(client, engines):
     """Ask each engine for its process number, and those that are silent once more, until all have answered. Raises RuntimeError.
 

@@ -17,7 +17,7 @@ import threading
 from weakref import WeakKeyDictionary
 
 SLOTS, SLOT_BYTES = 512, 320
-HEADER = struct.Struct("<qq")  # calls entered, calls left
+HEADER = struct.Struct("<qqq")  # calls entered, calls left, the number of the cell that they belong to
 
 # name -> the argument whose shape and dtype must agree between the ranks (None: no tensor)
 COLLECTIVES = {
@@ -30,8 +30,11 @@ ROOTS = {"broadcast": "src", "reduce": "dst", "gather": "dst", "scatter": "src"}
 POINT_TO_POINT = {"send": ("tensor", "dst"), "isend": ("tensor", "dst"), "recv": ("tensor", "src"), "irecv": ("tensor", "src")}
 
 
-def read(path):
-    """The notes of one rank, oldest first: a list of dicts; the last one is marked `open` while its call runs."""
+def read(path, cell=None):
+    """The notes of one rank, oldest first: a list of dicts; the last one is marked `open` while its call runs.
+
+    With `cell`, its number: None where the record is of another cell, because the rank has not begun this one.
+    """
     try:
         with open(path, "rb") as file:
             raw = file.read()
@@ -39,7 +42,9 @@ def read(path):
         return []
     if len(raw) < HEADER.size:
         return []
-    entered, left = HEADER.unpack_from(raw)
+    entered, left, of_cell = HEADER.unpack_from(raw)
+    if cell not in (None, of_cell):
+        return None
     notes = []
     for count in range(max(0, entered - SLOTS), entered):
         start = HEADER.size + (count % SLOTS) * SLOT_BYTES
@@ -66,12 +71,15 @@ class Recorder:
         self.waits = None  # (a number, the note or None) while the main thread is inside Work.wait
         self.clear()
 
-    def clear(self):
-        """Forget the calls of the cell before."""
-        self.entered = self.left = 0
+    def clear(self, cell=-1):
+        """Forget the calls of the cell before: now `cell` begins."""
+        self.entered, self.left, self._cell = 0, 0, cell
         self.last = None
         self._sequence = {}
-        HEADER.pack_into(self._map, 0, 0, 0)
+        self._write_header()
+
+    def _write_header(self):
+        HEADER.pack_into(self._map, 0, self.entered, self.left, self._cell)
 
     @property
     def in_call(self):
@@ -179,11 +187,11 @@ class Recorder:
         self._map[start:start + SLOT_BYTES] = text.ljust(SLOT_BYTES)
         self.last = note
         self.entered += 1
-        HEADER.pack_into(self._map, 0, self.entered, self.left)
+        self._write_header()
 
     def _leave(self):
         self.left = self.entered
-        HEADER.pack_into(self._map, 0, self.entered, self.left)
+        self._write_header()
 
     def _user_line(self):
         frame = sys._getframe(2)

@@ -1,7 +1,7 @@
 """From the outcome of a cell to the Fault that the learner reads: states, wait-for graph, likely cause."""
 
 from . import diagnose
-from .faults import (KNOWN_ERRORS, SENTENCES, Fault, Hang, Interrupted, LimitExceeded, Mismatch, RankDied, RankError, Where,
+from .faults import (KNOWN_ERRORS, SENTENCES, ControllerDied, Fault, Hang, Interrupted, LimitExceeded, Mismatch, RankDied, RankError, Where,
                      ranks_text)
 from .picture import wait_for_graph
 
@@ -15,6 +15,7 @@ def states(outcome, runtime, cell_file, places, memory_mib):
         if rank in outcome.exits:
             where[rank] = _last_seen(rank, outcome, reports.newest.get(rank), cell_file, places)
             where[rank].detail = _how_it_died(outcome.exits[rank], memory_mib, runtime.log_tail(rank), runtime.struck(rank))
+            where[rank].early = rank in outcome.early
         elif rank in outcome.errors:
             error = outcome.errors[rank]
             place, source, line = places.find(error["lines"], cell_file)
@@ -103,9 +104,11 @@ def make(outcome, where, world_size, limit_s, lost_names=()):
     first = sorted(set(outcome.errors) - set(secondary(outcome))) or sorted(outcome.errors)
     if outcome.reason == "interrupted":
         kind, title, culprits, cause = Interrupted, SENTENCES["title interrupted"], [], ""
+    elif outcome.reason == "controller":
+        kind, title, culprits, cause = ControllerDied, SENTENCES["title controller"], [], ""
     elif outcome.reason == "limit":
         kind, title, culprits, cause = LimitExceeded, SENTENCES["title limit"].format(limit_s=limit_s), [], ""
-    elif odd and (odd.kind != "different calls" or outcome.reason == "finished") and not (first and not secondary(outcome) and not outcome.exits):
+    elif odd and (odd.kind != "different calls" or outcome.reason == "finished" and not outcome.exits) and not (first and not secondary(outcome) and not outcome.exits):
         kind, title = Mismatch, SENTENCES["title mismatch"]
         cause, culprits = odd.text, odd.ranks
     elif outcome.exits:
@@ -126,7 +129,7 @@ def make(outcome, where, world_size, limit_s, lost_names=()):
 
 def _write(kind, title, where, waiting, culprits, traceback, edge_list, cause):
     order = sorted(where, key=lambda rank: (where[rank].state not in ("raised", "died"), rank)) if kind in (RankError, RankDied) else sorted(where)
-    width = max(len(str(rank)) for rank in where)
+    width = max((len(str(rank)) for rank in where), default=1)
     lines, indent = [title], " " * (width + 9)
     for rank in order:
         lines.append(f"  rank {rank:>{width}}  {where[rank].describe()}")
@@ -153,6 +156,8 @@ def _cause_of_waiting(sentence, waiting, culprits):
 def _known(error, lost_names):
     if error["memory"]:
         return SENTENCES["out of memory"]
+    if error["ename"] == "SystemExit":
+        return SENTENCES["exit"]
     for fragment, sentence in KNOWN_ERRORS.items():
         if fragment in error["evalue"]:
             return SENTENCES[sentence]

@@ -15,6 +15,7 @@ from . import devices, onrank
 from .containers import ContainerEngines
 from .emulated import EmulatedEngines
 from .ports import reserve
+from .reach import controller_runs
 from .stack import struck
 from .watch import Reports
 
@@ -22,25 +23,26 @@ STOP_S = 0.7  # how long a rank may take to answer an interrupt before it is kil
 
 
 class Runtime:
-    """Everything that is started for a Cluster, and ended with it. Built anew when the controller has died."""
+    """Everything that is started for a Cluster, and ended with it. Built anew when the controller has died, or when `renew` was stopped half-way.
 
-    def __init__(self, cluster, frameworks):
+    Any of its steps may be stopped: what has begun is then ended by `stop()`, which may itself be called again.
+    """
+
+    def __init__(self, cluster):
         import ipyparallel as ipp
 
         self.cluster, self._ipp = cluster, ipp
-        self._generation = 0
+        self._whole = self._starts_controller = False
+        self.backend, self._devices = devices.share(cluster.nodes, cluster.ranks_per_node)
+        if cluster.link:
+            self.backend = "gloo"  # NCCL would find the GPUs of one machine, and leave the link aside
         self._port = None
         self.folder = tempfile.mkdtemp(prefix="manyhands-", dir=os.environ.get("MANYHANDS_FOLDER"))
         self._duties = [{"folder": self.folder}]
         self._start_guard()
         self.reports = self._client = self._engines = self._ipp_cluster = None
-        try:
-            self._start(frameworks)
-        except BaseException:
-            self.stop()
-            raise
 
-    def _start(self, frameworks):
+    def start(self, frameworks):
         if self.cluster.profile in ("local", "emulated", "containers"):
             from .local import HEARTBEAT_MS, LocalEngines
 
@@ -66,7 +68,9 @@ class Runtime:
             self._end_later(folder=self._ipp_cluster.profile_dir)
         tied = [sys.executable, "-m", "manyhands.cluster.tied", str(os.getpid()), self.folder]
         self._ipp_cluster.config.LocalControllerLauncher.controller_cmd = tied
+        self._starts_controller = True
         self._ipp_cluster.start_controller_sync()
+        self._starts_controller = False
         self._end_later(cluster_file=self._ipp_cluster.cluster_file)
         if getattr(self._ipp_cluster.controller, "pid", 0) > 0:
             self._end_later(group=self._ipp_cluster.controller.pid)
@@ -74,6 +78,7 @@ class Runtime:
         self._engines.connection_file = self._ipp_cluster.controller.connection_files["engine"]
         self.reports = Reports(self._engines.report_ip)
         self._start_ranks()
+        self._whole = True
 
     def _start_guard(self):
         self._guard = subprocess.Popen([sys.executable, "-m", "manyhands.cluster.guard"], stdin=subprocess.PIPE, text=True,
@@ -99,7 +104,6 @@ class Runtime:
     # ---------------------------------------------------------------- ranks
 
     def _start_ranks(self):
-        self._generation += 1
         environments = self._environments()
         self._ids = self._engines.start(self._client, environments)
         joined, loopback = {}, self._loopback()
@@ -120,9 +124,6 @@ class Runtime:
         if self._port is not None:
             self._port.close()
         self._port = reserve(1)
-        self.backend, self._devices = devices.share(cluster.nodes, cluster.ranks_per_node)
-        if cluster.link:
-            self.backend = "gloo"  # NCCL would find the GPUs of one machine, and leave the link aside
         environments = []
         for rank in range(cluster.world_size):
             node, local_rank = divmod(rank, cluster.ranks_per_node)
@@ -176,46 +177,50 @@ class Runtime:
 
     def renew(self):
         """New processes for all ranks."""
+        self._whole = False
         self._engines.kill(self._client, list(self._ids.values()))
         self._start_ranks()
+        self._whole = True
 
     # ---------------------------------------------------------------- controller
 
     def controller_runs(self):
-        controller = self._ipp_cluster.controller
-        process = getattr(controller, "process", None)
-        if process is None:
-            return controller is not None
-        try:
-            return process.is_running() and process.status() != "zombie"
-        except Exception:  # psutil: the process has gone
-            return False
+        return controller_runs(self._ipp_cluster)
+
+    def can_renew(self):
+        """Whether `renew` has what it needs; else only a new Runtime helps."""
+        return self._whole and self.controller_runs()
 
     def stop(self):
         """End everything, quietly and quickly."""
+        self._whole = False
         if self.reports:
             self.reports.close()
         if self._engines:
             self._engines.stop()
         if self._client:
             self._client.close()
-        controller = self._ipp_cluster and self._ipp_cluster.controller
-        if controller is not None:
-            self._stop_controller(controller)
+        self._stop_controller()
         if self._port is not None:
             self._port.close()
         if self._guard.poll() is None:
             try:
                 self._guard.stdin.write("done\n")
                 self._guard.stdin.close()
-            except BrokenPipeError:
+            except (BrokenPipeError, ValueError):  # it has gone, or has been told before
                 pass
             self._guard.wait(5)
         if self._ipp_cluster is not None:  # on Slurm it lies where all hosts see it
             shutil.rmtree(self._ipp_cluster.profile_dir, ignore_errors=True)
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def _stop_controller(self, controller):
+    def _stop_controller(self):
+        deadline = time.monotonic() + 5
+        while self._starts_controller and getattr(self._ipp_cluster.controller, "pid", -1) < 0 and time.monotonic() < deadline:
+            time.sleep(0.02)  # in a notebook a thread of ipyparallel goes on to start what was stopped half-way
+        controller = self._ipp_cluster and self._ipp_cluster.controller
+        if controller is None:
+            return
         pid = getattr(controller, "pid", 0)
         if pid > 0 and getattr(controller, "process", None) is not None:
             try:

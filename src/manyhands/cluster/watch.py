@@ -14,6 +14,7 @@ from .faults import Outcome
 
 POLL_S = 0.005
 AFTER_ERROR_S = 0.8  # ranks that stand in the same call for so long after another has failed are taken to wait for it
+CONTROLLER_S = 0.1  # how often the watch looks whether the controller still runs
 AFTER_DEATH_S = 0.5  # time for the survivors' own errors to arrive
 STALE_S = 1.0  # a rank that has not reported for so long is at work: something in it holds Python's lock
 
@@ -81,13 +82,14 @@ class Reports:
 
 
 class Watch:
-    """Waits for the ranks of one cell. `pending` = {rank: AsyncResult}."""
+    """Waits for the ranks of one cell. `pending` = {rank: AsyncResult}; `controller_runs()`: no answer comes without it."""
 
-    def __init__(self, pending, cell, reports, exits, patience_s, limit_s, on_wait=None):
+    def __init__(self, pending, cell, reports, exits, patience_s, limit_s, on_wait=None, controller_runs=lambda: True):
         self.pending, self.cell, self.reports, self.exits = dict(pending), cell, reports, exits
         self.patience_s, self.limit_s = patience_s, limit_s
         self.outcome = Outcome()
         self._on_wait = on_wait or (lambda seconds, unfinished: None)
+        self._controller_runs, self._looked_at = controller_runs, 0.0
         self._failed_at = None
         self._moved_at = 0.0  # when a rank last finished: those that waited for it may be through, and have not said so yet
 
@@ -148,6 +150,10 @@ class Watch:
 
     def _verdict(self, elapsed):
         """The reason to give up, or None."""
+        if time.monotonic() - self._looked_at >= CONTROLLER_S:
+            self._looked_at = time.monotonic()
+            if not self._controller_runs():
+                return "controller"
         blocked = [self.reports.blocked_s(rank, self.cell) for rank in self.pending]
         if min(blocked) >= self.patience_s and time.monotonic() - self._moved_at >= self.patience_s:
             return "hang"

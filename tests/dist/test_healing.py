@@ -1,0 +1,164 @@
+"""Healing: from ranks and a controller that die between or in cells, and after the stop button at each step of a healing."""
+
+import os
+import signal
+import textwrap
+import threading
+
+import psutil
+import pytest
+
+from our_processes import SLOWER, our_processes, wait_for_none
+from manyhands import Cluster
+from manyhands.cluster import ControllerDied, Fault, Interrupted, RankDied, RankError
+from manyhands.cluster.local import LocalEngines
+from manyhands.cluster.runtime import Runtime
+from manyhands.cluster.watch import Watch
+
+
+@pytest.fixture(scope="module")
+def plain():
+    """Two ranks without a framework: a new set of processes is there in a second."""
+    before = our_processes()
+    with Cluster(nodes=1, ranks_per_node=2, framework=None, name="plain") as cluster:
+        cluster.px("import os\nrank = int(os.environ['RANK'])", setup=True)
+        yield cluster
+    assert not wait_for_none(before, 10)
+
+
+def failing(cluster, code):
+    """Run a cell that must fail; the fault."""
+    with pytest.raises(Fault) as caught:
+        cluster.px(textwrap.dedent(code))
+    return caught.value
+
+
+def controller_of(cluster):
+    return cluster._runtime._ipp_cluster.controller.pid
+
+
+def killed(pid):
+    """Kill, and return when it has ended."""
+    process = psutil.Process(pid)
+    process.kill()
+    psutil.wait_procs([process], timeout=10)
+
+
+def once(monkeypatch, owner, step, act):
+    """Have `act()` called when `step` next begins."""
+    original = getattr(owner, step)
+
+    def acting(*args, **kwargs):
+        monkeypatch.setattr(owner, step, original)
+        act()
+        return original(*args, **kwargs)
+
+    monkeypatch.setattr(owner, step, acting)
+
+
+def press_stop():
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_a_rank_killed_between_two_cells_is_told_as_that(cluster):
+    """Its record of the cell before must not be compared with the other ranks' calls."""
+    cluster.px("kept = torch.ones(4)\ndist.all_reduce(kept)")
+    killed(cluster.run(os.getpid)[1])
+    fault = failing(cluster, "dist.broadcast(torch.ones(2), 0)\ndist.barrier()")
+    assert type(fault) is RankDied and fault.culprits == [1], fault.text
+    assert "rank 1  died before this cell began: killed by signal 9 (SIGKILL)" in fault.text
+    assert "Lost on all ranks: kept." in fault.text
+    cluster.px("dist.barrier()")
+
+
+def test_a_rank_killed_as_a_cell_is_sent_is_told_as_that(cluster, monkeypatch):
+    cluster.px("dist.all_reduce(torch.ones(4))")
+    pid = cluster.run(os.getpid)[2]
+    once(monkeypatch, Runtime, "submit", lambda: os.kill(pid, signal.SIGKILL))
+    fault = failing(cluster, "dist.barrier()")
+    assert type(fault) is RankDied and fault.culprits == [2], fault.text
+    assert "rank 2  died before this cell began: killed by signal 9 (SIGKILL)" in fault.text
+    cluster.px("dist.barrier()")
+
+
+@pytest.mark.parametrize("words", ["quit()", "exit", "import sys; sys.exit()", "get_ipython().ask_exit()"])
+def test_quit_on_a_rank_is_told_where_it_stands(plain, words):
+    pids = plain.run(os.getpid)
+    fault = failing(plain, words)
+    assert type(fault) is RankError and fault.culprits == [0, 1], fault.text
+    assert f"rank 0  raised SystemExit at line 1 of this cell: {words}" in fault.text
+    assert "on a rank they end only the cell" in fault.text
+    assert plain.run(os.getpid) == pids
+
+
+def test_a_function_that_exits_is_told_and_does_not_end_its_rank(plain):
+    def leave():
+        raise SystemExit(3)
+
+    pids = plain.run(os.getpid)
+    with pytest.raises(RankError) as caught:
+        plain.run(leave)
+    assert "raised SystemExit: 3 at line" in caught.value.text
+    assert plain.run(os.getpid) == pids
+
+
+def test_the_controller_killed_in_a_cell_is_told_and_healed_in_that_cell(plain):
+    plain.px("kept = 1")
+    threading.Timer(0.5, os.killpg, (controller_of(plain), signal.SIGKILL)).start()
+    fault = failing(plain, "import time\ntime.sleep(60)")
+    assert type(fault) is ControllerDied and fault.reported_s - 0.5 < 2 * SLOWER
+    assert "The cluster's controller had gone.\n  rank 0  computes at line 2 of this cell: time.sleep(60)" in fault.text
+    assert "Lost on all ranks: kept." in fault.text and "brought back: rank." in fault.text
+    assert plain.pull("rank") == [0, 1]
+
+
+def engines_of(cluster):
+    return sorted(child.pid for child in psutil.Process(cluster._runtime._engines.group).children())
+
+
+def test_after_the_stop_button_in_a_healing_the_next_cell_heals_first(plain, monkeypatch, capsys):
+    plain.px("kept = 1")
+    once(monkeypatch, LocalEngines, "kill", press_stop)
+    with pytest.raises(Interrupted, match="STOPPED while the cluster was being healed. The next cell heals it first."):
+        plain.heal()
+    capsys.readouterr()
+    plain.px("print(rank)")
+    told = capsys.readouterr().out
+    assert "The cluster is healed: 2 new ranks.\n" in told and "Lost on all ranks: kept. " in told and "brought back: rank." in told
+    assert told.endswith("[rank 0] 0\n[rank 1] 1\n")
+
+
+STEPS = [(LocalEngines, "_wait_registered"), (LocalEngines, "stop"), (Runtime, "_stop_controller"), (Runtime, "start"), (LocalEngines, "_make_ready"),
+         (Runtime, "_view"), (Watch, "_sleep")]
+
+
+def test_stopped_at_every_step_of_a_healing_the_next_cell_heals_first(plain, monkeypatch, capsys):
+    plain.px("kept = 1")
+    killed(engines_of(plain)[0])
+    before = our_processes()
+    for owner, step in STEPS:
+        once(monkeypatch, owner, step, press_stop)
+        with pytest.raises(Interrupted):
+            plain.px("never = 1")
+    capsys.readouterr()
+    assert plain.pull("rank") == [0, 1]
+    assert "Lost on all ranks: kept. " in capsys.readouterr().out
+    now = our_processes()
+    assert len(now) == len(before) + 1, (before, now)  # the killed one is there again, and nothing of the healings between
+
+
+def test_a_cell_stopped_before_its_ranks_were_ended_is_healed_by_the_next(plain, monkeypatch, capsys):
+    """Pressed quickly, the stop button also stops what makes the report."""
+    monkeypatch.setattr("manyhands.cluster.report.make", lambda *args: press_stop())
+    with pytest.raises(KeyboardInterrupt):
+        plain.px("import time\nwhile True:\n    try:\n        time.sleep(60)\n    except KeyboardInterrupt:\n        pass", limit_s=0.5)
+    monkeypatch.undo()
+    assert plain.pull("rank") == [0, 1]
+    assert "The cluster is healed: 2 new ranks." in capsys.readouterr().out
+
+
+def test_what_cannot_be_sent_loses_nothing(plain):
+    plain.px("kept = 2")
+    with pytest.raises(Exception, match="pickle"):
+        plain.run(print, threading.Lock())
+    assert plain.pull("kept") == [2, 2]
