@@ -8,8 +8,9 @@ import time
 from collections import namedtuple
 
 from . import emulated, given, onrank, report
-from .faults import SENTENCES, Interrupted, Outcome
+from .faults import SENTENCES
 from .given import FRAMEWORKS
+from .healing import Healing, Turn, is_broken
 from .picture import world
 from .places import Places
 from .recorder import read
@@ -19,9 +20,10 @@ from .watch import Watch
 
 Setup = namedtuple("Setup", "key code ranks first_line")  # a cell marked --setup
 _running = {}  # name -> Cluster, of this process
+_PID = os.getpid()
 
 
-class Cluster:
+class Cluster(Healing):
     """`nodes` x `ranks_per_node` processes that run the cells marked `%%px`.
 
     An engine of ipyparallel is a rank. On one machine the nodes are emulated: each has its own share of the devices, its own
@@ -49,18 +51,17 @@ class Cluster:
         self.threads_per_rank, self.memory_mib, self.name = threads_per_rank, memory_mib, name
         self.fault, self.names = None, []
         self._setups, self._cells, self._places = [], itertools.count(1), Places()
-        self._sound = True  # every rank is there and waits for work; else the next use heals first
-        self._lost = set()  # names of variables that went with the ranks, until healing has succeeded and told of them
+        self._sound, self._lost, self._turn = True, set(), Turn(name)  # see healing.py
         given.check_shape(nodes, ranks_per_node, framework, self.profile, threads_per_rank, memory_mib)
         given.check_python(self.world_size)
         self.link = emulated.link(self.profile, nodes, rate_mbit, delay_ms)
         if name in _running:
             print(SENTENCES_CORE["replaced"].format(n=_running[name].world_size, name=name))
             _running[name].stop()
-        self._runtime = Runtime(self)
+        self._runtime = Runtime(self, FRAMEWORKS[framework])
         try:
             with Progress(SENTENCES_CORE["starting"].format(n=self.world_size)):
-                self._runtime.start(FRAMEWORKS[framework])
+                self._runtime.start()
         except BaseException:
             self._runtime.stop()
             raise
@@ -103,10 +104,11 @@ class Cluster:
 
         setup=True: run it again after each healing; a later text with the same `key` takes its place. Raises a Fault (see faults.py) if the cell does not end well on every rank.
         """
-        self._use()
-        cell_file = self._places.add(code, first_line)
-        outcome = self._execute(onrank.run_cell, (code,), ranks, patience_s, limit_s, cell_file)
-        self._finish(outcome, cell_file, limit_s)
+        with self._turn:
+            self._use()
+            cell_file = self._places.add(code, first_line)
+            outcome = self._execute(onrank.run_cell, (code,), ranks, patience_s, limit_s, cell_file)
+            self._finish(outcome, cell_file, limit_s)
         if setup:  # only what has worked is run again, and what was run last comes last
             self._setups = [one for one in self._setups if one.key != (key or code)] + [Setup(key or code, code, ranks, first_line)]
 
@@ -115,9 +117,10 @@ class Cluster:
 
         The function is sent by value; what it needs it must import itself. Raises a Fault as `px` does.
         """
-        self._use()
-        outcome = self._execute(onrank.call, (function, args), ranks, patience_s, limit_s, "")
-        self._finish(outcome, "", limit_s)
+        with self._turn:
+            self._use()
+            outcome = self._execute(onrank.call, (function, args), ranks, patience_s, limit_s, "")
+            self._finish(outcome, "", limit_s)
         return [outcome.results[rank]["value"] for rank in sorted(outcome.results)]
 
     def pull(self, name):
@@ -141,8 +144,9 @@ class Cluster:
 
         All variables on the ranks are lost: a process group cannot go on with a part of its members.
         """
-        self._check_running()
-        self._mend()
+        with self._turn:
+            self._check_running()
+            self._mend()
 
     def stop(self):
         """End all processes of this cluster. Safe to call twice."""
@@ -158,66 +162,7 @@ class Cluster:
     def __exit__(self, *exc):
         self.stop()
 
-    def _mend(self, fault=None):
-        """Heal, and tell of it, in the text of `fault` too. Stopped or failed at whatever step, it is done before the next use."""
-        try:
-            text = self._heal()
-        except KeyboardInterrupt:
-            self.fault = Interrupted(SENTENCES["title unhealed"])
-            show_fault(self.fault)
-            raise self.fault from None
-        print(text, flush=True)
-        if fault is not None:
-            fault.text += "\n" + text
-
-    def _heal(self):
-        """New ranks, then the setup cells; a text that says what came back and what did not."""
-        self._sound = False
-        self._lost |= set(self.names)
-        self.names = []
-        self._renew()
-        lines = [SENTENCES["healed"].format(n=self.world_size)]
-        if self._setups:
-            trouble = self._run_setups()
-            back = sorted(self._lost & set(self.names))
-            lines.append(trouble or SENTENCES["brought back" if back else "ran again"].format(names=", ".join(back)))
-        lost = sorted(self._lost - set(self.names))
-        lines.append(SENTENCES["lost" if lost else "nothing lost"].format(names=", ".join(lost)))
-        self._sound, self._lost = True, set()
-        return "\n".join(lines)
-
-    def _renew(self):
-        if self._runtime.can_renew():
-            self._runtime.renew()
-            return
-        self._runtime.stop()
-        self._runtime = Runtime(self)
-        self._runtime.start(FRAMEWORKS[self.framework])
-
-    def _run_setups(self):
-        """Run the setup cells in their order; what went wrong, or None."""
-        for cell in self._setups:
-            cell_file = self._places.add(cell.code, cell.first_line)
-            outcome = self._execute(onrank.run_cell, (cell.code,), cell.ranks, None, None, cell_file)
-            fault = self._fault(outcome, cell_file, self.limit_s)
-            if outcome.reason == "interrupted":
-                raise KeyboardInterrupt
-            if fault is not None:
-                return SENTENCES["again failed"].format(error=fault)
-        return None
-
     # ---------------------------------------------------------------- inside
-
-    def _use(self):
-        """Before each use: what was left unhealed is healed, and a rank or a controller that has died since the last one is told of."""
-        self._check_running()
-        if not self._sound:
-            print(SENTENCES["heal first"])
-            self._mend()
-        exits, reason = dict(self._runtime.exits()), "finished" if self._runtime.controller_runs() else "controller"
-        if exits or reason == "controller":
-            outcome = Outcome(exits=exits, early=set(exits), reason=reason, asked=sorted(exits), started=time.monotonic())
-            self._finish(outcome, "", self.limit_s)
 
     def _check_running(self):
         if self._runtime is None:
@@ -228,38 +173,40 @@ class Cluster:
         targets = self.ranks if ranks is None else given.check_ranks(ranks, self.world_size)
         patience_s, limit_s = given.seconds("patience_s", patience_s), given.seconds("limit_s", limit_s)
         cell, started = next(self._cells), time.monotonic()
-        self._runtime.reports.clear()
+        runtime = self._runtime
+        runtime.reports.clear()
         self._sound = False
         try:
-            pending = {rank: self._runtime.submit(rank, function, (*args, cell)) for rank in targets}
+            pending = {rank: runtime.submit(rank, function, (*args, cell)) for rank in targets}
         except Exception:  # what cannot be sent has not been sent to any rank
             self._sound = True
             raise
         progress = Progress(SENTENCES_CORE["running"].format(n=len(targets)), after_s=3)
-        watch = Watch(pending, cell, self._runtime.reports, self._runtime.exits, patience_s or self.patience_s, limit_s or self.limit_s,
-                      controller_runs=self._runtime.controller_runs)
+        watch = Watch(pending, cell, runtime.reports, runtime.exits, patience_s or self.patience_s, limit_s or self.limit_s,
+                      controller_runs=runtime.controller_runs)
         with progress:
             outcome = watch.run()
             if outcome.reason == "interrupted":
-                self._runtime.interrupt(watch)
+                runtime.interrupt(watch)
         outcome.cell, outcome.pending, outcome.asked, outcome.started = cell, pending, targets, started
         for rank in targets:  # the record of a rank that has not answered is read where it lies
             if rank not in outcome.notes:
-                notes = read(self._runtime.record_path(rank), cell)
-                outcome.notes[rank] = notes or self._runtime.reports.notes(rank, cell)
+                notes = read(runtime.record_path(rank), cell)
+                outcome.notes[rank] = notes or runtime.reports.notes(rank, cell)
                 if notes is None:
                     outcome.early.add(rank)
-        made = [reply["names"] for reply in outcome.results.values()] + [self._runtime.reports.names(rank, cell) for rank in targets]
+        made = [reply["names"] for reply in outcome.results.values()] + [runtime.reports.names(rank, cell) for rank in targets]
         self.names = sorted(set(self.names).union(*made))
         return outcome
 
     def _fault(self, outcome, cell_file, limit_s):
+        self._check_running()  # another thread may have stopped it meanwhile
         where = report.states(outcome, self._runtime, cell_file, self._places, self.memory_mib)
         return report.make(outcome, where, self.world_size, limit_s or self.limit_s, self.names)
 
     def _finish(self, outcome, cell_file, limit_s):
         fault = self._fault(outcome, cell_file, limit_s)
-        self._sound = fault is None or not self._is_broken(outcome, fault)
+        self._sound = fault is None or not is_broken(outcome, fault)
         show_outputs(outcome)
         if fault is None:
             return
@@ -273,12 +220,6 @@ class Cluster:
             self._mend(fault)
             fault.healed_s = time.monotonic() - before
         raise fault
-
-    @staticmethod
-    def _is_broken(outcome, fault):
-        """Whether the ranks cannot go on after this."""
-        return bool(outcome.exits or outcome.reason in ("hang", "limit", "controller") or fault.kind == "mismatch" or report.secondary(outcome)
-                    or outcome.reason == "interrupted" and len(outcome.results) < len(outcome.asked))
 
 
 def _get_variable(name):
@@ -304,6 +245,8 @@ SENTENCES_CORE = {
 
 @atexit.register
 def _stop_all():
+    if os.getpid() != _PID:  # a fork of the notebook's process, by a learner's hand: the cluster is not its own
+        return
     for cluster in list(_running.values()):
         try:
             cluster.stop()

@@ -94,7 +94,11 @@ class Network:
 
     def close(self):
         self._process.stdin.close()
-        self._process.wait(5)
+        try:
+            self._process.wait(5)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait(5)
         self._process.stdout.close()
 
 

@@ -127,6 +127,8 @@ class LocalEngines:
         deadline = time.monotonic() + 10
         while len(self.exits) < len(self.pids) and time.monotonic() < deadline:
             time.sleep(0.005)
+        if len(self.exits) < len(self.pids):
+            raise RuntimeError(f"ranks {sorted(set(self.pids) - set(self.exits))} could not be ended")
         for engine in engine_ids:
             client.session.send(client._query_socket, "unregistration_request", content={"id": engine})
 
@@ -141,7 +143,7 @@ class LocalEngines:
     def _end_zygote(self):
         self._zygote.stdin.close()
         try:
-            self._zygote.wait(5)
+            self._zygote.wait(5 if self._ready else 0)  # while it imports it does not read
         except subprocess.TimeoutExpired:
             os.killpg(self._zygote.pid, signal.SIGKILL)
             self._zygote.wait(5)

@@ -10,8 +10,11 @@ SILENT = "Engines {engines} came, but did not answer within {seconds:.0f} s; the
 def controller_runs(ipp_cluster):
     """Whether the controller of an `ipyparallel.Cluster`, a process of this machine, still runs."""
     process = getattr(ipp_cluster.controller, "process", None)
-    if process is None:
-        return ipp_cluster.controller is not None
+    return ipp_cluster.controller is not None if process is None else is_running(process)
+
+
+def is_running(process):
+    """Whether a process, of psutil's kind, has not ended."""
     try:
         return process.is_running() and process.status() != "zombie"
     except Exception:  # psutil: the process has gone

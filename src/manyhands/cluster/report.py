@@ -80,7 +80,8 @@ def _how_it_died(exit_, memory_mib, tail, stack):
         return SENTENCES["oom hint"]
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)
-        text = SENTENCES["killed"].format(number=number, name=signal.Signals(number).name)
+        name = signal.Signals(number).name if number in set(signal.Signals) else f"SIGRTMIN+{number - signal.SIGRTMIN}"
+        text = SENTENCES["killed"].format(number=number, name=name)
         if stack:
             text += ", " + SENTENCES["crashed"].format(frames=" < ".join(stack))
         if number == signal.SIGABRT and tail:

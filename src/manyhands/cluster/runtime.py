@@ -15,7 +15,7 @@ from . import devices, onrank
 from .containers import ContainerEngines
 from .emulated import EmulatedEngines
 from .ports import reserve
-from .reach import controller_runs
+from .reach import controller_runs, is_running
 from .stack import struck
 from .watch import Reports
 
@@ -28,11 +28,12 @@ class Runtime:
     Any of its steps may be stopped: what has begun is then ended by `stop()`, which may itself be called again.
     """
 
-    def __init__(self, cluster):
+    def __init__(self, cluster, frameworks):
         import ipyparallel as ipp
 
-        self.cluster, self._ipp = cluster, ipp
+        self.cluster, self.frameworks, self._ipp = cluster, frameworks, ipp
         self._whole = self._starts_controller = False
+        self._schedulers = []
         self.backend, self._devices = devices.share(cluster.nodes, cluster.ranks_per_node)
         if cluster.link:
             self.backend = "gloo"  # NCCL would find the GPUs of one machine, and leave the link aside
@@ -42,17 +43,17 @@ class Runtime:
         self._start_guard()
         self.reports = self._client = self._engines = self._ipp_cluster = None
 
-    def start(self, frameworks):
+    def start(self):
         if self.cluster.profile in ("local", "emulated", "containers"):
             from .local import HEARTBEAT_MS, LocalEngines
 
             if self.cluster.profile == "containers":
-                self._engines = ContainerEngines(self.cluster, self.folder, frameworks)
+                self._engines = ContainerEngines(self.cluster, self.folder, self.frameworks)
             elif self.cluster.link:
-                self._engines = EmulatedEngines(self.cluster, self.folder, frameworks)
+                self._engines = EmulatedEngines(self.cluster, self.folder, self.frameworks)
                 self._end_later(group=self._engines.network.group)
             else:
-                self._engines = LocalEngines(self.folder, frameworks, self.cluster.memory_mib)
+                self._engines = LocalEngines(self.folder, self.frameworks, self.cluster.memory_mib)
             if self._engines.group:
                 self._end_later(group=self._engines.group)
             self._ipp_cluster = self._ipp.Cluster(
@@ -78,6 +79,8 @@ class Runtime:
         self._engines.connection_file = self._ipp_cluster.controller.connection_files["engine"]
         self.reports = Reports(self._engines.report_ip)
         self._start_ranks()
+        process = getattr(self._ipp_cluster.controller, "process", None)
+        self._schedulers = process.children() if process else []
         self._whole = True
 
     def _start_guard(self):
@@ -185,7 +188,8 @@ class Runtime:
     # ---------------------------------------------------------------- controller
 
     def controller_runs(self):
-        return controller_runs(self._ipp_cluster)
+        """Whether all processes of the controller still run: its hub, and the schedulers that pass on what is asked and answered."""
+        return controller_runs(self._ipp_cluster) and all(is_running(process) for process in self._schedulers)
 
     def can_renew(self):
         """Whether `renew` has what it needs; else only a new Runtime helps."""
@@ -209,7 +213,11 @@ class Runtime:
                 self._guard.stdin.close()
             except (BrokenPipeError, ValueError):  # it has gone, or has been told before
                 pass
-            self._guard.wait(5)
+            try:
+                self._guard.wait(5)
+            except subprocess.TimeoutExpired:
+                self._guard.kill()
+                self._guard.wait(5)
         if self._ipp_cluster is not None:  # on Slurm it lies where all hosts see it
             shutil.rmtree(self._ipp_cluster.profile_dir, ignore_errors=True)
         shutil.rmtree(self.folder, ignore_errors=True)

@@ -1,0 +1,112 @@
+"""Healing: new processes for the ranks of a Cluster, and a true account of what that has lost."""
+
+import threading
+import time
+
+from . import onrank, report
+from .faults import SENTENCES, Interrupted, Outcome
+from .runtime import Runtime
+from .show import show_fault
+
+
+class Healing:
+    """The part of a Cluster that heals.
+
+    `_sound` is true while every rank is there and waits for work. It turns false before anything is sent to a rank or is ended, and true again only
+    after all ranks have answered or all setup cells have run: whatever stops the notebook in between, the next use of the cluster begins by healing.
+    `_lost` are the names of variables that went with their ranks, until a healing has come to its end and has told of them.
+    """
+
+    def _use(self):
+        """Before each use: what was left unsound is healed, and a rank or a controller that has died since the last one is told of."""
+        self._check_running()
+        if not self._sound:
+            print(SENTENCES["heal first"])
+            self._mend()
+        exits, reason = dict(self._runtime.exits()), "finished" if self._runtime.controller_runs() else "controller"
+        if exits or reason == "controller":
+            outcome = Outcome(exits=exits, early=set(exits), reason=reason, asked=sorted(exits), started=time.monotonic())
+            self._finish(outcome, "", self.limit_s)
+
+    def _mend(self, fault=None):
+        """Heal, and tell of it, in the text of `fault` too."""
+        try:
+            text = self._heal()
+        except KeyboardInterrupt:
+            self.fault = Interrupted(SENTENCES["title unhealed"])
+            show_fault(self.fault)
+            raise self.fault from None
+        print(text, flush=True)
+        if fault is not None:
+            fault.text += "\n" + text
+
+    def _heal(self):
+        """New ranks, then the setup cells; a text that says what came back and what did not."""
+        self._check_running()
+        self._sound = False
+        self._lost |= set(self.names)
+        self.names, trouble = [], []
+        self._renew()
+        while not self._run_setups(trouble):
+            self._renew()
+        lines = [SENTENCES["healed"].format(n=self.world_size), *trouble]
+        back, lost = sorted(self._lost & set(self.names)), sorted(self._lost - set(self.names))
+        if back or self._setups and not trouble:
+            lines.append(SENTENCES["brought back" if back else "ran again"].format(names=", ".join(back)))
+        lines.append(SENTENCES["lost" if lost else "nothing lost"].format(names=", ".join(lost)))
+        self._sound, self._lost = True, set()
+        return "\n".join(lines)
+
+    def _renew(self):
+        """New ranks in the same cluster; where that fails, because the controller has gone or does not answer, everything is started afresh."""
+        if self._runtime.can_renew():
+            try:
+                return self._runtime.renew()
+            except Exception as error:
+                print(SENTENCES["afresh"].format(error=error), flush=True)
+        old = self._runtime
+        old.stop()
+        self._check_running()  # another thread may have stopped it meanwhile
+        self._runtime = Runtime(self, old.frameworks)
+        self._runtime.start()
+
+    def _run_setups(self, trouble):
+        """Run the setup cells in their order until one fails, which `trouble` then tells of. False if new ranks are needed once more."""
+        for cell in list(self._setups):
+            cell_file = self._places.add(cell.code, cell.first_line)
+            outcome = self._execute(onrank.run_cell, (cell.code,), cell.ranks, None, None, cell_file)
+            if outcome.reason == "interrupted":
+                raise KeyboardInterrupt
+            fault = self._fault(outcome, cell_file, self.limit_s)
+            if fault is None:
+                continue
+            if outcome.reason == "controller":
+                return False
+            trouble.append(SENTENCES["again failed"].format(error=fault))
+            if is_broken(outcome, fault):
+                self._setups.remove(cell)  # it would do the same to the next ranks
+                trouble.append(SENTENCES["left out"])
+                return False
+            break
+        return True
+
+
+class Turn:
+    """One thread at a time uses a cluster. Nobody waits for a turn, so the stop button can leave nobody waiting."""
+
+    def __init__(self, name):
+        self._name, self._thread = name, None
+
+    def __enter__(self):
+        if self._thread not in (None, threading.get_ident()):
+            raise RuntimeError(SENTENCES["busy"].format(name=self._name))
+        self._thread = threading.get_ident()
+
+    def __exit__(self, *exc):
+        self._thread = None
+
+
+def is_broken(outcome, fault):
+    """Whether the ranks cannot go on after this."""
+    return bool(outcome.exits or outcome.reason in ("hang", "limit", "controller") or fault.kind == "mismatch" or report.secondary(outcome)
+                or outcome.reason == "interrupted" and len(outcome.results) < len(outcome.asked))
