@@ -162,3 +162,55 @@ def test_what_cannot_be_sent_loses_nothing(plain):
     with pytest.raises(Exception, match="pickle"):
         plain.run(print, threading.Lock())
     assert plain.pull("kept") == [2, 2]
+
+
+UNKIND = {
+    "class Silent(Exception):\n    def __str__(self):\n        raise ValueError('no')\nraise Silent()": "raised Silent: (its message cannot be shown: __str__ raised ValueError) at line 4",
+    "raise ValueError('a\\ud800b')": "raised ValueError: a\\ud800b at line 1",
+    "raise ValueError('x' * 5_000_000)": "x ... (5000000 characters) at line 1",
+    "class Shy:\n    def __repr__(self):\n        raise ValueError('no repr')\nShy()": "raised ValueError: no repr at line 3",
+    "class Mute:\n    def __getattribute__(self, name):\n        raise RuntimeError(name)\nmute = Mute()\n1 / 0": "raised ZeroDivisionError: division by zero at line 5",
+    "import signal\nos.kill(os.getpid(), signal.SIGRTMIN + 6)\nimport time; time.sleep(5)": "killed by signal 40 (SIGRTMIN+6)",
+}
+
+
+@pytest.mark.parametrize("code", UNKIND)
+def test_what_cannot_be_shown_is_told_all_the_same(plain, code):
+    fault = failing(plain, code)
+    assert "rank 0" in fault.text and UNKIND[code] in fault.text, fault.text[:500]
+    assert len(fault.text) < 100_000
+    assert plain.pull("rank") == [0, 1]
+
+
+def test_a_second_thread_is_told_that_the_cluster_is_at_work(plain, monkeypatch):
+    refused = []
+
+    def use():
+        with pytest.raises(RuntimeError) as caught:
+            plain.heal()
+        refused.append(str(caught.value))
+
+    def in_a_thread():
+        thread = threading.Thread(target=use)
+        thread.start()
+        thread.join()
+
+    once(monkeypatch, Watch, "run", in_a_thread)
+    assert plain.pull("rank") == [0, 1]
+    assert refused == ["The cluster 'plain' is at work for another thread of this notebook. Wait until that has ended."]
+
+
+def test_a_scheduler_of_the_controller_killed_alone_is_the_controller_killed(plain):
+    killed(psutil.Process(controller_of(plain)).children()[1].pid)
+    fault = failing(plain, "1")
+    assert type(fault) is ControllerDied and "This cell has not run." in fault.text
+    assert plain.pull("rank") == [0, 1]
+
+
+def test_a_setup_cell_that_breaks_the_ranks_when_it_runs_again_is_left_out_and_told(plain, tmp_path):
+    plain.px(f"import os\nif os.path.exists({str(tmp_path / 'again')!r}):\n    os._exit(3)", setup=True)
+    (tmp_path / "again").touch()
+    fault = failing(plain, "os._exit(1)")
+    assert "A cell marked --setup failed when it was run again: Ranks 0, 1 died\nAfter a healing it is not run again" in fault.text
+    assert "The cluster is healed: 2 new ranks." in fault.text and "brought back: rank." in fault.text and len(plain._setups) == 1
+    assert plain.pull("rank") == [0, 1]

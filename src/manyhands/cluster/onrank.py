@@ -20,6 +20,7 @@ from .switch import enter
 
 PERIOD_S = 0.15
 STOP_S = 0.3  # for what an interrupted cell still awaits at its end
+LONGEST_TEXT = 20_000  # characters of an exception's message, or of its traceback
 RANK = None  # the one Rank of this process
 
 
@@ -198,8 +199,13 @@ def run_cell(code, cell):
     if "torch" in sys.modules:
         RANK.recorder.install()  # the cell may just have imported it
     shell.user_ns["_"] = result.result
-    quiet = result.result is None or code.rstrip().endswith(";")
-    return {"ok": error is None, "out": None if quiet else pretty(result.result), "error": error and describe(error),
+    out = None
+    if result.result is not None and not code.rstrip().endswith(";"):
+        try:
+            out = pretty(result.result)
+        except Exception as caught:  # a __repr__ of the learner's
+            error = caught
+    return {"ok": error is None, "out": out, "error": error and describe(error),
             "notes": _notes(), "names": _names(shell)}
 
 
@@ -252,7 +258,10 @@ def _names(shell):
 
 
 def _imported(value):
-    return isinstance(value, type(sys)) or (callable(value) and hasattr(value, "__name__") and getattr(value, "__module__", "__main__") != "__main__")
+    try:
+        return isinstance(value, type(sys)) or (callable(value) and hasattr(value, "__name__") and getattr(value, "__module__", "__main__") != "__main__")
+    except Exception:  # an object of the learner's that answers no question
+        return False
 
 
 def describe(error):
@@ -262,9 +271,19 @@ def describe(error):
     if isinstance(error, SyntaxError) and error.lineno:
         lines.append({"file": os.path.basename(error.filename or ""), "path": error.filename or "", "line": error.lineno, "function": ""})
     full = "".join(traceback.format_exception(error))
-    message = error.msg if isinstance(error, SyntaxError) else str(error)
-    return {"ename": type(error).__name__, "evalue": message, "lines": lines, "traceback": full, "memory": is_memory_error(error)}
+    try:
+        message = error.msg if isinstance(error, SyntaxError) else str(error)
+    except Exception as unsaid:
+        message = f"(its message cannot be shown: __str__ raised {type(unsaid).__name__})"
+    return {"ename": _shown(type(error).__name__), "evalue": _shown(message), "lines": lines, "traceback": _shown(full), "memory": is_memory_error(error, message)}
 
 
-def is_memory_error(error):
-    return isinstance(error, MemoryError) or "can't allocate memory" in str(error) or "CUDA out of memory" in str(error)
+def _shown(text):
+    """What a page can show of a text: without lone surrogates, which no encoding has, and not for megabytes."""
+    if len(text) > LONGEST_TEXT:
+        text = f"{text[:LONGEST_TEXT]} ... ({len(text)} characters)"
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def is_memory_error(error, message):
+    return isinstance(error, MemoryError) or "can't allocate memory" in message or "CUDA out of memory" in message
