@@ -5,7 +5,6 @@ left out, and text cells that are not the lab's own stand in it as they were typ
 """
 
 import re
-import shutil
 from pathlib import Path
 
 import nbformat
@@ -25,16 +24,14 @@ def write(classroom, unit, student, grade):
     target = classroom.place("autograded", student, unit)
     with replace_folder(target) as folder:
         nbformat.write(notebook(submitted, solution, grade), folder / f"{unit}.ipynb")
-        for name in submissions.STAMPS:
-            if (submitted / name).is_file() and not (submitted / name).is_symlink():
-                shutil.copyfile(submitted / name, folder / name)
+        for name, content in submissions.stamps(submitted).items():
+            (folder / name).write_bytes(content)
 
 
 def notebook(submitted, solution, grade):
     """The notebook to be shown, from a folder that was handed in, a `submissions.Solution` and a grade (plain data)."""
     try:
-        path, _ = submissions.notebook_in(submitted, solution)
-        theirs = notebooks.read(path).cells
+        theirs = submissions.notebook_in(submitted, solution)[1].cells
     except NotGraded:
         theirs = [new_markdown_cell(NO_NOTEBOOK.format(folder=Path(*submitted.parts[-3:])))]
     return new_notebook(cells=list(_cells(theirs, solution.notebook, grade)), metadata=_metadata(solution.notebook))

@@ -13,7 +13,9 @@ from pathlib import Path
 
 import psutil
 
-from manyhands.grading import container, engine, journal, notebooks, pool, report, sandbox, submissions
+from manyhands.grading import container, engine, journal, pool, report, sandbox, submissions
+from manyhands.grading.below import Below
+from manyhands.grading.compare import in_a_line
 from manyhands.grading.kernel import Limits
 from manyhands.grading.notebooks import NotGraded
 from manyhands.processors import processors
@@ -36,6 +38,7 @@ class Outcome:
     kept: list = field(default_factory=list)  # had a grade for this very work already
     changed: dict = field(default_factory=dict)  # student: (points before, points now, reason)
     failed: dict = field(default_factory=dict)  # student: why the grader could not
+    not_shown: dict = field(default_factory=dict)  # student: why a grade that is kept is not in the gradebook
 
 
 @dataclass(frozen=True)
@@ -71,14 +74,16 @@ class Batch:
         solution, outcome, todo = submissions.Solution(self.solution), Outcome(), {}
         same = {"solution": solution.digest, "seed": self.seed}
         for student, folder in self.folders.items():
-            key = {"submission": submissions.digest(folder), **same}
-            if not again and self._kept(student, key):
-                outcome.kept.append(student)
-            else:
-                todo[student] = key
+            with _alone(outcome, student):
+                key = {"submission": submissions.digest(folder), **same}
+                if not again and self._kept(student, key):
+                    outcome.kept.append(student)
+                else:
+                    todo[student] = key
         wanted = self._reference(solution, scratch, lock) if todo else None
         for student, result in self._pool(list(todo), lambda student: self._grade(student, solution, wanted), solution, scratch, lock):
-            self._keep(student, todo[student], result, outcome)
+            with _alone(outcome, student):
+                self._keep(student, todo[student], result, outcome)
             self.progress(len(outcome.graded) + len(outcome.failed), len(todo), student)
         return outcome
 
@@ -132,17 +137,24 @@ class Batch:
         """The grade of one submission as plain data. Runs in a process of its own."""
         folder = self.folders[student]
         try:
-            path, note = submissions.notebook_in(folder, solution)
-            notebooks.read(path)
+            name, _, note = submissions.notebook_in(folder, solution)
         except NotGraded as problem:
             return report.as_data(engine.not_graded(self.solution, " ".join([str(problem), *submissions.notes_of(folder)])))
-        name = path.relative_to(folder).as_posix()
-        with tempfile.TemporaryDirectory(prefix="mh-") as place:
-            notes = ([note] if note else []) + submissions.copy(folder, place, name) + submissions.notes_of(folder)
+        with tempfile.TemporaryDirectory(prefix="mh-") as place, Below(folder) as there:
+            notes = ([note] if note else []) + submissions.copy(there, place, name) + submissions.notes_of(folder)
             grade = engine.grade(Path(place) / name, self.solution, seed=self.seed, wanted=wanted, sandboxed=self.sandboxed,
                                  limits=self.limits)
         grade.notes[:0] = notes
         return report.as_data(grade)
+
+
+@contextmanager
+def _alone(outcome, student):
+    """What goes wrong with one student is told by name; the others go on."""
+    try:
+        yield
+    except Exception as problem:
+        outcome.failed[student] = f"{type(problem).__name__}: {in_a_line(str(problem), 300)}"
 
 
 @contextmanager

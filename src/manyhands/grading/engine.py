@@ -1,7 +1,5 @@
 """Grading one submission: pristine check cells, a hidden seed, a sandbox, and the comparison outside the kernel."""
 
-import os
-import stat
 import tempfile
 import time
 from contextlib import nullcontext
@@ -11,13 +9,14 @@ from pathlib import Path
 from manyhands.checks.hints import hints_of
 from manyhands.checks.record import BLOCKED, FAIL
 from manyhands.grading import notebooks, references, sandbox
+from manyhands.grading.below import Below
 from manyhands.grading.compare import Criterion, compare, in_a_line, records
 from manyhands.grading.kernel import Kernel, KernelEnded, Limits
 from manyhands.grading.notebooks import NotGraded
 
 NOT_RUN = "not run"
 FOLDER_BYTES, FILE_AT_LEAST = 50 * 2**20, 2**14  # of what lies beside a notebook; what a file counts for however small
-TOO_MUCH = f"The folder holds more than {FOLDER_BYTES // 2**20} MB, or too many files: not all of them were taken along."
+TOO_MUCH = f"The folder holds more than {FOLDER_BYTES // 2**20} MB, too many files, or folders too deep: not all of them were taken along."
 SHOWN = "Every submission could read the solution {path}: it lies in a folder that the sandbox shows. Keep the course elsewhere."
 ENDED = {
     "total": "The notebook took more than {total_s:.0f} s in all. The check cells after that point were not run.",
@@ -176,36 +175,25 @@ def run(plan, folder, seed, sandboxed, limits, progress):
 def copy_beside(notebook_path, folder):
     """Copy what lies beside a notebook (scripts that it launches), without notebooks, hidden files and links; notes if not all.
 
-    The files may be somebody else's, who changes them meanwhile: each is opened below the folder that was read, never
-    through a link, and no more is read than there is room for.
+    The files may be somebody else's, who changes them meanwhile (see `below`); no more is read than there is room for.
     """
     room = FOLDER_BYTES
-    base = Path(notebook_path).parent
-    for place, folders, names, handle in os.fwalk(base):
-        folders[:] = sorted(name for name in folders if not _left_out(name))
-        for name in sorted(names):
-            if _left_out(name) or name.endswith(".ipynb"):
+    with Below(Path(notebook_path).parent.resolve()) as base:
+        found = base.files(_left_out)
+        for one in found:
+            if one.kind != "file" or _left_out(one.name.rpartition("/")[2]) or one.name.endswith(".ipynb"):
                 continue
             try:
-                content = _content(name, handle, room)
+                content = base.read(one.name, room)
             except OSError:  # a link too
                 continue
             if max(len(content), FILE_AT_LEAST) > room:
                 return [TOO_MUCH]
             room -= max(len(content), FILE_AT_LEAST)
-            target = Path(folder) / Path(place).relative_to(base) / name
+            target = Path(folder) / one.name
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(content)
-    return []
-
-
-def _content(name, folder, most):
-    """The bytes of a plain file in an open folder, at most one more than `most`."""
-    handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
-    with os.fdopen(handle, "rb") as file:
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise OSError("no plain file")
-        return file.read(most + 1)
+    return [TOO_MUCH] if any(one.kind == "deep" for one in found) else []
 
 
 def _left_out(name):

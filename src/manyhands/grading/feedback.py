@@ -98,9 +98,8 @@ def _criterion(line, public):
 def _answers(solution, submitted):
     """{name: source} of the answers as they were handed in, the lab's order; nothing where there is no notebook."""
     try:
-        path, _ = submissions.notebook_in(submitted, solution)
         theirs = {}
-        for cell in notebooks.read(path).cells:
+        for cell in submissions.notebook_in(submitted, solution)[1].cells:
             theirs.setdefault(notebooks.grade_id(cell), []).append(cell.source)
     except NotGraded:
         return {}

@@ -1,16 +1,21 @@
 """Reading what was handed in, and putting the pristine check cells back."""
 
-import os
-import stat
+import json
+import re
 import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import nbformat
 
+from manyhands.grading.below import Below
 from manyhands.grading.compare import in_a_line
 
 TOO_LARGE_BYTES = 20 * 2**20
+LINK = "{name} is a symbolic link, which is not followed. Hand in the file itself."
+NO_FILE = "{name} is not a file. Hand in the notebook itself."
+MISSING = "There is no file {name} at {folder}."
+HALF = re.compile(r"\\u[dD][89a-fA-F]")  # of a pair that JSON may write for a letter beyond the first 65,536
 
 
 class NotGraded(Exception):
@@ -20,44 +25,57 @@ class NotGraded(Exception):
 def read(path):
     """The notebook in this file; `NotGraded` if there is none."""
     path = Path(path)
-    text = _text(path)
+    try:
+        folder = Below(path.parent.resolve())
+    except (OSError, RuntimeError):  # a loop of links
+        raise NotGraded(MISSING.format(name=in_a_line(path.name, 100), folder=path.parent)) from None
+    with folder:
+        if folder.look(path.name) is None:
+            raise NotGraded(MISSING.format(name=in_a_line(path.name, 100), folder=path.parent))
+        return read_in(folder, path.name)
+
+
+def read_in(folder, name):
+    """The notebook at a path in an open folder (a `Below`), which may be somebody else's; `NotGraded` if there is none."""
+    shown = in_a_line(Path(name).name, 100)
+    data = _data(folder, name, shown)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about cell ids: they do not matter here
-            notebook = nbformat.reads(text.decode("utf-8-sig"), as_version=4)
+            notebook = nbformat.reads(_whole_letters(data.decode("utf-8-sig")), as_version=4)
         cells = [(cell.cell_type, cell.source, _tags(cell)) for cell in notebook.cells]
+        notebook.metadata.get("kernelspec")
     except Exception as error:  # whatever is wrong in somebody else's file
         reason = in_a_line(str(error).split("\n")[0], 200)
-        raise NotGraded(f"{in_a_line(path.name, 100)} is not a notebook that can be read ({type(error).__name__}: {reason}). "
+        raise NotGraded(f"{shown} is not a notebook that can be read ({type(error).__name__}: {reason}). "
                         "Open it in JupyterLab and save it again, or start from a new copy of the lab.") from None
     if not all(isinstance(source, str) for _, source, _ in cells):
-        raise NotGraded(f"{in_a_line(path.name, 100)} has a cell whose text is not text. Start from a new copy of the lab.")
+        raise NotGraded(f"{shown} has a cell whose text is not text. Start from a new copy of the lab.")
     for cell in notebook.cells:
         cell.source = cell.source.replace("\r\n", "\n").replace("\r", "\n")
     return notebook
 
 
-def _text(path):
-    """What the file holds. It may be somebody else's, who changes it meanwhile; a link is not followed."""
-    name = in_a_line(path.name, 100)
+def _data(folder, name, shown):
+    found = folder.look(name)
+    if found and found.kind == "link":
+        raise NotGraded(LINK.format(name=shown))
+    if found and found.kind != "file":
+        raise NotGraded(NO_FILE.format(name=shown))
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        data = folder.read(name, TOO_LARGE_BYTES)
     except OSError as error:
-        if path.is_symlink():
-            raise NotGraded(f"{name} is a symbolic link, which is not followed. Hand in the file itself.") from None
-        if not path.is_file():
-            raise NotGraded(f"There is no file {name} at {path.parent}.") from None
-        raise NotGraded(f"{name} could not be read ({error.strerror}). Hand it in again.") from None
-    try:
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise NotGraded(f"There is no file {name} at {path.parent}.")
-        with open(handle, "rb", closefd=False) as file:
-            text = file.read(TOO_LARGE_BYTES + 1)
-    finally:
-        os.close(handle)
-    if len(text) > TOO_LARGE_BYTES:
-        raise NotGraded(f"{name} is larger than {TOO_LARGE_BYTES // 2**20} MB. Clear its outputs and save it again.")
-    return text
+        raise NotGraded(f"It could not be read: {shown} ({error.strerror or error}). Hand it in again.") from None
+    if len(data) > TOO_LARGE_BYTES:
+        raise NotGraded(f"{shown} is larger than {TOO_LARGE_BYTES // 2**20} MB. Clear its outputs and save it again.")
+    return data
+
+
+def _whole_letters(text):
+    """JSON without halves of letters ("\\ud800" alone), which Python reads and nothing can write."""
+    if not HALF.search(text):
+        return text
+    return json.dumps(json.loads(text), ensure_ascii=False).encode("utf-8", "replace").decode()
 
 
 def grade_id(cell):

@@ -9,16 +9,26 @@ import json
 import os
 import pwd
 import shutil
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from nbgrader.exchange.default import ExchangeCollect
 
 from manyhands.grading import gradebook, submissions
+from manyhands.grading.below import Below
 from manyhands.grading.classroom import OF_THE_MACHINE, STUDENT, Classroom
+from manyhands.grading.compare import in_a_line
 from manyhands.grading.folders import replace_folder
 
+MOST_KEPT = 100  # hand-ins of one attendee and lab
+SLACK = timedelta(minutes=2)  # handing in takes a moment, and clocks of machines differ
 NOT_A_NAME = "Not collected: {folder} does not name an attendee."
+NO_FOLDER = "Not collected: {folder} is no folder, or cannot be read."
 NOT_THEIRS = "Not collected: {folder} says that it is by {student}, but it belongs to {owner}."
+WRONG = "Not collected: {folder}: {problem}"
+FULL = "{most} hand-ins are kept already; what is not needed may be deleted in {folder}"
+DATED = "The name of the folder says that it was handed in at {named} UTC, but it was changed last at {changed} UTC: that time counts."
 NO_TIME = "Not collected: {folder} does not say when it was handed in."
 
 
@@ -26,7 +36,7 @@ class Collect(ExchangeCollect):
     """nbgrader's collecting, of `nbgrader collect` and formgrader too; `taken` says afterwards what it has done."""
 
     def init_src(self):
-        self.taken = {"new": [], "again": [], "same": [], "refused": []}
+        self.taken = {"new": [], "again": [], "same": [], "refused": [], "dated": []}
         self.course_path = os.path.join(self.root, self.coursedir.course_id)
         self.inbound_path = os.path.join(self.course_path, "inbound")
         if not os.path.isdir(self.inbound_path):
@@ -41,54 +51,70 @@ class Collect(ExchangeCollect):
 
     def copy_files(self):
         classroom = Classroom(self.coursedir.root).made()
-        wanted = None if self.coursedir.student_id in ("", "*") else self.coursedir.student_id
         newest = {}
         for path in sorted(Path(self.inbound_path).iterdir()):
-            record = self._record(path)
-            if record and wanted in (None, record["username"]):
-                self._keep(classroom, path, record)
-                newest.setdefault(record["username"], []).append(record)
+            with self._alone(path.name):
+                if record := self._received(classroom, path):
+                    newest.setdefault(record["username"], []).append(record)
         for student, records in sorted(newest.items()):
-            self._collect(classroom, student, self._chosen(records, student))
+            with self._alone(student):
+                self._collect(classroom, student, self._chosen(records, student))
         self._name(classroom, newest)
 
-    def _record(self, path):
-        """Who handed this in, and when: nbgrader's record, or None for what is another unit's, or refused."""
-        name, plus, rest = path.name.partition(f"+{self.coursedir.assignment_id}+")
-        if not plus:
+    @contextmanager
+    def _alone(self, whose):
+        """What goes wrong with one hand-in is told by name and logged; the others go on."""
+        try:
+            yield
+        except Exception as problem:
+            self._refuse(WRONG, whose, problem=in_a_line(f"{type(problem).__name__}: {problem}", 300))
+
+    def _received(self, classroom, path):
+        """Take in one folder, unless it is there: nbgrader's record of it, or None for what is another unit's, or refused."""
+        unit = self.coursedir.assignment_id
+        name, plus, _ = path.name.partition(f"+{unit}+")
+        if not plus or self.coursedir.student_id not in ("", "*", name):
             return None
-        if not STUDENT.fullmatch(name) or path.is_symlink() or not path.is_dir():
-            return self._refuse(NOT_A_NAME, path)
+        if not STUDENT.fullmatch(name):
+            return self._refuse(NOT_A_NAME, path.name)
         try:
             record = self._path_to_record(str(path))
         except Exception:  # somebody else has chosen this name
-            return self._refuse(NO_TIME, path)
-        owner = path.lstat().st_uid
-        if self.check_owner and (self.numbers.get(name, owner) != owner or self.names.get(owner, name) != name):
-            return self._refuse(NOT_THEIRS, path, student=name, owner=self.names.get(owner, f"user {owner}"))
-        return record
+            return self._refuse(NO_TIME, path.name)
+        if record["username"] != name:  # the unit is in it twice: nbgrader and formgrader would see another attendee
+            return self._refuse(NOT_A_NAME, path.name)
+        try:
+            there = Below(path, own=True)
+        except OSError:
+            return self._refuse(NO_FOLDER, path.name)
+        with there:
+            if self.check_owner and (self.numbers.get(name, there.owner) != there.owner or self.names.get(there.owner, name) != name):
+                return self._refuse(NOT_THEIRS, path.name, student=name, owner=self.names.get(there.owner, f"user {there.owner}"))
+            place = classroom.received(name, unit) / record["timestamp"].isoformat()
+            if not place.is_dir():
+                self._keep(there, place, record)
+        return {**record, "place": place, "timestamp": submissions.handed_in_at(place) or record["timestamp"]}
 
-    def _refuse(self, why, path, **more):
-        self.taken["refused"].append(why.format(folder=submissions.shown(path.name), **more))
+    def _refuse(self, why, name, **more):
+        self.taken["refused"].append(why.format(folder=submissions.shown(name), **more))
         self.log.warning(self.taken["refused"][-1])
 
-    def _keep(self, classroom, path, record):
-        """Copy it to what was received, unless it is there."""
-        place = self._place(classroom, record)
-        if not place.is_dir():
-            with replace_folder(place) as folder:
-                notes = submissions.copy(path, folder, f"{self.coursedir.assignment_id}.ipynb", links=True)
-                self._stamp(folder, record, notes)
-
-    def _place(self, classroom, record):
-        return classroom.received(record["username"], self.coursedir.assignment_id) / record["timestamp"].isoformat()
-
-    def _stamp(self, folder, record, notes):
-        for name in (submissions.STAMPS[0], submissions.NOTES):
-            (folder / name).unlink(missing_ok=True)
-        (folder / submissions.STAMPS[0]).write_text(f"{record['timestamp'].isoformat(sep=' ')} UTC")
-        if notes:
-            (folder / submissions.NOTES).write_text("\n".join(notes))
+    def _keep(self, there, place, record):
+        """Copy an open folder to what was received. It was handed in when its name says so, if the clock of its files agrees."""
+        unit, ours = self.coursedir.assignment_id, (submissions.STAMPS[0], submissions.NOTES)
+        if place.parent.is_dir() and len(list(place.parent.iterdir())) >= MOST_KEPT:
+            raise OSError(FULL.format(most=MOST_KEPT, folder=place.parent))
+        with replace_folder(place) as folder:
+            notes = submissions.copy(there, folder, f"{unit}.ipynb", links=True, left_out=ours)
+            time, changed = record["timestamp"], datetime.fromtimestamp(there.changed, UTC).replace(tzinfo=None, microsecond=0)
+            if abs(changed - time) > SLACK:
+                notes.append(DATED.format(named=time.replace(microsecond=0), changed=changed))
+                self.taken["dated"].append(f"{record['username']}: {notes[-1]}")
+                self.log.warning(self.taken["dated"][-1])
+                time = changed
+            (folder / ours[0]).write_text(f"{time.isoformat(sep=' ')} UTC")
+            if notes:
+                (folder / ours[1]).write_text("\n".join(notes))
 
     def _chosen(self, records, student):
         """The last one; with nbgrader's `before_duedate`, the last one in time if there is one."""
@@ -107,16 +133,15 @@ class Collect(ExchangeCollect):
                 return None
 
     def _collect(self, classroom, student, record):
-        target = classroom.place("submitted", student, self.coursedir.assignment_id)
+        target, received = classroom.place("submitted", student, self.coursedir.assignment_id), record["place"].parent
         there = submissions.handed_in_at(target)
         if there == record["timestamp"] or there and not self.update:
             self.taken["same"].append(student)
             return
-        if target.is_dir() and not (there and self._place(classroom, {"username": student, "timestamp": there}).is_dir()):
-            by_hand = classroom.received(student, self.coursedir.assignment_id) / f"by hand, until {submissions.now()}"
-            shutil.copytree(target, by_hand, symlinks=True)
+        if target.is_dir() and not (there and any(submissions.handed_in_at(kept) == there for kept in received.iterdir())):
+            shutil.copytree(target, received / f"by hand, until {submissions.now()}", symlinks=True)
         with replace_folder(target) as folder:
-            shutil.copytree(self._place(classroom, record), folder, symlinks=True, dirs_exist_ok=True)
+            shutil.copytree(record["place"], folder, symlinks=True, dirs_exist_ok=True)
         self.taken["again" if there else "new"].append(student)
         self.log.info("Collected: %s %s", student, self.coursedir.assignment_id)
 
@@ -124,9 +149,10 @@ class Collect(ExchangeCollect):
         """Names of people into the gradebook where it has none: formgrader would show "None, None"."""
         with gradebook.opened(classroom) as book:
             for student in students:
-                person = book.update_or_create_student(student)
-                if person.first_name is None and person.last_name is None:
-                    book.update_or_create_student(student, first_name="", last_name=self.accounts.get(student, {}).get("full_name") or student)
+                with self._alone(student):
+                    person = book.update_or_create_student(student)
+                    if person.first_name is None and person.last_name is None:
+                        book.update_or_create_student(student, first_name="", last_name=self.accounts.get(student, {}).get("full_name") or student)
 
 
 def _accounts(hub):

@@ -2,117 +2,89 @@
 
 import hashlib
 import os
-import stat
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from manyhands.grading import notebooks
+from manyhands.grading.below import Below
 from manyhands.grading.compare import printable
-from manyhands.grading.notebooks import NotGraded
+from manyhands.grading.notebooks import LINK, NotGraded
 
 KEPT_BYTES = 50 * 2**20  # of a folder: more is not taken along
 MOST_FILES = 2000
 STAMPS = ("timestamp.txt", "submission_secret.txt")  # written by nbgrader beside what was handed in
 NOTES = "collected.txt"  # written by us: what could not be taken along
 NOT_WORK = (".ipynb_checkpoints", "__pycache__", "feedback")
-LINK = "{name} is a symbolic link, which is not followed. Hand in the file itself."
 EMPTY = "The folder that was handed in holds no notebook. It should hold {wanted}."
-NO_FILE = "{name} is not a file. Hand in the notebook itself."
 OTHERS = "There is no {wanted}, and no other notebook here is a copy of this lab: {found}."
 SEVERAL = "There is no {wanted}, but more than one copy of the lab: {found}. Hand in one, under its own name."
 RENAMED = "The notebook was called {name}; it should be {wanted}. It was graded all the same."
 UNREADABLE = "Not taken along, because it could not be read: {name}."
 TOO_MUCH = "Too much was handed in (more than {files} files or {mb} MB): {name} and what comes after it was not taken along."
-NOT_PLAIN = "Not taken along, because it is no plain file: {name}."
-
-
-@dataclass
-class Found:
-    """A file in a folder: its name there, what it is ("file", "link", "other", "unreadable"), its size."""
-
-    name: str
-    kind: str
-    size: int = 0
-
-
-def files(folder):
-    """All files of a folder in order, links not followed, without checkpoints and caches."""
-    found = []
-    for base, folders, names in os.walk(folder, onerror=lambda error: found.append(_unreadable(folder, error))):
-        folders[:] = sorted(name for name in folders if name not in NOT_WORK)
-        linked = [name for name in folders if os.path.islink(Path(base) / name)]
-        for name in sorted([*names, *linked]):
-            path = Path(base) / name
-            found.append(_look(path, path.relative_to(folder).as_posix()))
-        if len(found) > 2 * MOST_FILES:
-            break
-    return sorted(found, key=lambda one: one.name)
-
-
-def _unreadable(folder, error):
-    return Found(os.path.relpath(error.filename, folder), "unreadable")
-
-
-def _look(path, name):
-    try:
-        status = path.lstat()
-    except OSError:
-        return Found(name, "unreadable")
-    if stat.S_ISLNK(status.st_mode):
-        return Found(name, "link")
-    if not stat.S_ISREG(status.st_mode):
-        return Found(name, "other")
-    readable = os.access(path, os.R_OK, effective_ids=os.access in os.supports_effective_ids)
-    return Found(name, "file" if readable else "unreadable", status.st_size)
+LEFT = {  # by what it is
+    "other": "Not taken along, because it is no plain file: {name}.", "unreadable": UNREADABLE,
+    "deep": "Not taken along, because it lies too deep, its path is too long, or it is too much: {name}.",
+}
+OUR_NAME = "Not taken along, because the grader gives this name to its own notes: {name}."
 
 
 def digest(folder):
     """Changes with everything in the folder that can bear on a grade; files beyond what is taken along count by their size."""
     summed, total = hashlib.sha256(), 0
-    if os.path.islink(folder):
+    try:
+        there = Below(folder)
+    except OSError:
         return hashlib.sha256(b"link").hexdigest()
-    for one in files(folder):
-        if one.name in (*STAMPS, NOTES):
-            continue
-        total += one.size
-        summed.update(f"{one.name}\0{one.kind}\0{one.size}\0".encode("utf-8", "surrogateescape"))
-        if one.kind == "file" and total <= KEPT_BYTES:
-            with suppress(OSError), _opened(Path(folder) / one.name) as file:
-                for block in iter(lambda: file.read(2**20), b""):
-                    summed.update(block)
+    with there:
+        for one in there.files(NOT_WORK.__contains__):
+            if one.name in (*STAMPS, NOTES):
+                continue
+            total += one.size
+            summed.update(f"{one.name}\0{one.kind}\0{one.size}\0".encode("utf-8", "surrogateescape"))
+            if one.kind == "file" and total <= KEPT_BYTES:
+                with suppress(OSError):
+                    summed.update(there.read(one.name, KEPT_BYTES))
     return summed.hexdigest()
 
 
-def _opened(path):
-    return os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb")
-
-
-def copy(folder, place, first, links=False):
-    """Copy the plain files of a folder, that with the name `first` before the others, at most so many and so large; notes
-    about what was left out. With `links`, a link stays a link."""
-    notes, total, count = [], 0, 0
-    for one in sorted(files(folder), key=lambda one: one.name != first):
-        total, count = total + one.size, count + 1
-        if total > KEPT_BYTES or count > MOST_FILES:
+def copy(there, place, first, links=False, left_out=()):
+    """Copy the plain files of an open folder (a `Below`), that with the name `first` before the others, at most so many and so
+    large; notes about what was left out. With `links`, a link stays a link. `left_out` are names that nothing may have here."""
+    notes, room = [], KEPT_BYTES
+    found = {one.name: one for one in [there.look(first), *there.files(NOT_WORK.__contains__)] if one and one.kind != "folder"}
+    for count, one in enumerate(found.values(), 1):
+        if one.name.split("/")[0] in left_out:
+            notes += [] if one.name == STAMPS[0] else [OUR_NAME.format(name=shown(one.name))]
+            continue
+        kind, content = _taken(there, one, room, links)
+        room -= len(content)
+        if room < 0 or count > MOST_FILES:
             return [*notes, TOO_MUCH.format(files=MOST_FILES, mb=KEPT_BYTES // 2**20, name=shown(one.name))]
-        if one.kind == "unreadable":
-            notes.append(UNREADABLE.format(name=shown(one.name)))
-        elif one.kind == "link" and links:
-            (Path(place) / one.name).parent.mkdir(parents=True, exist_ok=True)
-            (Path(place) / one.name).symlink_to(os.readlink(Path(folder) / one.name))
-        elif one.kind != "file":
-            notes.append(NOT_PLAIN.format(name=shown(one.name)))
-        else:
-            target = Path(place) / one.name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            try:
-                with _opened(Path(folder) / one.name) as source:
-                    target.write_bytes(source.read(one.size))
-            except OSError:
-                notes.append(UNREADABLE.format(name=shown(one.name)))
+        if kind in LEFT:
+            notes.append(LEFT[kind].format(name=shown(one.name)))
+            continue
+        target = Path(place) / one.name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.symlink_to(content) if kind == "link" else _write(target, content)
     return notes
+
+
+def _taken(there, one, room, links):
+    """(what it is, what is written in its place) of something that was found."""
+    try:
+        if one.kind == "file":
+            return "file", there.read(one.name, room)
+        if one.kind == "link":
+            return ("link", there.link(one.name)) if links else ("other", b"")
+    except OSError:
+        return "unreadable", b""
+    return one.kind, b""
+
+
+def _write(target, content):
+    with open(target, "xb") as file:
+        file.write(content)
 
 
 def shown(name):
@@ -121,35 +93,37 @@ def shown(name):
 
 
 def notebook_in(folder, solution):
-    """(path, note) of the notebook to be graded in a folder; `NotGraded` says why there is none."""
+    """(name, notebook, note): what is to be graded in a folder, its path there first; `NotGraded` says why there is nothing."""
     wanted = Path(solution.path).name
-    if os.path.islink(folder):
-        raise NotGraded(LINK.format(name="The folder"))
-    there = files(folder)
-    own = next((one for one in there if one.name == wanted), None)
-    if own is not None and own.kind == "link":
-        raise NotGraded(LINK.format(name=wanted))
-    if own is not None and own.kind == "unreadable":
-        raise NotGraded(UNREADABLE.format(name=wanted))
-    if own is not None and own.kind == "file":
-        return Path(folder) / wanted, ""
-    if own is not None or os.path.isdir(Path(folder) / wanted):
-        raise NotGraded(NO_FILE.format(name=wanted))
-    return _renamed(folder, there, wanted, solution)
+    try:
+        there = Below(folder)
+    except OSError:
+        raise NotGraded((LINK if os.path.islink(folder) else UNREADABLE).format(name="The folder")) from None
+    with there:
+        if there.look(wanted):
+            return wanted, notebooks.read_in(there, wanted), ""
+        return _renamed(there, wanted, solution)
 
 
-def _renamed(folder, there, wanted, solution):
-    others = [one for one in there if one.name.endswith(".ipynb")][:20]
+def _renamed(there, wanted, solution):
+    found = there.files(NOT_WORK.__contains__)
+    others = [one.name for one in found if one.name.endswith(".ipynb")][:20]
     if not others:
-        unreadable = [UNREADABLE.format(name=shown(one.name)) for one in there if one.kind == "unreadable"]
+        unreadable = [UNREADABLE.format(name=shown(one.name)) for one in found if one.kind == "unreadable"]
         raise NotGraded(" ".join([EMPTY.format(wanted=wanted), *unreadable]))
-    copies = [one for one in others if one.kind == "file" and solution.is_copy(Path(folder) / one.name)]
-    names = ", ".join(shown(one.name) for one in (copies or others))
+    copies = {}
+    for name in others:
+        with suppress(NotGraded):
+            notebook = notebooks.read_in(there, name)
+            if solution.is_copy(notebook):
+                copies[name] = notebook
+    names = ", ".join(shown(name) for name in (copies or others))
     if not copies:
         raise NotGraded(OTHERS.format(wanted=wanted, found=names))
     if len(copies) > 1:
         raise NotGraded(SEVERAL.format(wanted=wanted, found=names))
-    return Path(folder) / copies[0].name, RENAMED.format(name=shown(copies[0].name), wanted=wanted)
+    ((name, notebook),) = copies.items()
+    return name, notebook, RENAMED.format(name=shown(name), wanted=wanted)
 
 
 class Solution:
@@ -160,12 +134,9 @@ class Solution:
         self.notebook = notebooks.read(path)
         self.marks = {notebooks.grade_id(cell) for cell in self.notebook.cells} - {None}
 
-    def is_copy(self, path):
+    def is_copy(self, notebook):
         """Whether a notebook carries any of the lab's marks."""
-        try:
-            return any(notebooks.grade_id(cell) in self.marks for cell in notebooks.read(path).cells)
-        except NotGraded:
-            return False
+        return any(notebooks.grade_id(cell) in self.marks for cell in notebook.cells)
 
     @property
     def digest(self):
@@ -174,9 +145,10 @@ class Solution:
         for cell in self.notebook.cells:
             mark = cell.metadata.get("nbgrader") or {}
             summed.update(repr((cell.cell_type, cell.source, mark.get("grade_id"), mark.get("points"))).encode())
-        for one in files(self.path.parent):
-            if one.kind == "file" and not one.name.endswith(".ipynb"):
-                summed.update(one.name.encode() + b"\0" + (self.path.parent / one.name).read_bytes())
+        with Below(self.path.parent.resolve()) as there:
+            for one in there.files(NOT_WORK.__contains__):
+                if one.kind == "file" and not one.name.endswith(".ipynb"):
+                    summed.update(one.name.encode() + b"\0" + there.read(one.name, one.size))
         return summed.hexdigest()
 
     @property
@@ -185,24 +157,33 @@ class Solution:
         return any("Cluster(" in cell.source for cell in self.notebook.cells if cell.cell_type == "code")
 
 
+def stamps(folder):
+    """{name: content} of what nbgrader has noted beside the work."""
+    return {name: content for name in STAMPS if (content := _beginning(folder, name)) is not None}
+
+
 def handed_in_at(folder):
     """When this was handed in, as nbgrader has noted it beside it: a time in UTC without a zone, or None."""
     from nbgrader.utils import parse_utc
 
     try:
-        path = Path(folder) / STAMPS[0]
-        return None if path.is_symlink() else parse_utc(path.read_text(encoding="utf-8")[:100].strip())
-    except (OSError, ValueError, OverflowError):
+        return parse_utc((_beginning(folder, STAMPS[0]) or b"").decode("utf-8")[:100].strip())
+    except Exception:  # whatever the parser makes of what is no time
         return None
 
 
 def notes_of(folder):
     """What was noted when this was collected."""
+    return (_beginning(folder, NOTES) or b"").decode("utf-8", "replace").splitlines()
+
+
+def _beginning(folder, name):
+    """The first 4,000 bytes of a plain file in a folder, or None."""
     try:
-        with _opened(Path(folder) / NOTES) as file:
-            return file.read(4000).decode("utf-8", "replace").splitlines()
+        with Below(folder) as there:
+            return there.read(name, 3999)
     except OSError:
-        return []
+        return None
 
 
 def now():

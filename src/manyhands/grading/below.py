@@ -1,0 +1,131 @@
+"""Reading below a folder that somebody else may change at this very moment.
+
+What was looked at by its name may be something else when it is opened: a folder on the way has become a link, a file a pipe. So every
+step is opened from the open folder before it, never through a link and never waiting, and what was opened is judged, not what was seen.
+"""
+
+import os
+import stat
+from dataclasses import dataclass
+from itertools import islice
+
+DEPTH, ENTRIES = 20, 10_000  # folders in folders, and all that is looked at
+PATH_BYTES = 750  # of a folder inside: with what it is copied to before it, and a name after it, this is far from the system's limit
+MORE = f"more than {ENTRIES} files and folders"
+_STEP = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+_FOLDER = _STEP | os.O_DIRECTORY
+
+
+@dataclass(frozen=True)
+class Found:
+    """Something in a folder: its path there, what it is ("file", "folder", "link", "other", "unreadable", "deep"), its size."""
+
+    name: str
+    kind: str
+    size: int = 0
+
+
+class Below:
+    """An open folder, and what is reached from it; a context manager. Raises OSError where there is no folder, or a link to one.
+
+    own: reads no file but those of the folder's owner, for a hard link may lead to somebody else's.
+    `owner` is the user number of the folder; `changed` the time at which the latest change was made to what has been looked at.
+    """
+
+    def __init__(self, folder, own=False):
+        self.handle, self.own = os.open(folder, _FOLDER), own
+        status = os.fstat(self.handle)
+        self.owner, self.changed = status.st_uid, status.st_ctime
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        os.close(self.handle)
+
+    def look(self, name):
+        """What lies at a path inside, or None."""
+        *folders, last = name.split("/")
+        try:
+            handle = self._opened("/".join(folders), _FOLDER)
+            try:
+                return self._found(name, os.stat(last, dir_fd=handle, follow_symlinks=False))
+            finally:
+                os.close(handle)
+        except OSError:
+            return None
+
+    def files(self, left_out=lambda name: False):
+        """[Found] of all that are no folders, in order, and of folders that could not be looked into; `left_out(name)` tells those to be passed over."""
+        found, seen, folders = [], set(), [""]
+        while folders and len(seen) < ENTRIES:
+            for one in self._inside(folders.pop(), ENTRIES - len(seen)):
+                if one.kind not in ("deep", "unreadable") and one.name in seen:
+                    continue  # changed while it was listed: two kinds of one name would be two things in one place
+                seen.add(one.name)
+                if one.kind != "folder":
+                    found.append(one)
+                elif not left_out(one.name.rpartition("/")[2]):
+                    folders.append(one.name)
+        found.sort(key=lambda one: one.name)
+        return found if len(seen) < ENTRIES else [*found, Found(MORE, "deep")]
+
+    def _inside(self, folder, most):
+        """[Found] in one folder, at most so many; of the folder itself where that cannot be."""
+        if folder.count("/") >= DEPTH or len(os.fsencode(folder)) > PATH_BYTES:
+            return [Found(folder, "deep")]
+        try:
+            handle = self._opened(folder, _FOLDER)
+        except OSError:
+            return [Found(folder or ".", "unreadable")]
+        try:
+            with os.scandir(handle) as entries:
+                return [self._look(f"{folder}/{entry.name}" if folder else entry.name, entry) for entry in islice(entries, most)]
+        except OSError:
+            return [Found(folder or ".", "unreadable")]
+        finally:
+            os.close(handle)
+
+    def _look(self, name, entry):
+        try:
+            return self._found(name, entry.stat(follow_symlinks=False))
+        except OSError:
+            return Found(name, "unreadable")
+
+    def _found(self, name, status):
+        self.changed = max(self.changed, status.st_ctime)
+        kinds = {stat.S_IFREG: "file", stat.S_IFDIR: "folder", stat.S_IFLNK: "link"}
+        kind = kinds.get(stat.S_IFMT(status.st_mode), "other")
+        return Found(name, kind, status.st_size if kind == "file" else 0)
+
+    def read(self, name, most):
+        """The bytes of a plain file, at most one more than `most`. Raises OSError."""
+        with os.fdopen(self._opened(name, _STEP), "rb") as file:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                raise OSError("it is no plain file")
+            if self.own and status.st_uid != self.owner:
+                raise PermissionError("it belongs to somebody else")
+            content = file.read(min(most, status.st_size) + 1)
+            self.changed = max(self.changed, os.fstat(file.fileno()).st_ctime)
+        return content
+
+    def link(self, name):
+        """Where a link leads to. Raises OSError."""
+        *folders, last = name.split("/")
+        handle = self._opened("/".join(folders), _FOLDER)
+        try:
+            return os.readlink(last, dir_fd=handle)
+        finally:
+            os.close(handle)
+
+    def _opened(self, name, flags):
+        """A descriptor of what lies at a path inside ("" is the folder itself)."""
+        here, parts = os.dup(self.handle), name.split("/") if name else []
+        for number, part in enumerate(parts, 1):
+            try:
+                following = os.open(part, flags if number == len(parts) else _FOLDER, dir_fd=here)
+            finally:
+                os.close(here)
+            here = following
+        return here
