@@ -60,7 +60,7 @@ def _collect(classroom, unit, arguments):
 
     taken = classwork.collect(classroom, unit, arguments.student)
     print(f"{unit}: {len(taken['new'])} new, {len(taken['again'])} handed in again, {len(taken['same'])} as before.")
-    for sentence in taken["refused"]:
+    for sentence in [*taken["dated"], *taken["refused"]]:
         print(f"  {sentence}")
     return 1 if taken["refused"] else 0
 
@@ -86,7 +86,9 @@ def _grade(classroom, unit, arguments):
         print(f"  {student}: {report.number(before)} points before, {report.number(now)} now: {reason}")
     for student, why in outcome.failed.items():
         print(f"  {student}: NOT GRADED, {why}", file=sys.stderr)
-    return 1 if outcome.failed else 0
+    for student, why in outcome.not_shown.items():
+        print(f"  {student}: graded, but NOT IN THE GRADEBOOK, {why}", file=sys.stderr)
+    return 1 if outcome.failed or outcome.not_shown else 0
 
 
 def feedback(argv=None):
@@ -99,13 +101,13 @@ def _feedback(classroom, unit, arguments):
     from manyhands.grading import classwork
 
     with _bar(unit) as progress:
-        pages, kept_back = classwork.give_feedback(classroom, unit, arguments.student, arguments.hold_back, progress=progress,
-                                                   **_limits(arguments))
+        pages, kept_back, failed = classwork.give_feedback(classroom, unit, arguments.student, arguments.hold_back, progress=progress,
+                                                           **_limits(arguments))
     released = 0 if arguments.hold_back else len(pages) - len(kept_back)
     print(f"{unit}: {len(pages)} pages in {classroom.folder / 'feedback'}, {released} of them released.")
-    for student, why in kept_back.items():
+    for student, why in [*kept_back.items(), *failed.items()]:
         print(f"  {student}: {why}")
-    return 0
+    return 1 if failed else 0
 
 
 def export(argv=None):
@@ -121,10 +123,12 @@ def _export(classroom, units, arguments):
         units = [unit for unit in labs(classroom.root) if (classroom.folder / "grades" / unit).is_dir()]
     with contextlib.ExitStack() as opened:
         file = opened.enter_context(open(arguments.output, "w", newline="", encoding="utf-8")) if arguments.output else sys.stdout
-        rows = classwork.export(classroom, units, file)
+        rows, failed = classwork.export(classroom, units, file)
+    for whose, why in failed.items():
+        print(f"{whose}: NOT IN THE TABLE, {why}", file=sys.stderr)
     if arguments.output:
         print(f"{rows} rows in {arguments.output}")
-    return 0
+    return 1 if failed else 0
 
 
 def _limits(arguments):

@@ -1,6 +1,7 @@
 """What an instructor does with a unit: release, collect, grade, give feedback, export. The commands show what these return."""
 
 import csv
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -11,10 +12,12 @@ from nbgrader.utils import parse_utc
 from manyhands.checks.record import FAIL
 from manyhands.grading import autograded, feedback, gradebook, submissions
 from manyhands.grading.batch import Batch
+from manyhands.grading.compare import in_a_line
 from manyhands.grading.folders import replace_folder
 from manyhands.grading.journal import Journal
 
 PUBLIC_SEED = 0
+NOTHING = "Nothing of {unit} is graded, and nothing was collected: first `manyhands collect {number}`, then `manyhands grade {number}`."
 
 
 class Refused(RuntimeError):
@@ -76,7 +79,7 @@ def _start(part):
 
 
 def collect(classroom, unit, student=""):
-    """Take in what was handed in: {"new", "again", "same": students, "refused": sentences}."""
+    """Take in what was handed in: {"new", "again", "same": students, "refused", "dated": sentences}."""
     part = exchange(classroom.made(), unit, "Collect", student, update=True)
     _start(part)
     return part.taken
@@ -94,7 +97,7 @@ def grade(classroom, unit, students=(), again=False, **options):
     except KeyboardInterrupt:
         _into_gradebook(classroom, unit, batch.grades, batch.folders)
         raise
-    _into_gradebook(classroom, unit, batch.grades, batch.folders)
+    outcome.not_shown.update(_into_gradebook(classroom, unit, batch.grades, batch.folders))
     return outcome
 
 
@@ -112,19 +115,35 @@ def _batch(classroom, unit, kind, students, seed=PUBLIC_SEED, **options):
 
 
 def _into_gradebook(classroom, unit, grades, students):
-    """Write all these grades into the gradebook and what formgrader shows; both are made from the journal and can be made again."""
+    """Write all these grades into the gradebook and what formgrader shows; both are made from the journal and can be made again.
+
+    Returns {student: what went wrong}.
+    """
     with gradebook.opened(classroom) as book:
         known = gradebook.knows(book, unit, submissions.Solution(classroom.solution(unit)).notebook)
     if not known:
         gradebook.register(classroom, unit)
+    failed = {}
     with grades.only_one(), gradebook.opened(classroom) as book:
         for student in students:
-            entry = grades.current(student)
-            if entry is not None:
-                submitted = parse_utc(entry["submitted"]) if entry["submitted"] else None
-                gradebook.put(book, unit, student, entry["grade"], submitted, classroom.config)
-                if _is_of(entry, classroom.place("submitted", student, unit)):
-                    autograded.write(classroom, unit, student, entry["grade"])
+            with _alone(failed, student, book):
+                entry = grades.current(student)
+                if entry is not None:
+                    submitted = parse_utc(entry["submitted"]) if entry["submitted"] else None
+                    gradebook.put(book, unit, student, entry["grade"], submitted, classroom.config)
+                    if _is_of(entry, classroom.place("submitted", student, unit)):
+                        autograded.write(classroom, unit, student, entry["grade"])
+    return failed
+
+
+@contextmanager
+def _alone(failed, student, book):
+    """What goes wrong with one student is noted by name; the others go on."""
+    try:
+        yield
+    except Exception as problem:
+        book.db.rollback()
+        failed[student] = in_a_line(f"{type(problem).__name__}: {problem}", 300)
 
 
 def _is_of(entry, folder):
@@ -135,30 +154,43 @@ def _is_of(entry, folder):
 def give_feedback(classroom, unit, students=(), hold_back=False, **options):
     """Write the feedback pages of all that are graded, and release them unless they are held back.
 
-    Returns ({student: path of the page}, {student: why it was not released}).
+    Returns ({student: path of the page}, {student: why it was not released}, {student: what else was not done}).
     """
     grades = journal_of(classroom, unit)
-    entries = {student: grades.current(student) for student in (students or grades.students())}
-    ungraded = [student for student, entry in entries.items() if not _is_of(entry, classroom.place("submitted", student, unit))]
-    if ungraded:
-        raise Refused(f"{', '.join(ungraded)}: no grade yet for what was collected last. First `manyhands grade {unit[:2]}`.")
+    everybody = students or sorted({*grades.students(), *classroom.students(unit)})
+    entries, failed = {}, {}
+    for student in everybody:
+        entry = grades.current(student)
+        if _is_of(entry, classroom.place("submitted", student, unit)):
+            entries[student] = entry
+        else:
+            failed[student] = f"no grade yet for what was collected last. First `manyhands grade {unit[:2]}`."
+    if not entries:
+        raise Refused("\n".join(f"{student}: {why}" for student, why in failed.items()) or NOTHING.format(unit=unit, number=unit[:2]))
     failing = [student for student, entry in entries.items() if not entry["grade"]["verdict"]
                and any(line["status"] == FAIL for line in entry["grade"]["criteria"])]
     if failing:
-        _batch(classroom, unit, "public", failing, **options).run()
-    _into_gradebook(classroom, unit, grades, entries)
-    public = journal_of(classroom, unit, "public")
-    solution, pages, kept_back = submissions.Solution(classroom.solution(unit)), {}, {}
+        outcome = _batch(classroom, unit, "public", failing, **options).run()
+        failed.update({student: f"what was expected is not on the page: {why}" for student, why in outcome.failed.items()})
+    pages = _pages(classroom, unit, entries, failing, failed)
+    why_not = {student: _release_page(classroom, unit, student) for student in ([] if hold_back else pages)}
+    return pages, {student: why for student, why in why_not.items() if why}, failed
+
+
+def _pages(classroom, unit, entries, failing, failed):
+    """Write the pages of those whose marks are in the gradebook: {student: path}."""
+    public, solution, pages = journal_of(classroom, unit, "public"), submissions.Solution(classroom.solution(unit)), {}
+    without = _into_gradebook(classroom, unit, journal_of(classroom, unit), entries)
+    failed.update(without)
     with gradebook.opened(classroom) as book:
         for student, entry in entries.items():
-            seen = public.current(student) if student in failing else None
-            seen = seen["grade"] if seen and seen["key"]["submission"] == entry["key"]["submission"] else None
-            pages[student] = _page(classroom, unit, student, solution, entry["grade"], seen, book)
-    for student in ([] if hold_back else pages):
-        why = _release_page(classroom, unit, student)
-        if why:
-            kept_back[student] = why
-    return pages, kept_back
+            if student in without:
+                continue
+            with _alone(failed, student, book):
+                seen = public.current(student) if student in failing else None
+                seen = seen["grade"] if seen and seen["key"]["submission"] == entry["key"]["submission"] else None
+                pages[student] = _page(classroom, unit, student, solution, entry["grade"], seen, book)
+    return pages
 
 
 def _page(classroom, unit, student, solution, given, seen, book):
@@ -168,9 +200,8 @@ def _page(classroom, unit, student, solution, given, seen, book):
     with replace_folder(target) as folder:
         (folder / f"{unit}.html").write_text(text, encoding="utf-8")
         (folder / f"{unit}.html").chmod(0o644)  # nbgrader releases it with the mode that it has
-        for name in submissions.STAMPS:
-            if (submitted / name).is_file() and not (submitted / name).is_symlink():
-                (folder / name).write_bytes((submitted / name).read_bytes()[:4096])
+        for name, content in submissions.stamps(submitted).items():
+            (folder / name).write_bytes(content)
     return target / f"{unit}.html"
 
 
@@ -189,19 +220,24 @@ HEAD = ["lab", "student", "first_name", "last_name", "submitted", "late_s", "poi
 
 
 def export(classroom, units, file):
-    """Write a table of all grades as CSV: one row for each student and lab, and one for each of its checks; how many rows."""
+    """Write a table of all grades as CSV: one row for each student and lab, and one for each of its checks.
+
+    Returns (how many rows, {whose: why they are not in it}).
+    """
     table = csv.DictWriter(file, HEAD)
     table.writeheader()
-    count = 0
+    count, failed = 0, {}
     for unit in units:
         grades = journal_of(classroom, unit)
-        _into_gradebook(classroom, unit, grades, grades.students())
+        without = _into_gradebook(classroom, unit, grades, grades.students())
         with gradebook.opened(classroom) as book:
-            for student in grades.students():
-                for row in _rows(classroom, book, unit, student):
-                    table.writerow({key: _cell(value) for key, value in row.items()})
-                    count += 1
-    return count
+            for student in [student for student in grades.students() if student not in without]:
+                with _alone(without, student, book):
+                    rows = [{key: _cell(value) for key, value in row.items()} for row in _rows(classroom, book, unit, student)]
+                    table.writerows(rows)
+                    count += len(rows)
+        failed.update({f"{unit}: {student}": why for student, why in without.items()})
+    return count, failed
 
 
 def _rows(classroom, book, unit, student):
