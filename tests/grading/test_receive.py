@@ -47,7 +47,7 @@ def test_what_becomes_a_link_or_a_pipe_while_it_is_collected_gives_nothing_away_
     for student, opened, waits in (("ann", "seed", 0), ("ben", "inner-ben", 0), ("cat", "inner-cat", 1)):
         inner = released.hand_in(student, released.lab.handed_in()) / f"inner-{student}"
         inner.mkdir()
-        (inner / "seed").write_text("mine")
+        (inner / "seed").write_text("mine, and as long as what is to be stolen")
         changes.setdefault(opened, []).extend([None] * waits + [lambda inner=inner: become_link(inner)])
     piped = released.hand_in("dan", released.lab.handed_in()) / "piped.txt"
     piped.write_text("mine")
