@@ -7,22 +7,20 @@ import sys
 import tempfile
 import time
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
-import nbformat
 import psutil
-import zmq
-from jupyter_client import BlockingKernelClient
 from jupyter_client.connect import write_connection_file
+from jupyter_client.session import Session
 
 from manyhands.build.environment import kernel_environment
 from manyhands.build.processes import adopt_orphans, children, end, release_orphans
 from manyhands.grading import container, memory, sandbox
+from manyhands.grading.outputs import Outputs, Ran
+from manyhands.grading.wire import Cut, Wire
 
-POLL_MS = 200
-KEPT_BYTES = 5_000_000  # of one cell's output
-MESSAGE_BYTES = 64 * 2**20  # one that is longer costs the connection
+POLL_S = 0.2
 CHANNELS = 4  # shell, iopub, stdin and control, in the order of their ports
 # Nothing beside the notebook is imported before the kernel runs; IPython puts the folder back into the path, after the library.
 START = "import sys; del sys.path[0]; from manyhands.grading.inside import Inside; Inside.launch_instance()"
@@ -50,15 +48,6 @@ class KernelEnded(Exception):
         self.reason = reason
 
 
-@dataclass
-class Ran:
-    """One cell's run: its outputs (as nbformat has them), its error if it raised one, whether it was interrupted."""
-
-    outputs: list = field(default_factory=list)
-    error: str = ""
-    interrupted: bool = False
-
-
 class Kernel:
     """A kernel in the sandbox (`sandboxed=True`) or beside it; a context manager that leaves no process behind. May raise `NotStarted`.
 
@@ -68,7 +57,7 @@ class Kernel:
 
     def __init__(self, submission, seed, sandboxed, limits=Limits()):
         self.submission, self.seed, self.sandboxed, self.limits = Path(submission), seed, sandboxed, limits
-        self.reason, self.contained = None, sandboxed and sandbox.contained()
+        self.contained, self.wires = sandboxed and sandbox.contained(), []
 
     def __enter__(self):
         if not self.contained:  # an engine's own processes are not ours
@@ -93,7 +82,8 @@ class Kernel:
         private = home / container.PRIVATE
         private.mkdir()
         self.connection = str(private / "connection.json")
-        write_connection_file(self.connection, transport="ipc", ip=str(private / "k"))
+        self.session = Session()
+        write_connection_file(self.connection, transport="ipc", ip=str(private / "k"), key=self.session.key)
         listeners = [_listener(private / f"k-{port}") for port in range(1, CHANNELS + 1)]
         fds = [listener.fileno() for listener in listeners]
         environment = kernel_environment(home / "h", self.seed, MANYHANDS_RECORD="1")
@@ -133,76 +123,75 @@ class Kernel:
         return [python, "-c", START, "-f", self.connection, "--Inside.fds=" + ",".join(map(str, fds))]
 
     def _connect(self):
-        context = zmq.Context()
-        context.setsockopt(zmq.MAXMSGSIZE, MESSAGE_BYTES)
-        context.setsockopt(zmq.RCVHWM, 2)  # what is not read yet waits in the kernel
-        self.client = BlockingKernelClient(connection_file=self.connection, context=context)
-        self.client.load_connection_file()
-        self.client.start_channels(stdin=False, hb=False)
-        self.broken = self.client.iopub_channel.socket.get_monitor_socket(zmq.EVENT_DISCONNECTED)
+        shell, iopub, _, control = (Path(self.home.name) / container.PRIVATE / f"k-{port}" for port in range(1, CHANNELS + 1))
+        try:
+            for path, kind in ((shell, "DEALER"), (iopub, "SUB"), (control, "DEALER")):
+                self.wires.append(Wire(path, kind))
+        except Cut:
+            self._check_alive(cut=True)
+        self.shell, self.iopub, self.control = self.wires  # replies are not needed: they stay where they are
         until = time.monotonic() + self.limits.start_s
-        while True:  # a first, empty cell, until its end is heard: then nothing later is missed
-            wait_until = min(until, time.monotonic() + 1)
+        while time.monotonic() < until and (waiting := [wire for wire in self.wires if not wire.ready]):
+            self._receive(waiting[0])
+        while time.monotonic() < until:  # a first, empty cell, until its end is heard: then nothing later is missed
             with suppress(TimeoutError):
-                self._listen(self.client.execute("", silent=True), wait_until, Ran())
+                self._run("", min(until, time.monotonic() + 1), Ran())
                 return
-            if time.monotonic() > until:
-                raise KernelEnded("start")
+        raise KernelEnded("start")
 
     def run(self, source):
         """Run one cell; `KernelEnded` if the kernel does not survive it or the limits are used up."""
         ran = Ran()
-        until = time.monotonic() + self.limits.cell_s
-        cell = self.client.execute(source, allow_stdin=False, stop_on_error=False)
         try:
-            self._listen(cell, until, ran)
+            self._run(source, time.monotonic() + self.limits.cell_s, ran)
         except TimeoutError:
             ran.interrupted = True
-            self._interrupt()
+            until = time.monotonic() + self.limits.interrupt_s
             try:
-                self._listen(cell, time.monotonic() + self.limits.interrupt_s, ran)
+                self._send(self.control, "interrupt_request", {}, until)
+                self._listen(until, ran)
             except TimeoutError:
                 raise KernelEnded("cell") from None
         return ran
 
-    def _interrupt(self):
-        session, channel = self.client.session, self.client.control_channel
-        channel.send(session.msg("interrupt_request", {}))
+    def _run(self, source, until, ran):
+        content = dict(code=source, silent=not source, store_history=bool(source), user_expressions={}, allow_stdin=False, stop_on_error=False)
+        self.cell = self._send(self.shell, "execute_request", content, until)
+        self._listen(until, ran)
 
-    def _listen(self, cell, until, ran):
-        """Take in what the kernel says about a cell until it is done."""
-        kept, received = _Outputs(ran), 0
-        while received <= self.limits.output_bytes:
+    def _send(self, wire, kind, content, until):
+        """Send a request; its id."""
+        message = self.session.msg(kind, content)
+        try:
+            wire.send(self.session.serialize(message), until)
+        except Cut:
+            self._check_alive(cut=True)
+        return message["msg_id"]
+
+    def _listen(self, until, ran):
+        """Take in what the kernel says about the cell until it is done."""
+        outputs, most = Outputs(self.session, self.cell, ran), self.iopub.received + self.limits.output_bytes
+        while self.iopub.received <= most:
             if time.monotonic() > self.until:
                 raise KernelEnded("total")
             if time.monotonic() > until:
                 raise TimeoutError
-            message = self._next_message()
-            if message is None:
-                self._check_alive()
-                continue
-            received += message["size"]
-            if _parent(message) == cell and kept.add(message):
+            if outputs.add(self._receive(self.iopub)):
                 return
         raise KernelEnded("output")
 
-    def _next_message(self):
-        """What the kernel has said (`size` in bytes, and what can be read of it), or None if it says nothing for a moment."""
-        iopub = self.client.iopub_channel.socket
-        if not iopub.poll(POLL_MS):
-            return None
-        frames = iopub.recv_multipart(copy=False)
-        size = sum(len(frame.buffer) for frame in frames)
-        message = {}
-        with suppress(Exception):  # nothing that a kernel sends may stop the grader
-            _, frames = self.client.session.feed_identities(frames, copy=False)
-            message = self.client.session.deserialize(frames, content=size <= KEPT_BYTES, copy=False)
-        return {**message, "size": size}
+    def _receive(self, wire):
+        """The parts of what the kernel says next; none if it says nothing for a moment, or what was not kept."""
+        before = wire.received
+        try:
+            message = wire.receive(POLL_S)
+        except Cut:
+            self._check_alive(cut=True)
+        if message is None and wire.received == before:
+            self._check_alive()
+        return message or []
 
-    def _check_alive(self):
-        while self.client.shell_channel.socket.poll(0):  # replies are not needed
-            self.client.shell_channel.socket.recv_multipart()
-        cut = self.broken.poll(0)
+    def _check_alive(self, cut=False):
         if cut:  # by the kernel's end, as a rule
             with suppress(subprocess.TimeoutExpired):
                 self.process.wait(2)
@@ -222,17 +211,16 @@ class Kernel:
             self.watcher.stop()
         if not self.contained:
             release_orphans()
-        if hasattr(self, "client"):
-            self.client.stop_channels()
-            self.client.context.destroy(linger=0)
+        for wire in self.wires:
+            wire.close()
         self.group.close()
         self.home.cleanup()
 
     def _ask_to_end(self):
         """A kernel that ends by itself stops its cluster in order; one that has started nothing can be killed."""
-        if hasattr(self, "client") and len(memory.family(self.process.pid)) > 1:
-            self.client.shutdown()
-            with suppress(subprocess.TimeoutExpired):
+        if hasattr(self, "control") and len(memory.family(self.process.pid)) > 1:
+            with suppress(KernelEnded, TimeoutError, subprocess.TimeoutExpired):
+                self._send(self.control, "shutdown_request", {"restart": False}, time.monotonic() + 1)
                 self.process.wait(5)
 
     def _strays(self):
@@ -250,47 +238,3 @@ def _listener(path):
     listener.listen()
     listener.setblocking(False)
     return listener
-
-
-def _parent(message):
-    """The id of the request that a message answers; a kernel may write anything there."""
-    parent = message.get("parent_header")
-    return parent.get("msg_id") if isinstance(parent, dict) else None
-
-
-class _Outputs:
-    """Turns messages into a cell's outputs; broken messages and floods are dropped."""
-
-    def __init__(self, ran):
-        self.ran, self.by_display_id, self.bytes, self.clear_next = ran, {}, 0, False
-
-    def add(self, message):
-        """Take in one message; True when it says that the cell is done."""
-        kind, content = message.get("msg_type"), message.get("content")
-        if kind == "status" and isinstance(content, dict):
-            return content.get("execution_state") == "idle"
-        self.bytes += message["size"]
-        if self.bytes <= KEPT_BYTES and isinstance(content, dict):
-            with suppress(Exception):  # nothing that a kernel sends may stop the grader
-                self._output(kind, content, message)
-        return False
-
-    def _output(self, kind, content, message):
-        if kind == "clear_output":
-            self.clear_next = bool(content.get("wait"))
-            if not self.clear_next:
-                self.ran.outputs.clear()
-        elif kind == "update_display_data":
-            for output in self.by_display_id.get(content["transient"]["display_id"], []):
-                output.update(data=nbformat.from_dict(content["data"]))
-        elif kind in ("stream", "display_data", "execute_result", "error"):
-            output = nbformat.v4.output_from_msg(message)
-            if self.clear_next:
-                self.ran.outputs.clear()
-                self.clear_next = False
-            self.ran.outputs.append(output)
-            if kind == "error" and not self.ran.error:
-                self.ran.error = f"{content['ename']}: {content['evalue']}"
-            display_id = (content.get("transient") or {}).get("display_id")
-            if display_id:
-                self.by_display_id.setdefault(display_id, []).append(output)

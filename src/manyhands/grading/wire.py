@@ -1,0 +1,109 @@
+"""The grader's end of a kernel's sockets: ZeroMQ's protocol (ZMTP 3.0, rfc.zeromq.org/spec/23), part by part.
+
+ZeroMQ's own library gathers all parts of a message, however many and however large, before it hands over the first, and has no limit to that.
+Here the length of a part is known before it is taken in, what is too long is thrown away as it comes, and what is not asked for
+waits in the kernel.
+"""
+
+import select
+import socket
+import time
+
+MORE, LONG, COMMAND = 1, 2, 4  # the flags of a part
+MOST_BYTES, MOST_PARTS = 5_000_000, 100  # of a message that is kept
+BLOCK_BYTES = 2**18
+GREETING = b"\xff" + bytes(8) + b"\x7f" + bytes([3, 0]) + b"NULL".ljust(20, b"\0") + bytes(32)
+
+
+class Cut(Exception):
+    """The kernel has cut the connection."""
+
+
+class Wire:
+    """A connection to the kernel's socket at `path`; `kind` is ours as ZeroMQ names it: DEALER, or SUB, which hears all.
+
+    `received` are the bytes that have come so far. Until the kernel is `ready`, only `receive` may be called.
+    """
+
+    def __init__(self, path, kind):
+        self.kind, self.ready, self.received, self._data, self._messages = kind, False, 0, bytearray(), self._reading()
+        self.socket = socket.socket(socket.AF_UNIX)
+        try:
+            self.socket.connect(str(path))
+            self.socket.sendall(GREETING + _part(b"\x05READY" + _property("Socket-Type", kind) + _property("Identity", ""), COMMAND))
+        except OSError:
+            self.close()
+            raise Cut from None
+
+    def send(self, parts, until):
+        """Send a message. Raises TimeoutError where the kernel does not take it in time, Cut."""
+        flags = [MORE] * (len(parts) - 1) + [0]
+        self.socket.settimeout(max(0.1, until - time.monotonic()))
+        try:
+            self.socket.sendall(b"".join(map(_part, parts, flags)))
+        except TimeoutError:
+            raise
+        except OSError:
+            raise Cut from None
+
+    def receive(self, wait_s):
+        """The parts of the next message, none if it was too long, or None if it has not come as a whole. Waits once at most, and takes one block."""
+        message = next(self._messages)
+        if message is None and select.select([self.socket], [], [], wait_s)[0]:
+            try:
+                block = self.socket.recv(BLOCK_BYTES)
+                self.received += len(block)
+                self._data += block
+                message = next(self._messages)
+            except OSError:
+                block = b""
+            if not block:
+                raise Cut
+        return message
+
+    def _reading(self):
+        """Each message, as soon as its last byte has come; None as long as bytes are missing."""
+        yield from self._next(len(GREETING))
+        while True:
+            parts, size, count, flags = [], 0, 0, MORE
+            while flags & MORE:
+                flags = (yield from self._next(1))[0]
+                length = int.from_bytes((yield from self._next(8 if flags & LONG else 1)))
+                size, count = size + length, count + 1
+                if size > MOST_BYTES or count > MOST_PARTS:
+                    parts.clear()
+                    yield from self._pass_over(length)
+                else:
+                    parts.append((yield from self._next(length)))
+            if not flags & COMMAND:
+                yield parts
+            elif not self.ready:
+                self.ready = True
+                self.socket.sendall(_part(b"\x01") if self.kind == "SUB" else b"")
+
+    def _next(self, length):
+        while len(self._data) < length:
+            yield None
+        block = bytes(self._data[:length])
+        del self._data[:length]
+        return block
+
+    def _pass_over(self, length):
+        while length > len(self._data):
+            length -= len(self._data)
+            self._data.clear()
+            yield None
+        del self._data[:length]
+
+    def close(self):
+        self.socket.close()
+
+
+def _part(content, flags=0):
+    if len(content) < 256:
+        return bytes([flags, len(content)]) + content
+    return bytes([flags | LONG]) + len(content).to_bytes(8) + content
+
+
+def _property(name, value):
+    return bytes([len(name)]) + name.encode() + len(value).to_bytes(4) + value.encode()
