@@ -117,7 +117,7 @@ class Batch:
         cost, memory = (CLUSTER_PLACES, CLUSTER_BYTES) if solution.clustered else (SIMPLE_PLACES, SIMPLE_BYTES)
         cores = self.jobs or processors()
         places = max(1, min(PLACES_PER_CORE * cores, psutil.virtual_memory().available // memory * cost))
-        return pool.run(jobs, work, places=places, cost=lambda job: cost, scratch=scratch, closed=[lock])
+        return pool.run(jobs, work, places=places, cost=lambda job: cost, scratch=scratch, wall_s=self.limits.wall_s, closed=[lock])
 
     def _reference(self, solution, scratch, lock):
         """What the solution shows, which is run if need be, in a process of its own: this one must stay without threads."""
@@ -128,7 +128,7 @@ class Batch:
                 return engine.reference(self.solution, solution.notebook, self.seed, limits=self.limits, image=image)
             except (engine.SolutionFails, container.NotStarted) as problem:
                 return pool.Failed(str(problem))
-        ((_, shown),) = pool.run([REFERENCE], work, places=1, cost=lambda job: 1, scratch=scratch, closed=[lock])
+        ((_, shown),) = pool.run([REFERENCE], work, places=1, cost=lambda job: 1, scratch=scratch, wall_s=self.limits.wall_s, closed=[lock])
         if isinstance(shown, pool.Failed):
             raise engine.SolutionFails(shown.why)
         return shown

@@ -21,6 +21,7 @@ from manyhands.grading.outputs import Outputs, Ran
 from manyhands.grading.wire import Cut, Wire
 
 POLL_S = 0.2
+OWN_S = 300  # for what the grader does itself about a submission; on a busy machine it is long
 CHANNELS = 4  # shell, iopub, stdin and control, in the order of their ports
 # Nothing beside the notebook is imported before the kernel runs; IPython puts the folder back into the path, after the library.
 START = "import sys; del sys.path[0]; from manyhands.grading.inside import Inside; Inside.launch_instance()"
@@ -38,6 +39,11 @@ class Limits:
     processes: int = 400
     output_bytes: int = 200 * 2**20  # while one cell runs
     interrupt_s: float = 15  # for a cell to end once it was interrupted
+
+    @property
+    def wall_s(self):
+        """For all that is done about a submission: the grader's own reading and comparing have their share."""
+        return self.total_s + OWN_S
 
 
 class KernelEnded(Exception):
@@ -103,10 +109,11 @@ class Kernel:
             folder = home
         else:
             environment["JPY_PARENT_PID"] = str(os.getpid())
-        self.process = subprocess.Popen(
-            self.group.wrap(inner), env=environment, cwd=folder, start_new_session=True,
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, pass_fds=fds,
-        )
+        with memory.no_own_limit():
+            self.process = subprocess.Popen(
+                self.group.wrap(inner), env=environment, cwd=folder, start_new_session=True,
+                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, pass_fds=fds,
+            )
         self.watcher = memory.Watcher(self.process.pid, self.limits.memory_bytes, self.limits.processes)
         self.watcher.start()
 

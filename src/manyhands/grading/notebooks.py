@@ -10,8 +10,9 @@ import nbformat
 
 from manyhands.grading.below import Below
 from manyhands.grading.compare import in_a_line
+from manyhands.grading.weight import pieces
 
-TOO_LARGE_BYTES = 20 * 2**20
+TOO_LARGE_BYTES, TOO_MANY_PIECES = 20 * 2**20, 1_000_000  # the pieces are 250 MB at most when they are read
 LINK = "{name} is a symbolic link, which is not followed. Hand in the file itself."
 NO_FILE = "{name} is not a file. Hand in the notebook itself."
 MISSING = "There is no file {name} at {folder}."
@@ -39,6 +40,8 @@ def read_in(folder, name):
     """The notebook at a path in an open folder (a `Below`), which may be somebody else's; `NotGraded` if there is none."""
     shown = in_a_line(Path(name).name, 100)
     data = _data(folder, name, shown)
+    if pieces(data, TOO_MANY_PIECES) == TOO_MANY_PIECES:
+        raise NotGraded(f"{shown} holds too many values to be read. Clear its outputs and save it again.")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about cell ids: they do not matter here

@@ -6,13 +6,19 @@ import os
 import signal
 import sys
 import tempfile
+import time
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import wait
 
+from manyhands.grading import memory
+
 _PR_SET_PDEATHSIG = 1
 HELD = {signal.SIGTERM, signal.SIGINT}
 PATIENCE_S = 20  # for a job to clean up after itself when it is told to stop
+WALL_S, MEMORY_BYTES = 3600, 2**30  # for a job
+TOO_LONG = "it was stopped after {wall_s:.0f} s, later than any limit of its notebook: what was handed in keeps the grader itself busy"
+TOO_MUCH = "what was handed in, or what it showed, took more than {mb} MB of the grader's own memory"
 
 
 @dataclass
@@ -22,10 +28,21 @@ class Failed:
     why: str
 
 
-def run(jobs, work, *, places, cost, scratch, closed=()):
+@dataclass
+class Running:
+    """A job that runs: what it is, its process, and until when it may run."""
+
+    job: object
+    process: multiprocessing.Process
+    until: float
+    stopped: bool = False
+
+
+def run(jobs, work, *, places, cost, scratch, wall_s=WALL_S, memory_bytes=MEMORY_BYTES, closed=()):
     """Yield (job, result) in the order in which jobs end; `Failed` is the result of one that did not.
 
     `work(job)` runs in a forked process, its temporary files in the folder `scratch`; its result must be picklable.
+    A job that runs longer than `wall_s` is stopped. It has `memory_bytes` of its own; what it starts has limits of its own.
     A job takes `cost(job)` of the `places` while it runs; one that needs all of them is not started beside another.
     `closed` are open files that a job must not keep. Who stops this generator (Ctrl-C) stops the jobs; when this process
     is killed, they stop by themselves. Call it from a process that has no threads.
@@ -33,17 +50,27 @@ def run(jobs, work, *, places, cost, scratch, closed=()):
     waiting, running = list(jobs), {}
     try:
         while waiting or running:
-            free = places - sum(cost(job) for job, _ in running.values())
+            free = places - sum(cost(one.job) for one in running.values())
             while waiting and (not running or cost(waiting[0]) <= free):
                 free -= cost(waiting[0])
                 job = waiting.pop(0)
                 with _no_signals():  # one that came while a job starts would leave it behind, unknown to us
-                    receiver, process = _start(job, work, scratch, closed)
-                    running[receiver] = job, process
-            for receiver in wait(list(running)):
-                yield running[receiver][0], _result(receiver, *running.pop(receiver)[1:])
+                    receiver, process = _start(job, work, memory_bytes, scratch, closed)
+                    running[receiver] = Running(job, process, time.monotonic() + wall_s)
+            for receiver in wait(list(running), timeout=max(0, min(one.until for one in running.values()) - time.monotonic())):
+                one = running.pop(receiver)
+                yield one.job, _result(receiver, one, wall_s)
+            _end_what_took_too_long(running.values())
     finally:
-        _stop([process for _, process in running.values()])
+        _stop([one.process for one in running.values()])
+
+
+def _end_what_took_too_long(running):
+    """Tell them to stop; those that were told before are killed."""
+    for one in running:
+        if time.monotonic() > one.until:
+            (one.process.kill if one.stopped else one.process.terminate)()
+            one.stopped, one.until = True, time.monotonic() + PATIENCE_S
 
 
 @contextmanager
@@ -56,16 +83,16 @@ def _no_signals():
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _start(job, work, scratch, closed):
+def _start(job, work, memory_bytes, scratch, closed):
     receiver, sender = multiprocessing.Pipe(duplex=False)
     context = multiprocessing.get_context("fork")
-    process = context.Process(target=_job, args=(job, work, sender, os.getpid(), scratch, (receiver, *closed)))
+    process = context.Process(target=_job, args=(job, work, memory_bytes, sender, os.getpid(), scratch, (receiver, *closed)))
     process.start()
     sender.close()
     return receiver, process
 
 
-def _job(job, work, sender, parent, scratch, closed):
+def _job(job, work, memory_bytes, sender, parent, scratch, closed):
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the first process hears it and stops us
     signal.pthread_sigmask(signal.SIG_UNBLOCK, HELD)
@@ -76,22 +103,26 @@ def _job(job, work, sender, parent, scratch, closed):
     for file in closed:
         file.close()
     tempfile.tempdir = str(scratch)
+    memory.limit_own(memory_bytes)
     try:
         result = work(job)
+    except MemoryError:
+        result = Failed(TOO_MUCH.format(mb=memory_bytes // 2**20))
     except Exception as error:
         result = Failed(f"{type(error).__name__}: {error}")
     with suppress(BrokenPipeError):
         sender.send(result)
 
 
-def _result(receiver, process):
+def _result(receiver, one, wall_s):
     try:
         result = receiver.recv()
-    except EOFError:
-        process.join()
-        result = Failed(f"the process that graded it ended with code {process.exitcode}")
+    except (EOFError, OSError):
+        one.process.join()
+        why = TOO_LONG.format(wall_s=wall_s) if one.stopped else f"the process that graded it ended with code {one.process.exitcode}"
+        result = Failed(why)
     receiver.close()
-    process.join()
+    one.process.join()
     return result
 
 
