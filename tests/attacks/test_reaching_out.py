@@ -64,6 +64,12 @@ if answer:
 answer = connects(socket.socket(socket.AF_UNIX), "\\0" + at["abstract"])'''),
     "make namespaces in which it is root": (WHERE_NOTHING_HOLDS_IT, '''
 answer = subprocess.run([sys.executable, "-c", "import os, ctypes; os._exit(ctypes.CDLL(None).unshare(0x10020000) != 0)"]).returncode == 0'''),
+    "use up the watches of files, of which the host has a number for each user": (WHERE_NOTHING_HOLDS_IT, "answer = libc.inotify_init1(0) >= 0"),
+    "hold up who writes a file of the host, by a lease": (AS_ROOT, '''
+import fcntl
+with open(os.path.realpath("/usr/bin/env")) as file:
+    fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+answer = True'''),
     "write a file of two gigabytes": (WHERE_NOTHING_HOLDS_IT, '''
 with open("large", "wb") as file:
     file.truncate(2**31)

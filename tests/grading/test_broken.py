@@ -2,10 +2,11 @@
 
 import json
 import os
+import time
 
 import nbformat
 import pytest
-from manyhands.grading import notebooks, submissions
+from manyhands.grading import kernel, notebooks, submissions
 from nbformat.v4 import new_code_cell
 from room import UNIT
 
@@ -39,6 +40,12 @@ def empty_file(room, folder):
 def huge(room, folder):
     with open(folder / FILE, "wb") as file:
         file.truncate(notebooks.TOO_LARGE_BYTES + 1)
+
+
+def many_values(room, folder):
+    """Four megabytes that are four hundred when they are read."""
+    data = text(room.lab.handed_in())
+    (folder / FILE).write_bytes(data[:data.rindex(b"}")] + b', "more": [' + b",".join([b"{}"] * 1_500_000) + b"]}")
 
 
 def another_lab(room, folder):
@@ -88,7 +95,8 @@ def renamed_other_work(room, folder):
 VERDICTS = {
     no_json: "not a notebook that can be read", cut_off: "not a notebook that can be read", json_but_no_notebook: "not a notebook",
     other_encoding: "not a notebook that can be read", empty_file: "not a notebook", huge: "larger than 20 MB. Clear its outputs",
-    another_lab: "not a copy of the lab", future_format: "not a notebook that can be read", nothing: "holds no notebook",
+    many_values: "holds too many values to be read. Clear its outputs", another_lab: "not a copy of the lab",
+    future_format: "not a notebook that can be read", nothing: "holds no notebook",
     only_a_script: "holds no notebook", link: "is a symbolic link", link_to_nothing: "is a symbolic link",
     folder_in_its_place: "is not a file", pipe: "is not a file", two_copies: "more than one copy of the lab: first.ipynb, last.ipynb",
     renamed_other_work: "no other notebook here is a copy of this lab: party.ipynb",
@@ -171,6 +179,23 @@ def test_every_broken_submission_gets_its_verdict_and_the_batch_goes_on(classroo
     assert marks["renamed"] == {"square-check": (2, None, 2), "total-check": (2, None, 2)}
     assert marks["huge"] == {"square-check": (0, None, 2), "total-check": (0, None, 2)}
     assert set(marks) == {make.__name__ for make in [*VERDICTS, *POINTS]}
+
+
+def test_one_whose_grading_does_not_end_is_told_by_name_and_the_others_get_their_grades(classroom, monkeypatch):
+    monkeypatch.setattr(kernel, "OWN_S", 10)
+    plan = notebooks.plan
+
+    def plan_for_ever(submission, solution):
+        if any("for ever" in cell.source for cell in submission.cells):
+            time.sleep(100)
+        return plan(submission, solution)
+
+    monkeypatch.setattr(notebooks, "plan", plan_for_ever)
+    for student, answers in {"alice": {}, "bob": {"square": "return 'for ever'"}, "carol": {"square": "return 0"}}.items():
+        classroom.collected(student, classroom.lab.handed_in(**answers))
+    code, shown = classroom.command("grade", "90", "--timeout", "10")
+    assert code == 1 and "2 graded" in shown and "bob: NOT GRADED, it was stopped after 20 s" in shown, shown
+    assert [classroom.grade_of(student)["points"] for student in ("alice", "carol")] == [4, 2]
 
 
 def test_what_cannot_be_read_is_said_to_be_unreadable(classroom):

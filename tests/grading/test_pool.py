@@ -3,11 +3,13 @@
 import multiprocessing
 import os
 import signal
+import subprocess
+import sys
 import time
 
 import psutil
 import pytest
-from manyhands.grading import pool
+from manyhands.grading import memory, pool
 
 
 def work(job):
@@ -25,6 +27,36 @@ def test_a_job_that_fails_is_told_and_the_others_are_done(tmp_path):
     done = dict(pool.run(jobs, work, places=2, cost=lambda job: 1, scratch=tmp_path))
     assert {job: done[job] for job in (1, 2, 3)} == {1: 2, 2: 4, 3: 6}
     assert done["dies"].why.endswith("code -9") and done["exits"].why.endswith("code 3") and done["raises"].why == "ValueError: no"
+
+
+def test_a_job_that_takes_too_long_is_stopped_and_told_and_the_others_are_done(tmp_path, monkeypatch):
+    """One that does not hear that it is to stop, as in a loop of C, is killed."""
+    monkeypatch.setattr(pool, "PATIENCE_S", 2)
+
+    def work_or_hang(job):
+        if job == "deaf":
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        return job if isinstance(job, int) else wait_forever(tmp_path)(job)
+
+    done = dict(pool.run(["deaf", "hangs", 1, 2], work_or_hang, places=3, cost=lambda job: 1, scratch=tmp_path, wall_s=3))
+    assert (done[1], done[2]) == (1, 2)
+    for job in ("deaf", "hangs"):
+        assert "stopped after 3 s" in done[job].why
+        assert not psutil.pid_exists(int((tmp_path / f"started-{job}").read_text()))
+    assert [path.name for path in tmp_path.glob("cleaned-*")] == ["cleaned-hangs"]
+
+
+def test_a_job_that_takes_too_much_memory_is_told_and_the_others_are_done(tmp_path):
+    done = dict(pool.run([2**20, 2**29], lambda job: len(bytearray(job)), places=1, cost=lambda job: 1, scratch=tmp_path, memory_bytes=2**28))
+    assert done[2**20] == 2**20 and "took more than 256 MB of the grader's own memory" in done[2**29].why
+
+
+def test_what_a_job_starts_has_not_its_limit_of_memory(tmp_path):
+    def start(_):
+        with memory.no_own_limit():
+            return subprocess.run([sys.executable, "-c", "print(len(bytearray(2**29)))"], capture_output=True, text=True).stdout
+
+    assert dict(pool.run([1], start, places=1, cost=lambda job: 1, scratch=tmp_path, memory_bytes=2**28)) == {1: f"{2**29}\n"}
 
 
 def test_places_are_kept_to(tmp_path):

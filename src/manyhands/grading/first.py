@@ -25,9 +25,10 @@ CGROUPS = Path("/sys/fs/cgroup")
 # each with its file in version 2 of the control groups and in version 1
 MEMORY, TASKS, KILLS = ("memory.max", "memory/memory.limit_in_bytes"), ("pids.max", "pids/pids.max"), ("memory.events", "memory/memory.oom_control")
 _PR_SET_DUMPABLE, _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS, _FILTER = 4, 22, 38, 2
-# machine -> its number, and those of unshare, setns and clone; that of clone3 is 435 everywhere
-_CALLS = {"x86_64": (0xC000003E, 272, 308, 56), "aarch64": (0xC00000B7, 97, 268, 220)}
-_NEW_SPACES, _X32 = 0x7E020000, 0x40000000
+# machine -> its number, and those of clone, fcntl, and what is refused as a whole: unshare, setns, and each way to watch files, of which the
+# host has a number for all of a user's processes; that of clone3 is 435 everywhere
+CALLS = {"x86_64": (0xC000003E, 56, 72, 272, 308, 253, 294, 300), "aarch64": (0xC00000B7, 220, 25, 97, 268, 26, 262)}
+_NEW_SPACES, _X32, _LEASE, _NOTIFY = 0x7E020000, 0x40000000, 1024, 1026
 
 
 def main(path):
@@ -95,24 +96,31 @@ def _read(names):
 
 
 def _close_off():
-    """No signal from inside is heard, nobody looks into this process, and nobody here makes namespaces (which podman allows)."""
+    """No signal from inside is heard, nobody looks into this process, and nobody here makes what `closed_calls` closes."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     _prctl(_PR_SET_DUMPABLE, 0)
-    machine, *spaces, clone = _CALLS[os.uname().machine]
+    calls = closed_calls()
+    program = ctypes.create_string_buffer(calls)
+    _prctl(_PR_SET_NO_NEW_PRIVS, 1)
+    whole = ctypes.create_string_buffer(struct.pack("HxxxxxxQ", len(calls) // 8, ctypes.addressof(program)))
+    _prctl(_PR_SET_SECCOMP, _FILTER, ctypes.addressof(whole))
+
+
+def closed_calls():
+    """A filter of system calls, as the operating system reads it: no new namespaces (which podman allows), no watches of files, no leases."""
+    machine, clone, fcntl, *refused = CALLS[os.uname().machine]
     load, equal, at_least, any_of, end = 0x20, 0x15, 0x35, 0x45, 0x06  # the two numbers after a comparison: steps to skip if it holds, and if not
     allow, refuse, missing = 0x7FFF0000, 0x00050001, 0x00050026  # an error: EPERM, ENOSYS
     steps = [
         (load, 0, 0, 4), (equal, 1, 0, machine), (end, 0, 0, refuse),  # system calls of another machine
         (load, 0, 0, 0), (at_least, 0, 1, _X32), (end, 0, 0, refuse),
         (equal, 0, 1, 435), (end, 0, 0, missing),  # clone3, whose flags cannot be seen: all fall back to clone
-        *(step for number in spaces for step in ((equal, 0, 1, number), (end, 0, 0, refuse))),
+        *(step for number in refused for step in ((equal, 0, 1, number), (end, 0, 0, refuse))),
+        (equal, 0, 5, fcntl), (load, 0, 0, 24), (equal, 1, 0, _LEASE), (equal, 0, 1, _NOTIFY), (end, 0, 0, refuse), (end, 0, 0, allow),
         (equal, 0, 3, clone), (load, 0, 0, 16), (any_of, 0, 1, _NEW_SPACES), (end, 0, 0, refuse),
         (end, 0, 0, allow),
     ]
-    program = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in steps))
-    _prctl(_PR_SET_NO_NEW_PRIVS, 1)
-    whole = ctypes.create_string_buffer(struct.pack("HxxxxxxQ", len(steps), ctypes.addressof(program)))
-    _prctl(_PR_SET_SECCOMP, _FILTER, ctypes.addressof(whole))
+    return b"".join(struct.pack("HBBI", *step) for step in steps)
 
 
 def _prctl(option, *values):

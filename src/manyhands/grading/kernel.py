@@ -103,16 +103,17 @@ class Kernel:
     def _start_process(self, home, fds, environment):
         inner = self._command(sys.executable, fds)
         folder = self.submission
-        if self.sandboxed:
-            environment = sandbox.environment(environment)
-            inner = sandbox.command(inner, submission=self.submission, private=home / container.PRIVATE, memory_bytes=self.limits.memory_bytes)
-            folder = home
-        else:
-            environment["JPY_PARENT_PID"] = str(os.getpid())
-        with memory.no_own_limit():
+        with sandbox.closed_calls() as calls, memory.no_own_limit():
+            if self.sandboxed:
+                environment = sandbox.environment(environment)
+                inner = sandbox.command(inner, submission=self.submission, private=home / container.PRIVATE, memory_bytes=self.limits.memory_bytes,
+                                        calls=calls)
+                folder = home
+            else:
+                environment["JPY_PARENT_PID"] = str(os.getpid())
             self.process = subprocess.Popen(
                 self.group.wrap(inner), env=environment, cwd=folder, start_new_session=True,
-                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, pass_fds=fds,
+                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, pass_fds=[*fds, *calls],
             )
         self.watcher = memory.Watcher(self.process.pid, self.limits.memory_bytes, self.limits.processes)
         self.watcher.start()

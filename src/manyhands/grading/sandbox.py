@@ -5,12 +5,16 @@ Inside there is no network but a loopback of its own, no process but its own, an
 """
 
 import functools
+import os
 import shutil
 import subprocess
 import sys
+import tempfile
+from contextlib import contextmanager
 from pathlib import Path
 
 from manyhands.build.environment import FIXED
+from manyhands.grading import first
 
 HOME = "/home/learner"
 FOLDER = f"{HOME}/submission"
@@ -37,8 +41,9 @@ def spaces():
         return "bubblewrap is missing: apt-get install bubblewrap"
     problem = ""
     for options in ([*SPACES, "--disable-userns"], SPACES, SPACES[1:]):
-        trial = [program, *_frame(options), "--", "/bin/sh", "-c", "exit 0"]
-        done = subprocess.run(trial, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+        with closed_calls() as calls:
+            trial = [program, *_frame(options, calls), "--", "/bin/sh", "-c", "exit 0"]
+            done = subprocess.run(trial, capture_output=True, text=True, stdin=subprocess.DEVNULL, pass_fds=calls)
         if done.returncode == 0:
             return tuple(options)
         problem = problem or done.stderr.strip()
@@ -67,8 +72,18 @@ def image():
     return container.identity() if contained() else ""
 
 
-def _frame(options):
-    arguments = [*options, "--die-with-parent", "--new-session", "--cap-drop", "ALL", "--hostname", "sandbox"]
+@contextmanager
+def closed_calls():
+    """The descriptors that bubblewrap is to inherit: one, of a filter of system calls, or none on a machine whose calls are not known."""
+    with tempfile.TemporaryFile() as file:
+        known = os.uname().machine in first.CALLS
+        file.write(first.closed_calls() if known else b"")
+        file.seek(0)
+        yield [file.fileno()] if known else []
+
+
+def _frame(options, calls):
+    arguments = [*options, *(word for number in calls for word in ("--seccomp", str(number))), "--die-with-parent", "--new-session", "--cap-drop", "ALL", "--hostname", "sandbox"]
     return [*arguments, *system_places(), "--proc", "/proc", "--dev", "/dev"]
 
 
@@ -84,15 +99,15 @@ def system_places():
     return arguments
 
 
-def command(inner, *, submission, private, memory_bytes):
-    """The command that runs `inner` in the sandbox; what it is to see of the environment is passed on as it is.
+def command(inner, *, submission, private, memory_bytes, calls):
+    """The command that runs `inner` in the sandbox, and inherits `calls` (see `closed_calls`); what it is to see of the environment is passed on as it is.
 
     `submission` is the folder to be copied in; `private` holds the kernel's connection file, visible inside under the same
     path. Nothing of the host can be written: what is written inside is memory, a quarter of `memory_bytes` in each place.
     """
     etc = Path(private).parent / "etc"
     etc.mkdir(exist_ok=True)
-    arguments = [shutil.which("bwrap"), *_frame(spaces())]
+    arguments = [shutil.which("bwrap"), *_frame(spaces(), calls)]
     for name, text in FILES.items():
         (etc / name).write_text(text)
         arguments += ["--ro-bind", str(etc / name), f"/etc/{name}"]
