@@ -2,6 +2,7 @@
 become better: then move it to the attacks that are held, and change that page."""
 
 import pytest
+from manyhands.grading.kernel import Kernel
 from nbformat.v4 import new_code_cell
 from target import WRONG
 
@@ -39,3 +40,10 @@ def test_the_real_computation_may_be_anybodys(lab, attack):
     """What it proves is that this kernel could compute the right numbers for inputs that nobody knew, not who wrote the code."""
     notebook = lab.handed_in(square="import numpy; return float(numpy.square(x))", total="return sum(xs)")
     assert attack(notebook).points == (4, 4)
+
+
+def test_two_sandboxes_can_speak_through_locks_on_files_that_both_see(tmp_path):
+    with Kernel(tmp_path, 5, sandboxed=True) as one, Kernel(tmp_path, 5, sandboxed=True) as other:
+        lock = "import fcntl; file = open('/usr/bin/env'); fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)"
+        assert not one.run(lock).error
+        assert "BlockingIOError" in other.run(lock).error

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from manyhands import grading
 from manyhands.grading.compare import compare
-from manyhands.grading.kernel import Limits
+from manyhands.grading.kernel import Kernel, Limits
 from nbformat.v4 import new_code_cell, new_output
 
 MIME = "application/vnd.manyhands.record+json"
@@ -72,6 +72,26 @@ def test_messages_that_are_broken_are_passed_over(lab, attack, name):
     assert got.points == (4, 4) and not got.notes.strip(), got.notes
 
 
+def test_replies_that_never_end_are_not_read(lab, attack, monkeypatch):
+    """The clock is not held up by them, nor is the grader's memory filled."""
+    read, close = [], Kernel.close
+
+    def noting_close(kernel):
+        read.append(kernel.shell.received)
+        close(kernel)
+
+    monkeypatch.setattr(Kernel, "close", noting_close)
+    notebook = lab.handed_in(total="""
+    socket = kernel.shell_stream if hasattr(kernel, "shell_stream") else kernel.shell_socket
+    while True:
+        kernel.session.send(socket, "execute_reply", dict(status="ok", more="x" * 10_000), parent=parent,
+                            ident=kernel.get_parent("shell").get("idents"))""".strip())
+    notebook.cells.insert(1, new_code_cell(TOOLS))
+    got = attack(notebook, limits=Limits(total_s=6))
+    assert got.points == (2, 4) and "more than 6 s in all" in got.notes, got.notes
+    assert max(read) < 2**19
+
+
 RECORDS = [None, 3, [1], "x", {}, {"name": "square"}, {"name": "square", "criteria": 5}, {"name": "square", "criteria": [None]},
            {"name": "square", "criteria": [{"name": []}]}, {"name": "square", "criteria": [{"name": "value", "detail": 4}]},
            {"name": "square", "criteria": [{"name": "value", "status": [], "values": {}, "detail": {"mistake": {"a": [1]}}}]},
@@ -93,6 +113,15 @@ def test_text_over_which_a_comparison_would_take_hours():
     wanted = [new_output("stream", name="stdout", text="16\n")]
     for text in ("x" * 5_000_000, "x\b" * 2_000_000, ["16\n"]):
         (got,) = compare("square-check", 2, [{"output_type": "stream", "name": "stdout", "text": text}], wanted)
+        assert got.earned == 0
+
+
+def test_a_structure_deeper_than_any_stack_is_not_the_text_that_was_wanted():
+    deep = "16"
+    for _ in range(5000):
+        deep = [deep]
+    for output in ({"output_type": "stream", "name": "stdout", "text": deep}, {"output_type": "display_data", "data": {"text/plain": deep}}):
+        (got,) = compare("square-check", 2, [output], [new_output("stream", name="stdout", text="16\n")])
         assert got.earned == 0
 
 

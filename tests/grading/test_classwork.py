@@ -160,15 +160,31 @@ def graded(classroom):
     return classroom
 
 
+def test_a_seed_of_which_pages_may_tell_grades_nobody_any_more(graded):
+    """Answers that fail or pass by a bit of the seed tell it, a bit each. Who has a grade keeps it."""
+    def seeds(student):
+        return [entry["key"]["seed"] for entry in classwork.journal_of(graded, UNIT).history(student)]
+
+    (told,) = seeds("alice")
+    assert seeds("bob") == seeds("mallory") == [told]
+    graded.command("feedback", "90", "--hold-back")
+    graded.collected("carol", graded.lab.handed_in())
+    graded.collected("dave", graded.lab.handed_in())
+    assert "2 graded, 3 had their grade already" in graded.command("grade", "90")[1]
+    assert seeds("alice") == [told] and seeds("carol") == seeds("dave") != [told]
+    assert "1 graded" in graded.command("grade", "90", "--student", "alice", "--again")[1]
+    assert seeds("alice") == [told]  # the same grade again
+
+
 def test_feedback_shows_what_helps_and_nothing_hidden_or_alive(graded):
     with graded.book() as book:
         book.find_grade("square-check", UNIT, UNIT, "mallory").manual_score = 1
         book.find_comment("square", UNIT, UNIT, "mallory").manual_comment = f"See me. {HOSTILE}"
         book.update_or_create_student("mallory", first_name=HOSTILE)
         book.db.commit()
+    seed = str(classwork.journal_of(graded, UNIT).seed())
     code, said = graded.command("feedback", "90")
     assert code == 0 and "3 pages" in said and "3 of them released" in said, said
-    seed = str(classwork.journal_of(graded, UNIT).seed())
     pages = {student: (graded.place("feedback", student, UNIT) / f"{UNIT}.html").read_text() for student in graded.students(UNIT)}
     for page in pages.values():
         assert "<script" not in page and "<img" not in page and "http" not in page.replace("http-equiv", "") and seed not in page

@@ -90,7 +90,7 @@ class Batch:
     def _kept(self, student, key):
         """Whether this very work has a grade; where it is not the last one that was given, it becomes that again."""
         history = self.grades.history(student)
-        old = next((one for one in reversed(history) if one["key"] == key), None)
+        old = next((one for one in reversed(history) if journal.same_work(one["key"], key)), None)
         if old is not None and old is not history[-1]:
             again = journal.entry(key, old["grade"], journal.reason(history[-1], key), self._handed_in_at(student))
             self.grades.add(student, again)
@@ -102,7 +102,7 @@ class Batch:
             return
         before = self.grades.current(student)
         outcome.graded.append(student)
-        if before and before["key"] == key and journal.same(before["grade"], result):
+        if before and journal.same_work(before["key"], key) and journal.same(before["grade"], result):
             return
         reason = journal.reason(before, key)
         self.grades.add(student, journal.entry(key, result, reason, self._handed_in_at(student)))

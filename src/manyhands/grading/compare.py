@@ -103,7 +103,7 @@ def _equal(value, wanted, atol, rtol):
 def _safe_detail(detail):
     """What a failing criterion says of itself, as short text: it is shown, and never counts."""
     detail = detail if isinstance(detail, dict) else {}
-    return {key: printable(str(detail[key]))[:LONGEST] for key in ("rank", "expected", "got", "mistake") if key in detail}
+    return {key: printable(str(detail[key])[:LONGEST]) for key in ("rank", "expected", "got", "mistake") if key in detail}
 
 
 def printable(text):
@@ -141,9 +141,9 @@ def _compare_text(check, points, got, reference):
 
 
 def _same(got, reference):
-    if len(str(got)) > 2 * len(str(reference)) + MUCH:
-        return False
     try:
+        if len(str(got)) > 2 * len(str(reference)) + MUCH:
+            return False
         return _Comparator().compare_outputs(*(
             coalesce_streams([nbformat.from_dict(copy.deepcopy(dict(output))) for output in outputs]) for outputs in (got, reference)))
     except Exception:  # nothing that a kernel showed may stop the grader
@@ -155,5 +155,5 @@ def _text(outputs):
     for output in outputs:
         data = output.get("data", {})
         stream = isinstance(output.get("text"), str)
-        parts += [output["text"]] if stream else [f"{part}\n" for part in (data.get("text/plain"), output.get("evalue")) if part]
+        parts += [output["text"]] if stream else [f"{part}\n" for part in (data.get("text/plain"), output.get("evalue")) if part and isinstance(part, str)]
     return "".join(parts).strip()

@@ -43,12 +43,16 @@ class Journal:
             yield file
 
     def seed(self):
-        """The hidden seed of this unit in this class: drawn once, the same for everybody."""
+        """The hidden seed of this unit in this class: the same for everybody, until `forget_seed`."""
         path = self.folder / "seed"
         with suppress(OSError, ValueError):
             return int(path.read_text())
         write_file(path, str(secrets.randbelow(2**31 - 1) + 1))
         return int(path.read_text())
+
+    def forget_seed(self):
+        """What passes and what fails may tell of a seed, so those who were told of it are graded under another one."""
+        (self.folder / "seed").unlink(missing_ok=True)
 
     def history(self, student):
         """All grades of a student, the oldest first."""
@@ -81,13 +85,18 @@ def entry(key, grade, reason, submitted):
             "submitted": submitted.isoformat() if submitted else None}
 
 
+def same_work(one, other):
+    """Whether two keys are of the same submission and solution, under whatever seed."""
+    return {**one, "seed": other["seed"]} == other
+
+
 def reason(before, key):
     """Why a grade with this key is given now, when `before` is the one that counted until now (or None)."""
     if before is None:
         return FIRST
     if before["key"]["submission"] != key["submission"]:
         return RESUBMITTED
-    return CHANGED if before["key"] != key else AGAIN
+    return AGAIN if same_work(before["key"], key) else CHANGED
 
 
 def same(one, other):
