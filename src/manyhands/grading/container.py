@@ -130,7 +130,8 @@ class Container:
             place.chmod(0o755 if place.is_dir() else 0o666 if place.is_socket() else 0o644)  # for the user inside; nobody else gets through `folder`
         words = command(program, self.name, Path(folder), memory_bytes=memory_bytes, tasks=tasks)
         with memory.no_own_limit():
-            self.process = subprocess.Popen(words, start_new_session=True, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=self._errors)
+            self.process = subprocess.Popen(words, start_new_session=True, cwd=folder,
+                                            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=self._errors)
 
     def tell(self, order, fds, until):
         """Give the order and open files to the first process inside, as soon as it asks; to nobody else, and once. Its answer; raises NotStarted."""
