@@ -108,6 +108,17 @@ def test_records_that_are_no_records_earn_nothing(record):
     assert (got.earned, got.points, got.text) == (0, 2, "t")
 
 
+@pytest.mark.parametrize("data", [None, 3, MIME, [MIME], {MIME: [[]]}, {"text/plain": [1]}], ids=str)
+def test_a_display_that_was_changed_to_what_no_display_is(data):
+    """Only the first showing is validated."""
+    shown = {**new_output("display_data"), "data": data}
+    criterion = dict(name="value", text="t", points=2, status="pass", values=[16.0], atol=1e-6, rtol=0.0, detail={})
+    record = new_output("display_data", data={MIME: dict(schema=1, name="square", criteria=[criterion])})
+    for wanted in (record, new_output("stream", name="stdout", text="16\n")):
+        (got,) = compare("square-check", 2, [shown], [wanted])
+        assert got.earned == 0
+
+
 def test_text_over_which_a_comparison_would_take_hours():
     """nbval looks for carriage returns in a time that grows with the square of a line's length."""
     wanted = [new_output("stream", name="stdout", text="16\n")]

@@ -172,7 +172,7 @@ def give_feedback(classroom, unit, students=(), hold_back=False, **options):
     if failing:
         outcome = _batch(classroom, unit, "public", failing, **options).run()
         failed.update({student: f"what was expected is not on the page: {why}" for student, why in outcome.failed.items()})
-    journal_of(classroom, unit).forget_seed()  # before anybody can read what has passed
+    grades.forget_seed()  # before anybody can read what has passed
     pages = _pages(classroom, unit, entries, failing, failed)
     why_not = {student: _release_page(classroom, unit, student) for student in ([] if hold_back else pages)}
     return pages, {student: why for student, why in why_not.items() if why}, failed

@@ -35,8 +35,12 @@ class Criterion:
 
 def records(outputs):
     """All records among a cell's outputs."""
-    return [output["data"][MIME] for output in outputs
-            if output.get("output_type") in ("display_data", "execute_result") and MIME in output.get("data", {})]
+    return [_data(output)[MIME] for output in outputs if output.get("output_type") in ("display_data", "execute_result") and MIME in _data(output)]
+
+
+def _data(output):
+    """What an output shows, by type; a kernel may have put anything in its place."""
+    return output["data"] if isinstance(output.get("data"), dict) else {}
 
 
 def compare(check, points, got, reference):
@@ -153,7 +157,7 @@ def _same(got, reference):
 def _text(outputs):
     parts = []
     for output in outputs:
-        data = output.get("data", {})
+        data = _data(output)
         stream = isinstance(output.get("text"), str)
         parts += [output["text"]] if stream else [f"{part}\n" for part in (data.get("text/plain"), output.get("evalue")) if part and isinstance(part, str)]
     return "".join(parts).strip()
