@@ -99,7 +99,7 @@ class From(requests.adapters.HTTPAdapter):
         super().init_poolmanager(*arguments, source_address=(self.address, 0), **options)
 
 
-def test_nobody_locks_a_name_or_lies_to_the_log(hub):
+def test_nobody_locks_a_name_or_lies_to_the_log(hub, first):
     """With forged addresses: through the proxy, and through the socket that rooms see."""
     [(name, password)] = hub.create(1)
     mallory, owner = Visitor(hub), Visitor(hub)
