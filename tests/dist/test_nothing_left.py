@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 from our_processes import our_processes, wait_for_none
@@ -25,6 +26,15 @@ def sleepers():
     return [pid for pid, line in our_processes().items() if line == "sleep 600"]
 
 
+def wait_for_sleepers(n):
+    """The daemons of n / 2 ranks, once all have become what they shall be."""
+    deadline = time.monotonic() + 20
+    while len(sleepers()) != n and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert len(sleepers()) == n
+    return sleepers()
+
+
 @pytest.fixture(autouse=True)
 def none_stays():
     """What a failed test would leave."""
@@ -37,13 +47,15 @@ def none_stays():
 def test_killed(guard_first):
     before = our_processes()
     kernel = subprocess.Popen([sys.executable, "-c", KERNEL], stdout=subprocess.PIPE, text=True)
-    guard, folder = kernel.stdout.readline().split()
-    assert len(sleepers()) == 4
-    if guard_first:
-        os.kill(int(guard), signal.SIGKILL)
-    kernel.kill()
-    kernel.wait(10)
-    kernel.stdout.close()
+    try:
+        guard, folder = kernel.stdout.readline().split()
+        wait_for_sleepers(4)
+        if guard_first:
+            os.kill(int(guard), signal.SIGKILL)
+    finally:
+        kernel.kill()
+        kernel.wait(10)
+        kernel.stdout.close()
     assert not wait_for_none(before, 30)
     assert not os.path.exists(folder)
 
@@ -51,11 +63,11 @@ def test_killed(guard_first):
 def test_what_ranks_have_started_ends_with_them():
     with Cluster(nodes=1, ranks_per_node=2, framework=None, name="daemons") as cluster:
         cluster.px(DAEMONS)
-        first = sleepers()
+        wait_for_sleepers(4)
         cluster.heal()
-        assert len(first) == 4 and not sleepers()
+        assert not sleepers()
         cluster.px(DAEMONS)
-        assert len(sleepers()) == 4
+        wait_for_sleepers(4)
     assert not sleepers()
 
 
