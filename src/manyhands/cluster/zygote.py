@@ -4,7 +4,8 @@ It reads commands, one JSON object a line, from its standard input and writes ev
   {"do": "fork", "rank": 0, "argv": [...], "env": {...}, "log": path, "memory_bytes": null}  ->  {"event": "forked", "rank": 0, "pid": ...}
   {"do": "signal", "rank": 0, "signal": 9}
 and, whenever an engine ends: {"event": "exit", "rank": 0, "pid": ..., "status": wait status, "memory": true if it grew over its limit}.
-When its input closes, because the notebook's kernel has gone, it kills every engine and ends.
+When its input closes, because the notebook's kernel has gone, it kills every engine and ends. What engines have started ends with them, in other sessions
+too; only if this process itself is killed by SIGKILL does such a one stay. (Where ipyparallel starts the engines, under MPI, Slurm or ssh, it stays too.)
 """
 
 import gc
