@@ -167,7 +167,6 @@ class Cluster(Healing):
     def _check_running(self):
         if self._runtime is None:
             raise RuntimeError(SENTENCES_CORE["stopped"].format(name=self.name))
-        self._runtime.keep_guard()
 
     def _execute(self, function, args, ranks, patience_s, limit_s, cell_file):
         targets = self.ranks if ranks is None else given.check_ranks(ranks, self.world_size)

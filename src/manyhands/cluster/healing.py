@@ -23,6 +23,7 @@ class Healing:
         if not self._sound:
             print(SENTENCES["heal first"])
             self._mend()
+        self._runtime.keep_guard()
         exits, reason = dict(self._runtime.exits()), "finished" if self._runtime.controller_runs() else "controller"
         if exits or reason == "controller":
             outcome = Outcome(exits=exits, early=set(exits), reason=reason, asked=sorted(exits), started=time.monotonic())
