@@ -81,6 +81,17 @@ os.remove("large")'''),
     "reach the kernel's emergency key": (NOWHERE, "answer = os.open('/proc/sysrq-trigger', os.O_WRONLY) > 0"),
     "make a device": (NOWHERE, "os.mknod('/tmp/made', 0o600 | 0o060000, os.makedev(8, 0)); answer = True"),
     "mount something": (NOWHERE, "answer = libc.mount(b'none', b'/tmp', b'tmpfs', 0, None) == 0"),
+    "go into the first process's namespaces": (NOWHERE, "answer = libc.setns(os.open('/proc/1/ns/mnt', os.O_RDONLY), 0) == 0"),
+    "take another root": (NOWHERE, "os.chroot('/tmp'); answer = True"),
+    "open a file by its number, past all folders": (NOWHERE, "answer = libc.open_by_handle_at(3, (8).to_bytes(4, 'little') + bytes(80), 0) >= 0"),
+    "type into the terminal of who grades": (NOWHERE, """
+import fcntl, termios
+answer = fcntl.ioctl(os.open("/dev/tty", os.O_RDWR), termios.TIOCSTI, b"x") == 0"""),
+    "be spared when memory is short": (NOWHERE, "answer = pathlib.Path('/proc/self/oom_score_adj').write_text('-1000') > 0"),
+    "set the clock": (NOWHERE, "import time; time.clock_settime(0, time.time()); answer = True"),
+    "go before all other processes": (NOWHERE, "os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(10)); answer = True"),
+    "read the kernel's log": (NOWHERE, "answer = libc.klogctl(3, ctypes.create_string_buffer(4096), 4096) > 0"),
+    "load a program into the kernel": (NOWHERE, "answer = libc.syscall(321, 0, bytes([1, 0, 0, 0, 4, 0, 0, 0, 4, 0, 0, 0, 1]) + bytes(100), 72) >= 0"),
     "write to the environment that all share": (NOWHERE, '''
 answer = pathlib.Path(sys.prefix, "lib", f"python3.{sys.version_info.minor}", "site-packages", "made.pth").write_text("") == 0'''),
 }
