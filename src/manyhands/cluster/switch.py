@@ -79,6 +79,9 @@ class Flow:
 
     def new(self, number, size):
         """How many of the `size` bytes from `number` on come for the first time."""
+        if number == self.next % 2**32 and not self.ahead:  # as a rule: every frame passes here
+            self.next += size
+            return size
         begin = self.next + (number - self.next + 2**31) % 2**32 - 2**31
         begin, end = max(begin, self.next), begin + size
         if begin >= end:
@@ -103,7 +106,7 @@ class Count:
     """What a node has sent. What of it TCP sends twice depends on how busy this machine is: a frame that this process delivers late looks lost."""
 
     def __init__(self):
-        self.sent = Sent(0, 0, 0)
+        self._payload_bytes = self._repeated_bytes = self._frame_bytes = 0
         self._flows = {}  # addresses and ports -> Flow
 
     def add(self, frame):
@@ -111,8 +114,13 @@ class Count:
             size, new = self._payload(frame)
         except struct.error:  # made by hand, and cut off
             size = new = 0
-        payload, repeated, frames = self.sent
-        self.sent = Sent(payload + new, repeated + size - new, frames + len(frame))
+        self._payload_bytes += new
+        self._repeated_bytes += size - new
+        self._frame_bytes += len(frame)
+
+    @property
+    def sent(self):
+        return Sent(self._payload_bytes, self._repeated_bytes, self._frame_bytes)
 
     def _payload(self, frame):
         """(bytes of payload, how many of them come for the first time) of a frame. An IP packet that is not TCP's is all payload."""
@@ -131,6 +139,8 @@ class Count:
             return (max(0, end - start),) * 2
         ports, number, head, flags = struct.unpack_from("!4sI4xBB", frame, start)
         size = max(0, end - start - (head >> 4) * 4)
+        if not size and not flags & SYN:  # only an acknowledgement
+            return 0, 0
         return size, self._flow(addresses + ports, number, flags).new(number + bool(flags & SYN), size)
 
     def _flow(self, key, number, flags):
