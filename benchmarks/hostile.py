@@ -7,6 +7,7 @@ without the five, and each of the five must be told by name: a run in which that
 import copy
 import json
 import os
+import secrets
 import subprocess
 import sys
 import tempfile
@@ -40,12 +41,13 @@ session.send(socket, "stream", {"name": "stdout", "text": "x"}, parent=parent)
 '''
 
 
-def with_cell(source):
-    """A hand-in whose second answer runs this."""
-    def change(folder, notebook):
-        notebook.cells[1].source = source
+def with_cell(what, source):
+    """A hand-in whose first cell does that, too."""
+    def write(folder, notebook):
+        notebook.cells[1].source += "\n" + source
         nbformat.write(notebook, folder / f"{SIMPLE}.ipynb")
-    return change
+    write.__doc__ = what
+    return write
 
 
 def deep(folder, notebook):
@@ -71,7 +73,11 @@ def half_a_letter(folder, notebook):
     (folder / f"{SIMPLE}.ipynb").write_text(text)
 
 
-HOSTILE = {"mallory": with_cell(MANY_OF_ONE_NAME), "trudy": with_cell(LARGE_HEADERS), "oscar": deep, "eve": named_as_ours, "ivan": half_a_letter}
+HOSTILE = {
+    "mallory": with_cell("1,500 displays of one name, then one update of 2 MB.", MANY_OF_ONE_NAME),
+    "trudy": with_cell("A message whose parent holds five million lists.", LARGE_HEADERS),
+    "oscar": deep, "eve": named_as_ours, "ivan": half_a_letter,
+}
 
 
 def course(folder):
@@ -95,6 +101,7 @@ def hand_in(folder, student, write, notebook):
     place = folder / "classroom" / "exchange" / "manyhands" / "inbound" / f"{student}+{SIMPLE}+{time}+x"
     place.mkdir()
     (place / "timestamp.txt").write_text(time)
+    (place / "submission_secret.txt").write_text(secrets.token_hex(32))
     write(place, notebook)
 
 
