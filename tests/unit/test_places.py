@@ -114,10 +114,11 @@ def test_a_link_is_given_in_numbers():
 @pytest.mark.parametrize("options, why", [("--patience -1", "patience_s must be a number above 0"), ("--limit nan", "limit_s must be"), ("--ranks 7", "There is no rank 7")])
 def test_the_magic_says_it_in_a_sentence(options, why):
     from manyhands import Cluster
+    from manyhands.cluster.healing import Turn
     from manyhands.cluster.magic import RankMagics
 
     cluster = Cluster.__new__(Cluster)  # without processes: it must not come so far
-    cluster.nodes, cluster.ranks_per_node, cluster._places, cluster._use = 1, 4, Places(), lambda: None
+    cluster.nodes, cluster.ranks_per_node, cluster._places, cluster._use, cluster._turn = 1, 4, Places(), lambda: None, Turn("cluster")
     magics = RankMagics()
     magics.cluster = cluster
     with pytest.raises(UsageError, match=why):
