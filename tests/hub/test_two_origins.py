@@ -5,6 +5,8 @@ import os
 import socket
 import subprocess
 import threading
+import time
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
@@ -23,11 +25,25 @@ class Echo(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_GET(self):
+        if self.headers.get("Upgrade"):
+            return self.talk()
         text = json.dumps({"who": self.server.who, "headers": {name.lower(): value for name, value in self.headers.items()}}).encode()
         self.send_response(200)
         self.send_header("Content-Length", str(len(text)))
         self.end_headers()
         self.wfile.write(text)
+
+    def talk(self):
+        """Speak on and on, as a server does over a web socket, until the other side is gone."""
+        self.close_connection = True
+        self.send_response(101)
+        self.send_header("Upgrade", "websocket")
+        self.send_header("Connection", "Upgrade")
+        self.end_headers()
+        with suppress(OSError):
+            for _ in range(2000):
+                self.wfile.write(bytes(1000))
+                time.sleep(0.001)
 
     def log_message(self, *_):
         """Nothing."""
@@ -118,3 +134,14 @@ def test_a_request_says_nothing_of_its_way(doors, start_doors):
     assert heard["x-forwarded-for"] == "127.0.0.1" and heard["x-forwarded-proto"] == "http" and not {"x-real-ip", "x-scheme", "forwarded"} & set(heard)
     behind = start_doors("127.0.0.1").at("hub", "/hub/login", **SAID).json()["headers"]
     assert behind["x-forwarded-for"].replace(" ", "") == "203.0.113.7,127.0.0.1" and "x-real-ip" not in behind, "from a proxy of ours in front"
+
+
+def test_a_browser_that_leaves_in_the_middle_of_a_word_harms_nobody_else(doors):
+    ask = f"GET /user/ann/ws HTTP/1.1\r\nHost: 127.0.0.1:{doors.ports['servers']}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n"
+    for _ in range(20):
+        with socket.create_connection(("127.0.0.1", doors.ports["servers"]), timeout=60) as browser:
+            browser.sendall(ask.encode())
+            assert browser.recv(12) == b"HTTP/1.1 101"
+            browser.shutdown(socket.SHUT_WR)
+            time.sleep(0.01)
+    assert doors.at("servers", "/user/ann/").json()["who"] == "ann" and doors.process.poll() is None

@@ -50,8 +50,9 @@ class TwoOrigins extends ConfigurableProxy {
   }
 }
 
+const log = defaultLogger({ level: given["log-level"].toLowerCase() });
 const proxy = new TwoOrigins({
-  log: defaultLogger({ level: given["log-level"].toLowerCase() }),
+  log,
   ssl,
   errorTarget: given["error-target"],
   authToken: process.env.CONFIGPROXY_AUTH_TOKEN,
@@ -60,4 +61,7 @@ const proxy = new TwoOrigins({
 });
 proxy.proxyServer.listen(Number(given.port), given.ip);
 proxy.apiServer.listen(Number(given["api-port"]), given["api-ip"]);
-net.createServer((socket) => proxy.proxyServer.emit("connection", socket)).listen(doors.servers_port, given.ip);
+const servers = net.createServer((socket) => proxy.proxyServer.emit("connection", socket));
+// as its own program does: a connection that breaks off at a bad moment may end as an error that nobody catches, and is nobody else's affair
+servers.once("listening", () => process.on("uncaughtException", (error) => log.error(`Uncaught Exception: ${error.stack || error}`)));
+servers.listen(doors.servers_port, given.ip);
