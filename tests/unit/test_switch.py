@@ -4,11 +4,13 @@ import itertools
 import random
 import socket
 import struct
+import threading
 import types
 
 import pytest
 
 from manyhands.cluster import emulated
+from manyhands.cluster.healing import Turn
 from manyhands.cluster.switch import SYN, TCP, Count, Links, address, mtu
 
 SIZE = 1_000_000  # bytes: 80 ms at 100 Mbit/s
@@ -73,6 +75,17 @@ def test_wrong_links_are_told(profile, nodes, given, message):
 def test_only_the_emulated_profile_counts_what_nodes_send():
     with pytest.raises(ValueError, match="profile='local' takes the network as it is"):
         emulated.sent(types.SimpleNamespace(link=None, profile="local"))
+
+
+def test_what_nodes_send_is_not_asked_while_another_thread_uses_the_cluster():
+    turn, asked = Turn("cluster"), []
+    cluster = types.SimpleNamespace(link=emulated.link("emulated", 2), _turn=turn, _use=lambda: asked.append("healed under its cell"))
+    other = threading.Thread(target=turn.__enter__)
+    other.start()
+    other.join()
+    with pytest.raises(RuntimeError, match="at work for another thread"):
+        emulated.sent(cluster)
+    assert asked == []
 
 
 # ---------------------------------------------------------------- what is counted

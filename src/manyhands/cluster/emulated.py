@@ -37,8 +37,9 @@ def sent(cluster):
     """
     if cluster.link is None:
         raise ValueError(f"What the nodes send is counted with profile=\"emulated\" only: profile={cluster.profile!r} takes the network as it is.")
-    cluster._use()
-    return cluster._runtime._engines.network.sent()
+    with cluster._turn:  # while another thread runs a cell, a use would heal the cluster under it
+        cluster._use()
+        return cluster._runtime._engines.network.sent()
 
 
 def link(profile, nodes, rate_mbit=None, delay_ms=None):
