@@ -15,7 +15,7 @@ import psutil
 
 from manyhands.grading import container, engine, journal, pool, report, sandbox, submissions
 from manyhands.grading.below import Below
-from manyhands.grading.compare import in_a_line
+from manyhands.grading.compare import told
 from manyhands.grading.kernel import Limits
 from manyhands.grading.notebooks import NotGraded
 from manyhands.processors import processors
@@ -154,7 +154,7 @@ def _alone(outcome, student):
     try:
         yield
     except Exception as problem:
-        outcome.failed[student] = f"{type(problem).__name__}: {in_a_line(str(problem), 300)}"
+        outcome.failed[student] = told(problem)
 
 
 @contextmanager

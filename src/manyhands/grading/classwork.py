@@ -12,7 +12,7 @@ from nbgrader.utils import parse_utc
 from manyhands.checks.record import FAIL
 from manyhands.grading import autograded, feedback, gradebook, submissions
 from manyhands.grading.batch import Batch
-from manyhands.grading.compare import in_a_line
+from manyhands.grading.compare import told
 from manyhands.grading.folders import replace_folder
 from manyhands.grading.journal import Journal
 
@@ -143,7 +143,7 @@ def _alone(failed, student, book):
         yield
     except Exception as problem:
         book.db.rollback()
-        failed[student] = in_a_line(f"{type(problem).__name__}: {problem}", 300)
+        failed[student] = told(problem)
 
 
 def _is_of(entry, folder):

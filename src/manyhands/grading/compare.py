@@ -120,6 +120,11 @@ def in_a_line(text, longest):
     return " ".join(printable(text[:10 * longest]).split())[:longest]
 
 
+def told(problem):
+    """An error in one line of text that may be shown."""
+    return in_a_line(f"{type(problem).__name__}: {problem}", 300)
+
+
 class _Comparator:
     """nbval's comparison of outputs without pytest: it needs only these attributes."""
 

@@ -18,7 +18,7 @@ from nbgrader.exchange.default import ExchangeCollect
 from manyhands.grading import gradebook, submissions
 from manyhands.grading.below import Below
 from manyhands.grading.classroom import OF_THE_MACHINE, STUDENT, Classroom
-from manyhands.grading.compare import in_a_line
+from manyhands.grading.compare import told
 from manyhands.grading.folders import replace_folder
 
 MOST_KEPT = 100  # hand-ins of one attendee and lab
@@ -67,7 +67,7 @@ class Collect(ExchangeCollect):
         try:
             yield
         except Exception as problem:
-            self._refuse(WRONG, whose, problem=in_a_line(f"{type(problem).__name__}: {problem}", 300))
+            self._refuse(WRONG, whose, problem=told(problem))
 
     def _received(self, classroom, path):
         """Take in one folder, unless it is there: nbgrader's record of it, or None for what is another unit's, or refused."""
