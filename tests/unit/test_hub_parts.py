@@ -10,6 +10,7 @@ import time
 from types import SimpleNamespace
 
 import pytest
+from tornado.httpclient import HTTPClientError
 from tornado.netutil import bind_sockets
 from tornado.web import Application, RequestHandler
 from traitlets.config import Config
@@ -322,6 +323,44 @@ def test_a_home_that_is_too_large_has_time_to_be_tidied_up(tmp_path, monkeypatch
     assert stopped == [("ann", 1290), ("ann", 1921)]
 
 
+class People:
+    """A hub that knows these people, and may need several goes to turn one out."""
+
+    def __init__(self, *names, refusals=0):
+        self.known, self.refusals = set(names), refusals
+
+    async def people(self):
+        return dict.fromkeys(self.known, time.time())
+
+    async def turn_out(self, name):
+        if self.refusals:
+            self.refusals -= 1
+            raise HTTPClientError(503)
+        self.known.remove(name)
+
+
+def test_nobody_is_archived_who_was_not_turned_out(tmp_path, monkeypatch):
+    """Their processes may have ended while the hub still stops the server."""
+    accounts, archived = Accounts(tmp_path), []
+    monkeypatch.setattr(keeper.archive, "wait_until_quiet", lambda *_, **__: None)
+    monkeypatch.setattr(keeper.archive, "archive", lambda accounts, name: archived.append(name))
+    accounts.create([{"name": "ann"}, {"name": "bo"}], time.time() + 3600)
+    for name in ("ann", "bo"):
+        accounts.home(name).mkdir(parents=True)
+    looking = keeper.Keeper(accounts, People("ann", refusals=1), disk_bytes=100, grace_s=600)
+
+    async def scene():
+        steps = []
+        await looking.look()
+        accounts.revoke(["ann", "bo"])
+        for step in (looking.archive_ended, looking.look, looking.archive_ended, looking.look, looking.archive_ended):
+            await step()
+            steps.append(list(archived))
+        return steps
+
+    assert asyncio.run(scene()) == [[], [], ["bo"], ["bo"], ["bo", "ann", "bo"]]
+
+
 def test_a_home_that_cannot_be_archived_is_tried_less_and_less_often_and_told_once(tmp_path, monkeypatch):
     accounts, now, tried = Accounts(tmp_path), 0.0, []
 
@@ -336,10 +375,11 @@ def test_a_home_that_cannot_be_archived_is_tried_less_and_less_often_and_told_on
     accounts.create([{"name": "ann"}], time.time() + 3600)
     accounts.home("ann").mkdir(parents=True)
     accounts.revoke(["ann"])
-    looking = keeper.Keeper(accounts, None, disk_bytes=100, grace_s=600)
+    looking = keeper.Keeper(accounts, People(), disk_bytes=100, grace_s=600)
 
     async def hours():
         nonlocal now
+        await looking.look()
         for now in range(0, 12_000, 2):
             await looking.archive_ended()
 

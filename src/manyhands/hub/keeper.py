@@ -1,7 +1,7 @@
 """The hub's service that ends what has ended: `python -m manyhands.hub.keeper`, started by the hub.
 
 Every two seconds: who has an ended account, or none, is turned out, with the server and all tokens. Beside that, so that no home however large
-keeps it from that: an ended account's home is archived once no process of the person runs; homes that have outgrown the disk limit are told, then
+keeps it from that: the home of who was turned out is archived once no process of the person runs; homes that have outgrown the disk limit are told, then
 their servers stopped.
 """
 
@@ -56,6 +56,7 @@ class Keeper:
         self.too_full = {}  # name: since when
         self.failed = {}  # name: (when to try again, the pause before that)
         self.settled, self.ask_at = None, 0.0
+        self.out = set()  # the names of ended accounts that the hub no longer knows
 
     async def look(self):
         """Turn out. The hub is asked only when who may stay has changed, and now and then."""
@@ -67,17 +68,19 @@ class Keeper:
 
     async def archive_ended(self):
         for account in self.accounts.load().values():
-            if account.state != "open" and not account.archived and self.accounts.home(account.name).is_dir():
+            if account.state != "open" and account.name in self.out and not account.archived and self.accounts.home(account.name).is_dir():
                 await self._archive(account)
 
     async def _turn_out(self, table):
         """Turn out whom no account admits; returns whether there was nobody."""
-        turned_out = [name for name, began in (await self.hub.people()).items() if not (name in table and table[name].admits(began))]
-        for name in turned_out:
+        to_leave = {name for name, began in (await self.hub.people()).items() if not (name in table and table[name].admits(began))}
+        self.out = {account.name for account in table.values() if account.state != "open"} - to_leave
+        for name in sorted(to_leave):
             with suppress(HTTPClientError):  # still stopping: the next look will find it
                 await self.hub.turn_out(name)
                 journal.write(self.accounts.folder, "turned out", name)
-        return not turned_out
+                self.out.add(name)
+        return not to_leave
 
     async def _archive(self, account):
         again_at, pause_s = self.failed.get(account.name, (0.0, EVERY_S))
