@@ -13,7 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from manyhands.cluster.launch_commands import mpiexec
+from manyhands.cluster.launch.command_lines import mpiexec
 
 from . import chainermn_venv
 from .pairs import ratio_line

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 import world_checks
+from our_processes import SETUP
 
 from manyhands import Cluster
 from manyhands.cluster import RankDied
-from our_processes import SETUP
 
 WORK = "import time\nfor _ in range(1200):\n    time.sleep(0.1)\n    dist.barrier()"
 
@@ -29,14 +29,14 @@ def node():
     with Cluster(nodes=3, ranks_per_node=1) as cluster:
         cluster.px("import os\n" + SETUP, setup=True)
         assert world_checks.table(cluster) == world_checks.expected(3, 1)
-        cluster.px("from manyhands.cluster.profiles import address\nhere = address(), os.uname().nodename, os.environ['MASTER_ADDR']")
+        cluster.px("from manyhands.cluster.engines.profiles import address\nhere = address(), os.uname().nodename, os.environ['MASTER_ADDR']")
         tell(places=cluster.pull("here"), limits=cluster.run(limits))
         try:
             cluster.px(WORK)
         except RankDied as death:
             tell(culprits=death.culprits, text=death.text, reported_s=death.reported_s, healed_s=death.healed_s)
         assert world_checks.table(cluster) == world_checks.expected(3, 1)
-        cluster.px("from manyhands.cluster.profiles import address\nhere = address()")
+        cluster.px("from manyhands.cluster.engines.profiles import address\nhere = address()")
         tell(places=cluster.pull("here"))
 
 

@@ -138,8 +138,8 @@ class Pool:
 
     def _launch(self, log):
         """All processes are in one process group, which is killed at the end."""
-        from manyhands.cluster.launch_commands import base_env, mpiexec
-        from manyhands.cluster.ports import reserve
+        from manyhands.cluster.host.ports import reserve
+        from manyhands.cluster.launch.command_lines import base_env, mpiexec
 
         env = base_env({"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)})
         argv = [sys.executable, "-m", "ranks", self.backend, str(self.folder)]
@@ -190,7 +190,7 @@ def torchrun_env(rank, n, port, nodes=1):
 
 def script(argv, limit_s=60, env=None, cwd=None):
     """Run a program to its end: (exit status, standard output, standard error). It and its children are killed after `limit_s`: status None."""
-    from manyhands.cluster.launch_commands import base_env
+    from manyhands.cluster.launch.command_lines import base_env
 
     process = subprocess.Popen(argv, env=base_env(env), cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, process_group=0)
     try:

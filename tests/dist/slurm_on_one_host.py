@@ -18,8 +18,8 @@ import sys
 import time
 from pathlib import Path
 
-from manyhands.cluster.launch_commands import GUARD
-from manyhands.cluster.ports import reserve
+from manyhands.cluster.host.ports import reserve
+from manyhands.cluster.launch.command_lines import GUARD
 
 SYSTEM_PATH = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
 READY_TIMEOUT_S = 30

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from ranks import script
 from torch import nn
 
-from manyhands.cluster.launch_commands import mpiexec
+from manyhands.cluster.launch.command_lines import mpiexec
 
 PROGRAMS = Path(__file__).parents[1] / "carried_over"
 

@@ -8,15 +8,16 @@ import time
 
 import psutil
 import pytest
-
 import world_checks
-from manyhands import Cluster
-from manyhands.cluster import RankDied, containers
 from our_processes import SETUP, our_processes, wait_for_none
+
+from manyhands import Cluster
+from manyhands.cluster import RankDied
+from manyhands.cluster.engines import containers
 
 
 def start_node():
-    return subprocess.Popen([sys.executable, "-m", "manyhands.cluster.node"], start_new_session=True, stdout=subprocess.PIPE, text=True)
+    return subprocess.Popen([sys.executable, "-m", "manyhands.cluster.engines.container_node"], start_new_session=True, stdout=subprocess.PIPE, text=True)
 
 
 def end_node(node):

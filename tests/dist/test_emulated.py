@@ -6,14 +6,15 @@ import socket
 import subprocess
 import sys
 
+import needs
 import psutil
 import pytest
-
-import needs
 import world_checks
-from manyhands import Cluster
-from manyhands.cluster import Hang, emulated
 from our_processes import SETUP, SLOWER, our_processes, wait_for_none
+
+from manyhands import Cluster
+from manyhands.cluster import Hang
+from manyhands.cluster.engines import emulated
 
 RATE_MBIT, DELAY_MS, SIZE_BYTES = 100, 5, 2_000_000
 

@@ -11,11 +11,11 @@ import threading
 import time
 
 import pytest
-
 from our_processes import SETUP, SLOWER, our_processes, wait_for_none
+
 from manyhands import Cluster
 from manyhands.cluster import ControllerDied, Hang, Interrupted, LimitExceeded, Mismatch, RankDied, RankError
-from manyhands.cluster.ports import reserve
+from manyhands.cluster.host.ports import reserve
 
 PATIENCE_S = 2
 
@@ -401,7 +401,7 @@ def test_no_process_outlives_the_kernel(number, tmp_path):
 
 
 def test_a_framework_that_is_not_imported_in_time_is_told(monkeypatch):
-    monkeypatch.setattr("manyhands.cluster.local.IMPORT_TIMEOUT_S", 0.01)
+    monkeypatch.setattr("manyhands.cluster.engines.local.IMPORT_TIMEOUT_S", 0.01)
     with pytest.raises(RuntimeError, match="torch was not imported within 0.01 s; the machine may be busy"):
         Cluster(nodes=1, ranks_per_node=1, framework="torch", name="slow")
 

@@ -8,7 +8,7 @@ from test_faults import assert_healthy, has_line, press_stop_after, provoke
 
 from manyhands import Cluster
 from manyhands.cluster import Hang, Interrupted, Mismatch, RankError
-from manyhands.cluster.ports import reserve
+from manyhands.cluster.host.ports import reserve
 
 
 @pytest.mark.parametrize("code, words", [

@@ -5,8 +5,8 @@ import sys
 import pytest
 import ranks
 
-from manyhands.cluster.launch_commands import mpiexec
-from manyhands.cluster.ports import reserve
+from manyhands.cluster.host.ports import reserve
+from manyhands.cluster.launch.command_lines import mpiexec
 
 PROGRAM = """
 import sys, torch

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from manyhands import Cluster
-from manyhands.cluster.devices import gpu_ids
+from manyhands.cluster.host.devices import gpu_ids
 
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.gpu

@@ -3,7 +3,7 @@
 import pytest
 
 from manyhands import Cluster
-from manyhands.cluster.devices import gpu_ids
+from manyhands.cluster.host.devices import gpu_ids
 
 pytestmark = pytest.mark.gpu
 

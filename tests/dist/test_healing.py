@@ -7,13 +7,13 @@ import threading
 
 import psutil
 import pytest
-
 from our_processes import SLOWER, our_processes, wait_for_none
+
 from manyhands import Cluster
 from manyhands.cluster import ControllerDied, Fault, Interrupted, RankDied, RankError
-from manyhands.cluster.local import LocalEngines
-from manyhands.cluster.runtime import Runtime
-from manyhands.cluster.watch import Watch
+from manyhands.cluster.engines.local import LocalEngines
+from manyhands.cluster.engines.runtime import Runtime
+from manyhands.cluster.faults.watch import Watch
 
 
 @pytest.fixture(scope="module")
@@ -149,7 +149,7 @@ def test_stopped_at_every_step_of_a_healing_the_next_cell_heals_first(plain, mon
 
 def test_a_cell_stopped_before_its_ranks_were_ended_is_healed_by_the_next(plain, monkeypatch, capsys):
     """Pressed quickly, the stop button also stops what makes the report."""
-    monkeypatch.setattr("manyhands.cluster.report.make", lambda *args: press_stop())
+    monkeypatch.setattr("manyhands.cluster.faults.explain.make", lambda *args: press_stop())
     with pytest.raises(KeyboardInterrupt):
         plain.px("import time\nwhile True:\n    try:\n        time.sleep(60)\n    except KeyboardInterrupt:\n        pass", limit_s=0.5)
     monkeypatch.undo()

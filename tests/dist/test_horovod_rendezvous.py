@@ -1,10 +1,10 @@
 """Horovod in the ranks of a cluster: it starts, ends, starts again in a smaller world, and a rank that waits in it is told."""
 
+import needs
 import pytest
 
-import needs
 from manyhands import Cluster
-from manyhands.cluster.faults import Hang
+from manyhands.cluster.faults.kinds import Hang
 
 
 @pytest.fixture(scope="module")

@@ -14,8 +14,8 @@ from concurrent.futures import ThreadPoolExecutor
 import psutil
 import pytest
 
-from manyhands.cluster import launch_collect, launch_commands
-from manyhands.cluster.launch import LaunchError, launch
+from manyhands.cluster.launch import collect, command_lines
+from manyhands.cluster.launch.run_script import LaunchError, launch
 
 
 def two_tasks(path, *args, **options):
@@ -98,7 +98,7 @@ def test_exit_codes(script, how, code):
 
 
 def test_after_a_failure_the_others_are_stopped_and_say_where_they_stood(script, monkeypatch):
-    monkeypatch.setattr(launch_collect, "FAILED_GRACE_S", 0.5)
+    monkeypatch.setattr(collect, "FAILED_GRACE_S", 0.5)
     path = script("""
         import json, os, sys, time
         if json.loads(os.environ["TF_CONFIG"])["task"]["index"] == 0:
@@ -116,7 +116,7 @@ def test_after_a_failure_the_others_are_stopped_and_say_where_they_stood(script,
 
 
 def test_a_server_that_fails_is_a_failure_and_one_that_serves_on_is_not(script, monkeypatch):
-    monkeypatch.setattr(launch_collect, "FAILED_GRACE_S", 0.5)
+    monkeypatch.setattr(collect, "FAILED_GRACE_S", 0.5)
     path = script("""
         import json, os, sys, time
         kind = json.loads(os.environ["TF_CONFIG"])["task"]["type"]
@@ -168,7 +168,7 @@ def test_time_out_says_where_and_leaves_no_process(script, capsys):
 
 KERNEL = """
     import sys
-    from manyhands.cluster.launch import launch
+    from manyhands.cluster.launch.run_script import launch
     launch(sys.argv[1], with_=sys.argv[2], nodes=1, ranks_per_node=2, env={"LAUNCH_MARK": sys.argv[3]})
 """
 
@@ -203,7 +203,7 @@ def test_in_a_terminal_lines_come_live_and_coloured(script):
         print("hello")
         time.sleep(30 * index)
     """)
-    program = f"from manyhands.cluster.launch import launch; launch({str(slow)!r}, with_='tf_config', nodes=1, timeout_s=60)"
+    program = f"from manyhands.cluster.launch.run_script import launch; launch({str(slow)!r}, with_='tf_config', nodes=1, timeout_s=60)"
     ours, theirs = pty.openpty()
     quiet_off = {name: value for name, value in os.environ.items() if name != "MANYHANDS_QUIET"}
     process = subprocess.Popen([sys.executable, "-c", program], stdout=theirs, env=quiet_off)
@@ -222,7 +222,7 @@ def test_in_a_terminal_lines_come_live_and_coloured(script):
 
 
 def test_too_much_output_is_cut(script, monkeypatch):
-    monkeypatch.setattr(launch_collect, "KEPT_BYTES", 1000)
+    monkeypatch.setattr(collect, "KEPT_BYTES", 1000)
     result = two_tasks(script("for i in range(1000): print('x' * 99)"), echo=False)
     assert result.returncode == 0
     assert result.output[0].endswith("\n... 99000 more bytes were not kept\n")
@@ -247,7 +247,7 @@ def test_gpus_are_dealt_out_by_node(script, monkeypatch):
         (["0", "1", "2", "3"], ["0,1", "0,1", "2,3", "2,3"]),
         (["5"], ["5", "5", "5", "5"]),
     ):
-        monkeypatch.setattr(launch_commands, "gpu_ids", lambda gpus=gpus: gpus)
+        monkeypatch.setattr(command_lines, "gpu_ids", lambda gpus=gpus: gpus)
         result = launch(path, with_="mpirun", nodes=2, ranks_per_node=2, echo=False)
         assert [result.output[rank].strip() for rank in range(4)] == expected
 
@@ -274,7 +274,7 @@ def test_mistakes_get_a_remedy(script, tmp_path, monkeypatch):
 
 
 def test_a_launcher_that_fails_by_itself_is_quoted(script, monkeypatch):
-    monkeypatch.setattr(launch_commands, "mpiexec", lambda python: "/bin/false")
+    monkeypatch.setattr(command_lines, "mpiexec", lambda python: "/bin/false")
     result = launch(script("print(1)"), with_="mpirun", nodes=1, ranks_per_node=2, echo=False)
     assert result.returncode == 1 and result.returncodes == {0: None, 1: None}
     assert result.report() == "mpirun ended with exit code 1."

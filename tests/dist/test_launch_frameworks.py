@@ -3,13 +3,13 @@
 import sys
 import time
 
+import needs
 import pytest
 
-import needs
-from manyhands.cluster import launch_collect
-from manyhands.cluster.launch import launch
+from manyhands.cluster.launch import collect
+from manyhands.cluster.launch.run_script import launch
 
-launch_module = sys.modules["manyhands.cluster.launch"]
+launch_module = sys.modules["manyhands.cluster.launch.run_script"]
 
 TABLE = [f"rank {rank} of 4, local {rank % 2} of 2, node {rank // 2} of 2, sum 6\n" for rank in range(4)]
 
@@ -58,7 +58,7 @@ def test_torchrun_reports_the_rank_that_failed(script):
 def soon(monkeypatch):
     """Time is up 2 s after all ranks have printed "ready", however long they took to start."""
 
-    class Soon(launch_collect.Collector):
+    class Soon(collect.Collector):
         def _hear_output(self, connection, rank):
             super()._hear_output(connection, rank)
             if self._phase == "running" and all(b"ready" in state.text for state in self.states):

@@ -6,12 +6,12 @@ import sys
 
 import pytest
 
-from manyhands.cluster import ports
-from manyhands.cluster.ports import reserve
+from manyhands.cluster.host import ports
+from manyhands.cluster.host.ports import reserve
 
 HOLD = """
 import sys
-from manyhands.cluster.ports import reserve
+from manyhands.cluster.host.ports import reserve
 held = reserve(3)
 print(*held.ports, flush=True)
 sys.stdin.read()

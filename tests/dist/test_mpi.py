@@ -3,12 +3,12 @@
 import time
 
 import pytest
-
 import world_checks
-from manyhands import Cluster
-from manyhands.cluster import profiles
-from manyhands.cluster.profiles import profile_named
 from our_processes import SLOWER, our_processes, wait_for_none
+
+from manyhands import Cluster
+from manyhands.cluster.engines import profiles
+from manyhands.cluster.engines.profiles import profile_named
 
 
 @pytest.fixture(scope="module")

@@ -6,14 +6,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 import needs
+import pytest
 import world_checks
 from our_processes import SLOWER, our_processes, wait_for_none
-from manyhands import Cluster
-from manyhands.cluster.ports import reserve
 from slurm_on_one_host import SlurmOnOneHost
+
+from manyhands import Cluster
+from manyhands.cluster.host.ports import reserve
 
 pytestmark = pytest.mark.slurm
 PROGRAMS = {"slurmctld": "slurmctld", "slurmd": "slurmd", "munged": "munge", "srun": "slurm-client"}

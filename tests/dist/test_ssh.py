@@ -7,16 +7,16 @@ import subprocess
 import sys
 import time
 
+import needs
 import psutil
 import pytest
-
-import needs
 import world_checks
+from our_processes import SETUP, our_processes, wait_for_none
+
 from manyhands import Cluster
 from manyhands.cluster import Hang
-from manyhands.cluster.launch_commands import GUARD
-from manyhands.cluster.ports import reserve
-from our_processes import SETUP, our_processes, wait_for_none
+from manyhands.cluster.host.ports import reserve
+from manyhands.cluster.launch.command_lines import GUARD
 
 # ipyparallel's threads that wait for an engine lose their connection when our sshd ends
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")

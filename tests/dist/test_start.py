@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from ranks import script, torchrun_env
 
-from manyhands.cluster.launch_commands import mpiexec
-from manyhands.cluster.ports import reserve
+from manyhands.cluster.host.ports import reserve
+from manyhands.cluster.launch.command_lines import mpiexec
 
 
 def program(tmp_path, text):

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from manyhands.cluster.addresses import meet
-from manyhands.cluster.ports import reserve
+from manyhands.cluster.host.ports import reserve
 
 
 @pytest.fixture

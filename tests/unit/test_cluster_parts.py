@@ -5,13 +5,13 @@ import json
 import numpy as np
 import pytest
 
-from manyhands.cluster import diagnose
-from manyhands.cluster.devices import share
-from manyhands.cluster.faults import Where, ranks_text
+from manyhands.cluster.faults import diagnose
+from manyhands.cluster.faults.kinds import Where, ranks_text
+from manyhands.cluster.faults.picture import wait_for_graph, world
+from manyhands.cluster.host.devices import share
 from manyhands.cluster.magic import _ranks
-from manyhands.cluster.picture import wait_for_graph, world
-from manyhands.cluster.recorder import HEADER, SLOT_BYTES, SLOTS, Recorder, read
-from manyhands.cluster.stack import is_user_file
+from manyhands.cluster.on_rank.recorder import HEADER, SLOT_BYTES, SLOTS, Recorder, read
+from manyhands.cluster.on_rank.stack import is_user_file
 
 
 def waits(rank, call="all_reduce", peer=None, sequence=0, **more):

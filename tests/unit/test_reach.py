@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from manyhands.cluster import reach
+from manyhands.cluster.engines import reach
 
 
 class Engines:

@@ -3,7 +3,8 @@
 import types
 
 import pytest
-from manyhands.cluster import watch
+
+from manyhands.cluster.faults import watch
 
 CELL = 7
 

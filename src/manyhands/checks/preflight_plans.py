@@ -76,8 +76,8 @@ def imagined(name, draw, world_size):
 
 
 def _case(plan, answer):
-    from manyhands.cluster.diagnose import edges
-    from manyhands.cluster.faults import Where
+    from manyhands.cluster.faults.diagnose import edges
+    from manyhands.cluster.faults.kinds import Where
 
     where = {}
     for rank, does in sorted(plan.items()):

@@ -22,7 +22,8 @@ rank, not the machine, not the Internet. The backend is gloo. Scripts started wi
 Linux, or where namespaces are forbidden, `Cluster` raises RuntimeError with that sentence.
 """
 
-from .core import Cluster
-from .faults import (ControllerDied, Fault, Hang, Interrupted, LimitExceeded, Mismatch, RankDied, RankError, Where)
+from manyhands.cluster.cluster import Cluster
+from manyhands.cluster.engines import emulated
+from manyhands.cluster.faults.kinds import ControllerDied, Fault, Hang, Interrupted, LimitExceeded, Mismatch, RankDied, RankError, Where
 
-__all__ = ["Cluster", "ControllerDied", "Fault", "Hang", "Interrupted", "LimitExceeded", "Mismatch", "RankDied", "RankError", "Where"]
+__all__ = ["Cluster", "ControllerDied", "Fault", "Hang", "Interrupted", "LimitExceeded", "Mismatch", "RankDied", "RankError", "Where", "emulated"]

@@ -5,7 +5,7 @@ import os
 import socket
 import time
 
-from .ports import reserve
+from manyhands.cluster.host.ports import reserve
 
 _held = []  # the ports that this rank has told the others of: held until the process ends
 
@@ -19,7 +19,7 @@ def exchange(timeout_s=30):
     meeting = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
     host = meeting[0]
     if host != "127.0.0.1":
-        from .profiles import address
+        from manyhands.cluster.engines.profiles import address
 
         host = address()
     _held.append(reserve(1, host))

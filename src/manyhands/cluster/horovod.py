@@ -6,8 +6,8 @@ import sys
 import threading
 import time
 
-from . import onrank
-from .stack import is_user_file
+from manyhands.cluster.on_rank import agent
+from manyhands.cluster.on_rank.stack import is_user_file
 
 CYCLE_MS = 5  # so often Horovod looks for tensors to send. Its own choice, 1 ms, keeps a quarter of a core busy on each rank, for nothing
 _servers = {}  # port -> the server, on rank 0
@@ -36,8 +36,8 @@ def rendezvous(size=None):
         _serve(size, place[1], place[3])
     else:
         _wait_for_server()
-    if "torch" in sys.modules and onrank.RANK is not None:
-        _note_waits(onrank.RANK.recorder)
+    if "torch" in sys.modules and agent.RANK is not None:
+        _note_waits(agent.RANK.recorder)
 
 
 def _serve(size, local_size, cross_size):

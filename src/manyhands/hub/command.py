@@ -135,7 +135,7 @@ def _only_one(lock, folder):
 
 def _free_ports(count):
     """Ports that no other program is given before the hub's parts have bound them."""
-    from manyhands.cluster.ports import reserve
+    from manyhands.cluster.host.ports import reserve
 
     reservation = reserve(count)
     _held.append(reservation)

@@ -1,6 +1,6 @@
 """The emulated profile: each node is a network namespace of this machine, and between the nodes lie links of a given rate and delay.
 
-The ranks are those of the local profile, forked from a zygote. What they send each other passes the switch (switch.py); what they say
+The ranks are those of the local profile, forked from a zygote. What they send each other passes the switch (host/namespaces.py); what they say
 to the notebook does not: a rank's threads that were there before it joined its node stay in the machine's own network.
 """
 
@@ -11,9 +11,9 @@ import sys
 from collections import namedtuple
 from numbers import Real
 
-from . import switch
-from .local import LocalEngines
-from .switch import Sent
+from manyhands.cluster.engines.local import LocalEngines
+from manyhands.cluster.host import namespaces
+from manyhands.cluster.host.namespaces import Sent
 
 RATE_MBIT, DELAY_MS = 100.0, 1.0
 MOST_NODES = 250
@@ -66,7 +66,7 @@ class Network:
         if sys.platform != "linux":
             raise RuntimeError("The emulated network is made of network namespaces, and only Linux has them.")
         self._process = subprocess.Popen(
-            [sys.executable, "-I", switch.__file__, str(nodes), str(link.rate_mbit), str(link.delay_ms)],
+            [sys.executable, "-I", namespaces.__file__, str(nodes), str(link.rate_mbit), str(link.delay_ms)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True)
         answer = json.loads(self._process.stdout.readline() or '{"why": "The switch of the emulated network did not start."}')
         if "why" in answer:
@@ -121,7 +121,7 @@ class EmulatedEngines(LocalEngines):
 
     def environment_of(self, rank, environment):
         """The ranks meet at the first node's address. Its namespace is new: a port that is free on this machine is free there."""
-        return {**environment, "MASTER_ADDR": switch.address(0), "GLOO_SOCKET_IFNAME": "eth0",
+        return {**environment, "MASTER_ADDR": namespaces.address(0), "GLOO_SOCKET_IFNAME": "eth0",
                 "MANYHANDS_NETWORK_NAMESPACE": self.network.nodes[rank // self._ranks_per_node]}
 
     def start(self, client, environments):

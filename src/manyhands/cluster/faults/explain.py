@@ -1,9 +1,21 @@
 """From the outcome of a cell to the Fault that the learner reads: states, wait-for graph, likely cause."""
 
-from . import diagnose
-from .faults import (KNOWN_ERRORS, SENTENCES, ControllerDied, Fault, Hang, Interrupted, LimitExceeded, Mismatch, RankDied, RankError, Where,
-                     ranks_text)
-from .picture import wait_for_graph
+from manyhands.cluster.faults import diagnose
+from manyhands.cluster.faults.kinds import (
+    KNOWN_ERRORS,
+    SENTENCES,
+    ControllerDied,
+    Fault,
+    Hang,
+    Interrupted,
+    LimitExceeded,
+    Mismatch,
+    RankDied,
+    RankError,
+    Where,
+    ranks_text,
+)
+from manyhands.cluster.faults.picture import wait_for_graph
 
 LOST_CONNECTION = ("Connection closed by peer", "Connection reset by peer", "Read error", "Broken pipe", "Timed out waiting")
 

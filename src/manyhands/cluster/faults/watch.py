@@ -1,6 +1,6 @@
 """The watch over a running cell: is it finished, hanging, failed, or still at work?
 
-The ranks report where they stand a few times a second (onrank.py). A hang is: every unfinished rank has stood in the same
+The ranks report where they stand a few times a second (on_rank/agent.py). A hang is: every unfinished rank has stood in the same
 communication call for `patience_s`. A rank that computes, however slowly, is never part of a hang.
 """
 
@@ -10,7 +10,7 @@ import time
 
 import zmq
 
-from .faults import Outcome
+from manyhands.cluster.faults.kinds import Outcome
 
 POLL_S = 0.005
 AFTER_ERROR_S = 0.8  # ranks that stand in the same call for so long after another has failed are taken to wait for it

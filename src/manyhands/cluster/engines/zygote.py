@@ -1,4 +1,4 @@
-"""The process that imports the framework once and forks engines: `python -m manyhands.cluster.zygote FRAMEWORK...`.
+"""The process that imports the framework once and forks engines: `python -m manyhands.cluster.engines.zygote FRAMEWORK...`.
 
 It reads commands, one JSON object a line, from its standard input and writes events to its standard output:
   {"do": "fork", "rank": 0, "argv": [...], "env": {...}, "log": path, "memory_bytes": null}  ->  {"event": "forked", "rank": 0, "pid": ...}
@@ -16,8 +16,8 @@ import select
 import signal
 import sys
 
-from manyhands.cluster.launch_guard import PR_SET_CHILD_SUBREAPER, PR_SET_PDEATHSIG, kill_descendants, prctl
-from manyhands.cluster.switch import enter
+from manyhands.cluster.host.namespaces import enter
+from manyhands.cluster.launch.process_guard import PR_SET_CHILD_SUBREAPER, PR_SET_PDEATHSIG, kill_descendants, prctl
 
 POLL_S = 0.05
 IMPORTS = {
@@ -140,7 +140,8 @@ def _import(frameworks):
                 sys.exit(1)
     import ipykernel.ipkernel  # noqa: F401
     import ipyparallel.engine.app  # noqa: F401
-    import manyhands.cluster.onrank  # noqa: F401
+
+    import manyhands.cluster.on_rank.agent  # noqa: F401
 
     gc.collect()
     gc.freeze()

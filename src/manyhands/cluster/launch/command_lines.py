@@ -8,10 +8,10 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from .devices import gpu_ids
-from .ports import reserve
+from manyhands.cluster.host.devices import gpu_ids
+from manyhands.cluster.host.ports import reserve
 
-GUARD = str(Path(__file__).with_name("launch_guard.py"))
+GUARD = str(Path(__file__).with_name("process_guard.py"))
 
 # What another launch, a cluster or a batch system has left in this environment would mislead the new ranks.
 _FOREIGN = ("HOROVOD_", "PMI_", "PMIX_", "MPI_LOCAL", "HYDRA_", "OMPI_", "SLURM_", "TORCHELASTIC_")

@@ -6,8 +6,8 @@ from collections import namedtuple
 from difflib import SequenceMatcher
 from os.path import basename
 
-from .faults import SENTENCES
-from .stack import TIMED
+from manyhands.cluster.faults.kinds import SENTENCES
+from manyhands.cluster.on_rank.stack import TIMED
 
 LINE_END = re.compile(r"\r\n|\r|\n")  # where Python ends a line, and a notebook too: str.splitlines would also end one at a form feed
 Cell = namedtuple("Cell", "lines inner")  # [(number that the learner sees, text)] of what Python compiles; the file of what a second magic runs, or None

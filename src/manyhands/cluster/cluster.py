@@ -7,16 +7,19 @@ import sys
 import time
 from collections import namedtuple
 
-from . import emulated, given, onrank, report
-from .faults import SENTENCES
-from .given import FRAMEWORKS
-from .healing import Healing, Turn, is_broken
-from .picture import world
-from .places import Places
-from .recorder import read
-from .runtime import Runtime
-from .show import Progress, show_fault, show_outputs
-from .watch import Watch
+from manyhands.cluster import arguments
+from manyhands.cluster.arguments import FRAMEWORKS
+from manyhands.cluster.engines import emulated
+from manyhands.cluster.engines.runtime import Runtime
+from manyhands.cluster.faults import explain
+from manyhands.cluster.faults.healing import Healing, Turn, is_broken
+from manyhands.cluster.faults.kinds import SENTENCES
+from manyhands.cluster.faults.picture import world
+from manyhands.cluster.faults.source_lines import Places
+from manyhands.cluster.faults.watch import Watch
+from manyhands.cluster.on_rank import agent
+from manyhands.cluster.on_rank.recorder import read
+from manyhands.cluster.show import Progress, show_fault, show_outputs
 
 Setup = namedtuple("Setup", "key code ranks first_line")  # a cell marked --setup
 _running = {}  # name -> Cluster, of this process
@@ -46,14 +49,14 @@ class Cluster(Healing):
                  threads_per_rank=1, memory_mib=None, name="cluster", rate_mbit=None, delay_ms=None):
         self.profile = profile or os.environ.get("MANYHANDS_PROFILE", "local")
         self.nodes, self.ranks_per_node, self.framework = nodes, ranks_per_node, framework
-        self.patience_s = given.seconds("patience_s", patience_s) or given.setting("MANYHANDS_PATIENCE_S", 10)
-        self.limit_s = given.positive("limit_s", limit_s)
+        self.patience_s = arguments.seconds("patience_s", patience_s) or arguments.setting("MANYHANDS_PATIENCE_S", 10)
+        self.limit_s = arguments.positive("limit_s", limit_s)
         self.threads_per_rank, self.memory_mib, self.name = threads_per_rank, memory_mib, name
         self.fault, self.names = None, []
         self._setups, self._cells, self._places = [], itertools.count(1), Places()
-        self._sound, self._lost, self._turn = True, set(), Turn(name)  # see healing.py
-        given.check_shape(nodes, ranks_per_node, framework, self.profile, threads_per_rank, memory_mib)
-        given.check_python(self.world_size)
+        self._sound, self._lost, self._turn = True, set(), Turn(name)  # see faults/healing.py
+        arguments.check_shape(nodes, ranks_per_node, framework, self.profile, threads_per_rank, memory_mib)
+        arguments.check_python(self.world_size)
         self.link = emulated.link(self.profile, nodes, rate_mbit, delay_ms)
         if name in _running:
             print(SENTENCES_CORE["replaced"].format(n=_running[name].world_size, name=name))
@@ -66,7 +69,7 @@ class Cluster(Healing):
             self._runtime.stop()
             raise
         _running[name] = self
-        from .magic import register
+        from manyhands.cluster.magic import register
 
         register(self)
 
@@ -102,12 +105,12 @@ class Cluster(Healing):
     def px(self, code, ranks=None, setup=False, patience_s=None, limit_s=None, first_line=1, key=None):
         """Run the text `code` on all ranks, or on `ranks`, as a `%%px` cell does. Shows what they print, in rank order.
 
-        setup=True: run it again after each healing; a later text with the same `key` takes its place. Raises a Fault (see faults.py) if the cell does not end well on every rank.
+        setup=True: run it again after each healing; a later text with the same `key` takes its place. Raises a Fault (see faults/kinds.py) if the cell does not end well on every rank.
         """
         with self._turn:
             self._use()
             cell_file = self._places.add(code, first_line)
-            outcome = self._execute(onrank.run_cell, (code,), ranks, patience_s, limit_s, cell_file)
+            outcome = self._execute(agent.run_cell, (code,), ranks, patience_s, limit_s, cell_file)
             self._finish(outcome, cell_file, limit_s)
         if setup:  # only what has worked is run again, and what was run last comes last
             self._setups = [one for one in self._setups if one.key != (key or code)] + [Setup(key or code, code, ranks, first_line)]
@@ -119,7 +122,7 @@ class Cluster(Healing):
         """
         with self._turn:
             self._use()
-            outcome = self._execute(onrank.call, (function, args), ranks, patience_s, limit_s, "")
+            outcome = self._execute(agent.call, (function, args), ranks, patience_s, limit_s, "")
             self._finish(outcome, "", limit_s)
         return [outcome.results[rank]["value"] for rank in sorted(outcome.results)]
 
@@ -132,8 +135,8 @@ class Cluster(Healing):
         self.run(_set_variables, variables)
 
     def launch(self, script, *args, with_="torchrun", nodes=None, ranks_per_node=None, **options):
-        """Run a script under a real launcher, on as many nodes and ranks as this cluster has: see manyhands.cluster.launch."""
-        from .launch import launch
+        """Run a script under a real launcher, on as many nodes and ranks as this cluster has: see manyhands.cluster.launch.run_script."""
+        from manyhands.cluster.launch.run_script import launch
 
         return launch(script, *args, with_=with_, nodes=nodes or self.nodes, ranks_per_node=ranks_per_node or self.ranks_per_node, **options)
 
@@ -169,8 +172,8 @@ class Cluster(Healing):
             raise RuntimeError(SENTENCES_CORE["stopped"].format(name=self.name))
 
     def _execute(self, function, args, ranks, patience_s, limit_s, cell_file):
-        targets = self.ranks if ranks is None else given.check_ranks(ranks, self.world_size)
-        patience_s, limit_s = given.seconds("patience_s", patience_s), given.seconds("limit_s", limit_s)
+        targets = self.ranks if ranks is None else arguments.check_ranks(ranks, self.world_size)
+        patience_s, limit_s = arguments.seconds("patience_s", patience_s), arguments.seconds("limit_s", limit_s)
         cell, started = next(self._cells), time.monotonic()
         runtime = self._runtime
         runtime.reports.clear()
@@ -200,8 +203,8 @@ class Cluster(Healing):
 
     def _fault(self, outcome, cell_file, limit_s):
         self._check_running()  # another thread may have stopped it meanwhile
-        where = report.states(outcome, self._runtime, cell_file, self._places, self.memory_mib)
-        return report.make(outcome, where, self.world_size, limit_s or self.limit_s, self.names)
+        where = explain.states(outcome, self._runtime, cell_file, self._places, self.memory_mib)
+        return explain.make(outcome, where, self.world_size, limit_s or self.limit_s, self.names)
 
     def _finish(self, outcome, cell_file, limit_s):
         fault = self._fault(outcome, cell_file, limit_s)

@@ -11,13 +11,14 @@ import tempfile
 import time
 from contextlib import suppress
 
-from . import devices, onrank
-from .containers import ContainerEngines
-from .emulated import EmulatedEngines
-from .ports import reserve
-from .reach import controller_runs, is_running
-from .stack import struck
-from .watch import Reports
+from manyhands.cluster.engines.containers import ContainerEngines
+from manyhands.cluster.engines.emulated import EmulatedEngines
+from manyhands.cluster.engines.reach import controller_runs, is_running
+from manyhands.cluster.faults.watch import Reports
+from manyhands.cluster.host import devices
+from manyhands.cluster.host.ports import reserve
+from manyhands.cluster.on_rank import agent
+from manyhands.cluster.on_rank.stack import struck
 
 STOP_S = 0.7  # how long a rank may take to answer an interrupt before it is killed
 
@@ -45,7 +46,7 @@ class Runtime:
 
     def start(self):
         if self.cluster.profile in ("local", "emulated", "containers"):
-            from .local import HEARTBEAT_MS, LocalEngines
+            from manyhands.cluster.engines.local import HEARTBEAT_MS, LocalEngines
 
             if self.cluster.profile == "containers":
                 self._engines = ContainerEngines(self.cluster, self.folder, self.frameworks)
@@ -62,12 +63,12 @@ class Runtime:
             if self._engines.report_ip != "127.0.0.1":
                 self._ipp_cluster.controller_ip, self._ipp_cluster.controller_location = "*", self._engines.report_ip
         else:
-            from .remote import RemoteEngines
+            from manyhands.cluster.engines.by_launcher import RemoteEngines
 
             self._engines = RemoteEngines(self.cluster, self.folder)
             self._ipp_cluster = self._engines.ipp_cluster
             self._end_later(folder=self._ipp_cluster.profile_dir)
-        tied = [sys.executable, "-m", "manyhands.cluster.tied", str(os.getpid()), self.folder]
+        tied = [sys.executable, "-m", "manyhands.cluster.engines.tied_controller", str(os.getpid()), self.folder]
         self._ipp_cluster.config.LocalControllerLauncher.controller_cmd = tied
         self._starts_controller = True
         self._ipp_cluster.start_controller_sync()
@@ -84,7 +85,7 @@ class Runtime:
         self._whole = True
 
     def _start_guard(self):
-        self._guard = subprocess.Popen([sys.executable, "-m", "manyhands.cluster.guard"], stdin=subprocess.PIPE, text=True,
+        self._guard = subprocess.Popen([sys.executable, "-m", "manyhands.cluster.engines.guard"], stdin=subprocess.PIPE, text=True,
                                        start_new_session=True, stdout=subprocess.DEVNULL)
         self._tell_guard(self._duties)
 
@@ -112,7 +113,7 @@ class Runtime:
         joined, loopback = {}, self._loopback()
         for rank, engine in self._ids.items():
             environment = self._engines.environment_of(rank, {**environments[rank], **loopback})
-            joined[rank] = self._view(rank).apply_async(onrank.join, rank, self.reports.url, self.reports.token, self.folder, environment, sys.path)
+            joined[rank] = self._view(rank).apply_async(agent.join, rank, self.reports.url, self.reports.token, self.folder, environment, sys.path)
         self.facts = {rank: result.get(timeout=60) for rank, result in joined.items()}
 
     def _loopback(self):

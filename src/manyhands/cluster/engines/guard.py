@@ -12,7 +12,6 @@ import signal
 import sys
 import time
 
-
 PATIENCE_S = 3
 
 

@@ -2,8 +2,8 @@
 
 import time
 
-from . import onrank
-from .profiles import profile_named
+from manyhands.cluster.engines.profiles import profile_named
+from manyhands.cluster.on_rank import agent
 
 
 class RemoteEngines:
@@ -29,9 +29,9 @@ class RemoteEngines:
         started = self.profile.start(self.ipp_cluster, client)
         self._ids = {rank: engine for rank, (engine, _) in started.items()}
         self.facts = {rank: facts for rank, (_, facts) in started.items()}
-        self._master = self._ask(0, onrank.choose_port)
+        self._master = self._ask(0, agent.choose_port)
         self._real = {} if self.profile.emulated_nodes else {
-            rank: self._ask(rank, onrank.own_devices, rank % self.ranks_per_node, self.ranks_per_node) for rank in self._ids}
+            rank: self._ask(rank, agent.own_devices, rank % self.ranks_per_node, self.ranks_per_node) for rank in self._ids}
         return self._ids
 
     def _ask(self, rank, function, *args):

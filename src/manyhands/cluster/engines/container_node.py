@@ -1,4 +1,4 @@
-"""A node of the containers profile: `python -m manyhands.cluster.node` in each container waits there for notebooks.
+"""A node of the containers profile: `python -m manyhands.cluster.engines.container_node` in each container waits there for notebooks.
 
 It takes the lowest number that no other node holds, and listens on the socket MANYHANDS_FOLDER/nodes/NUMBER.sock. A notebook sends
 one line, {"frameworks": ["torch"]}, is told {"event": "node", "address": ...}, and from then on speaks with a zygote (zygote.py) of its own.
@@ -15,8 +15,8 @@ import subprocess
 import sys
 import threading
 
-from .containers import nodes_folder
-from .profiles import address
+from manyhands.cluster.engines.containers import nodes_folder
+from manyhands.cluster.engines.profiles import address
 
 
 def take_number(folder):
@@ -52,7 +52,7 @@ def serve(connection):
                 return
             first += byte
         connection.sendall(json.dumps({"event": "node", "address": address()}).encode() + b"\n")
-        zygote = [sys.executable, "-m", "manyhands.cluster.zygote", *json.loads(first)["frameworks"]]
+        zygote = [sys.executable, "-m", "manyhands.cluster.engines.zygote", *json.loads(first)["frameworks"]]
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
         subprocess.run(zygote, stdin=connection, stdout=connection, env=environment, start_new_session=True, check=False)
 

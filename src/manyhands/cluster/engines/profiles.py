@@ -10,8 +10,8 @@ import shutil
 import socket
 import time
 
-from .launch_commands import mpiexec
-from .reach import controller_runs, until_answering
+from manyhands.cluster.engines.reach import controller_runs, until_answering
+from manyhands.cluster.launch.command_lines import mpiexec
 
 START_TIMEOUT_S = float(os.environ.get("MANYHANDS_START_S", 120))  # a job may have to wait in Slurm's queue
 HEARTBEAT_MS, MISSES = 200, 50  # an engine counts as lost after 10 s of silence
@@ -237,7 +237,7 @@ def _facts():
     """Runs on an engine: where it is, and the number that its launcher gave it."""
     import os
 
-    from manyhands.cluster.profiles import address
+    from manyhands.cluster.engines.profiles import address
 
     def number(*names):
         return next((int(os.environ[name]) for name in names if name in os.environ), None)

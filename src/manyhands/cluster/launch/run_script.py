@@ -10,10 +10,10 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from .given import positive
-from .launch_collect import STOPPED, TIMED_OUT, Collector, split_dump, where_in
-from .launch_commands import GUARD, LAUNCHERS, LaunchError, base_env, gpus_by_node, make_job
-from .show import Progress, in_notebook, quiet
+from manyhands.cluster.arguments import positive
+from manyhands.cluster.launch.collect import STOPPED, TIMED_OUT, Collector, split_dump, where_in
+from manyhands.cluster.launch.command_lines import GUARD, LAUNCHERS, LaunchError, base_env, gpus_by_node, make_job
+from manyhands.cluster.show import Progress, in_notebook, quiet
 
 _RUNNING = "{launcher} runs {script} on {n} ranks"
 

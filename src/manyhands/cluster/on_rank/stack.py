@@ -9,12 +9,13 @@ import re
 import sys
 import sysconfig
 import time
+from pathlib import Path
 
 _LIBRARIES = tuple(sorted({os.path.realpath(sysconfig.get_path(name)) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")}
                           | {sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")}))
-_HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_HERE = str(Path(__file__).absolute().parents[2]) + os.sep  # the package
 _LEDGER = _HERE + "ledger" + os.sep
-_ON_RANK = os.path.join(os.path.dirname(os.path.abspath(__file__)), "onrank.py")
+_AGENT = str(Path(__file__).absolute().with_name("agent.py"))
 # packages whose frames mean communication when the process does nothing else
 _COMMUNICATION = tuple(os.sep + part.replace("/", os.sep) for part in (
     "torch/distributed/", "torch/autograd/", "torch/nn/parallel/", "horovod/", "mpi4py/", "torch/futures/", "tensorflow/", "manyhands/functions", "manyhands/comm"))
@@ -57,7 +58,7 @@ class Stack:
         users = _users(frames)
         lines = [{"file": os.path.basename(f.f_code.co_filename), "path": f.f_code.co_filename, "line": f.f_lineno, "function": f.f_code.co_name}
                  for _, f in reversed(users)]
-        depth, innermost = next(iter(users or [(i, f) for i, f in enumerate(frames) if f.f_code.co_filename == _ON_RANK]), (0, None))
+        depth, innermost = next(iter(users or [(i, f) for i, f in enumerate(frames) if f.f_code.co_filename == _AGENT]), (0, None))
         if innermost is None:
             return {"blocked": False, "key": "", "call": None, "lines": []}
         inner = frames[:depth]

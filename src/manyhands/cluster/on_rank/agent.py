@@ -1,6 +1,6 @@
 """What runs on a rank: join the world, run a cell or a function, and say where the rank stands while it runs.
 
-Nothing here is called by learners. The notebook sends these functions to the ranks (see core.py); a thread of each rank tells
+Nothing here is called by learners. The notebook sends these functions to the ranks (see cluster.py); a thread of each rank tells
 the notebook a few times a second where the main thread is. It reads the stack, as a debugger does: user code is not changed.
 """
 
@@ -13,10 +13,10 @@ import time
 import traceback
 import warnings
 
-from .recorder import Recorder, read
-from .stack import Stack, innermost_of, is_user_file
-from .stderr import NativeStderr
-from .switch import enter
+from manyhands.cluster.host.namespaces import enter
+from manyhands.cluster.on_rank.recorder import Recorder, read
+from manyhands.cluster.on_rank.stack import Stack, innermost_of, is_user_file
+from manyhands.cluster.on_rank.stderr import NativeStderr
 
 PERIOD_S = 0.15
 STOP_S = 0.3  # for what an interrupted cell still awaits at its end
@@ -150,7 +150,7 @@ _port = None
 def choose_port():
     """On rank 0: a port of this host for the rendezvous, held for as long as this process lives."""
     global _port
-    from .ports import reserve
+    from manyhands.cluster.host.ports import reserve
 
     _port = reserve(1)
     return _port.ports[0]
@@ -158,7 +158,7 @@ def choose_port():
 
 def own_devices(local_rank, ranks_per_node):
     """On a real node: the environment that gives this rank its share of the node's GPUs."""
-    from . import devices
+    from manyhands.cluster.host import devices
 
     backend, environments = devices.share(1, ranks_per_node)
     return {**environments[local_rank], "MANYHANDS_BACKEND": backend}

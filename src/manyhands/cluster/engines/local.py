@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 
-from .reach import until_answering
+from manyhands.cluster.engines.reach import until_answering
 
 HEARTBEAT_MS = 100
 REGISTER_TIMEOUT_S, IMPORT_TIMEOUT_S = 60, 120
@@ -35,7 +35,7 @@ class LocalEngines:
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1", **self._zygote_environment()}
         self._log = open(os.path.join(self.folder, "zygote.log"), "a")
         self._zygote = subprocess.Popen(
-            [sys.executable, "-m", "manyhands.cluster.zygote", *self.frameworks],
+            [sys.executable, "-m", "manyhands.cluster.engines.zygote", *self.frameworks],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, text=True, start_new_session=True, env=environment)
         self._ready, self._events = False, queue.Queue()
         threading.Thread(target=self._listen, args=(self._zygote, self._events), daemon=True, name="zygote-events").start()

@@ -1,7 +1,7 @@
 """The containers profile: the nodes are containers, each with an address, memory and processors of its own (docker/compose.yaml).
 
-Nodes and notebook share a folder, MANYHANDS_FOLDER. In each node `python -m manyhands.cluster.node` waits at a socket there
-(node.py) and gives whoever connects a zygote of their own: the same commands and events as in the local profile, through a
+Nodes and notebook share a folder, MANYHANDS_FOLDER. In each node `python -m manyhands.cluster.engines.container_node` waits at a socket there
+(container_node.py) and gives whoever connects a zygote of their own: the same commands and events as in the local profile, through a
 socket instead of two pipes. When the connection ends, all ranks of that node have ended: so a lost node is noticed at once.
 """
 
@@ -14,9 +14,9 @@ import threading
 import time
 from contextlib import suppress
 
-from . import onrank
-from .local import IMPORT_TIMEOUT_S, LocalEngines
-from .profiles import START_TIMEOUT_S, address
+from manyhands.cluster.engines.local import IMPORT_TIMEOUT_S, LocalEngines
+from manyhands.cluster.engines.profiles import START_TIMEOUT_S, address
+from manyhands.cluster.on_rank import agent
 
 NO_FOLDER = ("The containers profile needs the folder that the notebook and its nodes share, in MANYHANDS_FOLDER. `docker compose --profile ring up` "
              "in the folder docker/ sets it.")
@@ -156,8 +156,8 @@ class ContainerEngines(LocalEngines):
         def ask(rank, function, *args):
             return client[ids[rank]].apply_async(function, *args).get(timeout=60)
 
-        self._master = ask(0, onrank.choose_port)
-        self._devices = {rank: ask(rank, onrank.own_devices, rank % self._ranks_per_node, self._ranks_per_node) for rank in ids}
+        self._master = ask(0, agent.choose_port)
+        self._devices = {rank: ask(rank, agent.own_devices, rank % self._ranks_per_node, self._ranks_per_node) for rank in ids}
         return ids
 
     def environment_of(self, rank, environment):

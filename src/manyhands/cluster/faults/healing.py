@@ -3,10 +3,11 @@
 import threading
 import time
 
-from . import onrank, report
-from .faults import SENTENCES, Interrupted, Outcome
-from .runtime import Runtime
-from .show import show_fault
+from manyhands.cluster.engines.runtime import Runtime
+from manyhands.cluster.faults import explain
+from manyhands.cluster.faults.kinds import SENTENCES, Interrupted, Outcome
+from manyhands.cluster.on_rank import agent
+from manyhands.cluster.show import show_fault
 
 
 class Healing:
@@ -75,7 +76,7 @@ class Healing:
         """Run the setup cells in their order until one fails, which `trouble` then tells of. False if new ranks are needed once more."""
         for cell in list(self._setups):
             cell_file = self._places.add(cell.code, cell.first_line)
-            outcome = self._execute(onrank.run_cell, (cell.code,), cell.ranks, None, None, cell_file)
+            outcome = self._execute(agent.run_cell, (cell.code,), cell.ranks, None, None, cell_file)
             if outcome.reason == "interrupted":
                 raise KeyboardInterrupt
             fault = self._fault(outcome, cell_file, self.limit_s)
@@ -109,5 +110,5 @@ class Turn:
 
 def is_broken(outcome, fault):
     """Whether the ranks cannot go on after this."""
-    return bool(outcome.exits or outcome.reason in ("hang", "limit", "controller") or fault.kind == "mismatch" or report.secondary(outcome)
+    return bool(outcome.exits or outcome.reason in ("hang", "limit", "controller") or fault.kind == "mismatch" or explain.secondary(outcome)
                 or outcome.reason == "interrupted" and len(outcome.results) < len(outcome.asked))

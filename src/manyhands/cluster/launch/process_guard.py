@@ -1,7 +1,7 @@
 """Two small programs around a launch: one guards all its processes, one stands around each rank.
 
-    python launch_guard.py guard [FOLDER]    started by the kernel; starts the launchers and ends when they have ended
-    python launch_guard.py rank FOLDER CMD   started by the launcher in place of CMD; runs CMD and tells the kernel about it
+    python process_guard.py guard [FOLDER]    started by the kernel; starts the launchers and ends when they have ended
+    python process_guard.py rank FOLDER CMD   started by the launcher in place of CMD; runs CMD and tells the kernel about it
 
 The guard adopts every process that loses its parent, so nothing that a launch has started can get away from it: when the
 launch ends, or the kernel goes, it kills what is left; in the latter case it also removes the launch's FOLDER.

@@ -1,6 +1,6 @@
 """The network of the emulated profile: a namespace for each node, and a switch between them that a link's rate and delay slow down.
 
-`python switch.py NODES RATE_MBIT DELAY_MS` makes, for each node, a network namespace with a loopback device of its own and
+`python namespaces.py NODES RATE_MBIT DELAY_MS` makes, for each node, a network namespace with a loopback device of its own and
 a device eth0: a TAP device, whose frames this process reads and writes. Each frame that a node sends is held until a real link would have
 delivered it. Nothing here has a name outside this process: the namespaces and devices end with it and with the ranks in them.
 
