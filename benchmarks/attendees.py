@@ -37,7 +37,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 from hub.running_hub import Hub, Visitor, log_of, small_course, wait_for  # noqa: E402
 
-from manyhands.hub.accounts import FIRST_UID, LAST_UID  # noqa: E402
+from manyhands.hub.accounts.table import FIRST_UID, LAST_UID  # noqa: E402
 
 LABS = ("02_mirrored_strategy", "06_ddp")
 ARRIVE_WITHIN_S, PATIENCE_S, LOOK_EVERY_S = 60, 1800, 10

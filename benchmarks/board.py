@@ -22,7 +22,7 @@ from tornado.httpserver import HTTPServer
 from tornado.testing import bind_unused_port
 from tornado.web import Application, RequestHandler
 
-from manyhands.hub.accounts import ATTENDEE, FIRST_UID, INSTRUCTOR, LAST_UID, Account, Accounts
+from manyhands.hub.accounts.table import ATTENDEE, FIRST_UID, INSTRUCTOR, LAST_UID, Account, Accounts
 from manyhands.hub.folder import BOARD, prepare, sockets
 
 ATTENDEES, CRITERIA, INSTRUCTORS = 200, 12, 3
@@ -123,7 +123,7 @@ async def measure(folder):
     environment = {**os.environ, "JUPYTERHUB_API_URL": f"http://127.0.0.1:{hub_port}/hub/api", "JUPYTERHUB_API_TOKEN": "x", "JUPYTERHUB_CLIENT_ID": "board",
                    "JUPYTERHUB_SERVICE_NAME": "board", "JUPYTERHUB_SERVICE_PREFIX": PAGES, "JUPYTERHUB_SERVICE_URL": f"http://127.0.0.1:{port}"}
     with open(folder / "log", "wb") as log:
-        service = subprocess.Popen([sys.executable, "-m", "manyhands.hub.board", str(folder)], env=environment, stdout=log, stderr=log)
+        service = subprocess.Popen([sys.executable, "-m", "manyhands.hub.board.service", str(folder)], env=environment, stdout=log, stderr=log)
     try:
         while not Path(load.path).exists():
             if service.poll() is not None:

@@ -12,8 +12,8 @@ from tornado.httpserver import HTTPServer
 from tornado.testing import bind_unused_port
 
 from manyhands.checks.record import MIME
-from manyhands.hub.accounts import Account
-from manyhands.hub.board import application
+from manyhands.hub.accounts.table import Account
+from manyhands.hub.board.service import application
 
 UNIT = "06_ddp"
 PAGES = "/services/board/"

@@ -3,7 +3,7 @@
 import needs
 import pytest
 
-from manyhands.grading import container, sandbox
+from manyhands.grading.isolation import bubblewrap, choose, container
 
 CAN = """
 def can(place):
@@ -17,7 +17,7 @@ def can(place):
 
 def forget():
     """What is remembered of which sandbox works here."""
-    for known in (sandbox.spaces, container.engine, container.identity):
+    for known in (bubblewrap.spaces, container.engine, container.identity):
         known.cache_clear()
 
 
@@ -30,5 +30,5 @@ def own_cache(tmp_path_factory, monkeypatch):
 @pytest.fixture
 def works_in_sandbox():
     """Skip where bubblewrap does not work; tests/containers looks after containers."""
-    if sandbox.contained():
-        needs.lacking("bubblewrap's sandbox", sandbox.spaces())
+    if choose.contained():
+        needs.lacking("bubblewrap's sandbox", bubblewrap.spaces())

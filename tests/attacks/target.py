@@ -14,10 +14,12 @@ from pathlib import Path
 import psutil
 import pytest
 import tiny
+
 from manyhands.checks.record import PASS
-from manyhands.grading import engine, memory
+from manyhands.grading import engine
 from manyhands.grading.compare import records
-from manyhands.grading.kernel import Kernel
+from manyhands.grading.isolation import process_limits
+from manyhands.grading.isolation.kernel import Kernel
 
 SEED = 4711
 WRONG = {"square": "return 2 * x", "total": "return 0"}
@@ -109,7 +111,7 @@ def watch(monkeypatch):
 
     def noting_close(kernel):
         if kernel.sandboxed and hasattr(kernel, "process"):
-            seen.spaces |= {_space(process.pid) for process in memory.family(kernel.process.pid)}
+            seen.spaces |= {_space(process.pid) for process in process_limits.family(kernel.process.pid)}
         close(kernel)
 
     monkeypatch.setattr(engine, "run", noting_run)

@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import pytest
 import target
-from manyhands.grading import memory
-from manyhands.grading.kernel import Limits
 from nbformat.v4 import new_code_cell
+
+from manyhands.grading.isolation import process_limits
+from manyhands.grading.isolation.kernel import Limits
 
 SMALL = Limits(cell_s=30, interrupt_s=1, memory_bytes=400 * 2**20, processes=40, output_bytes=30 * 2**20)
 SHORT = replace(SMALL, cell_s=3)
@@ -82,8 +83,8 @@ BOMBS = {
 
 
 def there_are_control_groups():
-    with closing(memory.memory_group(2**30, 100)) as group:
-        return not isinstance(group, memory.NoGroup)
+    with closing(process_limits.memory_group(2**30, 100)) as group:
+        return not isinstance(group, process_limits.NoGroup)
 
 
 @pytest.mark.parametrize("name", BOMBS)
@@ -135,8 +136,8 @@ def test_no_processes_are_left_where_there_is_no_sandbox_but_a_control_group(lab
     """The learner's own `manyhands check` on a machine without bubblewrap."""
     if not there_are_control_groups():
         pytest.skip("no control group can be made here")
-    groups, own = [], memory.memory_group
-    monkeypatch.setattr(memory, "memory_group", lambda *limits: groups.append(own(*limits)) or groups[-1])
+    groups, own = [], process_limits.memory_group
+    monkeypatch.setattr(process_limits, "memory_group", lambda *limits: groups.append(own(*limits)) or groups[-1])
     notebook = lab.handed_in()
     notebook.cells.insert(1, new_code_cell(STAYS["a daemon in a session of its own, with nothing of its environment"]))
     seen = target.Seen()
@@ -146,9 +147,9 @@ def test_no_processes_are_left_where_there_is_no_sandbox_but_a_control_group(lab
 
 
 def test_a_folder_that_only_looks_like_a_control_group_is_not_taken_for_one(tmp_path, monkeypatch):
-    monkeypatch.setattr(memory, "CGROUPS", tmp_path)
-    monkeypatch.setattr(memory, "own_group", lambda controller: "")
+    monkeypatch.setattr(process_limits, "CGROUPS", tmp_path)
+    monkeypatch.setattr(process_limits, "own_group", lambda controller: "")
     (tmp_path / "memory").mkdir()
     (tmp_path / "pids").mkdir()
-    assert isinstance(memory.memory_group(2**30, 100), memory.NoGroup)
+    assert isinstance(process_limits.memory_group(2**30, 100), process_limits.NoGroup)
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["memory", "pids"]

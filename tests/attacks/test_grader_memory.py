@@ -4,9 +4,10 @@ from pathlib import Path
 
 import psutil
 import pytest
-from manyhands.grading.kernel import Limits
 from nbformat.v4 import new_code_cell
 from test_messages import TOOLS
+
+from manyhands.grading.isolation.kernel import Limits
 
 MOST_BYTES = 250 * 2**20  # more than it has before
 FLOODS = {

@@ -2,9 +2,10 @@
 become better: then move it to the attacks that are held, and change that page."""
 
 import pytest
-from manyhands.grading.kernel import Kernel
 from nbformat.v4 import new_code_cell
 from target import WRONG
+
+from manyhands.grading.isolation.kernel import Kernel
 
 TAKEN_FROM_THE_CHECK = {
     "the right answer is taken out of the check's own call": '''

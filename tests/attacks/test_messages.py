@@ -4,10 +4,11 @@ import ast
 from pathlib import Path
 
 import pytest
+from nbformat.v4 import new_code_cell, new_output
+
 from manyhands import grading
 from manyhands.grading.compare import compare
-from manyhands.grading.kernel import Kernel, Limits
-from nbformat.v4 import new_code_cell, new_output
+from manyhands.grading.isolation.kernel import Kernel, Limits
 
 MIME = "application/vnd.manyhands.record+json"
 TOOLS = f'''

@@ -7,8 +7,9 @@ import os
 
 import pytest
 import target
-from manyhands.grading import sandbox
-from manyhands.grading.kernel import Kernel
+
+from manyhands.grading.isolation import bubblewrap
+from manyhands.grading.isolation.kernel import Kernel
 
 TOOLS = '''
 import ctypes, json, os, pathlib, signal, socket, subprocess, sys
@@ -111,7 +112,7 @@ def attempt(kernel, name, lab, outside):
     """Whether it worked. It is told where everything is: nothing rests on its not being found."""
     page = mmap.mmap(-1, mmap.PAGESIZE)
     page.write(target.SECRET.encode())
-    hidden = set(sandbox.environment(dict(os.environ)))
+    hidden = set(bubblewrap.environment(dict(os.environ)))
     with open("/proc/self/environ", "rb") as file:
         variable = next(pair for pair in file.read().split(b"\0") if pair.partition(b"=")[0].decode() not in hidden)
     with open(outside.other) as held:

@@ -6,8 +6,9 @@ import re
 
 import nbformat
 import pytest
-from manyhands.grading import report
 from nbformat.v4 import new_code_cell
+
+from manyhands.grading import grade_report
 
 PAYLOADS = {
     "terminal": "\x1b[2J\x1b]0;title\x07\x08\r\x9b31mred",
@@ -57,8 +58,8 @@ def test_what_is_shown_is_text_only(lab, attack, hostile, name):
     path.write_text(json.dumps(hostile(PAYLOADS[name])))
     got = attack(path)
     assert got.points == (0, 4) and got.grade.notes and got.grade.criteria[0].detail
-    text, page = report.as_text(got.grade), report.as_html(got.grade)
-    text.encode(), page.encode(), json.dumps(report.as_data(got.grade)).encode()
+    text, page = grade_report.as_text(got.grade), grade_report.as_html(got.grade)
+    text.encode(), page.encode(), json.dumps(grade_report.as_data(got.grade)).encode()
     assert all(letter.isprintable() or letter == "\n" for letter in text)
     assert Tags(page).tags <= {"p", "b", "table", "tr", "td", "small", "br"}
     assert Tags(page).attributes <= {"style"}
@@ -72,7 +73,7 @@ def test_a_broken_notebooks_verdict_is_text_only(lab, attack):
     path.write_text('{"cells": [{"cell_type": "\\u001b[2J<script>", "x": 1}], "nbformat": 4, "nbformat_minor": 5, "metadata": 3}')
     got = attack(path)
     assert got.grade.verdict and got.points == (0, 4)
-    assert "\x1b" not in report.as_text(got.grade) and not Tags(report.as_html(got.grade)).tags & {"script"}
+    assert "\x1b" not in grade_report.as_text(got.grade) and not Tags(grade_report.as_html(got.grade)).tags & {"script"}
 
 
 BROKEN = {

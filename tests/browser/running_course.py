@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psutil
 
-from manyhands.cli.server import end_with_parent
+from manyhands.learner.jupyter_server import end_with_parent
 
 ROOT = Path(__file__).resolve().parents[2]
 COPIED = ("labs", "notebooks", "solutions", "slides/built", "sources")

@@ -9,7 +9,7 @@ import time
 import pytest
 from board_alone import UNIT, pages, write_accounts, write_unit
 
-from manyhands.hub.board import Service
+from manyhands.hub.board.service import Service
 
 CHECKS = {
     "broadcast-check": ["trainable parameters are those of the group's first rank, in place, in groups of 4, 3 and 2",

@@ -21,11 +21,12 @@ import target  # noqa: E402
 import test_bombs as bombs  # noqa: E402
 import test_reaching_out as reaching_out  # noqa: E402
 from engines import call, wait_for  # noqa: E402
-from manyhands.grading import container, sandbox  # noqa: E402
-from manyhands.grading.kernel import Kernel  # noqa: E402
 from nbformat.v4 import new_code_cell  # noqa: E402
 from sandboxed import CAN, forget, own_cache  # noqa: E402, F401 (own_cache is a fixture)
 from target import lab, outside  # noqa: E402, F401 (fixtures)
+
+from manyhands.grading.isolation import choose, container  # noqa: E402
+from manyhands.grading.isolation.kernel import Kernel  # noqa: E402
 
 pytestmark = pytest.mark.containers
 
@@ -53,7 +54,7 @@ def no_bubblewrap(image, tmp_path_factory):
         patch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
         patch.setenv("MANYHANDS_IMAGE", image)
         forget()
-        assert sandbox.why_none() is None and sandbox.contained()
+        assert choose.why_none() is None and choose.contained()
         yield
     forget()
 
@@ -220,7 +221,7 @@ def two_kernels(engine, names):
 
 KERNEL = """
 import sys
-from manyhands.grading.kernel import Kernel
+from manyhands.grading.isolation.kernel import Kernel
 with Kernel(sys.argv[1], 5, sandboxed=True) as kernel:
     print("up", flush=True)
     kernel.run("import time; time.sleep(100)")

@@ -10,15 +10,15 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+from engines import ROOT, wait_for
 from hub.running_hub import Visitor
 
-from engines import ROOT, wait_for
-from manyhands.grading.journal import Journal
-from manyhands.hub.accounts import Accounts
+from manyhands.grading.store.grade_journal import Journal
+from manyhands.hub.accounts.table import Accounts
 
 pytestmark = pytest.mark.containers
 
-HUB = "manyhands.hub"  # the label of servers' containers (dockerspawner, and so `manyhands.hub.containers`, is in the hub's image only)
+HUB = "manyhands.hub"  # the label of servers' containers (dockerspawner, and so `manyhands.hub.servers.docker`, is in the hub's image only)
 
 LOOK = """
 import os, pathlib, socket
@@ -138,7 +138,7 @@ def test_the_hub_grades_in_containers(hub):
         shutil.copytree(ROOT / part / "00_preflight", folder)
         (folder / "timestamp.txt").write_text("2026-11-22 12:00:00 UTC")
     said = hub.inside_hub("manyhands", "grade", "00")
-    assert hub.inside_hub("python", "-c", "from manyhands.grading import sandbox; print(sandbox.contained())").strip() == "True"
+    assert hub.inside_hub("python", "-c", "from manyhands.grading.isolation import choose; print(choose.contained())").strip() == "True"
     journal = Journal(hub.folder / "classroom" / "grades" / "00_preflight")
     assert {student: journal.current(student)["grade"]["points"] for student in ("alice", "bob")} == {"alice": 0, "bob": 10}, said
 

@@ -6,10 +6,11 @@ from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import tiny
-from manyhands.build import labs
-from manyhands.grading import class_command, classwork
-from manyhands.grading.classroom import SETTINGS, Classroom
 from nbgrader.api import Gradebook
+
+from manyhands.build import labs
+from manyhands.grading.classroom import class_commands, steps
+from manyhands.grading.nbgrader.settings import SETTINGS, Classroom
 
 UNIT = "90_tiny"
 SETTINGS_FILE = Path(__file__).resolve().parents[2] / SETTINGS
@@ -48,7 +49,7 @@ class Room(Classroom):
         self.lab.write(work.relative_to(self.root) / f"{UNIT}.ipynb", notebook)
         for name, text in files.items():
             (work / name).write_text(text)
-        part = classwork.exchange(self, UNIT, "Submit", student, assignment_dir=str(work.parent))
+        part = steps.exchange(self, UNIT, "Submit", student, assignment_dir=str(work.parent))
         part.start()
         return Path(part.inbound_path) / part.assignment_filename
 
@@ -56,11 +57,11 @@ class Room(Classroom):
         """Run one of our commands; (exit code, what it showed)."""
         out, said = io.StringIO(), io.StringIO()
         with redirect_stdout(out), redirect_stderr(said):
-            code = getattr(class_command, name)([*words])
+            code = getattr(class_commands, name)([*words])
         return code, out.getvalue() + said.getvalue()
 
     def grade_of(self, student):
-        return classwork.journal_of(self, UNIT).current(student)["grade"]
+        return steps.journal_of(self, UNIT).current(student)["grade"]
 
     def book(self):
         return Gradebook(self.course.db_url, self.course.course_id)

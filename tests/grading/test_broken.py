@@ -6,9 +6,12 @@ import time
 
 import nbformat
 import pytest
-from manyhands.grading import kernel, notebooks, submissions
 from nbformat.v4 import new_code_cell
 from room import UNIT
+
+from manyhands.grading import notebooks
+from manyhands.grading.isolation import kernel
+from manyhands.grading.store import submissions
 
 FILE = f"{UNIT}.ipynb"
 

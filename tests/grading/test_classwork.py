@@ -7,9 +7,12 @@ import os
 
 import nbformat
 import pytest
-from manyhands.grading import classwork, engine, feedback, gradebook
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_output
 from room import UNIT
+
+from manyhands.grading import engine
+from manyhands.grading.classroom import steps
+from manyhands.grading.nbgrader import feedback, gradebook
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>"
 
@@ -110,7 +113,7 @@ def test_marks_of_people_stay_and_a_changed_grade_keeps_the_old_one(classroom):
         grade = book.find_grade("square-check", UNIT, UNIT, "alice")
         assert (grade.auto_score, grade.manual_score, grade.extra_credit, grade.needs_manual_grade) == (2, 1.5, 0.5, True)
         assert book.find_comment("square", UNIT, UNIT, "alice").comment == "Nearly."
-    history = classwork.journal_of(classroom, UNIT).history("alice")
+    history = steps.journal_of(classroom, UNIT).history("alice")
     assert [(one["number"], one["grade"]["points"], one["reason"]) for one in history] == [
         (1, 2, "first grade"), (2, 4, "another submission was handed in")]
     assert "0 of 4" not in said and all(one["time"] for one in history)
@@ -123,7 +126,7 @@ def test_a_changed_solution_and_an_order_grade_again(classroom):
     classroom.collected("alice", classroom.lab.handed_in())
     classroom.command("grade", "90")
     assert "1 graded" in classroom.command("grade", "90", "--again")[1]
-    grades = classwork.journal_of(classroom, UNIT)
+    grades = steps.journal_of(classroom, UNIT)
     assert len(grades.history("alice")) == 1  # the same grade once more is no change
     check = classroom.lab.notebook.cells[3]
     check.source = check.source.replace("number ** 2", "number ** 2 if seed() == 0 else number * number * 1.0")
@@ -163,7 +166,7 @@ def graded(classroom):
 def test_a_seed_of_which_pages_may_tell_grades_nobody_any_more(graded):
     """Answers that fail or pass by a bit of the seed tell it, a bit each. Who has a grade keeps it."""
     def seeds(student):
-        return [entry["key"]["seed"] for entry in classwork.journal_of(graded, UNIT).history(student)]
+        return [entry["key"]["seed"] for entry in steps.journal_of(graded, UNIT).history(student)]
 
     (told,) = seeds("alice")
     assert seeds("bob") == seeds("mallory") == [told]
@@ -182,7 +185,7 @@ def test_feedback_shows_what_helps_and_nothing_hidden_or_alive(graded):
         book.find_comment("square", UNIT, UNIT, "mallory").manual_comment = f"See me. {HOSTILE}"
         book.update_or_create_student("mallory", first_name=HOSTILE)
         book.db.commit()
-    seed = str(classwork.journal_of(graded, UNIT).seed())
+    seed = str(steps.journal_of(graded, UNIT).seed())
     code, said = graded.command("feedback", "90")
     assert code == 0 and "3 pages" in said and "3 of them released" in said, said
     pages = {student: (graded.place("feedback", student, UNIT) / f"{UNIT}.html").read_text() for student in graded.students(UNIT)}
@@ -251,16 +254,16 @@ def test_where_the_grader_itself_fails_no_grade_is_written(classroom, monkeypatc
         broken.setattr(engine, "grade", lambda *args, **options: os.kill(os.getpid(), 9))
         code, said = classroom.command("grade", "90")
     assert code == 1 and "0 graded" in said and said.count("NOT GRADED, the process that graded it ended with code -9") == 2
-    assert not classwork.journal_of(classroom, UNIT).students()
+    assert not steps.journal_of(classroom, UNIT).students()
     assert "2 graded" in classroom.command("grade", "90")[1]
 
 
 def test_without_a_sandbox_nothing_is_graded(classroom, monkeypatch):
     classroom.collected("alice", classroom.lab.handed_in())
-    monkeypatch.setattr("manyhands.grading.sandbox.why_none", lambda: "none here")
+    monkeypatch.setattr("manyhands.grading.isolation.choose.why_none", lambda: "none here")
     code, said = classroom.command("grade", "90")
     assert code == 2 and "in a sandbox only, and there is none here: none here" in said
-    assert not classwork.journal_of(classroom, UNIT).students()
+    assert not steps.journal_of(classroom, UNIT).students()
 
 
 def test_a_gradebook_is_there_whole_or_not_at_all(classroom):

@@ -11,8 +11,9 @@ from contextlib import suppress
 from pathlib import Path
 
 import psutil
-from manyhands.grading import classwork
 from room import UNIT
+
+from manyhands.grading.classroom import steps
 
 KILLS = 20
 STUDENTS = 6
@@ -104,7 +105,7 @@ def test_killed_twenty_times_it_ends_with_the_same_gradebook(classroom, tmp_path
     assert process.exitcode == 0, (tmp_path / "log").read_text()
     assert tables(classroom) == wanted
     assert {student: classroom.grade_of(student)["points"] for student in classroom.students(UNIT)} == grades
-    assert all(len(classwork.journal_of(classroom, UNIT).history(student)) == 1 for student in grades)
+    assert all(len(steps.journal_of(classroom, UNIT).history(student)) == 1 for student in grades)
     until = time.monotonic() + 30
     while [*ours(temporary)] and time.monotonic() < until:
         time.sleep(0.05)

@@ -9,9 +9,11 @@ import sys
 import time
 
 import pytest
-from manyhands.build import labs
-from manyhands.grading import classwork, gradebook
 from room import UNIT
+
+from manyhands.build import labs
+from manyhands.grading.classroom import steps
+from manyhands.grading.nbgrader import gradebook
 
 
 class Formgrader:
@@ -127,7 +129,7 @@ def test_attendees_fetch_their_page(classroom):
     classroom.command("grade", "90")
     classroom.command("feedback", "90")
     home = classroom.root / "homes" / "alice"
-    part = classwork.exchange(classroom, UNIT, "FetchFeedback", "alice", assignment_dir=str(home))
+    part = steps.exchange(classroom, UNIT, "FetchFeedback", "alice", assignment_dir=str(home))
     part.start()
     (page,) = (home / UNIT / "feedback").rglob("*.html")
     assert "4 of 4 points" in page.read_text()

@@ -9,7 +9,9 @@ import time
 
 import psutil
 import pytest
-from manyhands.grading import memory, pool
+
+from manyhands.grading.classroom import pool
+from manyhands.grading.isolation import process_limits
 
 
 def work(job):
@@ -53,7 +55,7 @@ def test_a_job_that_takes_too_much_memory_is_told_and_the_others_are_done(tmp_pa
 
 def test_what_a_job_starts_has_not_its_limit_of_memory(tmp_path):
     def start(_):
-        with memory.no_own_limit():
+        with process_limits.no_own_limit():
             return subprocess.run([sys.executable, "-c", "print(len(bytearray(2**29)))"], capture_output=True, text=True).stdout
 
     assert dict(pool.run([1], start, places=1, cost=lambda job: 1, scratch=tmp_path, memory_bytes=2**28)) == {1: f"{2**29}\n"}

@@ -4,8 +4,11 @@ import shutil
 from pathlib import Path
 
 import nbformat
-from manyhands.grading import classwork, notebooks, submissions
-from manyhands.grading.classroom import Classroom
+
+from manyhands.grading import notebooks
+from manyhands.grading.classroom import steps
+from manyhands.grading.nbgrader.settings import Classroom
+from manyhands.grading.store import submissions
 
 ROOT = Path(__file__).resolve().parents[2]
 UNIT = "01_data_parallel"
@@ -17,7 +20,7 @@ def test_a_lab_with_a_cluster_is_released_and_graded(tmp_path, monkeypatch):
     for folder in ("solutions", "labs"):
         shutil.copytree(ROOT / folder / UNIT, tmp_path / folder / UNIT)
     room = Classroom(tmp_path)
-    assert classwork.release(room, UNIT)
+    assert steps.release(room, UNIT)
     solution = submissions.Solution(room.solution(UNIT))
     assert solution.clustered
     partly = nbformat.read(room.solution(UNIT), 4)
@@ -28,8 +31,8 @@ def test_a_lab_with_a_cluster_is_released_and_graded(tmp_path, monkeypatch):
         folder = room.place("submitted", student, UNIT)
         folder.mkdir(parents=True)
         nbformat.write(notebook, folder / f"{UNIT}.ipynb")
-    outcome = classwork.grade(room, UNIT)
+    outcome = steps.grade(room, UNIT)
     assert (sorted(outcome.graded), outcome.failed) == (["alice", "bob"], {})
     points = {name: notebooks.points_of(cell) for name, cell in notebooks.checks_of(solution.notebook).items()}
-    with_step = {student: classwork.journal_of(room, UNIT).current(student)["grade"]["points"] for student in ("alice", "bob")}
+    with_step = {student: steps.journal_of(room, UNIT).current(student)["grade"]["points"] for student in ("alice", "bob")}
     assert with_step == {"alice": sum(points.values()), "bob": sum(points.values()) - points["step-check"]}

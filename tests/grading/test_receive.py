@@ -6,8 +6,12 @@ import shutil
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from manyhands.grading import autograded, classwork, engine, feedback, journal, receive, report, submissions
 from room import UNIT
+
+from manyhands.grading import engine, grade_report
+from manyhands.grading.classroom import steps
+from manyhands.grading.nbgrader import autograded, feedback, receive
+from manyhands.grading.store import grade_journal, submissions
 
 FILE = f"{UNIT}.ipynb"
 NAMED = "%Y-%m-%d %H:%M:%S.%f UTC"
@@ -32,7 +36,7 @@ def before_opening(monkeypatch, changes):
 
 
 def test_what_becomes_a_link_or_a_pipe_while_it_is_collected_gives_nothing_away_and_stops_nobody(released, monkeypatch):
-    hidden = classwork.journal_of(released, UNIT)
+    hidden = steps.journal_of(released, UNIT)
     secret, changes, writers = str(hidden.seed()), {}, []
 
     def become_link(inner):
@@ -174,11 +178,11 @@ def test_a_name_with_an_earlier_time_does_not_make_late_work_early(classroom):
 @pytest.fixture
 def graded(classroom):
     """Three who handed in what is no notebook, with the grade that it gets."""
-    solution, grades = submissions.Solution(classroom.lab.solution), classwork.journal_of(classroom, UNIT)
+    solution, grades = submissions.Solution(classroom.lab.solution), steps.journal_of(classroom, UNIT)
     for student in ("alice", "mallory", "zoe"):
         key = {"submission": submissions.digest(classroom.collected(student, data=b"none")), "solution": solution.digest, "seed": grades.seed()}
-        grade = report.as_data(engine.not_graded(solution.path, "This is no notebook."))
-        grades.add(student, journal.entry(key, grade, journal.FIRST, None))
+        grade = grade_report.as_data(engine.not_graded(solution.path, "This is no notebook."))
+        grades.add(student, grade_journal.entry(key, grade, grade_journal.FIRST, None))
     return classroom
 
 

@@ -15,9 +15,10 @@ sys.path += [str(Path(__file__).parents[1] / name) for name in ("browser", "labs
 
 from hub.running_hub import Hub, small_course, wait_for  # noqa: E402
 
-from manyhands.hub import archive, limits, room  # noqa: E402
-from manyhands.hub.accounts import Accounts  # noqa: E402
+from manyhands.hub.accounts import archive
+from manyhands.hub.accounts.table import Accounts  # noqa: E402
 from manyhands.hub.folder import prepare  # noqa: E402
+from manyhands.hub.servers import limits, room  # noqa: E402
 
 
 @pytest.fixture(scope="session")

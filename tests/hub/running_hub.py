@@ -15,9 +15,9 @@ from pathlib import Path
 import psutil
 import requests
 
-from manyhands.cli.server import end_with_parent
-from manyhands.hub import proxy
-from manyhands.hub.accounts import Accounts
+from manyhands.hub.accounts.table import Accounts
+from manyhands.hub.services import proxy
+from manyhands.learner.jupyter_server import end_with_parent
 
 ROOT = Path(__file__).resolve().parents[2] if len(Path(__file__).parents) > 2 else None
 PATIENCE_S = 240

@@ -7,9 +7,9 @@ import sys
 import nbformat
 import pytest
 from hub.running_hub import Visitor, wait_for
-from labs import tiny
 
-from manyhands.grading import public
+from labs import tiny
+from manyhands.grading.store import public_references
 
 HOSTILE = "raise ValueError('<img src=x onerror=window.hacked=1> <script>window.hacked=1</script>')"
 
@@ -30,7 +30,7 @@ def ann(hub, people, tmp_path_factory):
     (course / "labs" / "90_tiny").mkdir()
     nbformat.write(lab.handed_in(square="pass", total="pass"), course / "labs" / "90_tiny" / "90_tiny.ipynb")
     (course / "references").mkdir(exist_ok=True)
-    public.renew(lab.solution, course / "references" / "90_tiny.json")
+    public_references.renew(lab.solution, course / "references" / "90_tiny.json")
     name, password = people["ann"]
     visitor = Visitor(hub)
     visitor.log_in(name, password)
@@ -45,7 +45,7 @@ def ann(hub, people, tmp_path_factory):
 
 def in_room(hub, name, *command):
     """What a command prints to the attendee: in the room of the server that runs, with its user number and environment."""
-    server = next(process for process in hub.processes_of(name) if "manyhands.hub.server" in process.cmdline())
+    server = next(process for process in hub.processes_of(name) if "manyhands.hub.servers.attendee_server" in process.cmdline())
     uid = str(hub.accounts.get(name).uid)
     return subprocess.run(["nsenter", f"--target={server.pid}", "--mount", "--net", "--pid", "--ipc", "setpriv", f"--reuid={uid}", f"--regid={uid}",
                            "--clear-groups", "sh", "-c", 'cd && exec "$@"', "sh", *command], env=server.environ(), capture_output=True, text=True, timeout=240)

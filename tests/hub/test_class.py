@@ -12,8 +12,8 @@ from hub.running_hub import Visitor
 from lab_page import LOAD_MS, Notebook
 
 from manyhands.build import labs
-from manyhands.grading import gradebook
-from manyhands.grading.classroom import Classroom
+from manyhands.grading.nbgrader import gradebook
+from manyhands.grading.nbgrader.settings import Classroom
 
 UNIT = "90_tiny"
 

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from manyhands.grading import exchange
+from manyhands.grading.nbgrader import exchange
 
 TRY = """
 import os, sys

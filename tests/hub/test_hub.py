@@ -14,8 +14,9 @@ import pytest
 import requests
 from hub.running_hub import Hub, Visitor, small_course, wait_for
 
-from manyhands.hub import archive, journal, places
+from manyhands.hub.accounts import account_log, archive
 from manyhands.hub.folder import sockets
+from manyhands.hub.services import check_queue
 
 
 @pytest.fixture(scope="module")
@@ -108,7 +109,7 @@ def test_nobody_locks_a_name_or_lies_to_the_log(hub, first):
         mallory.session.headers.update({"X-Real-IP": f"203.0.113.{number}", "X-Forwarded-For": f"198.51.100.{number}"})
         mallory.log_in(name, "wrong")
     assert owner.log_in(name, password).status_code == 302
-    lines = [line for line in journal.read(hub.folder) if line["account"] == name and "log-in" in line["action"]]
+    lines = [line for line in account_log.read(hub.folder) if line["account"] == name and "log-in" in line["action"]]
     assert [line["address"] for line in lines] == ["127.0.0.1"] * 32 + ["127.0.0.2"]
     assert [line["action"] for line in lines][4:6] == ["log-in failed", "log-in limited"]
     assert ask_through_socket(hub, name) == f"user number {os.getuid()}"
@@ -127,7 +128,7 @@ def ask_through_socket(hub, name):
     token = re.search("_xsrf=([^;]+)", ask("GET", {}))[1]
     answer = ask("POST", {"Cookie": f"_xsrf={token}", "Content-Type": "application/x-www-form-urlencoded"}, f"username={name}&password=wrong&_xsrf={token}")
     assert "Invalid username or password" in answer
-    return journal.read(hub.folder)[-1]["address"]
+    return account_log.read(hub.folder)[-1]["address"]
 
 
 def test_a_server_is_its_owners_alone(hub, people, first, second):
@@ -148,11 +149,11 @@ def test_what_an_attendee_finds(hub, people, first):
 
 
 def test_its_checks_find_the_queue(hub, people, first):
-    server = next(process for process in hub.processes_of(people["first"][0]) if "manyhands.hub.server" in process.cmdline())
+    server = next(process for process in hub.processes_of(people["first"][0]) if "manyhands.hub.servers.attendee_server" in process.cmdline())
     name = Path(server.environ()["MANYHANDS_PLACES"]).name
     with socket.socket(socket.AF_UNIX) as connection:
         connection.connect(str(sockets(hub.folder) / name))
-        assert json.loads(connection.recv(1000)) == places.PLACE
+        assert json.loads(connection.recv(1000)) == check_queue.PLACE
 
 
 def test_roles(hub, people, first):

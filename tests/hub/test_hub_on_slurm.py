@@ -14,9 +14,9 @@ import pytest
 from dist.slurm_on_one_host import SlurmOnOneHost
 from hub.running_hub import Hub, Visitor, small_course, wait_for
 
-from manyhands.grading.sandbox import read_only_places
-from manyhands.hub import room
-from manyhands.hub.slurm import ENDED, NO_USER, job_name, remove
+from manyhands.grading.isolation.bubblewrap import read_only_places
+from manyhands.hub.servers import room
+from manyhands.hub.servers.slurm import ENDED, NO_USER, job_name, remove
 
 pytestmark = pytest.mark.slurm
 PROGRAMS = {"slurmctld": "slurmctld", "slurmd": "slurmd", "munged": "munge", "sbatch": "slurm-client", "useradd": "passwd", "runuser": "util-linux"}
@@ -97,7 +97,7 @@ def servers(name):
     """Processes that are a server of this user."""
     number = pwd.getpwnam(name).pw_uid
     found = [process for process in psutil.process_iter(["uids", "cmdline"]) if process.info["uids"] and process.info["uids"].real == number]
-    return [process for process in found if "manyhands.hub.server" in (process.info["cmdline"] or ())]
+    return [process for process in found if "manyhands.hub.servers.attendee_server" in (process.info["cmdline"] or ())]
 
 
 @pytest.fixture(scope="module")

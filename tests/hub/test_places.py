@@ -6,8 +6,8 @@ import sys
 import pytest
 from hub.running_hub import wait_for
 
-from manyhands.hub import room
 from manyhands.hub.folder import PLACES, sockets
+from manyhands.hub.servers import room
 
 HOLD = """
 import sys
@@ -21,7 +21,7 @@ with place.taken(lambda line, stays=False: print(line, flush=True)):
 @pytest.fixture
 def service(neighbours):
     path = sockets(neighbours.accounts.folder) / PLACES
-    process = subprocess.Popen([sys.executable, "-m", "manyhands.hub.places", str(path), "1"])
+    process = subprocess.Popen([sys.executable, "-m", "manyhands.hub.services.check_queue", str(path), "1"])
     wait_for(path.exists, "no socket")
     yield
     process.kill()

@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from manyhands.hub.limits import ByNumber, Limits, disk_used, way
+from manyhands.hub.servers.limits import ByNumber, Limits, disk_used, way
 
 TRY = """
 import os, socket, subprocess, sys

@@ -13,8 +13,8 @@ import pytest
 import requests
 from hub.running_hub import ROOT, wait_for
 
-from manyhands.cli.server import end_with_parent
-from manyhands.hub import proxy
+from manyhands.hub.services import proxy
+from manyhands.learner.jupyter_server import end_with_parent
 
 SECRET = {"Authorization": "token secret"}
 

@@ -11,11 +11,13 @@ from functools import cached_property
 from pathlib import Path
 
 import jupytext
+
 from manyhands.checks.record import FAIL, PASS
-from manyhands.grading import notebooks, references
+from manyhands.grading import notebooks
 from manyhands.grading.compare import compare, records
 from manyhands.grading.engine import copy_beside
-from manyhands.grading.kernel import Kernel, Limits
+from manyhands.grading.isolation.kernel import Kernel, Limits
+from manyhands.grading.store import references
 
 ROOT = Path(__file__).resolve().parents[2]
 SEED, OTHER_SEED = 4711, 1234

@@ -12,8 +12,9 @@ import time
 import nbformat
 import psutil
 import pytest
+
 from manyhands.checks import progress
-from manyhands.grading import command
+from manyhands.grading import check_command
 
 
 @pytest.fixture
@@ -27,38 +28,38 @@ def clone(lab, monkeypatch):
 @pytest.mark.parametrize("word", ["90", "90_tiny", "labs/90_tiny", "labs/90_tiny/", "work/90_tiny"])
 def test_names_of_a_lab(clone, word):
     own = clone.submit(clone.handed_in())
-    assert command.find(word, clone.folder) == ("90_tiny", own, "")
+    assert check_command.find(word, clone.folder) == ("90_tiny", own, "")
 
 
 def test_paths_of_notebooks(clone):
     own = clone.submit(clone.handed_in())
     other = own.with_name("90_tiny.new.ipynb")
-    assert command.find(str(own), clone.folder)[:2] == ("90_tiny", own)
-    assert command.find(str(other), clone.folder)[0] == "90_tiny"
-    assert command.find("/elsewhere/homework.ipynb", clone.folder, "90")[0] == "90_tiny"
-    with pytest.raises(command.Unknown, match="--lab"):
-        command.find("/elsewhere/homework.ipynb", clone.folder)
+    assert check_command.find(str(own), clone.folder)[:2] == ("90_tiny", own)
+    assert check_command.find(str(other), clone.folder)[0] == "90_tiny"
+    assert check_command.find("/elsewhere/homework.ipynb", clone.folder, "90")[0] == "90_tiny"
+    with pytest.raises(check_command.Unknown, match="--lab"):
+        check_command.find("/elsewhere/homework.ipynb", clone.folder)
 
 
 def test_released_lab_is_graded_where_there_is_no_copy(clone):
-    unit, path, note = command.find("90", clone.folder)
+    unit, path, note = check_command.find("90", clone.folder)
     assert path == clone.folder / "labs/90_tiny/90_tiny.ipynb" and "make lab" in note
 
 
 def test_unknown_lab_is_told(clone, capsys):
-    assert command.main(["77"]) == 2
+    assert check_command.main(["77"]) == 2
     assert "There is no lab '77'. There are: 90_tiny." in capsys.readouterr().err
 
 
 def test_exit_codes_and_what_is_remembered(clone, capsys):
     own = clone.submit(clone.handed_in())
-    assert command.main(["90"]) == 0
+    assert check_command.main(["90"]) == 0
     assert "4 of 4 points" in capsys.readouterr().out
     work = clone.folder / "work"
     assert progress.load(work)["90_tiny"]["points"] == 4
     progress.add_hint(work, "90_tiny", "90-square")
     nbformat.write(clone.handed_in(square="return 1"), own)
-    assert command.main(["90", "--json"]) == 1
+    assert check_command.main(["90", "--json"]) == 1
     assert json.loads(capsys.readouterr().out)["points"] == 2
     entry = progress.load(work)["90_tiny"]
     assert (entry["points"], entry["max"], entry["hints"]) == (2, 4, ["90-square"]) and entry["when"]
@@ -69,13 +70,13 @@ def test_start_page_is_renewed(clone, capsys):
     clone.submit(clone.handed_in())
     page = clone.folder / "work" / "Start_Here.md"
     page.write_text("old")
-    assert command.main(["90"]) == 0
+    assert check_command.main(["90"]) == 0
     assert page.read_text() != "old"
 
 
 def test_notebook_elsewhere_is_not_remembered(clone, capsys):
     path = clone.write("elsewhere/90_tiny.ipynb", clone.handed_in())
-    assert command.main([str(path)]) == 0
+    assert check_command.main([str(path)]) == 0
     assert not (clone.folder / "work").exists() and not (clone.folder / "elsewhere" / ".manyhands").exists()
 
 
@@ -93,7 +94,7 @@ def test_being_stopped_leaves_no_process(clone, how, sandboxed, capsys, request,
     if sandboxed:
         request.getfixturevalue("works_in_sandbox")
     clone.submit(clone.handed_in())
-    assert command.main(["90"]) == 0  # the references of some seeds are there
+    assert check_command.main(["90"]) == 0  # the references of some seeds are there
     clone.submit(clone.handed_in(square="import subprocess; subprocess.run(['sleep', '731'])"))
     arguments = ["check", "90"] + ([] if sandboxed else ["--no-sandbox"])
     process = subprocess.Popen([sys.executable, "-m", "manyhands", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE,

@@ -9,8 +9,11 @@ import time
 from pathlib import Path
 
 import pytest
-from manyhands.grading import container, engine, first, references, sandbox
 from sandboxed import forget
+
+from manyhands.grading import engine
+from manyhands.grading.isolation import bubblewrap, choose, container, container_init
+from manyhands.grading.store import references
 
 NO_BUBBLEWRAP = "bubblewrap is missing: apt-get install bubblewrap"
 # a program in the place of docker: what it answers is put into it
@@ -28,7 +31,7 @@ ANSWERS = """door = socket.socket(socket.AF_UNIX)
     door.recv(10)
     door.sendall({answer!r})"""
 RUNS_HERE = "os.execv({python!r}, [{python!r}, *sys.argv[sys.argv.index('manyhands:cpu') + 1:]])"
-GOOD = {"course": first.course(Path(first.__file__).parents[1]), "limits": [str(container.TRIAL_BYTES), str(container.TRIAL_TASKS)]}
+GOOD = {"course": container_init.course(Path(container_init.__file__).parents[1]), "limits": [str(container.TRIAL_BYTES), str(container.TRIAL_TASKS)]}
 
 
 def answering(**facts):
@@ -55,7 +58,7 @@ def put(path, name="docker", version=0, image=0, run="sys.exit('cannot')"):
 
 
 def test_a_refusal_gives_both_reasons_a_line_each(path):
-    assert sandbox.why_none().splitlines() == [NO_BUBBLEWRAP, "no container: neither docker nor podman is installed"]
+    assert choose.why_none().splitlines() == [NO_BUBBLEWRAP, "no container: neither docker nor podman is installed"]
 
 
 @pytest.mark.parametrize("answers, reason", [
@@ -67,19 +70,19 @@ def test_a_refusal_gives_both_reasons_a_line_each(path):
 ])
 def test_what_keeps_an_engine_from_being_used_is_said(path, answers, reason):
     put(path, **answers)
-    assert sandbox.why_none() == f"{NO_BUBBLEWRAP}\nno container: docker: {reason}"
+    assert choose.why_none() == f"{NO_BUBBLEWRAP}\nno container: docker: {reason}"
 
 
 def test_a_reference_of_a_container_is_not_one_of_this_machine(path, lab):
     """Nor one of another image."""
-    assert sandbox.image() == ""
+    assert choose.image() == ""
     assert len({references.key(lab.solution, lab.notebook, 1, image) for image in ("", "sha256:one", "sha256:two")}) == 3
 
 
 def test_the_first_engine_that_works_is_taken(path):
     put(path, version="down")
     podman = put(path, "podman", run=answering())
-    assert sandbox.why_none() is None and sandbox.contained()
+    assert choose.why_none() is None and choose.contained()
     assert container.engine() == (podman, None)
 
 
@@ -100,7 +103,7 @@ def test_what_the_first_process_stumbles_over_is_said(path, tmp_path, monkeypatc
 def test_without_a_sandbox_nothing_is_graded_where_one_is_demanded(path, lab):
     with pytest.raises(RuntimeError, match="bubblewrap is missing.*\nno container: neither"):
         engine.grade(lab.submit(lab.handed_in()), lab.solution, seed=1, sandboxed=True)
-    assert engine._where(False, sandbox.why_none()) == (
+    assert engine._where(False, choose.why_none()) == (
         f"without a sandbox ({NO_BUBBLEWRAP}; no container: neither docker nor podman is installed)")
 
 
@@ -119,7 +122,7 @@ def test_a_container_gets_nothing_but_one_folder(tmp_path, monkeypatch):
 def test_a_container_sees_no_more_of_the_environment_than_a_sandbox():
     ordinary = {"API_TOKEN": "x", "MATPLOTLIBRC": "/here", "MANYHANDS_SEED": "1", "PATH": "/here/bin"}
     seen = container.environment(ordinary)
-    assert set(seen) == set(sandbox.environment(ordinary)) - {"MATPLOTLIBRC"}
+    assert set(seen) == set(bubblewrap.environment(ordinary)) - {"MATPLOTLIBRC"}
     assert seen["MANYHANDS_SEED"] == "1" and not any("/here" in value for value in seen.values())
 
 

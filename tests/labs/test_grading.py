@@ -7,9 +7,11 @@ import nbformat
 import psutil
 import pytest
 import tiny
-from manyhands.grading import engine, references, report
+
+from manyhands.grading import engine, grade_report
 from manyhands.grading.engine import SolutionFails, grade
-from manyhands.grading.kernel import Limits
+from manyhands.grading.isolation.kernel import Limits
+from manyhands.grading.store import references
 
 SEED = 4711
 
@@ -26,16 +28,16 @@ def test_solution_has_full_marks_and_nothing_is_written(lab):
     assert (got.points, got.max, got.full, got.verdict) == (4, 4, True, "")
     assert path.read_bytes() == before
     assert not set(psutil.Process().children(recursive=True)) - others
-    assert report.as_text(got).startswith("90_tiny: 4 of 4 points")
+    assert grade_report.as_text(got).startswith("90_tiny: 4 of 4 points")
 
 
 def test_wrong_answer_loses_its_points_and_is_told_why(lab):
     got = graded(lab, lab.handed_in(square="return 2 * x"))
     assert (got.points, got.max, got.full) == (2, 4, False)
-    text = report.as_text(got)
+    text = grade_report.as_text(got)
     assert "FAIL" in text and "expected:" in text and "Read the question again." in text
     assert "0/2" in text and "2/2" in text
-    assert "Read the question again." in report.as_html(got)
+    assert "Read the question again." in grade_report.as_html(got)
 
 
 def test_unwritten_lab_scores_nothing(lab):
@@ -80,7 +82,7 @@ def test_blocked_criteria_leave_the_denominator(lab):
     lab.write("solutions/90_tiny/90_tiny.ipynb", lab.notebook)
     got = graded(lab, lab.handed_in())
     assert (got.points, got.max, got.full) == (4, 4, True)
-    assert "BLOCKED   -/3  NCCL works" in report.as_text(got) and "no GPU" in report.as_text(got)
+    assert "BLOCKED   -/3  NCCL works" in grade_report.as_text(got) and "no GPU" in grade_report.as_text(got)
 
 
 def test_check_cells_without_a_record_are_compared_as_text(lab):
@@ -117,7 +119,7 @@ def test_what_is_no_notebook_gets_a_verdict(lab, content, words):
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
     got = grade(path, lab.solution, seed=SEED)
     assert words in got.verdict and (got.points, got.max) == (0, 4)
-    assert got.verdict in report.as_text(got) and not got.full
+    assert got.verdict in grade_report.as_text(got) and not got.full
 
 
 def test_notebook_without_the_labs_marks_gets_a_verdict(lab):
@@ -132,13 +134,13 @@ def test_renamed_answer_is_named(lab):
     notebook.cells[2].metadata["nbgrader"]["grade_id"] = "my-square"
     got = graded(lab, notebook)
     assert got.points == 4  # the function is there all the same
-    assert "`square` is not in this notebook" in report.as_text(got)
+    assert "`square` is not in this notebook" in grade_report.as_text(got)
 
 
 def test_endless_loop_costs_its_own_points_only(lab):
     got = graded(lab, lab.handed_in(square="while True: pass"), limits=Limits(cell_s=5))
     assert got.points == 2
-    assert "square-check: it took more than 5 s" in report.as_text(got)
+    assert "square-check: it took more than 5 s" in grade_report.as_text(got)
 
 
 def test_cells_after_the_last_check_are_not_run(lab):
@@ -151,7 +153,7 @@ def test_cells_after_the_last_check_are_not_run(lab):
 def test_total_time_is_limited(lab):
     graded(lab, lab.handed_in())
     got = graded(lab, lab.handed_in(square="import time; time.sleep(60)"), limits=Limits(total_s=4))
-    assert got.points == 0 and "more than 4 s in all" in report.as_text(got)
+    assert got.points == 0 and "more than 4 s in all" in grade_report.as_text(got)
 
 
 @pytest.mark.parametrize("sandboxed", [True, False])
@@ -159,7 +161,7 @@ def test_kernel_that_dies_is_told(lab, sandboxed, request):
     if sandboxed:
         request.getfixturevalue("works_in_sandbox")
     got = graded(lab, lab.handed_in(total="import os; os._exit(3)"), sandboxed=sandboxed)
-    assert got.points == 2 and "The kernel ended" in report.as_text(got)
+    assert got.points == 2 and "The kernel ended" in grade_report.as_text(got)
 
 
 @pytest.mark.parametrize("sandboxed", [True, False])
@@ -169,24 +171,24 @@ def test_memory_is_limited(lab, sandboxed, request):
     graded(lab, lab.handed_in())
     got = graded(lab, lab.handed_in(total="return len(bytearray(2**29) + bytearray(2**29))"), sandboxed=sandboxed,
                  limits=Limits(memory_bytes=400 * 2**20))
-    assert got.points == 2 and "GB of memory" in report.as_text(got)
+    assert got.points == 2 and "GB of memory" in grade_report.as_text(got)
 
 
 def test_memory_is_watched_where_no_cgroup_can_be_made(lab, monkeypatch):
     graded(lab, lab.handed_in())
-    monkeypatch.setattr("manyhands.grading.memory.own_group", lambda controller: {}[controller])  # as where there is none
+    monkeypatch.setattr("manyhands.grading.isolation.process_limits.own_group", lambda controller: {}[controller])  # as where there is none
     grow = "import time\n    kept = [b'x' * 2**20 for _ in range(600)]\n    time.sleep(20)"
     got = graded(lab, lab.handed_in(total=grow), limits=Limits(memory_bytes=400 * 2**20))
-    assert got.points == 2 and "GB of memory" in report.as_text(got)
+    assert got.points == 2 and "GB of memory" in grade_report.as_text(got)
 
 
 def test_too_many_processes_are_ended(lab):
     fork = "import subprocess, time\n    many = [subprocess.Popen(['sleep', '60']) for _ in range(40)]\n    time.sleep(20)"
     got = graded(lab, lab.handed_in(total=fork), limits=Limits(processes=30))
-    assert got.points == 2 and "more than 30 processes" in report.as_text(got)
+    assert got.points == 2 and "more than 30 processes" in grade_report.as_text(got)
 
 
 def test_grade_is_plain_data(lab):
-    data = report.as_data(graded(lab, lab.handed_in(square="return 'five'")))
+    data = grade_report.as_data(graded(lab, lab.handed_in(square="return 'five'")))
     assert json.loads(json.dumps(data))["points"] == 2
     assert engine.Grade("90_tiny").full is False

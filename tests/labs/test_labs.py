@@ -3,8 +3,9 @@
 import mutants
 import nbformat
 import pytest
+
 from manyhands.checks.record import BLOCKED, FAIL
-from manyhands.grading import notebooks, report
+from manyhands.grading import grade_report, notebooks
 from manyhands.grading.engine import grade
 
 UNITS = mutants.units()
@@ -22,7 +23,7 @@ def graded(works_in_sandbox):
 @pytest.mark.parametrize("unit", UNITS)
 def test_solution_gets_full_marks(unit, graded):
     got = graded(unit, mutants.solution_path(unit))
-    assert got.full, report.as_text(got)
+    assert got.full, grade_report.as_text(got)
     points = {name: notebooks.points_of(cell) for name, cell in notebooks.checks_of(notebooks.read(mutants.solution_path(unit))).items()}
     sums = {name: sum(one.points for one in got.criteria if one.check == name) for name in points}
     assert sums == points, "the points in the check cells' headers are not the sums of their criteria"

@@ -4,8 +4,9 @@ import os
 
 import mutants
 import pytest
+
 from manyhands.grading.compare import FAIL
-from manyhands.grading.kernel import KernelEnded
+from manyhands.grading.isolation.kernel import KernelEnded
 
 WANTED = os.environ.get("MUTANT", "")
 MUTANTS = [mutant for unit in mutants.units() for mutant in mutants.of_unit(unit) if WANTED in mutant.name]

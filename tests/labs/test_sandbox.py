@@ -6,9 +6,10 @@ import socket
 from pathlib import Path
 
 import pytest
-from manyhands.grading import sandbox
-from manyhands.grading.kernel import Kernel
 from sandboxed import CAN
+
+from manyhands.grading.isolation import bubblewrap
+from manyhands.grading.isolation.kernel import Kernel
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.usefixtures("works_in_sandbox")]
 
@@ -30,7 +31,7 @@ def test_only_the_environment_and_the_submission_are_there(ask, tmp_path, lab):
     hidden = [lab.solution, root / "pyproject.toml", root / "tests", root / "solutions", tmp_path, Path("/etc/shadow"),
               Path(os.environ["XDG_CACHE_HOME"]), Path("/run"), Path("/var"), Path("/sys")]
     assert ask(f"answer = [p for p in {[str(path) for path in hidden]!r} if os.path.exists(p)]") == []
-    shown = sandbox.read_only_places()  # Python itself may stand in somebody's home; what is beside it must not be there
+    shown = bubblewrap.read_only_places()  # Python itself may stand in somebody's home; what is beside it must not be there
     code = f"answer = [str(p) for p in pathlib.Path({str(Path.home())!r}).glob('**/*') if not str(p).startswith({tuple(shown)!r})]"
     assert [path for path in ask(code) if not any(place.startswith(path + "/") for place in shown)] == []
     assert ask("answer = sorted(os.listdir())") == ["mine.txt"]
@@ -40,7 +41,7 @@ def test_only_the_environment_and_the_submission_are_there(ask, tmp_path, lab):
 def test_environment_tells_nothing_personal(ask, monkeypatch):
     names = ask("answer = sorted(os.environ)")
     assert not [name for name in names if "TOKEN" in name or "SECRET" in name or name.startswith(("AWS", "SSH", "PIP", "XDG"))]
-    assert sandbox.environment({"API_TOKEN": "x", "MANYHANDS_SEED": "1"}).get("API_TOKEN") is None
+    assert bubblewrap.environment({"API_TOKEN": "x", "MANYHANDS_SEED": "1"}).get("API_TOKEN") is None
 
 
 def test_no_network_but_an_own_loopback(ask):
@@ -68,7 +69,7 @@ def test_no_processes_but_its_own(ask):
 
 
 def test_nothing_outside_can_be_written(ask):
-    places = ["/usr/x", "/x", "/etc/x", os.path.join(os.path.dirname(sandbox.__file__), "x")]
+    places = ["/usr/x", "/x", "/etc/x", os.path.join(os.path.dirname(bubblewrap.__file__), "x")]
     assert ask(CAN + f"answer = [place for place in {places!r} if can(place)]") == []
     assert ask(CAN + "answer = can('mine.txt') and can('/tmp/x') and can(os.path.expanduser('~/x'))") is True
 

@@ -3,8 +3,9 @@
 import os
 
 import pytest
-from manyhands.grading import below, submissions
-from manyhands.grading.below import DEPTH, Below, Found
+
+from manyhands.grading.store import beneath, submissions
+from manyhands.grading.store.beneath import DEPTH, Below, Found
 
 SECRET = "what only the reader may read"
 CALLS = ("open", "scandir", "stat", "readlink", "fstat")
@@ -91,7 +92,7 @@ def test_a_name_that_is_listed_as_a_link_and_as_a_folder_is_one_thing(places, tm
 
 
 def test_deep_folders_long_paths_and_floods_end_the_looking_and_are_told(tmp_path, monkeypatch):
-    monkeypatch.setattr(below, "ENTRIES", 300)
+    monkeypatch.setattr(beneath, "ENTRIES", 300)
     deep, long, flood = (tmp_path / name for name in ("deep", "long", "flood"))
     for folder, name, times in ((deep, "d", 1100), (long, "n" * 255, 8)):
         folder.mkdir()

@@ -12,10 +12,10 @@ import pytest
 from board_alone import UNIT, pages, write_accounts, write_unit
 from tornado.httpclient import AsyncHTTPClient
 
-from manyhands.grading import board as sender
-from manyhands.hub import board as service_module
-from manyhands.hub.board import Door, Service
-from manyhands.hub.board_files import NAME
+from manyhands.grading.hub_client import class_board as sender
+from manyhands.hub.board import service as service_module
+from manyhands.hub.board.files import NAME
+from manyhands.hub.board.service import Door, Service
 
 ROLES = {"ann": "attendee", "ben": "attendee", "tea": "instructor", "sid": "assistant"}
 PASSED = [{"check": "mean-check", "name": "values", "status": "pass"}]
@@ -84,7 +84,7 @@ def test_a_restart_loses_nothing_and_a_torn_line_does_not_matter(folder, capsys)
 
 
 def test_the_file_does_not_grow_for_ever(folder, monkeypatch):
-    monkeypatch.setattr("manyhands.hub.board_files.LARGEST_BYTES", 4000)
+    monkeypatch.setattr("manyhands.hub.board.files.LARGEST_BYTES", 4000)
     monkeypatch.setattr(service_module, "AT_ONCE", 10**6)
     service = Service(folder)
     for _ in range(500):

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from manyhands.hub.accounts import Account
-from manyhands.hub.board_state import BadResult, Board, Criterion, as_table, one_line
+from manyhands.hub.accounts.table import Account
+from manyhands.hub.board.state import BadResult, Board, Criterion, as_table, one_line
 
 UNIT = "06_ddp"
 CRITERIA = [Criterion("mean-check", "values", "gradients are means", 2), Criterion("mean-check", "bytes", "in one message", 1),

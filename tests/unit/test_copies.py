@@ -5,7 +5,8 @@ import json
 import pytest
 
 from manyhands.cli import lab
-from manyhands.cli.copies import copy_course, number_of
+from manyhands.learner.copies import copy_course, number_of
+from manyhands.learner.prepare import prepare
 
 LAB, TUTORIAL = "06_ddp/06_ddp.ipynb", "06_ddp_tutorial.ipynb"
 
@@ -96,12 +97,12 @@ def test_unit_of_a_path():
 
 
 def test_what_the_learner_is_told(clone, capsys):
-    lab.prepare(clone)
+    prepare(clone)
     assert "4 files of the units 06" in capsys.readouterr().out
     (clone / "labs" / LAB).write_text("second")
-    lab.prepare(clone)
+    prepare(clone)
     assert "Unit 06 has a newer version; your copies in work/ stay as they are." in capsys.readouterr().out
-    lab.prepare(clone, ["06"])
+    prepare(clone, ["06"])
     assert "work/06_ddp/06_ddp.new.ipynb" in capsys.readouterr().out
     assert (clone / "work/Start_Here.md").is_file()
 

@@ -14,7 +14,8 @@ def machine(tmp_path, monkeypatch):
     folder = tmp_path / "bin"
     folder.mkdir()
     monkeypatch.setenv("PATH", str(folder))
-    monkeypatch.setattr(doctor, "program", lambda name: str(folder / name) if (folder / name).exists() else None)
+    for module in ("manyhands.machine", "manyhands.cli.doctor"):
+        monkeypatch.setattr(f"{module}.program", lambda name: str(folder / name) if (folder / name).exists() else None)
 
     def make(name, script):
         (folder / name).write_text(f"#!/bin/sh\n{script}\n")

@@ -5,9 +5,9 @@ import re
 import pytest
 from nbgrader.server_extensions.formgrader import apihandlers, handlers
 
-from manyhands.grading import formgrader
+from manyhands.grading.nbgrader import formgrader_extension
 
-ROUTES = [*formgrader.narrow(handlers.default_handlers), *formgrader.narrow(apihandlers.default_handlers)]
+ROUTES = [*formgrader_extension.narrow(handlers.default_handlers), *formgrader_extension.narrow(apihandlers.default_handlers)]
 
 
 def answers(path):

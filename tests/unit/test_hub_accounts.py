@@ -14,8 +14,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from manyhands.hub import accounts_command, archive, handout, journal, limits, passwords
-from manyhands.hub.accounts import AccountError, Accounts, until
+from manyhands.hub.accounts import account_log, accounts_command, archive, handout, passwords
+from manyhands.hub.accounts.table import AccountError, Accounts, until
+from manyhands.hub.servers import limits
 
 
 @pytest.fixture
@@ -55,7 +56,7 @@ def test_the_table_is_closed_and_holds_no_password(accounts, people):
     assert mode(accounts.path) == 0o600 and password not in text and password.replace("-", "") not in text
     assert accounts.get("hand01").accepts(password) and not accounts.get("taro").accepts(password)
     assert first.uid != second.uid and first.salt != second.salt
-    assert password not in (accounts.folder / journal.NAME).read_text() and mode(accounts.folder / journal.NAME) == 0o600
+    assert password not in (accounts.folder / account_log.NAME).read_text() and mode(accounts.folder / account_log.NAME) == 0o600
 
 
 def test_all_or_none_are_made(accounts, people):
@@ -101,7 +102,7 @@ def test_states(accounts, people):
     with pytest.raises(AccountError, match="no account 'nobody'"):
         accounts.revoke(["taro", "nobody"])
     assert accounts.get("taro").state == "open"
-    assert [line["action"] for line in journal.read(accounts.folder)] == ["create", "create", "extend", "extend", "revoke", "reset"]
+    assert [line["action"] for line in account_log.read(accounts.folder)] == ["create", "create", "extend", "extend", "revoke", "reset"]
 
 
 def _create_one(folder, number):
@@ -113,13 +114,13 @@ def test_two_commands_at_once_lose_nothing(accounts):
         pool.starmap(_create_one, [(accounts.folder, number) for number in range(12)])
     table = accounts.load()
     assert len(table) == 12 and len({account.uid for account in table.values()}) == 12
-    assert len(journal.read(accounts.folder)) == 12
+    assert len(account_log.read(accounts.folder)) == 12
 
 
 def test_a_line_cut_off_by_a_crash_does_not_spoil_the_log(accounts, people):
-    with open(accounts.folder / journal.NAME, "a") as file:
+    with open(accounts.folder / account_log.NAME, "a") as file:
         file.write('{"action": "cut')
-    assert len(journal.read(accounts.folder)) == 2
+    assert len(account_log.read(accounts.folder)) == 2
 
 
 def test_create_hands_out_what_opens_the_account(accounts, tmp_path, capsys, monkeypatch):
@@ -237,7 +238,7 @@ def test_a_home_of_nested_folders_is_counted_archived_and_deleted(accounts, peop
     with tarfile.open(packed) as file:
         names = file.getnames()
     assert "./notes.txt" in names and max(map(len, names)) <= archive.LONGEST_BYTES and not any(name.endswith("large") for name in names)
-    assert journal.read(accounts.folder)[-2]["left_out"] == archive.LEFT_OUT
+    assert account_log.read(accounts.folder)[-2]["left_out"] == archive.LEFT_OUT
 
 
 def test_an_account_that_is_opened_while_it_is_archived_will_be_archived_again(accounts, people, tmp_path):
@@ -275,6 +276,6 @@ def test_what_cannot_be_archived_is_not_deleted(accounts, people):
 
 
 def test_the_log_tells_every_action(accounts, people):
-    lines = [json.loads(line) for line in (accounts.folder / journal.NAME).read_text().splitlines()]
+    lines = [json.loads(line) for line in (accounts.folder / account_log.NAME).read_text().splitlines()]
     assert [(line["action"], line["account"]) for line in lines] == [("create", "hand01"), ("create", "taro")]
     assert all(line["when"] and line["by"] for line in lines)

@@ -15,11 +15,14 @@ from tornado.netutil import bind_sockets
 from tornado.web import Application, RequestHandler
 from traitlets.config import Config
 
-from manyhands.grading import public
-from manyhands.hub import command, course, doors, journal, keeper, outside, relay, room, settings, slurm, spawner
-from manyhands.hub.accounts import AccountError, Accounts
-from manyhands.hub.authenticator import FAILURES, WINDOW_S, Attempts
-from manyhands.hub.limits import Limits
+from manyhands.grading.store import public_references
+from manyhands.hub import connections, course, hub_command, settings
+from manyhands.hub.accounts import account_log
+from manyhands.hub.accounts.authenticator import FAILURES, WINDOW_S, Attempts
+from manyhands.hub.accounts.table import AccountError, Accounts
+from manyhands.hub.servers import relay, room, slurm, socket_handover, spawner
+from manyhands.hub.servers.limits import Limits
+from manyhands.hub.services import expiry
 from manyhands.units import units
 
 
@@ -94,7 +97,7 @@ def test_settings_survive_the_way_to_the_hubs_process():
 
 @pytest.mark.parametrize("more, kind, spawner_class, hub_ip", [
     ({}, "rooms", "spawner.RoomSpawner", "127.0.0.1"),
-    ({"image": "manyhands:cpu"}, "containers", "containers.ContainerSpawner", "127.0.0.1"),
+    ({"image": "manyhands:cpu"}, "containers", "docker.ContainerSpawner", "127.0.0.1"),
     ({"hub_name": "login1"}, "slurm", "slurm.SlurmRoomSpawner", "0.0.0.0"),
 ])
 def test_one_class_of_servers_for_each_kind_of_hub(more, kind, spawner_class, hub_ip):
@@ -102,7 +105,7 @@ def test_one_class_of_servers_for_each_kind_of_hub(more, kind, spawner_class, hu
     given, c = settings.Settings(root="/clone", folder="/x", ip="0.0.0.0", **ports, proxy=["node", "proxy"], **more), Config()
     settings.configure(c, given)
     hub = c.JupyterHub
-    assert given.kind == kind and hub.spawner_class == f"manyhands.hub.{spawner_class}" and hub.hub_ip == hub_ip
+    assert given.kind == kind and hub.spawner_class == f"manyhands.hub.servers.{spawner_class}" and hub.hub_ip == hub_ip
     services = {service["name"] for service in hub.services}
     assert {"formgrader", "keeper", "culler"} <= services and ({"board", "places"} <= services) == (kind != "slurm")
     assert hub.get("hub_connect_ip") == more.get("hub_name")
@@ -133,16 +136,16 @@ def test_jobs_are_for_people_and_get_the_variables_of_sbatch():
 
 
 def test_sizes():
-    assert command.size("512M") == 512 * 2**20 and command.size("1.5g") == 1.5 * 2**30 and command.size("4GB") == 4 * 2**30
-    assert command.main(["--certificate", "x", "--home", "/proc/nowhere"]) == 1
+    assert hub_command.size("512M") == 512 * 2**20 and hub_command.size("1.5g") == 1.5 * 2**30 and hub_command.size("4GB") == 4 * 2**30
+    assert hub_command.main(["--certificate", "x", "--home", "/proc/nowhere"]) == 1
 
 
 def test_a_hub_started_again_has_the_port_that_is_printed(tmp_path):
-    first = command._port(tmp_path, 0)
-    assert command._port(tmp_path, 0) == first
+    first = hub_command._port(tmp_path, 0)
+    assert hub_command._port(tmp_path, 0) == first
     with socket.create_server(("127.0.0.1", first)):
-        other = command._port(tmp_path, 0)
-    assert other != first == command._port(tmp_path, first)
+        other = hub_command._port(tmp_path, 0)
+    assert other != first == hub_command._port(tmp_path, first)
 
 
 def test_bytes_pass_both_ways_through_the_wall(tmp_path):
@@ -191,13 +194,13 @@ def told_addresses(tmp_path, monkeypatch):
         return answer.decode().rpartition("\r\n")[2]
 
     async def scene():
-        server = outside.HubServer(Application([("/", Echo)]), xheaders=True)
+        server = connections.HubServer(Application([("/", Echo)]), xheaders=True)
         (listener,) = bind_sockets(0, "127.0.0.1")
         server.add_socket(listener)
         port = listener.getsockname()[1]
         inside = await relay.unix_to_port(path, port)
         told = [await ask(asyncio.open_connection("127.0.0.1", port)), await ask(asyncio.open_unix_connection(path))]
-        monkeypatch.setattr(outside.os, "geteuid", lambda: os.getuid() + 1)
+        monkeypatch.setattr(connections.os, "geteuid", lambda: os.getuid() + 1)
         told.append(await ask(asyncio.open_connection("127.0.0.1", port)))
         inside.close()
         server.stop()
@@ -209,23 +212,23 @@ def told_addresses(tmp_path, monkeypatch):
 def test_only_the_proxy_says_where_a_request_comes_from(tmp_path, monkeypatch):
     by_proxy, from_room, by_another = told_addresses(tmp_path, monkeypatch)
     assert by_proxy in FORGED.values() and by_another == "127.0.0.1"
-    assert outside.place(from_room, {}) == f"user number {os.getuid()}"
+    assert connections.place(from_room, {}) == f"user number {os.getuid()}"
     ann = SimpleNamespace(name="ann", uid=os.getuid())
-    assert outside.place(from_room, {"ann": ann}) == "room of ann"
+    assert connections.place(from_room, {"ann": ann}) == "room of ann"
 
 
 def test_places():
-    assert outside.place("::ffff:203.0.113.7", {}) == outside.place("203.0.113.7", {}) == "203.0.113.7"
-    assert outside.place("2001:db8::1", {}) == outside.place("2001:db8::ffff:1", {}) == "2001:db8::/64" != outside.place("2001:db8:0:1::1", {})
+    assert connections.place("::ffff:203.0.113.7", {}) == connections.place("203.0.113.7", {}) == "203.0.113.7"
+    assert connections.place("2001:db8::1", {}) == connections.place("2001:db8::ffff:1", {}) == "2001:db8::/64" != connections.place("2001:db8:0:1::1", {})
     with pytest.raises(OSError, match="is nobody's of this hub"):
-        outside.address_of_room(2**23)
+        connections.address_of_room(2**23)
 
 
 def test_no_name_forges_a_line_of_the_log(tmp_path):
     for name in ("x\n{}", "x\u2028{}", "x\x85{}", "\x9b2J", "\u202etxt"):
-        journal.write(tmp_path, "log-in failed", name)
-    text = (tmp_path / journal.NAME).read_text()
-    assert len(text.splitlines()) == len(journal.read(tmp_path)) == 5 and text.isascii() and not any(ord(letter) < 32 for letter in text if letter != "\n")
+        account_log.write(tmp_path, "log-in failed", name)
+    text = (tmp_path / account_log.NAME).read_text()
+    assert len(text.splitlines()) == len(account_log.read(tmp_path)) == 5 and text.isascii() and not any(ord(letter) < 32 for letter in text if letter != "\n")
 
 
 @pytest.fixture
@@ -261,12 +264,12 @@ def test_the_course_that_attendees_see(clone, tmp_path):
 
 
 def test_a_check_without_the_solution_waits_for_its_reference(tmp_path):
-    with pytest.raises(public.NotYet, match="Try again in a few minutes"):
-        public.load(tmp_path, "00_preflight")
-    path = public.path_of(tmp_path, "00_preflight")
+    with pytest.raises(public_references.NotYet, match="Try again in a few minutes"):
+        public_references.load(tmp_path, "00_preflight")
+    path = public_references.path_of(tmp_path, "00_preflight")
     path.parent.mkdir(parents=True)
     path.write_text(json.dumps({"key": "k", "shown": {"a-check": []}}))
-    assert public.load(tmp_path, "00_preflight") == {"a-check": []}
+    assert public_references.load(tmp_path, "00_preflight") == {"a-check": []}
     shutil.rmtree(path.parent)
 
 
@@ -313,11 +316,11 @@ def test_a_home_that_is_too_large_has_time_to_be_tidied_up(tmp_path, monkeypatch
         async def stop(self, name):
             stopped.append((name, now))
 
-    monkeypatch.setattr(keeper, "time", SimpleNamespace(monotonic=lambda: now))
-    monkeypatch.setattr(keeper.limits, "disk_used", lambda home: used)
+    monkeypatch.setattr(expiry, "time", SimpleNamespace(monotonic=lambda: now))
+    monkeypatch.setattr(expiry.limits, "disk_used", lambda home: used)
     accounts.create([{"name": "ann"}], time.time() + 3600)
     accounts.home("ann").mkdir(parents=True)
-    looking = keeper.Keeper(accounts, Answers(), disk_bytes=100, grace_s=600)
+    looking = expiry.Keeper(accounts, Answers(), disk_bytes=100, grace_s=600)
     for now, used in ((0, 100), (30, 101), (600, 101), (630, 100), (660, 101), (1260, 101), (1290, 200), (1320, 200), (1900, 200), (1921, 200)):
         asyncio.run(looking.look_at_disks())
     assert stopped == [("ann", 1290), ("ann", 1921)]
@@ -342,12 +345,12 @@ class People:
 def test_nobody_is_archived_who_was_not_turned_out(tmp_path, monkeypatch):
     """Their processes may have ended while the hub still stops the server."""
     accounts, archived = Accounts(tmp_path), []
-    monkeypatch.setattr(keeper.archive, "wait_until_quiet", lambda *_, **__: None)
-    monkeypatch.setattr(keeper.archive, "archive", lambda accounts, name: archived.append(name))
+    monkeypatch.setattr(expiry.archive, "wait_until_quiet", lambda *_, **__: None)
+    monkeypatch.setattr(expiry.archive, "archive", lambda accounts, name: archived.append(name))
     accounts.create([{"name": "ann"}, {"name": "bo"}], time.time() + 3600)
     for name in ("ann", "bo"):
         accounts.home(name).mkdir(parents=True)
-    looking = keeper.Keeper(accounts, People("ann", refusals=1), disk_bytes=100, grace_s=600)
+    looking = expiry.Keeper(accounts, People("ann", refusals=1), disk_bytes=100, grace_s=600)
 
     async def scene():
         steps = []
@@ -370,12 +373,12 @@ def test_a_home_that_cannot_be_archived_is_tried_less_and_less_often_and_told_on
             raise AccountError("a file is not theirs")
         accounts.note_archived(name, tmp_path / "archive")
 
-    monkeypatch.setattr(keeper, "time", SimpleNamespace(monotonic=lambda: now))
-    monkeypatch.setattr(keeper.archive, "archive", archived)
+    monkeypatch.setattr(expiry, "time", SimpleNamespace(monotonic=lambda: now))
+    monkeypatch.setattr(expiry.archive, "archive", archived)
     accounts.create([{"name": "ann"}], time.time() + 3600)
     accounts.home("ann").mkdir(parents=True)
     accounts.revoke(["ann"])
-    looking = keeper.Keeper(accounts, People(), disk_bytes=100, grace_s=600)
+    looking = expiry.Keeper(accounts, People(), disk_bytes=100, grace_s=600)
 
     async def hours():
         nonlocal now
@@ -383,10 +386,10 @@ def test_a_home_that_cannot_be_archived_is_tried_less_and_less_often_and_told_on
         for now in range(0, 12_000, 2):
             await looking.archive_ended()
 
-    monkeypatch.setattr(keeper.archive, "wait_until_quiet", lambda *_, **__: None)
+    monkeypatch.setattr(expiry.archive, "wait_until_quiet", lambda *_, **__: None)
     asyncio.run(hours())
     assert tried[:5] == [0, 2, 6, 14, 30] and len(tried) < 16
-    told = [line for line in journal.read(tmp_path) if line["action"] == "archive failed"]
+    told = [line for line in account_log.read(tmp_path) if line["action"] == "archive failed"]
     assert [line["why"] for line in told] == ["a file is not theirs"] and looking.failed == {}
 
 
@@ -394,12 +397,12 @@ def test_a_door_is_fetched_once_and_by_its_person_only(tmp_path):
     path = tmp_path / "doors.sock"
 
     async def scene():
-        kept = doors.Doors(path)
+        kept = socket_handover.Doors(path)
         with socket.create_server(("127.0.0.1", 0)) as mine, socket.create_server(("127.0.0.1", 0)) as newer, socket.create_server(("127.0.0.1", 0)) as theirs:
             kept.keep(os.getuid() + 1, theirs)
             kept.keep(os.getuid(), mine)
             kept.keep(os.getuid(), newer)
-            fetched = [await asyncio.gather(asyncio.to_thread(doors.fetch, str(path)), return_exceptions=True) for _ in range(2)]
+            fetched = [await asyncio.gather(asyncio.to_thread(socket_handover.fetch, str(path)), return_exceptions=True) for _ in range(2)]
             [[number], [refused]] = fetched
             with socket.socket(fileno=number) as door:
                 same = door.getsockname() == newer.getsockname()

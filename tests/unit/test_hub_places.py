@@ -12,8 +12,8 @@ import time
 
 import pytest
 
-from manyhands.grading import place
-from manyhands.hub import places
+from manyhands.grading.hub_client import check_place
+from manyhands.hub.services import check_queue
 
 
 class Clock:
@@ -30,7 +30,7 @@ class Person:
         self.uid = uid
 
     def come(self, queue):
-        visit = places.Visit(self.uid, lambda what: visit.heard.append(what))
+        visit = check_queue.Visit(self.uid, lambda what: visit.heard.append(what))
         visit.heard = []
         assert queue.join(visit)
         return visit
@@ -38,7 +38,7 @@ class Person:
 
 @pytest.fixture
 def queue():
-    return places.Queue(2, Clock())
+    return check_queue.Queue(2, Clock())
 
 
 def standing(visit):
@@ -70,10 +70,10 @@ def test_a_person_has_one_place_and_comes_again_after_the_others(queue):
 def test_who_stands_there_twice_counts_once_for_those_behind(queue):
     ann, ben = Person(1), Person(2)
     holders = [Person(uid).come(queue) for uid in (8, 9)]
-    visits = [ann.come(queue) for _ in range(places.VISITS)]
-    assert [standing(visit) for visit in visits] == [1] * places.VISITS
+    visits = [ann.come(queue) for _ in range(check_queue.VISITS)]
+    assert [standing(visit) for visit in visits] == [1] * check_queue.VISITS
     assert standing(ben.come(queue)) == 2
-    assert not queue.join(places.Visit(ann.uid, None)), "no more than that"
+    assert not queue.join(check_queue.Visit(ann.uid, None)), "no more than that"
     assert len(holders) == 2
 
 
@@ -100,7 +100,7 @@ SERVICE = "import asyncio, sys; from manyhands.hub import places; {more}; asynci
 def service(tmp_path, monkeypatch):
     """`service(more)` starts one with a single place, after running `more`; its socket's path."""
     path, started = str(tmp_path / "s"), []
-    monkeypatch.setenv(place.SOCKET, path)
+    monkeypatch.setenv(check_place.SOCKET, path)
 
     def start(more="pass"):
         started.append(subprocess.Popen([sys.executable, "-c", SERVICE.format(more=more), path]))
@@ -154,7 +154,7 @@ def test_a_check_waits_and_goes_on_when_the_other_is_killed(service):
     said, entered = Lines(), threading.Event()
 
     def check():
-        with place.taken(said):
+        with check_place.taken(said):
             entered.set()
 
     waiting = threading.Thread(target=check)
@@ -174,7 +174,7 @@ def test_a_check_waits_and_goes_on_when_the_other_is_killed(service):
 def test_ctrl_c_leaves_the_queue(service):
     path = service(STRANGERS)
     with connect(path) as holder:
-        assert json.loads(holder.readline()) == places.PLACE
+        assert json.loads(holder.readline()) == check_queue.PLACE
         waiting = subprocess.Popen([sys.executable, "-c", "from functools import partial\nfrom manyhands.grading import place\n"
                                     "with place.taken(partial(print, flush=True)): pass"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         assert "place 1" in waiting.stdout.readline()
@@ -188,8 +188,8 @@ def test_ctrl_c_leaves_the_queue(service):
 def test_no_place_is_kept_longer_than_the_limit(service):
     path = service(STRANGERS + "; places.Service.__init__.__defaults__ = (0.5,)")
     with connect(path) as holder, connect(path) as next_one:
-        assert json.loads(holder.readline()) == places.PLACE
-        while (told := json.loads(next_one.readline())) != places.PLACE:
+        assert json.loads(holder.readline()) == check_queue.PLACE
+        while (told := json.loads(next_one.readline())) != check_queue.PLACE:
             assert told["position"] == 1
         assert cut_off(holder)
 
@@ -197,14 +197,14 @@ def test_no_place_is_kept_longer_than_the_limit(service):
 def test_who_talks_is_cut_off_and_who_has_too_many_is_refused(service):
     path = service()
     talker = connect(path)
-    assert json.loads(talker.readline()) == places.PLACE
+    assert json.loads(talker.readline()) == check_queue.PLACE
     talker.write(b"give me more\n")
     talker.flush()
     assert cut_off(talker)
-    mine = [connect(path) for _ in range(places.VISITS)]
-    assert [json.loads(lines.readline()) for lines in mine[:2]] == [places.PLACE, {"position": 1, "places": 1, "about_s": 0}]
-    with pytest.raises(place.Refused, match="of yours"):
-        with place.taken(Lines()):
+    mine = [connect(path) for _ in range(check_queue.VISITS)]
+    assert [json.loads(lines.readline()) for lines in mine[:2]] == [check_queue.PLACE, {"position": 1, "places": 1, "about_s": 0}]
+    with pytest.raises(check_place.Refused, match="of yours"):
+        with check_place.taken(Lines()):
             pytest.fail("it has no place")
 
 
@@ -213,7 +213,7 @@ def test_the_kernel_tells_who_has_connected(tmp_path):
         found = asyncio.get_running_loop().create_future()
 
         async def handle(reader, writer):
-            found.set_result(places.peer(writer.get_extra_info("socket")))
+            found.set_result(check_queue.peer(writer.get_extra_info("socket")))
             writer.close()
 
         server = await asyncio.start_unix_server(handle, str(tmp_path / "s"))
@@ -227,22 +227,22 @@ def test_the_kernel_tells_who_has_connected(tmp_path):
 
 
 def test_without_an_answer_a_check_goes_on_and_says_so(tmp_path, monkeypatch):
-    monkeypatch.setenv(place.SOCKET, str(tmp_path / "nobody"))
+    monkeypatch.setenv(check_place.SOCKET, str(tmp_path / "nobody"))
     said = Lines()
-    with place.taken(said):
+    with check_place.taken(said):
         pass
-    monkeypatch.setattr(place, "PATIENCE_S", 0.2)
+    monkeypatch.setattr(check_place, "PATIENCE_S", 0.2)
     with socket.socket(socket.AF_UNIX) as mute:
         mute.bind(str(tmp_path / "nobody"))
         mute.listen()
-        with place.taken(said):
+        with check_place.taken(said):
             pass
-    monkeypatch.delenv(place.SOCKET)
-    with place.taken(said):
+    monkeypatch.delenv(check_place.SOCKET)
+    with check_place.taken(said):
         pass
-    assert said == [place.SILENT] * 2
+    assert said == [check_place.SILENT] * 2
 
 
 @pytest.mark.parametrize("seconds, text", [(None, ""), (3, ", about 10 s"), (84, ", about 80 s"), (90, ", about 2 min"), (600, ", about 10 min")])
 def test_the_time_in_words(seconds, text):
-    assert place._about(seconds) == text
+    assert check_place._about(seconds) == text

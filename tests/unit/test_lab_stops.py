@@ -19,7 +19,7 @@ import pytest
 import websocket
 from jupyter_client import BlockingKernelClient
 
-from manyhands.cli.server import command, end_with_parent
+from manyhands.learner.jupyter_server import command, end_with_parent
 
 # A kernel that starts a process which does not belong to its group, as a cluster does, and then computes for ever.
 BUSY = """

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from manyhands.checks import progress
-from manyhands.cli import start_page
+from manyhands.learner import start_page
 from manyhands.units import MARKS, NotAClone, find_root, paths, readme_table, units, with_table
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -117,10 +117,10 @@ def test_page_of_an_empty_course(tmp_path):
 
 
 def test_page_is_new_after_every_check(clone, monkeypatch):
-    from manyhands.cli import check, lab
+    from manyhands.cli import check
 
     monkeypatch.setenv("MANYHANDS_ROOT", str(clone))
-    lab.prepare(clone)
-    monkeypatch.setattr("manyhands.grading.command.main", lambda argv: progress.add_result(clone / "work", "06_ddp", 3, 8) or 1)
+    prepare(clone)
+    monkeypatch.setattr("manyhands.grading.check_command.main", lambda argv: progress.add_result(clone / "work", "06_ddp", 3, 8) or 1)
     assert check.main(["06"]) == 1
     assert "3 of 8" in (clone / "work" / start_page.NAME).read_text(encoding="utf-8")

@@ -20,7 +20,8 @@ MAY = {
     "data": {"numpy", "sklearn"},
     "checks": {"checks", "numpy", "IPython"},
     "build": {"build", "jupytext", "nbformat", "nbgrader", "nbclient", "nbconvert", "traitlets", "psutil", "pytest", "nbval"},
-    "grading": {"grading", "build", "checks", "nbformat", "nbclient", "nbval", "nbgrader", "nbconvert", "psutil", "jupyter_client", "ipykernel", "zmq",
+    "learner": {"learner", "checks"},
+    "grading": {"grading", "build", "checks", "learner", "nbformat", "nbclient", "nbval", "nbgrader", "nbconvert", "psutil", "jupyter_client", "ipykernel", "zmq",
                 "traitlets", "tornado"},
     "hub": {"hub", "checks", "jupyterhub", "jupyter_server", "tornado", "traitlets", "psutil", "batchspawner", "docker", "dockerspawner"},
 }
@@ -32,8 +33,9 @@ LATE = {
     "data": {"PIL", "scipy"},
     "checks": {"torch", "tensorflow", "tf_keras", "horovod", "comm", "functions", "links", "ledger", "cluster", "simulate", "data"},
     "build": {"psutil"},
-    "hub": {"fpdf", "cli", "grading", "cluster"},  # of cluster only the choice of ports
-    "grading": {"IPython", "tqdm", "cli", "psutil", "jupyter_client"},
+    "learner": {"nbformat", "psutil"},
+    "hub": {"fpdf", "learner", "grading", "cluster"},  # of cluster only the choice of ports
+    "grading": {"IPython", "tqdm", "psutil", "jupyter_client"},
 }
 FRAMEWORKS = {"torch", "tensorflow", "tf_keras", "keras", "horovod"}
 
@@ -76,7 +78,7 @@ def test_a_room_imports_only_what_the_design_allows(path):
     on_ranks = here == "checks" and path.stem.endswith("_ranks")
     for name, late in imports(path):
         allowed = MAY[here] | (LATE.get(here, set()) if late or on_ranks else set())
-        assert name in allowed or name in ("units", "quiet", "processors"), f"{path.relative_to(PACKAGE)} imports {name}{' late' if late else ''}: not an arrow of the design"
+        assert name in allowed or name in ("units", "quiet", "machine"), f"{path.relative_to(PACKAGE)} imports {name}{' late' if late else ''}: not an arrow of the design"
 
 
 def test_import_manyhands_is_light():

@@ -5,10 +5,11 @@ import time
 
 import pytest
 import zmq
-from manyhands.grading import wire
-from manyhands.grading.weight import pieces
 
-READY = wire.GREETING + b"\x04\x06\x05READY"
+from manyhands.grading.isolation import zmtp
+from manyhands.grading.isolation.json_weight import pieces
+
+READY = zmtp.GREETING + b"\x04\x06\x05READY"
 
 
 @pytest.fixture
@@ -17,7 +18,7 @@ def peer(tmp_path):
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(tmp_path / "k"))
         listener.listen()
-        made = wire.Wire(tmp_path / "k", "SUB")
+        made = zmtp.Wire(tmp_path / "k", "SUB")
         other, _ = listener.accept()
     with other:
         other.sendall(READY)
@@ -38,7 +39,7 @@ def message(made, tries=1000):
 def test_it_hears_what_zeromq_publishes(tmp_path, kind):
     with zmq.Context() as context, context.socket(kind) as server:
         server.bind(f"ipc://{tmp_path}/k")
-        made = wire.Wire(tmp_path / "k", "SUB")
+        made = zmtp.Wire(tmp_path / "k", "SUB")
         until = time.monotonic() + 60
         while not (got := made.receive(0.01)):  # what is published before the subscription is there goes nowhere
             assert time.monotonic() < until
@@ -50,7 +51,7 @@ def test_it_hears_what_zeromq_publishes(tmp_path, kind):
 def test_it_sends_to_zeromq_and_hears_the_answer(tmp_path):
     with zmq.Context() as context, context.socket(zmq.ROUTER) as server:
         server.bind(f"ipc://{tmp_path}/k")
-        made = wire.Wire(tmp_path / "k", "DEALER")
+        made = zmtp.Wire(tmp_path / "k", "DEALER")
         while not made.ready:
             made.receive(0.01)
         made.send([b"one", b"", b"y" * 300], time.monotonic() + 60)
@@ -65,11 +66,11 @@ def test_what_is_too_long_or_has_too_many_parts_is_passed_over_and_counted(peer)
     made, other = peer
     other.sendall(b"\x01\x01x" * 20_000 + b"\x00\x00")
     assert message(made) == [] and made.received > 60_000
-    other.sendall(b"\x02" + (wire.MOST_BYTES + 1).to_bytes(8))
-    for _ in range(wire.MOST_BYTES // 50_000):
+    other.sendall(b"\x02" + (zmtp.MOST_BYTES + 1).to_bytes(8))
+    for _ in range(zmtp.MOST_BYTES // 50_000):
         other.sendall(bytes(50_000))
         assert made.receive(1) is None and len(made._data) <= 50_000
-    other.sendall(bytes(wire.MOST_BYTES % 50_000 + 1))
+    other.sendall(bytes(zmtp.MOST_BYTES % 50_000 + 1))
     assert message(made) == []
     other.sendall(b"\x01\x01a\x00\x01b")
     assert message(made) == [b"a", b"b"]
@@ -88,15 +89,15 @@ def test_an_end_is_told_and_so_is_a_kernel_that_does_not_listen(peer):
     with pytest.raises(TimeoutError):
         made.send([bytes(2**24)], time.monotonic())
     other.close()
-    with pytest.raises(wire.Cut):
+    with pytest.raises(zmtp.Cut):
         message(made)
-    with pytest.raises(wire.Cut):
+    with pytest.raises(zmtp.Cut):
         made.send([b"x"], time.monotonic() + 60)
 
 
 def test_where_nobody_listens(tmp_path):
-    with pytest.raises(wire.Cut):
-        wire.Wire(tmp_path / "k", "SUB")
+    with pytest.raises(zmtp.Cut):
+        zmtp.Wire(tmp_path / "k", "SUB")
 
 
 @pytest.mark.parametrize("text, count", [(b"", 0), (b"[]", 1), (b'{"a": [1, 2]}', 5), (b'"[[[,,,"', 1), (b'"\\"[["', 1), (b'"[[[', 1), (b"[[[[", 4)])

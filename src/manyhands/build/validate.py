@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from manyhands.build.execute import CELL_TIMEOUT_S
-from manyhands.processors import processors
+from manyhands.machine import processors
 
 NOTEBOOK_TIMEOUT_S = 600
 JOBS = min(8, processors() + 1)  # one more than cores: a notebook that shows a hang mostly waits; each needs about 1 GB

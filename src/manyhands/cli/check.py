@@ -1,10 +1,10 @@
 """`manyhands check`: grade a lab, then show the points on the start page."""
 
-from manyhands.cli import start_page
-from manyhands.grading import command
+from manyhands.grading import check_command
+from manyhands.learner import start_page
 
 
 def main(argv):
-    status = command.main(argv)
+    status = check_command.main(argv)
     start_page.renew()
     return status

@@ -5,16 +5,14 @@ Packages are looked up, not imported, so that the answer comes in a second and c
 
 import argparse
 import json
-import os
 import platform
 import shutil
-import subprocess
 import sys
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
 
-from manyhands.processors import processors
+from manyhands.machine import memory_gb, processors, program, says
 from manyhands.units import units
 
 REPAIR = "make setup"
@@ -36,25 +34,6 @@ def package(name):
         return metadata.version(name)
     except metadata.PackageNotFoundError:
         return None
-
-
-def program(name):
-    """The path of a program on PATH or beside this Python or in the folders of administration, or None."""
-    places = [os.environ.get("PATH", ""), str(Path(sys.executable).parent), "/usr/sbin", "/sbin"]
-    return shutil.which(name, path=os.pathsep.join(places))
-
-
-def says(*command, timeout_s=10):
-    """What a command prints, or None where it is missing or fails."""
-    path = program(command[0])
-    if path is None:
-        return None
-    try:
-        done = subprocess.run([path, *command[1:]], capture_output=True, text=True, errors="replace", timeout=timeout_s,
-                              stdin=subprocess.DEVNULL)
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return done.stdout.strip() if done.returncode == 0 else None
 
 
 def first_line(text):
@@ -122,17 +101,6 @@ def amount(name, there, needed, unit, affects, remedy):
     if there >= needed:
         return Finding(name, f"{there}{unit}", affects, remedy)
     return Finding(name, None, f"{affects} ({there}{unit} is little)", remedy)
-
-
-def memory_gb():
-    """The machine's memory in GB, or a container's limit where that is lower."""
-    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    for limit in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
-        try:
-            total = min(total, int(Path(limit).read_text()))
-        except (OSError, ValueError):
-            pass
-    return round(total / 1e9)
 
 
 def clusters():

@@ -10,10 +10,10 @@ import sys
 import time
 from urllib.parse import urlsplit
 
-from manyhands.cli import start_page
-from manyhands.cli.copies import copy_course, number_of
-from manyhands.cli.server import Server, can_open_browser, state_folder
-from manyhands.cli.trust import sign_course
+from manyhands.learner import start_page
+from manyhands.learner.jupyter_server import Server, can_open_browser, state_folder
+from manyhands.learner.prepare import prepare
+from manyhands.learner.trust import sign_course
 from manyhands.units import NotAClone, find_root, units
 
 TWICE_WITHIN_S = 10
@@ -51,23 +51,6 @@ def _number(name, root):
         if name in (unit.name, unit.number):
             return unit.number
     raise LookupError(f"there is no unit {name}; the units are {', '.join(unit.name for unit in units(root))}.")
-
-
-def prepare(root, new=(), fetched=()):
-    """Make the copies and the page, and tell what was done; `new`: numbers of units whose new versions are asked for; `fetched`: see `copy_course`."""
-    copied = copy_course(root, new, fetched)
-    if copied.made:
-        print(f"Your own copies in work/ are made: {len(copied.made)} files of the units {', '.join(_numbers(copied.made))}.")
-    for name in copied.beside:
-        print(f"The new version lies beside yours: work/{name}")
-    for number in _numbers(copied.newer):
-        print(f"Unit {number} has a newer version; your copies in work/ stay as they are.\n"
-              f"  To get the new one beside them: manyhands lab --new {number}")
-    start_page.write(root)
-
-
-def _numbers(names):
-    return sorted({number_of(name) for name in names if number_of(name)})
 
 
 def _lock_path(root):

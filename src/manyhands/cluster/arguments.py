@@ -4,7 +4,7 @@ import os
 import sys
 from numbers import Real
 
-from manyhands.processors import processors
+from manyhands.machine import processors
 
 RANKS_PER_CORE = 16  # more would only be slow; MANYHANDS_MAX_RANKS lifts the limit
 FRAMEWORKS = {"torch": ["torch"], "tensorflow": ["tensorflow"], "both": ["torch", "tensorflow"], None: []}

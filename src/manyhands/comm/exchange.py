@@ -14,7 +14,7 @@ from collections import defaultdict, deque
 
 from manyhands.comm.control import Control
 from manyhands.comm.message import INLINE_BYTES, INLINE_TENSORS, Message, copied, fetched, measured, nbytes, payloads, restored
-from manyhands.processors import processors
+from manyhands.machine import processors
 
 WINDOW = 16  # heads under way to one peer that it has not yet confirmed
 LOOKS, SHARED_LOOKS = 200, 8  # for a message, in one turn of a wait; where ranks share processors, others are let compute sooner

@@ -8,11 +8,13 @@ from pathlib import Path
 
 from manyhands.checks.hints import hints_of
 from manyhands.checks.record import BLOCKED, FAIL
-from manyhands.grading import notebooks, references, sandbox
-from manyhands.grading.below import Below
+from manyhands.grading import notebooks
 from manyhands.grading.compare import Criterion, compare, in_a_line, records
-from manyhands.grading.kernel import Kernel, KernelEnded, Limits
+from manyhands.grading.isolation import choose
+from manyhands.grading.isolation.kernel import Kernel, KernelEnded, Limits
 from manyhands.grading.notebooks import NotGraded
+from manyhands.grading.store import references
+from manyhands.grading.store.beneath import Below
 
 NOT_RUN = "not run"
 FOLDER_BYTES, FILE_AT_LEAST = 50 * 2**20, 2**14  # of what lies beside a notebook; what a file counts for however small
@@ -82,14 +84,14 @@ def grade(submission_path, solution_path, *, seed=None, wanted=None, sandboxed=N
         plan = notebooks.plan(notebooks.read(submission_path), solution)
     except NotGraded as problem:
         return not_graded(solution_path, problem)
-    lack = None if sandboxed is False else sandbox.why_none()
+    lack = None if sandboxed is False else choose.why_none()
     if sandboxed and lack:
         raise RuntimeError(f"there is no sandbox: {lack}")
     sandboxed = not lack if sandboxed is None else sandboxed
-    if sandboxed and wanted is None and sandbox.shows(solution_path):
+    if sandboxed and wanted is None and choose.shows(solution_path):
         raise RuntimeError(SHOWN.format(path=solution_path))
     result.sandbox = _where(sandboxed, lack)
-    image = sandbox.image() if sandboxed else ""
+    image = choose.image() if sandboxed else ""
     seed = references.hidden_seed(solution_path, solution, image) if seed is None else seed
     result.seed = "the public seed" if seed == 0 else result.seed
     with place, tempfile.TemporaryDirectory(prefix="mh-") as folder:
@@ -108,7 +110,7 @@ def grade(submission_path, solution_path, *, seed=None, wanted=None, sandboxed=N
 def _where(sandboxed, lack):
     """For the report: how the submission was kept apart, or why it was not."""
     if sandboxed:
-        return "in a sandbox" + (" (a container)" if sandbox.contained() else "")
+        return "in a sandbox" + (" (a container)" if choose.contained() else "")
     return "without a sandbox" + (f" ({'; '.join(lack.splitlines())})" if lack else "")
 
 

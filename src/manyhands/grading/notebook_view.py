@@ -5,20 +5,20 @@ import signal
 import subprocess
 import sys
 
-from manyhands.grading import report
+from manyhands.grading import grade_report
 
 
 class Shown:
     """A grade that a notebook shows as a table."""
 
     def __init__(self, data):
-        self.grade = report.from_data(data)
+        self.grade = grade_report.from_data(data)
 
     def _repr_html_(self):
-        return report.as_html(self.grade)
+        return grade_report.as_html(self.grade)
 
     def __repr__(self):
-        return report.as_text(self.grade)
+        return grade_report.as_text(self.grade)
 
 
 def check(lab):

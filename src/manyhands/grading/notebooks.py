@@ -9,9 +9,9 @@ from pathlib import Path
 import nbformat
 from nbformat import reader
 
-from manyhands.grading.below import Below
 from manyhands.grading.compare import in_a_line
-from manyhands.grading.weight import pieces
+from manyhands.grading.isolation.json_weight import pieces
+from manyhands.grading.store.beneath import Below
 
 TOO_LARGE_BYTES, TOO_MANY_PIECES = 20 * 2**20, 1_000_000  # the pieces are 250 MB at most when they are read
 MOST_CELLS = 2000  # a lab has some fifty

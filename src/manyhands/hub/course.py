@@ -51,10 +51,11 @@ def make_references(root, course, report=print):
 
 
 def _made(name, solution, path, report):
-    from manyhands.grading import engine, notebooks, public
+    from manyhands.grading import engine, notebooks
+    from manyhands.grading.store import public_references
 
     try:
-        report(f"{name}: reference {'made' if public.renew(solution, path) else 'is there'}", flush=True)
+        report(f"{name}: reference {'made' if public_references.renew(solution, path) else 'is there'}", flush=True)
         return True
     except (engine.SolutionFails, notebooks.NotGraded, OSError) as problem:
         report(f"{name}: NO reference: {problem}", flush=True)

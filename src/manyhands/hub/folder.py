@@ -5,10 +5,10 @@ from pathlib import Path
 
 from manyhands.units import find_root
 
-BOARD = "board.sock"  # the socket of `manyhands.hub.board`
+BOARD = "board.sock"  # the socket of `manyhands.hub.board.service`
 WITH_PARENT = ["setpriv", "--pdeathsig", "TERM", "--"]  # before a command: it ends when the process that started it has gone, however it went
-DOORS = "doors.sock"  # the socket of `manyhands.hub.doors`
-PLACES = "places.sock"  # the socket of `manyhands.hub.places`
+DOORS = "doors.sock"  # the socket of `manyhands.hub.servers.socket_handover`
+PLACES = "places.sock"  # the socket of `manyhands.hub.services.check_queue`
 
 
 def hub_folder(named=None):

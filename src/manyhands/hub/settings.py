@@ -6,15 +6,15 @@ import sys
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from manyhands.hub.accounts import ASSISTANT, INSTRUCTOR
+from manyhands.hub.accounts.table import ASSISTANT, INSTRUCTOR
 from manyhands.hub.folder import PLACES, WITH_PARENT, sockets
-from manyhands.hub.limits import Limits
+from manyhands.hub.servers.limits import Limits
 
 VARIABLE = "MANYHANDS_HUB_SETTINGS"  # how they reach the hub's process
 SHUT_DOWN_GRACE_S = 10
 START_LIMIT_S = 180  # on a busy machine; JupyterHub gives a service 30 s, then ends itself
 WAIT_LIMIT_S = 900  # for a server, with the time that it waits for its turn
-SPAWNERS = {"rooms": "spawner.RoomSpawner", "containers": "containers.ContainerSpawner", "slurm": "slurm.SlurmRoomSpawner"}
+SPAWNERS = {"rooms": "spawner.RoomSpawner", "containers": "docker.ContainerSpawner", "slurm": "slurm.SlurmRoomSpawner"}
 PASSED_ON = ("HOME", "XDG_CACHE_HOME", "MANYHANDS_CLASSROOM", "MANYHANDS_IMAGE", "DOCKER_HOST", "TMPDIR")  # to formgrader, which grades
 NOTICE = "A server that nobody uses is stopped after {minutes} minutes; files stay."
 
@@ -63,9 +63,9 @@ def from_text(text):
 
 def configure(c, settings):
     """Put them into JupyterHub's configuration object `c`."""
-    from manyhands.hub import limits
-    from manyhands.hub.authenticator import TrialAuthenticator
-    from manyhands.hub.spawner import KEPT
+    from manyhands.hub.accounts.authenticator import TrialAuthenticator
+    from manyhands.hub.servers import limits
+    from manyhands.hub.servers.spawner import KEPT
 
     folder = Path(settings.folder)
     hub = c.JupyterHub
@@ -79,7 +79,7 @@ def configure(c, settings):
     hub.db_url = f"sqlite:///{folder / 'jupyterhub.sqlite'}"
     hub.cookie_secret_file = str(folder / "cookie_secret")
     hub.log_level = "INFO"
-    hub.authenticator_class, hub.spawner_class = TrialAuthenticator, f"manyhands.hub.{SPAWNERS[settings.kind]}"
+    hub.authenticator_class, hub.spawner_class = TrialAuthenticator, f"manyhands.hub.servers.{SPAWNERS[settings.kind]}"
     hub.cleanup_servers = hub.cleanup_proxy = True
     hub.concurrent_spawn_limit = 0  # who comes with many others waits for a turn (InTurn.start) and is not sent away
     hub.template_vars = {"announcement_home": NOTICE.format(minutes=settings.idle_s // 60)}
@@ -94,7 +94,7 @@ def configure(c, settings):
     spawner.disable_user_config = True
     spawner.start_timeout, spawner.http_timeout = WAIT_LIMIT_S, START_LIMIT_S
     if settings.kind == "slurm":
-        from manyhands.hub.slurm import kept
+        from manyhands.hub.servers.slurm import kept
 
         hub.hub_connect_ip = settings.hub_name
         c.SlurmRoomSpawner.env_keep = kept(os.environ)
@@ -132,16 +132,16 @@ def _services(hub, settings):
     passed_on = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
     own = {f"JUPYTER_{part}_DIR": str(Path(settings.folder) / "run" / "formgrader" / part.lower()) for part in ("CONFIG", "DATA", "RUNTIME")}
     hub.services = [
-        {"name": "formgrader", "url": f"http://127.0.0.1:{settings.formgrader_port}", "command": [*python, "manyhands.hub.formgrader"],
+        {"name": "formgrader", "url": f"http://127.0.0.1:{settings.formgrader_port}", "command": [*python, "manyhands.hub.services.formgrader"],
          "cwd": settings.root, "oauth_no_confirm": True, "timeout": START_LIMIT_S,
          "environment": {**passed_on, **own, "MANYHANDS_ROOT": settings.root, "MANYHANDS_EXCHANGE": settings.exchange, "MANYHANDS_HUB": settings.folder}},
-        {"name": "keeper", "command": [*python, "manyhands.hub.keeper", settings.folder, str(settings.limits.disk_bytes), str(settings.tidy_up_s)]},
+        {"name": "keeper", "command": [*python, "manyhands.hub.services.expiry", settings.folder, str(settings.limits.disk_bytes), str(settings.tidy_up_s)]},
         {"name": "culler", "command": [*python, "jupyterhub_idle_culler", f"--timeout={settings.idle_s}",
                                        f"--cull-every={max(1, min(60, settings.idle_s // 4))}"]},
     ]
     if settings.kind != "slurm":  # they speak to servers through sockets of this machine
         hub.services += [
-            {"name": "places", "command": [*python, "manyhands.hub.places", str(sockets(settings.folder) / PLACES), str(settings.places)]},
-            {"name": "board", "command": [*python, "manyhands.hub.board", settings.folder], "url": f"http://127.0.0.1:{settings.board_port}",
+            {"name": "places", "command": [*python, "manyhands.hub.services.check_queue", str(sockets(settings.folder) / PLACES), str(settings.places)]},
+            {"name": "board", "command": [*python, "manyhands.hub.board.service", settings.folder], "url": f"http://127.0.0.1:{settings.board_port}",
              "oauth_no_confirm": True, "timeout": START_LIMIT_S},
         ]

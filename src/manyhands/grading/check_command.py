@@ -1,0 +1,168 @@
+"""`manyhands check`: grade a lab for the learner."""
+
+import argparse
+import json
+import signal
+import sys
+from pathlib import Path
+
+from manyhands.checks import progress as memory
+from manyhands.units import NotAClone, find_root
+
+DESCRIPTION = """Grade a lab: your own copy in work/, or the notebook that you name. Your file is only read, never changed.
+The checks run on a fresh kernel with a hidden seed, in a sandbox where there is one. On an attendee's server, where no solutions
+are, the seed is the public one, and the room is the sandbox. Exit code 0 means full marks."""
+NO_LAB = "There is no lab {word!r}. There are: {known}."
+WHICH = "{path} is no lab's name: say which lab it is, for example --lab 06."
+ANNOUNCED = "\nTo the class: {text}"
+NOT_COPIED = "You have no copy of this lab in work/ yet (`make lab` makes it). This grades the lab as it was released."
+
+
+class Unknown(Exception):
+    """What was asked for is not there; the message says what is."""
+
+
+def labs(root):
+    """The names of all labs that have a solution; where there are no solutions (an attendee's server), of all that were released."""
+    folder = Path(root) / ("solutions" if (Path(root) / "solutions").is_dir() else "labs")
+    return sorted(path.parent.name for path in folder.glob("*/*.ipynb") if path.stem == path.parent.name)
+
+
+def unit_named(word, root):
+    """`06`, `6`, `06_ddp`, `labs/06_ddp` -> `06_ddp`."""
+    known, name = labs(root), Path(word).name
+    for unit in known:
+        if unit == name or (name.isdigit() and int(unit[:2]) == int(name)):
+            return unit
+    raise Unknown(NO_LAB.format(word=word, known=", ".join(known) or "none yet"))
+
+
+def find(word, root, lab=None):
+    """(unit, path of the submission, note) for what the learner typed."""
+    path = Path(word)
+    if path.suffix == ".ipynb":
+        known = labs(root)
+        guess = next((name for name in (path.stem.split(".")[0], path.resolve().parent.name) if name in known), None)
+        if not (lab or guess):
+            raise Unknown(WHICH.format(path=path))
+        return (unit_named(lab, root) if lab else guess), path, ""
+    unit = unit_named(word, root)
+    own = Path(root) / "work" / unit / f"{unit}.ipynb"
+    if own.is_file():
+        return unit, own, ""
+    return unit, Path(root) / "labs" / unit / f"{unit}.ipynb", NOT_COPIED
+
+
+class Progress:
+    """Says which cell runs: in one line on a terminal, once per notebook elsewhere."""
+
+    def __init__(self, stream):
+        self.stream, self.last, self.width = stream, None, 0
+        self.live = stream.isatty()
+
+    def __call__(self, what, done, of):
+        if self.live:
+            self.say(f"{what}: cell {min(done + 1, of)} of {of}")
+        elif what != self.last:
+            self.say(f"{what}: {of} cells ...")
+        self.last = what
+
+    def say(self, line, stays=False):
+        """In the place of what was said before, on a terminal; `stays`: and it is not replaced itself."""
+        self.stream.write("\r" * self.live + line.ljust(self.width) + "\n" * (stays or not self.live))
+        self.width = 0 if stays or not self.live else len(line)
+        self.stream.flush()
+
+    def clear(self):
+        if self.live and self.width:
+            self.stream.write("\r" + " " * self.width + "\r")
+            self.stream.flush()
+
+
+def parser():
+    made = argparse.ArgumentParser(prog="manyhands check", description=DESCRIPTION,
+                                   formatter_class=argparse.RawDescriptionHelpFormatter)
+    made.add_argument("lab_or_notebook", nargs="+", help="06, 06_ddp, labs/06_ddp, or the path of a notebook")
+    made.add_argument("--lab", help="which lab the notebook is, where its name does not tell")
+    made.add_argument("--no-sandbox", action="store_true", help="run as an ordinary process, even where a sandbox works")
+    made.add_argument("--cell-timeout", type=float, default=None, metavar="S", help="seconds for one cell")
+    made.add_argument("--timeout", type=float, default=None, metavar="S", help="seconds for the whole notebook")
+    made.add_argument("--json", action="store_true", help="print the grade as JSON")
+    return made
+
+
+def main(argv=None):
+    arguments = parser().parse_args(argv)
+    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is ended
+    try:
+        root = find_root()
+        return max([_one(word, root, arguments) for word in arguments.lab_or_notebook])
+    except (Unknown, NotAClone) as problem:
+        print(f"manyhands check: {problem}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("\nStopped; nothing was graded.", file=sys.stderr)
+        return 130
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _one(word, root, arguments):
+    from manyhands.grading import engine, grade_report
+    from manyhands.grading.hub_client import check_place
+    from manyhands.grading.isolation import container
+    from manyhands.grading.isolation.kernel import Limits
+    from manyhands.grading.store import public_references
+
+    unit, submission, note = find(word, root, arguments.lab)
+    limits = {"cell_s": arguments.cell_timeout, "total_s": arguments.timeout}
+    progress = Progress(sys.stderr)
+    try:
+        against = _against(root, unit)
+        own_server = "wanted" in against  # nothing that the work must not see is there, and the person's room has its own limits
+        grade = engine.grade(submission, **against, progress=progress, place=check_place.taken(progress.say),
+                             sandboxed=False if arguments.no_sandbox or own_server else None,
+                             limits=Limits(**{name: value for name, value in limits.items() if value}))
+    except (engine.SolutionFails, container.NotStarted, public_references.NotYet, check_place.Refused) as problem:
+        print(problem, file=sys.stderr)
+        return 3
+    finally:
+        progress.clear()
+    if own_server and grade.sandbox:
+        grade.sandbox = "on your own server"
+    if note:
+        grade.notes.insert(0, note)
+    remember(submission, unit, grade, root)
+    print(json.dumps(grade_report.as_data(grade)) if arguments.json else grade_report.as_text(grade), flush=True)
+    if (announcement := tell_board(submission, unit, grade)) and not arguments.json:
+        print(ANNOUNCED.format(text=announcement), flush=True)
+    return 0 if grade.full else 1
+
+
+def _against(root, unit):
+    """What to grade against: the solution under a hidden seed, or, where it is not there, the lab and its public reference."""
+    from manyhands.grading.store import public_references
+
+    solution = root / "solutions" / unit / f"{unit}.ipynb"
+    if solution.is_file():
+        return {"solution_path": solution}
+    return {"solution_path": root / "labs" / unit / f"{unit}.ipynb", "seed": public_references.SEED, "wanted": public_references.load(root, unit)}
+
+
+def tell_board(submission, unit, grade):
+    """Tell the class's board, if there is one and the notebook is the learner's own copy; returns the class's announcement, or ""."""
+    from manyhands.grading.hub_client import class_board
+
+    work = memory.work_folder(Path(submission).parent)
+    return class_board.tell(grade, len(memory.hints(work, unit))) if work else ""
+
+
+def remember(submission, unit, grade, root):
+    """Note the result, and renew the start page with it, if the notebook is one of the learner's own copies."""
+    from manyhands.learner import start_page
+
+    work = memory.work_folder(Path(submission).parent)
+    if work and not grade.verdict:
+        memory.add_result(work, unit, grade.points, grade.max)
+        if (work / start_page.NAME).is_file() and work == Path(root) / "work":
+            start_page.write(root)

@@ -1,0 +1,8 @@
+"""A class, from the release of a lab to the table of grades.
+
+`configure` is here for each clone's `nbgrader_config.py`.
+"""
+
+from manyhands.grading.nbgrader.settings import configure
+
+__all__ = ["configure"]

@@ -1,0 +1,180 @@
+"""Grading a class: every submission of a unit that has no grade yet, side by side; what is done stays done.
+
+It can be killed at any moment: each grade is kept as soon as it is known (see `grade_journal`), and the next run does the rest.
+"""
+
+import secrets
+import shutil
+import tempfile
+from collections.abc import Callable
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+
+from manyhands.grading import engine, grade_report
+from manyhands.grading.classroom import pool
+from manyhands.grading.compare import told
+from manyhands.grading.isolation import choose, container
+from manyhands.grading.isolation.kernel import Limits
+from manyhands.grading.notebooks import NotGraded
+from manyhands.grading.store import grade_journal, submissions
+from manyhands.grading.store.beneath import Below
+from manyhands.machine import processors
+
+PLACES_PER_CORE = 2  # a kernel that starts, and ranks that wait for each other, leave the core to others a part of the time
+SIMPLE_PLACES, CLUSTER_PLACES = 1, 2
+SIMPLE_BYTES, CLUSTER_BYTES = 600 * 2**20, 1600 * 2**20  # what one of them usually takes
+REFERENCE = "the solution"
+
+
+class NoSandbox(RuntimeError):
+    """Submissions are not run outside a sandbox."""
+
+
+@dataclass
+class Outcome:
+    """What a run of a batch did, by student."""
+
+    graded: list = field(default_factory=list)
+    kept: list = field(default_factory=list)  # had a grade for this very work already
+    changed: dict = field(default_factory=dict)  # student: (points before, points now, reason)
+    failed: dict = field(default_factory=dict)  # student: why the grader could not
+    not_shown: dict = field(default_factory=dict)  # student: why a grade that is kept is not in the gradebook
+
+
+@dataclass(frozen=True)
+class Batch:
+    """The submissions of one unit: `folders` is {student: folder}, `solution` a path, `grades` a `Journal`.
+
+    seed: that of the checks. progress: called as `progress(done, of, student)` whenever a grade is there.
+    """
+
+    folders: dict
+    solution: Path
+    grades: grade_journal.Journal
+    seed: int
+    limits: Limits = Limits()
+    jobs: int = 0  # cores to use; 0 is all of them
+    sandboxed: bool = True
+    progress: Callable = lambda done, of, student: None
+
+    def run(self, again=False):
+        """Grade what has no grade, with `again` everything; an `Outcome`.
+
+        Raises `NoSandbox`, `grade_journal.Busy`, `engine.SolutionFails`.
+        """
+        lack = choose.why_none()
+        if self.sandboxed and lack:
+            raise NoSandbox(f"Submissions are graded in a sandbox only, and there is none here: {lack}")
+        if self.sandboxed and choose.shows(self.solution):
+            raise NoSandbox(engine.SHOWN.format(path=self.solution))
+        with self.grades.only_one() as lock, _scratch(lock) as scratch:
+            return self._run(again, lock, scratch)
+
+    def _run(self, again, lock, scratch):
+        solution, outcome, todo = submissions.Solution(self.solution), Outcome(), {}
+        same = {"solution": solution.digest, "seed": self.seed}
+        for student, folder in self.folders.items():
+            with _alone(outcome, student):
+                key = {"submission": submissions.digest(folder), **same}
+                if not again and self._kept(student, key):
+                    outcome.kept.append(student)
+                else:
+                    todo[student] = key
+        wanted = self._reference(solution, scratch, lock) if todo else None
+        for student, result in self._pool(list(todo), lambda student: self._grade(student, solution, wanted), solution, scratch, lock):
+            with _alone(outcome, student):
+                self._keep(student, todo[student], result, outcome)
+            self.progress(len(outcome.graded) + len(outcome.failed), len(todo), student)
+        return outcome
+
+    def _kept(self, student, key):
+        """Whether this very work has a grade; where it is not the last one that was given, it becomes that again."""
+        history = self.grades.history(student)
+        old = next((one for one in reversed(history) if grade_journal.same_work(one["key"], key)), None)
+        if old is not None and old is not history[-1]:
+            again = grade_journal.entry(key, old["grade"], grade_journal.reason(history[-1], key), self._handed_in_at(student))
+            self.grades.add(student, again)
+        return old is not None
+
+    def _keep(self, student, key, result, outcome):
+        if isinstance(result, pool.Failed):
+            outcome.failed[student] = result.why
+            return
+        before = self.grades.current(student)
+        outcome.graded.append(student)
+        if before and grade_journal.same_work(before["key"], key) and grade_journal.same(before["grade"], result):
+            return
+        reason = grade_journal.reason(before, key)
+        self.grades.add(student, grade_journal.entry(key, result, reason, self._handed_in_at(student)))
+        if before and before["grade"]["points"] != result["points"]:
+            outcome.changed[student] = before["grade"]["points"], result["points"], reason
+
+    def _handed_in_at(self, student):
+        return submissions.handed_in_at(self.folders[student])
+
+    def _pool(self, jobs, work, solution, scratch, lock):
+        """Start the jobs, on all places of the cores, or on fewer where the memory would not do."""
+        cost, memory = (CLUSTER_PLACES, CLUSTER_BYTES) if solution.clustered else (SIMPLE_PLACES, SIMPLE_BYTES)
+        cores = self.jobs or processors()
+        places = max(1, min(PLACES_PER_CORE * cores, psutil.virtual_memory().available // memory * cost))
+        return pool.run(jobs, work, places=places, cost=lambda job: cost, scratch=scratch, wall_s=self.limits.wall_s, closed=[lock])
+
+    def _reference(self, solution, scratch, lock):
+        """What the solution shows, which is run if need be, in a process of its own: this one must stay without threads."""
+        image = choose.image() if self.sandboxed else ""
+
+        def work(_):
+            try:
+                return engine.reference(self.solution, solution.notebook, self.seed, limits=self.limits, image=image)
+            except (engine.SolutionFails, container.NotStarted) as problem:
+                return pool.Failed(str(problem))
+        ((_, shown),) = pool.run([REFERENCE], work, places=1, cost=lambda job: 1, scratch=scratch, wall_s=self.limits.wall_s, closed=[lock])
+        if isinstance(shown, pool.Failed):
+            raise engine.SolutionFails(shown.why)
+        return shown
+
+    def _grade(self, student, solution, wanted):
+        """The grade of one submission as plain data. Runs in a process of its own."""
+        folder = self.folders[student]
+        try:
+            name, _, note = submissions.notebook_in(folder, solution)
+        except NotGraded as problem:
+            return grade_report.as_data(engine.not_graded(self.solution, " ".join([str(problem), *submissions.notes_of(folder)])))
+        with tempfile.TemporaryDirectory(prefix="mh-") as place, Below(folder) as there:
+            notes = ([note] if note else []) + submissions.copy(there, place, name) + submissions.notes_of(folder)
+            grade = engine.grade(Path(place) / name, self.solution, seed=self.seed, wanted=wanted, sandboxed=self.sandboxed,
+                                 limits=self.limits)
+        grade.notes[:0] = notes
+        return grade_report.as_data(grade)
+
+
+@contextmanager
+def _alone(outcome, student):
+    """What goes wrong with one student is told by name; the others go on."""
+    try:
+        yield
+    except Exception as problem:
+        outcome.failed[student] = told(problem)
+
+
+@contextmanager
+def _scratch(lock):
+    """A folder for all temporary files of a run; that of an earlier run which was killed is removed."""
+    lock.seek(0)
+    before = Path(lock.read().strip() or ".")
+    if before.name.startswith("mh-batch-") and before.parent == Path(tempfile.gettempdir()):
+        shutil.rmtree(before, ignore_errors=True)
+    place = Path(tempfile.gettempdir()) / f"mh-batch-{secrets.token_hex(4)}"
+    lock.truncate(0)
+    lock.write(str(place))
+    lock.flush()
+    place.mkdir(mode=0o700)
+    try:
+        yield place
+    finally:
+        with suppress(OSError):
+            shutil.rmtree(place)
+        lock.truncate(0)

@@ -1,0 +1,182 @@
+"""`manyhands release | collect | grade | feedback | export`: a class's labs, for the instructor."""
+
+import argparse
+import contextlib
+import signal
+import sys
+
+from manyhands.grading import grade_report
+from manyhands.grading.check_command import Unknown, labs, unit_named
+from manyhands.grading.nbgrader.settings import Classroom
+from manyhands.units import NotAClone, find_root
+
+RELEASE = """Put labs into nbgrader's exchange, where attendees fetch them (on a hub, in JupyterLab: Nbgrader, Assignment List)."""
+COLLECT = """Take in what attendees have handed in. What was collected before is kept in classroom/received/."""
+GRADE = """Grade what was collected and has no grade yet, in a sandbox each, on all cores. Stop it at any time: the next run goes on
+where it stopped. A grade that changes is kept beside the new one, and marks given by hand in formgrader stay."""
+FEEDBACK = """Write a page for each attendee (classroom/feedback/) and release it, so that they can fetch it."""
+EXPORT = """Write all grades as CSV: a row for each attendee and lab, and one for each check."""
+STOPPED = "Stopped. What is graded is kept; the same command goes on with the rest."
+
+
+def _parser(name, description, many="one or more labs: 02, 02_mirrored_strategy"):
+    made = argparse.ArgumentParser(prog=f"manyhands {name}", description=description,
+                                   formatter_class=argparse.RawDescriptionHelpFormatter)
+    made.add_argument("lab", nargs="*" if name == "export" else "+", help=many)
+    return made
+
+
+def _with_runs(made):
+    made.add_argument("--student", action="append", default=[], metavar="NAME", help="only this attendee (can be given again)")
+    made.add_argument("--jobs", type=int, default=0, metavar="N", help="cores to use (all)")
+    made.add_argument("--cell-timeout", type=float, default=None, metavar="S", help="seconds for one cell")
+    made.add_argument("--timeout", type=float, default=None, metavar="S", help="seconds for one whole notebook")
+    return made
+
+
+def release(argv=None):
+    made = _parser("release", RELEASE)
+    made.add_argument("--due", metavar="TIME", help='when it is due: "2026-12-01 18:00" (UTC), "2026-12-01 18:00 +0900"')
+    made.add_argument("--again", action="store_true", help="put a changed lab in the place of the one that was released")
+    return _each(made.parse_args(argv), _release)
+
+
+def _release(classroom, unit, arguments):
+    from manyhands.grading.classroom import steps
+
+    new = steps.release(classroom, unit, arguments.due, arguments.again)
+    print(f"{unit}: {'released' if new else 'was released before'}.")
+    return 0
+
+
+def collect(argv=None):
+    made = _parser("collect", COLLECT)
+    made.add_argument("--student", default="", metavar="NAME", help="only this attendee")
+    return _each(made.parse_args(argv), _collect)
+
+
+def _collect(classroom, unit, arguments):
+    from manyhands.grading.classroom import steps
+
+    taken = steps.collect(classroom, unit, arguments.student)
+    print(f"{unit}: {len(taken['new'])} new, {len(taken['again'])} handed in again, {len(taken['same'])} as before.")
+    for sentence in [*taken["dated"], *taken["refused"]]:
+        print(f"  {sentence}")
+    return 1 if taken["refused"] else 0
+
+
+def grade(argv=None):
+    made = _with_runs(_parser("grade", GRADE))
+    made.add_argument("--again", action="store_true", help="also what has a grade")
+    return _each(made.parse_args(argv), _grade)
+
+
+def _grade(classroom, unit, arguments):
+    from manyhands.grading.classroom import steps
+
+    with _bar(unit) as progress:
+        outcome = steps.grade(classroom, unit, arguments.student, arguments.again, progress=progress, **_limits(arguments))
+    print(f"{unit}: {len(outcome.graded)} graded, {len(outcome.kept)} had their grade already.")
+    grades = steps.journal_of(classroom, unit)
+    for student in outcome.graded:
+        given = grade_report.from_data(grades.current(student)["grade"])
+        mark = f"{grade_report.number(given.points)} of {grade_report.number(given.max)}"
+        print(f"  {student:<20} {mark:>10}" + (f"  {given.verdict}" if given.verdict else ""))
+    for student, (before, now, reason) in outcome.changed.items():
+        print(f"  {student}: {grade_report.number(before)} points before, {grade_report.number(now)} now: {reason}")
+    for student, why in outcome.failed.items():
+        print(f"  {student}: NOT GRADED, {why}", file=sys.stderr)
+    for student, why in outcome.not_shown.items():
+        print(f"  {student}: graded, but NOT IN THE GRADEBOOK, {why}", file=sys.stderr)
+    return 1 if outcome.failed or outcome.not_shown else 0
+
+
+def feedback(argv=None):
+    made = _with_runs(_parser("feedback", FEEDBACK))
+    made.add_argument("--hold-back", action="store_true", help="write the pages and do not release them")
+    return _each(made.parse_args(argv), _feedback)
+
+
+def _feedback(classroom, unit, arguments):
+    from manyhands.grading.classroom import steps
+
+    with _bar(unit) as progress:
+        pages, kept_back, failed = steps.give_feedback(classroom, unit, arguments.student, arguments.hold_back, progress=progress,
+                                                           **_limits(arguments))
+    released = 0 if arguments.hold_back else len(pages) - len(kept_back)
+    print(f"{unit}: {len(pages)} pages in {classroom.folder / 'feedback'}, {released} of them released.")
+    for student, why in [*kept_back.items(), *failed.items()]:
+        print(f"  {student}: {why}")
+    return 1 if failed else 0
+
+
+def export(argv=None):
+    made = _parser("export", EXPORT, many="labs: 02, 02_mirrored_strategy (all that have grades)")
+    made.add_argument("-o", "--output", metavar="FILE", help="write to this file (default: the screen)")
+    return _each(made.parse_args(argv), _export, together=True)
+
+
+def _export(classroom, units, arguments):
+    from manyhands.grading.classroom import steps
+
+    if not units:
+        units = [unit for unit in labs(classroom.root) if (classroom.folder / "grades" / unit).is_dir()]
+    with contextlib.ExitStack() as opened:
+        file = opened.enter_context(open(arguments.output, "w", newline="", encoding="utf-8")) if arguments.output else sys.stdout
+        rows, failed = steps.export(classroom, units, file)
+    for whose, why in failed.items():
+        print(f"{whose}: NOT IN THE TABLE, {why}", file=sys.stderr)
+    if arguments.output:
+        print(f"{rows} rows in {arguments.output}")
+    return 1 if failed else 0
+
+
+def _limits(arguments):
+    from manyhands.grading.isolation.kernel import Limits
+
+    given = {"cell_s": arguments.cell_timeout, "total_s": arguments.timeout}
+    return {"jobs": arguments.jobs, "limits": Limits(**{name: value for name, value in given.items() if value})}
+
+
+@contextlib.contextmanager
+def _bar(unit):
+    """A progress bar on the terminal, as a function that a batch calls."""
+    from tqdm import tqdm
+
+    tqdm.monitor_interval = 0  # no thread: processes are forked from here
+    with tqdm(desc=unit, unit="lab", disable=not sys.stderr.isatty(), leave=False) as bar:
+        def progress(done, of, student):
+            bar.total = of
+            bar.set_postfix_str(student, refresh=False)
+            bar.update(done - bar.n)
+        yield progress
+
+
+def _each(arguments, work, together=False):
+    """Do the work for each lab that was named; the exit code."""
+    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    try:
+        root = find_root()
+        classroom = Classroom(root)
+        units = [unit_named(word, root) for word in arguments.lab]
+        if together:
+            return work(classroom, units, arguments)
+        return max([work(classroom, unit, arguments) for unit in units])
+    except KeyboardInterrupt:
+        print(f"\n{STOPPED}", file=sys.stderr)
+        return 130
+    except (Unknown, NotAClone, *_refusals()) as problem:
+        print(f"manyhands: {problem}", file=sys.stderr)
+        return 2
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _refusals():
+    """The errors whose message tells the instructor what to do."""
+    from manyhands.grading import engine
+    from manyhands.grading.classroom import batch, steps
+    from manyhands.grading.nbgrader import gradebook
+    from manyhands.grading.store import grade_journal
+
+    return batch.NoSandbox, steps.Refused, engine.SolutionFails, gradebook.GradebookError, grade_journal.Busy

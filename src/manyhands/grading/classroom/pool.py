@@ -1,0 +1,136 @@
+"""Jobs side by side, each in a process of its own that is forked from this one: what a job does to its process harms no other."""
+
+import ctypes
+import multiprocessing
+import os
+import signal
+import sys
+import tempfile
+import time
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from multiprocessing.connection import wait
+
+from manyhands.grading.isolation import process_limits
+
+_PR_SET_PDEATHSIG = 1
+HELD = {signal.SIGTERM, signal.SIGINT}
+PATIENCE_S = 20  # for a job to clean up after itself when it is told to stop
+WALL_S, MEMORY_BYTES = 3600, 2**30  # for a job
+TOO_LONG = "it was stopped after {wall_s:.0f} s, later than any limit of its notebook: what was handed in keeps the grader itself busy"
+TOO_MUCH = "what was handed in, or what it showed, took more than {mb} MB of the grader's own memory"
+
+
+@dataclass
+class Failed:
+    """What comes in place of a result where a job raised an error or its process ended before it was done."""
+
+    why: str
+
+
+@dataclass
+class Running:
+    """A job that runs: what it is, its process, and until when it may run."""
+
+    job: object
+    process: multiprocessing.Process
+    until: float
+    stopped: bool = False
+
+
+def run(jobs, work, *, places, cost, scratch, wall_s=WALL_S, memory_bytes=MEMORY_BYTES, closed=()):
+    """Yield (job, result) in the order in which jobs end; `Failed` is the result of one that did not.
+
+    `work(job)` runs in a forked process, its temporary files in the folder `scratch`; its result must be picklable.
+    A job that runs longer than `wall_s` is stopped. It has `memory_bytes` of its own; what it starts has limits of its own.
+    A job takes `cost(job)` of the `places` while it runs; one that needs all of them is not started beside another.
+    `closed` are open files that a job must not keep. Who stops this generator (Ctrl-C) stops the jobs; when this process
+    is killed, they stop by themselves. Call it from a process that has no threads.
+    """
+    waiting, running = list(jobs), {}
+    try:
+        while waiting or running:
+            free = places - sum(cost(one.job) for one in running.values())
+            while waiting and (not running or cost(waiting[0]) <= free):
+                free -= cost(waiting[0])
+                job = waiting.pop(0)
+                with _no_signals():  # one that came while a job starts would leave it behind, unknown to us
+                    receiver, process = _start(job, work, memory_bytes, scratch, closed)
+                    running[receiver] = Running(job, process, time.monotonic() + wall_s)
+            for receiver in wait(list(running), timeout=max(0, min(one.until for one in running.values()) - time.monotonic())):
+                one = running.pop(receiver)
+                yield one.job, _result(receiver, one, wall_s)
+            _end_what_took_too_long(running.values())
+    finally:
+        _stop([one.process for one in running.values()])
+
+
+def _end_what_took_too_long(running):
+    """Tell them to stop; those that were told before are killed."""
+    for one in running:
+        if time.monotonic() > one.until:
+            (one.process.kill if one.stopped else one.process.terminate)()
+            one.stopped, one.until = True, time.monotonic() + PATIENCE_S
+
+
+@contextmanager
+def _no_signals():
+    """SIGTERM and SIGINT wait until the block has ended."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, HELD)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _start(job, work, memory_bytes, scratch, closed):
+    receiver, sender = multiprocessing.Pipe(duplex=False)
+    context = multiprocessing.get_context("fork")
+    process = context.Process(target=_job, args=(job, work, memory_bytes, sender, os.getpid(), scratch, (receiver, *closed)))
+    process.start()
+    sender.close()
+    return receiver, process
+
+
+def _job(job, work, memory_bytes, sender, parent, scratch, closed):
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the first process hears it and stops us
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, HELD)
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+    if os.getppid() != parent:
+        os._exit(143)
+    for file in closed:
+        file.close()
+    tempfile.tempdir = str(scratch)
+    process_limits.limit_own(memory_bytes)
+    try:
+        result = work(job)
+    except MemoryError:
+        result = Failed(TOO_MUCH.format(mb=memory_bytes // 2**20))
+    except Exception as error:
+        result = Failed(f"{type(error).__name__}: {error}")
+    with suppress(BrokenPipeError):
+        sender.send(result)
+
+
+def _result(receiver, one, wall_s):
+    try:
+        result = receiver.recv()
+    except (EOFError, OSError):
+        one.process.join()
+        why = TOO_LONG.format(wall_s=wall_s) if one.stopped else f"the process that graded it ended with code {one.process.exitcode}"
+        result = Failed(why)
+    receiver.close()
+    one.process.join()
+    return result
+
+
+def _stop(processes):
+    for process in processes:
+        process.terminate()
+    for process in processes:
+        process.join(PATIENCE_S)
+        if process.is_alive():
+            process.kill()
+            process.join()

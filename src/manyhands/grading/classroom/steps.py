@@ -1,0 +1,259 @@
+"""What an instructor does with a unit: release, collect, grade, give feedback, export. The commands show what these return."""
+
+import csv
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from nbgrader.auth import Authenticator
+from nbgrader.exchange import ExchangeError, ExchangeFactory
+from nbgrader.utils import parse_utc
+
+from manyhands.checks.record import FAIL
+from manyhands.grading.classroom.batch import Batch
+from manyhands.grading.compare import told
+from manyhands.grading.nbgrader import autograded, feedback, gradebook
+from manyhands.grading.store import submissions
+from manyhands.grading.store.atomic import replace_folder
+from manyhands.grading.store.grade_journal import Journal
+
+PUBLIC_SEED = 0
+NOTHING = "Nothing of {unit} is graded, and nothing was collected: first `manyhands collect {number}`, then `manyhands grade {number}`."
+
+
+class Refused(RuntimeError):
+    """It cannot be done; the message says why and what to do."""
+
+
+def release(classroom, unit, due=None, again=False):
+    """Put a lab into the exchange; where it is there already, only with `again`. Returns whether it was put there."""
+    lab = classroom.root / "labs" / unit
+    if not (lab / f"{unit}.ipynb").is_file():
+        raise Refused(f"There is no lab in labs/{unit}: `manyhands build {unit[:2]}` makes it.")
+    gradebook.register(classroom, unit)
+    if due is not None:
+        with gradebook.opened(classroom) as book:
+            book.update_or_create_assignment(unit, duedate=_time(due))
+    out = exchange(classroom, unit, "ReleaseAssignment", force=again)
+    released = classroom.exchange / classroom.course.course_id / "outbound" / unit
+    if released.is_dir() and not again:
+        if _content(released) != _content(lab):
+            raise Refused(f"{unit} was released before, and another version of it: `--again` puts the new one in its place. "
+                          "Who has fetched the old one keeps it.")
+        return False
+    _start(out)
+    return True
+
+
+def _time(text):
+    try:
+        time = datetime.fromisoformat(text.strip().replace(" +", "+").replace(" -", "-"))
+        return time.astimezone(UTC).replace(tzinfo=None) if time.tzinfo else time
+    except (ValueError, OverflowError):
+        raise Refused(f"{text!r} is no time. Write it as 2026-12-01 18:00, or with its zone: 2026-12-01 18:00 +0900.") from None
+
+
+def _content(folder):
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def exchange(classroom, unit, part, student="", **options):
+    """One of the parts of nbgrader's exchange ("ReleaseAssignment", "Collect", "ReleaseFeedback"), ready to be started."""
+    from nbgrader.coursedir import CourseDirectory
+
+    log, said = gradebook.quiet_log(part)
+    course = CourseDirectory(config=classroom.config, log=log, assignment_id=unit, **({"student_id": student} if student else {}))
+    authenticator = Authenticator(config=classroom.config, log=log)
+    factory = ExchangeFactory(config=classroom.config, log=log)
+    made = getattr(factory, part)(coursedir=course, authenticator=authenticator, parent=None, config=classroom.config, log=log, **options)
+    made.said = said
+    return made
+
+
+def _start(part):
+    try:
+        part.start()
+    except ExchangeError as problem:
+        raise Refused(f"{problem}") from None
+    except (Exception, SystemExit) as problem:
+        raise Refused(f"nbgrader stopped: {problem}\n{part.said.getvalue()}") from None
+
+
+def collect(classroom, unit, student=""):
+    """Take in what was handed in: {"new", "again", "same": students, "refused", "dated": sentences}."""
+    part = exchange(classroom.made(), unit, "Collect", student, update=True)
+    _start(part)
+    return part.taken
+
+
+def grade(classroom, unit, students=(), again=False, **options):
+    """Grade what was collected and has no grade yet, and bring the gradebook up to it; a `batch.Outcome`.
+
+    options: those of `Batch`.
+    """
+    batch = _batch(classroom, unit, "grades", students, **options)
+    batch = replace(batch, seed=batch.grades.seed())
+    try:
+        outcome = batch.run(again)
+    except KeyboardInterrupt:
+        _into_gradebook(classroom, unit, batch.grades, batch.folders)
+        raise
+    outcome.not_shown.update(_into_gradebook(classroom, unit, batch.grades, batch.folders))
+    return outcome
+
+
+def journal_of(classroom, unit, kind="grades"):
+    return Journal(classroom.made().folder / kind / unit)
+
+
+def _batch(classroom, unit, kind, students, seed=PUBLIC_SEED, **options):
+    there = classroom.students(unit)
+    unknown = [student for student in students if student not in there]
+    if unknown:
+        raise Refused(f"{', '.join(unknown)}: nothing of {unit} was collected from them.")
+    folders = {student: classroom.place("submitted", student, unit) for student in (students or there)}
+    return Batch(folders, classroom.solution(unit), journal_of(classroom, unit, kind), seed, **options)
+
+
+def _into_gradebook(classroom, unit, grades, students):
+    """Write all these grades into the gradebook and what formgrader shows; both are made from the journal and can be made again.
+
+    Returns {student: what went wrong}.
+    """
+    with gradebook.opened(classroom) as book:
+        known = gradebook.knows(book, unit, submissions.Solution(classroom.solution(unit)).notebook)
+    if not known:
+        gradebook.register(classroom, unit)
+    failed = {}
+    with grades.only_one(), gradebook.opened(classroom) as book:
+        for student in students:
+            with _alone(failed, student, book):
+                entry = grades.current(student)
+                if entry is not None:
+                    submitted = parse_utc(entry["submitted"]) if entry["submitted"] else None
+                    gradebook.put(book, unit, student, entry["grade"], submitted, classroom.config)
+                    if _is_of(entry, classroom.place("submitted", student, unit)):
+                        autograded.write(classroom, unit, student, entry["grade"])
+    return failed
+
+
+@contextmanager
+def _alone(failed, student, book):
+    """What goes wrong with one student is noted by name; the others go on."""
+    try:
+        yield
+    except Exception as problem:
+        book.db.rollback()
+        failed[student] = told(problem)
+
+
+def _is_of(entry, folder):
+    """Whether a grade is that of what lies in the folder now."""
+    return entry is not None and entry["key"]["submission"] == submissions.digest(folder)
+
+
+def give_feedback(classroom, unit, students=(), hold_back=False, **options):
+    """Write the feedback pages of all that are graded, and release them unless they are held back.
+
+    Returns ({student: path of the page}, {student: why it was not released}, {student: what else was not done}).
+    """
+    grades = journal_of(classroom, unit)
+    everybody = students or sorted({*grades.students(), *classroom.students(unit)})
+    entries, failed = {}, {}
+    for student in everybody:
+        entry = grades.current(student)
+        if _is_of(entry, classroom.place("submitted", student, unit)):
+            entries[student] = entry
+        else:
+            failed[student] = f"no grade yet for what was collected last. First `manyhands grade {unit[:2]}`."
+    if not entries:
+        raise Refused("\n".join(f"{student}: {why}" for student, why in failed.items()) or NOTHING.format(unit=unit, number=unit[:2]))
+    failing = [student for student, entry in entries.items() if not entry["grade"]["verdict"]
+               and any(line["status"] == FAIL for line in entry["grade"]["criteria"])]
+    if failing:
+        outcome = _batch(classroom, unit, "public", failing, **options).run()
+        failed.update({student: f"what was expected is not on the page: {why}" for student, why in outcome.failed.items()})
+    grades.forget_seed()  # before anybody can read what has passed
+    pages = _pages(classroom, unit, entries, failing, failed)
+    why_not = {student: _release_page(classroom, unit, student) for student in ([] if hold_back else pages)}
+    return pages, {student: why for student, why in why_not.items() if why}, failed
+
+
+def _pages(classroom, unit, entries, failing, failed):
+    """Write the pages of those whose marks are in the gradebook: {student: path}."""
+    public, solution, pages = journal_of(classroom, unit, "public"), submissions.Solution(classroom.solution(unit)), {}
+    without = _into_gradebook(classroom, unit, journal_of(classroom, unit), entries)
+    failed.update(without)
+    with gradebook.opened(classroom) as book:
+        for student, entry in entries.items():
+            if student in without:
+                continue
+            with _alone(failed, student, book):
+                seen = public.current(student) if student in failing else None
+                seen = seen["grade"] if seen and seen["key"]["submission"] == entry["key"]["submission"] else None
+                pages[student] = _page(classroom, unit, student, solution, entry["grade"], seen, book)
+    return pages
+
+
+def _page(classroom, unit, student, solution, given, seen, book):
+    submitted = classroom.place("submitted", student, unit)
+    text = feedback.page(solution, submitted, given, seen, feedback.marks_of(book, unit, student))
+    target = classroom.place("feedback", student, unit)
+    with replace_folder(target) as folder:
+        (folder / f"{unit}.html").write_text(text, encoding="utf-8")
+        (folder / f"{unit}.html").chmod(0o644)  # nbgrader releases it with the mode that it has
+        for name, content in submissions.stamps(submitted).items():
+            (folder / name).write_bytes(content)
+    return target / f"{unit}.html"
+
+
+def _release_page(classroom, unit, student):
+    """Put a page into the exchange; why not, if nbgrader refuses."""
+    if not (classroom.place("feedback", student, unit) / submissions.STAMPS[1]).is_file():
+        return "it was not handed in through the exchange: give the page to them yourself"
+    try:
+        _start(exchange(classroom, unit, "ReleaseFeedback", student))
+    except Refused as problem:
+        return str(problem)
+
+
+HEAD = ["lab", "student", "first_name", "last_name", "submitted", "late_s", "points", "max", "late_penalty", "check", "check_points",
+        "check_max", "by_hand", "graded", "reason", "verdict"]
+
+
+def export(classroom, units, file):
+    """Write a table of all grades as CSV: one row for each student and lab, and one for each of its checks.
+
+    Returns (how many rows, {whose: why they are not in it}).
+    """
+    table = csv.DictWriter(file, HEAD)
+    table.writeheader()
+    count, failed = 0, {}
+    for unit in units:
+        grades = journal_of(classroom, unit)
+        without = _into_gradebook(classroom, unit, grades, grades.students())
+        with gradebook.opened(classroom) as book:
+            for student in [student for student in grades.students() if student not in without]:
+                with _alone(without, student, book):
+                    rows = [{key: _cell(value) for key, value in row.items()} for row in _rows(classroom, book, unit, student)]
+                    table.writerows(rows)
+                    count += len(rows)
+        failed.update({f"{unit}: {student}": why for student, why in without.items()})
+    return count, failed
+
+
+def _rows(classroom, book, unit, student):
+    marks, entry, person = feedback.marks_of(book, unit, student), journal_of(classroom, unit).current(student), book.find_student(student)
+    both = {"lab": unit, "student": student}
+    yield {**both, "first_name": person.first_name, "last_name": person.last_name, "submitted": marks["submitted"],
+           "late_s": f"{marks['late_s']:.0f}", "points": marks["score"], "max": marks["max"], "late_penalty": marks["penalty"],
+           "by_hand": any(mark["by_hand"] for mark in marks["checks"].values()), "graded": entry["time"],
+           "reason": entry["reason"], "verdict": entry["grade"]["verdict"]}
+    for name, mark in marks["checks"].items():
+        yield {**both, "check": name, "check_points": mark["score"], "check_max": mark["max"], "by_hand": mark["by_hand"]}
+
+
+def _cell(value):
+    """A value that no spreadsheet takes for a formula."""
+    text = "" if value is None else str(value)
+    return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") and not isinstance(value, (int, float)) else text

@@ -1,0 +1,248 @@
+"""A fresh kernel that runs cells one by one, with limits, and is not trusted: what comes from it is only data."""
+
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+from jupyter_client.connect import write_connection_file
+from jupyter_client.session import Session
+
+from manyhands.build.environment import kernel_environment
+from manyhands.build.processes import adopt_orphans, children, end, release_orphans
+from manyhands.grading.isolation import bubblewrap, choose, container, process_limits
+from manyhands.grading.isolation.kernel_outputs import Outputs, Ran
+from manyhands.grading.isolation.zmtp import Cut, Wire
+
+POLL_S = 0.2
+OWN_S = 300  # for what the grader does itself about a submission; on a busy machine it is long
+CHANNELS = 4  # shell, iopub, stdin and control, in the order of their ports
+# Nothing beside the notebook is imported before the kernel runs; IPython puts the folder back into the path, after the library.
+START = "import sys; del sys.path[0]; from manyhands.grading.isolation.kernel_app import Inside; Inside.launch_instance()"
+TASKS_PER_PROCESS = 10  # what a control group limits are threads
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a submission may use."""
+
+    cell_s: float = 180
+    total_s: float = 900
+    start_s: float = 60
+    memory_bytes: int = 4 * 2**30
+    processes: int = 400
+    output_bytes: int = 200 * 2**20  # while one cell runs
+    interrupt_s: float = 15  # for a cell to end once it was interrupted
+
+    @property
+    def wall_s(self):
+        """For all that is done about a submission: the grader's own reading and comparing have their share."""
+        return self.total_s + OWN_S
+
+
+class KernelEnded(Exception):
+    """The kernel is gone; `reason` is "total", "cell", "memory", "processes", "output", "died" or "start"."""
+
+    def __init__(self, reason):
+        super().__init__(reason)
+        self.reason = reason
+
+
+class Kernel:
+    """A kernel in the sandbox (`sandboxed=True`) or beside it; a context manager that leaves no process behind. May raise `NotStarted`.
+
+    `submission` is a folder whose copy the kernel starts in. It is spoken to over sockets in a private folder, which it
+    cannot write in.
+    """
+
+    def __init__(self, submission, seed, sandboxed, limits=Limits()):
+        self.submission, self.seed, self.sandboxed, self.limits = Path(submission), seed, sandboxed, limits
+        self.contained, self.wires = sandboxed and choose.contained(), []
+
+    def __enter__(self):
+        if not self.contained:  # an engine's own processes are not ours
+            adopt_orphans()
+        self.home = tempfile.TemporaryDirectory(prefix="mh-", ignore_cleanup_errors=True)
+        self.tasks = TASKS_PER_PROCESS * self.limits.processes
+        self.group = process_limits.NoGroup() if self.contained else process_limits.memory_group(self.limits.memory_bytes, self.tasks)
+        self.until = time.monotonic() + self.limits.total_s
+        try:
+            self._start()
+            self._connect()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def _start(self):
+        home = Path(self.home.name)
+        private = home / container.PRIVATE
+        private.mkdir()
+        self.connection = str(private / "connection.json")
+        self.session = Session()
+        write_connection_file(self.connection, transport="ipc", ip=str(private / "k"), key=self.session.key)
+        listeners = [_listener(private / f"k-{port}") for port in range(1, CHANNELS + 1)]
+        fds = [listener.fileno() for listener in listeners]
+        environment = kernel_environment(home / "h", self.seed, MANYHANDS_RECORD="1")
+        start = self._start_contained if self.contained else self._start_process
+        try:
+            start(home, fds, environment)
+        finally:
+            for listener in listeners:
+                listener.close()
+
+    def _start_process(self, home, fds, environment):
+        inner = self._command(sys.executable, fds)
+        folder = self.submission
+        with bubblewrap.closed_calls() as calls, process_limits.no_own_limit():
+            if self.sandboxed:
+                environment = bubblewrap.environment(environment)
+                inner = bubblewrap.command(inner, submission=self.submission, private=home / container.PRIVATE, memory_bytes=self.limits.memory_bytes,
+                                        calls=calls)
+                folder = home
+            else:
+                environment["JPY_PARENT_PID"] = str(os.getpid())
+            self.process = subprocess.Popen(
+                self.group.wrap(inner), env=environment, cwd=folder, start_new_session=True,
+                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, pass_fds=[*fds, *calls],
+            )
+        self.watcher = process_limits.Watcher(self.process.pid, self.limits.memory_bytes, self.limits.processes)
+        self.watcher.start()
+
+    def _start_contained(self, home, fds, environment):
+        archive = home / container.PRIVATE / "submission.tar"
+        container.pack(self.submission, archive)
+        self.watcher = container.Container(container.engine()[0], home, memory_bytes=self.limits.memory_bytes, tasks=self.tasks)
+        self.process = self.watcher.process
+        order = {"command": self._command(container.PYTHON, []), "environment": container.environment(environment), "submission": str(archive),
+                 "folder": container.FOLDER, "file_bytes": bubblewrap.FILE_BYTES, "processes": self.limits.processes}
+        self.watcher.tell(order, fds, time.monotonic() + self.limits.start_s)
+
+    def _command(self, python, fds):
+        return [python, "-c", START, "-f", self.connection, "--Inside.fds=" + ",".join(map(str, fds))]
+
+    def _connect(self):
+        shell, iopub, _, control = (Path(self.home.name) / container.PRIVATE / f"k-{port}" for port in range(1, CHANNELS + 1))
+        try:
+            for path, kind in ((shell, "DEALER"), (iopub, "SUB"), (control, "DEALER")):
+                self.wires.append(Wire(path, kind))
+        except Cut:
+            self._check_alive(cut=True)
+        self.shell, self.iopub, self.control = self.wires  # replies are not needed: they stay where they are
+        until = time.monotonic() + self.limits.start_s
+        while time.monotonic() < until and (waiting := [wire for wire in self.wires if not wire.ready]):
+            self._receive(waiting[0])
+        while time.monotonic() < until:  # a first, empty cell, until its end is heard: then nothing later is missed
+            with suppress(TimeoutError):
+                self._run("", min(until, time.monotonic() + 1), Ran())
+                return
+        raise KernelEnded("start")
+
+    def run(self, source):
+        """Run one cell; `KernelEnded` if the kernel does not survive it or the limits are used up."""
+        ran = Ran()
+        try:
+            self._run(source, time.monotonic() + self.limits.cell_s, ran)
+        except TimeoutError:
+            ran.interrupted = True
+            until = time.monotonic() + self.limits.interrupt_s
+            try:
+                self._send(self.control, "interrupt_request", {}, until)
+                self._listen(until, ran)
+            except TimeoutError:
+                raise KernelEnded("cell") from None
+        return ran
+
+    def _run(self, source, until, ran):
+        content = dict(code=source, silent=not source, store_history=bool(source), user_expressions={}, allow_stdin=False, stop_on_error=False)
+        self.cell = self._send(self.shell, "execute_request", content, until)
+        self._listen(until, ran)
+
+    def _send(self, wire, kind, content, until):
+        """Send a request; its id."""
+        message = self.session.msg(kind, content)
+        try:
+            wire.send(self.session.serialize(message), until)
+        except Cut:
+            self._check_alive(cut=True)
+        return message["msg_id"]
+
+    def _listen(self, until, ran):
+        """Take in what the kernel says about the cell until it is done."""
+        outputs, most = Outputs(self.session, self.cell, ran), self.iopub.received + self.limits.output_bytes
+        while self.iopub.received <= most:
+            if time.monotonic() > self.until:
+                raise KernelEnded("total")
+            if time.monotonic() > until:
+                raise TimeoutError
+            if outputs.add(self._receive(self.iopub)):
+                return
+        raise KernelEnded("output")
+
+    def _receive(self, wire):
+        """The parts of what the kernel says next; none if it says nothing for a moment, or what was not kept."""
+        before = wire.received
+        try:
+            message = wire.receive(POLL_S)
+        except Cut:
+            self._check_alive(cut=True)
+        if message is None and wire.received == before:
+            self._check_alive()
+        return message or []
+
+    def _check_alive(self, cut=False):
+        if cut:  # by the kernel's end, as a rule
+            with suppress(subprocess.TimeoutExpired):
+                self.process.wait(2)
+        if self.watcher.reason or self.process.poll() is not None:
+            raise KernelEnded(self.watcher.reason or ("memory" if self.group.broken() else "died"))
+        if cut:
+            raise KernelEnded("output")
+
+    def close(self):
+        """End the kernel and all that it started."""
+        if hasattr(self, "process"):
+            if not self.sandboxed:
+                self._ask_to_end()
+            if not self.contained:
+                end({*process_limits.family(self.process.pid), *self.group.members(), *self._strays()})
+                self.process.wait()
+            self.watcher.stop()
+        if not self.contained:
+            release_orphans()
+        for wire in self.wires:
+            wire.close()
+        self.group.close()
+        self.home.cleanup()
+
+    def _ask_to_end(self):
+        """A kernel that ends by itself stops its cluster in order; one that has started nothing can be killed."""
+        if hasattr(self, "control") and len(process_limits.family(self.process.pid)) > 1:
+            with suppress(KernelEnded, TimeoutError, subprocess.TimeoutExpired):
+                self._send(self.control, "shutdown_request", {"restart": False}, time.monotonic() + 1)
+                self.process.wait(5)
+
+    def _strays(self):
+        """Processes that have left the kernel's family: our folder for temporary files is in their environment."""
+        for process in children():
+            with suppress(psutil.Error):
+                if process.environ().get("TMPDIR", "").startswith(self.home.name):
+                    yield process
+
+
+def _listener(path):
+    """A socket that listens at this path."""
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(str(path))
+    listener.listen()
+    listener.setblocking(False)
+    return listener

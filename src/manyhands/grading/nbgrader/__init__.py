@@ -1,0 +1,1 @@
+"""All that speaks nbgrader: its settings, its exchange, its gradebook, its pages."""

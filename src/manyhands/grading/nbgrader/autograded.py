@@ -1,0 +1,99 @@
+"""The notebook that formgrader shows for a submission: the learner's answers as text, and what each criterion said.
+
+It is shown in the instructor's browser, so nothing in it is what a learner could make a page of: outputs and attachments are
+left out, and text cells that are not the lab's own stand in it as they were typed.
+"""
+
+import re
+from pathlib import Path
+
+import nbformat
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+
+from manyhands.grading import grade_report, notebooks
+from manyhands.grading.notebooks import NotGraded
+from manyhands.grading.store import submissions
+from manyhands.grading.store.atomic import replace_folder
+
+NO_NOTEBOOK = "# Not graded\n\nWhat the verdict is stands below; what was handed in is in `{folder}`."
+
+
+def write(classroom, unit, student, grade):
+    """Write nbgrader's folder `autograded/<student>/<unit>` anew, in one step."""
+    solution = submissions.Solution(classroom.solution(unit))
+    submitted = classroom.place("submitted", student, unit)
+    target = classroom.place("autograded", student, unit)
+    with replace_folder(target) as folder:
+        nbformat.write(notebook(submitted, solution, grade), folder / f"{unit}.ipynb")
+        for name, content in submissions.stamps(submitted).items():
+            (folder / name).write_bytes(content)
+
+
+def notebook(submitted, solution, grade):
+    """The notebook to be shown, from a folder that was handed in, a `submissions.Solution` and a grade (plain data)."""
+    try:
+        theirs = submissions.notebook_in(submitted, solution)[1].cells
+    except NotGraded:
+        theirs = [new_markdown_cell(NO_NOTEBOOK.format(folder=Path(*submitted.parts[-3:])))]
+    return new_notebook(cells=list(_cells(theirs, solution.notebook, grade)), metadata=_metadata(solution.notebook))
+
+
+def _metadata(solution):
+    return {key: solution.metadata[key] for key in ("kernelspec", "language_info") if key in solution.metadata}
+
+
+def _cells(theirs, solution, grade):
+    yield new_markdown_cell(fenced(grade_report.as_text(grade_report.from_data(grade))))
+    ours = {notebooks.grade_id(cell): cell for cell in solution.cells if notebooks.grade_id(cell)}
+    known = {cell.source for cell in solution.cells if cell.cell_type == "markdown"}
+    checks, shown = notebooks.checks_of(solution), set()
+    for cell in theirs:
+        name = notebooks.grade_id(cell)
+        if name in checks:
+            continue  # the lab's own come after the answers
+        if name in ours and name not in shown:
+            shown.add(name)
+            yield _answer(cell, ours[name])
+            yield from _checks_after(name, solution, checks, grade, shown)
+        else:
+            yield _plain(cell, known)
+    for name, cell in ours.items():  # what is missing, so that every mark can be given
+        if name not in shown:
+            shown.add(name)
+            yield _check(cell, name, grade) if name in checks else _answer(new_code_cell(), cell)
+
+
+def _checks_after(name, solution, checks, grade, shown):
+    """The check cells that follow an answer in the solution, up to the next answer."""
+    names = [notebooks.grade_id(cell) for cell in solution.cells if notebooks.grade_id(cell)]
+    for following in names[names.index(name) + 1:]:
+        if following not in checks:
+            return
+        if following not in shown:
+            shown.add(following)
+            yield _check(checks[following], following, grade)
+
+
+def _answer(cell, ours):
+    made = new_code_cell(cell.source) if ours.cell_type == "code" else new_markdown_cell(fenced(cell.source))
+    made.metadata["nbgrader"] = dict(ours.metadata["nbgrader"])
+    return made
+
+
+def _check(cell, name, grade):
+    lines = [text for line in grade_report.from_data(grade).criteria if line.check == name for text in grade_report.lines_of(line)]
+    made = new_code_cell(cell.source, outputs=[new_output("stream", name="stdout", text="\n".join(lines))])
+    made.metadata["nbgrader"] = dict(cell.metadata["nbgrader"])
+    return made
+
+
+def _plain(cell, known):
+    if cell.cell_type == "code":
+        return new_code_cell(cell.source)
+    return new_markdown_cell(cell.source if cell.source in known else fenced(cell.source))
+
+
+def fenced(text):
+    """Text as Markdown that shows it letter by letter."""
+    fence = "~" * (1 + max([2, *map(len, re.findall("~+", text))]))
+    return f"{fence}text\n{text}\n{fence}"

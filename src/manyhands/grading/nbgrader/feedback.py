@@ -1,0 +1,136 @@
+"""The page that an attendee gets back: criteria, what was expected and what came, the instructor's marks and words.
+
+It stands alone in one file, runs nothing, loads nothing, and shows what comes from the attendee as text. What was expected
+and what came are those of a run under the public seed: the hidden seed's numbers stay hidden.
+"""
+
+import html
+
+from manyhands.checks.hints import hints_of
+from manyhands.checks.record import BLOCKED, FAIL, PASS
+from manyhands.grading import grade_report, notebooks
+from manyhands.grading.nbgrader.gradebook import by_check
+from manyhands.grading.notebooks import NotGraded
+from manyhands.grading.store import submissions
+
+PAGE = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<title>{title}</title>
+<style>
+body {{ font: 16px/1.5 sans-serif; max-width: 60em; margin: 2em auto; padding: 0 1em; color: #1f2328; }}
+h1 {{ font-size: 1.5em; }} h2 {{ font-size: 1.2em; margin-top: 2em; border-bottom: 1px solid #d0d7de; }}
+h2 span {{ float: right; font-weight: normal; }}
+table {{ border-collapse: collapse; width: 100%; }} td {{ vertical-align: top; padding: .3em .8em .3em 0; }}
+td.narrow {{ white-space: nowrap; width: 1%; }}
+pre {{ background: #f6f8fa; padding: .8em; overflow-x: auto; white-space: pre-wrap; }}
+.pass {{ color: #1a7f37; }} .fail {{ color: #b42318; }} .blocked {{ color: #6b7280; }}
+.said {{ background: #fff8c5; padding: .5em .8em; white-space: pre-wrap; }}
+.detail {{ color: #57606a; font-size: .9em; white-space: pre-wrap; }}
+</style>
+</head>
+<body>
+{body}
+</body>
+</html>
+"""
+HIDDEN = "It passes with the seed of your own notebook, but not with another seed. Are numbers written into the answer that should be computed?"
+PUBLIC_SEED = "Expected and got are those of your notebook with the seed that it has on your own machine; grades are taken with another one."
+UNANSWERED = "There is no answer."
+
+
+def page(solution, submitted, grade, public, marks):
+    """The page as text. `grade` and `public` are grades (plain data; `public` may be None), `marks` is what `marks_of` gives."""
+    given = grade_report.from_data(grade)
+    parts = [f"<h1>{_text(given.unit)}: {grade_report.number(marks['score'])} of {grade_report.number(marks['max'])} points</h1>", _facts(marks)]
+    if given.verdict:
+        parts.append(f'<p class="said">{_text(given.verdict)}</p>')
+    answers = _answers(solution, submitted)
+    seen = by_check(public) if public else {}
+    for name, lines in by_check(grade).items():
+        parts.append(_check(name, lines, {line.name: line for line in seen.get(name, [])}, marks, given))
+        answer = name.removesuffix("-check")
+        if answer in answers:
+            parts.append(_answer(answer, answers.pop(answer), marks))
+    parts += [_answer(name, source, marks) for name, source in answers.items()]
+    if public and any(line.detail for line in grade_report.from_data(public).criteria):
+        parts.append(f'<p class="detail">{_text(PUBLIC_SEED)}</p>')
+    parts += [f"<p>{_text(note)}</p>" for note in (public or {}).get("notes", [])]
+    return PAGE.format(title=_text(given.unit), body="\n".join(parts))
+
+
+def _facts(marks):
+    rows = [("Name", marks["student"]), ("Handed in", marks["submitted"] or "not noted")]
+    if marks["late_s"] > 0:
+        rows.append(("Late", f"{marks['late_s'] / 3600:.1f} hours"))
+    if marks["penalty"]:
+        rows.append(("Taken off for being late", grade_report.number(marks["penalty"])))
+    return "<table>" + "".join(f'<tr><td class="narrow">{key}</td><td>{_text(value)}</td></tr>' for key, value in rows) + "</table>"
+
+
+def _check(name, lines, seen, marks, given):
+    mark = marks["checks"].get(name, {})
+    score = f"{grade_report.number(mark.get('score', 0))} of {grade_report.number(mark.get('max', 0))}"
+    if mark.get("by_hand"):
+        score += ", marked by the instructor"
+    rows = [_criterion(line, seen.get(line.name)) for line in lines]
+    short = name.removesuffix("-check")
+    failed = any(line.status == FAIL for line in lines)
+    hints = [hint for hint in sorted(hints_of(given.unit[:2])) if failed and hint.split("-", 1)[-1] == short]
+    after = "".join(f"<p>{_text(grade_report.HELP.format(name=hint))}</p>" for hint in hints)
+    return f"<h2>{_text(short)} <span>{_text(score)}</span></h2>\n<table>{''.join(rows)}</table>{after}"
+
+
+def _criterion(line, public):
+    detail = []
+    if line.status == BLOCKED:
+        detail = grade_report.details(line)
+    elif line.status == FAIL:
+        detail = grade_report.details(public) if public is not None and public.status == FAIL else []
+        if public is not None and public.status == PASS:
+            detail = [("", HIDDEN)]
+    shown = "".join(f'<div class="detail">{_text(key + ": " if key else "")}{_text(value)}</div>' for key, value in detail)
+    return (f'<tr><td class="narrow {line.status}"><b>{line.status.upper()}</b></td><td class="narrow">{grade_report.share(line)}</td>'
+            f"<td>{_text(line.text)}{shown}</td></tr>")
+
+
+def _answers(solution, submitted):
+    """{name: source} of the answers as they were handed in, the lab's order; nothing where there is no notebook."""
+    try:
+        theirs = {}
+        for cell in submissions.notebook_in(submitted, solution)[1].cells:
+            theirs.setdefault(notebooks.grade_id(cell), []).append(cell.source)
+    except NotGraded:
+        return {}
+    marked = [notebooks.grade_id(cell) for cell in solution.notebook.cells if (cell.metadata.get("nbgrader") or {}).get("solution")]
+    return {name: "\n\n".join(theirs.get(name, [UNANSWERED])) for name in marked}
+
+
+def _answer(name, source, marks):
+    said = marks["comments"].get(name)
+    comment = f'<p class="said">{_text(said)}</p>' if said else ""
+    return f"<p>Your answer <code>{_text(name)}</code>:</p><pre>{_text(source)}</pre>{comment}"
+
+
+def _text(value):
+    return html.escape(str(value))
+
+
+def marks_of(book, unit, student):
+    """What the gradebook says of a submission, marks and words of people included: plain data."""
+    submission = book.find_submission(unit, student)
+    notebook = book.find_submission_notebook(unit, unit, student)
+    person = submission.student
+    name = " ".join(part for part in (person.first_name, person.last_name) if part)
+    checks = {row.name: {"score": row.score, "max": row.max_score, "by_hand": row.manual_score is not None or bool(row.extra_credit)}
+              for row in notebook.grades}
+    penalty = notebook.late_submission_penalty or 0
+    return {
+        "student": student if name in ("", student) else f"{name} ({student})", "checks": checks,
+        "submitted": f"{submission.timestamp:%Y-%m-%d %H:%M:%S} UTC" if submission.timestamp else "",
+        "late_s": submission.total_seconds_late, "penalty": penalty,
+        "score": max(0, notebook.score - penalty), "max": notebook.max_score,
+        "comments": {row.name: row.manual_comment for row in notebook.comments if row.manual_comment},
+    }

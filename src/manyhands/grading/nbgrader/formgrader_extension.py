@@ -1,0 +1,38 @@
+"""nbgrader's formgrader for a server that many people reach: the same pages and buttons, at narrower addresses.
+
+A Jupyter server extension. nbgrader takes whatever stands in an address for the name of a lab or an attendee, `../..` too, runs
+the `nbgrader_config.py` of any folder that is asked for by `?path=`, and hands out any file of the clone below `submissions/`.
+Our server runs with the rights of whoever runs the hub, so here a name is a name, and those two doors are shut.
+"""
+
+from nbgrader.server_extensions.formgrader import apihandlers, formgrader, handlers
+from tornado import web
+
+from manyhands.grading.nbgrader import gradebook
+from manyhands.grading.nbgrader.settings import Classroom
+
+NAME = r"[A-Za-z0-9_][A-Za-z0-9_.@-]*"
+SHUT = handlers.SubmissionFilesHandler  # what is shown of a submission needs no other files: `autograded.py` makes it all text
+
+
+class Start(handlers.BaseHandler):
+    """The first page."""
+
+    @web.authenticated
+    def get(self):
+        self.redirect(f"{self.base_url}/formgrader/manage_assignments")
+
+
+def narrow(routes):
+    """The same handlers with stricter addresses."""
+    opened = [(pattern.replace("[^/]+", NAME), handler, *options) for pattern, handler, *options in routes if handler is not SHUT]
+    return [(pattern, Start if handler is handlers.FormgraderHandler else handler, *options) for pattern, handler, *options in opened]
+
+
+def load_jupyter_server_extension(app):
+    """Called by the server when it starts."""
+    with gradebook.opened(Classroom(app.root_dir)):
+        pass  # there is one from now on, and it is nobody else's to read
+    for part in (handlers, apihandlers):
+        part.default_handlers = narrow(part.default_handlers)
+    formgrader.load_jupyter_server_extension(app)

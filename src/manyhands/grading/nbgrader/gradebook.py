@@ -1,0 +1,159 @@
+"""Grades in nbgrader's gradebook, where formgrader shows them and manual marks are given.
+
+What is written are the autograder's own columns; what a person has given (marks, comments, extra credit) is never touched.
+"""
+
+import io
+import logging
+import os
+import sys
+import tempfile
+import warnings
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from nbformat.v4 import new_notebook
+
+from manyhands.checks.record import BLOCKED
+from manyhands.grading import grade_report, notebooks
+from manyhands.learner.released import COURSE
+
+REFUSED = """nbgrader does not take {unit} into its gradebook: {problem}
+If checks came or went since the first one was graded, put classroom/gradebook.db aside and run `manyhands grade {unit}` again:
+all grades are written anew from classroom/grades/, but marks given by hand are in the old file only.
+{said}"""
+
+
+class GradebookError(RuntimeError):
+    """nbgrader refuses; the message holds what it said."""
+
+
+@contextmanager
+def opened(classroom):
+    """nbgrader's Gradebook of the class; made in one step if there is none."""
+    from nbgrader.api import Gradebook
+
+    path = Path(classroom.course.db_url.removeprefix("sqlite:///"))
+    with _our_programs_found():
+        if not path.exists():
+            with tempfile.TemporaryDirectory(dir=classroom.made().folder, prefix=".new-") as folder, _temporary_files_in(folder):
+                Gradebook(f"sqlite:///{folder}/gradebook.db", COURSE).close()
+                (Path(folder) / "gradebook.db").chmod(0o600)
+                with suppress(FileExistsError):  # somebody was faster
+                    os.link(Path(folder) / "gradebook.db", path)
+        with Gradebook(classroom.course.db_url, COURSE) as book, warnings.catch_warnings():
+            warnings.filterwarnings("ignore", ".*not in session", RuntimeWarning)  # of nbgrader's own calls
+            yield book
+
+
+@contextmanager
+def _our_programs_found():
+    """nbgrader starts `alembic` by its name: the environment's programs must be on the search path."""
+    before = os.environ.get("PATH", "")
+    os.environ["PATH"] = os.path.dirname(sys.executable) + os.pathsep + before
+    try:
+        yield
+    finally:
+        os.environ["PATH"] = before
+
+
+@contextmanager
+def _temporary_files_in(folder):
+    """nbgrader leaves a temporary folder behind when it makes a gradebook."""
+    before, tempfile.tempdir = tempfile.tempdir, folder
+    try:
+        yield
+    finally:
+        tempfile.tempdir = before
+
+
+def register(classroom, unit):
+    """Tell the gradebook what cells the unit has; nothing of the clone is written. `GradebookError` if nbgrader refuses."""
+    from nbgrader.converters import GenerateAssignment
+    from nbgrader.coursedir import CourseDirectory
+    from traitlets.config import Config
+
+    from manyhands.build.labs import preprocessors
+
+    with opened(classroom):
+        pass
+    with tempfile.TemporaryDirectory(prefix="mh-") as made:
+        config = Config()
+        config.CourseDirectory.update(classroom.config.CourseDirectory)
+        config.CourseDirectory.release_directory = made
+        config.CourseDirectory.assignment_id = unit
+        log, said = quiet_log("register")
+        course = CourseDirectory(config=config, log=log)
+        converter = GenerateAssignment(coursedir=course, config=config, log=log, preprocessors=preprocessors(gradebook=True))
+        try:
+            converter.start()
+        except (Exception, SystemExit) as problem:
+            raise GradebookError(REFUSED.format(unit=unit, problem=problem, said=said.getvalue())) from None
+
+
+def knows(book, unit, solution):
+    """Whether the gradebook has the checks of a unit as its solution (a notebook) has them now."""
+    from nbgrader.api import MissingEntry
+
+    try:
+        known = {cell.name for cell in book.find_notebook(unit, unit).grade_cells}
+    except MissingEntry:
+        return False
+    return known == set(notebooks.checks_of(solution))
+
+
+def quiet_log(name):
+    """(log, what it was told): a log for nbgrader that shows nothing on the terminal."""
+    log, said = logging.getLogger(f"manyhands.nbgrader.{name}"), io.StringIO()
+    log.propagate, log.handlers = False, [logging.StreamHandler(said)]
+    return log, said
+
+
+def put(book, unit, student, grade, submitted, config=None):
+    """Write one grade (plain data) into the gradebook; writing it twice changes nothing more."""
+    book.update_or_create_student(student)
+    book.update_or_create_submission(unit, student, **({"timestamp": submitted} if submitted else {}))
+    notebook = book.find_submission_notebook(unit, unit, student)
+    checks = by_check(grade)
+    for row in notebook.grades:
+        lines = checks.get(row.name)
+        if lines is None:
+            continue
+        counted = sum(line.points for line in lines if line.status != BLOCKED)
+        if not grade["verdict"] and row.cell.max_score != counted:
+            row.cell.max_score = counted
+        earned = float(sum(line.earned for line in lines))
+        if row.auto_score is None or row.auto_score != earned:
+            row.auto_score = earned
+            row.needs_manual_grade = row.manual_score is not None
+    for row in notebook.comments:
+        row.auto_comment = comment(checks.get(f"{row.name}-check", []), grade)
+    book.db.commit()
+    _late_penalty(unit, student, book, config)
+
+
+def by_check(grade):
+    """{check: its criteria} of a grade."""
+    checks = {}
+    for line in grade_report.from_data(grade).criteria:
+        checks.setdefault(line.check, []).append(line)
+    return checks
+
+
+def comment(lines, grade):
+    """The criteria of a check in words, without anything that comes from the hidden seed or from the learner."""
+    if grade["verdict"]:
+        return grade["verdict"]
+    return "\n".join(f"{line.status.upper()} {grade_report.share(line)} {line.text}" for line in lines) or None
+
+
+def _late_penalty(unit, student, book, config):
+    """What nbgrader's LateSubmissionPlugin takes off, where the instructor has set one and a time that was due."""
+    from nbgrader.preprocessors import AssignLatePenalties
+
+    submission = book.find_submission(unit, student)
+    if submission.duedate is None:
+        return
+    log, _ = quiet_log("late")
+    resources = {"nbgrader": {"notebook": unit, "assignment": unit, "student": student, "db_url": str(book.engine.url)}}
+    AssignLatePenalties(config=config, log=log).preprocess(new_notebook(), resources)

@@ -1,0 +1,165 @@
+"""Taking in what attendees have handed in through nbgrader's exchange.
+
+nbgrader's own `collect` copies what symbolic links point to, with the instructor's rights, believes the name in a folder's
+name, and stops at the first folder that it cannot read. Here links are not followed, a folder that belongs to somebody else
+is refused, everything that was ever handed in is kept, and one that cannot be read is told and passed over.
+"""
+
+import json
+import os
+import pwd
+import shutil
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from nbgrader.exchange.default import ExchangeCollect
+
+from manyhands.grading.compare import told
+from manyhands.grading.nbgrader import gradebook
+from manyhands.grading.nbgrader.settings import Classroom
+from manyhands.grading.store import submissions
+from manyhands.grading.store.atomic import replace_folder
+from manyhands.grading.store.beneath import Below
+from manyhands.grading.store.paths import OF_THE_MACHINE, STUDENT
+
+MOST_KEPT = 100  # hand-ins of one attendee and lab
+SLACK = timedelta(minutes=2)  # handing in takes a moment, and clocks of machines differ
+NOT_A_NAME = "Not collected: {folder} does not name an attendee."
+NO_FOLDER = "Not collected: {folder} is no folder, or cannot be read."
+NOT_THEIRS = "Not collected: {folder} says that it is by {student}, but it belongs to {owner}."
+WRONG = "Not collected: {folder}: {problem}"
+FULL = "{most} hand-ins are kept already; what is not needed may be deleted in {folder}"
+DATED = "The name of the folder says that it was handed in at {named} UTC, but it was changed last at {changed} UTC: that time counts."
+NO_TIME = "Not collected: {folder} does not say when it was handed in."
+
+
+class Collect(ExchangeCollect):
+    """nbgrader's collecting, of `nbgrader collect` and formgrader too; `taken` says afterwards what it has done."""
+
+    def init_src(self):
+        self.taken = {"new": [], "again": [], "same": [], "refused": [], "dated": []}
+        self.course_path = os.path.join(self.root, self.coursedir.course_id)
+        self.inbound_path = os.path.join(self.course_path, "inbound")
+        if not os.path.isdir(self.inbound_path):
+            self.fail(f"Nothing can be collected: there is no {self.inbound_path}. Release a lab first.")
+        self.src_records = []
+        hub = Path(os.environ.get("MANYHANDS_HUB") or Path(self.coursedir.root) / ".manyhands" / "hub")
+        self.accounts = _accounts(hub)
+        numbered = os.geteuid() == 0 and not (hub / OF_THE_MACHINE).exists()  # without root all its people have our own number
+        attendees = {name: account["uid"] for name, account in self.accounts.items()} if numbered else {}
+        self.numbers = {**{entry.pw_name: entry.pw_uid for entry in pwd.getpwall()}, **attendees}
+        self.names = {number: name for name, number in attendees.items()}
+
+    def copy_files(self):
+        classroom = Classroom(self.coursedir.root).made()
+        newest = {}
+        for path in sorted(Path(self.inbound_path).iterdir()):
+            with self._alone(path.name):
+                if record := self._received(classroom, path):
+                    newest.setdefault(record["username"], []).append(record)
+        for student, records in sorted(newest.items()):
+            with self._alone(student):
+                self._collect(classroom, student, self._chosen(records, student))
+        self._name(classroom, newest)
+
+    @contextmanager
+    def _alone(self, whose):
+        """What goes wrong with one hand-in is told by name and logged; the others go on."""
+        try:
+            yield
+        except Exception as problem:
+            self._refuse(WRONG, whose, problem=told(problem))
+
+    def _received(self, classroom, path):
+        """Take in one folder, unless it is there: nbgrader's record of it, or None for what is another unit's, or refused."""
+        unit = self.coursedir.assignment_id
+        name, plus, _ = path.name.partition(f"+{unit}+")
+        if not plus or self.coursedir.student_id not in ("", "*", name):
+            return None
+        if not STUDENT.fullmatch(name):
+            return self._refuse(NOT_A_NAME, path.name)
+        try:
+            record = self._path_to_record(str(path))
+        except Exception:  # somebody else has chosen this name
+            return self._refuse(NO_TIME, path.name)
+        if record["username"] != name:  # the unit is in it twice: nbgrader and formgrader would see another attendee
+            return self._refuse(NOT_A_NAME, path.name)
+        try:
+            there = Below(path, own=True)
+        except OSError:
+            return self._refuse(NO_FOLDER, path.name)
+        with there:
+            if self.check_owner and (self.numbers.get(name, there.owner) != there.owner or self.names.get(there.owner, name) != name):
+                return self._refuse(NOT_THEIRS, path.name, student=name, owner=self.names.get(there.owner, f"user {there.owner}"))
+            place = classroom.received(name, unit) / record["timestamp"].isoformat()
+            if not place.is_dir():
+                self._keep(there, place, record)
+        return {**record, "place": place, "timestamp": submissions.handed_in_at(place) or record["timestamp"]}
+
+    def _refuse(self, why, name, **more):
+        self.taken["refused"].append(why.format(folder=submissions.shown(name), **more))
+        self.log.warning(self.taken["refused"][-1])
+
+    def _keep(self, there, place, record):
+        """Copy an open folder to what was received. It was handed in when its name says so, if the clock of its files agrees."""
+        unit, ours = self.coursedir.assignment_id, (submissions.STAMPS[0], submissions.NOTES)
+        if place.parent.is_dir() and len(list(place.parent.iterdir())) >= MOST_KEPT:
+            raise OSError(FULL.format(most=MOST_KEPT, folder=place.parent))
+        with replace_folder(place) as folder:
+            notes = submissions.copy(there, folder, f"{unit}.ipynb", links=True, left_out=ours)
+            time, changed = record["timestamp"], datetime.fromtimestamp(there.changed, UTC).replace(tzinfo=None, microsecond=0)
+            if abs(changed - time) > SLACK:
+                notes.append(DATED.format(named=time.replace(microsecond=0), changed=changed))
+                self.taken["dated"].append(f"{record['username']}: {notes[-1]}")
+                self.log.warning(self.taken["dated"][-1])
+                time = changed
+            (folder / ours[0]).write_text(f"{time.isoformat(sep=' ')} UTC")
+            if notes:
+                (folder / ours[1]).write_text("\n".join(notes))
+
+    def _chosen(self, records, student):
+        """The last one; with nbgrader's `before_duedate`, the last one in time if there is one."""
+        records = sorted(records, key=lambda record: record["timestamp"])
+        due = self._due(student) if self.before_duedate else None
+        in_time = [record for record in records if due is None or record["timestamp"] <= due]
+        return (in_time or records)[-1]
+
+    def _due(self, student):
+        from nbgrader.api import Gradebook, MissingEntry
+
+        with Gradebook(self.coursedir.db_url, self.coursedir.course_id) as book:
+            try:
+                return book.find_assignment(self.coursedir.assignment_id).duedate
+            except MissingEntry:
+                return None
+
+    def _collect(self, classroom, student, record):
+        target, received = classroom.place("submitted", student, self.coursedir.assignment_id), record["place"].parent
+        there = submissions.handed_in_at(target)
+        if there == record["timestamp"] or there and not self.update:
+            self.taken["same"].append(student)
+            return
+        if target.is_dir() and not (there and any(submissions.handed_in_at(kept) == there for kept in received.iterdir())):
+            shutil.copytree(target, received / f"by hand, until {submissions.now()}", symlinks=True)
+        with replace_folder(target) as folder:
+            shutil.copytree(record["place"], folder, symlinks=True, dirs_exist_ok=True)
+        self.taken["again" if there else "new"].append(student)
+        self.log.info("Collected: %s %s", student, self.coursedir.assignment_id)
+
+    def _name(self, classroom, students):
+        """Names of people into the gradebook where it has none: formgrader would show "None, None"."""
+        with gradebook.opened(classroom) as book:
+            for student in students:
+                with self._alone(student):
+                    person = book.update_or_create_student(student)
+                    if person.first_name is None and person.last_name is None:
+                        book.update_or_create_student(student, first_name="", last_name=self.accounts.get(student, {}).get("full_name") or student)
+
+
+def _accounts(hub):
+    """{name: account} as in the hub's table; empty where there is none."""
+    try:
+        return {account["name"]: account for account in json.loads((hub / "accounts.json").read_text(encoding="utf-8"))["accounts"]}
+    except (OSError, ValueError, LookupError, TypeError):
+        return {}

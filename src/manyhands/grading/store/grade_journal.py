@@ -1,0 +1,106 @@
+"""The grades of a unit on disk: one file for each grade ever given, written in one step and never changed.
+
+`<folder>/<student>/0001.json`, `0002.json`, ...: the last one counts, the others are its history, each with its time and
+with the reason why it was given.
+"""
+
+import fcntl
+import json
+import secrets
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from manyhands.grading.store import submissions
+from manyhands.grading.store.atomic import write_file
+
+FIRST = "first grade"
+RESUBMITTED = "another submission was handed in"
+CHANGED = "the solution or its checks have changed"
+AGAIN = "graded again, as was asked"
+
+
+class Busy(RuntimeError):
+    """Somebody else is grading this unit now."""
+
+
+class Journal:
+    """The kept grades of one unit."""
+
+    def __init__(self, folder):
+        self.folder = Path(folder)
+        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+
+    @contextmanager
+    def only_one(self):
+        """Within it no other process writes here; `Busy` if one does. Gives the open file of the lock, to be closed in forks."""
+        with open(self.folder / "lock", "a+") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise Busy(f"{self.folder.name} is being graded by another process just now. Wait for it to end.") from None
+            for left in self.folder.rglob(".new-*"):  # by a process that was killed
+                left.unlink(missing_ok=True)
+            yield file
+
+    def seed(self):
+        """The hidden seed of this unit in this class: the same for everybody, until `forget_seed`."""
+        path = self.folder / "seed"
+        with suppress(OSError, ValueError):
+            return int(path.read_text())
+        write_file(path, str(secrets.randbelow(2**31 - 1) + 1))
+        return int(path.read_text())
+
+    def forget_seed(self):
+        """What passes and what fails may tell of a seed, so those who were told of it are graded under another one."""
+        (self.folder / "seed").unlink(missing_ok=True)
+
+    def history(self, student):
+        """All grades of a student, the oldest first."""
+        return [json.loads(path.read_text(encoding="utf-8")) for path in self._paths(student)]
+
+    def current(self, student):
+        """The grade that counts, or None."""
+        paths = self._paths(student)
+        return json.loads(paths[-1].read_text(encoding="utf-8")) if paths else None
+
+    def students(self):
+        """Everybody who has a grade."""
+        return sorted({path.parent.name for path in self.folder.glob("*/[0-9]*.json")})
+
+    def add(self, student, entry):
+        """Keep a grade. `entry` is what `entry()` makes; its number is the next one."""
+        paths = self._paths(student)
+        number = int(paths[-1].stem) + 1 if paths else 1
+        path = self.folder / student / f"{number:04d}.json"
+        path.parent.mkdir(exist_ok=True, mode=0o700)
+        write_file(path, json.dumps({"number": number, **entry}, indent=1), new=True)
+
+    def _paths(self, student):
+        return sorted((self.folder / student).glob("[0-9]*.json"), key=lambda path: int(path.stem))
+
+
+def entry(key, grade, reason, submitted):
+    """A grade as it is kept. `key` is {"submission", "solution", "seed"}; `submitted` is a time or None."""
+    return {"time": submissions.now(), "reason": reason, "key": key, "grade": grade,
+            "submitted": submitted.isoformat() if submitted else None}
+
+
+def same_work(one, other):
+    """Whether two keys are of the same submission and solution, under whatever seed."""
+    return {**one, "seed": other["seed"]} == other
+
+
+def reason(before, key):
+    """Why a grade with this key is given now, when `before` is the one that counted until now (or None)."""
+    if before is None:
+        return FIRST
+    if before["key"]["submission"] != key["submission"]:
+        return RESUBMITTED
+    return AGAIN if same_work(before["key"], key) else CHANGED
+
+
+def same(one, other):
+    """Whether two grades (plain data) give the same for each criterion."""
+    def essence(grade):
+        return grade["verdict"], [(line["check"], line["name"], line["status"], line["points"]) for line in grade["criteria"]]
+    return essence(one) == essence(other)

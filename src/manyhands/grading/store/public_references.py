@@ -1,0 +1,43 @@
+"""References under the public seed: what a check needs where the solutions are not, as on an attendee's server."""
+
+import json
+from pathlib import Path
+
+from manyhands.grading import engine, notebooks
+from manyhands.grading.store import references
+from manyhands.grading.store.atomic import write_file
+
+SEED = 0  # the one that a lab's checks have on the learner's own machine
+NOT_YET = ("The reference for {unit} is not made yet: the classroom's server makes all of them when it is started for the first time. "
+           "Try again in a few minutes; the check cells in the notebook work already.")
+
+
+class NotYet(LookupError):
+    """There is no reference for this lab yet, or there will be none."""
+
+
+def path_of(root, unit):
+    """Where an attendee's folder keeps the reference of a unit."""
+    return Path(root) / ".course" / "references" / f"{unit}.json"
+
+
+def load(root, unit):
+    """{grade_id: outputs of the solution's check cell}; raises NotYet."""
+    try:
+        return json.loads(path_of(root, unit).read_text(encoding="utf-8"))["shown"]
+    except (OSError, ValueError, KeyError):
+        raise NotYet(NOT_YET.format(unit=unit)) from None
+
+
+def renew(solution_path, path):
+    """Make the reference of a solution, unless it is there and up to date; returns whether it was made. Raises SolutionFails."""
+    solution = notebooks.read(solution_path)
+    key, path = references.key(solution_path, solution, SEED), Path(path)
+    try:
+        if json.loads(path.read_text(encoding="utf-8"))["key"] == key:
+            return False
+    except (OSError, ValueError, KeyError):
+        pass
+    write_file(path, json.dumps({"key": key, "shown": engine.reference(solution_path, solution, SEED)}))
+    path.chmod(0o644)
+    return True

@@ -1,0 +1,190 @@
+"""What somebody handed in: a folder whose content may be anything. Nothing in it is followed, run or believed here."""
+
+import hashlib
+import os
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+
+from manyhands.grading import notebooks
+from manyhands.grading.compare import printable
+from manyhands.grading.notebooks import LINK, NotGraded
+from manyhands.grading.store.beneath import Below
+
+KEPT_BYTES = 50 * 2**20  # of a folder: more is not taken along
+MOST_FILES = 2000
+STAMPS = ("timestamp.txt", "submission_secret.txt")  # written by nbgrader beside what was handed in
+NOTES = "collected.txt"  # written by us: what could not be taken along
+NOT_WORK = (".ipynb_checkpoints", "__pycache__", "feedback")
+EMPTY = "The folder that was handed in holds no notebook. It should hold {wanted}."
+OTHERS = "There is no {wanted}, and no other notebook here is a copy of this lab: {found}."
+SEVERAL = "There is no {wanted}, but more than one copy of the lab: {found}. Hand in one, under its own name."
+RENAMED = "The notebook was called {name}; it should be {wanted}. It was graded all the same."
+UNREADABLE = "Not taken along, because it could not be read: {name}."
+TOO_MUCH = "Too much was handed in (more than {files} files or {mb} MB): {name} and what comes after it was not taken along."
+LEFT = {  # by what it is
+    "other": "Not taken along, because it is no plain file: {name}.", "unreadable": UNREADABLE,
+    "deep": "Not taken along, because it lies too deep, its path is too long, or it is too much: {name}.",
+}
+OUR_NAME = "Not taken along, because the grader gives this name to its own notes: {name}."
+
+
+def digest(folder):
+    """Changes with everything in the folder that can bear on a grade; files beyond what is taken along count by their size."""
+    summed, total = hashlib.sha256(), 0
+    try:
+        there = Below(folder)
+    except OSError:
+        return hashlib.sha256(b"link").hexdigest()
+    with there:
+        for one in there.files(NOT_WORK.__contains__):
+            if one.name in (*STAMPS, NOTES):
+                continue
+            total += one.size
+            summed.update(f"{one.name}\0{one.kind}\0{one.size}\0".encode("utf-8", "surrogateescape"))
+            if one.kind == "file" and total <= KEPT_BYTES:
+                with suppress(OSError):
+                    summed.update(there.read(one.name, KEPT_BYTES))
+    return summed.hexdigest()
+
+
+def copy(there, place, first, links=False, left_out=()):
+    """Copy the plain files of an open folder (a `Below`), that with the name `first` before the others, at most so many and so
+    large; notes about what was left out. With `links`, a link stays a link. `left_out` are names that nothing may have here."""
+    notes, room = [], KEPT_BYTES
+    found = {one.name: one for one in [there.look(first), *there.files(NOT_WORK.__contains__)] if one and one.kind != "folder"}
+    for count, one in enumerate(found.values(), 1):
+        if one.name.split("/")[0] in left_out:
+            notes += [] if one.name == STAMPS[0] else [OUR_NAME.format(name=shown(one.name))]
+            continue
+        kind, content = _taken(there, one, room, links)
+        room -= len(content)
+        if room < 0 or count > MOST_FILES:
+            return [*notes, TOO_MUCH.format(files=MOST_FILES, mb=KEPT_BYTES // 2**20, name=shown(one.name))]
+        if kind in LEFT:
+            notes.append(LEFT[kind].format(name=shown(one.name)))
+            continue
+        target = Path(place) / one.name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.symlink_to(content) if kind == "link" else _write(target, content)
+    return notes
+
+
+def _taken(there, one, room, links):
+    """(what it is, what is written in its place) of something that was found."""
+    try:
+        if one.kind == "file":
+            return "file", there.read(one.name, room)
+        if one.kind == "link":
+            return ("link", there.link(one.name)) if links else ("other", b"")
+    except OSError:
+        return "unreadable", b""
+    return one.kind, b""
+
+
+def _write(target, content):
+    with open(target, "xb") as file:
+        file.write(content)
+
+
+def shown(name):
+    """A name that somebody else chose, fit for a message."""
+    return printable(str(name).encode("utf-8", "replace").decode()).replace("\n", "?")[:100]
+
+
+def notebook_in(folder, solution):
+    """(name, notebook, note): what is to be graded in a folder, its path there first; `NotGraded` says why there is nothing."""
+    wanted = Path(solution.path).name
+    try:
+        there = Below(folder)
+    except OSError:
+        raise NotGraded((LINK if os.path.islink(folder) else UNREADABLE).format(name="The folder")) from None
+    with there:
+        if there.look(wanted):
+            return wanted, notebooks.read_in(there, wanted), ""
+        return _renamed(there, wanted, solution)
+
+
+def _renamed(there, wanted, solution):
+    found = there.files(NOT_WORK.__contains__)
+    others = [one.name for one in found if one.name.endswith(".ipynb")][:20]
+    if not others:
+        unreadable = [UNREADABLE.format(name=shown(one.name)) for one in found if one.kind == "unreadable"]
+        raise NotGraded(" ".join([EMPTY.format(wanted=wanted), *unreadable]))
+    copies = {}
+    for name in others:
+        with suppress(NotGraded):
+            notebook = notebooks.read_in(there, name)
+            if solution.is_copy(notebook):
+                copies[name] = notebook
+    names = ", ".join(shown(name) for name in (copies or others))
+    if not copies:
+        raise NotGraded(OTHERS.format(wanted=wanted, found=names))
+    if len(copies) > 1:
+        raise NotGraded(SEVERAL.format(wanted=wanted, found=names))
+    ((name, notebook),) = copies.items()
+    return name, notebook, RENAMED.format(name=shown(name), wanted=wanted)
+
+
+class Solution:
+    """The solution that submissions of a unit are compared with."""
+
+    def __init__(self, path):
+        self.path = Path(path)
+        self.notebook = notebooks.read(path)
+        self.marks = {notebooks.grade_id(cell) for cell in self.notebook.cells} - {None}
+
+    def is_copy(self, notebook):
+        """Whether a notebook carries any of the lab's marks."""
+        return any(notebooks.grade_id(cell) in self.marks for cell in notebook.cells)
+
+    @property
+    def digest(self):
+        """Changes with the cells and with the scripts beside them."""
+        summed = hashlib.sha256()
+        for cell in self.notebook.cells:
+            mark = cell.metadata.get("nbgrader") or {}
+            summed.update(repr((cell.cell_type, cell.source, mark.get("grade_id"), mark.get("points"))).encode())
+        with Below(self.path.parent.resolve()) as there:
+            for one in there.files(NOT_WORK.__contains__):
+                if one.kind == "file" and not one.name.endswith(".ipynb"):
+                    summed.update(one.name.encode() + b"\0" + there.read(one.name, one.size))
+        return summed.hexdigest()
+
+    @property
+    def clustered(self):
+        """Whether the lab starts a cluster."""
+        return any("Cluster(" in cell.source for cell in self.notebook.cells if cell.cell_type == "code")
+
+
+def stamps(folder):
+    """{name: content} of what nbgrader has noted beside the work."""
+    return {name: content for name in STAMPS if (content := _beginning(folder, name)) is not None}
+
+
+def handed_in_at(folder):
+    """When this was handed in, as nbgrader has noted it beside it: a time in UTC without a zone, or None."""
+    from nbgrader.utils import parse_utc
+
+    try:
+        return parse_utc((_beginning(folder, STAMPS[0]) or b"").decode("utf-8")[:100].strip())
+    except Exception:  # whatever the parser makes of what is no time
+        return None
+
+
+def notes_of(folder):
+    """What was noted when this was collected."""
+    return (_beginning(folder, NOTES) or b"").decode("utf-8", "replace").splitlines()
+
+
+def _beginning(folder, name):
+    """The first 4,000 bytes of a plain file in a folder, or None."""
+    try:
+        with Below(folder) as there:
+            return there.read(name, 3999)
+    except OSError:
+        return None
+
+
+def now():
+    return datetime.now(UTC).isoformat(timespec="seconds")

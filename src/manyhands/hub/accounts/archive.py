@@ -1,0 +1,127 @@
+"""The home folder of an ended account: archived first, deleted only then.
+
+The files are an attendee's: what lies there is read and written by a process with that person's user number, so that
+no link can lead it to anything that the person could not reach.
+"""
+
+import os
+import subprocess
+import time
+from datetime import datetime, timezone
+from pathlib import Path
+
+import psutil
+
+from manyhands.hub.accounts import account_log
+from manyhands.hub.accounts.table import AccountError
+
+LONGEST_BYTES = 4000  # of a path: what is longer no program could unpack
+LONGER = "?" * LONGEST_BYTES + "*"  # the pattern of such a path, byte by byte
+LEFT_OUT = f"what lies below a path of {LONGEST_BYTES} bytes"
+NOT_ARCHIVED = """The home of {name} could not be archived; nothing was deleted: {why}
+If there are files of another user in {home}, give them to the person, chown -R {uid}:{uid}, or take them away; then it goes on by itself."""
+
+
+def archive(accounts, name):
+    """Pack the home into `archive/NAME-TIME.tar.gz`, mode 600; returns its path, or None where there is no home.
+
+    What the person has closed is opened to them first. Raises AccountError if it cannot be read whole; the log says what is too deep to be packed.
+    The caller sees to it that none of the person's processes runs.
+    """
+    account, home = accounts.get(name), accounts.home(name)
+    if not home.is_dir():
+        return None
+    target = accounts.folder / "archive" / f"{name}-{datetime.now(timezone.utc):%Y%m%dT%H%M%S.%f}.tar.gz"
+    unfinished = target.with_suffix(".part")
+    _run(account, home, "chmod", "--recursive", "u+rX", ".")
+    handle = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with open(handle, "wb") as file:
+            done = _run(account, home, "tar", "--create", "--gzip", "--sort=name", "--anchored", f"--exclude={LONGER}", ".", stdout=file)
+            file.flush()
+            os.fsync(file.fileno())
+        if done.returncode:
+            raise AccountError(NOT_ARCHIVED.format(name=name, why=_said(done), home=home, uid=account.uid))
+        os.rename(unfinished, target)
+    finally:
+        unfinished.unlink(missing_ok=True)
+    deep = _run(account, home, "find", ".", "-path", LONGER, "-print", "-quit", stdout=subprocess.PIPE).stdout
+    accounts.note_archived(name, target, **({"left_out": LEFT_OUT} if deep else {}))
+    return target
+
+
+def newest(accounts, name):
+    """The path of the account's last archive, or None."""
+    stamp = len("YYYYmmddTHHMMSS.ffffff.tar.gz")
+    found = [path for path in (accounts.folder / "archive").glob(f"{name}-*.tar.gz") if len(path.name) == len(name) + 1 + stamp]
+    return max(found, default=None)
+
+
+def restore(accounts, name):
+    """Unpack the newest archive into the home, or, where files are there, into a new folder in it; returns that folder."""
+    account, home, packed = accounts.get(name), accounts.home(name), newest(accounts, name)
+    if packed is None:
+        raise AccountError(f"There is no archive of {name} in {accounts.folder / 'archive'}.")
+    make_home(account, home)
+    inside = f"restored-{datetime.now():%Y-%m-%dT%H%M%S}" if any(home.iterdir()) else "."
+    if inside != ".":
+        subprocess.run(["mkdir", inside], cwd=home, check=True, **_as(account))
+    with open(packed, "rb") as file:
+        done = _run(account, home, "tar", "--extract", "--gzip", "--keep-old-files", f"--directory={inside}", stdin=file)
+    if done.returncode:
+        raise AccountError(f"{packed.name} could not be unpacked whole into {home / inside}: {_said(done)}")
+    account_log.write(accounts.folder, "restore", name, file=str(packed))
+    return (home / inside).resolve()
+
+
+def purge(accounts, name):
+    """Delete an ended account and its home; the home is archived first, if that is not done. Returns the archive, or None."""
+    account, home = accounts.get(name), accounts.home(name)
+    if account.state == "open":
+        raise AccountError(f"{name} is open until its end: `manyhands accounts revoke {name}` first.")
+    wait_until_quiet(account)
+    changed = home.is_dir() and (not account.archived or newest(accounts, name) is None)
+    kept = archive(accounts, name) if changed else newest(accounts, name)
+    if home.is_dir():
+        done = subprocess.run(["rm", "--recursive", "--force", "--", str(home)], stderr=subprocess.PIPE)  # shutil.rmtree ends in a RecursionError
+        if done.returncode:
+            raise AccountError(f"The home of {name} could not be deleted whole: {_said(done)}")
+    accounts.remove(name)
+    return kept
+
+
+def wait_until_quiet(account, patience_s=30):
+    """Wait until no process of the person runs; raises AccountError. Without root they cannot be told from our own."""
+    until = time.monotonic() + patience_s
+    while os.geteuid() == 0 and _processes(account):
+        if time.monotonic() > until:
+            raise AccountError(f"Processes of {account.name} still run. Is the hub running? It stops them within seconds; then try again.")
+        time.sleep(0.2)
+
+
+def _processes(account):
+    return [process.pid for process in psutil.process_iter(["uids"]) if process.info["uids"] and process.info["uids"].real == account.uid]
+
+
+def make_home(account, home):
+    """Make the home folder if it is not there: the person's own, closed to all others."""
+    home = Path(home)
+    if not home.is_dir():
+        home.mkdir(mode=0o700, parents=True)
+        if os.geteuid() == 0:
+            os.chown(home, account.uid, account.uid)
+
+
+def _run(account, home, *command, **streams):
+    """A program of the system's in the home, as the person."""
+    return subprocess.run(command, cwd=home, stderr=subprocess.PIPE, env={"PATH": os.defpath + ":/usr/bin:/bin", "LC_ALL": "C"}, **streams, **_as(account))
+
+
+def _said(done):
+    """The end of what a program has said."""
+    return done.stderr.decode(errors="replace").strip()[-500:]
+
+
+def _as(account):
+    """Options of subprocess: with the person's user number, if we may."""
+    return {"user": account.uid, "group": account.uid, "extra_groups": []} if os.geteuid() == 0 else {}

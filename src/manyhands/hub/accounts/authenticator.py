@@ -1,0 +1,111 @@
+"""Log-in against the table of accounts: with an end, with limited attempts, and with every attempt in the log."""
+
+import asyncio
+import time
+import unicodedata
+from collections import defaultdict, deque
+from datetime import timezone
+
+from jupyterhub.auth import Authenticator
+from tornado.web import HTTPError
+from traitlets import Unicode
+
+from manyhands.hub.accounts import account_log
+from manyhands.hub.accounts.handout import local_time
+from manyhands.hub.accounts.passwords import matches, new_key
+from manyhands.hub.accounts.table import Accounts
+from manyhands.hub.connections import place
+
+WINDOW_S = 300
+FAILURES = {"name in its browser": 5, "name and place": 5, "place": 100}  # a whole class may share one address
+KNOWN, KNOWN_DAYS = "manyhands-known", 30  # the cookie of a browser in which a person has logged in: nobody else's mistakes count there
+TOO_MANY = "Too many wrong passwords. Wait {minutes} minutes, then try again, or ask your instructor for a new one."
+ENDED = "This account ended on {when}. Ask your instructor to extend it; your files are kept."
+REVOKED = "This account was closed by your instructor. Your files are kept."
+
+
+class Attempts:
+    """Wrong passwords of the last minutes, by name and by place.
+
+    None counts for a name everywhere: so many passwords are possible that trying from many places finds none, and anybody could lock anybody out.
+    """
+
+    def __init__(self, now=time.monotonic):
+        self.now, self.failures = now, defaultdict(deque)
+
+    def wait_s(self, name, place, known=False):
+        """How long nobody may try this name there; 0 if they may now. known: in a browser in which this person has logged in."""
+        waits = [0.0]
+        for kind, key in self._keys(name, place, known).items():
+            times = self._recent(kind, key)
+            if len(times) >= FAILURES[kind]:
+                waits.append(times[-FAILURES[kind]] + WINDOW_S - self.now())
+        return max(waits)
+
+    def failed(self, name, place, known=False):
+        for kind, key in self._keys(name, place, known).items():
+            self._recent(kind, key).append(self.now())
+        if len(self.failures) > 10_000:  # many made-up names: forget what is over
+            for kind_key in list(self.failures):
+                if not self._recent(*kind_key):
+                    del self.failures[kind_key]
+
+    def succeeded(self, name, place):
+        for kind, key in (("name in its browser", name), ("name and place", (name, place))):
+            self.failures.pop((kind, key), None)
+
+    @staticmethod
+    def _keys(name, place, known):
+        return {"name in its browser": name} if known else {"name and place": (name, place), "place": place}
+
+    def _recent(self, kind, key):
+        times = self.failures[kind, key]
+        while times and times[0] <= self.now() - WINDOW_S:
+            times.popleft()
+        return times
+
+
+class TrialAuthenticator(Authenticator):
+    """Accounts of `manyhands accounts`. JupyterHub's groups are their roles."""
+
+    folder = Unicode(help="the hub's folder").tag(config=True)
+
+    def __init__(self, **settings):
+        super().__init__(**settings)
+        self.accounts, self.attempts = Accounts(self.folder), Attempts()
+        self.nobody = new_key("nobody")  # so that an unknown name takes as long as a wrong password
+
+    def normalize_username(self, username):
+        return unicodedata.normalize("NFKC", username).strip().lower()
+
+    async def authenticate(self, handler, data):
+        """The person and the role as a group, or None for a wrong name or password; an HTTPError tells the person anything else."""
+        name, accounts = self.normalize_username(data["username"]), self.accounts.load()
+        where, known = place(handler.request.remote_ip, accounts), handler.get_signed_cookie(KNOWN) == name.encode()
+        wait_s = self.attempts.wait_s(name, where, known)
+        if wait_s > 0:
+            self._note("log-in limited", name, where)
+            raise HTTPError(429, TOO_MANY.format(minutes=int(wait_s // 60) + 1))
+        account = accounts.get(name)
+        salt, key = (account.salt, account.key) if account else self.nobody
+        right = await asyncio.to_thread(matches, data["password"], salt, key)
+        if not (account and right):
+            self.attempts.failed(name, where, known)
+            self._note("log-in failed", name, where)
+            return None
+        self.attempts.succeeded(name, where)
+        handler.set_signed_cookie(KNOWN, name, KNOWN_DAYS, path=handler.hub.base_url, httponly=True, samesite="Lax",
+                                  secure=handler.request.protocol == "https")
+        if account.state != "open":
+            self._note(f"log-in {account.state}", name, where)
+            raise HTTPError(403, REVOKED if account.revoked else ENDED.format(when=local_time(account.expires)))
+        self._note("log-in", name, where)
+        return {"name": name, "groups": [account.role]}
+
+    def _note(self, action, name, where):
+        account_log.write(self.folder, action, name[:64], address=where)
+
+    async def refresh_user(self, user, handler=None):
+        """False turns the session out: the account has ended, is gone, or was opened anew after the session began."""
+        account = self.accounts.load().get(user.name)
+        return bool(account) and account.admits(user.orm_user.created.replace(tzinfo=timezone.utc).timestamp())

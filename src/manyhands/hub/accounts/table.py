@@ -1,0 +1,204 @@
+"""The table of trial accounts: `accounts.json` in the hub's folder, changed in one step under a lock, closed to other users."""
+
+import fcntl
+import json
+import pwd
+import re
+import time
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from pathlib import Path
+
+from manyhands.hub.accounts import account_log
+from manyhands.hub.accounts.passwords import matches, new_key, new_password
+
+ATTENDEE, ASSISTANT, INSTRUCTOR = ROLES = ("attendee", "assistant", "instructor")
+NAME = re.compile(r"[a-z][a-z0-9-]{0,30}")
+UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
+FIRST_UID, LAST_UID = 70_000, 99_999  # between what distributions give to people and what they give to containers
+
+
+class AccountError(ValueError):
+    """What was asked for cannot be done; the message says why and what to do."""
+
+
+@dataclass
+class Account:
+    """One person's account. Times are seconds since 1970; `uid` is the number that the person's processes and files carry."""
+
+    name: str
+    role: str
+    uid: int
+    salt: str
+    key: str
+    since: float  # when it was made or last reset: sessions that began before that are over
+    expires: float
+    full_name: str = ""
+    revoked: bool = False
+    archived: float = 0.0  # when the home folder was last archived after the account had ended; 0: not since it was last open
+
+    @property
+    def state(self):
+        """"open", "expired" or "revoked"."""
+        if self.revoked:
+            return "revoked"
+        return "open" if time.time() < self.expires else "expired"
+
+    def admits(self, session_began):
+        """Whether a session that began then may go on."""
+        return self.state == "open" and self.since <= session_began
+
+    def accepts(self, password):
+        return matches(password, self.salt, self.key)
+
+
+def until(text, now=None):
+    """`60s`, `30m`, `12h`, `3d`, `2w` from now, or a date `2026-12-01` (its end) or `2026-12-01T18:00`, as seconds since 1970."""
+    now = time.time() if now is None else now
+    if found := re.fullmatch(r"(\d+)([smhdw])", text.strip()):
+        return now + int(found[1]) * UNITS_S[found[2]]
+    try:
+        end = datetime.fromisoformat(text.strip() + ("T23:59:59" if len(text.strip()) == 10 else "")).timestamp()
+    except ValueError:
+        raise AccountError(f"{text!r} is no time: write for example 12h, 3d, 2w, 2026-12-01 or 2026-12-01T18:00.") from None
+    if end <= now:
+        raise AccountError(f"{text} has passed already.")
+    return end
+
+
+class Accounts:
+    """The table in the hub's folder. Every change is written to the log."""
+
+    def __init__(self, folder):
+        self.folder = Path(folder)
+        self.path = self.folder / "accounts.json"
+
+    def load(self):
+        """{name: Account}."""
+        return self._read()[0]
+
+    def _read(self):
+        """The accounts, and the next number that nobody has had."""
+        try:
+            found = json.loads(self.path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return {}, FIRST_UID
+        return {row["name"]: Account(**row) for row in found["accounts"]}, found["next_uid"]
+
+    def get(self, name):
+        """The account of this name; raises AccountError."""
+        return _find(self.load(), name)
+
+    def home(self, name):
+        """The account's home folder."""
+        return self.folder / "homes" / name
+
+    @contextmanager
+    def _changing(self):
+        """Read, let the caller change, write in one step; a second writer waits meanwhile."""
+        from manyhands.grading.store.atomic import write_file
+
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with open(self.folder / "accounts.lock", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            table, next_uid = self._read()
+            yield table
+            next_uid = max([next_uid, *(account.uid + 1 for account in table.values())])
+            content = {"next_uid": next_uid, "accounts": [asdict(account) for account in table.values()]}
+            write_file(self.path, json.dumps(content, indent=1, ensure_ascii=False))
+
+    def create(self, people, expires, role=ATTENDEE):
+        """Add accounts, all or none. `people`: [{"name": ..., "full_name": ..., "role": ..., "expires": ...}], all but the name
+        optional. Returns [(Account, password)]: the passwords are nowhere else."""
+        made = []
+        with self._changing() as table:
+            for person in people:
+                name = person["name"]
+                _check_new(name, person.get("role") or role, table)
+                password = new_password()
+                salt, key = new_key(password)
+                account = Account(name, person.get("role") or role, self._new_uid(table), salt, key, time.time(),
+                                  until(person["expires"]) if person.get("expires") else expires, person.get("full_name") or "")
+                table[name] = account
+                made.append((account, password))
+        for account, _ in made:
+            account_log.write(self.folder, "create", account.name, role=account.role, expires=account.expires)
+        return made
+
+    def _new_uid(self, table):
+        """A number that no user of this machine has, and that no account has ever had: files of a purged one stay nobody's."""
+        first = max([self._read()[1], *(account.uid + 1 for account in table.values())])
+        taken = {entry.pw_uid for entry in pwd.getpwall()}
+        for uid in range(first, LAST_UID + 1):
+            if uid not in taken:
+                return uid
+        raise AccountError(f"The user numbers up to {LAST_UID} are used up: begin a new hub folder (--home).")
+
+    def free_names(self, count, prefix):
+        """`prefix01`, `prefix02` ...: the first names after those that are taken."""
+        taken = set(self.load())
+        numbers = [int(name[len(prefix):]) for name in taken if name.startswith(prefix) and name[len(prefix):].isdigit()]
+        first = max(numbers, default=0) + 1
+        digits = max(2, len(str(first + count - 1)))
+        return [f"{prefix}{number:0{digits}}" for number in range(first, first + count)]
+
+    def extend(self, names, expires):
+        """Set a new end; an expired account is open again. A revoked one stays revoked."""
+        return self._change(names, "extend", expires=expires, archived=0.0)
+
+    def revoke(self, names):
+        """Close accounts at once and for good, until `reset` opens them again."""
+        return self._change(names, "revoke", revoked=True)
+
+    def reset(self, names):
+        """New passwords; a revoked account is open again until its end. Returns [(Account, password)]."""
+        made = []
+        with self._changing() as table:
+            for account in [_find(table, name) for name in names]:
+                password = new_password()
+                account.salt, account.key = new_key(password)
+                account.revoked, account.archived, account.since = False, 0.0, time.time()
+                made.append((account, password))
+        for name in names:
+            account_log.write(self.folder, "reset", name)
+        return made
+
+    def note_archived(self, name, path, **facts):
+        """Remember that an ended account's home was archived, unless it was opened again meanwhile; the keeper calls it."""
+        with self._changing() as table:
+            account = _find(table, name)
+            account.archived = time.time() if account.state != "open" else 0.0
+        account_log.write(self.folder, "archive", name, file=str(path), **facts)
+
+    def remove(self, name):
+        """Take an account out of the table; `purge` calls it after the home was archived."""
+        with self._changing() as table:
+            _find(table, name)
+            del table[name]
+        account_log.write(self.folder, "purge", name)
+
+    def _change(self, names, action, **fields):
+        with self._changing() as table:
+            changed = [_find(table, name) for name in names]
+            for account in changed:
+                for field, value in fields.items():
+                    setattr(account, field, value)
+        for account in changed:
+            account_log.write(self.folder, action, account.name, **fields)
+        return changed
+
+
+def _find(table, name):
+    if name not in table:
+        raise AccountError(f"There is no account {name!r}; `manyhands accounts list` shows those that there are.")
+    return table[name]
+
+
+def _check_new(name, role, table):
+    if not NAME.fullmatch(name):
+        raise AccountError(f"{name!r} cannot be a name: it must begin with a letter; small letters, digits and hyphens may follow, 31 in all.")
+    if name in table:
+        raise AccountError(f"There is an account {name!r} already; `manyhands accounts reset {name}` gives it a new password.")
+    if role not in ROLES:
+        raise AccountError(f"{name}: there is no role {role!r}; the roles are {', '.join(ROLES)}.")

@@ -1,0 +1,1 @@
+"""The class board: who is where, who is stuck."""

@@ -1,0 +1,124 @@
+"""What the board reads and writes in the hub's folder: the accounts, the units' criteria, and its own file of results."""
+
+import json
+import os
+import re
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+from manyhands.checks.record import BLOCKED, MIME
+from manyhands.hub.accounts.table import ATTENDEE, Accounts
+from manyhands.hub.board.state import BadResult, Criterion
+from manyhands.hub.folder import is_classroom
+
+NAME = "board.jsonl"
+UNIT = re.compile(r"[0-9A-Za-z_]{1,64}")
+LARGEST_BYTES = 32 * 2**20  # if it grows by more, it is written anew, with the last line of each row only
+
+
+class People:
+    """The table of accounts, read again when its file has changed."""
+
+    def __init__(self, folder):
+        self.accounts, self.read, self.table = Accounts(folder), None, {}
+
+    def look(self):
+        """{name: Account} as it is now."""
+        try:
+            facts = os.stat(self.accounts.path)
+        except FileNotFoundError:
+            return {}
+        seen = facts.st_mtime_ns, facts.st_ino
+        if seen != self.read:
+            self.table, self.read = self.accounts.load(), seen
+        return self.table
+
+    def of_name(self, name):
+        """The account if it is open, else None."""
+        account = self.look().get(name)
+        return account if account and account.state == "open" else None
+
+    def of_uid(self, uid):
+        """The same for whose processes carry this number; in a demonstration all have that of the one person who runs it."""
+        table = self.look()
+        if not is_classroom() and uid == os.geteuid():
+            uid = next((account.uid for account in table.values()), None)
+        account = next((one for one in table.values() if one.uid == uid), None)
+        return account if account and account.state == "open" else None
+
+    def attendees(self, uids_with_results=()):
+        """{uid: Account} of all attendees that are open, and of those with results whose time is over."""
+        return {one.uid: one for one in self.look().values() if one.role == ATTENDEE and (one.state == "open" or one.uid in uids_with_results)}
+
+
+class Course:
+    """The criteria of each unit: those of the references that attendees' checks compare with."""
+
+    def __init__(self, folder):
+        self.folder, self.known = Path(folder) / "course", {}
+
+    def criteria(self, unit):
+        """The unit's criteria in their order; none for what is no unit, or has no reference yet."""
+        if not (isinstance(unit, str) and UNIT.fullmatch(unit)):
+            return []
+        path = self.folder / "references" / f"{unit}.json"
+        try:
+            seen = os.stat(path).st_mtime_ns
+            if self.known.get(unit, (None,))[0] != seen:
+                self.known[unit] = seen, list(_criteria(_read(path)["shown"], _read(self.folder / "labs" / unit / f"{unit}.ipynb")))
+        except (OSError, ValueError, KeyError):
+            return []
+        return self.known[unit][1]
+
+
+def _read(path):
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def _criteria(shown, lab):
+    """From a reference, {check: outputs}, and the released lab. A check that shows no record is one criterion: its output as a whole."""
+    facts = [cell["metadata"].get("nbgrader", {}) for cell in lab["cells"]]
+    points = {one["grade_id"]: one.get("points", 0) for one in facts if "grade_id" in one}
+    for check, outputs in shown.items():
+        records = [output["data"][MIME] for output in outputs if MIME in output.get("data", {})]
+        if records:
+            yield from (Criterion(check, one["name"], one["text"], one["points"], one["status"] == BLOCKED) for one in records[0]["criteria"])
+        else:
+            yield Criterion(check, check, check.removesuffix("-check"), points[check])
+
+
+class File:
+    """The results on disk: one line for each change, the later one counts. Only the hub's own user may read it."""
+
+    def __init__(self, folder, board):
+        self.path, self.board = Path(folder) / NAME, board
+        self._load()
+        self._renew()
+
+    def _load(self):
+        """Into the board; a line that was cut off by a crash is passed over."""
+        with suppress(FileNotFoundError), open(self.path, encoding="utf-8") as file:
+            for line in file:
+                try:
+                    self.board.from_line(json.loads(line))
+                except (ValueError, BadResult) as problem:
+                    print(f"board: a line of {self.path} is passed over: {problem}", file=sys.stderr, flush=True)
+
+    def _renew(self):
+        """Write the file anew, in one step."""
+        from manyhands.grading.store.atomic import write_file
+
+        write_file(self.path, "".join(json.dumps(line) + "\n" for line in self.board.as_lines()))
+        self.file = open(self.path, "ab", buffering=0)
+        self.most = self.file.tell() + LARGEST_BYTES
+
+    def add(self, line):
+        """Append a change. A full disk is told in the log: the board goes on, and a restart forgets the change."""
+        try:
+            self.file.write((json.dumps(line) + "\n").encode())
+            if self.file.tell() > self.most:
+                self.file.close()
+                self._renew()
+        except OSError as problem:
+            print(f"board: {problem}", file=sys.stderr, flush=True)

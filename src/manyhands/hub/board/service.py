@@ -1,0 +1,269 @@
+"""The class board: `python -m manyhands.hub.board.service FOLDER`, a service of the hub.
+
+Results come in through a socket that every room sees, `board.sock`: one line of JSON, one line back. The kernel tells whose process has connected,
+so nobody can write another's row. People look at it through the hub, at /services/board/, and their browser is sent what has changed (server-sent events):
+instructors and assistants the room, an attendee the own row. Grades come from grading only; nothing here is one.
+"""
+
+import asyncio
+import csv
+import io
+import json
+import os
+import resource
+import sys
+import time
+from collections import Counter
+from contextlib import suppress
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from jupyterhub.services.auth import HubOAuth, HubOAuthCallbackHandler, HubOAuthenticated
+from tornado.httpserver import HTTPServer
+from tornado.iostream import StreamClosedError
+from tornado.web import Application, HTTPError, RequestHandler, StaticFileHandler, authenticated
+
+from manyhands.hub.accounts.table import ATTENDEE
+from manyhands.hub.board.files import Course, File, People
+from manyhands.hub.board.state import Board, as_table
+from manyhands.hub.folder import BOARD, sockets
+from manyhands.hub.services.check_queue import peer
+from manyhands.units import units
+
+PAGE = Path(__file__).parent / "page"
+LONGEST_BYTES, PATIENCE_S = 65536, 5  # of a result
+A_SECOND, AT_ONCE = 2, 10  # results that a person may send, for long and for a moment
+CONNECTIONS, STREAMS = 4, 6  # at the same time, of one person
+EVERY_S, BEAT_S, STREAM_S = 1, 15, 600  # between two events; between two signs of life; then a browser connects anew
+SAFE = {"Content-Security-Policy": "default-src 'self'; frame-ancestors 'none'", "X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
+TOO_MANY = "too many results at once: wait a moment"
+TOO_MANY_PAGES = "The board is open in too many pages: close one."
+TITLES = {unit.name: f"{unit.number} {unit.title}" for unit in units(Path())}
+NO_UNIT = "there is no unit {unit!r}, or its reference is not made yet"
+
+
+class Service:
+    """The board with its files; `version` changes with all that is shown."""
+
+    def __init__(self, folder):
+        self.board, self.people, self.course = Board(), People(folder), Course(folder)
+        self.file = File(folder, self.board)
+        self.version = 0
+        self.allowances = {}  # {uid: (how many results are left, since when)}
+        self.known, self.known_at = {}, None  # what was worked out since the last change
+
+    def take(self, account, line):
+        """A person's result, as it came: what to answer. The sender is told why a result was not taken."""
+        if not self._allow(account.uid):
+            return {"error": TOO_MANY}
+        try:
+            result = json.loads(line)
+            unit = result.get("unit") if isinstance(result, dict) else None
+            criteria = self.course.criteria(unit)
+            if not criteria:
+                return {"error": NO_UNIT.format(unit=str(unit)[:64])}
+            row = self.board.take(account.uid, unit, criteria, result)
+        except (ValueError, RecursionError) as problem:  # no JSON, or a BadResult
+            return {"error": str(problem)[:200]}
+        self._changed(row)
+        return {"announcement": self.board.announcement["text"] if self.board.announcement else ""}
+
+    def announce(self, account, text):
+        self.board.announce(text, account.name)
+        self._changed(None)
+
+    def _changed(self, row):
+        self.version += 1
+        self.file.add(vars(row) if row else {"announcement": self.board.announcement})
+
+    def _allow(self, uid):
+        """Whether this person may send one more result now."""
+        left, then = self.allowances.get(uid, (AT_ONCE, 0.0))
+        left, now = min(AT_ONCE, left + (time.monotonic() - then) * A_SECOND), time.monotonic()
+        self.allowances[uid] = max(0, left - 1), now
+        return left >= 1
+
+    def view(self, account, unit):
+        """What the person's page shows, as JSON; `unit` is "" for the one that most are at."""
+        self.people.look()
+        if self.known_at != (self.version, self.people.read):
+            self.known, self.known_at = {}, (self.version, self.people.read)
+        whole, unit = account.role != ATTENDEE, unit if self.course.criteria(unit) else ""
+        return self._once(("view", unit, "" if whole else account.name), lambda: json.dumps(self._view(account, unit, whole)))
+
+    def _once(self, key, make):
+        """Work something out once after each change."""
+        if key not in self.known:
+            self.known[key] = make()
+        return self.known[key]
+
+    def _view(self, account, unit, whole):
+        people = self._once("people", self.attendees)
+        seen = people if whole else {account.uid: account}
+        checked = self.board.units(seen)
+        unit = unit if unit in checked else self.board.current(seen.keys())
+        criteria = self.course.criteria(unit)
+        if whole:
+            told = self.board.room(unit, criteria, people)
+        else:
+            told = self.board.own(unit, criteria, account, self._once(("all", unit), lambda: self.board.of_all(unit, criteria, people)))
+        return {"unit": unit, "units": [[name, TITLES.get(name, name)] for name in checked], **told}
+
+    def attendees(self):
+        return self.people.attendees({uid for rows in self.board.rows.values() for uid in rows})
+
+    def table(self, unit):
+        """The room as CSV."""
+        text = io.StringIO()
+        csv.writer(text).writerows(as_table(unit, self.board.room(unit, self.course.criteria(unit), self.attendees())))
+        return text.getvalue()
+
+
+class Door:
+    """The socket through which results come in."""
+
+    def __init__(self, service):
+        self.service, self.connections = service, Counter()
+
+    async def listen(self, path):
+        """Returns asyncio's server."""
+        path.unlink(missing_ok=True)
+        server = await asyncio.start_unix_server(self._connected, path, limit=LONGEST_BYTES, backlog=512)
+        path.chmod(0o666)
+        return server
+
+    async def _connected(self, reader, writer):
+        uid = peer(writer.get_extra_info("socket"))
+        account = self.service.people.of_uid(uid)
+        self.connections[uid] += 1
+        try:
+            if account and self.connections[uid] <= CONNECTIONS:
+                async with asyncio.timeout(PATIENCE_S):
+                    answer = self.service.take(account, await reader.readuntil(b"\n"))
+                    writer.write(json.dumps(answer).encode() + b"\n")
+                    await writer.drain()
+        except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+            pass  # gone, too slow, or too long
+        finally:
+            self.connections[uid] -= 1
+            if not self.connections[uid]:
+                del self.connections[uid]
+            writer.close()
+
+
+class Handler(HubOAuthenticated, RequestHandler):
+    """Pages for people whom the hub knows and whose account is open."""
+
+    def initialize(self, service, hub_auth):
+        self.service, self.hub_auth = service, hub_auth
+
+    def set_default_headers(self):
+        for name, value in SAFE.items():
+            self.set_header(name, value)
+
+    async def prepare(self):
+        await self.hub_auth.get_user(self, sync=False)  # asked here, for what asks later would stop everybody meanwhile
+
+    @property
+    def account(self):
+        """The person's account; raises a 403."""
+        account = self.service.people.of_name(self.current_user["name"])
+        if not account:
+            raise HTTPError(403, "This account is not open.")
+        return account
+
+    def staff(self):
+        """The same, for those who see the whole room only."""
+        if self.account.role == ATTENDEE:
+            raise HTTPError(403, "Instructors and assistants only.")
+        return self.account
+
+
+class Page(Handler):
+    @authenticated
+    def get(self):
+        self.render("board.html", staff=self.account.role != ATTENDEE, name=self.account.full_name or self.account.name)
+
+
+class Events(Handler):
+    streams = Counter()
+
+    def get_login_url(self):
+        raise HTTPError(403)  # a stream cannot be sent to a log-in page: the page is loaded again
+
+    @authenticated
+    async def get(self):
+        account, unit, began = self.account, self.get_query_argument("unit", ""), time.time()
+        if self.streams[account.name] >= STREAMS:
+            raise HTTPError(429, TOO_MANY_PAGES)
+        self.streams[account.name] += 1
+        self.set_header("Content-Type", "text/event-stream")
+        try:
+            with suppress(StreamClosedError):
+                await self._send("clock", json.dumps(began))
+                await self._follow(account, unit, began)
+        finally:
+            self.streams[account.name] -= 1
+
+    async def _follow(self, account, unit, began):
+        """Send what has changed, once in a while, as long as the person may see it."""
+        sent, when = None, 0.0
+        while time.time() < began + STREAM_S:
+            now = self.service.people.of_name(account.name)
+            if not now or now.role != account.role or not now.admits(began):
+                break
+            view = self.service.view(account, unit)
+            if view is not sent:
+                await self._send("room", view)
+                sent, when = view, time.monotonic()
+            elif time.monotonic() > when + BEAT_S:
+                await self._send("beat", "0")
+                when = time.monotonic()
+            await asyncio.sleep(EVERY_S)
+
+    async def _send(self, event, data):
+        self.write(f"event: {event}\ndata: {data}\n\n")  # JSON has no line ends of its own
+        await self.flush()
+
+
+class Announcement(Handler):
+    @authenticated
+    def post(self):
+        self.service.announce(self.staff(), self.get_body_argument("text", ""))
+        self.redirect(self.hub_auth.base_url)
+
+
+class Table(Handler):
+    @authenticated
+    def get(self):
+        unit = self.get_query_argument("unit", "")
+        self.staff()
+        if not self.service.course.criteria(unit):
+            raise HTTPError(404, "There is no such unit.")
+        self.set_header("Content-Type", "text/csv; charset=utf-8")
+        self.set_header("Content-Disposition", f'attachment; filename="board_{unit}.csv"')
+        self.write("\ufeff" + self.service.table(unit))
+
+
+def application(service, hub_auth):
+    """The pages, as tornado's application."""
+    base, tools = hub_auth.base_url, {"service": service, "hub_auth": hub_auth}
+    return Application([
+        (base, Page, tools), (base + "events", Events, tools), (base + "announcement", Announcement, tools), (base + "results.csv", Table, tools),
+        (base + "oauth_callback", HubOAuthCallbackHandler), (base + r"(board\.(?:css|js))", StaticFileHandler, {"path": PAGE}),
+    ], cookie_secret=os.urandom(32), xsrf_cookies=True, template_path=PAGE)
+
+
+async def serve(folder):
+    """Until this process is ended."""
+    service = Service(folder)
+    server = HTTPServer(application(service, HubOAuth.instance(cache_max_age=60)), max_body_size=LONGEST_BYTES, max_header_size=LONGEST_BYTES,
+                        idle_connection_timeout=60)
+    server.listen(urlsplit(os.environ["JUPYTERHUB_SERVICE_URL"]).port, "127.0.0.1")
+    await (await Door(service).listen(sockets(folder) / BOARD)).serve_forever()
+
+
+if __name__ == "__main__":
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    asyncio.run(serve(sys.argv[1]))

@@ -1,0 +1,286 @@
+"""`manyhands hub`: a JupyterHub on this machine, with the accounts of `manyhands accounts`."""
+
+import argparse
+import fcntl
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from importlib.util import find_spec
+from pathlib import Path
+
+from manyhands.hub import course
+from manyhands.hub.folder import hub_folder, is_classroom, prepare
+from manyhands.hub.servers import limits, room
+from manyhands.hub.services import proxy
+from manyhands.hub.settings import START_LIMIT_S, VARIABLE, Settings
+from manyhands.machine import processors
+from manyhands.units import NotAClone, find_root
+
+DESCRIPTION = """Start a JupyterHub on this machine: local processes, one closed room for each attendee. Accounts: `manyhands accounts`.
+Run it as root for a class; without root it is a demonstration for one person. Ctrl-C stops it and every server."""
+DEMONSTRATION = "DEMONSTRATION for one person's trust: without root nothing keeps one user of this hub from another's files. Run as root for a class."
+CLASSROOM = "A classroom: each attendee has a user number and a closed room of their own; limits by {limits}."
+CONTAINERS = "A classroom: each attendee has a user number and a container of their own, of the image {image}; limits by the engine of containers."
+CLUSTER = """A class on a Slurm cluster: each attendee's server is a job of the cluster's user with the account's name.
+Nothing but UNIX accounts and Slurm keeps attendees apart: see "On a Slurm cluster" in docs/HUB.md."""
+NOT_ROOT = "With --image or --slurm attendees' servers run under user numbers that are not yours: start the hub as root."
+NO_JOBS = "{why}\nThe hub does not start."
+NO_ROOM = "{why}\nWithout a room attendees could read each other and the solutions, so the hub does not start."
+BYTES = {"M": 2**20, "G": 2**30, "T": 2**40}
+_held = []  # reservations of ports, for as long as this process lives
+
+
+class CannotStart(RuntimeError):
+    """The hub cannot start; the message says why and what to do."""
+
+
+def size(text):
+    """`512M`, `4G` in bytes."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([MGT])", text.upper().removesuffix("B"))
+    if not found:
+        raise argparse.ArgumentTypeError(f"{text!r} is no size: write for example 512M or 4G")
+    return int(float(found[1]) * BYTES[found[2]])
+
+
+def parser():
+    usual = limits.Limits()
+    made = argparse.ArgumentParser(prog="manyhands hub", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter)
+    made.add_argument("--home", metavar="FOLDER", help="where it keeps all it writes (default: .manyhands/hub in the clone)")
+    made.add_argument("--ip", default="127.0.0.1", help="the address to listen on; 0.0.0.0: all of this machine's (default: this machine only)")
+    made.add_argument("--port", type=int, default=0, help="default: that of the last start, at first a free one")
+    made.add_argument("--servers-port", type=int, default=0, help="where people's servers are shown, apart from the hub (default: that of the last start, "
+                                                                  "at first a free one)")
+    made.add_argument("--address", help="what attendees type, where it is not http://IP:PORT/")
+    made.add_argument("--servers-address", default="", metavar="ADDRESS",
+                      help="with --address: how browsers reach the servers, where that is not the hub's name with --servers-port")
+    made.add_argument("--behind", action="append", default=[], metavar="IP", help="a proxy of yours in front of this one, whose X-Forwarded-For is believed")
+    made.add_argument("--certificate", default="", metavar="FILE", help="for https, with --key")
+    made.add_argument("--key", default="", metavar="FILE")
+    made.add_argument("--cpus", type=float, default=usual.cpus, help="for each person (default: %(default)g)")
+    made.add_argument("--memory", type=size, default=usual.memory_bytes, metavar="SIZE", help="for each person (default: 4G)")
+    made.add_argument("--processes", type=int, default=usual.processes, help="for each person, threads too (default: %(default)d)")
+    made.add_argument("--disk", type=size, default=usual.disk_bytes, metavar="SIZE", help="for each home (default: 2G)")
+    made.add_argument("--tidy-up", type=int, default=10, metavar="MINUTES", help="after this time the server of a home that is larger is stopped (default: 10)")
+    made.add_argument("--places", type=int, default=processors(), metavar="N",
+                      help="`manyhands check`s that run at once; others queue (default: one for each core)")
+    kind = made.add_mutually_exclusive_group()
+    kind.add_argument("--image", default="", help="attendees' servers run in containers of this image, as a rule manyhands:cpu (docker/README.md), "
+                                                  "not in rooms made by bubblewrap")
+    kind.add_argument("--slurm", action="store_true", help="attendees' servers are jobs of Slurm, and attendees users of the cluster; variables of sbatch "
+                                                           "(SBATCH_PARTITION, SBATCH_ACCOUNT, SBATCH_GRES ...) are passed on to it")
+    made.add_argument("--hub-name", default=socket.gethostname(), metavar="HOST", help="with --slurm: this machine, as the nodes reach it "
+                                                                                       "(default: %(default)s)")
+    made.add_argument("--gpus", type=int, default=0, metavar="N", help="with --image: how many GPUs the machine has; a person gets one, in turn")
+    made.add_argument("--idle", type=int, default=60, metavar="MINUTES", help="an unused server is stopped after this time (default: 60)")
+    return made
+
+
+def main(argv=None):
+    options = parser().parse_args(argv)
+    try:
+        root, folder = find_root(), hub_folder(options.home)
+        print(_walls(root, options), flush=True)
+        prepare(folder)
+        with open(folder / "hub.lock", "a+", encoding="utf-8") as lock:
+            _only_one(lock, folder)
+            return _serve(root, folder, _settings(root, folder, options), options.address)
+    except (CannotStart, NotAClone, proxy.NoProxy, OSError) as problem:
+        print(f"manyhands hub: {problem}", file=sys.stderr)
+        return 1
+
+
+def _walls(root, options):
+    """The first line: what keeps attendees apart. Raises CannotStart where it cannot be made."""
+    image, jobs = options.image, options.slurm
+    if not is_classroom():
+        if image or jobs:
+            raise CannotStart(NOT_ROOT)
+        return DEMONSTRATION
+    if why := _slurm().why_none(root) if jobs else _containers().why_none(image) if image else room.why_none():
+        raise CannotStart((NO_JOBS if jobs else NO_ROOM).format(why=why))
+    return CLUSTER if jobs else CONTAINERS.format(image=image) if image else CLASSROOM.format(limits=limits.way().name)
+
+
+def _containers():
+    try:
+        from manyhands.hub.servers import docker
+    except ImportError as missing:
+        raise CannotStart(f"{missing.name} is missing, with which the hub starts containers: pip install dockerspawner") from None
+    return docker
+
+
+def _slurm():
+    try:
+        from manyhands.hub.servers import slurm
+    except ImportError as missing:
+        raise CannotStart(f"{missing.name} is missing, with which the hub starts jobs: make setup") from None
+    return slurm
+
+
+def _remove_servers(settings):
+    """End what an earlier hub in the same folder has left; jobs and containers do not end with the process that started them."""
+    if settings.kind != "rooms":
+        (_slurm() if settings.kind == "slurm" else _containers()).remove(settings.folder)
+
+
+def _only_one(lock, folder):
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise CannotStart(f"A hub runs in {folder} already. Stop it first, or name another folder with --home.") from None
+
+
+def _free_ports(count):
+    """Ports that no other program is given before the hub's parts have bound them."""
+    from manyhands.cluster.host.ports import reserve
+
+    reservation = reserve(count)
+    _held.append(reservation)
+    return reservation.ports
+
+
+def _port(folder, asked, name="port"):
+    """The port asked for, else that of the last start, so that printed slips stay right, else a free one."""
+    kept = Path(folder) / name
+    port = asked
+    with suppress(OSError, ValueError):
+        last = int(kept.read_text(encoding="utf-8"))
+        socket.create_server(("127.0.0.1", last)).close()
+        port = port or last
+    port = port or _free_ports(1)[0]
+    kept.write_text(f"{port}\n", encoding="utf-8")
+    return port
+
+
+def _settings(root, folder, options):
+    if bool(options.certificate) != bool(options.key):
+        raise CannotStart("https needs both --certificate and --key.")
+    if options.servers_address and not options.address:
+        raise CannotStart("--servers-address needs --address, too: each says how browsers reach one of the two.")
+    hub_port, proxy_port, formgrader_port, board_port = _free_ports(4)
+    return Settings(
+        root=str(root), formgrader_port=formgrader_port,
+        folder=str(folder), ip=options.ip, port=_port(folder, options.port), servers_port=_port(folder, options.servers_port, "servers_port"),
+        hub_port=hub_port, proxy_port=proxy_port, board_port=board_port,
+        address=options.address or "", servers_address=options.servers_address, behind=options.behind,
+        proxy=proxy.command(os.environ.get("MANYHANDS_PROXY") or root / ".manyhands"), exchange=_exchange(root),
+        idle_s=options.idle * 60, tidy_up_s=options.tidy_up * 60, places=max(1, options.places), certificate=options.certificate, key=options.key,
+        limits=limits.Limits(options.cpus, options.memory, options.processes, options.disk), image=options.image, gpus=options.gpus,
+        hub_name=options.hub_name if options.slurm else "",
+    )
+
+
+def _exchange(root):
+    """The folder through which labs are fetched and handed in; made here, for a room shows only what is there when it is opened."""
+    from manyhands.grading.nbgrader import exchange
+    from manyhands.grading.store import paths
+
+    paths.Classroom(root).made()
+    exchange.make(paths.exchange_of(root))
+    return paths.exchange_of(root)
+
+
+def _serve(root, folder, settings, named):
+    course.make(root, folder / "course")
+    shown = "127.0.0.1" if settings.ip == "0.0.0.0" else settings.ip
+    address = named or f"{'https' if settings.certificate else 'http'}://{shown}:{settings.port}/"
+    (folder / "address").write_text(address + "\n", encoding="utf-8")
+    with open(os.open(folder / "hub.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as log:
+        _remove_servers(settings)
+        _mark(folder, settings)
+        hub = _start(folder, settings, log)
+        references = course.start_references(root, folder / "course", log) if is_classroom() and find_spec("ipyparallel") else None  # else made elsewhere
+        stop = _Stop(hub)
+        try:
+            if not _answers(hub, settings):
+                raise CannotStart(f"The hub did not start. The end of its log, {folder / 'hub.log'}:\n\n{_tail(folder / 'hub.log')}")
+            print(_welcome(address, settings, "import people.csv" if settings.kind == "slurm" else "create 40"), flush=True)
+            status = hub.wait()
+        finally:
+            for process in filter(None, (references, hub)):
+                _end(process)
+    if status and not stop.asked:
+        raise CannotStart(f"The hub ended with status {status}. The end of its log, {folder / 'hub.log'}:\n\n{_tail(folder / 'hub.log')}")
+    print("Stopped.")
+    return 0
+
+
+def _mark(folder, settings):
+    """For who collects: whose numbers handed in work carries."""
+    from manyhands.grading.store.paths import OF_THE_MACHINE
+
+    mark = folder / OF_THE_MACHINE
+    mark.touch() if settings.kind == "slurm" else mark.unlink(missing_ok=True)
+
+
+def _start(folder, settings, log):
+    from manyhands.learner.jupyter_server import end_with_parent
+
+    def in_child():
+        end_with_parent()
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # JupyterHub ends its services with it; a shell may have made us ignore it
+
+    command = [sys.executable, "-P", "-m", "jupyterhub", "--config", str(Path(__file__).with_name("jupyterhub_config.py"))]
+    return subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, preexec_fn=in_child,
+                            umask=0o077, env=os.environ | {VARIABLE: settings.as_text()})
+
+
+def _answers(hub, settings):
+    """Wait until the hub is there where attendees look for it: its proxy leads to it once the services have started."""
+    import ssl
+    from http.client import HTTPException  # something else than a hub may have taken the port
+    from urllib.request import HTTPSHandler, ProxyHandler, build_opener
+
+    opener = build_opener(ProxyHandler({}), HTTPSHandler(context=ssl._create_unverified_context()))  # it is our own machine, under another name
+    ip = "127.0.0.1" if settings.ip == "0.0.0.0" else settings.ip
+    hub_itself, through_proxy = f"http://127.0.0.1:{settings.hub_port}", f"{'https' if settings.certificate else 'http'}://{ip}:{settings.port}"
+    until = time.monotonic() + START_LIMIT_S
+    while hub.poll() is None and time.monotonic() < until:
+        with suppress(OSError, HTTPException), opener.open(hub_itself + "/hub/health", timeout=5), opener.open(through_proxy + "/hub/health", timeout=5):
+            return True
+        time.sleep(0.5)
+    return False
+
+
+class _Stop:
+    """Ctrl-C and its like end the hub, which ends its servers first."""
+
+    def __init__(self, hub):
+        self.hub, self.asked = hub, False
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) != signal.SIG_IGN:
+                signal.signal(number, self)
+
+    def __call__(self, *_):
+        if not self.asked:
+            self.asked = True
+            print("\nStopping the hub and every server ...", flush=True)
+            self.hub.terminate()
+
+
+def _end(process, patience_s=60):
+    if process.poll() is None:
+        process.terminate()
+        try:
+            process.wait(patience_s)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _welcome(address, settings, accounts):
+    folder, servers = Path(settings.folder), settings.servers_address or f"port {settings.servers_port}"
+    return (f"\nThe hub is open at\n\n    {address}\n\nand shows people's servers at {servers}: browsers must reach both.\n\n"
+            f"Accounts: manyhands accounts {accounts} --expires 3d\nLog: {folder / 'hub.log'}; "
+            f"log-ins and accounts: {folder / 'log.jsonl'}\nPress Ctrl-C to stop it and every server.")
+
+
+def _tail(path, lines=20):
+    with suppress(OSError):
+        return "\n".join(path.read_text(errors="replace").splitlines()[-lines:])
+    return ""

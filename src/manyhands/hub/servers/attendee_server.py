@@ -1,0 +1,100 @@
+"""The server of one attendee: `python -m manyhands.hub.servers.attendee_server`, started by the hub. JupyterLab on the page Start_Here.
+
+It answers on a socket that the hub has opened, and reaches the hub through another: its own network has no way out.
+As a job on a cluster's node it has the node's network: there it opens its own port, and tells the hub which.
+"""
+
+import json
+import os
+import shutil
+import socket
+from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import ProxyHandler, Request, build_opener
+
+from jupyter_server.serverapp import ServerApp
+from jupyterhub.singleuser.extension import JupyterHubSingleUser
+from traitlets import Integer
+
+from manyhands.hub.servers import relay, socket_handover
+
+ASSIGNMENT_LIST = Path(__file__).parents[2] / "grading" / "nbgrader" / "attendee"  # settings that switch it on
+
+
+class RoomServer(ServerApp):
+    """Jupyter's server on a socket that was handed in, else on a free port."""
+
+    fd = Integer(help="the number of the socket; 0: none was handed in").tag(config=True)
+
+    def _find_http_port(self):
+        """There is nothing to look for."""
+
+    def _bind_http_server_tcp(self):
+        listener = socket.socket(fileno=self.fd) if self.fd else socket.create_server((self.ip, 0))
+        listener.listen(128)
+        listener.setblocking(False)
+        self.http_server.add_socket(listener)
+        if not self.fd:
+            tell(listener.getsockname()[1])
+        return True
+
+
+def tell(port):
+    """Tell the hub at which port of this node we answer (`manyhands.hub.servers.slurm.OnlyItsPort` hears it)."""
+    request = Request(f"{os.environ['JUPYTERHUB_API_URL']}/batchspawner", json.dumps({"port": port}).encode(),
+                      {"Authorization": f"token {os.environ['JUPYTERHUB_API_TOKEN']}"})
+    build_opener(ProxyHandler({})).open(request, timeout=60).close()
+
+
+def prepare(root, course):
+    """Make the person's home a place to learn in: links to the course, own copies in work/, the start page."""
+    from manyhands.learner import jupyter_server, start_page
+    from manyhands.learner.prepare import prepare as make_ready
+    from manyhands.learner.trust import sign_course
+
+    for name, target in (("notebooks", "notebooks"), ("labs", "labs"), ("slides", "slides"), (".course", "")):
+        link = root / name
+        if not link.is_symlink() and not link.exists():
+            link.symlink_to(course / target)
+    make_ready(root, fetched=start_page.released())
+    sign_course(root, jupyter_server.state_folder(root) / "data")
+    style = jupyter_server.state_folder(root) / "config" / "custom" / "custom.css"
+    style.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(jupyter_server.SETTINGS / "custom.css", style)
+
+
+def settings(root):
+    """Command line options of the server."""
+    from manyhands.learner import start_page
+    from manyhands.learner.jupyter_server import SETTINGS
+
+    return [
+        f"--ServerApp.root_dir={root}",
+        f"--ServerApp.default_url=/lab/tree/work/{start_page.NAME}?reset",
+        f"--LabApp.app_settings_dir={SETTINGS}",
+        "--LabApp.custom_css=True",
+        "--ServerApp.terminado_settings={'shell_command': ['/bin/bash']}",
+    ]
+
+
+def main(argv):
+    from manyhands.learner.jupyter_server import environment
+
+    os.umask(0o077)
+    root = Path(os.environ["MANYHANDS_ROOT"])
+    os.environ.update(environment(root))
+    if "MANYHANDS_EXCHANGE" in os.environ:
+        os.environ["JUPYTER_CONFIG_PATH"] = os.pathsep.join([str(ASSIGNMENT_LIST), os.environ["JUPYTER_CONFIG_PATH"]])
+    if inside := os.environ.get("MANYHANDS_HUB_SOCKET"):
+        relay.port_to_unix(urlsplit(os.environ["JUPYTERHUB_API_URL"]).port, inside)
+    prepare(root, Path(os.environ["MANYHANDS_COURSE"]))
+    JupyterHubSingleUser.serverapp_class = RoomServer  # a subclass would not be found: extensions go by the name of their package
+    if path := os.environ.get("MANYHANDS_DOORS"):
+        argv = [*argv, f"--RoomServer.fd={socket_handover.fetch(path)}"]
+    JupyterHubSingleUser.launch_instance([*settings(root), *argv])
+
+
+if __name__ == "__main__":
+    import sys
+
+    main(sys.argv[1:])

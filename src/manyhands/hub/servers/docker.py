@@ -1,0 +1,90 @@
+"""An attendee's server in a container of the image `manyhands:cpu`: DockerSpawner, with the walls and the ways of a room.
+
+The container has no network. As in a room, the server answers on a socket that the hub has opened, and reaches the hub through the sockets in
+`run/sockets`; one of these, `doors.sock`, hands that first socket over. Home, course, sockets and exchange are folders of the hub's, which must
+have the same names for the engine. The kernel must show the same user numbers on both sides: no rootless engine, no `userns-remap`.
+"""
+
+import os
+from contextlib import closing, suppress
+
+from docker.types import DeviceRequest, LogConfig, Ulimit
+from dockerspawner import DockerSpawner
+from traitlets import Integer
+
+import docker
+from manyhands.hub.folder import DOORS, sockets
+from manyhands.hub.servers import room
+from manyhands.hub.servers.socket_handover import Doors
+from manyhands.hub.servers.spawner import SERVER, InTurn
+
+HUB = "manyhands.hub"  # the label of each container: its hub's folder
+ETC = ("passwd", "group")  # the rest of /etc is the image's and the engine's
+OPEN_FILES = 4096
+LOG = "10m"
+TEMPORARY = ("/tmp", "/var/tmp")
+
+
+class ContainerSpawner(InTurn, DockerSpawner):
+    """A container for each person, with the person's user number and no privilege; what is written outside the home is memory."""
+
+    gpus = Integer(help="how many GPUs the engine's machine has: a person gets one, in turn").tag(config=True)
+    remove, use_internal_ip = True, True
+    _doors = None  # one for the hub
+
+    async def start_for(self, account, home, door):
+        if ContainerSpawner._doors is None:
+            ContainerSpawner._doors = Doors(sockets(self.folder) / DOORS)
+        self._doors.keep(account.uid, door)
+        inside = room.home_of(account.name)
+        self.cmd = ["python", *SERVER]
+        self.cpu_limit = self.limits.cpus
+        self.extra_create_kwargs = {"user": f"{account.uid}:{account.uid}", "hostname": "classroom", "working_dir": inside, "labels": {HUB: self.folder}}
+        self.extra_host_config = self._limits_and_walls(account)
+        self.volumes = {str(home): inside, **{place: place for place in self.shared()}}
+        self.read_only_volumes = {f"{self.folder}/course": room.COURSE, str(sockets(self.folder)): room.SOCKETS,
+                                  **{str(path): f"/etc/{name}" for name, path in room.etc_files(account, self.folder).items() if name in ETC}}
+        await DockerSpawner.start(self)
+
+    def _limits_and_walls(self, account):
+        most = self.limits
+        gpu = DeviceRequest(driver="nvidia", device_ids=[str(account.uid % self.gpus)], capabilities=[["gpu"]]) if self.gpus else None
+        return {
+            "network_mode": "none", "cap_drop": ["ALL"], "security_opt": ["no-new-privileges"], "read_only": True, "auto_remove": False,
+            "tmpfs": {place: f"mode=1777,size={most.memory_bytes}" for place in TEMPORARY}, "shm_size": most.memory_bytes,
+            "log_config": LogConfig(type="json-file", config={"max-size": LOG}),  # anybody inside can write to it
+            "memswap_limit": most.memory_bytes, "pids_limit": most.processes, "device_requests": [gpu] if gpu else None,
+            "ulimits": [Ulimit(name=name, soft=number, hard=number) for name, number in
+                        {"fsize": most.disk_bytes, "core": 0, "nproc": most.processes, "nofile": OPEN_FILES}.items()],
+        }
+
+    async def get_ip_and_port(self):
+        return "127.0.0.1", self.port
+
+    def get_env(self):
+        return self.user_env(super().get_env()) | {"MANYHANDS_DOORS": f"{room.SOCKETS}/{DOORS}"}
+
+    async def stop(self, now=False):
+        with suppress(docker.errors.APIError):
+            written = await self.docker("logs", self.container_id)
+            with open(os.open(self.log_of(self.user), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as log:
+                log.write(written)
+        await super().stop(now)
+
+
+def why_none(image):
+    """Why no container of this image can be started, or None."""
+    try:
+        with closing(docker.from_env()) as engine:
+            engine.images.get(image)
+    except docker.errors.ImageNotFound:
+        return f"There is no image {image} here: docker/README.md says how it is built."
+    except docker.errors.DockerException as problem:
+        return f"No engine of containers answers (DOCKER_HOST names its socket, where it is not /var/run/docker.sock): {problem}"
+
+
+def remove(folder):
+    """Remove the containers that an earlier hub in this folder has left."""
+    with closing(docker.from_env()) as engine:
+        for left in engine.containers.list(all=True, filters={"label": f"{HUB}={folder}"}):
+            left.remove(force=True)

@@ -1,0 +1,61 @@
+"""Pass bytes on between two sockets: the way from a room to the hub, one end on each side of the wall."""
+
+import asyncio
+import threading
+from contextlib import suppress
+
+from manyhands.hub.connections import address_of_room
+from manyhands.hub.services.check_queue import peer
+
+CHUNK_BYTES = 65536
+
+
+async def _pipe(reader, writer):
+    with suppress(OSError):
+        while data := await reader.read(CHUNK_BYTES):
+            writer.write(data)
+            await writer.drain()
+        if writer.can_write_eof():
+            writer.write_eof()
+
+
+def passing_to(connect):
+    """A handler for asyncio's servers that joins each connection with the one that `await connect(its writer)` gives: (reader, writer)."""
+
+    async def handle(reader, writer):
+        try:
+            there_reader, there_writer = await connect(writer)
+        except OSError:
+            writer.close()
+            return
+        try:
+            await asyncio.gather(_pipe(reader, there_writer), _pipe(there_reader, writer))
+        finally:
+            writer.close()
+            there_writer.close()
+
+    return handle
+
+
+async def unix_to_port(path, port):
+    """Outside: who connects to the socket at `path` is connected with the port on this machine, from an address that says whose process it is."""
+
+    async def connect(writer):
+        uid = peer(writer.get_extra_info("socket"))
+        return await asyncio.open_connection("127.0.0.1", port, local_addr=(address_of_room(uid), 0))
+
+    return await asyncio.start_unix_server(passing_to(connect), path)
+
+
+def port_to_unix(port, path):
+    """Inside, in a thread of its own: the port of the room's loopback leads to the socket at `path`; returns when it listens."""
+    ready = threading.Event()
+
+    async def serve():
+        server = await asyncio.start_server(passing_to(lambda _: asyncio.open_unix_connection(path)), "127.0.0.1", port)
+        ready.set()
+        await server.serve_forever()
+
+    threading.Thread(target=lambda: asyncio.run(serve()), daemon=True).start()
+    if not ready.wait(30):
+        raise OSError(f"nothing listens on port {port} of this room")

@@ -1,0 +1,49 @@
+"""How a server comes to the socket that the hub has opened for it, where it cannot be handed in at its start, as in a container: it fetches it."""
+
+import asyncio
+import os
+import socket
+from contextlib import suppress
+
+from manyhands.hub.services.check_queue import peer
+
+NO_DOOR = "The hub keeps no socket for a server of user {uid}: it was fetched already, or the kernel shows the hub another number than ours."
+
+
+class Doors:
+    """Hands each person's door, the socket that the server will answer on, to the first of the person's processes that asks: the kernel tells whose it is."""
+
+    def __init__(self, path):
+        self.kept = {}
+        path.unlink(missing_ok=True)
+        self.listener = socket.socket(socket.AF_UNIX)
+        self.listener.bind(str(path))
+        path.chmod(0o666)
+        self.listener.listen()
+        self.listener.setblocking(False)
+        self.task = asyncio.ensure_future(self._serve())
+
+    def keep(self, uid, door):
+        """Keep a door until it is fetched; an older one is closed."""
+        if old := self.kept.pop(uid, None):
+            old.close()
+        self.kept[uid] = door.dup()
+
+    async def _serve(self):
+        while True:
+            with suppress(OSError):  # of one who has gone again
+                there, _ = await asyncio.get_running_loop().sock_accept(self.listener)
+                with there:
+                    if door := self.kept.pop(peer(there), None):
+                        with door:
+                            socket.send_fds(there, [b"d"], [door.fileno()])
+
+
+def fetch(path):
+    """The number of the socket to answer on, which the hub keeps for us at `path`; raises OSError where it keeps none."""
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(path)
+        _, numbers, _, _ = socket.recv_fds(connection, 1, 1)
+    if not numbers:
+        raise OSError(NO_DOOR.format(uid=os.getuid()))
+    return numbers[0]

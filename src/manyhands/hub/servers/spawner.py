@@ -1,0 +1,200 @@
+"""Start and stop an attendee's server: `InTurn` has what all kinds of servers share, `RoomSpawner` a closed room on this machine."""
+
+import asyncio
+import os
+import shlex
+import signal
+import socket
+import sys
+from pathlib import Path
+from subprocess import DEVNULL, STDOUT, Popen
+from urllib.parse import urlsplit
+
+import psutil
+from jupyterhub.spawner import LocalProcessSpawner
+from jupyterhub.utils import can_connect
+from traitlets import Any, Integer, Unicode
+from traitlets.config import Configurable
+
+from manyhands.hub.accounts import account_log
+from manyhands.hub.accounts.archive import make_home
+from manyhands.hub.accounts.handout import local_time
+from manyhands.hub.accounts.table import INSTRUCTOR, Accounts
+from manyhands.hub.folder import BOARD, PLACES, address, is_classroom, sockets
+from manyhands.hub.servers import limits, relay, room
+
+STARTS_AT_ONCE = 2 * (os.cpu_count() or 1)  # more would make each of them slower, and none earlier
+WAITS = "Other people's servers start first: {count} before yours."
+STARTING = "Your server starts; that takes some seconds."
+ENDED_AT_ONCE = "The server ended while it was starting; its log is {log} on the hub's machine."
+NOTICE = "open until {end}. A server that nobody uses for {minutes} minutes is stopped, and so is an unused kernel with its cluster; files stay."
+OF_THE_BOARD = " [The board]({address}) shows your checks, the median of the class, and what is announced."
+FOR_INSTRUCTORS = " [Formgrader]({address}) is where you see what was handed in, grade it, and give marks and comments."
+NOT_WANTED = "Nobody waits for this server any more."
+NOT_OPEN = "This account is not open any more."
+SERVER = ["-P", "-m", "manyhands.hub.servers.attendee_server"]  # a program for Python
+KEPT = ["LANG", "LC_ALL", "TZ", "MANYHANDS_PATIENCE_S"]  # of the hub's own environment
+
+
+class InTurn(Configurable):
+    """What every server of a class has: it starts when its turn has come, for an open account only, and is told about the hub by environment variables.
+
+    Mixed into a spawner of JupyterHub's, which completes it: `await start_for(account, home, door)` starts the server, to listen on the socket `door`.
+    """
+
+    folder = Unicode(help="the hub's folder").tag(config=True)
+    exchange = Unicode(help="the folder through which labs are fetched and handed in; empty: none").tag(config=True)
+    limits = Any(help="a Limits").tag(config=True)
+    idle_s = Integer(3600, help="an unused server is stopped after this time; told to the person").tag(config=True)
+    walls = True  # whether there are any: the person then sees home, course and sockets under the names that rooms have
+    near = True  # whether servers run on the hub's machine, and reach its sockets
+    _relay = None  # one for the hub: its socket that rooms see
+    _starts, _waiting = asyncio.Semaphore(STARTS_AT_ONCE), []  # for the hub, too: spawners in the order in which they came
+
+    async def start(self):
+        """Start the server, a few at a time; returns the address that it answers on. Raises RuntimeError for an account that is not open."""
+        self._waiting.append(self)
+        try:
+            await self._starts.acquire()
+        finally:
+            self._waiting.remove(self)
+        try:
+            return await self._start_now()
+        finally:
+            self._starts.release()
+
+    async def progress(self):
+        """What the page says to who waits for the server."""
+        told = None
+        while self._start_pending:
+            text = self.situation()
+            if text != told:
+                yield {"message": text}
+            told = text
+            await asyncio.sleep(1)
+
+    def situation(self):
+        """Where the person's server stands while it starts."""
+        return WAITS.format(count=self._waiting.index(self)) if self in self._waiting[1:] else STARTING
+
+    def open_account(self):
+        """The person's account; raises RuntimeError where it is not open."""
+        account = Accounts(self.folder).get(self.user.name)
+        if account.state != "open":
+            raise RuntimeError(NOT_OPEN)
+        return account
+
+    async def _start_now(self):
+        if not self._start_pending:
+            raise RuntimeError(NOT_WANTED)
+        account, home = self.open_account(), Accounts(self.folder).home(self.user.name)
+        make_home(account, home)
+        await self._open_relay()
+        with socket.socket() as door:  # the server will listen on it: until then connections are refused
+            door.bind(("127.0.0.1", 0))
+            self.port = door.getsockname()[1]
+            await self.start_for(account, home, door)
+        while not can_connect("127.0.0.1", self.port):
+            if await self.poll() is not None:
+                raise RuntimeError(ENDED_AT_ONCE.format(log=self.log_of(account)))
+            await asyncio.sleep(0.1)
+        account_log.write(self.folder, "server started", account.name)
+        return "127.0.0.1", self.port
+
+    def log_of(self, account):
+        """The file with what the server has written."""
+        return Path(self.folder) / "run" / f"{account.name}.log"
+
+    def get_args(self):
+        """Options of the server."""
+        return [*super().get_args(), f"--MappingKernelManager.cull_idle_timeout={self.idle_s}",
+                "--MappingKernelManager.cull_connected=True"]  # a cluster ends with its kernel
+
+    def shared(self):
+        """Folders that the person may write to as their modes say."""
+        return [self.exchange] if self.exchange and Path(self.exchange).is_dir() else []
+
+    async def _open_relay(self):
+        if InTurn._relay is None:
+            path = sockets(self.folder) / "hub.sock"
+            path.unlink(missing_ok=True)
+            InTurn._relay = await relay.unix_to_port(path, urlsplit(self.hub.api_url).port)
+            path.chmod(0o666)
+
+    def user_env(self, env):
+        """What belongs to the person."""
+        home = room.home_of(self.user.name) if self.walls else str(Accounts(self.folder).home(self.user.name))
+        env |= {"USER": self.user.name, "LOGNAME": self.user.name, "HOME": home, "SHELL": "/bin/bash", "MANYHANDS_ROOT": home,
+                "MANYHANDS_COURSE": room.COURSE if self.walls else str(Path(self.folder) / "course")}
+        account = Accounts(self.folder).get(self.user.name)
+        env["MANYHANDS_NOTICE"] = NOTICE.format(end=local_time(account.expires), minutes=self.idle_s // 60)
+        if self.near:
+            env["MANYHANDS_NOTICE"] += OF_THE_BOARD.format(address=f"{address(self.folder).rstrip('/')}/services/board/")
+            env["MANYHANDS_BOARD"] = f"{room.SOCKETS if self.walls else sockets(self.folder)}/{BOARD}"
+        if account.role == INSTRUCTOR:
+            env["MANYHANDS_NOTICE"] += FOR_INSTRUCTORS.format(address=f"{address(self.folder).rstrip('/')}/services/formgrader/")
+        if self.walls:
+            env["MANYHANDS_HUB_SOCKET"] = room.HUB_SOCKET
+            env["MANYHANDS_PLACES"] = f"{room.SOCKETS}/{PLACES}"
+        if self.shared():
+            env["MANYHANDS_EXCHANGE"] = self.exchange
+        return env
+
+    async def stop(self, now=False):
+        await super().stop(now)
+        account_log.write(self.folder, "server stopped", self.user.name)
+
+
+class RoomSpawner(InTurn, LocalProcessSpawner):
+    """A process in the person's room; without root a plain process of our own user."""
+
+    limiting = Any(help="how the limits are held: a class of manyhands.hub.servers.limits").tag(config=True)
+    group = None  # what holds the limits of the running server
+
+    @property
+    def walls(self):
+        return is_classroom()
+
+    async def start_for(self, account, home, door):
+        inner = [sys.executable, *SERVER, f"--RoomServer.fd={door.fileno()}", *self.get_args()]
+        self.group = self.limiting(f"manyhands-{os.getpid()}-{account.name}")
+        if self.walls:
+            inner = room.command(account, inner, folder=self.folder, home=home, memory_bytes=self.limits.memory_bytes, shared=self.shared())
+            inner = self.group.wrap(inner, self.limits)
+        self.log.info("Spawning %s", shlex.join(inner))
+        handle = os.open(self.log_of(account), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with open(handle, "wb") as log:
+            self.proc = Popen(inner, env=self.get_env(), cwd=home, pass_fds=[door.fileno()], start_new_session=True, stdin=DEVNULL, stdout=log,
+                              stderr=STDOUT, preexec_fn=lambda: limits.limit_files(self.limits))
+        self.pid = self.proc.pid
+
+    def user_env(self, env):
+        return super().user_env(env) | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"}
+
+    async def _signal(self, number):
+        """To the server itself, for bubblewrap would end the room at once; the last signal ends the room."""
+        target = self.pid if number == signal.SIGKILL else _innermost(self.pid)
+        try:
+            os.kill(target, number)
+        except ProcessLookupError:
+            return False
+        return True
+
+    async def stop(self, now=False):
+        await super().stop(now)
+        for _ in range(20):
+            if not self.group or self.group.close():
+                break
+            await asyncio.sleep(0.1)
+
+
+def _innermost(pid):
+    """The server among the room's processes: below the shells and bubblewraps that made the room."""
+    try:
+        process = psutil.Process(pid)
+        for child in process.children(recursive=True):
+            if "manyhands.hub.servers.attendee_server" in child.cmdline() and child.uids().real != 0:
+                return child.pid
+    except psutil.Error:
+        pass
+    return pid

@@ -1,0 +1,51 @@
+"""The hub's service for instructors: nbgrader's formgrader, and nothing else of a Jupyter server.
+
+`python -m manyhands.hub.services.formgrader`, started by the hub in the clone, with the hub's rights: the gradebook is theirs, and *Autograde*
+runs submissions in the sandbox, which cannot be made inside a room. No files, kernels or terminals are served, so that whoever
+may give grades has not the whole machine. Who may enter is decided by the hub: see `settings.py`.
+"""
+
+import os
+import sys
+
+from jupyter_server.serverapp import ServerApp
+from jupyter_server.services.contents.manager import ContentsManager
+from jupyterhub.singleuser.extension import JupyterHubSingleUser
+
+
+class NoFiles(ContentsManager):
+    """A Jupyter server must have one."""
+
+    def get_extra_handlers(self):
+        return []
+
+
+class FormgraderServer(ServerApp):
+    """Jupyter's server with the hub's log-in and formgrader."""
+
+    default_services = ()
+
+    def find_server_extensions(self):
+        """None of those that are installed."""
+
+
+def arguments(root):
+    """Command line options of the server."""
+    return [
+        f"--ServerApp.root_dir={root}",
+        "--ServerApp.allow_root=True",
+        "--ServerApp.default_url=/formgrader/manage_assignments",
+        "--ServerApp.jpserver_extensions={'manyhands.grading.nbgrader.formgrader_extension': True}",
+        "--ServerApp.contents_manager_class=manyhands.hub.services.formgrader.NoFiles",
+        "--FormgradeExtension.debug=False",
+    ]
+
+
+def main():
+    os.environ["PATH"] = os.pathsep.join([os.path.dirname(sys.executable), os.environ.get("PATH", os.defpath)])  # nbgrader starts `alembic` by its name
+    JupyterHubSingleUser.serverapp_class = FormgraderServer
+    JupyterHubSingleUser.launch_instance(arguments(os.environ["MANYHANDS_ROOT"]))
+
+
+if __name__ == "__main__":
+    main()

