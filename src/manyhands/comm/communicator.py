@@ -9,6 +9,7 @@ import torch
 from manyhands.comm.calls import Calls
 from manyhands.comm.control import CommunicationError
 from manyhands.comm.message import check_tensor, describe
+from manyhands.comm.store import process_group
 
 
 class Communicator(Calls):
@@ -64,8 +65,6 @@ class Communicator(Calls):
         If torch.distributed is not initialised yet, this does it: then all ranks of the world must come by, each with its own communicator.
         """
         if self._group is None:
-            from manyhands.comm.start import process_group
-
             self._group = process_group(self)
         return self._group
 

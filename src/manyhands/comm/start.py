@@ -12,12 +12,11 @@ import torch.distributed as dist
 from manyhands.comm.communicator import Communicator
 from manyhands.comm.control import CommunicationError
 from manyhands.comm.exchange import Exchange
+from manyhands.comm.store import MPI_STARTED, open_store
 
 BACKENDS = ("auto", "gloo", "nccl", "mpi")
 CHAINERMN = ("naive", "flat", "hierarchical", "two_dimensional", "single_node", "non_cuda_aware", "pure_nccl")  # taken as "auto"
-MPI_STARTED = ("PMI_SIZE", "PMIX_RANK", "OMPI_COMM_WORLD_SIZE")  # set by mpirun
 _open = weakref.WeakSet()  # closed at the end of the process
-_stores = []  # the one that this process has opened, kept for as long as it lives
 _made = 0  # communicators made so far: the same on all ranks
 
 
@@ -93,7 +92,7 @@ def _nccl(timeout_s):
 
 def _meet(timeout_s):
     """(store, rank, size) once all ranks are there; each communicator has keys of its own in the store."""
-    store, rank, size = _store(timeout_s)
+    store, rank, size = open_store(timeout_s)
     mine = dist.PrefixStore(f"manyhands.comm/{_made}", store)
     keys = [f"rank {r}" for r in range(size)]
     mine.set(keys[rank], "here")
@@ -104,62 +103,6 @@ def _meet(timeout_s):
         raise CommunicationError(f"create_communicator: rank {rank} waited {timeout_s:g} s for {', '.join(missing)} of {size} ranks. "
                                  "All ranks that were started together must call it, equally often.") from None
     return mine, rank, size
-
-
-def _store(timeout_s=300):
-    """(store, rank, size): where the ranks find each other."""
-    if dist.is_initialized():
-        return dist.distributed_c10d._get_default_store(), dist.get_rank(), dist.get_world_size()
-    if "RANK" in os.environ and "WORLD_SIZE" in os.environ:
-        if not _stores:
-            _stores.append(_store_by_environment(timeout_s))
-        return _stores[0]
-    if any(name in os.environ for name in MPI_STARTED):
-        if not _stores:
-            _stores.append(_store_by_mpi())
-        return _stores[0]
-    return dist.HashStore(), 0, 1
-
-
-def _store_by_environment(timeout_s):
-    """Like torch's rendezvous "env://", but rank 0 does not wait for the others here: `_meet` does, and knows who is missing."""
-    rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-    served_by_torchrun = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
-    address, port, limit = os.environ.get("MASTER_ADDR", "localhost"), int(os.environ["MASTER_PORT"]), datetime.timedelta(seconds=timeout_s)
-    try:
-        store = dist.TCPStore(address, port, size, rank == 0 and not served_by_torchrun, limit, wait_for_workers=False, multi_tenant=True)
-    except dist.DistError:
-        raise CommunicationError(f"create_communicator: rank {rank} found nobody at {address}, port {port}, in {timeout_s:g} s: rank 0 did not come.") from None
-    store.set_timeout(datetime.timedelta(seconds=300))
-    return store, rank, size
-
-
-def _store_by_mpi():
-    from mpi4py import MPI
-
-    world = MPI.COMM_WORLD
-    store = dist.TCPStore("localhost", 0, world.size, is_master=True, wait_for_workers=False) if world.rank == 0 else None
-    host, port, name = world.bcast((socket.gethostname(), store.port, socket.gethostname()) if store else None)
-    if store is None:
-        store = dist.TCPStore("localhost" if name == socket.gethostname() else host, port, world.size, is_master=False)
-    return store, world.rank, world.size
-
-
-def process_group(communicator):
-    """The torch.distributed group with the ranks of a communicator."""
-    if not dist.is_initialized():
-        wire = communicator._exchange.wire
-        store, rank, size = _store()
-        dist.init_process_group("nccl" if wire.name == "nccl" else "gloo", store=dist.PrefixStore("default", store), rank=rank, world_size=size)
-    if communicator.members == list(range(dist.get_world_size())):
-        return dist.group.WORLD
-    # `new_group` would number the groups of this process, and wait for ranks that have made another number of them
-    c10d, name = dist.distributed_c10d, f"manyhands/{communicator._exchange.number}/{communicator.name}"
-    store = dist.PrefixStore(name, c10d._get_default_store())
-    group, _ = c10d._new_process_group_helper(communicator.size, communicator.rank, communicator.members, c10d.Backend(dist.get_backend()), store, name,
-                                              timeout=datetime.timedelta(seconds=communicator.timeout_s))
-    c10d._world.pg_group_ranks[group] = {member: rank for rank, member in enumerate(communicator.members)}
-    return group
 
 
 @atexit.register
