@@ -2,12 +2,13 @@
 
 import pytest
 
-from manyhands.checks import channel_parallel_verdicts as verdicts
-from manyhands.checks.channel_parallel_words import HINTS, MISTAKES, TEXTS
+from manyhands.checks.channel_parallel import verdicts
+from manyhands.checks.channel_parallel.words import HINTS, MISTAKES, TEXTS
 
 torch = pytest.importorskip("torch")
 
-from manyhands.checks import channel_parallel_case_ranks as cases, channel_parallel_ranks as ranks  # noqa: E402
+from manyhands.checks.channel_parallel import case_ranks as cases  # noqa: E402
+from manyhands.checks.channel_parallel import ranks
 
 
 @pytest.mark.parametrize("split", ["out", "in"])

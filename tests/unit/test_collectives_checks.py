@@ -2,13 +2,13 @@
 
 import pytest
 
-from manyhands.checks import collectives_verdicts as verdicts
-from manyhands.checks.collectives_words import HINTS, MISTAKES, TEXTS
+from manyhands.checks.collectives import verdicts
+from manyhands.checks.collectives.words import HINTS, MISTAKES, TEXTS
 from manyhands.plots.collectives import busiest, busiest_table
 
 torch = pytest.importorskip("torch")
 
-from manyhands.checks import collectives_ranks as ranks  # noqa: E402
+from manyhands.checks.collectives import ranks  # noqa: E402
 
 WORLDS = [5, 3, 2]
 

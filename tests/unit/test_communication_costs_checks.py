@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
+
 from manyhands import simulate
-from manyhands.checks import communication_costs_cases as cases, communication_costs_verdicts as verdicts
-from manyhands.checks.communication_costs_words import HINTS, MISTAKES, TEXTS
+from manyhands.checks.communication_costs import cases, verdicts
+from manyhands.checks.communication_costs.words import HINTS, MISTAKES, TEXTS
 from manyhands.simulate import bootstrap, fit, interval
 
 SEEDS = [0, 1, 4711, 1234, 2**40 + 7]
@@ -115,7 +116,8 @@ def test_the_clock_moves_with_messages():
     pytest.importorskip("torch")
     from types import SimpleNamespace
 
-    from manyhands.checks.communication_costs_ranks import Clock, cases as games
+    from manyhands.checks.communication_costs.ranks import Clock
+    from manyhands.checks.communication_costs.ranks import cases as games
 
     entries = []
     clock = Clock(entries, [1.0, 2.0])

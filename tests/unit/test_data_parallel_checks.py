@@ -2,8 +2,8 @@
 
 import pytest
 
-from manyhands.checks import data_parallel_verdicts as verdicts
-from manyhands.checks.data_parallel_words import HINTS, MISTAKES, TEXTS
+from manyhands.checks.data_parallel import verdicts
+from manyhands.checks.data_parallel.words import HINTS, MISTAKES, TEXTS
 
 
 @pytest.mark.parametrize("got, cover, even", [

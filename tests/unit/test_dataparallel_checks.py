@@ -5,12 +5,11 @@ import copy
 import pytest
 import torch
 
-from manyhands.checks import dataparallel_ranks as parts
-from manyhands.checks import dataparallel_replicas_ranks as replicas
-from manyhands.checks import dataparallel_threads_ranks as threads
-from manyhands.checks import dataparallel_verdicts as verdicts
-from manyhands.checks.dataparallel import _Check
-from manyhands.checks.dataparallel_words import HINTS, MISTAKES, TEXTS
+from manyhands.checks.torch_dataparallel import _Check, verdicts
+from manyhands.checks.torch_dataparallel import replicas_with_torch as replicas
+from manyhands.checks.torch_dataparallel import threads_with_torch as threads
+from manyhands.checks.torch_dataparallel import with_torch as parts
+from manyhands.checks.torch_dataparallel.words import HINTS, MISTAKES, TEXTS
 from manyhands.plots.phases import phases, phases_table
 
 
@@ -70,10 +69,10 @@ def test_the_gpu_experiment_compares_all_that_is_told():
 
 
 def test_a_missing_gpu_blocks_one_criterion_only(monkeypatch, capsys):
-    from manyhands.checks import dataparallel
+    from manyhands.checks import torch_dataparallel
 
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
-    dataparallel.forward(lambda *args: None)
+    torch_dataparallel.forward(lambda *args: None)
     shown = capsys.readouterr().out
     assert shown.count("FAIL") == 3 and shown.count("BLOCKED") == 1 and "two GPUs or more" in shown
 
@@ -117,7 +116,7 @@ def test_a_part_that_is_not_written_is_named(capsys):
     def data_parallel(module, inputs, kwargs, devices, output_device):
         return scatter(inputs, devices)
 
-    report = _Check("forward", "dataparallel_replicas_ranks", {"outputs": 1})
+    report = _Check("forward", "torch_dataparallel.replicas_with_torch", {"outputs": 1})
     report.run_all(data_parallel)
     assert "scatter is not written yet" in capsys.readouterr().out
 

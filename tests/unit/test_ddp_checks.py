@@ -2,8 +2,8 @@
 
 import pytest
 
-from manyhands.checks import ddp_verdicts as verdicts
-from manyhands.checks.ddp_words import HINTS, MISTAKES, TEXTS
+from manyhands.checks.ddp import verdicts
+from manyhands.checks.ddp.words import HINTS, MISTAKES, TEXTS
 
 
 @pytest.mark.parametrize("n, world_size", [(10, 4), (12, 4), (3, 4), (1, 4), (7, 1), (20, 3)])

@@ -4,8 +4,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from manyhands.checks import differentiable_verdicts as verdicts, experiment
-from manyhands.checks.differentiable_words import HINTS, MISTAKES, TEXTS
+from manyhands.checks import on_ranks
+from manyhands.checks.differentiable_communication import verdicts
+from manyhands.checks.differentiable_communication.words import HINTS, MISTAKES, TEXTS
 from manyhands.plots import graph
 
 OWN = [[1.0, 2.0], [3.0, 5.0], [4.0, 9.0]]
@@ -90,12 +91,12 @@ def stub():
 def test_a_stub_is_known_before_any_rank_waits_for_another(value, says, monkeypatch):
     monkeypatch.setattr("IPython.get_ipython", lambda: SimpleNamespace(user_ns={"f": value}))
     if says is None:
-        assert experiment.learners("f") is value
+        assert on_ranks.learners("f") is value
     else:
-        with pytest.raises(experiment.Unwritten, match=f"^{says}$"):
-            experiment.learners("f")
-    with pytest.raises(experiment.Unwritten, match="^g$"):
-        experiment.learners("g")
+        with pytest.raises(on_ranks.Unwritten, match=f"^{says}$"):
+            on_ranks.learners("f")
+    with pytest.raises(on_ranks.Unwritten, match="^g$"):
+        on_ranks.learners("g")
 
 
 class Call:

@@ -3,11 +3,12 @@
 import random
 
 import pytest
-from manyhands.checks import encoder_decoder_verdicts as verdicts
-from manyhands.checks.encoder_decoder_words import HINTS, MISTAKES, TEXTS
+
+from manyhands.checks.encoder_decoder import verdicts
+from manyhands.checks.encoder_decoder.words import HINTS, MISTAKES, TEXTS
 
 torch = pytest.importorskip("torch")
-from manyhands.checks import encoder_decoder_model_ranks as model  # noqa: E402  (it imports torch)
+from manyhands.checks.encoder_decoder import model_ranks as model  # noqa: E402  (it imports torch)
 
 
 def step(change=lambda h, cell: (h, cell)):

@@ -2,8 +2,8 @@
 
 import pytest
 
-from manyhands.checks import horovod_verdicts as verdicts
-from manyhands.checks.horovod_words import HINTS, MISTAKES, TEXTS
+from manyhands.checks.horovod import verdicts
+from manyhands.checks.horovod.words import HINTS, MISTAKES, TEXTS
 
 SYMPTOMS = {"apart_at_start": 0.0, "apart_at_end": 1.5, "rows_counted": 12, "rows_there": 12, "writers": 1}
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from manyhands.checks import large_batches_task as tasks
-from manyhands.checks import large_batches_verdicts as verdicts
-from manyhands.checks.large_batches_words import HINTS, MISTAKES, TEXTS
+from manyhands.checks.large_batches import task as tasks
+from manyhands.checks.large_batches import verdicts
+from manyhands.checks.large_batches.words import HINTS, MISTAKES, TEXTS
 from manyhands.plots.large_batches import hockey_stick, hockey_table, two_clocks
 
 CASE = (0.1, 16, "linear", 2, [4, 6], 5)  # base rate, k, rule, warm-up, drops, drop by

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from manyhands.checks import multiworker_input_verdicts as inputs
-from manyhands.checks import multiworker_verdicts as verdicts
-from manyhands.checks.multiworker_words import HINTS, MISTAKES, TEXTS
+from manyhands.checks.multiworker import input_verdicts as inputs
+from manyhands.checks.multiworker import verdicts
+from manyhands.checks.multiworker.words import HINTS, MISTAKES, TEXTS
 
 LAYOUT = (["a", "a", "b", "b"], 5000, {"chief": 1, "worker": 2, "ps": 1})
 RIGHT = {"chief": ["a:5000"], "worker": ["a:5001", "b:5000"], "ps": ["b:5001"]}

@@ -9,12 +9,12 @@ from typing import NamedTuple
 
 import pytest
 
-from manyhands.checks import parameter_servers_verdicts as verdicts
-from manyhands.checks.parameter_servers_words import HINTS, MISTAKES, TEXTS
+from manyhands.checks.parameter_servers import verdicts
+from manyhands.checks.parameter_servers.words import HINTS, MISTAKES, TEXTS
 
 torch = pytest.importorskip("torch")
 
-from manyhands.checks import parameter_servers_ranks as ranks, parameter_servers_train_ranks as train_ranks  # noqa: E402
+from manyhands.checks.parameter_servers import ranks, train_ranks  # noqa: E402
 
 SOURCE = Path(__file__).parents[2] / "sources" / "labs" / "08_parameter_servers.py"
 SEEDS = (0, 1, 2, 4711, 1234)

@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
-from manyhands.checks import staleness_cases as cases, staleness_verdicts as verdicts
-from manyhands.checks.staleness_ranks import Asked, _asked, told
-from manyhands.checks.staleness_words import HINTS, MISTAKES, TEXTS
+
+from manyhands.checks.staleness import cases, verdicts
+from manyhands.checks.staleness.ranks import Asked, _asked, told
+from manyhands.checks.staleness.words import HINTS, MISTAKES, TEXTS
 from manyhands.simulate.asynchrony import Barrier, play, stable_rate
 
 SEEDS = [0, 1, 4711, 2**40 + 3]

@@ -74,8 +74,8 @@ def test_a_room_imports_only_what_the_design_allows(path):
         wrong = [name for name, late in imports(path) if not late and name in FRAMEWORKS]
         assert not wrong, f"{path.name} imports {wrong} when it is imported"
         return
-    # a framework's own side (checks/ddp_ranks.py) is imported on the ranks only
-    on_ranks = here == "checks" and path.stem.endswith("_ranks")
+    # what needs a framework (checks/ddp/ranks.py) is imported where it is there already: on the ranks, or by a check that has asked for it
+    on_ranks = here == "checks" and path.stem.endswith(("ranks", "with_torch"))
     for name, late in imports(path):
         allowed = MAY[here] | (LATE.get(here, set()) if late or on_ranks else set())
         assert name in allowed or name in ("units", "quiet", "machine"), f"{path.relative_to(PACKAGE)} imports {name}{' late' if late else ''}: not an arrow of the design"

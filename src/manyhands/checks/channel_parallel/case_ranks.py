@@ -1,0 +1,180 @@
+"""What unit 13's experiments compare with, on the ranks: the right values, and those that known mistakes give.
+
+All in float64, so that every difference is a mistake and not rounding.
+"""
+
+import random
+import traceback
+from contextlib import contextmanager
+
+import torch
+from torch.nn.functional import conv2d
+
+from manyhands.checks.ddp.ranks import device
+from manyhands.checks.on_ranks import Unwritten
+from manyhands.data import shard
+
+GROUPS = ((0, 1, 2, 3), (0, 2, 3), (1, 3))  # global ranks of the communicators that the learner's functions are given
+TIMEOUT_S = 8.0
+
+
+@contextmanager
+def communicators():
+    """[(members, communicator)] of the groups that this rank is in; all ranks call it."""
+    from manyhands import comm
+
+    with comm.create_communicator("gloo", timeout_s=TIMEOUT_S) as world:
+        world.barrier()
+        found = []
+        for members in GROUPS:
+            group = world.split(0 if world.rank in members else None)
+            if group is not None:
+                found.append((members, group))
+        try:
+            yield found
+        except NotImplementedError as error:  # a stub that another function of the learner has called
+            raise Unwritten(traceback.extract_tb(error.__traceback__)[-1].name) from error
+
+
+class Traffic:
+    """Bytes that this rank sends inside the block: `sent`."""
+
+    def __enter__(self):
+        from manyhands.ledger import Ledger
+
+        self._ledger = Ledger()
+        self._ledger.__enter__()
+        return self
+
+    def __exit__(self, *exception):
+        self._ledger.__exit__(*exception)
+        self.sent = self._ledger.bytes_sent
+
+
+class Case:
+    """A layer, an image and a loss, drawn from the seed: the same on every rank. `split` says which cut is to be tested."""
+
+    def __init__(self, seed, split, size, number):
+        draw = random.Random(f"{seed} {split} {size} {number}")
+        few, many = size + draw.randint(1, size - 1), 2 * size + draw.randint(1, size - 1)  # neither can be divided by size
+        self.split, self.size = split, size
+        self.c_in, self.c_out = (many, few) if split == "in" else (few, many)
+        self.stride, self.padding = ((1, 0), (2, 1))[number % 2]
+        self.height, self.width = draw.randint(6, 7), draw.randint(8, 9)
+        chance = torch.Generator().manual_seed(draw.randrange(2**31))
+        self.x = torch.randn(2, self.c_in, self.height, self.width, generator=chance, dtype=torch.float64).to(device())
+        self.weight = torch.randn(self.c_out, self.c_in, 3, 3, generator=chance, dtype=torch.float64).to(device()) / 4
+        self.bias = None if number % 2 else torch.randn(self.c_out, generator=chance, dtype=torch.float64).to(device())
+        self.y = self.of(self.x, self.weight, self.bias)
+        self.slope = torch.randn(self.y.shape, generator=chance, dtype=torch.float64).to(device())  # dL/dy of the replicated loss
+
+    def of(self, x, weight, bias):
+        return conv2d(x, weight, bias, self.stride, self.padding)
+
+    def rows(self, rank):
+        return shard(self.c_out, rank, self.size)
+
+    def columns(self, rank):
+        return shard(self.c_in, rank, self.size)
+
+    def pieces(self, rank):
+        """(x, weight, bias) of one rank, as the learner's function gets them: leaves that require a gradient."""
+        if self.split == "out":
+            given = self.x, self.weight[self.rows(rank)], None if self.bias is None else self.bias[self.rows(rank)]
+        else:
+            given = self.x[:, self.columns(rank)], self.weight[:, self.columns(rank)], self.bias
+        return [None if one is None else one.clone().requires_grad_() for one in given]
+
+    def serial(self, rank):
+        """The right gradients of this rank's pieces: those of one whole layer, cut."""
+        whole = [None if one is None else one.clone().requires_grad_() for one in (self.x, self.weight, self.bias)]
+        self.of(*whole).backward(self.slope)
+        x, weight, bias = [None if one is None else one.grad for one in whole]
+        if self.split == "out":
+            return x, weight[self.rows(rank)], None if bias is None else bias[self.rows(rank)]
+        return x[:, self.columns(rank)], weight[:, self.columns(rank)], bias
+
+    def grouped(self):
+        """What comes out if each rank convolves its own input channels only, to its own output channels."""
+        ranks = range(self.size)
+        parts = [self.of(self.x[:, self.columns(r)], self.weight[self.rows(r), self.columns(r)], None) for r in ranks]
+        return torch.cat(parts, 1) + self.shown_bias()
+
+    def shown_bias(self):
+        return 0 if self.bias is None else self.bias[:, None, None]
+
+
+def lookalikes(case, rank):
+    """{mistake: the output that it gives}, the most telling first."""
+    bias, mine = case.shown_bias(), case.pieces(rank)
+    own = case.of(*mine).detach()
+    found = {"grouped": case.grouped(), "own part": own, "mean": case.y / case.size}
+    if case.split == "in":
+        found["mean"] = (case.y - bias) / case.size + bias
+        if case.bias is not None:
+            found |= {"bias on each": case.y + (case.size - 1) * bias, "no bias": case.y - bias}
+    else:
+        parts = [case.y[:, case.rows(r)] for r in range(case.size)]
+        found |= {"dealt": dealt(parts), "reversed": torch.cat(parts[::-1], 1), "own first": own_first(parts, rank)}
+    return found
+
+
+def dealt(parts):
+    """The parts put together as if channel 0, N, 2N, ... were those of rank 0."""
+    whole = torch.cat(parts, 1).clone()
+    for rank, part in enumerate(parts):
+        place = whole[:, rank::len(parts)]
+        if place.shape != part.shape:
+            return None
+        whole[:, rank::len(parts)] = part
+    return whole
+
+
+def own_first(parts, rank):
+    """The parts in an order that differs between ranks."""
+    return torch.cat([parts[rank], *parts[:rank], *parts[rank + 1:]], 1)
+
+
+def wrong_gradients(case, rank):
+    """For x, weight and bias: {mistake: the gradient that it gives}."""
+    right, found = case.serial(rank), []
+    own = case.pieces(rank)
+    slope = case.slope[:, case.rows(rank)] if case.split == "out" else case.slope
+    case.of(*own).backward(slope)
+    for one, alone in zip(right, own):
+        if one is None:
+            found.append({})
+            continue
+        partial = {} if alone is None or same(alone.grad, one) else {"partial": alone.grad, "partial, times": alone.grad * case.size}
+        found.append({"times": one * case.size, "divided": one / case.size, **partial})
+    return found
+
+
+def same(a, b):
+    return a is not None and b is not None and a.shape == b.shape and torch.allclose(a, b, rtol=1e-9, atol=1e-9)
+
+
+def told(name, got, right, wrong=()):
+    """One comparison as plain data: whether it is right, a sample as evidence, and which of the `wrong` values it looks like."""
+    if not isinstance(got, torch.Tensor):
+        return {"name": name, "right": False, "looks": "nothing" if got is None else "no tensor", "sample": [], "wanted": sample(right)}
+    got = got.detach()
+    looks = next((mistake for mistake, value in dict(wrong).items() if same(got, value)), "shape" if got.shape != right.shape else "other")
+    return {"name": name, "right": same(got, right), "looks": looks, "sample": sample(got), "wanted": sample(right),
+            "shape": list(got.shape), "wanted shape": list(right.shape)}
+
+
+def sample(tensor):
+    """A few numbers that tell a tensor from another one with the same values in another order."""
+    flat = tensor.detach().double().flatten().cpu()
+    return [*flat[:3].tolist(), flat.sum().item(), (flat * torch.arange(1, 1 + flat.numel()).double().sin()).sum().item()]
+
+
+def usable(output, right, c):
+    """Whether the output of every rank is one that backward can start from: else some ranks would wait for others in vain."""
+    fine = isinstance(output, torch.Tensor) and output.requires_grad and output.shape == right.shape
+    return all(c.allgather_obj(bool(fine)))
+
+
+def detached(output):
+    return isinstance(output, torch.Tensor) and not output.requires_grad

@@ -1,0 +1,208 @@
+"""The half of unit 13's checks that runs on the ranks: experiments on the learner's functions, against one whole nn.Conv2d.
+
+Every experiment returns plain data. What the right answer is, and which mistake a wrong one looks like, is worked out here, where
+the tensors are; `verdicts` puts it into words.
+"""
+
+import random
+
+import torch
+from torch import nn
+from torch.nn.functional import conv2d, relu
+
+from manyhands.checks.channel_parallel.case_ranks import (
+    Case,
+    Traffic,
+    communicators,
+    dealt,
+    detached,
+    lookalikes,
+    own_first,
+    told,
+    usable,
+    wrong_gradients,
+)
+from manyhands.checks.ddp.ranks import device
+from manyhands.checks.on_ranks import learners
+from manyhands.data import shard
+
+
+def part(name, seed):
+    """The learner's cut of weights and biases, for worlds of several sizes; no communication."""
+    function, draw, cases = learners(name), random.Random(seed), []
+    for size in (4, 3, 1):
+        for split in ("out", "in"):
+            conv = nn.Conv2d(size + draw.randint(1, 3), 2 * size + draw.randint(1, 3), 3, bias=size != 3).double().to(device())
+            with torch.no_grad():
+                for number, tensor in enumerate(conv.parameters()):
+                    tensor.copy_(torch.arange(tensor.numel()).view(tensor.shape) * (1 + seed % 97) + number)
+            for rank in range(size):
+                cases.append({"split": split, "rank": rank, "size": size, **_cut(function(conv, split, rank, size), conv, split, rank, size)})
+    return cases
+
+
+def _cut(answer, conv, split, rank, size):
+    answer = answer if isinstance(answer, (tuple, list)) and len(answer) == 2 else (answer, None)
+    full, bias = conv.weight.detach(), None if conv.bias is None else conv.bias.detach()
+    axis = 0 if split == "out" else 1
+    n = full.shape[axis]
+    here, even = shard(n, rank, size), slice(rank * (n // size), (rank + 1) * (n // size))
+    take = lambda tensor, axis, index: tensor[index] if axis == 0 else tensor[:, index]  # noqa: E731
+    wrong = {"dealt": take(full, axis, slice(rank, None, size)), "even": take(full, axis, even),
+             "other axis": take(full, 1 - axis, shard(full.shape[1 - axis], rank, size)), "whole": full,
+             "grouped": full[shard(full.shape[0], rank, size)][:, shard(full.shape[1], rank, size)]}
+    results = [told("weight", answer[0], take(full, axis, here), wrong)]
+    if bias is None:
+        results.append({"name": "bias", "right": answer[1] is None, "looks": "bias made up", "sample": [answer[1] is None], "wanted": [True]})
+    else:
+        wrong = {"whole bias": bias, "cut bias": bias[shard(len(bias), rank, size)], "dealt": bias[rank::size], "even": bias[even]}
+        results.append(told("bias", answer[1], bias[here] if split == "out" else bias, wrong))
+    return {"results": results, "whole": full.numel(), "held": [_held(tensor) for tensor in answer]}
+
+
+def _held(tensor):
+    """[is a leaf that will be trained, bytes of its values, bytes of the memory that it keeps alive]"""
+    if not isinstance(tensor, torch.Tensor):
+        return [True, 0, 0]
+    return [tensor.is_leaf and tensor.requires_grad, tensor.numel() * tensor.element_size(), tensor.untyped_storage().nbytes()]
+
+
+def operators(copy_name, sum_name, join_name, seed):
+    """Forward, backward and bytes of the three operators on each group."""
+    functions = {"copy": learners(copy_name), "sum": learners(sum_name), "join": learners(join_name)}
+    with communicators() as found:
+        return [{"members": members, **_operator(which, function, seed, c)} for members, c in found for which, function in functions.items()]
+
+
+def _operator(which, function, seed, c):
+    chance = torch.Generator().manual_seed(seed + 7 * c.size)
+    channels = 2 * c.size + 1
+    height = 3 + random.Random(seed).randint(1, 6)
+    draw = lambda: torch.randn(2, channels, height, 4, generator=chance, dtype=torch.float64).to(device())  # noqa: E731
+    everyones, slopes = [draw() for _ in range(c.size)], [draw() for _ in range(c.size)]
+    rows = [shard(channels, rank, c.size) for rank in range(c.size)]
+    mine, total, slope = everyones[c.rank], sum(everyones), slopes[0]
+    if which == "copy":
+        x, right, slope, gradient = everyones[0], everyones[0], slopes[c.rank], sum(slopes)
+        wrong, wrong_gradient = {"times": total}, {"own": slope, "mean": gradient / c.size, "times": gradient * c.size}
+    elif which == "sum":
+        x, right, gradient = mine, total, slope
+        wrong, wrong_gradient = {"mean": total / c.size, "own": mine}, {"times": slope * c.size, "divided": slope / c.size}
+    else:
+        parts = [everyones[0][:, one] for one in rows]
+        x, right, gradient = parts[c.rank], everyones[0], slope[:, rows[c.rank]]
+        wrong = {"dealt": dealt(parts), "reversed": torch.cat(parts[::-1], 1), "own": parts[c.rank], "own first": own_first(parts, c.rank)}
+        wrong_gradient = {"times": gradient * c.size, "divided": gradient / c.size, "whole": slope}
+    x = x.clone().requires_grad_()
+    return {"which": which, "rank": c.rank, "size": c.size, "numel": right.numel(),
+            **_both_ways(lambda: function(x, c), x, right, slope, gradient, wrong, wrong_gradient, c)}
+
+
+def _both_ways(call, x, right, slope, gradient, wrong, wrong_gradient, c):
+    with Traffic() as forward:
+        y = call()
+    answer = {"results": [told("y", y, right, wrong)], "forward": forward.sent, "backward": None, "detached": detached(y)}
+    if usable(y, right, c):
+        with Traffic() as backward:
+            y.backward(slope)
+        answer["results"].append(told("gradient", x.grad, gradient, wrong_gradient))
+        answer["backward"] = backward.sent
+    return answer
+
+
+def layer(name, split, seed):
+    """Values, gradients and bytes of the learner's layer on each group, against the whole layer."""
+    function = learners(name)
+    with communicators() as found:
+        return [{"members": members, "number": number, **_layer(function, Case(seed, split, c.size, number), c)}
+                for members, c in found for number in ((0, 1) if c.size == 4 else (c.size % 2,))]
+
+
+def _layer(function, case, c):
+    given = case.pieces(c.rank)
+    with Traffic() as forward:
+        y = function(*given, c, case.stride, case.padding)
+    answer = {"rank": c.rank, "size": c.size, "results": [told("output", y, case.y, lookalikes(case, c.rank))], "detached": detached(y),
+              "forward": forward.sent, "backward": None, "numel": {"x": case.x.numel(), "y": case.y.numel()}, "gradients": []}
+    if usable(y, case.y, c):
+        with Traffic() as backward:
+            (y * case.slope).sum().backward()
+        answer["backward"] = backward.sent
+        for label, tensor, right, wrong in zip(("x", "weight", "bias"), given, case.serial(c.rank), wrong_gradients(case, c.rank)):
+            if right is not None:
+                answer["gradients"].append(told(label, tensor.grad, right, wrong))
+    return answer
+
+
+def pair(name, seed):
+    """Two layers with a ReLU between them, the first cut by output and the second by input channel, on each group."""
+    function = learners(name)
+    with communicators() as found:
+        return [{"members": members, **_pair(function, seed, c)} for members, c in found]
+
+
+def _pair(function, seed, c):
+    chance = torch.Generator().manual_seed(seed + 11 * c.size)
+    middle, few, height = 5 * c.size + 1, 3, 3 + random.Random(seed).randint(1, 6)
+    shapes = (2, few, height, 6), (middle, few, 3, 3), (middle,), (few, middle, 3, 3), (few,), (2, few, height, 6)
+    x, *parameters, slope = [torch.randn(shape, generator=chance, dtype=torch.float64).to(device()) / 2 for shape in shapes]
+    whole = [one.clone().requires_grad_() for one in (x, *parameters)]
+    right = _two_layers(*whole)
+    right.backward(slope)
+    right = right.detach()
+    rows = shard(middle, c.rank, c.size)
+    cuts = (slice(None), rows, rows, (slice(None), rows), slice(None))
+    given = [one[cut].clone().requires_grad_() for one, cut in zip((x, *parameters), cuts)]
+    own = [one.detach().clone().requires_grad_() for one in given]
+    alone = _two_layers(*own)
+    alone.backward(slope)
+    bias = parameters[3][:, None, None]
+    wrong = {"own part": alone.detach(), "bias on each": right + (c.size - 1) * bias, "no bias": right - bias,
+             "mean": (right - bias) / c.size + bias, "no relu": _two_layers(x, *parameters, between=lambda h: h)}
+    with Traffic() as forward:
+        y = function(given[0], given[1:3], given[3:], c, 1)
+    answer = {"rank": c.rank, "size": c.size, "results": [told("output", y, right, wrong)], "forward": forward.sent, "backward": None,
+              "detached": detached(y), "gradients": [],
+              "numel": {"x": x.numel(), "y": right.numel()}}
+    if usable(y, right, c):
+        with Traffic() as backward:
+            (y * slope).sum().backward()
+        answer["backward"] = backward.sent
+        for label, tensor, one, cut, mine in zip(("x", "first weight", "first bias", "second weight", "second bias"), given, whole, cuts, own):
+            gradient = one.grad[cut]
+            partial = {} if label != "x" else {"partial": mine.grad, "partial, times": mine.grad * c.size}
+            answer["gradients"].append(told(label, tensor.grad, gradient, {"times": gradient * c.size, "divided": gradient / c.size, **partial}))
+    return answer
+
+
+def _two_layers(x, first, first_bias, second, second_bias, between=relu):
+    return conv2d(between(conv2d(x, first, first_bias, padding=1)), second, second_bias, padding=1)
+
+
+def moved(name, side_name, seed):
+    """What the learner predicts, beside what a right layer moves when it is run: bytes that all ranks take in together."""
+    from manyhands import functions
+
+    predict, largest_side, draw, cases = learners(name), learners(side_name), random.Random(seed), []
+    with communicators() as found:
+        for members, c in found:
+            batch, c_in, c_out, side, kernel = draw_layer(random.Random(f"{seed} {c.size}"))
+            x, weight = torch.zeros(batch, c_in, side, side, device=device()), torch.zeros(c_out, c_in, kernel, kernel, device=device())
+            y = torch.zeros(batch, c_out, side, side, device=device())
+            part = y[:, shard(c_out, c.rank, c.size)]
+            runs = {"out": lambda: (functions.allgather(c, part.contiguous()), c.allreduce(x)), "in": lambda: c.allreduce(y),
+                    "pair": lambda: (c.allreduce(y), c.allreduce(x)), "data": lambda: c.allreduce(weight)}
+            for way, run in runs.items():
+                with Traffic() as traffic:
+                    run()
+                predicted = predict(way, tuple(x.shape), tuple(weight.shape), tuple(y.shape), c.size)
+                cases.append({"members": members, "way": way, "size": c.size, "x": list(x.shape), "weight": list(weight.shape),
+                              "y": list(y.shape), "sent": traffic.sent, "predicted": predicted})
+    asked = [draw_layer(draw) for _ in range(6)]
+    sides = [{"asked": [batch, c_in, c_out, kernel], "got": largest_side(batch, c_in, c_out, kernel)} for batch, c_in, c_out, _, kernel in asked]
+    return {"cases": cases, "sides": sides}
+
+
+def draw_layer(draw):
+    """(batch, input channels, output channels, side, kernel), all different."""
+    return draw.randint(2, 5), draw.randint(9, 30), draw.randint(33, 50), draw.choice((7, 8)), draw.choice((1, 3, 5))

@@ -1,0 +1,285 @@
+"""The half of unit 04's checks that runs on the ranks: experiments with the learner's functions, and what each message was.
+
+Every experiment returns plain data. All numbers are whole, so that a sum is the same in any order and "equal" means to the last bit. Groups
+come one after the other: the ranks that are not in a group wait in a barrier, so that a message to one of them is never taken in.
+"""
+
+import random
+from functools import partial
+from itertools import combinations
+
+import torch
+import torch.distributed as dist
+
+from manyhands.checks.on_ranks import learners
+
+DTYPES = {"float32": (torch.float32, 1000), "float64": (torch.float64, 2**36), "int64": (torch.int64, 2**36)}  # and the largest number
+
+
+def members_of(seed):
+    """Worlds of 5, 3 and 2 ranks; the small ones are drawn, and do not count their ranks as the world does."""
+    chance, world = random.Random(seed), range(5)
+    return [tuple(world), *(chance.choice([few for few in combinations(world, p) if few != tuple(range(p))]) for p in (3, 2))]
+
+
+def groups(seed):
+    """(members, group) of each group in which this rank is; the world itself is `None`, the learner's default."""
+    made = [(members, None if len(members) == dist.get_world_size() else dist.new_group(members)) for members in members_of(seed)]
+    for members, group in made:
+        if dist.get_rank() in members:
+            yield members, group
+        dist.barrier()
+
+
+def counted(call):
+    """Run it under the ledger: this rank's account, and the names of collectives of torch.distributed that it called."""
+    from manyhands.ledger import Ledger
+
+    with Ledger() as ledger:
+        call()
+    return {"account": ledger.account(), "library": sorted({entry.call for entry in ledger.entries} - {"send", "recv"})}
+
+
+def shapes(seed, p):
+    """[(dtype, shape)]: numbers that p does not divide, fewer numbers than ranks, two dimensions, and numbers that p does divide."""
+    chance = random.Random(f"{seed} {p}")
+    k = chance.randint(8, 14)
+    return [("float32", (p * k + chance.randint(1, p - 1),)), ("int64", (p - 1,)), ("float64", (p + 1, p * (k - 3) + 1)), ("float32", (p * (k + 1),))]
+
+
+def everyones(seed, p, dtype, shape):
+    """What each rank puts in: p tensors of whole numbers, none of them 0."""
+    kind, most = DTYPES[dtype]
+    chance = torch.Generator().manual_seed(random.Random(f"{seed} {p} {dtype} {shape}").randrange(2**31))
+    return [torch.randint(1, most, shape, generator=chance).to(kind) for _ in range(p)]
+
+
+def told(got, right, wrong):
+    """One comparison as plain data: whether it is right, a sample as evidence, and which of the `wrong` values it looks like."""
+    looks = next((name for name, value in wrong.items() if same(got, value)), "other")
+    return {"right": same(got, right), "looks": looks, "sample": sample(got), "wanted": sample(right)}
+
+
+def same(a, b):
+    return isinstance(a, torch.Tensor) and a.shape == b.shape and a.dtype == b.dtype and torch.equal(a, b)
+
+
+def sample(tensor):
+    """A few numbers that tell a tensor from another one with the same values in another order."""
+    flat = tensor.detach().double().flatten()
+    return [*flat[:2].tolist(), *flat[-1:].tolist(), flat.sum().item(), (flat * torch.arange(1, 1 + flat.numel())).sum().item()]
+
+
+def case_of(members, me, dtype, numel, **more):
+    return {"members": members, "me": me, "p": len(members), "dtype": dtype, "numel": numel, "itemsize": DTYPES[dtype][0].itemsize, **more}
+
+
+# ------------------------------------------------------------------ 1: broadcast
+
+def broadcast(name, seed):
+    """From every root of every group."""
+    function, results = learners(name), []
+    for members, group in groups(seed):
+        me, p = dist.get_rank(group), len(members)
+        for root in range(p):
+            dtype, shape = shapes(seed + root, p)[root % 3]
+            given = everyones(seed + root, p, dtype, shape)
+            x = given[me].clone()
+            result = counted(lambda: function(x, root, group))  # noqa: B023
+            wrong = {"own": given[me], **{f"of rank {r}": given[r] for r in range(p) if r != root}}
+            results.append(case_of(members, me, dtype, x.numel(), root=root, **result, **told(x, given[root], wrong)))
+    return results
+
+
+# ------------------------------------------------------------------ 2 and 3: the halves of the ring
+
+def _halves(name, seed, fill, judge):
+    """The learner's function on chunks that are cut from one tensor, with `fill` for what is in it and `judge` for what came of it."""
+    function, results = learners(name), []
+    for members, group in groups(seed):
+        me, p = dist.get_rank(group), len(members)
+        for dtype, shape in shapes(seed, p)[:3]:
+            given = [x.flatten() for x in everyones(seed, p, dtype, shape)]
+            x = fill(given, me)
+            chunks = list(x.tensor_split(p))
+            result = counted(lambda: function(chunks, group))  # noqa: B023
+            answer = judge(list(x.tensor_split(p)), given, me, chunks)
+            results.append(case_of(members, me, dtype, x.numel(), **result, **answer))
+    return results
+
+
+def reduce_scatter(name, seed):
+    return _halves(name, seed, lambda given, me: given[me].clone(), _reduced)
+
+
+def _reduced(chunks, given, me, listed):
+    p = len(given)
+    parts = [list(one.tensor_split(p)) for one in given]  # parts[r][j]: rank r's numbers of chunk j
+    totals = [sum(part[j] for part in parts) for j in range(p)]
+    own, right = parts[me][me], totals[me]
+    wrong = {"own": own, "twice": right + own, "mean": torch.div(right, p).to(right.dtype)}
+    for k in range(2, p):  # too few rounds: the nearest ranks behind this one, or before it
+        wrong |= {f"{k} of them": sum(parts[(me - i) % p][me] for i in range(k)), f"{k} of them, before": sum(parts[(me + i) % p][me] for i in range(k))}
+    answer = told(chunks[me], right, wrong)
+    if not answer["right"] and len(listed) == p and same(listed[me], right):
+        answer["looks"] = "only in the list"
+    elif not answer["right"]:
+        elsewhere = [j for j in range(p) if j != me and chunks[j].numel() and same(chunks[j], totals[j])]
+        answer.update({"looks": "elsewhere", "elsewhere": elsewhere[0]} if elsewhere else {})
+    return answer
+
+
+def all_gather(name, seed):
+    return _halves(name, seed, _own_chunk_only, _gathered)
+
+
+def _own_chunk_only(given, me):
+    """This rank has its own chunk, and -1 in the places of the others."""
+    x = torch.full_like(given[0], -1)
+    x.tensor_split(len(given))[me].copy_(given[me].tensor_split(len(given))[me])
+    return x
+
+
+def _gathered(chunks, given, me, listed):
+    p = len(given)
+    wanted = [given[r].tensor_split(p)[r] for r in range(p)]
+    bad = [j for j in range(p) if not same(chunks[j], wanted[j])]
+    wrong = {}
+    for j in bad[:1]:
+        wrong = {"never filled": torch.full_like(wanted[j], -1), **{f"chunk {k}": wanted[k] for k in range(p) if k != j}}
+    answer = told(torch.cat(chunks), torch.cat(wanted), {})
+    if bad:
+        answer["looks"] = next((name for name, value in wrong.items() if same(chunks[bad[0]], value)), "other")
+        if len(listed) == p and all(same(a, b) for a, b in zip(listed, wanted)):
+            answer["looks"] = "only in the list"
+        answer["bad"] = bad[0]
+    return answer
+
+
+# ------------------------------------------------------------------ 4: all-reduce
+
+def all_reduce(name, seed):
+    """All shapes and dtypes on each group."""
+    function, results = learners(name), []
+    for members, group in groups(seed):
+        me, p = dist.get_rank(group), len(members)
+        for dtype, shape in shapes(seed, p):
+            given = everyones(seed, p, dtype, shape)
+            x = given[me].clone()
+            result = counted(lambda: function(x, group))  # noqa: B023
+            answer = told(x, sum(given), _wrong_sums(given, me))
+            if answer["looks"] == "other" and x.shape == given[me].shape:
+                answer["looks"] = _partly(x.flatten(), sum(given).flatten(), p)
+            results.append(case_of(members, me, dtype, given[me].numel(), **result, **answer))
+    return results
+
+
+def _wrong_sums(given, me):
+    p, right = len(given), sum(given)
+    return {"unchanged": given[me], "mean": torch.div(right, p).to(right.dtype), "twice": right + given[me], "without its own": right - given[me],
+            "doubled": 2 * right, "times p": p * right, "rounded": sum(one.float() for one in given).to(right.dtype)}
+
+
+def _partly(x, right, p):
+    """Which numbers are right: all but the rest of the division, or about one chunk of them."""
+    fine, n = (x == right).tolist(), len(x)
+    even = n - n % p
+    if n % p and even and all(fine[:even]) and not any(fine[even:]):
+        return "rest"
+    return "one chunk" if 0 < sum(fine) <= n // p + 1 and n > p else "other"
+
+
+# ------------------------------------------------------------------ 5: cost
+
+def cost(bytes_name, rounds_name, seed):
+    """What the learner predicts, and what the ledger sees of each of WAYS on each group."""
+    most_bytes, rounds = learners(bytes_name), learners(rounds_name)
+
+    def asked(way, p, nbytes):
+        return {"way": way, "p": p, "bytes": nbytes, "told bytes": None if way == "broadcast" else _number(most_bytes(way, p, nbytes)),
+                "told rounds": _number(rounds(way, p)) if way in ("broadcast", "ring") else None}
+
+    chance, results = random.Random(f"{seed} cost"), []
+    for members, group in groups(seed):
+        p = len(members)
+        n = p * random.Random(seed).randint(20, 60)
+        for way, function in WAYS.items():
+            x = torch.ones(n)
+            result = counted(partial(function, x, group))
+            assert torch.equal(x, torch.full((n,), 1.0 if way == "broadcast" else float(p)))
+            results.append({**case_of(members, dist.get_rank(group), "float32", n), **result, **asked(way, p, 4 * n)})
+    worlds = [(p, p * chance.randint(8000, 90000)) for p in (chance.randint(33, 63), chance.randint(900, 1100))]
+    return {"cases": results, "large": [asked(way, p, nbytes) for way in WAYS for p, nbytes in worlds]}
+
+
+def _number(value):
+    return value if isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < 2**60 else repr(value)
+
+
+def _received(like, peer, group):
+    came = torch.empty_like(like)
+    dist.recv(came, group=group, group_src=peer)
+    return came
+
+
+def _pass_on(chunk, like, group):
+    """Send to the next rank, receive from the one before."""
+    me, p = dist.get_rank(group), dist.get_world_size(group)
+    work = dist.isend(chunk, group=group, group_dst=(me + 1) % p)
+    came = _received(like, (me - 1) % p, group)
+    work.wait()
+    return came
+
+
+def _star(x, group):
+    me, p = dist.get_rank(group), dist.get_world_size(group)
+    if me:
+        dist.send(x, group=group, group_dst=0)
+        dist.recv(x, group=group, group_src=0)
+        return
+    for peer in range(1, p):
+        x += _received(x, peer, group)
+    for peer in range(1, p):
+        dist.send(x, group=group, group_dst=peer)
+
+
+def _tree(x, group):
+    me, p = dist.get_rank(group), dist.get_world_size(group)
+    for reach in [2**k for k in reversed(range((p - 1).bit_length()))]:
+        if reach <= me < 2 * reach:
+            dist.send(x, group=group, group_dst=me - reach)
+        elif me < reach and me + reach < p:
+            x += _received(x, me + reach, group)
+    _spread(x, group)
+
+
+def _spread(x, group):
+    me, p = dist.get_rank(group), dist.get_world_size(group)
+    for reach in [2**k for k in range((p - 1).bit_length())]:
+        if me < reach and me + reach < p:
+            dist.send(x, group=group, group_dst=me + reach)
+        elif reach <= me < 2 * reach:
+            dist.recv(x, group=group, group_src=me - reach)
+
+
+def _ring(x, group):
+    me, p = dist.get_rank(group), dist.get_world_size(group)
+    chunks = x.tensor_split(p)
+    for s in range(p - 1):
+        chunks[(me - s - 1) % p].add_(_pass_on(chunks[(me - s) % p], chunks[(me - s - 1) % p], group))
+    for s in range(p - 1):
+        chunks[(me - s) % p].copy_(_pass_on(chunks[(me - s + 1) % p], chunks[(me - s) % p], group))
+
+
+def _gather(x, group):
+    own = x.clone()
+    me, p = dist.get_rank(group), dist.get_world_size(group)
+    works = [dist.isend(own, group=group, group_dst=peer) for peer in range(p) if peer != me]
+    for peer in range(p):
+        if peer != me:
+            x += _received(x, peer, group)
+    for work in works:
+        work.wait()
+
+
+WAYS = {"star": _star, "tree": _tree, "ring": _ring, "gather": _gather, "broadcast": _spread}

@@ -1,0 +1,221 @@
+"""How the checks of unit 04 judge what the ranks have told: which mistake a wrong answer looks like, and which messages are right.
+
+Every `..._problem` returns None, or the details of a FAIL line: `rank`, `expected`, `got` and the likely `mistake`.
+"""
+
+from dataclasses import dataclass
+
+from manyhands.checks.collectives.words import MISTAKES
+
+
+def depth(p):
+    """log2 p, rounded up: the rounds of a binomial tree."""
+    return (p - 1).bit_length()
+
+
+# ------------------------------------------------------------------ values
+
+def value_problem(case, topic):
+    """The problem with what one rank has afterwards."""
+    if case["right"]:
+        return None
+    text = MISTAKES.get((topic, _kind(case["looks"]))) or MISTAKES["any", "other"]
+    facts = {"p": case["p"], "me": case["me"], "n": case["numel"], "rest": case["numel"] % case["p"], "dtype": case["dtype"], "root": case.get("root"),
+             "number": case["looks"].split()[0], "last": case["looks"].split()[-1], "elsewhere": case.get("elsewhere"), "bad": case.get("bad")}
+    return {"rank": _rank(case), "expected": case["wanted"], "got": case["sample"], "mistake": text.format(**facts)}
+
+
+def _kind(looks):
+    """"3 of them" is told as "some of them", "chunk 2" as "chunk"."""
+    words = looks.split()
+    return "some " + " ".join(words[1:]) if words[0].isdigit() else " ".join(words[:-1]) if words[-1].isdigit() else looks
+
+
+def _rank(case):
+    return case["members"][case["me"]]
+
+
+# ------------------------------------------------------------------ messages
+
+@dataclass
+class Traffic:
+    """What the ranks of one group have sent in one call, by the ledger."""
+
+    p: int
+    numel: int
+    itemsize: int
+    way: str | None  # of exercise 5
+    members: list
+    messages: list  # by rank of the group, as the others
+    sent: list  # bytes
+    peers: list  # the ranks to which it has sent
+    rounds: int
+    library: list  # names of collectives of torch.distributed that were called
+
+    @property
+    def size(self):
+        """Bytes of the whole tensor."""
+        return self.numel * self.itemsize
+
+
+def traffic(answers):
+    """A `Traffic` for each call of each group; `answers` are the cases of all ranks."""
+    from manyhands.ledger import merge
+
+    calls = {}
+    for case in (case for answer in answers for case in answer):
+        key = (tuple(case["members"]), case.get("root"), case.get("way"), case["dtype"], case["numel"])
+        calls.setdefault(key, []).append(case)
+    found = []
+    for cases in calls.values():
+        cases.sort(key=lambda case: case["me"])
+        merged, members, first = merge([case["account"] for case in cases]), cases[0]["members"], cases[0]
+        peers = [sorted({event.peer for event in events if event.kind == "sent"}) for events in merged.events]
+        found.append(Traffic(first["p"], first["numel"], first["itemsize"], first.get("way"), members, [one["messages_sent"] for one in merged.ranks],
+                             [one["bytes_sent"] for one in merged.ranks], peers, merged.rounds, sorted({name for case in cases for name in case["library"]})))
+    return found
+
+
+def _problem(t, name, expected, got, rank=None, **facts):
+    return {"rank": rank, "expected": expected, "got": got, "mistake": MISTAKES["messages", name].format(p=t.p, depth=depth(t.p), **facts)}
+
+
+def _library(t):
+    return _problem(t, "library", "send, recv, isend, irecv", ", ".join(t.library), call=t.library[0]) if t.library else None
+
+
+def once_problem(t):
+    """A broadcast: p - 1 messages in all, each with the whole tensor."""
+    if t.library:
+        return _library(t)
+    got, right = sum(t.messages), t.p - 1
+    if got == right and sum(t.sent) == right * t.size:
+        return None
+    name = "more" if got > right else "fewer" if got < right else "not whole"
+    return _problem(t, name, f"{right} messages, {right * t.size} bytes", f"{got} messages, {sum(t.sent)} bytes")
+
+
+def once_evidence(t):
+    return [sum(t.messages), sum(t.sent), len(t.library)]
+
+
+def tree_problem(t):
+    """No chain of messages longer than log2 p, and no rank that sends more often than that."""
+    if t.library:
+        return _library(t)
+    limit, most, fewest = depth(t.p), max(t.messages), t.p - 1
+    if sum(t.messages) < fewest:
+        return _problem(t, "fewer", f"{fewest} messages", sum(t.messages))
+    busiest = t.messages.index(most)
+    if most > limit:
+        name = "star" if most == t.p - 1 else "often"
+        return _problem(t, name, f"at most {limit} messages from one rank", most, rank=t.members[busiest])
+    if t.rounds > limit:
+        return _problem(t, "chain" if t.rounds == t.p - 1 else "rounds", f"at most {limit} rounds", t.rounds)
+    return None
+
+
+def tree_evidence(t):
+    """The same for all trees, another for what is no tree."""
+    limit = depth(t.p)
+    return [min(sum(t.messages), t.p - 1), max(t.rounds, limit), max(max(t.messages), limit), max(max(t.sent), limit * t.size), len(t.library)]
+
+
+def ring_problem(t, halves):
+    """Each rank sends one message a round, to the next rank only."""
+    if t.library:
+        return _library(t)
+    for me, (messages, peers) in enumerate(zip(t.messages, t.peers)):
+        following, (low, high) = t.members[(me + 1) % t.p], _steps(t, halves)
+        if set(peers) - {following}:
+            return _problem(t, "not next", f"only to rank {following}", f"to {peers}", rank=t.members[me])
+        if not low <= messages <= high:
+            name = "too many rounds" if messages > high else "too few rounds"
+            return _problem(t, name, high, messages, rank=t.members[me], halves="2 (p - 1)" if halves == 2 else "p - 1")
+    return None
+
+
+def _steps(t, halves):
+    """(lowest, highest) number of messages from each rank. Where chunks are empty they need not be sent."""
+    right = halves * (t.p - 1)
+    return (0 if t.numel < t.p else right), right
+
+
+def ring_evidence(t, halves):
+    """Who sends to whom, and how often: the same for all rings."""
+    low, high = _steps(t, halves)
+    peers = t.peers if low else [[peer for peer in peers if peer != t.members[(me + 1) % t.p]] for me, peers in enumerate(t.peers)]
+    return [peers, [[min(one, low), max(one, high)] for one in t.messages], len(t.library)]
+
+
+def limits(t, halves):
+    """(lowest, highest) bytes of all ranks together, and the most that one rank may send. Whoever fills up the last chunk sends a little more."""
+    low = halves * (t.p - 1) * t.size
+    return low, low + halves * (t.p - 1) * t.p * t.itemsize, halves * (t.numel - t.numel // t.p + t.p) * t.itemsize
+
+
+def bytes_problem(t, halves):
+    """halves (p - 1)/p of the tensor from each rank."""
+    if t.library:
+        return _library(t)
+    low, high, most = limits(t, halves)
+    total, one = sum(t.sent), max(t.sent)
+    if low <= total <= high and one <= most:
+        return None
+    if total > high:
+        name = "gathers" if abs(total - t.p * (t.p - 1) * t.size) <= t.p * t.itemsize * t.p else "more bytes"
+    elif total < low:
+        some = total > low / 4 and max(t.messages) < halves * (t.p - 1)
+        name = "one half" if halves == 2 and some else "fewer bytes"
+    else:
+        name = "one place"
+        return _problem(t, name, f"about {low // t.p} bytes", f"{one} bytes", rank=t.members[t.sent.index(one)], ratio=f"{one * t.p / low:.1f}")
+    return _problem(t, name, f"{low} bytes, all ranks together", f"{total} bytes")
+
+
+def bytes_evidence(t, halves):
+    """The same for every number inside its limits, another for each outside."""
+    low, high, most = limits(t, halves)
+    return [min(sum(t.sent), low), max(sum(t.sent), high), max(max(t.sent), most), len(t.library)]
+
+
+# ------------------------------------------------------------------ cost
+
+def most_bytes(way, p, nbytes):
+    """Bytes that the busiest rank sends in an all-reduce."""
+    return {"star": (p - 1) * nbytes, "tree": depth(p) * nbytes, "ring": 2 * (p - 1) * nbytes // p, "gather": (p - 1) * nbytes}[way]
+
+
+def rounds_of(way, p):
+    return {"broadcast": depth(p), "ring": 2 * (p - 1)}[way]
+
+
+def predicted_problem(what, way, p, nbytes, got, seen=None):
+    """`what` is "bytes" (of the busiest rank) or "rounds"; `seen` is what the ledger saw, None for a world that is only asked about."""
+    if what == "bytes":
+        right, known = max(seen.sent) if seen else most_bytes(way, p, nbytes), _wrong_bytes(way, p, nbytes)
+    else:
+        right, known = seen.rounds if seen else rounds_of(way, p), _wrong_rounds(way, p)
+    number = isinstance(got, (int, float))
+    if number and abs(got - right) < (0.5 if what == "bytes" else 1e-9):
+        return None
+    looks = next((name for name, value in known.items() if number and abs(got - value) < 0.5), "other")
+    if what == "rounds" and number and not float(got).is_integer():
+        looks = "not whole"
+    return {"expected": right, "got": got, "mistake": MISTAKES[what, looks].format(way=way, p=p, nbytes=nbytes)}
+
+
+def _wrong_bytes(way, p, nbytes):
+    right = most_bytes(way, p, nbytes)
+    known = {"all ranks": (p if way == "gather" else 2) * (p - 1) * nbytes, "numbers": right / 4, "once too often": p * nbytes}
+    if way == "ring":
+        known |= {"not cut": 2 * nbytes, "p chunks": 2 * nbytes + 2 * nbytes / p}
+    if way == "tree":
+        known |= {"not rounded up": (p.bit_length() - 1) * nbytes, "one message": nbytes}
+    return known | {"both ways": 2 * right, "one half": right / 2}
+
+
+def _wrong_rounds(way, p):
+    if way == "ring":
+        return {"one half": p - 1, "p rounds": 2 * p}
+    return {"down": p.bit_length() - 1, "chain": p - 1, "both halves": 2 * depth(p)}

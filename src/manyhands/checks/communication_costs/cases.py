@@ -1,0 +1,131 @@
+"""Hidden measurements for unit 05's checks: links, messages and gradients, drawn from the seed.
+
+The noise is like that of real timings: most times lie within a few per cent, and some take many times as long, because something else ran. Its median is
+the model's time, its mean is not.
+"""
+
+from collections import namedtuple
+from functools import partial
+
+import numpy as np
+
+KINDS = (  # lowest and highest latency in s, lowest and highest bytes per second
+    ((2e-6, 6e-6), (8e8, 1.5e9)),  # two processes that share memory
+    ((2e-5, 6e-5), (1e9, 4e9)),  # two processes and the loopback of the kernel
+    ((4e-5, 1.5e-4), (1.0e8, 1.2e8)),  # Ethernet, 1 Gbit/s
+    ((3e-6, 9e-6), (2e9, 1.2e10)),  # InfiniBand
+    ((5e-3, 2e-2), (1e7, 5e7)),  # two cities
+)
+NOISE, LATE = 0.025, 0.15  # of one time; and how many of the times are disturbed
+
+
+def generator(seed, name):
+    return np.random.default_rng([seed % 2**32, *name.encode()])
+
+
+def link(draw, kind):
+    from manyhands import simulate
+
+    (low_s, high_s), (slow, fast) = KINDS[kind]
+    return simulate.Link(float(np.exp(draw.uniform(np.log(low_s), np.log(high_s)))), float(np.exp(draw.uniform(np.log(slow), np.log(fast)))))
+
+
+def sizes(draw, true, smallest=2**-8, largest=2**14):
+    """Sizes of messages, each four times the one before: from `smallest` to `largest` times the size at which latency and bandwidth cost the same."""
+    half = true.latency_s * true.bytes_per_s * draw.uniform(0.7, 1.4)
+    count = int(np.log2(largest / smallest) // 2) + 1
+    return [max(1, round(half * smallest * 4**k)) for k in range(count)]
+
+
+def times(draw, true, n_bytes, repeats):
+    """For each size a list of times, `repeats` of the smallest and fewer and fewer of the larger ones."""
+
+    from manyhands import simulate
+
+    found = []
+    for k, size in enumerate(n_bytes):
+        count = max(9, repeats - 2 * k)
+        noise = NOISE * draw.normal(size=count)
+        late = (noise > 0) & (draw.random(count) < 2 * LATE)
+        factor = np.exp(noise) * np.where(late, draw.uniform(2, 20, count), 1)
+        found.append((simulate.message_s(size, *true) * factor).tolist())
+    return found
+
+
+def measurements(seed):
+    """[(true link, sizes, times)]: one of each kind, wide ranges and narrow ones."""
+    draw, found = generator(seed, "fit"), []
+    for kind, (smallest, largest) in enumerate(((2**-6, 2**16), (2**-8, 2**10), (2**-2, 2**6), (2**-6, 2**16), (2**-8, 2**2))):
+        true = link(draw, kind)
+        n_bytes = sizes(draw, true, smallest, largest)
+        found.append((true, n_bytes, times(draw, true, n_bytes, 41)))
+    return found
+
+
+def many_measurements(seed, count):
+    """`count` measurements of one link, with its truth and its sizes: to see how often a band holds the truth."""
+    draw = generator(seed, "interval")
+    true = link(draw, int(draw.integers(len(KINDS))))
+    n_bytes = sizes(draw, true, 2**-4, 2**8)
+    return true, n_bytes, [times(draw, true, n_bytes, 31) for _ in range(count)]
+
+
+def half(one):
+    """The size of a message that spends as long on its latency as on its bytes."""
+    return one.latency_s * one.bytes_per_s
+
+
+def worlds(seed, least=1):
+    """[(p, n_bytes, link)]: one, two and three ranks, powers of two and numbers just above, many ranks; sizes on both sides of the crossover."""
+    draw, found = generator(seed, "worlds"), []
+    for number, p in enumerate((1, 2, 3, 4, 2 ** int(draw.integers(3, 7)) + 1, 2 ** int(draw.integers(3, 8)), int(draw.integers(900, 1100)))):
+        one = link(draw, number % len(KINDS))
+        found.append((p, int(half(one) * 10 ** draw.uniform(-1.5, 2.5)) + 1, one))
+    return [world for world in found if world[0] >= least]
+
+
+Backward = namedtuple("Backward", "ready_s n_bytes p link")  # when each gradient is ready, its size; ranks and their network
+
+
+def backwards(seed):
+    """Three backward passes for which neither a bucket for each tensor nor a single bucket is a good choice."""
+
+    from manyhands import simulate
+
+    draw, found = generator(seed, "backwards"), []
+    while len(found) < 3:
+        count, p, one = int(draw.integers(24, 40)), int(draw.integers(4, 40)), link(draw, int(draw.integers(1, 4)))
+        n_bytes = (4 * np.maximum(1, np.exp(draw.normal(size=count)) * half(one) * p * draw.uniform(0.03, 0.15))).astype(int).tolist()
+        computing_s = simulate.ring_s(p, sum(n_bytes), *one) * draw.uniform(1.2, 2.5)
+        ready_s = np.cumsum(draw.dirichlet(np.full(count, 3.0))) * computing_s
+        case = Backward(ready_s.tolist(), n_bytes, p, one)
+        if min(time_s(case, 0), time_s(case, sum(n_bytes))) > 1.2 * best_s(case):
+            found.append(case)
+    return found
+
+
+def all_reduce_s(case, n_bytes):
+    """Seconds of an all-reduce of so many bytes along a ring."""
+
+    from manyhands import simulate
+
+    return float(simulate.ring_s(case.p, n_bytes, *case.link))
+
+
+def time_s(case, bucket_bytes):
+    from manyhands import simulate
+
+    return simulate.finish_s(case.ready_s, case.n_bytes, bucket_bytes, partial(all_reduce_s, case))
+
+
+def limits(case):
+    """Sizes of buckets to ask about: one tensor in each, a few, all in one."""
+    total = sum(case.n_bytes)
+    return [0, int(1.5 * total / len(case.n_bytes)), total // 5, total // 2, total, 2 * total]
+
+
+def best_s(case):
+    """The shortest time of a hundred sizes of buckets, to a few per cent that of all sizes."""
+    total, count = sum(case.n_bytes), len(case.n_bytes)
+    some = {*(total / k for k in range(1, count + 1)), *np.geomspace(min(case.n_bytes), total, 64)}
+    return min(time_s(case, limit) for limit in some)

@@ -1,0 +1,61 @@
+"""The half of unit 05's checks that runs on the ranks: the learner's ping-pong, with real messages and a clock that is drawn.
+
+The clock moves with the messages of its rank, not with the time that passes: a right answer is right to the last digit, on any machine.
+"""
+
+import random
+from itertools import accumulate
+
+import torch.distributed as dist
+
+from manyhands.checks.on_ranks import learners
+
+SENDING = 0.3  # the part of a round trip that the clock gives to the sending
+
+
+def cases(seed):
+    """Three ping-pongs: how many bytes, with whom, how often, and the seconds of each round trip, the first ones slow."""
+    chance, found = random.Random(f"ping-pong {seed}"), []
+    for number, peer in enumerate((1, chance.choice((2, 3)), 3)):
+        warm_up, repeats = (0, 1, 3)[number] + (number > 0) * chance.randint(0, 2), chance.randint(3, 6)
+        rounds_s = [chance.uniform(1, 2) * 10 ** -chance.uniform(2, 5) * (40 if k < warm_up else 1) for k in range(warm_up + repeats)]
+        found.append({"n_bytes": 4 * chance.randint(1, 5000), "peer": peer, "repeats": repeats, "warm_up": warm_up, "rounds_s": rounds_s})
+    return found
+
+
+class Clock:
+    """Call it for seconds: they depend on how many messages this rank has sent and received."""
+
+    def __init__(self, entries, rounds_s):
+        parts = [part for one in rounds_s for part in (SENDING * one, (1 - SENDING) * one)]
+        self._entries, self._at = entries, [0.0, *accumulate(parts)]
+        self.readings = 0
+
+    def __call__(self):
+        self.readings += 1
+        done = sum(entry.call in ("send", "recv") for entry in self._entries)
+        return self._at[min(done, len(self._at) - 1)]
+
+
+def ping_pong(name, seed):
+    """What the learner's function returns on this rank, and what this rank has sent and received, for each case."""
+    from manyhands.ledger import Ledger
+
+    function, found = learners(name), []
+    for case in cases(seed):
+        with Ledger() as ledger:
+            clock = Clock(ledger.entries, case["rounds_s"])
+            told = function(case["n_bytes"], case["repeats"], case["warm_up"], case["peer"], clock)
+        dist.barrier()
+        messages = [(entry.call, entry.peer, entry.bytes) for entry in ledger.entries if entry.call in ("send", "recv")]
+        others = sorted({entry.call for entry in ledger.entries} - {"send", "recv", "barrier"})
+        found.append({**case, "told": _numbers(told), "readings": clock.readings, "messages": messages, "others": others})
+    return found
+
+
+def _numbers(told):
+    """A list of floats; None where the answer is none."""
+    try:
+        return [float(one) for one in told]
+    except (TypeError, ValueError):
+        return None

@@ -1,0 +1,276 @@
+"""How the checks of unit 05 judge: which mistake a wrong answer looks like.
+
+Every `..._problem` returns None, or the details of a FAIL line: `rank`, `expected`, `got` and the likely `mistake`.
+"""
+
+from itertools import accumulate
+
+import numpy as np
+
+from manyhands.checks.communication_costs import cases
+from manyhands.checks.communication_costs.words import MISTAKES
+from manyhands.checks.in_kernel import NAN, number
+
+FIT = 0.10  # latency and bandwidth, relative
+BANDS, HELD = 16, 7  # measurements of one link; in so many at least each of the two bands holds the truth: right bands fail once in 10,000 times
+WIDTH = (0.8, 1.3)  # of our own width
+CROSSOVER = 0.01
+BEST = 0.08  # the time of the chosen buckets may be longer than the best by this part
+
+
+def say(mistake, expected=None, got=None, rank=None, **words):
+    return {"rank": rank, "expected": expected, "got": got, "mistake": MISTAKES[mistake].format(**words)}
+
+
+def pair(answer):
+    try:
+        one, other = answer
+    except (TypeError, ValueError):
+        return NAN, NAN
+    return number(one), number(other)
+
+
+def two_pairs(answer):
+    one, other = answer if isinstance(answer, (tuple, list, np.ndarray)) and len(answer) == 2 else (None, None)
+    return pair(one), pair(other)
+
+
+def near(got, expected, rtol=1e-6):
+    return bool(np.allclose(got, expected, rtol=rtol, atol=0)) if np.shape(got) == np.shape(expected) else False
+
+
+def _named(got, wrong, rtol=1e-6):
+    """The first of the `wrong` values, {mistake: value}, that this is; None if it is none of them."""
+    return next((name for name, value in wrong.items() if near(got, value, rtol)), None)
+
+
+# ------------------------------------------------------------------ the ping-pong
+
+def messages_problem(by_rank):
+    """One case, as all ranks tell of it: rank 0 and its peer exchange whole messages, one each way a round, and nobody else does."""
+    case = by_rank[0]
+    count, n_bytes, peer = case["warm_up"] + case["repeats"], case["n_bytes"], case["peer"]
+    for rank, one in enumerate(by_rank):
+        if one["others"]:
+            return say("other calls", "send and recv", ", ".join(one["others"]), rank)
+        other = {0: peer, peer: 0}.get(rank)
+        if other is None:
+            if one["messages"]:
+                return say("not invited", "no messages", f"{len(one['messages'])} messages", rank, peer=peer)
+            continue
+        sent, came = ([message for message in one["messages"] if message[0] == call] for call in ("send", "recv"))
+        wrong = [message for message in one["messages"] if message[1] != other]
+        if wrong:
+            return say("wrong peer", f"with rank {other}", f"with rank {wrong[0][1]}", rank, peer=peer)
+        sizes = {message[2] for message in one["messages"]}
+        if sizes and sizes != {n_bytes}:
+            return say("four bytes" if max(sizes) == 4 * n_bytes else "wrong size", f"{n_bytes} bytes", f"{max(sizes)} bytes", rank)
+        if (len(sent), len(came)) != (count, count):
+            name = "no warm-up" if len(sent) == len(came) == case["repeats"] else "one way" if 0 in (len(sent), len(came)) else "rounds"
+            return say(name, f"{count} sent, {count} received", f"{len(sent)} sent, {len(came)} received", rank, warm_up=case["warm_up"], repeats=case["repeats"])
+    return None
+
+
+def times_problem(case):
+    """What rank 0 returns: half of each round trip, without the warm-up."""
+    got, rounds_s, warm_up = case["told"], np.array(case["rounds_s"]), case["warm_up"]
+    right = rounds_s[warm_up:] / 2
+    if got is not None and near(got, right, 1e-9):
+        return None
+    numbers = {"expected": right.tolist(), "got": got, "rank": 0}
+    if got is None:
+        return say("no list", **numbers)
+    wrong = {"round trip": 2 * right, "warm-up counts": rounds_s / 2, "warm-up counts ": rounds_s, "sending only": 0.6 * right, "sending only ": 0.3 * right,
+             "warm-up counts  ": rounds_s[:len(right)] / 2,
+             "mean": [right.mean()] * len(right), "running": np.array(list(accumulate(right))), "quarter": right / 2}
+    name = (_named(got, wrong) or "").strip()
+    if not name:
+        name = "how many" if len(got) != len(right) else "stands still" if not np.any(got) else "other times"
+    return say(name, **numbers, repeats=case["repeats"])
+
+
+# ------------------------------------------------------------------ the fit
+
+def fit_problem(index, true, n_bytes, times_s, got):
+    """`index` is 0 for the latency, 1 for the bandwidth."""
+    value, right, n_bytes = got[index], true[index], np.array(n_bytes, float)
+    if abs(value / right - 1) <= FIT:
+        return None
+    numbers, medians = {"expected": right, "got": value}, np.array([np.median(one) for one in times_s])
+    if not np.isfinite(value):
+        return say("no pair", **numbers)
+    if near(got[1 - index], right, FIT):
+        return say("exchanged", **numbers)
+    if index and near(1 / value, right, FIT):
+        return say("beta", **numbers)
+    if not index and near(value, medians[0], 0.05):
+        return say("smallest message", **numbers, smallest=f"{n_bytes[0]:.0f}")
+    if index and near(value, n_bytes[-1] / medians[-1], 0.05):
+        return say("latency left in", **numbers)
+    slope, start = np.polyfit(n_bytes, medians, 1)
+    if not index and (near(value, start, 0.2) or value <= 0):
+        return say("largest decide", **numbers, largest=f"{n_bytes[-1] / 1e6:.3g}")
+    if (value < right if index else value > right) and not near(value, (start, 1 / slope)[index], 0.02):
+        return say("disturbed", **numbers)
+    return say(("other latency", "other bandwidth")[index], **numbers)
+
+
+# ------------------------------------------------------------------ its bands
+
+def held(true, got):
+    """How often the band of the latency, and that of the bandwidth, holds the truth; `got` is [measurements, 2, (low, high)]."""
+    return [int(np.sum((got[:, k, 0] <= true[k]) & (true[k] <= got[:, k, 1]))) for k in (0, 1)]
+
+
+def covers_problem(true, got, level):
+    if _turned(got):
+        return say("turned")
+    for k, what in enumerate(("latency", "bandwidth")):
+        count = held(true, got)[k]
+        if count < HELD:
+            numbers = {"expected": f"about {level * BANDS:.0f} of {BANDS}, at least {HELD}", "got": f"{count} of {BANDS}"}
+            shape = "no two pairs" if not np.all(np.isfinite(got)) else "order" if np.all(got[:, k, 0] > got[:, k, 1]) else "misses"
+            return say(shape, **numbers, what=what)
+    return None
+
+
+def _turned(got):
+    """(latency, bandwidth) of the low end, and of the high end, in place of a pair for each."""
+    return bool(np.all(got[:, :, 0] < 1) and np.all(got[:, :, 1] > 1e5))
+
+
+def covers_evidence(true, got, level):
+    """The same for all counts that are large enough, to within the tolerance; a power of ten, so that one less is far off."""
+    return [[10.0 ** min(count, HELD) for count in held(true, got)], _typical(np.abs(got.mean(2))), level]
+
+
+def _typical(values):
+    """The geometric mean of each column; what is no number counts as 0."""
+    with np.errstate(divide="ignore"):
+        return np.nan_to_num(np.exp(np.log(values).mean(0)), nan=0.0, posinf=0.0).tolist()
+
+
+def widths(got, right):
+    """Typical widths of the learner's bands and of ours, by quantity."""
+    return _typical(np.abs(got[:, :, 1] - got[:, :, 0])), _typical(right[:, :, 1] - right[:, :, 0])
+
+
+def width_problem(got, right, level):
+    if not np.all(np.isfinite(got)):
+        return say("no two pairs")
+    for what, mine, ours in zip(("latency", "bandwidth"), *widths(got, right)):
+        ratio = mine / ours
+        if not WIDTH[0] <= ratio <= WIDTH[1]:
+            one_side = 0.58 <= ratio < WIDTH[0]
+            name = "turned" if _turned(got) else "single times" if ratio > 3 else "too wide" if ratio > 1 else "one side" if one_side else "too narrow"
+            return say(name, f"{ours:.3g}", f"{mine:.3g}", what=what, level=level, rest=f"{(1 - level) / 2:.2g}", upper=f"{(1 + level) / 2:.3g}", whole=f"{1 - level:.2g}")
+    return None
+
+
+def width_evidence(got, right):
+    """The same for all widths inside the limits, another for each outside."""
+    return [[min(mine, WIDTH[0] * ours), max(mine, WIDTH[1] * ours)] for mine, ours in zip(*widths(got, right))]
+
+
+# ------------------------------------------------------------------ predictions
+
+MODELS = {"ring": "ring_s", "tree": "tree_s", "server": "parameter_server_s"}
+
+
+def model(name):
+    from manyhands import simulate
+
+    return getattr(simulate, MODELS[name])
+
+
+def cost_problem(name, p, n_bytes, link, got):
+    right, (latency_s, bytes_per_s), depth = float(model(name)(p, n_bytes, *link)), link, (p - 1).bit_length()
+    if near(got, right) or got == right:
+        return None
+    beta, log2 = n_bytes / bytes_per_s, np.log2(p)
+    if name == "ring":
+        wrong = {"half": right / 2, "p rounds": 2 * p * (latency_s + beta / p), "not cut": 2 * (p - 1) * (latency_s + beta),
+                 "latency once": latency_s + 2 * (p - 1) / p * beta, "latency once ": 2 * latency_s + 2 * (p - 1) / p * beta}
+    elif name == "tree":
+        wrong = {"half": right / 2, "down": 2 * (p.bit_length() - 1) * (latency_s + beta), "down ": 2 * log2 * (latency_s + beta), "log of size": 2 * log2 * latency_s + 2 * beta,
+                 "latency once": latency_s + 2 * depth * beta, "chain": 2 * (p - 1) * (latency_s + beta)}
+    else:
+        wrong = {"half": right / 2, "one worker": 2 * (latency_s + beta), "own gradient": 2 * (latency_s + (p - 1) * beta), "latencies in turn": 2 * p * (latency_s + beta)}
+    found = (_named(got, {"multiplied": _multiplied(name, p, n_bytes, link), **wrong}) or "other cost").strip()
+    known = found if found in ("multiplied", "latency once", "other cost", "half") else f"{name} {found}"
+    return say(known, right, got, p=p, what=name, n_bytes=n_bytes)
+
+
+def _multiplied(name, p, n_bytes, link):
+    """bytes_per_s taken for the time of a byte."""
+    return float(model(name)(p, n_bytes, link.latency_s, 1 / link.bytes_per_s))
+
+
+def crossover_problem(p, link, got):
+    from manyhands import simulate
+
+    right, half = simulate.crossover_bytes(p, *link), cases.half(link)
+    if abs(got - right) <= CROSSOVER * right + 1e-3 * half:
+        return None
+    if not np.isfinite(got):
+        return say("no number", right, got, p=p)
+    depth, log2 = (p - 1).bit_length(), np.log2(p)
+    wrong = {"crossover log2": half * (p - 1 - log2) / (log2 - (p - 1) / p), "crossover half": half, "crossover bits": right * 8}
+    if depth > 1:
+        wrong["crossover not cut"] = half * (p - 1 - depth) / (depth - 1)
+    return say(_named(got, wrong, 0.005) or ("never crosses" if right == 0 else "other crossover"), right, got, p=p)
+
+
+# ------------------------------------------------------------------ fusion
+
+def finish_problem(case, limit, got):
+    from manyhands import simulate
+
+    right = cases.time_s(case, limit)
+    if near(got, right):
+        return None
+    groups = simulate.buckets(case.n_bytes, limit)
+    sums = [sum(case.n_bytes[i] for i in group) for group in groups]
+    costs = [cases.all_reduce_s(case, one) for one in sums]
+    wrong = {"after the backward": case.ready_s[-1] + sum(costs), "network only": sum(costs), "first is ready": _finish(case, groups, costs, 0),
+             "no queue": max(case.ready_s[group[-1]] + cost for group, cost in zip(groups, costs)), "last bucket only": case.ready_s[-1] + costs[-1],
+             "under the limit": _under(case, limit), "rest forgotten": _finish(case, groups[:-1], costs[:-1], -1)}
+    name = _named(got, wrong) or "other finish"
+    return say(name, right, got, limit=limit, count=len(groups), bytes=sums[0])
+
+
+def _finish(case, groups, costs, which):
+    """The finish where a bucket waits for its tensor number `which` only: -1, the last one, is right."""
+    free_s = 0.0
+    for group, cost in zip(groups, costs):
+        free_s = max(free_s, case.ready_s[group[which]]) + cost
+    return free_s
+
+
+def _under(case, limit):
+    """The finish with buckets that never hold more than the limit, but where one tensor is larger."""
+    groups = []
+    for i, size in enumerate(case.n_bytes):
+        if groups and sum(case.n_bytes[j] for j in groups[-1]) + size <= limit:
+            groups[-1].append(i)
+        else:
+            groups.append([i])
+    return _finish(case, groups, [cases.all_reduce_s(case, sum(case.n_bytes[i] for i in group)) for group in groups], -1)
+
+
+def time_with(case, got):
+    """The time with the size that the learner has chosen."""
+    return cases.time_s(case, got) if np.isfinite(got) and got >= 0 else NAN
+
+
+def best_problem(case, got):
+    from manyhands import simulate
+
+    if not np.isfinite(got) or got < 0:
+        return say("no number", got=got)
+    best, mine = cases.best_s(case), time_with(case, got)
+    if mine <= (1 + BEST) * best:
+        return None
+    count = len(simulate.buckets(case.n_bytes, got))
+    name = "one bucket" if count == 1 else "no fusion" if count == len(case.n_bytes) else "other buckets"
+    return say(name, f"{best:.4g} s", f"{mine:.4g} s, with {count} buckets for {len(case.n_bytes)} gradients", more=f"{100 * (mine / best - 1):.0f}")

@@ -1,0 +1,224 @@
+"""The half of unit 01's checks that runs on the ranks: experiments with the learner's functions, told as plain numbers.
+
+All ranks run an experiment at once; shapes and numbers are drawn from the seed, alike on all ranks, so that each rank also works out alone what
+one process would get, and what the likely mistakes would give (`looks` names the one that fits). Everything is float64.
+"""
+
+import copy
+import random
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.functional import cross_entropy
+
+from manyhands.checks.data_parallel.verdicts import ATOL
+from manyhands.checks.ddp.ranks import device, make_groups, numbers
+from manyhands.checks.on_ranks import learners
+
+
+class Network(nn.Module):
+    """A tied weight (a, b), a frozen one (first), and two last layers, of which a rank may have no gradient for the second."""
+
+    def __init__(self, inputs, hidden, classes):
+        super().__init__()
+        self.first, self.a, self.b = nn.Linear(inputs, hidden), nn.Linear(hidden, hidden), nn.Linear(hidden, hidden)
+        self.head, self.spare = nn.Linear(hidden, classes), nn.Linear(hidden, classes)
+        self.b.weight = self.a.weight
+        self.first.weight.requires_grad_(False)
+
+    def forward(self, x):
+        h = torch.tanh(self.b(torch.tanh(self.a(torch.tanh(self.first(x))))))
+        return self.head(h) + self.spare(h)
+
+
+def build(seed):
+    draw = random.Random(seed)
+    inputs, hidden, classes = draw.randint(10, 14), draw.randint(6, 14), draw.randint(3, 6)
+    torch.manual_seed(seed)
+    return Network(inputs, hidden, classes).double().to(device())
+
+
+def batch(seed, n, model):
+    draw = torch.Generator().manual_seed(seed)
+    x = torch.randn(n, model.first.in_features, generator=draw, dtype=torch.float64)
+    return x.to(device()), torch.randint(model.head.out_features, (n,), generator=draw).to(device())
+
+
+def trainable(model):
+    return {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
+
+
+def close(a, b):
+    return a.shape == b.shape and bool(torch.all((a - b).abs() <= ATOL * (1 + b.abs())))
+
+
+def named(got, right, wrong):
+    """None if `got` is right, else which of the `wrong` tensors it is, or "other"."""
+    if close(got, right):
+        return None
+    if not torch.isfinite(got).all():
+        return "not finite"
+    return next((name for name, tensor in wrong.items() if close(got, tensor)), "other")
+
+
+# ------------------------------------------------------------------ 1: rows
+
+def rows(name, seed):
+    """The learner's rows for several sizes and worlds; no communication."""
+    function, draw, cases = learners(name), random.Random(seed), []
+    for n, world_size in ((draw.randint(21, 60), 4), (draw.randint(21, 60) * 3 + 2, 3), (12, 4), (3, 4), (draw.randint(5, 9), 1)):
+        cases.append({"n": n, "world_size": world_size, "got": [_indices(function(n, rank, world_size), n) for rank in range(world_size)]})
+    return cases
+
+
+def _indices(answer, n):
+    return list(range(n))[answer] if isinstance(answer, slice) else [int(i) for i in answer]
+
+
+# ------------------------------------------------------------------ 2: sum_gradients
+
+def gradients(name, seed):
+    """Made-up gradients through the learner's function on each group, and what was sent for it."""
+    from manyhands.ledger import Ledger
+
+    function, results = learners(name), []
+    for members, group in make_groups():
+        model = build(seed)
+        local = _made_up(model, seed, members)
+        for key, parameter in trainable(model).items():
+            parameter.grad = local[dist.get_rank()][key].clone()
+        with Ledger() as ledger:
+            function(model, group)
+        size = sum(parameter.numel() for parameter in trainable(model).values())
+        results.append({"members": members, "sent": ledger.bytes_sent / 8, "size": size, **_told(model, local)})
+    return results
+
+
+def missing(name, seed):
+    """The same where the last rank of the group has no gradient for the spare layer, and nobody has one for the bias of `a`."""
+    function, results = learners(name), []
+    for members, group in make_groups():
+        model = build(seed)
+        local = _made_up(model, seed + 1, members)
+        for key, parameter in trainable(model).items():
+            for rank in members:
+                if key == "a.bias" or key.startswith("spare") and rank == members[-1]:
+                    local[rank][key] = torch.zeros_like(local[rank][key])
+                elif rank == dist.get_rank():
+                    parameter.grad = local[rank][key].clone()
+        function(model, group)
+        results.append({"members": members, **_told(model, local)})
+    return results
+
+
+def _made_up(model, seed, members):
+    """{rank: {name: gradient}}, the same on all ranks"""
+    found = {}
+    for rank in members:
+        draw = torch.Generator().manual_seed(100 * seed + rank)
+        found[rank] = {key: torch.randn(p.shape, generator=draw, dtype=torch.float64).to(p.device) for key, p in trainable(model).items()}
+    return found
+
+
+def _told(model, local):
+    p, mine, answer = len(local), local[dist.get_rank()], {}
+    for key, parameter in trainable(model).items():
+        right, got = sum(one[key] for one in local.values()), parameter.grad
+        if got is None and not right.any():
+            got = right  # nobody has a gradient: none is as good as zeros
+        wrong = {"mean": right / p, "summed again": right * p, "own": mine[key], "own divided": mine[key] / p}
+        answer[key] = {"got": None if got is None else numbers(got), "right": numbers(right), "looks": "none" if got is None else named(got, right, wrong)}
+    frozen = [key for key, parameter in model.named_parameters() if not parameter.requires_grad and parameter.grad is not None]
+    return {"gradients": answer, "frozen": frozen}
+
+
+# ------------------------------------------------------------------ 3: share
+
+def shares(name, seed):
+    """All shares of some batches, made one after the other on this rank, and their sum. No communication."""
+    function, draw, cases = learners(name), random.Random(seed), []
+    model = build(seed)
+    for sizes in ([draw.randint(3, 6), draw.randint(7, 9), 1, 2], [draw.randint(2, 4)] * 3, [2, draw.randint(3, 5), 0]):
+        for decay in (0.0, draw.uniform(0.1, 0.9)):
+            cases.append({"sizes": sizes, "decay": decay, **_shares(function, model, sizes, decay, seed)})
+    return cases
+
+
+def _shares(function, model, sizes, decay, seed):
+    x, y = batch(seed + 7, sum(sizes), model)
+    pieces, p, n = list(zip(x.split(sizes), y.split(sizes))), len(sizes), sum(sizes)
+    value, total = 0.0, 0
+    for a, b in pieces:
+        one = function(model, a, b, n, decay, p)
+        if not isinstance(one, torch.Tensor) or one.dim() or not one.requires_grad:
+            return {"value": None, "gradient": None, "looks": "no tensor", "serial": None}
+        value, total = value + one.item(), total + _flat(one, model)
+    losses, penalty = cross_entropy(model(x), y, reduction="sum"), _penalty(model)
+    means = sum(cross_entropy(model(a), b) for a, b in pieces if len(b))
+    twice = penalty + model.a.weight.square().sum() / 2
+    frozen = penalty + model.first.weight.square().sum() / 2
+    right = losses / n + decay * penalty
+    wrong = {"mean of means": means / p + decay * penalty, "sum of means": means + decay * penalty, "not divided by n": losses + decay * penalty,
+             "divided again": losses / n / p + decay * penalty,
+             "decay on each": losses / n + p * decay * penalty, "decay by n": losses / n + decay * penalty / n, "no half": losses / n + 2 * decay * penalty,
+             "tied twice": losses / n + decay * twice, "frozen": losses / n + decay * frozen, "no decay": losses / n}
+    told = lambda term: torch.cat([term.detach().view(1), _flat(term, model)])  # noqa: E731
+    looks = named(torch.cat([total.new_tensor([value]), total]), told(right), {key: told(term) for key, term in wrong.items()})
+    return {"value": value, "gradient": numbers(total), "looks": looks, "serial": right.item()}
+
+
+def _penalty(model):
+    return sum(parameter.square().sum() for parameter in trainable(model).values()) / 2
+
+
+def _flat(term, model):
+    found = torch.autograd.grad(term, list(trainable(model).values()), allow_unused=True, materialize_grads=True, retain_graph=True)
+    return torch.cat([one.flatten() for one in found])
+
+
+# ------------------------------------------------------------------ 4: train_step
+
+def steps(name, seed):
+    """Three steps on batches of different sizes, on each group, beside one process."""
+    function, results = learners(name), []
+    for members, group in make_groups():
+        draw, p, model = random.Random(seed), len(members), build(seed)
+        rate, decay = draw.uniform(0.3, 0.6), draw.uniform(0.1, 0.3)
+        batches = [batch(seed + k, n, model) for k, n in enumerate((2 * p + draw.randint(1, p), p - 1, 3 * p + 1))]
+        frozen, plan = model.first.weight.clone(), (copy.deepcopy(model), batches, rate, decay)
+        said = [function(model, x, y, rate, decay, group) for x, y in batches]
+        right, objectives = _alone(*plan)
+        wrong = {"accumulated": _alone(*plan, keep=p)[0], "decay on each": _alone(*plan, decays=p)[0], "decay twice": _alone(*plan, decays=2)[0],
+                 "no decay": _alone(*plan, decays=0)[0], "times p": _alone(*plan, times=p)[0], "divided": _alone(*plan, times=1 / p)[0]}
+        got = _state(model)
+        results.append({"members": members, "got": numbers(got), "right": numbers(right), "looks": named(got, right, wrong),
+                        "frozen": bool(torch.equal(frozen, model.first.weight)), "said": [_number(one) for one in said], "objectives": objectives})
+    return results
+
+
+def _state(model):
+    return torch.cat([parameter.detach().flatten() for parameter in trainable(model).values()])
+
+
+def _number(answer):
+    try:
+        return float(answer)
+    except (TypeError, ValueError):
+        return None
+
+
+def _alone(model, batches, rate, decay, keep=0, decays=1, times=1):
+    """One process: its weights at the end and its objectives. The rest makes mistakes on purpose: `keep` is what the last gradient, left in `grad` and summed
+    once more over the ranks, is multiplied by."""
+    model, objectives = copy.deepcopy(model), []
+    for x, y in batches:
+        loss = cross_entropy(model(x), y)
+        objectives.append((loss + decay * _penalty(model)).item())
+        for parameter in trainable(model).values():
+            parameter.grad = parameter.grad * keep if keep and parameter.grad is not None else None
+        (times * (loss + decays * decay * _penalty(model))).backward()
+        with torch.no_grad():
+            for parameter in trainable(model).values():
+                parameter -= rate * parameter.grad
+    return _state(model), objectives

@@ -1,0 +1,114 @@
+"""How the checks of unit 01 judge what the ranks have told: the right answers, and which mistake a wrong one looks like.
+
+Every `..._problem` returns None, or the details of a FAIL line: `rank`, `expected`, `got` and the likely `mistake`.
+"""
+
+from manyhands.checks.data_parallel.words import MISTAKES
+
+ATOL = 1e-9
+SLACK = 1.2  # a few small messages beside the gradients do no harm
+
+
+def far(a, b):
+    return a is None or abs(a - b) > ATOL * (1 + abs(b)) or a != a
+
+
+# ------------------------------------------------------------------ 1: rows
+
+def cover_problem(case):
+    """Every row belongs to exactly one rank, and each rank's rows are neighbours, in the order of the ranks."""
+    n, got = case["n"], case["got"]
+    together = sum(got, [])
+    if together == list(range(n)):
+        return None
+    if sorted(together) == list(range(n)):
+        mistake = "dealt"
+    elif len(set(together)) < len(together):
+        mistake = "rows twice"
+    else:
+        mistake = "rows dropped"
+    return {"expected": f"each of {n} rows once", "got": [len(rows) for rows in got], "mistake": MISTAKES[mistake].format(n=n, p=case["world_size"])}
+
+
+def even_problem(case):
+    """No rank has more than one row more than another, and the larger shards come first."""
+    n, p, sizes = case["n"], case["world_size"], [len(rows) for rows in case["got"]]
+    right = [n // p + (rank < n % p) for rank in range(p)]
+    if sizes == right:
+        return None
+    mistake = "larger last" if sorted(sizes, reverse=True) == right else "not even"
+    return {"expected": right, "got": sizes, "mistake": MISTAKES[mistake].format(n=n, p=p)}
+
+
+# ------------------------------------------------------------------ 2: sum_gradients
+
+def gradient_problem(rank, case):
+    if case["frozen"]:
+        return {"rank": rank, "got": case["frozen"], "mistake": MISTAKES["frozen has a gradient"].format(name=case["frozen"][0])}
+    for name, one in sorted(case["gradients"].items(), key=lambda item: item[0] != "a.weight"):  # the tied one first: it says most
+        if one["looks"]:
+            mistake = "tied summed twice" if name == "a.weight" and one["looks"] == "summed again" else one["looks"]
+            return {"rank": rank, "expected": one["right"], "got": one["got"], "mistake": MISTAKES["gradient", mistake].format(name=name, p=len(case["members"]))}
+    return None
+
+
+def missing_problem(rank, case):
+    problem = gradient_problem(rank, case)
+    if problem and case["gradients"]["spare.weight"]["looks"]:
+        problem["mistake"] = MISTAKES["missing"] + "\n" + problem["mistake"]
+    return problem
+
+
+def sent_by_group(answers):
+    """[(first case, numbers sent by all ranks)] for each group."""
+    groups = {}
+    for cases in answers:
+        for case in cases:
+            groups.setdefault(tuple(case["members"]), []).append(case)
+    return [(group[0], sum(case["sent"] for case in group)) for group in groups.values()]
+
+
+def limits(case):
+    """What an all-reduce of all gradients moves, over all ranks, and the most that is allowed."""
+    right = 2 * (len(case["members"]) - 1) * case["size"]
+    return right, SLACK * right
+
+
+def bytes_problem(case, sent):
+    right, most = limits(case)
+    if right / SLACK <= sent <= most:
+        return None
+    text = MISTAKES["too much sent" if sent > most else "too little sent"]
+    return {"expected": right, "got": round(sent), "mistake": text.format(sent=round(sent), right=right, p=len(case["members"]))}
+
+
+def bytes_evidence(case, sent):
+    """The same for all that is allowed, another number for all that is not."""
+    return sent if bytes_problem(case, sent) else limits(case)[0]
+
+
+# ------------------------------------------------------------------ 3: share
+
+def share_problem(case):
+    if not case["looks"]:
+        return None
+    text = MISTAKES["share", case["looks"]].format(p=len(case["sizes"]), n=sum(case["sizes"]), sizes=case["sizes"])
+    return {"expected": case["serial"], "got": case["value"], "mistake": text}
+
+
+# ------------------------------------------------------------------ 4: train_step
+
+def weights_problem(rank, case):
+    facts = {"p": len(case["members"]), "members": case["members"]}
+    if not case["frozen"]:
+        return {"rank": rank, "mistake": MISTAKES["step", "frozen moved"]}
+    if case["looks"]:
+        return {"rank": rank, "expected": case["right"], "got": case["got"], "mistake": MISTAKES["step", case["looks"]].format(**facts)}
+    return None
+
+
+def objective_problem(rank, case):
+    if not any(far(*pair) for pair in zip(case["said"], case["objectives"])):
+        return None
+    mistake = "no number" if None in case["said"] else "objective"
+    return {"rank": rank, "expected": case["objectives"], "got": case["said"], "mistake": MISTAKES[mistake]}

@@ -1,0 +1,187 @@
+"""The half of the checks of unit 06 that runs on the ranks: experiments with the learner's functions, told as plain numbers.
+
+Each public function here is one experiment. All ranks run it at once; it draws its shapes from the seed, calls what the learner
+has defined (by name, in the rank's own namespace) and returns lists and numbers. What they mean is judged in `manyhands.checks.ddp`.
+"""
+
+import itertools
+import random
+import time
+
+from manyhands.checks.on_ranks import learners
+
+GROUPS = ([0, 1, 2, 3], [0, 2, 3], [1, 3])  # worlds of 4, 3 and 2; the last one begins with a rank that is not rank 0
+GATE_S = 3.0  # how long a late rank gives an early one to come through without it
+
+
+def device():
+    import os
+
+    import torch
+
+    return torch.device(os.environ.get("MANYHANDS_DEVICE", "cpu"))
+
+
+def numbers(tensor):
+    return tensor.detach().double().flatten().tolist()
+
+
+def make_groups():
+    """The groups of GROUPS in which this rank is, as (members, group). The world itself is `None`: the learner's default."""
+    import torch.distributed as dist
+
+    found = []
+    for members in GROUPS:
+        group = None if len(members) == dist.get_world_size() else dist.new_group(members)
+        if dist.get_rank() in members:
+            found.append((members, group))
+    return found
+
+
+def shapes(seed):
+    """Widths of a small network, and a bucket size that cuts it into several buckets: drawn from the seed, the same on all ranks."""
+    draw = random.Random(seed)
+    inputs, hidden = draw.randint(5, 9), draw.randint(6, 12)
+    return inputs, hidden, 4 * (hidden * hidden + draw.randint(1, hidden))
+
+
+def build(seed, model_seed):
+    """A network with everything that DDP must not stumble over: a tied weight, frozen parameters, buffers of two types."""
+    import torch
+    from torch import nn
+
+    inputs, hidden, _ = shapes(seed)
+    torch.manual_seed(model_seed)
+    model = nn.Sequential(nn.Linear(inputs, hidden), nn.Tanh(), nn.Linear(hidden, hidden), nn.BatchNorm1d(hidden).eval(),
+                          nn.Linear(hidden, hidden), nn.Tanh(), nn.Linear(hidden, 3))
+    model[4].weight = model[2].weight  # tied
+    model[0].bias.requires_grad_(False)  # frozen
+    model[3].running_mean.normal_()
+    model[3].num_batches_tracked += model_seed
+    return model.to(device())
+
+
+def batch(seed, size):
+    """Inputs and targets, the same on every rank: each takes its own rows."""
+    import torch
+
+    inputs, _, _ = shapes(seed)
+    draw = torch.Generator().manual_seed(seed)
+    return torch.randn(size, inputs, generator=draw).to(device()), torch.randn(size, 3, generator=draw).to(device())
+
+
+class Gate:
+    """Lets one rank wait for another outside all communication: through the store of the process group. `key` is used once."""
+
+    def __init__(self, *key):
+        from torch.distributed import distributed_c10d as c10d
+
+        self.store, self.key = c10d._get_default_store(), f"manyhands-gate-{key}"
+
+    def enter(self):
+        """The early rank is about to go where it must not wait."""
+        self.store.set(self.key + "-entered", "yes")
+
+    def leave(self):
+        """The early rank has come through."""
+        self.store.set(self.key + "-left", "yes")
+
+    def waited_in_vain(self):
+        """Called by the late rank: whether the early one stays inside until it comes itself."""
+        return not (self._within(30, "-entered") and self._within(GATE_S, "-left"))
+
+    def _within(self, seconds, state):
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            if self.store.check([self.key + state]):
+                return True
+            time.sleep(0.005)
+        return False
+
+
+def broadcast(function_name, seed):
+    import torch.distributed as dist
+
+    function, results = learners(function_name), []
+    for members, group in make_groups():
+        model = build(seed, 1000 * seed + dist.get_rank())
+        before = [numbers(tensor) for tensor in [*model.parameters(), *model.buffers()]]
+        identities = [id(parameter) for parameter in model.parameters()]
+        function(model, group)
+        results.append({
+            "members": members, "before": before,
+            "after": [numbers(tensor) for tensor in [*model.parameters(), *model.buffers()]],
+            "names": [name for name, _ in [*model.named_parameters(), *model.named_buffers()]],
+            "parameters": len(identities),
+            "same objects": identities == [id(parameter) for parameter in model.parameters()],
+            "frozen": [not parameter.requires_grad for parameter in model.parameters()],
+        })
+    return results
+
+
+def buckets(function_name, seed):
+    model = build(seed, seed)
+    names = {id(parameter): name for name, parameter in model.named_parameters()}
+    bytes_of = {name: parameter.numel() * parameter.element_size() for name, parameter in model.named_parameters()}
+    trainable = [name for name, parameter in model.named_parameters() if parameter.requires_grad]
+    cuts = []
+    for bucket_bytes in (shapes(seed)[2], 1, 10**9):
+        got = learners(function_name)(model.parameters(), bucket_bytes)
+        cuts.append({"bucket_bytes": bucket_bytes, "got": [[names.get(id(p), "?") for p in bucket] for bucket in got]})
+    return {"bytes": bytes_of, "trainable": trainable, "cuts": cuts}
+
+
+def flight(launch_name, land_name, seed, run):
+    """One bucket through `launch` and `land`, on each group; the last member comes late, and one gradient is missing."""
+    import torch
+    import torch.distributed as dist
+
+    from manyhands.ledger import Ledger
+
+    launch, land, results = learners(launch_name), learners(land_name), []
+    for members, group in make_groups():
+        rank, (inputs, hidden, _) = dist.get_rank(), shapes(seed)
+        bucket = [torch.nn.Parameter(torch.zeros(shape, device=device())) for shape in ((hidden, inputs), (hidden,), (1,))]
+        draw = torch.Generator().manual_seed(1000 * seed + rank)
+        for parameter in bucket:
+            parameter.grad = torch.randn(parameter.shape, generator=draw).to(device())
+        if rank == members[-1]:
+            bucket[1].grad = None
+        local = [numbers(p.grad) if p.grad is not None else [0.0] * p.numel() for p in bucket]
+        gate, blocked = Gate(run, members), False
+        if group is None and rank == members[-1]:  # once is enough
+            blocked = gate.waited_in_vain()
+        with Ledger() as ledger:
+            gate.enter()
+            launched = launch(bucket, group)
+            gate.leave()
+            land(bucket, launched, group)
+        results.append({"members": members, "local": local, "blocked": blocked,
+                        "got": [None if p.grad is None else numbers(p.grad) for p in bucket],
+                        "shapes": [None if p.grad is None else list(p.grad.shape) for p in bucket],
+                        "sent": [[entry.call, entry.numel] for entry in ledger.entries]})
+    return results
+
+
+def sampler(class_name, seed):
+    """Every rank's indices for several sizes and worlds and two epochs; no communication."""
+    PaddedSampler, draw, cases = learners(class_name), random.Random(seed), []
+    for n, world_size in ((draw.randint(9, 30), 4), (draw.randint(9, 30), 3), (12, 4), (3, 4), (1, 4), (7, 1)):
+        epochs, lengths = [], []
+        for epoch in (0, 1, 0):
+            ranks = []
+            for rank in range(world_size):
+                one = PaddedSampler(n, rank, world_size, seed)
+                one.set_epoch(epoch)
+                ranks.append([int(i) for i in itertools.islice(one, 100)])  # one without an end ends here
+                lengths.append(len(one))
+            epochs.append(ranks)
+        cases.append({"n": n, "world_size": world_size, "epochs": epochs, "lengths": lengths[:world_size], "seed": seed,
+                      "drawn": [_permutation(n, seed + epoch) for epoch in (0, 1, 0)]})
+    return cases
+
+
+def _permutation(n, seed):
+    import torch
+
+    return torch.randperm(n, generator=torch.Generator().manual_seed(seed)).tolist()

@@ -1,0 +1,151 @@
+"""More of the half of unit 06's checks that runs on the ranks: experiments that train, against one process with the whole batch."""
+
+import copy
+
+from manyhands.checks.ddp.ranks import Gate, batch, build, device, make_groups, numbers, shapes
+from manyhands.checks.ddp.verdicts import cut
+from manyhands.checks.on_ranks import learners
+
+
+class Log:
+    """What happened during a backward pass, in order: `["ready", name]`, `["sent", call, numel]`, `["end"]`."""
+
+    def __init__(self, model):
+        self.events = []
+        for name, parameter in model.named_parameters():
+            if parameter.requires_grad:
+                parameter.register_post_accumulate_grad_hook(lambda _, name=name: self.events.append(["ready", name]))
+
+    def sent(self, entry):
+        self.events.append(["sent", entry.call, entry.numel])
+
+    def end(self):
+        self.events.append(["end"])
+
+
+def right_buckets(model, bucket_bytes):
+    """The buckets as exercise 2 asks for them, as [[[name, numel], ...], ...]; the learner's own may differ."""
+    sizes = {name: [name, p.numel()] for name, p in model.named_parameters() if p.requires_grad}
+    names = cut(list(sizes), {name: 4 * numel for name, (_, numel) in sizes.items()}, bucket_bytes)
+    return [[sizes[name] for name in bucket] for bucket in names]
+
+
+def _gradients(model):
+    return {name: None if p.grad is None else numbers(p.grad) for name, p in model.named_parameters()}
+
+
+def hooks(class_name, finish_name, seed, run):
+    """Two steps of training on each group, ranks seeded differently, against the serial model on the whole batch."""
+    import torch
+    import torch.distributed as dist
+    from torch.nn.functional import mse_loss
+
+    from manyhands.ledger import Ledger
+
+    HandDDP, finish, results = learners(class_name), learners(finish_name), []
+    for members, group in make_groups():
+        place, rows = members.index(dist.get_rank()), 6
+        x, y = batch(seed, rows * len(members))
+        mine = slice(rows * place, rows * (place + 1))
+        serial = build(seed, 1000 * seed + members[0])
+        model = build(seed, 1000 * seed + dist.get_rank())
+        log = Log(model)
+        ddp = HandDDP(model, shapes(seed)[2], group)
+        optimisers = [torch.optim.SGD(m.parameters(), lr=0.1) for m in (serial, model)]
+        gate, blocked = Gate(run, members), False
+        result = {"members": members, "buckets": right_buckets(model, shapes(seed)[2]), "steps": []}
+        for step in range(2):
+            mse_loss(serial(x), y).backward()
+            alone = copy.deepcopy(model)
+            mse_loss(alone(x[mine]), y[mine]).backward()
+            loss = mse_loss(ddp(x[mine]), y[mine])
+            if step == 0 and group is None and dist.get_rank() == members[-1]:  # once is enough
+                blocked = gate.waited_in_vain()
+            log.events.clear()
+            with Ledger(on_entry=log.sent):
+                gate.enter()
+                loss.backward()
+                gate.leave()
+                log.end()
+                finish(ddp)
+            result["steps"].append({"events": list(log.events), "got": _gradients(model), "serial": _gradients(serial), "local": _gradients(alone)})
+            for optimiser in optimisers:
+                optimiser.step()
+                optimiser.zero_grad()
+        results.append({**result, "blocked": blocked})
+    return results
+
+
+def unused(class_name, finish_name, seed):
+    """A branch of the model, in the first bucket of all, that only the even ranks use; and one that nobody uses."""
+    import torch
+    import torch.distributed as dist
+    from torch import nn
+    from torch.nn.functional import mse_loss
+
+    rank, world_size, (inputs, hidden, _) = dist.get_rank(), dist.get_world_size(), shapes(seed)
+
+    class Branches(nn.Module):
+        def __init__(self, model_seed):
+            super().__init__()
+            torch.manual_seed(model_seed)
+            self.nobody, self.trunk = nn.Linear(2, 2), nn.Linear(inputs, hidden)
+            self.head, self.sometimes = nn.Linear(hidden, 3), nn.Linear(hidden, 3)
+
+        def forward(self, x, even):
+            seen = torch.tanh(self.trunk(x))
+            return self.head(seen) + (self.sometimes(seen) if even else 0)
+
+    x, y = batch(seed, 4 * world_size)
+    serial, model = (Branches(1000 * seed + r).to(device()) for r in (0, rank))
+    ddp = learners(class_name)(model, 1, None)  # a bucket for each parameter
+    for r in range(world_size):
+        rows = slice(4 * r, 4 * r + 4)
+        (mse_loss(serial(x[rows], r % 2 == 0), y[rows]) / world_size).backward()
+    rows = slice(4 * rank, 4 * rank + 4)
+    mse_loss(model(x[rows], rank % 2 == 0), y[rows]).backward()
+    learners(finish_name)(ddp)
+    return {"got": _gradients(model), "serial": _gradients(serial)}
+
+
+def accumulation(class_name, finish_name, no_sync_name, seed):
+    """Three micro-batches, the first two without communication, against the serial model on the whole batch."""
+    import torch.distributed as dist
+    from torch.nn.functional import mse_loss
+
+    from manyhands.ledger import Ledger
+
+    rank, world_size, rows = dist.get_rank(), dist.get_world_size(), 9
+    x, y = batch(seed, rows * world_size)
+    serial, model = (build(seed, 1000 * seed + r) for r in (0, rank))
+    ddp = learners(class_name)(model, shapes(seed)[2], None)
+    finish, no_sync = learners(finish_name), learners(no_sync_name)
+    mse_loss(serial(x), y).backward()
+    start, sent = rows * rank, []
+    for i in range(3):
+        part = slice(start + 3 * i, start + 3 * i + 3)
+        with Ledger() as ledger:
+            if i < 2:
+                with no_sync(ddp):
+                    (mse_loss(ddp(x[part]), y[part]) / 3).backward()
+                    finish(ddp)
+            else:
+                (mse_loss(ddp(x[part]), y[part]) / 3).backward()
+                finish(ddp)
+        sent.append(ledger.count("allreduce"))
+    return {"sent": sent, "buckets": len(right_buckets(model, shapes(seed)[2])), "got": _gradients(model), "serial": _gradients(serial),
+            "restored": _restored(ddp, no_sync)}
+
+
+def _restored(ddp, no_sync):
+    """Whether the gradients are sent again after an exception inside `no_sync`, and whether it can be nested."""
+    try:
+        with no_sync(ddp):
+            raise KeyError
+    except KeyError:
+        pass
+    after_error = ddp.sync
+    with no_sync(ddp):
+        with no_sync(ddp):
+            pass
+        return [bool(after_error), not ddp.sync]

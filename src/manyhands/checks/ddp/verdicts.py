@@ -1,0 +1,245 @@
+"""How the checks of unit 06 judge what the ranks have told: the right answers, and which mistake a wrong one looks like.
+
+Every `..._problem` returns None, or the details of a FAIL line: `rank`, `expected`, `got` and the likely `mistake`.
+"""
+
+import numpy as np
+
+from manyhands.checks.ddp.words import MISTAKES
+
+ATOL = 1e-5
+
+
+def far(a, b):
+    """Whether two lists of numbers differ by more than the tolerance, in length or in a value."""
+    a, b = np.asarray(a, float), np.asarray(b, float)
+    return a.shape != b.shape or not np.all(np.abs(a - b) <= ATOL + 1e-5 * np.abs(b))
+
+
+def is_plain(case, i):
+    """Whether tensor i is a trainable parameter; else it is frozen, or a buffer."""
+    return i < case["parameters"] and not case["frozen"][i]
+
+
+def state_problem(group, plain):
+    root = group[min(group)]
+    everyone = [case["before"] for case in group.values()]
+    for rank, case in group.items():
+        if plain and not case["same objects"]:
+            return {"rank": rank, "mistake": MISTAKES["new objects"]}
+        for i, name in enumerate(case["names"]):
+            if is_plain(case, i) != plain or not far(case["after"][i], root["before"][i]):
+                continue
+            mean = np.mean([before[i] for before in everyone], axis=0)
+            if not far(case["after"][i], mean):
+                mistake = "averaged state"
+            elif not far(case["after"][i], case["before"][i]):
+                mistake = "not broadcast" if plain else "buffer not broadcast"
+            else:
+                mistake = "wrong root"
+            return {"rank": rank, "expected": root["before"][i], "got": case["after"][i],
+                    "mistake": MISTAKES[mistake].format(name=name, rank=rank, root=min(group))}
+    return None
+
+
+def cut(names, bytes_of, bucket_bytes):
+    """The right answer, by name: from the last to the first, a bucket closed once it holds `bucket_bytes` or more."""
+    found, held = [[]], 0
+    for name in reversed(names):
+        if held >= bucket_bytes:
+            found, held = [*found, []], 0
+        found[-1].append(name)
+        held += bytes_of[name]
+    return found
+
+
+def cut_problem(bucket_bytes, got, facts):
+    expected = cut(facts["trainable"], facts["bytes"], bucket_bytes)
+    if got == expected:
+        return None
+    seen = [name for bucket in got for name in bucket]
+    elements = {name: size // 4 for name, size in facts["bytes"].items()}
+    if set(seen) - set(facts["trainable"]):
+        mistake = "frozen in bucket"
+    elif not all(got):
+        mistake = "empty bucket"
+    elif seen == facts["trainable"] and len(seen) > 1:
+        mistake = "forward order"
+    elif sorted(seen) != sorted(facts["trainable"]):
+        mistake = "not every parameter"
+    elif got == cut(facts["trainable"], elements, bucket_bytes):
+        mistake = "elements not bytes"
+    else:
+        mistake = "other cut"
+    return {"expected": str(expected), "got": str(got), "mistake": MISTAKES[mistake].format(bucket_bytes=bucket_bytes)}
+
+
+def launch_problem(rank, case):
+    expected = [["allreduce", sum(map(len, case["local"]))]]
+    if case["sent"] != expected:
+        reduced = [entry for entry in case["sent"] if entry[0] == "allreduce"]
+        mistake = "several messages" if len(reduced) > 1 else "part of bucket" if reduced else "no all-reduce"
+        return {"rank": rank, "expected": str(expected), "got": str(case["sent"]), "mistake": MISTAKES[mistake]}
+    if case["blocked"]:
+        return {"rank": case["members"][0], "mistake": MISTAKES["launch waits"].format(late=rank)}
+    return None
+
+
+def land_problem(group):
+    cases = list(group.values())
+    for i, _ in enumerate(cases[0]["local"]):
+        mean = np.mean([case["local"][i] for case in cases], axis=0)
+        for rank, case in group.items():
+            got = case["got"][i]
+            if got is None or far(got, mean):
+                return {"rank": rank, "expected": mean, "got": got, "mistake": average_mistake(got, mean, case["local"][i], len(cases))}
+            if case["shapes"][i] != cases[0]["shapes"][i]:
+                return {"rank": rank, "expected": cases[0]["shapes"][i], "got": case["shapes"][i], "mistake": MISTAKES["shape"]}
+    return None
+
+
+def average_mistake(got, expected, local, world_size):
+    """What a wrong average looks like."""
+    if got is None:
+        return MISTAKES["no gradient"]
+    expected = np.asarray(expected)
+    if not far(got, expected * world_size):
+        return MISTAKES["summed"].format(times=world_size)
+    if not far(got, expected / world_size):
+        return MISTAKES["divided twice"].format(times=world_size)
+    if local is not None and not far(got, local):
+        return MISTAKES["local"]
+    if local is not None and not far(got, np.asarray(local) / world_size):
+        return MISTAKES["local divided"]
+    if world_size != 4 and not far(got, expected * world_size / 4):
+        return MISTAKES["wrong world"].format(size=world_size)
+    return MISTAKES["other"]
+
+
+def step_problem(rank, case, number):
+    step, size = case["steps"][number], len(case["members"])
+    for name, expected in step["serial"].items():
+        got = step["got"][name]
+        if expected is None and got is None:
+            continue
+        if expected is None:
+            return {"rank": rank, "expected": expected, "got": got, "mistake": MISTAKES["frozen"].format(name=name)}
+        if got is None or far(got, expected):
+            mistake = average_mistake(got, expected, step["local"][name], size)
+            where = MISTAKES["second step" if number else "first step"].format(name=name, size=size)
+            return {"rank": rank, "expected": expected, "got": got, "mistake": where + "\n" + mistake}
+    return None
+
+
+def schedule(buckets, ready):
+    """What should happen in backward: each bucket sent once it is complete, and not before the one in front of it."""
+    events, missing, launched = [], [{name for name, _ in bucket} for bucket in buckets], 0
+    for name in ready:
+        events.append(["ready", name])
+        for names in missing:
+            names.discard(name)
+        while launched < len(buckets) and not missing[launched]:
+            events.append(["sent", "allreduce", sum(size for _, size in buckets[launched])])
+            launched += 1
+    return [*events, ["end"]]
+
+
+def overlap_problem(rank, case, number):
+    events = case["steps"][number]["events"]
+    ready = [event[1] for event in events if event[0] == "ready"]
+    expected = schedule(case["buckets"], ready)
+    if events != expected:
+        sent = [event for event in events if event[0] == "sent"]
+        wanted = [event for event in expected if event[0] == "sent"]
+        early = events[:events.index(["end"])] if ["end"] in events else events
+        if sent == wanted:
+            mistake = "sent late" if any(event[0] == "sent" for event in early) else "sent after backward"
+        elif len(sent) > len(wanted):
+            mistake = "too many messages"
+        else:
+            mistake = "too few messages" if len(sent) < len(wanted) else "other buckets"
+        return {"rank": rank, "expected": told(expected), "got": told(events), "mistake": MISTAKES[mistake].format(n=len(wanted))}
+    if case["blocked"]:
+        return {"rank": case["members"][0], "mistake": MISTAKES["backward waits"].format(late=case["members"][-1])}
+    return None
+
+
+def told(events):
+    """A log of a backward pass in one line."""
+    return ", ".join(" ".join(map(str, event)) for event in events)
+
+
+def unused_problem(rank, answer):
+    for name, expected in answer["serial"].items():
+        got = answer["got"][name]
+        if expected is None and (got is None or not np.any(got)):
+            continue  # used by nobody: no gradient, or zeros
+        if expected is None or got is None or far(got, expected):
+            return {"rank": rank, "expected": expected, "got": got, "mistake": MISTAKES["unused"].format(name=name)}
+    return None
+
+
+def silence_problem(rank, answer):
+    expected = [0, 0, answer["buckets"]]
+    if answer["sent"] != expected:
+        mistake = "spoke in no_sync" if any(answer["sent"][:2]) else "silent after no_sync"
+        return {"rank": rank, "expected": expected, "got": answer["sent"], "mistake": MISTAKES[mistake]}
+    if not all(answer["restored"]):
+        mistake = "not restored after nesting" if answer["restored"][0] else "not restored after error"
+        return {"rank": rank, "mistake": MISTAKES[mistake]}
+    return None
+
+
+def sum_problem(rank, answer, world_size):
+    for name, expected in answer["serial"].items():
+        got = answer["got"][name]
+        if (expected is None) != (got is None) or (expected is not None and far(got, expected)):
+            mistake = MISTAKES["lost accumulation"] if expected is None else average_mistake(got, expected, None, world_size)
+            mistake = MISTAKES["lost accumulation"] if mistake == MISTAKES["other"] else mistake
+            return {"rank": rank, "expected": expected, "got": got, "mistake": mistake}
+    return None
+
+
+def dealt(drawn, world_size):
+    """The right answer: the drawn order, repeated from its beginning until it divides, dealt out like cards."""
+    per_rank = -(-len(drawn) // world_size)
+    padded = (drawn * world_size)[:per_rank * world_size]
+    return [padded[rank::world_size] for rank in range(world_size)]
+
+
+def padding_problem(case):
+    n, world_size, got = case["n"], case["world_size"], case["epochs"][0]
+    per_rank, facts = -(-n // world_size), {"n": n, "world_size": world_size}
+    sizes = [len(indices) for indices in got]
+    if len(set(sizes)) > 1 or sizes[0] != per_rank:
+        mistake = "dropped" if sum(sizes) < n else "uneven"
+        return {"expected": [per_rank] * world_size, "got": sizes, "mistake": MISTAKES[mistake].format(**facts)}
+    if case["lengths"] != sizes:
+        return {"expected": sizes, "got": case["lengths"], "mistake": MISTAKES["length"].format(**facts)}
+    if {index for indices in got for index in indices} != set(range(n)):
+        return {"got": got, "mistake": MISTAKES["not covered"].format(**facts)}
+    together, right = sorted(sum(got, [])), sorted(sum(dealt(case["drawn"][0], world_size), []))
+    if together != right:
+        return {"expected": right, "got": together, "mistake": MISTAKES["other padding"].format(**facts)}
+    return None
+
+
+def epoch_problem(case):
+    right = [dealt(drawn, case["world_size"]) for drawn in case["drawn"]]
+    for epoch, got, expected in zip((0, 1, 0), case["epochs"], right):
+        if got == expected:
+            continue
+        rank = next(rank for rank, (a, b) in enumerate(zip(got, expected)) if a != b) if len(got) == len(expected) else 0
+        if case["n"] > 8 and case["epochs"][0] == case["epochs"][1]:
+            mistake = "epoch ignored"
+        elif case["epochs"][0] != case["epochs"][2]:
+            mistake = "not repeatable"
+        elif sum(got, []) == sum(dealt(sorted(sum(got, []))[:case["n"]], case["world_size"]), []):
+            mistake = "not shuffled"
+        elif sorted(sum(got, [])) == sorted(sum(expected, [])):
+            mistake = "dealt otherwise"
+        else:
+            mistake = "other order"
+        return {"rank": rank, "expected": expected[rank], "got": got[rank],
+                "mistake": MISTAKES[mistake].format(epoch=epoch, n=case["n"], world_size=case["world_size"])}
+    return None

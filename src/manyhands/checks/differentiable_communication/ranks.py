@@ -1,0 +1,207 @@
+"""The half of unit 11's checks that runs on the ranks: experiments with the learner's functions, told as plain numbers.
+
+Each public function is one experiment. All ranks run it at once; shapes and numbers are drawn from the seed, alike on all ranks,
+so that each rank can also work out alone what one process would get. Everything is float64.
+"""
+
+import random
+
+import torch
+import torch.distributed as dist
+
+from manyhands.checks.ddp.ranks import GROUPS, make_groups, numbers
+from manyhands.checks.on_ranks import learners
+
+
+def draw(seed, *shape):
+    """Numbers between -1 and 1, the same on all ranks."""
+    return torch.rand(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64) * 2 - 1
+
+
+def matrix_shape(seed):
+    """Two different sizes, so that a transposed gradient is not contiguous."""
+    chooser = random.Random(seed)
+    rows = chooser.randint(2, 9)
+    return rows, rows + chooser.randint(1, 5)
+
+
+def leaf(tensor):
+    return tensor.detach().clone().requires_grad_()
+
+
+def gradient_of(tensor):
+    return None if tensor.grad is None else numbers(tensor.grad)
+
+
+def counted(backward):
+    """Run it under the ledger; the numbers (of 8 bytes) that this rank has sent."""
+    from manyhands.ledger import Ledger
+
+    with Ledger() as ledger:
+        backward()
+        learners("settle")()
+    return ledger.bytes_sent / 8
+
+
+# ------------------------------------------------------------------ 1: send and recv
+
+def round_trips(send_name, recv_name, seed):
+    """The group's rank 0 sends a matrix to each other rank and gets it back, multiplied; each pair of calls is joined by its delegate."""
+    Send, Recv, results = learners(send_name), learners(recv_name), []
+    for members, group in make_groups():
+        me, p, shape = dist.get_rank(group), len(members), matrix_shape(seed)
+        x, factors = draw(seed, *shape), [draw(seed + 1 + r, *shape) for r in range(p)]
+        weights = [draw(seed + 100 + r, *reversed(shape)) for r in range(p)]
+        mine = leaf(x if me == 0 else factors[me])
+        if me == 0:
+            loss = torch.zeros((), dtype=torch.float64)
+            for r in range(1, p):
+                delegate = Send.apply(mine, r, 2 * r, group)
+                came = Recv.apply(delegate, shape, torch.float64, r, 2 * r + 1, group)
+                loss = loss + (came.T * weights[r]).sum()
+        else:
+            start = torch.zeros((), dtype=torch.float64, requires_grad=True)
+            came = Recv.apply(start, shape, torch.float64, 0, 2 * me, group)
+            loss = Send.apply(mine * came, 0, 2 * me + 1, group)
+        sent = counted(loss.backward)
+        alone = [weights[r].T * factors[r] for r in range(1, p)]
+        serial = sum(alone) if me == 0 else weights[me].T * x
+        results.append({"members": members, "got": gradient_of(mine), "serial": numbers(serial), "sent": sent,
+                        "right": x.numel() * (p - 1 if me == 0 else 1), "parts": [numbers(part) for part in alone]})
+    return results
+
+
+def other_order(send_name, recv_name, seed):
+    """Two messages from rank 0 to 1 and from rank 3 to 2; the two sides run their backward passes in opposite orders."""
+    Send, Recv, rank = learners(send_name), learners(recv_name), dist.get_rank()
+    tags, shape = random.Random(seed).sample(range(1, 50), 2), matrix_shape(seed)
+    weights = [draw(seed + i, *shape) for i in (1, 2)]
+    peer = rank ^ 1
+    if rank in (0, 3):
+        tensors = [leaf(draw(seed + 10 + i, *shape)) for i in (1, 2)]
+        delegates = [Send.apply(tensor, peer, tag, None) for tensor, tag in zip(tensors, tags)]
+        for delegate in reversed(delegates):
+            delegate.backward()
+        got = [gradient_of(tensor) for tensor in tensors]
+    else:
+        start = torch.zeros((), dtype=torch.float64, requires_grad=True)
+        came = [Recv.apply(start, shape, torch.float64, peer, tag, None) for tag in tags]
+        for one, weight in zip(came, weights):
+            (one * weight).sum().backward()
+        got = None
+    learners("settle")()
+    return {"got": got, "serial": [numbers(weight) for weight in weights]}
+
+
+# ------------------------------------------------------------------ 2 and 3: broadcast and allgather
+
+def broadcast(name, seed):
+    """Every root of every group: the loss is a weighted sum of what came, with other weights on each rank."""
+    Bcast, results = learners(name), []
+    for members, group in make_groups():
+        me, p, shape = dist.get_rank(group), len(members), matrix_shape(seed)
+        for root in range(p):
+            weights = [draw(1000 * seed + 10 * root + r, *reversed(shape)) for r in range(p)]
+            x = leaf(draw(seed + me, *shape))
+            loss = (Bcast.apply(x, root, group).T * weights[me]).sum()
+            sent = counted(loss.backward)
+            results.append({"members": members, "root": root, "me": me, "got": gradient_of(x), "sent": sent, "size": x.numel(),
+                            "own": [numbers(weight.T) for weight in weights]})
+    return results
+
+
+def allgather(name, seed):
+    """On each group: a weighted sum of all pieces, with other weights for each piece on each rank; one piece is not used."""
+    Allgather, results = learners(name), []
+    for members, group in make_groups():
+        me, p, shape = dist.get_rank(group), len(members), matrix_shape(seed)
+        weights = [[draw(1000 * seed + 10 * r + j, *reversed(shape)) for j in range(p)] for r in range(p)]
+        unused = random.Random(seed).randrange(p)  # rank 0 of the group does not use this piece
+        weights[0][unused] = torch.zeros_like(weights[0][unused])
+        x = leaf(draw(seed + me, *shape))
+        pieces = Allgather.apply(x, group)
+        loss = sum((piece.T * weight).sum() for j, (piece, weight) in enumerate(zip(pieces, weights[me])) if (me, j) != (0, unused))
+        sent = counted(loss.backward)
+        results.append({"members": members, "me": me, "got": gradient_of(x), "sent": sent, "size": x.numel(),
+                        "own": [[numbers(weight.T) for weight in row] for row in weights]})
+    return results
+
+
+# ------------------------------------------------------------------ 4: connect the graph
+
+def connect(round_trip_name, fan_out_name, seed):
+    """Both functions on communicators of 4, 3 and 2 ranks, and the gradients of this rank's layers against one process."""
+    from manyhands import comm
+
+    results = []
+    for part, program, function in (("round-trip", _round_trip, learners(round_trip_name)), ("fan-out", _fan_out, learners(fan_out_name))):
+        world = comm.create_communicator("gloo", timeout_s=2)  # a new one: what went wrong before is not heard here
+        parts = [(members, world.split(0 if world.rank in members else None, key=world.rank)) for members in GROUPS]
+        for members, c in parts:
+            mine = [] if c is None else [{"part": part, "members": members, "me": c.rank, **_attempt(lambda: program(c, function, seed))}]
+            dist.barrier()  # of torch: after an error the ranks are not in step
+            late = _attempt(c.barrier) if mine else None  # an error may only be heard of in the next call
+            mine = [{**one, **(late or {})} for one in mine]
+            results += mine
+            failed = torch.tensor([float(any("error" in one or None in one["got"].values() for one in mine))])
+            dist.all_reduce(failed)
+            if failed.item():
+                break
+        world.close()
+    return results
+
+
+def _attempt(program):
+    from manyhands import comm
+
+    try:
+        return program()
+    except comm.CommunicationError as error:
+        return {"error": str(error)}
+
+
+def _layers(p, seed):
+    """A layer for each rank and one more, the same for all; and an input."""
+    torch.manual_seed(seed)
+    return [torch.nn.Linear(3, 3, dtype=torch.float64) for _ in range(p + 1)], draw(seed, 4, 3)
+
+
+def _told(gradients, reference):
+    return {"got": {name: None if g is None else numbers(g) for name, g in gradients.items()},
+            "serial": {name: numbers(reference[name]) for name in gradients}}
+
+
+def _round_trip(c, function, seed):
+    (layers, x), (alone, _) = _layers(c.size, seed), _layers(c.size, seed)
+    out = x
+    for layer in alone:
+        out = layer(out)
+    weights = draw(seed + 7, 4, 3)
+    (out * weights).sum().backward()
+    start = function(c, x, layers[c.rank], layers[-1])
+    if c.rank == 0:
+        value = numbers(start)
+        (start * weights).sum().backward()
+    else:
+        value = None
+        start.backward()
+    mine = {"stage": layers[c.rank].weight.grad, **({"last": layers[-1].weight.grad} if c.rank == 0 else {})}
+    told = _told(mine, {"stage": alone[c.rank].weight.grad, "last": alone[-1].weight.grad})
+    return {**told, "value": value, "serial value": numbers(out) if c.rank == 0 else None}
+
+
+def _fan_out(c, function, seed):
+    weights = [draw(seed + 20 + r, 3) for r in range(c.size)]
+    own, sources = leaf(draw(seed, 3)), [leaf(draw(seed + 1 + r, 3)) for r in range(c.size)]
+    if c.rank == 0:
+        loss = (own * weights[0]).sum()
+        result = function(c, [2 * source for source in sources], loss)
+        value, right = numbers(result), numbers(loss)
+        result.backward()
+        names = {"own loss": own, **{f"piece {r}": sources[r] for r in range(1, c.size)}}
+        reference = {"own loss": weights[0], **{f"piece {r}": 2 * weights[r] for r in range(1, c.size)}}
+    else:
+        piece = function(c, None, None)
+        value, right, names, reference = numbers(piece), numbers(2 * sources[c.rank]), {}, {}
+        (piece * weights[c.rank]).sum().backward()
+    return {**_told({name: tensor.grad for name, tensor in names.items()}, reference), "value": value, "serial value": right}

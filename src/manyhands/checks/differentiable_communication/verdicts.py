@@ -1,0 +1,153 @@
+"""How the checks of unit 11 judge what the ranks have told: the right answers, and which mistake a wrong one looks like.
+
+Every `..._problem` returns None, or the details of a FAIL line: `rank`, `expected`, `got` and the likely `mistake`.
+"""
+
+import numpy as np
+
+from manyhands.checks.differentiable_communication.words import MISTAKES
+
+ATOL = 1e-9
+
+
+def far(a, b):
+    """Whether two lists of numbers differ by more than the tolerance, in length or in a value."""
+    a, b = np.asarray(a, float), np.asarray(b, float)
+    return a.shape != b.shape or not np.all(np.abs(a - b) <= ATOL * (1 + np.abs(b)))
+
+
+def said(rank, expected, got, mistake, **facts):
+    return {"rank": rank, "expected": expected, "got": got, "mistake": MISTAKES[mistake].format(**facts)}
+
+
+# ------------------------------------------------------------------ 1: messages
+
+def message_problem(rank, case):
+    got, serial = case["got"], case["serial"]
+    if got is not None and not far(got, serial):
+        return None
+    if got is None:
+        mistake = "no gradient"
+    elif not np.any(got):
+        mistake = "zero gradient"
+    elif len(case["parts"]) > 1 and any(not far(got, part) for part in case["parts"]):
+        mistake = "one message only"
+    else:
+        mistake = "other gradient"
+    return said(rank, serial, got, mistake)
+
+
+def sent_problem(rank, case):
+    if abs(case["sent"] - case["right"]) < 0.5:
+        return None
+    return said(rank, case["right"], case["sent"], "too much sent" if case["sent"] > case["right"] else "too little sent", right=case["right"], sent=case["sent"])
+
+
+def order_problem(rank, case):
+    got, serial = case["got"], case["serial"]
+    if got is None:  # a rank that has received
+        return None
+    if any(one is None for one in got):
+        return said(rank, serial, got, "no gradient")
+    if not any(far(*pair) for pair in zip(got, serial)):
+        return None
+    return said(rank, serial, got, "other gradient" if any(far(*pair) for pair in zip(got, reversed(serial))) else "swapped")
+
+
+# ------------------------------------------------------------------ 2 and 3: broadcast and allgather
+
+def grouped(cases):
+    """The cases of one group and root together, as lists of (rank, case)."""
+    groups = {}
+    for rank, case in cases:
+        groups.setdefault((*case["members"], "root", case.get("root")), []).append((rank, case))
+    return list(groups.values())
+
+
+def total(group):
+    """The numbers that all ranks of a group have sent."""
+    return sum(case["sent"] for _, case in group)
+
+
+def total_problem(group, pieces, what):
+    """`pieces`: how many times the size of one gradient is right, over all ranks."""
+    p, size = len(group), group[0][1]["size"]
+    right, sent = pieces * size, total(group)
+    if abs(sent - right) < 0.5:
+        return None
+    return {"expected": right, "got": sent, "mistake": MISTAKES[what + (" more" if sent > right else " less")].format(p=p, right=right, sent=round(sent))}
+
+
+def broadcast_problem(rank, case):
+    own = np.asarray(case["own"])
+    expected, got, facts = own.sum(axis=0), case["got"], {"p": len(own), "root": case["root"]}
+    if got is not None and not far(got, expected):
+        return None
+    if got is None:
+        mistake = "no gradient at root"
+    elif not far(got, own[case["me"]]):
+        mistake = "own only"
+    elif not far(got, expected / len(own)):
+        mistake = "mean"
+    elif any(not far(got, one) for one in own):
+        mistake = "one of them"
+    elif not np.any(got):
+        mistake = "zero at root"
+    else:
+        mistake = "other gradient"
+    return said(rank, expected, got, mistake, **facts)
+
+
+def elsewhere_problem(rank, case):
+    own, got = np.asarray(case["own"]), case["got"]
+    if got is None or not np.any(got):
+        return None
+    if not far(got, own.sum(axis=0)):
+        mistake = "sum everywhere" if case["me"] else "sum at 0"
+    else:
+        mistake = "own elsewhere" if not far(got, own[case["me"]]) else "not zero"
+    return said(rank, [0.0] * case["size"], got, mistake, root=case["root"])
+
+
+def allgather_problem(rank, case):
+    own, me, got = np.asarray(case["own"]), case["me"], case["got"]  # own[r][j]: the gradient that rank r has for the piece of rank j
+    expected, facts = own[:, me].sum(axis=0), {"p": len(own), "me": me}
+    if got is not None and not far(got, expected):
+        return None
+    if got is None:
+        mistake = "no gradient"
+    elif not far(got, own[me, me]):
+        mistake = "own slice"
+    elif not far(got, expected / len(own)):
+        mistake = "divided"
+    elif not far(got, own[me].sum(axis=0)):
+        mistake = "summed here"
+    elif any(not far(got, one) for one in own[:, me]):
+        mistake = "one slice"
+    elif any(not far(got, own[:, j].sum(axis=0)) for j in range(len(own))):
+        mistake = "wrong piece"
+    else:
+        mistake = "other gradient"
+    return said(rank, expected, got, mistake, **facts)
+
+
+# ------------------------------------------------------------------ 4: connect
+
+def connect_problem(rank, case):
+    if "error" in case:
+        delegate = any(text in case["error"] for text in ("whose result is not part of any graph", "the result was dropped"))
+        return {"rank": rank, "got": case["error"], "mistake": MISTAKES["lost gradient" if delegate else "communication error"]}
+    if case["serial value"] is not None and far(case["value"], case["serial value"]):
+        return said(rank, case["serial value"], case["value"], "wrong value")
+    for name, expected in case["serial"].items():
+        got = case["got"][name]
+        if got is None:
+            return said(rank, expected, got, "not connected", name=name)
+        if far(got, expected):
+            return said(rank, expected, got, "other gradient")
+    return None
+
+
+def most_telling(problem):
+    """The unconnected graph first, and last the errors that follow from another rank's."""
+    return (problem["mistake"] != MISTAKES["lost gradient"]) + (problem["mistake"] == MISTAKES["communication error"])

@@ -1,0 +1,197 @@
+"""The half of unit 12's checks that runs on the ranks: experiments with the learner's functions, told as plain numbers.
+
+Each experiment runs on all four ranks at once, in communicators of its own: a call that waits in vain ends by their time-out, and what
+it said is told like a result. What the numbers mean is judged in `manyhands.checks.encoder_decoder`.
+"""
+
+import random
+import time
+from contextlib import contextmanager
+
+import torch
+
+from manyhands.checks.encoder_decoder import model_ranks as model
+from manyhands.checks.encoder_decoder.model_ranks import gradients, numbers
+from manyhands.checks.on_ranks import learners
+
+TIMEOUT_S = 8.0  # a few milliseconds are enough where nothing is wrong; a busy machine may need more
+
+
+@contextmanager
+def world():
+    """A communicator of all ranks that lives for one experiment."""
+    from manyhands import comm
+
+    with comm.create_communicator(timeout_s=TIMEOUT_S) as c:
+        yield c
+
+
+@contextmanager
+def told(result):
+    """Keeps an exception of the block as `result["stopped"]` = (what it says, when, whether a communicator says it), and goes on.
+
+    The other ranks must be given their turn to end by their own time-outs; the kernel then shows what happened first.
+    """
+    from manyhands import comm
+
+    try:
+        yield
+    except comm.CommunicationError as error:
+        result["stopped"] = (str(error), time.monotonic(), True)
+    except Exception as error:
+        result["stopped"] = (f"{type(error).__name__}: {error}", time.monotonic(), False)
+
+
+def _draw(seed, *more):
+    return random.Random(f"{seed} {more}")
+
+
+# ------------------------------------------------------------------ 1: ragged sequences
+
+def ragged(function_name, seed):
+    """Several batches through `run_ragged`, beside each sequence alone; no communication."""
+    function, draw, cases = learners(function_name), _draw(seed, "ragged"), []
+    for layers, bidirectional, begun, size in ((1, False, False, 5), (2, True, False, 4), (2, False, True, 5)):
+        inputs, hidden = draw.randint(3, 6), draw.randint(4, 8)
+        torch.manual_seed(seed + layers)
+        rnn = torch.nn.LSTM(inputs, hidden, layers, bidirectional=bidirectional).double().to(model.device())
+        sequences = [torch.randn(len(source), inputs).double().to(model.device()) for source in model.batch(draw, size)[0]]
+        state = tuple(torch.randn(layers, size, hidden).double().to(model.device()) for _ in range(2)) if begun else None
+        with torch.no_grad():
+            right, after = model.one_by_one(rnn, sequences, state)
+            outputs, (h, cell) = function(rnn, list(sequences), state)
+            variants = _ragged_mistakes(rnn, sequences, state)
+        cases.append({"lengths": [len(sequence) for sequence in sequences], "begun": begun, "shape": list(after[0].shape),
+                      "outputs": [[list(one.shape), numbers(one)] for one in outputs],
+                      "right outputs": [[list(one.shape), numbers(one)] for one in right],
+                      "state": [[list(part.shape), numbers(part)] for part in (h, cell)],
+                      "right state": [[list(part.shape), numbers(part)] for part in after],
+                      "variants": {name: [[list(part.shape), numbers(part)] for part in parts] for name, parts in variants.items()}})
+    return cases
+
+
+def _ragged_mistakes(rnn, sequences, state):
+    """The state as usual mistakes leave it."""
+    padded = torch.nn.utils.rnn.pad_sequence(sequences)
+    _, after_padding = rnn(padded, state)
+    order = sorted(range(len(sequences)), key=lambda i: -len(sequences[i]))
+    _, right = model.one_by_one(rnn, sequences, state)
+    return {"padded": after_padding, "sorted": [part[:, order] for part in right], "no start": model.one_by_one(rnn, sequences)[1],
+            "swapped": right[::-1]}
+
+
+# ------------------------------------------------------------------ 2: the loss of ragged targets
+
+def loss(function_name, seed):
+    """The loss of one ragged batch, with and without a divisor, and what usual mistakes make of it."""
+    from torch.nn.functional import cross_entropy
+
+    function, draw = learners(function_name), _draw(seed, "loss")
+    torch.manual_seed(seed)
+    _, targets = model.batch(draw, 5)
+    scores = [torch.randn(len(target), 11, device=model.device()).double().requires_grad_() for target in targets]
+    total = sum(cross_entropy(score, target, reduction="sum") for score, target in zip(scores, targets)).item()
+    tokens, longest, divisor = sum(map(len, targets)), max(map(len, targets)), draw.randint(50, 90)
+    means = [cross_entropy(score, target).item() for score, target in zip(scores, targets)]
+    padding = sum(longest - len(target) for target in targets) * cross_entropy(scores[0].new_zeros(1, 11), targets[0][:1]).item()
+    got = function(list(scores), list(targets))
+    got.backward()
+    divided = function(list(scores), list(targets), divisor)
+    return {"tokens": tokens, "divisor": divisor, "right": total / tokens, "right divided": total / divisor,
+            "got": got.item(), "divided": divided.item(), "gradient": [numbers(score.grad)[:3] for score in scores],
+            "variants": {"mean of means": sum(means) / len(means), "padding": (total + padding) / (longest * len(targets)),
+                         "padding zero": total / (longest * len(targets)), "sequences": total / len(targets), "sum": total}}
+
+
+# ------------------------------------------------------------------ 3: one step, split
+
+
+
+def split(encoder_step_name, decoder_step_name, case, seed):
+    """One step in pairs of ranks: the encoder comes first in case 0, second in case 1, and there it is bidirectional."""
+    from manyhands.ledger import Ledger
+
+    encoder_step, decoder_step = learners(encoder_step_name), learners(decoder_step_name)
+    with world() as everyone:
+        pair = everyone.split(everyone.rank // 2, everyone.rank) if case == 0 else everyone.split(everyone.rank % 2, -everyone.rank)
+        encoder_rank, layers, draw = case, 2, _draw(seed, "split", case, everyone.rank // 2 if case == 0 else everyone.rank % 2)
+        sources, targets = model.batch(draw, draw.randint(3, 5))
+        encoder, decoder = parts = model.build(seed + case, draw.randint(4, 8), layers, bidirectional=case == 1)
+        role = "encoder" if pair.rank == encoder_rank else "decoder"
+        right = model.serial_step(*parts, sources, targets)
+        result = {"case": case, "role": role, "right": {"loss": right["loss"], "gradients": right[role]}, **_split_mistakes(parts, sources, targets)}
+        with told(result), Ledger() as ledger:
+            if role == "encoder":
+                encoder_step(encoder, list(sources), pair, 1 - encoder_rank)
+            else:
+                loss = decoder_step(decoder, list(targets), pair, encoder_rank)
+                result["loss"] = float(loss.detach() if hasattr(loss, "detach") else loss)
+                del loss  # with it goes a graph that backward has not gone through
+                _until_gone(everyone)
+        result.update(got=gradients(encoder if role == "encoder" else decoder), sent=[ledger.messages_sent, ledger.bytes_sent],
+                      state_bytes=2 * 8 * layers * len(sources) * decoder.rnn.hidden_size)
+    return result
+
+
+def _until_gone(c, limit_s=2.0):
+    """Wait until nothing that came is part of a graph here: the cluster's watch may hold the step's frame for a moment longer.
+
+    Its going tells the other rank that no gradient comes; a rank that left the world before would only be missed.
+    """
+    until = time.monotonic() + limit_s
+    while c._exchange.control.receipts and time.monotonic() < until:
+        time.sleep(1e-3)
+
+
+def _split_mistakes(parts, sources, targets):
+    """What usual mistakes make of the loss and of the encoder's gradients."""
+    return {"other loss": {name: model.serial_step(*parts, sources, targets, change)["loss"] for name, change in model.CHANGES.items()},
+            "other gradient": {name: model.serial_step(*parts, sources, targets, change)["encoder"] for name, change in model.BACKWARDS.items()}}
+
+
+# ------------------------------------------------------------------ 4: training
+
+def training(train_name, seed):
+    """Four steps with Adam in pairs of ranks, beside one process that trains both modules."""
+    train = learners(train_name)
+    with world() as everyone:
+        pair = everyone.split(everyone.rank % 2, everyone.rank)
+        draw = _draw(seed, "training", everyone.rank % 2)
+        batches, lr = [model.batch(draw, draw.randint(2, 5)) for _ in range(4)], draw.choice([0.01, 0.02, 0.03])
+        parts = model.build(seed, draw.randint(4, 7), 1)
+        role = ("encoder", "decoder")[pair.rank]
+        right = model.serial_training(*parts, batches, lr)
+        result = {"role": role, "before": model.weights(parts[pair.rank]), "right": {"losses": right["losses"], "weights": right[role]},
+                  "variants": [[name, model.serial_training(*parts, batches, lr, loop)[role]] for loop, name in model.LOOPS.items()]}
+        with told(result):
+            result["losses"] = [float(one) for one in train(parts[pair.rank], pair, batches, lr) or ()]
+        result["got"] = model.weights(parts[pair.rank])
+    return result
+
+
+# ------------------------------------------------------------------ 5: hybrid
+
+SHARES = (5, 3)  # sequences of the two pairs
+
+
+def hybrid(step_name, case, seed):
+    """One step of two pairs with different numbers of tokens, on two layouts; in case 2, of each pair by itself."""
+    step = learners(step_name)
+    with world() as everyone:
+        number, other = (everyone.rank % 2, everyone.rank // 2) if case == 1 else (everyone.rank // 2, everyone.rank % 2)
+        pair = everyone.split(number, everyone.rank)
+        copies = everyone.split(everyone.rank if case == 2 else other, everyone.rank)
+        draw = _draw(seed, "hybrid", case)
+        shares = [model.batch(draw, size) for size in SHARES]
+        parts, mine = model.build(seed + case, draw.randint(4, 7), 1), shares[number]
+        shares = [mine] if case == 2 else shares
+        role = ("encoder", "decoder")[pair.rank]
+        alone = [model.serial_step(*parts, *share)[role] for share in shares]
+        together = [sum((share[i] for share in shares), []) for i in (0, 1)]
+        result = {"case": case, "role": role, "pairs": copies.size, "right": {"gradients": model.serial_step(*parts, *together)[role]},
+                  "alone": alone[number if case < 2 else 0],
+                  "mean of pairs": {name: [sum(x) / len(alone) for x in zip(*(one[name] for one in alone))] for name in alone[0]}}
+        with told(result):
+            step(parts[pair.rank], pair, copies, list(mine[0]), list(mine[1]))
+        result["got"] = gradients(parts[pair.rank])
+    return result

@@ -1,0 +1,228 @@
+"""The half of unit 10's checks that runs on the ranks: experiments with the learner's functions, told as plain numbers.
+
+All ranks of Horovod's world run an experiment at once (ranks outside of it tell None); shapes and numbers are drawn from the seed, alike on all of them, so that
+each rank also works out alone what is right, and what the likely mistakes would give (`looks` names the one that fits). Everything is float64.
+"""
+
+import copy
+import os
+import random
+
+import horovod.torch as hvd
+import torch
+from torch import nn
+from torch.nn.functional import cross_entropy
+
+from manyhands.checks.data_parallel.ranks import close, named
+from manyhands.checks.on_ranks import learners
+
+ATOL = 1e-9
+
+
+def leave(size):
+    """Whether Horovod's world has this size already (None: all ranks); if not, end it."""
+    wanted = size or int(os.environ["WORLD_SIZE"])
+    if hvd.is_initialized() and hvd.size() == wanted:
+        return True
+    hvd.shutdown()
+    return False
+
+
+def enter(size):
+    """Start Horovod with the ranks below `size` only (None: all). All ranks have left the world before."""
+    from manyhands.cluster.horovod import rendezvous
+
+    rendezvous(size)
+    if size is None or int(os.environ["RANK"]) < size:
+        hvd.init()
+
+
+def numbers(tensor):
+    return [float(number) for number in tensor.detach().flatten()]
+
+
+def flat(tensors):
+    return torch.cat([torch.as_tensor(tensor, dtype=torch.float64).detach().flatten() for tensor in tensors])
+
+
+def problem(seed, n):
+    """A network and n rows."""
+    draw = random.Random(seed)
+    inputs, hidden, classes = draw.randint(4, 7), draw.randint(3, 6), draw.randint(3, 5)
+    torch.manual_seed(seed)
+    model = nn.Sequential(nn.Linear(inputs, hidden), nn.Tanh(), nn.Linear(hidden, classes)).double()
+    return model, torch.randn(n, inputs, dtype=torch.float64), torch.randint(classes, (n,))
+
+
+# ------------------------------------------------------------------ 1: what diagnose is given
+
+def symptoms(missing, seed):
+    """The numbers of one training for each name in `missing`."""
+    return [_symptoms(one, seed + k) for k, one in enumerate(missing)]
+
+
+def _symptoms(missing, seed):
+    draw, p, rank = random.Random(seed), hvd.size(), hvd.rank()
+    n = p * draw.randint(3, 9)
+    model, x, y = problem(seed, n)
+    if missing == "start":
+        torch.manual_seed(seed + 1 + rank)
+        for layer in (model[0], model[2]):
+            layer.reset_parameters()
+    rows = torch.arange(n) if missing == "rows" else torch.arange(rank, n, p)
+    optimiser = torch.optim.SGD(model.parameters(), lr=draw.uniform(0.1, 0.4))
+    if missing != "gradients":
+        optimiser = hvd.DistributedOptimizer(optimiser, named_parameters=model.named_parameters())
+    before = _apart(model)
+    for _ in range(draw.randint(3, 6)):
+        optimiser.zero_grad()
+        cross_entropy(model(x[rows]), y[rows]).backward()
+        optimiser.step()
+    writes = hvd.local_rank() == 0 if missing == "files" else rank == 0
+    seen = hvd.allgather(rows)
+    return {"apart_at_start": before, "apart_at_end": _apart(model), "rows_counted": len(seen), "rows_there": len(set(seen.tolist())),
+            "writers": hvd.allreduce(torch.tensor(int(writes)), op=hvd.Sum).item()}
+
+
+def _apart(model):
+    """The largest distance between two ranks' weights."""
+    own = flat(model.parameters())
+    return torch.cdist(*[hvd.allgather(own[None])] * 2, compute_mode="donot_use_mm_for_euclid_dist").max().item()
+
+
+# ------------------------------------------------------------------ 2: resume
+
+def resumed(name, seed):
+    """A checkpoint of rank 0 through the learner's function."""
+    function, draw = learners(name), random.Random(seed)
+    inputs, hidden, rate, step = draw.randint(3, 6), draw.randint(3, 5), draw.uniform(0.1, 0.5), draw.randint(10, 999)
+    path = os.path.join(os.environ["MANYHANDS_NODE_DIR"], f"check-resume-{seed}-{hvd.rank()}.pt")
+    model, optimiser = _with_memory(inputs, hidden, rate, seed)
+    if hvd.rank() == 0:
+        for _ in range(3):
+            optimiser.zero_grad()
+            model(torch.randn(8, inputs, dtype=torch.float64)).square().sum().backward()
+            optimiser.step()
+        torch.save({"model": model.state_dict(), "optimiser": optimiser.state_dict(), "step": step}, path)
+    right = hvd.broadcast_object((_state(model), _momenta(model, optimiser), rate) if hvd.rank() == 0 else None, root_rank=0, name="right")
+    hvd.barrier()
+    model, optimiser = _with_memory(inputs, hidden, rate * (2 + hvd.rank()), seed + 1 + hvd.rank())
+    begin, decay = _state(model), optimiser.param_groups[0]["weight_decay"]
+    try:
+        said = function(model, optimiser, path)
+    finally:
+        if os.path.exists(path):
+            os.remove(path)
+    state, momenta, rates = _state(model), _momenta(model, optimiser), sorted({group["lr"] for group in optimiser.param_groups})
+    cut = sum(p.numel() for p in model.parameters())
+    looks = named(state, right[0], {"own": begin})
+    if looks == "other":
+        shrunk = right[0][:cut] * (1 - rate * (2 + hvd.rank()) * decay)  # what weight decay makes of them in a step with gradients of zero
+        looks = "stepped" if close(state[:cut], shrunk) else "buffers" if close(state[:cut], right[0][:cut]) else "other"
+    return {"state": numbers(state), "right": numbers(right[0]), "looks": looks, "momenta": numbers(momenta), "right momenta": numbers(right[1]),
+            "rates": rates, "rate": rate, "said": said if isinstance(said, (int, float)) else None, "step": step}
+
+
+def _with_memory(inputs, hidden, rate, seed):
+    torch.manual_seed(seed)
+    model = nn.Sequential(nn.Linear(inputs, hidden), nn.BatchNorm1d(hidden)).double()
+    return model, torch.optim.SGD(model.parameters(), lr=rate, momentum=0.9, weight_decay=0.2)
+
+
+def _state(model):
+    """All parameters, then all buffers."""
+    return flat([*model.parameters(), *model.buffers()])
+
+
+def _momenta(model, optimiser):
+    """Zeros where there is none: they would do the same."""
+    found = [optimiser.state[p].get("momentum_buffer") for p in model.parameters()]
+    return flat([torch.zeros_like(p) if one is None else one for p, one in zip(model.parameters(), found)])
+
+
+# ------------------------------------------------------------------ 3: fit
+
+def fitted(name, seed):
+    """A training on shards of different sizes through the learner's function, beside one process."""
+    function = learners(name)
+    if not hvd.is_initialized():
+        return None
+    p, draw = hvd.size(), random.Random(seed)
+    sizes = [draw.randint(6, 9), draw.randint(2, 5), 1, draw.randint(3, 4)][:p]
+    draw.shuffle(sizes)
+    n, rate, steps = sum(sizes), draw.uniform(0.2, 0.5), draw.randint(4, 7)
+    model, x, y = problem(seed, n)
+    begin, pieces = copy.deepcopy(model), list(zip(x.split(sizes), y.split(sizes)))
+    function(model, *pieces[hvd.rank()], rate, steps)
+    means = lambda m: [cross_entropy(m(a), b) for a, b in pieces]  # noqa: E731
+    whole = lambda m: cross_entropy(m(x), y)  # noqa: E731
+    right = _alone(begin, whole, rate, steps)
+    wrong = {"own": _alone(begin, lambda m: means(m)[hvd.rank()], rate, steps), "mean of means": _alone(begin, lambda m: sum(means(m)) / p, rate, steps),
+             "sum of means": _alone(begin, lambda m: sum(means(m)), rate, steps), "not divided": _alone(begin, lambda m: n * whole(m), rate, steps),
+             "divided again": _alone(begin, lambda m: whole(m) / p, rate, steps), "mean of sums": _alone(begin, lambda m: n / p * whole(m), rate, steps),
+             "accumulated": _alone(begin, whole, rate, steps, keep=1), "accumulated and summed": _alone(begin, whole, rate, steps, keep=p),
+             "nothing": flat(begin.parameters())}
+    got = flat(model.parameters())
+    return {"got": numbers(got), "right": numbers(right), "looks": named(got, right, wrong), "sizes": sizes}
+
+
+def _alone(begin, loss_of, rate, steps, keep=0):
+    """The weights that one process ends with; `keep` times the last gradient is added to the next, which is a mistake."""
+    model = copy.deepcopy(begin)
+    for _ in range(steps):
+        gradients = torch.autograd.grad(loss_of(model), list(model.parameters()))
+        with torch.no_grad():
+            for parameter, gradient in zip(model.parameters(), gradients):
+                parameter.grad = gradient + keep * (0 if parameter.grad is None else parameter.grad)
+                parameter -= rate * parameter.grad
+    return flat(model.parameters())
+
+
+# ------------------------------------------------------------------ 4: epoch_of
+
+def epochs(name, seed):
+    """Two epochs of some sizes through the learner's function; no communication but the check's own."""
+    function, cases = learners(name), []
+    if not hvd.is_initialized():
+        return None
+    p, draw = hvd.size(), random.Random(seed)
+    for k in range(3):
+        rows, whole = draw.randint(2, 4), (draw.randint(3, 6), draw.randint(2, 4), 0)[k]
+        n = whole * rows * p + draw.randint(1, rows * p - 1)
+        base, epoch = draw.uniform(0.01, 0.2), draw.randint(1, 9)
+        torch.manual_seed(seed + hvd.rank())
+        orders, rates = [], []
+        for one in (epoch, epoch + 1, epoch):
+            steps, rate = function(n, rows, one, base)
+            orders.append([torch.as_tensor(step).flatten().tolist() for step in steps])
+            rates.append(float(rate))
+        cases.append({"n": n, "rows": rows, "p": p, "base": base, "orders": orders, "rates": rates})
+    return cases
+
+
+# ------------------------------------------------------------------ 5: finish
+
+def finished(name, seed):
+    """The end of a training through the learner's function: who wrote what, and what each rank was told."""
+    function = learners(name)
+    if not hvd.is_initialized():
+        return None
+    draw = random.Random(seed)
+    losses = [draw.uniform(0.1, 3) for _ in range(hvd.size())]
+    model, _, _ = problem(seed, 1)
+    path = os.path.join(os.environ["MANYHANDS_NODE_DIR"], f"check-finish-{seed}-{hvd.size()}-{hvd.rank()}.pt")
+    said, found = function(model, losses[hvd.rank()], path), None
+    if os.path.exists(path):
+        found = torch.load(path)
+        os.remove(path)
+    told = isinstance(found, dict) and {"model", "loss"} <= set(found)
+    return {"losses": losses, "wrote": found is not None, "loss": float(found["loss"]) if told else None,
+            "weights": numbers(flat(found["model"].values())) if told and isinstance(found["model"], dict) else None,
+            "right weights": numbers(flat(model.state_dict().values())), "said": _number(said)}
+
+
+def _number(answer):
+    try:
+        return float(answer)
+    except (TypeError, ValueError):
+        return None

@@ -1,0 +1,176 @@
+"""How the checks of unit 10 judge what the ranks have told: the right answers, and which mistake a wrong one looks like.
+
+Every `..._problem` returns None, or the details of a FAIL line: `rank`, `expected`, `got` and the likely `mistake`.
+"""
+
+import copy
+
+from manyhands.checks.horovod.words import MISTAKES
+
+ATOL = 1e-9
+LOSS_ATOL = 1e-5  # a loss may go through float32
+EDITS = ("nothing", "start", "gradients", "rows", "files")
+
+
+def same(a, b, atol=ATOL):
+    """Numbers or lists of numbers that agree to rounding."""
+    if isinstance(b, list):
+        return isinstance(a, list) and len(a) == len(b) and all(same(one, other, atol) for one, other in zip(a, b))
+    return a is not None and abs(a - b) <= atol * (1 + abs(b))
+
+
+# ------------------------------------------------------------------ 1: diagnose
+
+def ask(function, cases):
+    """What the learner's function says to each case, and None; or None and what went wrong."""
+    said = []
+    for case in cases:
+        try:
+            said.append(function(copy.deepcopy(case)))
+        except NotImplementedError:
+            return None, MISTAKES["unwritten"].format(name="diagnose")
+        except Exception as error:
+            return None, MISTAKES["raised"].format(error=f"{type(error).__name__}: {error}"[:200], case=case)
+    return [one if isinstance(one, str) else repr(one)[:40] for one in said], None
+
+
+def diagnosis_problem(missing, symptoms, said):
+    if said == missing:
+        return None
+    numbers = ", ".join(f"{key} {value:.3g}" for key, value in symptoms.items())
+    text = MISTAKES["diagnosis", missing] if said in EDITS else MISTAKES["no edit"].format(edits=", ".join(EDITS))
+    return {"expected": missing, "got": said, "mistake": f"{numbers}.\n{text}"}
+
+
+# ------------------------------------------------------------------ 2: resume
+
+def _weights(rank, case):
+    if not case["looks"]:
+        return None
+    return {"rank": rank, "expected": case["right"], "got": case["state"], "mistake": MISTAKES["resume", case["looks"]]}
+
+
+def _optimiser(rank, case):
+    if not same(case["momenta"], case["right momenta"]):
+        mistake = "no momentum" if not any(case["momenta"]) else "other momentum"
+        return {"rank": rank, "expected": case["right momenta"], "got": case["momenta"], "mistake": MISTAKES["resume", mistake]}
+    if not same(case["rates"], [case["rate"]]):
+        return {"rank": rank, "expected": case["rate"], "got": case["rates"], "mistake": MISTAKES["resume", "rate"]}
+    return None
+
+
+def _step(rank, case):
+    if same(case["said"], case["step"]):
+        return None
+    return {"rank": rank, "expected": case["step"], "got": case["said"], "mistake": MISTAKES["resume", "step"]}
+
+
+RESUMED = {"weights": _weights, "optimiser": _optimiser, "step": _step}
+
+
+# ------------------------------------------------------------------ 3: fit
+
+def fit_problem(rank, case):
+    if not case["looks"]:
+        return None
+    text = MISTAKES["fit", case["looks"]].format(sizes=case["sizes"], p=len(case["sizes"]), n=sum(case["sizes"]))
+    return {"rank": rank, "expected": case["right"], "got": case["got"], "mistake": text}
+
+
+# ------------------------------------------------------------------ 4: epoch_of
+
+def joined(answers):
+    """One case of all ranks: `orders[e][r]` are the steps of rank r in epoch e, `rates` those of all ranks and epochs."""
+    case = answers[0]
+    orders = [[answer["orders"][epoch] for answer in answers] for epoch in range(len(case["orders"]))]
+    return {**case, "orders": orders, "rates": [answer["rates"] for answer in answers]}
+
+
+def _taken(ranks):
+    return [row for steps in ranks for step in steps for row in step]
+
+
+def once_values(case):
+    """For each epoch: rows taken, different ones among them; and whether the second epoch's order differs and the first one's comes back."""
+    counts = [[len(_taken(ranks)), len(set(_taken(ranks)))] for ranks in case["orders"]]
+    first, second, again = case["orders"]
+    return [counts, bool(_taken(first)) and first == second, first == again]
+
+
+def _once(case):
+    counts, stuck, back = once_values(case)
+    step, mistake = case["rows"] * case["p"], None
+    whole = case["n"] // step * step
+    if any(row not in range(case["n"]) for ranks in case["orders"] for row in _taken(ranks)):
+        mistake = "no such row"
+    elif any(taken != different for taken, different in counts):
+        mistake = "all rows" if len(_taken(case["orders"][0][:1])) > 2 * case["n"] / 3 else "rows twice"  # rank 0 alone has most of them
+    elif any(taken != whole for taken, _ in counts):
+        mistake = "not whole"
+    elif stuck:
+        mistake = "same order"
+    elif not back:
+        mistake = "not by the epoch"
+    if mistake is None:
+        return None
+    got = [[[int(row) for row in step] for step in steps] for steps in case["orders"][0]][:2]
+    return {"got": got, "mistake": MISTAKES["epoch", mistake].format(n=case["n"], p=case["p"], whole=whole)}
+
+
+def steps_values(case):
+    return [[[len(step) for step in steps] for steps in ranks] for ranks in case["orders"]]
+
+
+def _steps(case):
+    right = [[[case["rows"]] * (case["n"] // (case["rows"] * case["p"]))] * case["p"]] * len(case["orders"])
+    got = steps_values(case)
+    if got == right:
+        return None
+    numbers = [len(steps) for steps in got[0]]
+    if len(set(numbers)) > 1:
+        mistake = "different steps"
+    elif any(set(sizes) - {case["rows"]} for sizes in got[0]):
+        mistake = "sizes"
+    else:
+        mistake = "too many steps" if numbers[0] > len(right[0][0]) else "too few steps"
+    facts = {"n": case["n"], "p": case["p"], "rows": case["rows"]}
+    return {"expected": right[0], "got": got[0], "mistake": MISTAKES["epoch", mistake].format(**facts)}
+
+
+def _rate(case):
+    right = case["base"] * case["p"]
+    if all(same(rate, right) for rates in case["rates"] for rate in rates):
+        return None
+    got = case["rates"][0][0]
+    mistake = "not scaled" if same(got, case["base"]) else "by the root" if same(got, case["base"] * case["p"] ** 0.5) else "rate"
+    return {"expected": right, "got": got, "mistake": MISTAKES["epoch", mistake].format(p=case["p"])}
+
+
+EPOCH = {"once": _once, "steps": _steps, "rate": _rate}
+
+
+# ------------------------------------------------------------------ 5: finish
+
+def file_problem(answers):
+    """Rank 0 wrote the one file, with the mean in it."""
+    wrote, mean = [rank for rank, case in enumerate(answers) if case["wrote"]], sum(answers[0]["losses"]) / len(answers)
+    if wrote != [0]:
+        mistake = "nobody" if not wrote else "local" if len(wrote) < len(answers) and 0 in wrote else "all write" if 0 in wrote else "not rank 0"
+        return {"expected": [0], "got": wrote, "mistake": MISTAKES["finish", mistake]}
+    case = answers[0]
+    if case["weights"] is None or not same(case["weights"], case["right weights"]):
+        return {"rank": 0, "mistake": MISTAKES["finish", "content"]}
+    if not same(case["loss"], mean, LOSS_ATOL):
+        mistake = "own in the file" if same(case["loss"], case["losses"][0], LOSS_ATOL) else "loss"
+        return {"rank": 0, "expected": mean, "got": case["loss"], "mistake": MISTAKES["finish", mistake]}
+    return None
+
+
+def loss_problem(rank, case):
+    losses, got = case["losses"], case["said"]
+    mean = sum(losses) / len(losses)
+    if same(got, mean, LOSS_ATOL):
+        return None
+    looks = {"own": losses[rank], "rank 0's": losses[0], "sum": sum(losses)}
+    mistake = "no number" if got is None else next((name for name, value in looks.items() if same(got, value, LOSS_ATOL)), "loss")
+    return {"rank": rank, "expected": mean, "got": got, "mistake": MISTAKES["finish", mistake]}

@@ -1,0 +1,258 @@
+"""How the checks of unit 17 judge: the right answers in numpy, and which mistake a wrong one looks like.
+
+Every verdict is None, or the details of a FAIL line: `expected`, `got` and the likely `mistake`.
+"""
+
+import numpy as np
+
+from manyhands.checks.in_kernel import NAN, number
+from manyhands.checks.large_batches.words import MISTAKES
+
+# One-sided 95 % points of Student's t, by degrees of freedom: how far above its mean of n runs the true mean may lie, in standard errors.
+T_95 = {4: 2.132, 5: 2.015, 6: 1.943, 7: 1.895, 8: 1.860, 9: 1.833, 10: 1.812, 11: 1.796}
+
+
+def say(mistake, expected=None, got=None, **words):
+    details = {"expected": expected, "got": got, "mistake": MISTAKES[mistake].format(**words)}
+    return {key: value for key, value in details.items() if value is not None}
+
+
+def near(got, expected, rtol=1e-9):
+    got, expected = np.asarray(got, float), np.asarray(expected, float)
+    return got.shape == expected.shape and bool(np.all(np.abs(got - expected) <= rtol * (1e-3 + np.abs(expected))))
+
+
+def named(got, wrong, rtol=1e-6):
+    """The first of the wrong answers that this one is; None if it is none of them."""
+    return next((name for name, value in wrong.items() if near(got, value, rtol)), None)
+
+
+# ------------------------------------------------------------------ 1: schedule
+
+def rate_at(epoch, base_rate, k, rule, warm_up, drops, drop_by):
+    full = base_rate * (k if rule == "linear" else k ** 0.5)
+    if epoch < warm_up:
+        return base_rate + (full - base_rate) * epoch / warm_up
+    return full / drop_by ** sum(epoch >= drop for drop in drops)
+
+
+def scaling_problem(case, got):
+    epoch, base_rate, k, rule, warm_up, *_ = case
+    right = rate_at(*case)
+    if near(got, right):
+        return None
+    wrong = {"not scaled": base_rate, "divided": base_rate / k, "root of all": (base_rate * k) ** 0.5,
+             "other rule": base_rate * (k ** 0.5 if rule == "linear" else k), "warm-up too long": base_rate + (right - base_rate) * epoch / (warm_up or 1)}
+    return say(named(got, wrong) or "other rate", right, got, rule=rule, k=k, epoch=epoch, warm_up=warm_up)
+
+
+def warm_up_problem(case, got):
+    epoch, base_rate, _, _, warm_up, *_ = case
+    right, full = rate_at(*case), rate_at(warm_up, *case[1:])
+    if near(got, right):
+        return None
+    wrong = {"no warm-up": full, "constant": base_rate, "from zero": full * epoch / warm_up, "geometric": base_rate * (full / base_rate) ** (epoch / warm_up),
+             "staircase": base_rate + (full - base_rate) * int(epoch) / warm_up}
+    if epoch > 0:
+        name = named(got, wrong)
+    else:
+        name = named(got, {"no warm-up": full, "from zero": 0.0})
+    return say(name or "other rate", right, got, epoch=epoch, warm_up=warm_up, k=case[2], rule=case[3])
+
+
+def drops_problem(case, got):
+    epoch, *_, drops, by = case
+    right, full = rate_at(*case), rate_at(*case[:-2], [], by)
+    if near(got, right):
+        return None
+    wrong = {"late": full / by ** sum(epoch > drop for drop in drops), "no drop": full, "drops once": full / by, "drop by the sum": full / (by * sum(epoch >= drop for drop in drops) or 1),
+             "grows": full * by ** sum(epoch >= drop for drop in drops)}
+    return say(named(got, wrong) or "other rate", right, got, epoch=epoch, drops=drops, by=by, k=case[2], rule=case[3], warm_up=case[4])
+
+
+# ------------------------------------------------------------------ 2: LARS
+
+def lars(weights, gradients, memory, rate, momentum, decay, trust, look=None):
+    """One step on numpy arrays, in place; `look` names a mistake to be made."""
+    def norm(values):
+        return np.sqrt((values ** 2).sum() if look == "runs together" else (values ** 2).sum(tuple(range(1, values.ndim)), keepdims=True))
+
+    def all_layers(values):
+        total = sum((value ** 2).sum(tuple(range(1, value.ndim)), keepdims=True).reshape(-1) for value in values) ** 0.5
+        return [total.reshape(-1, *[1] * (value.ndim - 1)) for value in values]
+
+    of_weights, of_gradients = ((all_layers if look == "global" else lambda values: list(map(norm, values)))(values) for values in (weights, gradients))
+    for w, g, v, w_norm, g_norm in zip(weights, gradients, memory, of_weights, of_gradients):
+        below = g_norm + (0 if look == "decay not in the norm" else decay * w_norm)
+        if look == "inverted":
+            w_norm, below = below, w_norm
+        ratio = (1 if look == "trust forgotten" else trust) * w_norm / np.where(below > 0, below, 1)
+        ratio = ratio if look == "stands still" else np.where((w_norm > 0) & (g_norm > 0), ratio, 1)
+        ratio = 1.0 if look == "plain" else ratio
+        direction = ratio * (g + (0 if look == "decay not in the step" else decay) * w)
+        if look == "rate outside":
+            v[:] = momentum * v + direction
+            w -= rate * v
+        else:
+            v[:] = (0 if look == "no memory" else momentum) * v + rate * direction
+            w -= v
+    return weights
+
+
+LOOKS = {"ratio": ("plain", "global", "runs together", "inverted", "trust forgotten"), "decay": ("decay not in the norm", "decay not in the step", "plain"),
+         "memory": ("rate outside", "no memory"), "zero": ("stands still",)}
+
+
+def lars_after(start, gradients, steps, look=None):
+    """The weights after the steps, as one flat array. `steps` are (rate, momentum, decay, trust); the gradients of each step are given."""
+    weights = [w.copy() for w in start]
+    memory = [np.zeros_like(w) for w in start]
+    for these, numbers in zip(gradients, steps):
+        lars(weights, these, memory, *numbers, look=look)
+    return flat(weights)
+
+
+def flat(arrays):
+    return np.concatenate([np.ravel(array) for array in arrays])
+
+
+def lars_problem(name, start, gradients, steps, got):
+    right = lars_after(start, gradients, steps)
+    if near(got, right, 1e-8):
+        return None
+    if got.shape != right.shape:
+        return say("other shapes")
+    details = {"expected": right[:4], "got": got[:4]}
+    if not np.all(np.isfinite(got)):
+        return say("zero norm", **details)
+    if near(got, flat(start)):
+        return say("not in place", **details)
+    with np.errstate(all="ignore"):
+        found = next((look for look in (*LOOKS[name], *LOOKS["ratio"], *LOOKS["decay"]) if near(got, lars_after(start, gradients, steps, look), 1e-6)), "other step")
+    return say(found, **details)
+
+
+# ------------------------------------------------------------------ 3: the noise of the gradient
+
+def noise_scale(small, large, b_small, b_large):
+    """(|G|^2, the trace of the covariance, their quotient): McCandlish et al. 2018, appendix A.1."""
+    s, l = (float((np.asarray(g) ** 2).sum(1).mean()) for g in (small, large))
+    squared, trace = (b_large * l - b_small * s) / (b_large - b_small), (s - l) / (1 / b_small - 1 / b_large)
+    return squared, trace, trace / squared
+
+
+def noise_problem(index, case, got):
+    """Judge one of the three numbers that were returned."""
+    small, large, b_small, b_large = case
+    right = noise_scale(*case)
+    if near(got[index], right[index], 1e-6):
+        return None
+    means = noise_scale(small.mean(0, keepdims=True), large.mean(0, keepdims=True), b_small, b_large)
+    norms = [float(np.linalg.norm(g, axis=1).mean()) for g in (small, large)]
+    first = (b_large * norms[1] - b_small * norms[0]) / (b_large - b_small), (norms[0] - norms[1]) / (1 / b_small - 1 / b_large)
+    pairs = [noise_scale(s[None], l[None], b_small, b_large) for s, l in zip(small, large)]
+    exchanged = noise_scale(small, large, b_large, b_small)
+    wrong = {"mean before norm": means, "not squared": (*first, first[1] / first[0]), "sizes exchanged": exchanged,
+             "large is not enough": (float((large ** 2).sum(1).mean()), NAN, right[1] / float((large ** 2).sum(1).mean())),
+             "mean of quotients": (NAN, NAN, float(np.mean([one[2] for one in pairs]))), "upside down": (NAN, NAN, 1 / right[2]),
+             "without the sizes": (NAN, float((small ** 2).sum(1).mean() - (large ** 2).sum(1).mean()), NAN)}
+    name = next((name for name, values in wrong.items() if near(got[index], values[index], 1e-6)), "other estimate")
+    return say(name, right[index], got[index], b_small=b_small, b_large=b_large)
+
+
+def three(answer):
+    try:
+        values = [number(value) for value in answer]
+    except TypeError:
+        values = []
+    return values if len(values) == 3 else [NAN] * 3
+
+
+# ------------------------------------------------------------------ 4: growing the batch
+
+def sgd_noise(rate, momentum, images, batch):
+    return rate / (1 - momentum) * (images / batch - 1)
+
+
+def sgd_noise_problem(case, got):
+    rate, momentum, images, batch = case
+    right = sgd_noise(*case)
+    if near(got, right, 1e-6):
+        return None
+    wrong = {"g without -1": rate / (1 - momentum) * images / batch, "g without momentum": rate * (images / batch - 1), "g divided by m": rate / momentum * (images / batch - 1),
+             "g times 1 - m": rate * (1 - momentum) * (images / batch - 1), "g upside down": rate / (1 - momentum) * (batch / images - 1)}
+    return say(named(got, wrong) or "other g", right, got, images=images, batch=batch)
+
+
+def grow(phases, batch, largest):
+    found = []
+    for epochs, rate in phases:
+        larger = min(largest, round(batch * phases[0][1] / rate))
+        found.append((epochs, rate * larger / batch, larger))
+    return found
+
+
+def rows_of(answer, count):
+    """The learner's phases as an array [count, 3], or None."""
+    try:
+        rows = np.array([[number(value) for value in row] for row in answer], float)
+    except TypeError:
+        return None
+    return rows if rows.shape == (count, 3) and np.all(np.isfinite(rows)) and np.all(rows[:, 1:] > 0) else None
+
+
+def phases_problem(case, rows):
+    """Is rate / batch what it was, in every phase?"""
+    phases, batch, largest = case
+    if rows is None or not near(rows[:, 0], [epochs for epochs, _ in phases]):
+        return say("no phases", count=len(phases))
+    for i, ((_, rate), (_, mine, size)) in enumerate(zip(phases, rows)):
+        if not near(mine / size, rate / batch, 1e-6):
+            drop = phases[0][1] / rate
+            name = "falls twice" if near(mine, rate) and size > batch else "nothing falls" if near(mine, phases[0][1]) and near(size, batch) else (
+                "cut off" if near(size, largest) and mine / size > rate / batch else "root of the drop" if near(size, batch * drop ** 0.5, 0.05) else "other noise")
+            return say(name, f"{rate / batch:.4g} in phase {i}", f"{mine / size:.4g}: rate {mine:.4g}, batch {size:g}", largest=largest, drop=f"{drop:g}")
+    return None
+
+
+def fewest_problem(case, rows):
+    phases, batch, largest = case
+    if rows is None:
+        return say("no phases", count=len(phases))
+    if max(rows[:, 2]) > largest:
+        return say("above the largest", f"at most {largest}", max(rows[:, 2]), largest=largest)
+    if any(size != int(size) for size in rows[:, 2]):
+        return say("no whole batch", got=next(size for size in rows[:, 2] if size != int(size)))
+    right, mine = (sum(epochs / size for epochs, _, size in some) for some in (grow(*case), rows))
+    if near(mine, right, 1e-6):
+        return None
+    return say("batch kept" if near(rows[:, 2], [batch] * len(rows)) else "too many steps" if mine > right else "too few steps", f"{right * 1000:.4g} steps for 1000 images in an epoch", f"{mine * 1000:.4g}", largest=largest)
+
+
+# ------------------------------------------------------------------ 5: the challenge
+
+def bound(differences):
+    """The upper end of the one-sided 95 % interval for the mean of the differences of n runs."""
+    d = np.asarray(differences, float)
+    return float(d.mean() + T_95[len(d) - 1] * d.std(ddof=1) / len(d) ** 0.5)
+
+
+def budget_problem(passed, batch, allowed, error):
+    """`passed`: the sizes of all batches of which a gradient was taken; `allowed`: images."""
+    if error and "BudgetSpent" in error:
+        return say("asked for more", f"{allowed // batch} steps", "more", steps=allowed // batch)
+    if passed and min(passed) < batch:
+        return say("small batches", f"at least {batch}", min(passed), batch=batch)
+    if sum(passed) > allowed:
+        return say("too many images", f"{allowed} images", f"{sum(passed)} images", steps=allowed // batch)
+    return say("no images", f"{allowed} images", "0 images") if not passed else None
+
+
+def accuracy_problem(small, large, margin, trained):
+    """`small`, `large`: errors of all runs in per cent; `trained`: (mean error of either on the images for training)."""
+    upper = bound(np.asarray(large) - small)
+    if upper <= margin:
+        return None
+    words = {"small": f"{np.mean(small):.1f}", "large": f"{np.mean(large):.1f}", "upper": f"{upper:.1f}", "margin": f"{margin:g}"}
+    name = "broken" if np.max(large) > 60 else "not learned yet" if trained[1] > trained[0] + margin else "worse on the test"
+    return say(name, f"at most {margin:g} points above {words['small']} %", f"{words['large']} %, upper end {words['upper']} points above", **words)

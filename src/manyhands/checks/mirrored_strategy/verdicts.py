@@ -1,0 +1,262 @@
+"""How the checks of unit 02 judge what they have measured: right or not, and which mistake a wrong answer looks like.
+
+Every verdict is None, or the details of a FAIL line: `expected`, `got` and the likely `mistake`.
+"""
+
+import numpy as np
+
+from manyhands.checks.mirrored_strategy.words import MISTAKES
+
+ATOL = 1e-5
+
+
+def say(mistake, expected=None, got=None, **words):
+    return {"expected": expected, "got": got, "mistake": MISTAKES[mistake].format(got=got, **words)}
+
+
+def near(got, expected, atol=ATOL):
+    return np.shape(got) == np.shape(expected) and bool(np.all(np.abs(got - expected) <= atol + 1e-5 * np.abs(expected)))
+
+
+def shards(examples, n):
+    """n slices whose sizes differ by at most one, as np.array_split cuts."""
+    ends = np.cumsum([examples // n + (i < examples % n) for i in range(n)])
+    return [slice(int(end - examples // n - (i < examples % n)), int(end)) for i, end in enumerate(ends)]
+
+
+def ceil_shards(examples, n):
+    """n slices of ceil(examples / n), until none are left, as a distributed dataset cuts."""
+    share = -(-examples // n)
+    return [slice(min(i * share, examples), min((i + 1) * share, examples)) for i in range(n)]
+
+
+def average(what, got, expected, parts, cuts, examples, cut_short=None):
+    """Judge a mean over the batch against `expected`; `parts` are the means over the shards `cuts`.
+
+    `cut_short` is the mean over as many examples as make equal shards.
+    """
+    n, sizes = len(cuts), [cut.stop - cut.start for cut in cuts]
+    if np.shape(got) != np.shape(expected):
+        return say("not a gradient", shape=np.shape(expected), got=got if np.size(got) else None)
+    if near(got, expected):
+        return None
+    words = {"what": what, "n": n, "batch": examples}
+    numbers = {"expected": np.ravel(expected), "got": np.ravel(got)}
+    if not np.all(np.isfinite(got)):
+        return say("not a number", **numbers, **words)
+    for mistake, value in (("n times", expected * n), ("one nth", expected / n), ("batch times", expected * examples),
+                           ("n times", sum(parts)), ("mean of means", sum(parts) / n)):
+        if near(got, value, ATOL * max(1, np.abs(value).max())):
+            return say(mistake, **numbers, **words)
+    for i, (part, size) in enumerate(zip(parts, sizes)):
+        if size and (near(got, part) or near(got, part * size / examples)):
+            return say("one shard", i=i, **numbers, **words)
+    kept = n * (examples // n)
+    if cut_short is not None and kept < examples and (near(got, cut_short) or near(got, cut_short * kept / examples)):
+        return say("dropped", size=examples - kept, **numbers, **words)
+    return say("other value", **numbers, **words)
+
+
+class Ledger:
+    """Counts on which device example_losses ran forward and backward, and for how many examples."""
+
+    def __init__(self, devices):
+        self.places = [_place(name) for name in devices]
+        self.forward, self.backward = [], []
+
+    def example_losses(self, weights, x, y):
+        """One loss per example: softmax regression."""
+        import tensorflow as tf
+
+        each = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=tf.convert_to_tensor(x) @ weights)
+        examples, place = int(each.shape[0]), _place(each.device)
+        self.forward.append((place, examples))
+
+        @tf.custom_gradient
+        def watched(losses):
+            def backward(upstream):
+                passed = tf.identity(upstream)
+                self.backward.append((place, _place(passed.device), examples))
+                return passed
+
+            return tf.identity(losses), backward
+
+        return watched(each)
+
+    def counts(self):
+        """Examples per device: forward, and backward on the same device."""
+        forward = [sum(n for place, n in self.forward if place == here) for here in self.places]
+        backward = [sum(n for place, then, n in self.backward if place == then == here) for here in self.places]
+        return forward, backward
+
+    def evidence(self):
+        """What does not depend on how a right solution cuts the batch."""
+        forward, backward = self.counts()
+        return [sum(forward), max(forward), min(forward) > 0, sum(backward), max(backward), len(self.forward)]
+
+
+def _place(device):
+    import tensorflow as tf
+
+    spec = tf.DeviceSpec.from_string(str(device))
+    return spec.device_type, spec.device_index
+
+
+def placement(ledger, examples):
+    n, (forward, backward) = len(ledger.places), ledger.counts()
+    share = -(-examples // n)
+    if not ledger.forward:
+        return say("never called")
+    for (_, device), got in zip(ledger.places, forward):
+        if got > share:
+            return say("wrong device", expected=share, got=got, device=device, share=share, batch=examples)
+    elsewhere = [(place, k) for place, k in ledger.forward if place not in ledger.places]
+    if elsewhere:
+        (_, device), got = elsewhere[0]
+        return say("wrong device", expected=0, got=got, device=device, share=0, batch=examples)
+    if sum(forward) != examples:
+        return say("lost examples", expected=examples, got=sum(forward), batch=examples)
+    for (_, device), got in zip(ledger.places, forward):
+        if not got:
+            return say("idle device", device=device, n=n)
+    for place, then, _ in ledger.backward:
+        if place != then:
+            return say("backward", expected=place[1], got=then[1], device=place[1])
+    return None if sum(backward) == examples else say("lost examples", expected=examples, got=sum(backward), batch=examples)
+
+
+def factor_between(got, expected):
+    return float(np.vdot(got, expected) / np.vdot(expected, expected))
+
+
+def update(moved, expected):
+    """Judge how far the weights have moved."""
+    if near(moved, expected):
+        return None
+    numbers = {"expected": np.ravel(expected), "got": np.ravel(moved)}
+    factor = factor_between(moved, expected)
+    if not np.any(moved):
+        return say("not updated", **numbers)
+    if near(moved, factor * expected, 1e-4):
+        return say("uphill", **numbers) if abs(factor + 1) < 1e-3 else say("updated n times", factor=factor, **numbers)
+    return say("moved elsewhere", **numbers)
+
+
+def mirrored(strategy, result, start, rate):
+    """(verdict, evidence) on the model and the optimizer of exercise 3."""
+    try:
+        model, optimizer = result
+        with strategy.scope():  # an old optimizer makes its counter when it is first asked for
+            owners = [("model", list(model.variables)), ("optimizer", [optimizer.iterations])]
+        got_rate = float(optimizer.learning_rate.numpy())
+        is_sgd = "SGD" in type(optimizer).__name__
+    except Exception:  # not a pair, or not what the pair should be
+        return say("not a pair"), []
+    copies = [strategy.experimental_local_results(variable) for _, variables in owners for variable in variables]
+    values = [[len(c), len({copy.device for copy in c})] for c in copies] + [copy.numpy() for c in copies for copy in c] + [got_rate]
+    if not owners[0][1]:
+        return say("no variables"), values
+    n = strategy.num_replicas_in_sync
+    for owner, variables in owners:
+        for variable in variables:
+            got = len(strategy.experimental_local_results(variable))
+            if got != n:
+                return say("not mirrored", expected=n, got=got, variable=variable.name, owner=owner, n=n), values
+    if len(copies) != len(start) + 1 or not all(near(c[0].numpy(), value) for c, value in zip(copies, start)):
+        return say("other weights"), values
+    if not is_sgd or abs(got_rate - rate) > 1e-6:
+        return say("other rate", expected=rate, got=got_rate), values
+    return None, values
+
+
+def watched_model(strategy, start, rate):
+    """A softmax regression and its optimizer. On each replica, `seen` counts the examples that pass through it, `mass` their sum."""
+    import tensorflow as tf
+
+    class Watched(tf.keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.w = self.add_weight(name="weights", shape=start.shape)
+            self.seen, self.mass = (
+                self.add_weight(name=name, shape=(), initializer="zeros", trainable=False,
+                                synchronization=tf.VariableSynchronization.ON_READ, aggregation=tf.VariableAggregation.SUM)
+                for name in ("seen", "mass"))
+
+        def call(self, x):
+            self.seen.assign_add(tf.cast(tf.shape(x)[0], tf.float32))
+            self.mass.assign_add(tf.reduce_sum(tf.cast(x, tf.float32)))
+            return x @ self.w
+
+    with strategy.scope():
+        model = Watched()
+        model.w.assign(start)
+        optimizer = tf.keras.optimizers.SGD(rate)
+    return model, optimizer
+
+
+class Epoch:
+    """One epoch on one device, in NumPy, and what a wrong epoch looks like beside it."""
+
+    def __init__(self, x, y, start, n, global_batch, rate, loss, gradient):
+        self.n, self.batch, self.examples, self.start = n, global_batch, len(x), start
+        self.losses, self.shares, w = [], [], start.astype(float)
+        for begin in range(0, len(x), global_batch):
+            own_x, own_y = x[begin:begin + global_batch], y[begin:begin + global_batch]
+            self.losses.append(loss(w, own_x, own_y))
+            w = w - rate * gradient(w, own_x, own_y)
+            self.shares.append(-(-len(own_x) // n))
+            self.last = len(own_x)
+        self.weights = w
+
+    def share(self):
+        """The most examples that a replica sees in a fair epoch."""
+        return sum(self.shares)
+
+    def shards_problem(self, counts):
+        counts = [int(count) for count in counts]
+        total = sum(counts)
+        if total > self.examples:
+            return say("twice", expected=self.examples, got=total, batch=self.examples)
+        if total < self.examples:
+            return say("too few", expected=self.examples, batch=self.examples, got=total)
+        for i, got in enumerate(counts):
+            if got > self.share():
+                return say("one replica", got=got, i=i, batch=self.examples, share=self.share())
+            if not got:
+                return say("idle replica", i=i)
+        return None
+
+    def losses_problem(self, got):
+        expected = np.array(self.losses)
+        numbers = {"expected": expected, "got": got}
+        if got.shape != expected.shape:
+            return say("steps", count=got.size, steps=len(expected), **numbers) if got.size else say("not losses")
+        if near(got, expected):
+            return None
+        words = {"what": "loss", "n": self.n, "batch": self.batch}
+        if not np.all(np.isfinite(got)):
+            return say("not a number", **numbers)
+        for mistake, factor in (("n times", self.n), ("one nth", 1 / self.n), ("batch times", self.batch)):
+            if abs(got[0] - factor * expected[0]) < 1e-4 * factor:
+                return say(mistake, **numbers, **words)
+        if near(got[:-1], expected[:-1], 1e-4):
+            if abs(got[-1] - expected[-1] * self.last / self.batch) < 1e-4:
+                return say("last by constant", last=self.last, **numbers)
+            return say("mean of means", **numbers, **words)
+        return say("other value", **numbers, **words)
+
+    def weights_problem(self, got):
+        numbers = {"expected": np.ravel(self.weights), "got": np.ravel(got)}
+        if near(got, self.weights, 1e-4):
+            return None
+        if not np.all(np.isfinite(got)):
+            return say("not a number", **numbers)
+        if np.array_equal(got, self.start.astype(float)):
+            return say("weights still", **numbers)
+        if len(self.losses) > 1:
+            return say("weights last", **numbers)
+        factor = factor_between(got - self.start, self.weights - self.start)
+        for mistake, size in (("n times", self.n), ("one nth", 1 / self.n), ("batch times", self.batch)):
+            if abs(factor - size) < 1e-3 * size:
+                return say(mistake, **numbers, what="gradient", n=self.n, batch=self.batch)
+        return say("weights", **numbers)

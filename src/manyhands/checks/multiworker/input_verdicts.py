@@ -1,0 +1,86 @@
+"""How the checks of unit 07 judge input pipelines and checkpoints: see verdicts."""
+
+from manyhands.checks.multiworker.verdicts import say
+
+# ------------------------------------------------------------------ 5: dataset
+
+
+def together(case):
+    """(samples that are seen more than once, samples that nobody sees) in epoch 0."""
+    every = [sample for own in case["epochs"][0] for batch in own for sample in batch]
+    return sorted({s for s in every if every.count(s) > 1}), sorted(set(range(case["n"])) - set(every))
+
+
+def once_problem(case):
+    if case["error"]:
+        return say(case["error"])
+    twice, never = together(case)
+    p, r = case["pipelines"], case["replicas"]
+    words = {"twice": len(twice), "never": len(never), "lost": never[:4], "p": p, "r": r}
+    if not twice and not never:
+        return say("labels") if not case["labels"] else None
+    sizes = [sum(len(batch) for batch in own) for own in case["epochs"][0]]
+    if sizes == [case["n"]] * p:
+        mistake = "not sharded"
+    elif not twice and r > p and sum(sizes) == sum(-(-(case["n"] - i) // r) for i in range(p)):
+        mistake = "sharded by replicas"
+    elif twice and never:
+        mistake = "own order"
+    else:
+        mistake = "twice" if twice else "lost"
+    return say(mistake, expected=f"each of {case['n']} samples once", got=sizes, **words)
+
+
+def batch_problem(case):
+    if case["error"]:
+        return say(case["error"])
+    right = case["batch"] // case["replicas"]
+    for own in case["epochs"][0]:
+        sizes = [len(batch) for batch in own]
+        if all(size == right for size in sizes[:-1]) and sizes and sizes[-1] <= right:
+            continue
+        got = sizes[0] if sizes else 0
+        mistake = {case["batch"]: "global batch", case["batch"] // case["pipelines"]: "per pipeline"}.get(got, "batch")
+        return say(mistake, expected=right, got=sizes, size=got, r=case["replicas"], batch=case["batch"], right=right)
+    return None
+
+
+def order_problem(case):
+    if case["error"]:
+        return say(case["error"])
+    first, second = ([[sample for batch in own for sample in batch] for own in epoch] for epoch in case["epochs"])
+    if all(own == sorted(own) for own in first):
+        return say("stored order", got=first[0])
+    if first == second:
+        return say("same epochs", got=first[0])
+    if case["pipelines"] > 1 and all(sorted(a) == sorted(b) for a, b in zip(first, second)):
+        return say("same share", got=[sorted(first[0]), sorted(second[0])])
+    return None
+
+
+# ------------------------------------------------------------------ 6: save
+
+def file_problem(answers, saved):
+    """`answers` by rank: {"chief", "wrote", "to the chief's", "left"}; `saved` is what stands at the path."""
+    chief = next(rank for rank, one in enumerate(answers) if one["chief"])
+    for rank, one in enumerate(answers):
+        if not one["wrote"]:
+            return say("nothing written", rank=rank)
+    for rank, one in enumerate(answers):
+        if one["to the chief's"] and rank != chief:
+            return say("same file" if answers[chief]["to the chief's"] else "wrong chief", rank=rank, right=chief)
+    if saved["got"] is None:
+        return say("no file", rank=chief)
+    if any(abs(a - b) > 1e-9 for a, b in zip(saved["got"], saved["right"])):
+        return say("other values", rank=chief, expected=saved["right"], got=saved["got"], what="weight and total")
+    return None
+
+
+def clean_problem(answers, others):
+    """`others` are the names of files in the folder that do not belong to the checkpoint."""
+    for rank, one in enumerate(answers):
+        if not one["chief"] and one["left"]:
+            return say("left behind", rank=rank, got=one["left"], name=one["left"][0])
+    if others:
+        return say("left beside", got=others, name=others[0])
+    return None

@@ -1,0 +1,150 @@
+"""The half of unit 07's checks that runs on the workers: experiments with the learner's functions, told as plain numbers.
+
+`strategy` is the one that the notebook's set-up cell has made: a process can hardly make a second world. Everything is float64.
+"""
+
+import glob
+import os
+
+import numpy as np
+import tensorflow as tf
+
+from manyhands.checks.multiworker.verdicts import near
+from manyhands.checks.on_ranks import learners
+
+
+def me():
+    return int(os.environ["RANK"])
+
+
+# ------------------------------------------------------------------ 3: loss
+
+def losses(name, seed):
+    """The learner's parts of some batches, added up over the workers, and which mistake the sum looks like."""
+    function, strategy = learners(name), learners("strategy")
+    rng, n, cases = np.random.default_rng(seed), learners("strategy").num_replicas_in_sync, []
+    few, many = (int(rng.integers(*span)) for span in ((2, 4), (5, 8)))
+    decay = float(rng.uniform(0.2, 0.9))
+    for sizes, own_decay in (([many] * n, 0.0), ([few, *[many] * (n - 2), 0], 0.0), ([many, *[few] * (n - 1)], decay), ([0, *[many] * (n - 2), few], decay / 2)):
+        cases.append(_loss(function, strategy, rng, sizes, own_decay))
+    return cases
+
+
+def _loss(function, strategy, rng, sizes, decay):
+    x, y = rng.normal(size=(sum(sizes), 4)), rng.integers(3, size=sum(sizes))
+    start = [rng.normal(size=(4, 3)), rng.normal(size=3)]
+    with strategy.scope():
+        weights = [tf.Variable(one) for one in start]
+    ends = np.cumsum(sizes)
+    mine = slice(int(ends[me()] - sizes[me()]), int(ends[me()]))
+    scalar = []
+
+    def replica(x, y):
+        with tf.GradientTape() as tape:
+            each = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=x @ weights[0] + weights[1])
+            part = tf.cast(tf.convert_to_tensor(function(each, weights, decay, sum(sizes))), tf.float64)
+            scalar.append(part.shape.rank == 0)
+            part = tf.reduce_sum(part)
+        return part, *tape.gradient(part, weights, unconnected_gradients="zero")
+
+    step = tf.function(lambda: [strategy.reduce("SUM", one, axis=None) for one in strategy.run(replica, (x[mine], y[mine]))])
+    got = _flat(step())
+    right, wrong = _alone(start, x, y, sizes, decay)
+    looks = None if near(got, right) else "not finite" if not np.all(np.isfinite(got)) else next((key for key, value in wrong.items() if near(got, value)), "other")
+    return {"sizes": sizes, "decay": decay, "got": got.tolist(), "right": right.tolist(), "scalar": all(scalar), "looks": looks if all(scalar) else "no number"}
+
+
+def _flat(tensors):
+    return np.concatenate([np.ravel(np.asarray(one)) for one in tensors])
+
+
+def _alone(start, x, y, sizes, decay):
+    """Objective and gradients of one process as one flat array, and what likely mistakes would give. Without TensorFlow."""
+    n, total, ends = len(sizes), sum(sizes), np.cumsum(sizes)
+    scores = x @ start[0] + start[1]
+    scores = scores - scores.max(1, keepdims=True)
+    log_p = scores - np.log(np.exp(scores).sum(1, keepdims=True))
+    slope = np.exp(log_p) - np.eye(3)[y]
+    each = np.stack([_flat([-log_p[i, y[i]], np.outer(x[i], slope[i]), slope[i]]) for i in range(total)])
+    penalty = _flat([sum((w * w).sum() for w in start) / 2, *start])
+    means = sum(each[end - size:end].mean(0) for size, end in zip(sizes, ends) if size)
+    mean, decayed = each.sum(0) / total, decay * penalty
+    wrong = {"mean of own": means + decayed, "mean of means": means / n + decayed, "divided again": mean / n + decayed, "not divided": each.sum(0) + decayed,
+             "decay on each": mean + n * decayed, "decay by batch": mean + decayed / total, "no half": mean + 2 * decayed, "no decay": mean}
+    return mean + decayed, wrong
+
+
+# ------------------------------------------------------------------ 5: dataset
+
+def datasets(name, seed):
+    """Two epochs of the learner's pipelines, for workers with one and with several replicas. This process is every third pipeline."""
+    function, rng, results = learners(name), np.random.default_rng(seed), []
+    world = int(os.environ["WORLD_SIZE"])
+    for pipelines, each in ((3, 1), (2, 2), (4, 2)):
+        share = int(rng.integers(2, 4))
+        n, batch = int(rng.integers(5, 8)) * pipelines * each + int(rng.integers(1, 4)), share * pipelines * each
+        case = {"n": n, "batch": batch, "pipelines": pipelines, "replicas": pipelines * each, "mine": {}}
+        x = rng.permutation(n).astype("float64")  # the number of a sample is not its place
+        for pipeline in range(me(), pipelines, world):
+            context = tf.distribute.InputContext(num_input_pipelines=pipelines, input_pipeline_id=pipeline, num_replicas_in_sync=pipelines * each)
+            case["mine"][pipeline] = [_epoch(function, context, x, batch, epoch, int(seed) % 1000) for epoch in range(2)]
+        results.append(case)
+    return results
+
+
+def _epoch(function, context, x, batch, epoch, seed):
+    """{"batches": samples of each batch, "labels": do they belong to them}; {"error"} if it is no such dataset."""
+    dataset = function(context, x[:, None], (3 * x + 1).astype("int64"), batch, epoch, seed)
+    if not isinstance(dataset, tf.data.Dataset) or not isinstance(dataset.element_spec, (tuple, list)) or len(dataset.element_spec) != 2:
+        return {"error": "not a dataset"}
+    found = [(np.ravel(a.numpy()), np.ravel(b.numpy())) for a, b in dataset.take(3 * len(x))]
+    fits = all(a.shape == b.shape and np.array_equal(3 * a + 1, b) for a, b in found)
+    return {"batches": [[int(k) for k in a] for a, _ in found], "labels": bool(fits), "error": None}
+
+
+# ------------------------------------------------------------------ 6: save
+
+class Watched:
+    """A checkpoint that notes who writes where. Whoever is not the chief does not really write to the chief's path: two would spoil it."""
+
+    def __init__(self, checkpoint, path, is_chief, elsewhere):
+        self._checkpoint, self._path, self._is_chief, self._elsewhere = checkpoint, path, is_chief, elsewhere
+        self.paths = []
+
+    def write(self, file_prefix, options=None):
+        self.paths.append(os.path.abspath(str(file_prefix)))
+        clash = self.paths[-1] == self._path and not self._is_chief
+        return self._checkpoint.write(self._elsewhere if clash else file_prefix)
+
+    save = write
+
+
+def saves(name, seed, folder):
+    """The learner's save on all workers. The checkpoint has a variable of which every worker keeps a part, as a metric or a batch norm does."""
+    function, strategy = learners(name), learners("strategy")
+    rng, world = np.random.default_rng(seed), int(os.environ["WORLD_SIZE"])
+    weight, parts, chief = rng.normal(size=2), rng.integers(1, 9, size=world), int(rng.integers(1, world))
+    with strategy.scope():
+        kept = tf.Variable(weight)
+        total = tf.Variable(0.0, dtype=tf.float64, trainable=False, synchronization=tf.VariableSynchronization.ON_READ, aggregation=tf.VariableAggregation.SUM)
+    strategy.experimental_local_results(total)[0].assign(float(parts[me()]))
+    path = os.path.join(folder, "saved", "checkpoint")
+    checkpoint = Watched(tf.train.Checkpoint(weight=kept, total=total), path, me() == chief, os.path.join(folder, f"worker-{me()}"))
+    function(checkpoint, path, me() == chief, me())
+    others = [one for one in checkpoint.paths if one != path]
+    left = sorted(os.path.basename(file) for one in others for file in glob.glob(glob.escape(one) + "*"))
+    return {"chief": me() == chief, "wrote": len(checkpoint.paths), "to the chief's": path in checkpoint.paths, "left": left, "right": [*weight, float(parts.sum())]}
+
+
+def saved(folder):
+    """What stands in the checkpoint, and which other files are there."""
+    folder = os.path.join(folder, "saved")
+    path = os.path.join(folder, "checkpoint")
+    own = {os.path.basename(file) for file in glob.glob(glob.escape(path) + ".*")}
+    others = sorted(os.path.relpath(os.path.join(place, file), folder) for place, _, files in os.walk(folder) for file in files if place != folder or file not in own)
+    try:
+        reader = tf.train.load_checkpoint(path)
+    except Exception:  # TensorFlow says in several ways that there is none
+        return {"got": None, "others": others}
+    values = {key.split("/")[0]: reader.get_tensor(key) for key in reader.get_variable_to_shape_map() if key.endswith("VARIABLE_VALUE")}
+    return {"got": [*np.ravel(values["weight"]).tolist(), float(values["total"])], "others": others}

@@ -1,0 +1,212 @@
+"""The half of unit 08's checks that runs on the ranks: placing, push and pull, the synchronous step.
+
+All ranks run an experiment at once, as servers or as workers. What each of them pushes is drawn from the seed, alike on all ranks, so that each rank
+also works out alone what is right, and what the likely mistakes would give (`looks` names the one that fits). Everything is float64.
+"""
+
+import random
+from math import prod
+
+import torch
+import torch.distributed as dist
+
+from manyhands.checks.data_parallel.ranks import close, named
+from manyhands.checks.ddp.ranks import numbers
+from manyhands.checks.on_ranks import learners
+from manyhands.checks.parameter_servers.verdicts import place_cases, placed
+
+
+def layouts(seed):
+    """[(ranks of the servers, ranks of the workers)]: one, two and three servers of five ranks, each time in another order."""
+    draw, found = random.Random(seed), []
+    for servers in (1, 2, 3):
+        order = draw.sample(range(5), 5)
+        found.append((order[:servers], order[servers:]))
+    return found
+
+
+class World:
+    """One layout: who is what here, the variables' shapes, who keeps which rows, and numbers that are drawn alike on all ranks."""
+
+    def __init__(self, seed, number, shapes=None):
+        self.seed, self.number, self.me = seed, number, dist.get_rank()
+        self.servers, self.workers = layouts(seed)[number]
+        draw = random.Random(f"{seed} {number}")
+        rows, columns = draw.randint(7, 12), draw.randint(3, 6)
+        self.shapes = shapes or [(rows, columns), (rows,), (rows + 1, draw.randint(2, 4))]
+        self.pieces = placed(self.shapes, len(self.servers))
+        self.counts = {worker: draw.randint(2, 9) + 9 * (worker == self.workers[-1]) for worker in self.workers}  # uneven
+        self.rate, self.decay = draw.uniform(0.2, 0.5), draw.uniform(0.2, 0.6)
+
+    def learners_pieces(self):
+        piece = learners("Piece")
+        return [piece(*one) for one in self.pieces]
+
+    def draw(self, *what):
+        """One flat tensor for all variables, the same on all ranks."""
+        generator = torch.Generator().manual_seed(random.Random(f"{self.seed} {self.number} {what}").randrange(2**31))
+        return torch.randn(sum(map(prod, self.shapes)), generator=generator, dtype=torch.float64)
+
+    def cut(self, flat):
+        """A flat tensor as a list of variables, with memory of their own."""
+        parts = flat.split([prod(shape) for shape in self.shapes])
+        return [part.view(shape).clone() for part, shape in zip(parts, self.shapes)]
+
+    def mine(self, flat):
+        """This server's pieces of it, with memory of their own."""
+        variables, me = self.cut(flat), self.servers.index(self.me)
+        return [variables[v][start:stop].clone() for v, start, stop, server in self.pieces if server == me]
+
+    def told(self, got, right, wrong, **more):
+        """One comparison as plain data, of lists of tensors; what is no such list is told as such."""
+        got, right = flat(got), flat(right)
+        looks = "other" if got is None else named(got, right, {name: flat(value) for name, value in wrong.items()})
+        return {"workers": len(self.workers), "got": None if got is None else numbers(got), "right": numbers(right), "looks": looks, **more}
+
+
+def flat(tensors):
+    """A list of tensors as one; None if it is something else."""
+    try:
+        return torch.cat([torch.empty(0, dtype=torch.float64), *(tensor.detach().flatten().double() for tensor in tensors)])
+    except (TypeError, AttributeError, RuntimeError, ValueError):
+        return None
+
+
+def plain(pieces):
+    """The learner's pieces as lists of four whole numbers; None if they are something else."""
+    try:
+        found = [[int(number) for number in piece] for piece in pieces]
+    except (TypeError, ValueError):
+        return None
+    return found if all(len(piece) == 4 for piece in found) else None
+
+
+# ------------------------------------------------------------------ 1: place
+
+def place(name, seed):
+    """The learner's pieces for several worlds; no communication."""
+    function = learners(name)
+    return [{**case, "pieces": plain(function(list(case["shapes"]), case["workers"], case["servers"], case["link"]))} for case in place_cases(seed)]
+
+
+# ------------------------------------------------------------------ 2: push and pull
+
+def exchange(push, take, give, pull, seed):
+    """One push and one pull on each layout."""
+    push, take, give, pull = map(learners, (push, take, give, pull))
+    results = []
+    for number in range(3):
+        world = World(seed, number)
+        weights = world.draw("weights")
+        gradients = {worker: world.draw("gradient", worker) for worker in world.workers}
+        if world.me in world.servers:
+            results += _of_a_server(world, weights, gradients, take, give)
+        else:
+            results.append(_of_a_worker(world, weights, gradients, push, pull))
+    return results
+
+
+def _of_a_server(world, weights, gradients, take, give):
+    mine, results = world.mine(weights), []
+    answers = [take(mine, worker) for worker in world.workers]
+    for worker in world.workers:
+        give(mine, worker)
+    for worker, answer in zip(world.workers, answers):
+        wrong = {"another worker": world.mine(gradients[other]) for other in world.workers if other != worker}
+        wrong |= {"own variables": world.mine(weights), "divided": world.mine(gradients[worker] / world.counts[worker])}
+        wrong["first rows"] = [rows.clone() for rows in _first_rows(world, gradients[worker])]
+        got, count = _pair(answer)
+        case = world.told(got, world.mine(gradients[worker]), wrong, topic="push", count=count)
+        case["looks"] = case["looks"] if got is None or case["looks"] else "" if count == world.counts[worker] else "count"
+        case["looks"] = "not a pair" if got is None else case["looks"]
+        results.append(case)
+    return results
+
+
+def _pair(answer):
+    try:
+        gradients, count = answer
+        return (None, None) if flat(gradients) is None else (gradients, int(count))
+    except (TypeError, ValueError, RuntimeError):
+        return None, None
+
+
+def _first_rows(world, gradient):
+    variables, me = world.cut(gradient), world.servers.index(world.me)
+    return [variables[v][:stop - start] for v, start, stop, server in world.pieces if server == me]
+
+
+def _of_a_worker(world, weights, gradients, push, pull):
+    pieces, right = world.learners_pieces(), world.cut(weights)
+    own, kept = world.cut(gradients[world.me]), [torch.full_like(w, -1) for w in right]
+    push(own, world.counts[world.me], pieces, list(world.servers))
+    listed = list(kept)
+    pull(listed, pieces, list(world.servers))
+    case = world.told(kept, right, {"unchanged": [torch.full_like(w, -1) for w in right]}, topic="pull")
+    if case["looks"] and flat(listed) is not None and close(flat(listed), weights):
+        case["looks"] = "only in the list"
+    elif case["looks"] in ("other", "not finite"):
+        wrong = [number for number, (v, start, stop, _) in enumerate(world.pieces) if not close(kept[v][start:stop], right[v][start:stop])]
+        case["looks"] = f"from piece {wrong[0]}"
+    return case
+
+
+# ------------------------------------------------------------------ 3: the synchronous step
+
+def step(name, seed):
+    """Two steps on each layout, with gradients that are drawn."""
+    function, push, pull = map(learners, (name, "push", "pull"))
+    results = []
+    for number in range(3):
+        world = World(seed, number)
+        weights = world.draw("weights")
+        kept = world.mine(weights) if world.me in world.servers else world.cut(weights)
+        given = list(kept)
+        for k in range(2):
+            gradients = torch.stack([world.draw("gradient", worker, k) for worker in world.workers])
+            if world.me in world.servers:
+                function(given, list(world.workers), world.rate, world.decay)
+            else:
+                push(world.cut(gradients[world.workers.index(world.me)]), world.counts[world.me], world.learners_pieces(), list(world.servers))
+                pull(kept, world.learners_pieces(), list(world.servers))
+            results.append(_step_case(world, k, weights, gradients, kept, given))
+            weights = _stepped(world, weights, gradients)["right"]
+    return results
+
+
+def _step_case(world, k, weights, gradients, kept, given):
+    known = _stepped(world, weights, gradients)
+    right = known.pop("right")
+    if world.me in world.servers:
+        earlier = {"kept": _stepped(world, *_before(world, weights, gradients))["right"]} if k else {}
+        case = world.told(kept, world.mine(right), {name: world.mine(value) for name, value in {**known, **earlier}.items()}, topic="step", step=k)
+        if case["looks"] and flat(given) is not None and close(flat(given), flat(world.mine(right))):
+            case["looks"] = "only in the list"
+        return case
+    wrong = {"unchanged": world.cut(weights)}
+    counts = torch.tensor([world.counts[worker] for worker in world.workers]).double()
+    for some in range(1, len(world.workers)):
+        slope = gradients[:some].sum(0) / counts[:some].sum()
+        wrong[f"early {some}"] = world.cut(weights - world.rate * (slope + world.decay * weights))
+    return world.told(kept, world.cut(right), wrong, topic="answer", step=k)
+
+
+def _before(world, weights, gradients):
+    """What the second step adds up if the sums of the first are still in it: counts are kept, too."""
+    first = torch.stack([world.draw("gradient", worker, 0) for worker in world.workers])
+    return weights, (gradients + first) / 2
+
+
+def _stepped(world, w, g):
+    """The step that is right, and what the likely mistakes make of it."""
+    n = torch.tensor([world.counts[worker] for worker in world.workers]).double()
+    p, total, rows, one_by_one = len(n), g.sum(0), n.sum(), w
+    for slope in g / n[:, None]:
+        one_by_one = one_by_one - world.rate * (slope + world.decay * one_by_one)
+
+    def after(slope, decay=world.decay):
+        return w - world.rate * (slope + decay * w)
+
+    return {"right": after(total / rows), "unchanged": w, "not divided": after(total), "by workers": after(total / p), "mean of means": after((g / n[:, None]).mean(0)),
+            "sum of means": after((g / n[:, None]).sum(0)), "decay on each": after(total / rows, p * world.decay), "decay by rows": after(total / rows, world.decay / rows),
+            "no decay": after(total / rows, 0), "last only": after(g[-1] / rows), "only last": after(g[-1] / n[-1]), "one by one": one_by_one}

@@ -1,0 +1,169 @@
+"""The half of unit 08's checks that runs on the ranks, continued: the asynchronous server, how many servers, and training under the limit."""
+
+import random
+from math import ceil
+
+import torch
+from torch.nn.functional import cross_entropy
+
+from manyhands.checks.on_ranks import learners
+from manyhands.checks.parameter_servers.ranks import World, flat, plain
+from manyhands.checks.parameter_servers.verdicts import COUNTS, between, cover_problem, room_for, staleness
+from manyhands.simulate import parameter_server_s
+
+STEPS = 3
+
+
+# ------------------------------------------------------------------ 4: the asynchronous server
+
+def schedule_of(world):
+    """Ranks of workers, thirteen pushes: each worker at least twice, one of them twice in a row."""
+    draw = random.Random(f"{world.seed} {world.number} schedule")
+    order = [*world.workers * 2, *draw.choices(world.workers, k=12)][:12]
+    draw.shuffle(order)
+    return [*order[:5], order[4], *order[5:]]
+
+
+class Rows:
+    """Least squares, so that a gradient depends on the variables: x @ matrix + bias should be y. The gradients are sums over the worker's rows."""
+
+    def __init__(self, world, worker):
+        generator = torch.Generator().manual_seed(random.Random(f"{world.seed} {world.number} {worker} rows").randrange(2**31))
+        (inputs, outputs), n = world.shapes[0], world.counts[worker]
+        self.x, self.y = (torch.randn(n, size, generator=generator, dtype=torch.float64) for size in (inputs, outputs))
+
+    def gradients(self, variables):
+        matrix, bias = variables
+        error = self.x @ matrix + bias - self.y
+        return [self.x.T @ error, error.sum(0)]
+
+
+def asynchronous(name, seed):
+    """The learner's server on a schedule, on one, two and three servers."""
+    function, push, pull = map(learners, (name, "push", "pull"))
+    results = []
+    for number in range(3):
+        draw = random.Random(f"{seed} {number} least squares")
+        inputs, outputs = draw.randint(6, 9), draw.randint(2, 3)
+        world = World(seed, number, [(inputs, outputs), (outputs,)])
+        world.rate, schedule, start = world.rate / 10, schedule_of(world), world.draw("weights")
+        if world.me in world.servers:
+            kept = world.mine(start)
+            told = function(list(kept), list(schedule), world.rate, world.decay)
+            case = _asynchronous_case(world, schedule, start, kept, world.mine)
+            results.append({**case, "stale": _whole(told), "wanted": staleness(schedule), "between": between(schedule), "schedule": schedule})
+        else:
+            kept, rows = world.cut(start), Rows(world, world.me)
+            for _ in range(schedule.count(world.me)):
+                push(rows.gradients(kept), world.counts[world.me], world.learners_pieces(), list(world.servers))
+                pull(kept, world.learners_pieces(), list(world.servers))
+            results.append(_asynchronous_case(world, schedule, start, kept, world.cut))
+    return results
+
+
+def _asynchronous_case(world, schedule, start, kept, part):
+    of_worker = world.me in world.workers
+    known = {name: replayed(world, schedule, start, **mistake) for name, mistake in MISTAKES.items()}
+    known = {name: pulled.get(world.me) if of_worker else newest for name, (newest, pulled) in known.items()}
+    right = known.pop("right")
+    return world.told(kept, part(right), {name: part(value) for name, value in {"unchanged": start, **known}.items()}, topic="asynchronous")
+
+
+MISTAKES = {"right": {}, "given before": {"before": True}, "lost updates": {"lost": True}, "all rows": {"rows": "all"}, "not divided": {"rows": "one"}, "no decay": {"decays": 0},
+            "decay shared": {"decays": "shared"}}
+
+
+def replayed(world, schedule, start, before=False, lost=False, rows="own", decays=1):
+    """(the servers' variables at the end, {worker: what it has last pulled}), flat. The rest makes mistakes on purpose."""
+    newest, pulled = start, dict.fromkeys(world.workers, start)
+    decay = world.decay / len(world.workers) if decays == "shared" else world.decay * decays
+    for worker in schedule:
+        n = {"own": world.counts[worker], "all": sum(world.counts.values()), "one": 1}[rows]
+        slope = flat(Rows(world, worker).gradients(world.cut(pulled[worker]))) / n
+        base, old = pulled[worker] if lost else newest, newest
+        newest = base - world.rate * (slope + decay * base)
+        pulled[worker] = old if before else newest
+    return newest, pulled
+
+
+def _whole(numbers):
+    """A list of whole numbers; None if it is something else."""
+    try:
+        return [int(number) for number in numbers]
+    except (TypeError, ValueError):
+        return None
+
+
+# ------------------------------------------------------------------ 5: how many servers
+
+def servers(name, seed):
+    """The learner's numbers for limits that some number of servers just keeps, and for two that none does."""
+    function, draw, cases = learners(name), random.Random(f"{seed} servers"), []
+    for kind in ("one", "some", "some", "none", "none"):
+        workers, n_bytes = draw.randint(12, 40), draw.uniform(50e6, 400e6)
+        latency_s, bytes_per_s = draw.uniform(0.5e-3, 5e-3), draw.uniform(0.5e9, 4e9)
+        right = {"one": 1, "some": draw.randint(5, workers - 5), "none": None}[kind]
+        limit_s = 0.97 * parameter_server_s(workers, n_bytes, latency_s, bytes_per_s, workers) if right is None else \
+            parameter_server_s(workers, n_bytes, latency_s, bytes_per_s, right) * 1.0001
+        carried_s = workers * n_bytes / bytes_per_s
+        wrong = {} if right is None else {"rounded down": right - 1}
+        wrong |= {"own link": ceil(carried_s / (limit_s / 2 - latency_s)), "one way": max(1, ceil(carried_s / (limit_s - latency_s))), "no latency": ceil(carried_s / (limit_s / 2))}
+        cases.append({"workers": workers, "limit_s": limit_s, "right": right, "got": _number(function(workers, n_bytes, latency_s, bytes_per_s, limit_s)), "wrong": wrong})
+    return cases
+
+
+def _number(answer):
+    try:
+        return None if answer is None else int(answer) if answer == int(answer) else float(answer)
+    except (TypeError, ValueError, OverflowError):
+        return "not a number"
+
+
+# ------------------------------------------------------------------ training under the limit
+
+def train(place, push, pull, step, seed):
+    """A small network on two and on three servers, with the learner's functions and placement, under a ledger."""
+    place, push, pull, step = map(learners, (place, push, pull, step))
+    results = []
+    for number in (1, 2):
+        world = World(seed, number)
+        inputs, hidden, classes = world.shapes[0][1] + 3, world.shapes[0][0], 4
+        world.shapes = [(hidden, inputs), (hidden,), (classes, hidden), (classes,)]
+        link = len(world.workers) * room_for(world.shapes, len(world.servers))
+        given = place(list(world.shapes), len(world.workers), len(world.servers), link)
+        world.pieces = plain(given)
+        results.append(_trained(world, given, link, push, pull, step))
+    return results
+
+
+def _trained(world, given, link, push, pull, step):
+    from manyhands.ledger import Ledger
+
+    start, right = world.draw("weights") / 2, world.draw("weights") / 2
+    answer = {"rank": world.me, "server": world.me in world.servers, "workers": len(world.workers), "bytes": None, "allowed": link + COUNTS * len(world.workers), "got": [], "right": [], "looks": "other"}
+    if cover_problem({"shapes": world.shapes, "servers": len(world.servers), "pieces": world.pieces}):
+        return answer
+    server, variables = answer["server"], world.cut(start)
+    kept = world.mine(start) if server else variables
+    with Ledger() as ledger:
+        for k in range(STEPS):
+            if server:
+                step(kept, list(world.workers), world.rate, world.decay)
+            else:
+                push(_gradients(world, variables, world.me, k), world.counts[world.me], given, list(world.servers))
+                pull(variables, given, list(world.servers))
+    for k in range(STEPS):
+        total = sum(flat(_gradients(world, world.cut(right), worker, k)) for worker in world.workers)
+        right = right - world.rate * (total / sum(world.counts.values()) + world.decay * right)
+    case = world.told(kept, world.mine(right) if server else world.cut(right), {}, topic="train")
+    return {**answer, **case, "bytes": max(ledger.bytes_sent, ledger.bytes_received) // STEPS if server else 0}
+
+
+def _gradients(world, variables, worker, k):
+    """The gradients of the sum of the worker's losses: a small network, rows that are drawn."""
+    generator = torch.Generator().manual_seed(random.Random(f"{world.seed} {world.number} {worker} {k}").randrange(2**31))
+    x = torch.randn(world.counts[worker], world.shapes[0][1], generator=generator, dtype=torch.float64)
+    y = torch.randint(world.shapes[2][0], (world.counts[worker],), generator=generator)
+    w1, b1, w2, b2 = weights = [variable.clone().requires_grad_() for variable in variables]
+    loss = cross_entropy(torch.tanh(x @ w1.T + b1) @ w2.T + b2, y, reduction="sum")
+    return list(torch.autograd.grad(loss, weights))

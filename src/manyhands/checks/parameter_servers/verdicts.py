@@ -1,0 +1,211 @@
+"""How the checks of unit 08 judge what the ranks have told: the right answers, and which mistake a wrong one looks like.
+
+Every `..._problem` returns None, or the details of a FAIL line: `rank`, `expected`, `got` and the likely `mistake`.
+"""
+
+import random
+from collections import Counter
+from math import prod
+
+from manyhands.checks.parameter_servers.words import MISTAKES
+
+ITEM = 8  # bytes of a number
+COUNTS = 64  # bytes that each worker may push beside its gradients: the count, a length
+
+
+def row_bytes(shape):
+    return ITEM * prod(shape[1:])
+
+
+def all_bytes(shapes):
+    return sum(ITEM * prod(shape) for shape in shapes)
+
+
+def room_for(shapes, servers):
+    """The bytes that a server may keep, with which there is always a way: an even part, and the largest row."""
+    return -(-all_bytes(shapes) // servers) + max(map(row_bytes, shapes))
+
+
+def placed(shapes, servers):
+    """A placement that is right: [[variable, start, stop, server]], one server filled after the other."""
+    room = free = room_for(shapes, servers)
+    pieces, server = [], 0
+    for variable, shape in enumerate(shapes):
+        start = 0
+        while start < shape[0]:
+            stop = min(shape[0], start + free // row_bytes(shape))
+            if stop > start:
+                pieces.append([variable, start, stop, server])
+                free -= (stop - start) * row_bytes(shape)
+                start = stop
+            else:
+                server, free = server + 1, room
+    return pieces
+
+
+# ------------------------------------------------------------------ 1: place
+
+def place_cases(seed):
+    """A table beside small variables, on many servers; the track's network; variables of few rows; one server."""
+    draw = random.Random(seed)
+    table = [(draw.randint(400, 600), 16), (16, 24), (24,), (24, 10), (10,)]
+    few = [(3, draw.randint(20, 40)) for _ in range(6)]
+    worlds = ((table, 5, 8), ([(32, 64), (32,), (10, 32), (10,)], draw.randint(3, 9), 2), (few, 3, 2), ([(draw.randint(5, 9), 7), (7,)], 2, 1))
+    return [{"shapes": shapes, "workers": workers, "servers": servers, "link": workers * room_for(shapes, servers)} for shapes, workers, servers in worlds]
+
+
+def rows_covered(case):
+    """[how many of its rows are in exactly one piece] for each variable, and how many pieces lie outside."""
+    seen, stray = [Counter() for _ in case["shapes"]], 0
+    for variable, start, stop, server in case["pieces"] or ():
+        if not (0 <= variable < len(seen) and 0 <= server < case["servers"] and 0 <= start <= stop <= case["shapes"][variable][0]):
+            stray += 1
+        else:
+            seen[variable].update(range(start, stop))
+    return seen, stray
+
+
+def cover_problem(case):
+    """Every row in exactly one piece, on a server that is there."""
+    seen, stray = rows_covered(case)
+    if case["pieces"] is None:
+        return {"expected": "a list of Piece(variable, start, stop, server)", "mistake": MISTAKES["no pieces"]}
+    if stray:
+        return {"got": case["pieces"], "mistake": MISTAKES["stray"].format(servers=case["servers"], last=case["servers"] - 1)}
+    for variable, (shape, rows) in enumerate(zip(case["shapes"], seen)):
+        if len(rows) < shape[0] or max(rows.values()) > 1:
+            mistake = "rows lost" if len(rows) < shape[0] else "rows twice"
+            return {"expected": f"{shape[0]} rows of variable {variable}", "got": [piece for piece in case["pieces"] if piece[0] == variable],
+                    "mistake": MISTAKES[mistake].format(lost=shape[0] - len(rows), variable=variable, servers=case["servers"])}
+    return None
+
+
+def cover_evidence(case):
+    seen, stray = rows_covered(case)
+    return [sum(times == 1 for times in rows.values()) for rows in seen] + [sum(max(0, times - 1) for rows in seen for times in rows.values()), stray]
+
+
+def kept(case):
+    """Bytes that each server keeps."""
+    found = [0] * case["servers"]
+    for variable, start, stop, server in case["pieces"] or ():
+        if 0 <= variable < len(case["shapes"]) and 0 <= server < case["servers"]:
+            found[server] += max(0, stop - start) * row_bytes(case["shapes"][variable])
+    return found
+
+
+def limit_problem(case):
+    """No server's link carries more than the limit; and all variables are somewhere, or nothing would have been dealt."""
+    most, together = max(kept(case)) * case["workers"], sum(kept(case))
+    if most <= case["link"] and together >= all_bytes(case["shapes"]):
+        return None
+    name = _looks(case) if most > case["link"] else "not all kept"
+    return {"expected": f"at most {case['link']} bytes a step", "got": [one * case["workers"] for one in kept(case)],
+            "mistake": MISTAKES["limit", name].format(**{key: case[key] for key in ("workers", "servers", "link")}, most=max(kept(case)))}
+
+
+def _looks(case):
+    pieces, servers, load = case["pieces"], case["servers"], max(kept(case))
+    if load == sum(kept(case)) and servers > 1:  # all on one server
+        return "numbers" if load > case["link"] else "workers"
+    if all(start == 0 and stop == case["shapes"][variable][0] for variable, start, stop, _ in pieces):
+        return "dealt" if all(server == i % servers for i, (_, _, _, server) in enumerate(sorted(pieces))) else "not cut"
+    parts = [[stop - start for variable, start, stop, _ in pieces if variable == v] for v in range(len(case["shapes"]))]
+    if all(len(sizes) == min(servers, shape[0]) and max(sizes) - min(sizes) <= 1 for sizes, shape in zip(parts, case["shapes"])):
+        return "equal parts"
+    return "workers" if load <= case["link"] else "numbers" if load * case["workers"] <= ITEM * case["link"] else "other"
+
+
+def limit_evidence(case):
+    """The same for all that is allowed, another number for all that is not."""
+    return [max(max(kept(case)) * case["workers"], case["link"]), min(sum(kept(case)), all_bytes(case["shapes"]))]
+
+
+def _most_pieces(case):
+    return max(Counter((variable, server) for variable, _, _, server in case["pieces"] or ()).values(), default=0)
+
+
+def pieces_problem(case):
+    """At most one piece of a variable on a server."""
+    most = _most_pieces(case)
+    return None if most == 1 else {"expected": "one piece", "got": most, "mistake": MISTAKES["many pieces" if most else "no pieces"]}
+
+
+def pieces_evidence(case):
+    return _most_pieces(case) * case["link"]
+
+
+# ------------------------------------------------------------------ 2 to 4, and training
+
+def value_problem(rank, case, topic):
+    """The problem with one tensor that a rank has at the end."""
+    if not case["looks"]:
+        return None
+    words = case["looks"].split()
+    key = (topic, " ".join(word for word in words if not word.isdigit()))
+    facts = {"p": case["workers"], "number": next((word for word in words if word.isdigit()), ""), "step": case.get("step", 0) + 1}
+    text = MISTAKES.get(key) or MISTAKES.get((topic, "other")) or MISTAKES["other"]
+    return {"rank": rank, "expected": case["right"], "got": case["got"], "mistake": text.format(**facts)}
+
+
+def stale_problem(rank, case):
+    """The problem with the staleness that a server has told."""
+    got, right = case["stale"], case["wanted"]
+    if got == right:
+        return None
+    if got is None:
+        name = "no list"
+    elif got == [one + 1 for one in right]:
+        name = "one more"
+    elif got == list(range(len(right))) or got == list(range(1, len(right) + 1)):
+        name = "versions"
+    elif got == case["between"]:
+        name = "between"
+    else:
+        name = "other"
+    return {"rank": rank, "expected": right, "got": got, "mistake": MISTAKES["stale", name].format(schedule=case["schedule"])}
+
+
+def staleness(schedule):
+    """[updates since this worker was last answered] for each push."""
+    answered, found = {}, []
+    for updates, worker in enumerate(schedule):
+        found.append(updates - answered.get(worker, 0))
+        answered[worker] = updates + 1
+    return found
+
+
+def between(schedule):
+    """A likely mistake: the pushes since this worker's last one, itself counted; all before it, for its first."""
+    last, found = {}, []
+    for number, worker in enumerate(schedule):
+        found.append(number - last.get(worker, 0))
+        last[worker] = number
+    return found
+
+
+# ------------------------------------------------------------------ 5: servers
+
+def servers_problem(case):
+    got, right = case["got"], case["right"]
+    if got == right:
+        return None
+    name = next((name for name, value in case["wrong"].items() if got == value), "other")
+    name = "beyond" if right is None and isinstance(got, int) and name == "other" else name
+    return {"expected": right, "got": got, "mistake": MISTAKES["servers", name].format(**{key: case[key] for key in ("workers", "limit_s")})}
+
+
+# ------------------------------------------------------------------ training, under the limit
+
+def link_problem(answer):
+    """`answer` is what one rank tells of one layout; a worker's link is not looked at."""
+    if answer["bytes"] is None:
+        return {"mistake": MISTAKES["place first"]}
+    most, allowed = answer["bytes"], answer["allowed"]
+    if most <= allowed:
+        return None
+    return {"rank": answer["rank"], "expected": f"at most {allowed} bytes a step", "got": most, "mistake": MISTAKES["link"].format(workers=answer["workers"])}
+
+
+def link_evidence(answer):
+    return -1 if answer["bytes"] is None else max(answer["bytes"], answer["allowed"])

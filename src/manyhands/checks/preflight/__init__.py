@@ -1,0 +1,251 @@
+"""Checks of unit 00, preflight: what the notebook's kernel asks of the ranks, and how it judges the answers.
+
+Each check cell calls one of the public functions. Hangs are provoked here on purpose, with a small patience; a hang that the
+learner's code makes becomes a FAIL line. In both cases the cluster heals, and the cells marked --setup are run again.
+"""
+
+import random
+
+from manyhands.checks import seed
+from manyhands.checks.preflight import plans
+from manyhands.checks.preflight.calls import Check, call, of_error, of_fault
+from manyhands.checks.preflight.words import HINTS, MISTAKES
+
+__all__ = ["HINTS", "diagnose", "exchange", "place", "recover"]
+
+PROVOKED_S = 0.7  # patience with a hang that the check itself makes
+RECOVER_S = 60  # for recover, which talks to the ranks
+
+
+def _draw(salt):
+    return random.Random(f"{salt} {seed()}")
+
+
+# ------------------------------------------------------------------ 1: where_am_i
+
+def place(cluster, function="where_am_i"):
+    """Check `function()` on the ranks: (rank, node, local rank), from the environment."""
+    report, draw = Check("place", cluster, function, {"here": 1, "elsewhere": 1}), _draw("place")
+    per_node = draw.sample(range(3, 8), 3)
+    worlds = [[draw.randrange(3 * n, 6 * n), n] for n in per_node]
+    answers, failed = report.ask("places", function, worlds)
+    if failed:
+        for name in report.points:
+            report.judge(name, failed, [])
+    else:
+        order = draw.sample(cluster.ranks, cluster.world_size)
+        here = [_place_problem(rank, answers[rank][0], rank, cluster.ranks_per_node, None) for rank in cluster.ranks]
+        report.judge("here", next(filter(None, here), None), [answers[rank][0] for rank in order])
+        there = [_place_problem(rank, got, world_rank, n, answers[rank][0])
+                 for rank in cluster.ranks for got, (world_rank, n) in zip(answers[rank][1:], worlds)]
+        report.judge("elsewhere", next(filter(None, there), None), [answers[rank][1:] for rank in order])
+    report.show()
+
+
+def _place_problem(rank, got, world_rank, per_node, own):
+    """None, or what to show of a wrong answer."""
+    node, local = divmod(world_rank, per_node)
+    wanted = [world_rank, node, local]
+    if got == wanted:
+        return None
+    if isinstance(got, str):
+        why = "group rank" if "GROUP_RANK" in got else "text" if "'" in got else "three ints"
+    elif own is not None and got == own:
+        why = "not read"
+    elif got == [world_rank, local, node]:
+        why = "swapped"
+    elif got[1] == world_rank // 2:
+        why = "two per node"
+    else:
+        why = "other place"
+    return {"rank": rank, "expected": wanted, "got": got, "mistake": MISTAKES[why]}
+
+
+# ------------------------------------------------------------------ 2: diagnose
+
+def diagnose(cluster, function):
+    """Check `function(waiting, edges)`: on imagined hangs of worlds of four to eight ranks, then on a real one on the cluster.
+
+    A hang does not depend on the learner's function, so a real one is made once, and remembered for the next time.
+    """
+    report, draw = Check("diagnose", cluster, "diagnose", {"absent": 1, "chain": 1, "circle": 1}), _draw("diagnose")
+    for name in report.points:
+        answers, problem = [], None
+        for case in [*(plans.imagined(name, draw, world_size) for world_size in range(4, 9)), "real"]:
+            if case == "real":
+                case = plans.provoked(name, seed(), cluster, PROVOKED_S)
+            answer, problem = _answer(function, case) if case else (None, {"mistake": MISTAKES["no hang"]})
+            answers.append(answer)
+            if problem:
+                break
+        report.judge(name, problem, answers)
+    report.show()
+
+
+def _answer(function, case):
+    """(the learner's answer as plain data, None or what is wrong with it)."""
+    got, error = call(function, dict(case.waiting), list(case.edges))
+    if error:
+        return None, of_error("diagnose", error)
+    shown = MISTAKES["arrows"].format(answer=case.answer, edges=plans.arrows(case.edges))
+    try:
+        kind, ranks = got
+        answer = [str(kind), *sorted(int(rank) for rank in ranks)]
+    except (TypeError, ValueError):
+        return None, {"expected": shown, "got": got, "mistake": MISTAKES["pair"]}
+    if answer == [case.answer[0], *case.answer[1]]:
+        return answer, None
+    return answer, {"expected": shown, "got": got, "mistake": plans.mistake(case, answer)}
+
+
+# ------------------------------------------------------------------ 3: exchange
+
+def exchange(cluster, function="exchange"):
+    """Check `function(value, members)` on the ranks, in rings of four, three and two; one rank of each comes late."""
+    report, draw = Check("exchange", cluster, function, {"four": 1, "smaller": 1, "messages": 1}), _draw("exchange")
+    answers, problems = [[], [], []], [None, None, None]
+    for i, (members, given, late) in enumerate([_draw_ring(size, draw) for size in (4, 3, 2)]):
+        got, problem = report.ask("ring", function, members, given, late)
+        if got:
+            answers[i] = [got[rank] for rank in members]
+            problem = next(filter(None, (_ring_problem(rank, members, given, got[rank]) for rank in members)), None)
+            if problem:
+                plans.quietly(cluster.heal)  # a message may be left under way
+        if problem:  # the next ring would show the same, only later
+            problems[i:] = [problem] + [problem if report.nothing_there else {"mistake": MISTAKES["not run"]}] * (2 - i)
+            break
+    values = [[answer["got"] for answer in ring] for ring in answers]
+    report.judge("four", problems[0], values[:1])
+    report.judge("smaller", problems[1] or problems[2], values[1:])
+    counts = [[answer["sends"], answer["receives"], answer["others"], answer["bytes"]] for ring in answers for answer in ring]
+    report.judge("messages", _count_problem(answers), counts)
+    report.show()
+
+
+def _draw_ring(size, draw):
+    """(members in ring order, what each gives, the one who comes late)."""
+    ring = {4: [0, 1, 2, 3], 3: sorted(draw.sample(range(4), 3), reverse=True), 2: [3, 1]}[size]  # of two: no rank 0, both odd
+    turn = draw.randrange(size) if size < 4 else 0
+    members = ring[turn:] + ring[:turn]
+    length = draw.randint(2, 5)
+    return members, [[draw.randint(1, 99) for _ in range(length)] for _ in members], draw.choice(members)
+
+
+def _ring_problem(rank, members, given, answer):
+    place, got = members.index(rank), answer["got"]
+    wanted = given[place - 1]
+    if got == wanted:
+        return {"rank": rank, "mistake": MISTAKES["changed"]} if answer["changed"] else None
+    if isinstance(got, str):
+        why = "not a tensor"
+    elif got == given[place]:
+        why = "own"
+    elif len(members) > 2 and got == given[(place + 1) % len(members)]:
+        why = "following"
+    elif got in given:
+        why = "in the world"
+    else:
+        why = "too early"
+    return {"rank": rank, "expected": wanted, "got": got, "mistake": MISTAKES[why]}
+
+
+def _count_problem(answers):
+    if not all(answers):
+        return {"mistake": MISTAKES["not all rings"]}
+    for ring in answers:
+        for answer in ring:
+            if (answer["sends"], answer["receives"], answer["others"]) != (1, 1, 0):
+                return {"expected": MISTAKES["counts"].format(sends=1, receives=1, others=0),
+                        "got": MISTAKES["counts"].format(**answer), "mistake": MISTAKES["too many"]}
+    return None
+
+
+# ------------------------------------------------------------------ 4: recover
+
+def recover(cluster, function):
+    """Check `function(cluster, saved)` three times: before any fault, after a drawn one, and on ranks without a process group."""
+    report, draw = Check("recover", cluster, "recover", {"world": 1, "shards": 1}), _draw("recover")
+    sums, shards, problems = [], [], {"world": None, "shards": None}
+    for case in ("no fault", "fault", "no group"):
+        length = draw.randint(2, 5)
+        saved = [[draw.randint(1, 99) for _ in range(length)] for _ in range(4)]
+        numbers, culprit, end = [draw.randint(1, 99) for _ in range(4)], draw.randrange(4), draw.choice(plans.ENDS)
+        failed = _break(report, case, culprit, end) or _recover(report, function, saved)
+        world_sum, failed = (None, failed) if failed else _world_problem(report, numbers)
+        sums.append(world_sum)
+        if failed:
+            problems = {"world": failed, "shards": problems["shards"] or failed}
+            break
+        if not problems["shards"]:
+            own, problems["shards"] = _shards_problem(report, saved)
+            shards.append(own)
+    if any(problems.values()):
+        _leave_healed(cluster)
+    report.judge("world", problems["world"], sums)
+    report.judge("shards", problems["shards"], shards)
+    report.show()
+
+
+def _break(report, case, culprit, end):
+    """Make the fault, as quietly as it goes; None, or what prevented it."""
+    from manyhands.cluster import Fault
+
+    try:
+        if case == "no group":
+            return report.ask("forget")[1]
+        if case == "fault":
+            plans.quietly(report.cluster.px, plans.BREAK.format(culprit=culprit, end=end), patience_s=PROVOKED_S)
+            return {"mistake": MISTAKES["no hang"]}
+    except Fault:
+        return None
+    except RuntimeError:
+        return {"mistake": MISTAKES["stopped"]}
+    return None
+
+
+def _leave_healed(cluster):
+    """So that the other checks find what --setup makes."""
+    try:
+        plans.quietly(cluster.heal)
+    except RuntimeError:
+        pass  # the learner has stopped it
+
+
+def _recover(report, function, saved):
+    from manyhands.cluster import Fault
+
+    _, error = call(function, report.cluster, [list(numbers) for numbers in saved], seconds=RECOVER_S)
+    if isinstance(error, Fault):
+        twice = any("initialize the default process group twice" in text for text in error.traceback.values())
+        return {"rank": min(error.culprits, default=None), "mistake": MISTAKES["twice"] if twice else of_fault(error)}
+    return of_error("recover", error, RECOVER_S) if error else None
+
+
+def _world_problem(report, numbers):
+    """(the sum on each rank, None), or (None, what is wrong)."""
+    groups, failed = report.ask("has_group")
+    if failed:
+        return None, failed
+    if not all(groups):
+        return None, {"rank": groups.index(False), "mistake": MISTAKES["no group"]}
+    got, failed = report.ask("world_sum", numbers)
+    if failed:
+        return None, failed
+    wrong = [rank for rank, one in enumerate(got) if one != sum(numbers)]
+    return got, {"rank": wrong[0], "expected": sum(numbers), "got": got[wrong[0]], "mistake": MISTAKES["wrong sum"]} if wrong else None
+
+
+def _shards_problem(report, saved):
+    """(shards and their sums on all ranks, None), or (shards, what is wrong)."""
+    got, failed = report.ask("shard")
+    if failed:
+        return None, failed
+    for rank, one in enumerate(got):
+        if one == saved[rank]:
+            continue
+        if isinstance(one, str):
+            return got, {"rank": rank, "mistake": MISTAKES[one]}
+        why = MISTAKES["another's shard"].format(owner=saved.index(one)) if one in saved else MISTAKES["other shard"]
+        return got, {"rank": rank, "expected": saved[rank], "got": one, "mistake": why}
+    sums, failed = report.ask("shard_sum")
+    return (got, failed) if failed else ([got, sums], None)

@@ -1,0 +1,103 @@
+"""How unit 00's checks call the learner's code, on the ranks and in this kernel, so that no mistake in it ends the check."""
+
+import re
+import signal
+import threading
+from contextlib import contextmanager
+
+from manyhands.checks import Report
+from manyhands.checks.preflight.words import MISTAKES, TEXTS
+
+PATIENCE_S = 1.5  # with the learner's code on the ranks
+ANSWER_S = 3  # for a function that runs in this kernel
+
+
+def on_rank(function, *args):
+    """Runs on a rank. A stub that is not written yet is told as such; any other exception is the cluster's to report."""
+    from manyhands.checks.preflight import ranks
+
+    try:
+        return {"value": getattr(ranks, function)(*args)}
+    except ranks.Unwritten as why:
+        return {"not there": str(why)}
+    except NotImplementedError:
+        return {"not there": "unwritten"}
+
+
+class Check(Report):
+    """A report about one of the learner's functions; `ask` runs an experiment on all ranks."""
+
+    def __init__(self, name, cluster, function_name, points):
+        super().__init__(name)
+        self.cluster, self.function_name, self.points = cluster, function_name, points
+        self.nothing_there = False
+
+    def ask(self, experiment, *args):
+        """(values by rank, None), or (None, details of the failure)."""
+        from manyhands.cluster import Fault
+
+        try:
+            answers = self.cluster.run(on_rank, experiment, *args, patience_s=PATIENCE_S)
+        except Fault as fault:
+            return None, {"rank": min(fault.culprits, default=None), "mistake": of_fault(fault)}
+        except RuntimeError:
+            return None, {"mistake": MISTAKES["stopped"]}
+        absent = next((answer["not there"] for answer in answers if "not there" in answer), None)
+        if absent:
+            self.nothing_there = True
+            return None, {"mistake": MISTAKES[absent].format(name=self.function_name)}
+        return [answer["value"] for answer in answers], None
+
+    def judge(self, name, problem, values, **more):
+        """One criterion: passed if `problem` (details to show) is empty."""
+        return self.criterion(name, points=self.points[name], text=TEXTS[self.name, name], passed=not problem,
+                              values=values, **(problem or {}), **more)
+
+
+def of_fault(fault):
+    """The part of a fault's report that says what happened and why; what was healed is left out."""
+    lines = [line.strip() for line in fault.text.splitlines() if line.strip()]
+    raised = [line for line in lines if re.match(r"rank +\d+ +raised", line) and "connection" not in line]
+    known = [line for line in lines if line.startswith(("Who waits", "Likely cause"))]
+    return "\n".join([lines[0], *raised[:1], *known])
+
+
+def call(function, *args, seconds=ANSWER_S):
+    """(what the function returned, None) or (None, its exception): it may raise anything, or never return."""
+    try:
+        with at_most(seconds):
+            return function(*args), None
+    except Exception as error:
+        return None, error
+
+
+def of_error(name, error, seconds=ANSWER_S):
+    """What to say of a function that raised."""
+    if isinstance(error, NotImplementedError):
+        return {"mistake": MISTAKES["unwritten"].format(name=name)}
+    if isinstance(error, TooLong):
+        return {"mistake": MISTAKES["endless"].format(name=name, seconds=seconds)}
+    return {"mistake": MISTAKES["raised"].format(name=name, error=f"{type(error).__name__}: {error}".strip(": "))}
+
+
+class TooLong(Exception):
+    """The learner's function did not come to an end."""
+
+
+@contextmanager
+def at_most(seconds):
+    """Raise TooLong in the block after so many seconds (only where this is the main thread, as it is in a kernel)."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def ring(number, frame):
+        raise TooLong
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

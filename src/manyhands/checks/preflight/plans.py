@@ -1,0 +1,140 @@
+"""Hangs for unit 00's checks: drawn, imagined or really provoked, and what is wrong with an answer about one.
+
+A plan says what each rank does in the end: `{rank: BARRIER, rank: 2, rank: None}` is a rank in a barrier, one that waits for a
+message from rank 2, and one that has finished.
+"""
+
+import random
+from dataclasses import dataclass
+
+from manyhands.checks.preflight.words import MISTAKES
+
+BARRIER = "barrier"
+
+_provoked = {}  # (name, seed) -> Case
+CODE = """
+import torch
+import torch.distributed as dist
+
+if not dist.is_initialized():
+    dist.init_process_group("gloo")
+plan, phases = {plan}, {phases}
+mine = plan[dist.get_rank()]
+for phase in range(phases):
+    dist.barrier()
+if mine == "barrier":
+    dist.barrier()
+elif mine is not None:
+    dist.recv(torch.zeros(1), src=mine)
+"""
+
+ENDS = ("pass", "raise ValueError('made by the check')", "os._exit(1)")  # how a rank misses the barrier
+BREAK = """
+import os
+import torch.distributed as dist
+
+if not dist.is_initialized():
+    dist.init_process_group("gloo")
+if dist.get_rank() == {culprit}:
+    {end}
+else:
+    dist.barrier()
+"""
+
+
+@dataclass
+class Case:
+    """One hang: what the learner's function is given, and the answer, ("absent" or "circle", sorted ranks)."""
+
+    waiting: dict
+    edges: list
+    answer: tuple
+
+
+def draw_plan(name, draw, world_size, mixed=False):
+    """(plan, answer) of a hang of the kind "absent", "chain" or "circle"."""
+    ranks = draw.sample(range(world_size), world_size)
+    if name == "absent":
+        missing = ranks[:(world_size - 1) // 2]
+        return {rank: None if rank in missing else BARRIER for rank in ranks}, ("absent", sorted(missing))
+    if name == "chain":
+        length = draw.randint(2, world_size - 2)  # of those who wait; at least one rank has nothing to do with it
+        plan = {rank: after for rank, after in zip(ranks[:length], ranks[1:])}
+        idle = BARRIER if mixed else None  # in a barrier, they wait for all ranks of the chain
+        return {rank: plan.get(rank, None if rank == ranks[length] else idle) for rank in ranks}, ("absent", [ranks[length]])
+    size = draw.randint(2, world_size - 2)
+    plan = {ranks[i]: ranks[(i + 1) % size] for i in range(size)}
+    plan[ranks[size]] = draw.choice(ranks[:size])  # outside, and waits for the circle
+    for rank in ranks[size + 1:]:
+        plan[rank] = draw.choice([None, ranks[size]])
+    return plan, ("circle", sorted(ranks[:size]))
+
+
+def imagined(name, draw, world_size):
+    """A drawn hang, as the cluster would report it."""
+    return _case(*draw_plan(name, draw, world_size, mixed=world_size % 2 == 0))
+
+
+def _case(plan, answer):
+    from manyhands.cluster.faults.diagnose import edges
+    from manyhands.cluster.faults.kinds import Where
+
+    where = {}
+    for rank, does in sorted(plan.items()):
+        if does is None:
+            where[rank] = Where(rank, "finished")
+        elif does == BARRIER:
+            where[rank] = Where(rank, "waits", call="barrier", place="line 4 of this cell", line=4, sequence=0)
+        else:
+            where[rank] = Where(rank, "waits", call="recv", place="line 4 of this cell", line=4, peer=does, shape=[1], dtype="float32")
+    waiting = {rank: here for rank, here in where.items() if here.state == "waits"}
+    return Case(waiting, edges(where, len(plan)), answer)
+
+
+def provoked(name, seed, cluster, patience_s):
+    """A drawn hang that really happens on the cluster, which heals; the first time only. None if something else happened."""
+    from manyhands.cluster import Fault
+
+    if (name, seed) in _provoked:
+        return _provoked[name, seed]
+    draw = random.Random(f"provoked {name} {seed}")
+    plan, answer = draw_plan(name, draw, cluster.world_size)
+    code = CODE.format(plan=plan, phases=draw.randint(0, 3))
+    try:
+        quietly(cluster.px, code, patience_s=patience_s)
+    except Fault as fault:
+        if fault.edges == _case(plan, answer).edges:
+            return _provoked.setdefault((name, seed), Case(fault.waiting, fault.edges, answer))
+    except RuntimeError:
+        pass  # the cluster was stopped
+    return None
+
+
+def quietly(function, *args, **options):
+    """Call it, and keep what it prints and shows from the page."""
+    from IPython.utils.capture import capture_output
+
+    with capture_output():
+        return function(*args, **options)
+
+
+def arrows(edges):
+    return ", ".join(f"{a} -> {b}" for a, b in edges)
+
+
+def mistake(case, answer):
+    """The likely mistake in a wrong answer, in words."""
+    kind, ranks = case.answer
+    if answer[0] not in ("absent", "circle"):
+        return MISTAKES["pair"]
+    if answer[0] != kind:
+        return MISTAKES["wrong kind " + kind]
+    for rank in answer[1:]:
+        if rank in ranks:
+            continue
+        if rank not in case.waiting:
+            return MISTAKES["not awaited"].format(rank=rank)
+        if kind == "circle":
+            return MISTAKES["outside"].format(rank=rank)
+        return MISTAKES["waits itself"].format(rank=rank, other=next(b for a, b in case.edges if a == rank))
+    return MISTAKES["missing"].format(rank=next((rank for rank in ranks if rank not in answer[1:]), ranks[0]))

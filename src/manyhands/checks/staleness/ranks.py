@@ -1,0 +1,64 @@
+"""The half of unit 09's checks that runs on rank 0, the server: the learner's barrier is asked whatever ours is asked, in runs that are played."""
+
+import torch.distributed as dist
+
+from manyhands.checks.on_ranks import Unwritten, learners
+from manyhands.checks.staleness.cases import teams
+from manyhands.simulate.asynchrony import Barrier, play
+
+
+class Asked:
+    """Our barrier decides; the learner's gets the same calls, and its answers are kept: of all calls, or (`leaving` is False) until a worker leaves."""
+
+    def __init__(self, theirs, workers, bound, leaving):
+        self.asks, self.leaving = True, leaving
+        self.ours, self.theirs, self.bound, self.workers = Barrier(workers, bound), theirs(workers, bound), bound, workers
+        self.clocks, self.waiting, self.answers, self.first = dict.fromkeys(range(workers), 0), set(), [], None
+
+    def done(self, worker):
+        self.clocks[worker] += 1
+        self.waiting.add(worker)
+        return self._ask("done", worker)
+
+    def leave(self, worker):
+        self.clocks.pop(worker)
+        self.waiting.discard(worker)
+        self.asks = self.asks and self.leaving
+        return self._ask("leave", worker)
+
+    def _ask(self, call, worker):
+        expected = getattr(self.ours, call)(worker)
+        if not self.asks:
+            return expected
+        got = told(getattr(self.theirs, call)(worker))
+        self.answers.append(got)
+        if got != expected and self.first is None:
+            self.first = {"call": f"{call}({worker})", "bound": self.bound, "clocks": dict(self.clocks), "waiting": sorted(self.waiting),
+                          "left": self.workers - len(self.clocks), "expected": expected, "got": got}
+        self.waiting.difference_update(expected)
+        return expected
+
+
+def told(answer):
+    """A list of workers as plain numbers; None where it is none."""
+    try:
+        return [int(worker) for worker in answer]
+    except (TypeError, ValueError):
+        return None
+
+
+def barrier(name, seed):
+    """For each criterion the answers in all its runs, and the first one that is wrong; None on the other ranks."""
+    theirs = learners(name)
+    if dist.get_rank():
+        return None
+    try:
+        return {criterion: [_asked(theirs, team, criterion == "leave") for team in teams(seed, criterion)] for criterion in ("lockstep", "bound", "leave")}
+    except NotImplementedError:
+        raise Unwritten(name) from None
+
+
+def _asked(theirs, team, leaving):
+    asked = Asked(theirs, len(team.seconds), team.bound, leaving)
+    play(team.seconds, asked, team.deaths)
+    return {"answers": asked.answers, "first": asked.first}

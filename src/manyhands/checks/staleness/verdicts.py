@@ -1,0 +1,205 @@
+"""How the checks of unit 09 judge: which mistake a wrong answer looks like.
+
+Every `..._problem` returns None, or the details of a FAIL line: `expected`, `got` and the likely `mistake`.
+"""
+
+import numpy as np
+
+from manyhands.checks.in_kernel import NAN
+from manyhands.checks.staleness import cases
+from manyhands.checks.staleness.words import MISTAKES
+
+RATE = 1e-3  # relative, of the largest stable rate
+WAIT = 0.01  # relative, of the expected time of a step
+CHOICE = 0.01  # a choice may cost more than the best one by this part
+
+
+def say(mistake, expected=None, got=None, **words):
+    return {"expected": expected, "got": got, "mistake": MISTAKES[mistake].format(**words)}
+
+
+def array(answer):
+    """A learner's numbers as an array; an empty one where they are none."""
+    try:
+        return np.asarray(answer, float)
+    except (TypeError, ValueError):
+        return np.empty(0)
+
+
+def equal(got, expected):
+    return np.shape(got) == np.shape(expected) and bool(np.all(np.asarray(got) == np.asarray(expected)))
+
+
+def near(got, expected, rtol):
+    return bool(abs(got - expected) <= rtol * abs(expected))
+
+
+def _named(got, wrong, same):
+    """The first of the `wrong` values, {mistake: value}, that this is; None if it is none of them."""
+    return next((name for name, value in wrong.items() if same(got, value)), None)
+
+
+# ------------------------------------------------------------------ 1: from the log
+
+def two_lists(answer):
+    one, other = answer if isinstance(answer, (tuple, list)) and len(answer) == 2 else ((), ())
+    return array(one), array(other)
+
+
+def versions_problem(log, got):
+    right = cases.pulled_versions(log)
+    if equal(got, right):
+        return None
+    if len(got) != len(right):
+        return say("how many pushes", len(right), len(got))
+    return say(_named(got, _wrong_versions(log), equal) or "other versions", right, got)
+
+
+def _wrong_versions(log):
+    """What becomes of it if something else is counted, or another pull is taken."""
+    wrong = {"at the push": [], "own pushes": [], "anyone's pull": [], "events": [], "first pull": [], "own last push": []}
+    version, own, last, where, first, after = 0, {}, 0, {}, {}, {}
+    for index, (what, worker) in enumerate(log):
+        if what == "pull":
+            last, where[worker] = version, index
+            first.setdefault(worker, version)
+            continue
+        for name, value in zip(wrong, (version, own.get(worker, 0), last, where[worker], first.pop(worker), after.get(worker, 0))):
+            wrong[name].append(value)
+        version += 1
+        own[worker], after[worker] = own.get(worker, 0) + 1, version
+    return {**wrong, "one too many": [one + 1 for one in cases.pulled_versions(log)]}
+
+
+def staleness_problem(log, got):
+    versions = cases.pulled_versions(log)
+    right = [t - version for t, version in enumerate(versions)]
+    if equal(got, right):
+        return None
+    wrong = {"counts itself": [one + 1 for one in right], "negative": [-one for one in right], "versions again": versions, "own pushes only": [0] * len(right)}
+    return say(_named(got, wrong, equal) or "other staleness", right, got)
+
+
+# ------------------------------------------------------------------ 2: the replay
+
+def history_problem(run, got):
+    right = cases.history(run)
+    if equal(got, right):
+        return None
+    wrong = {"newest weights": _replay(run, lambda t, v: (t, t, t)), "onto the old ones": _replay(run, lambda t, v: (v, v, t)), "wrong batch": _replay(run, lambda t, v: (t, v, v)),
+             "uphill": _replay(run, lambda t, v: (t, v, t), -1), "no rate": _replay(run, lambda t, v: (t, v, t), 1 / run.rate),
+             "start is missing": right[1:], "end is missing": right[:-1]}
+    all_alike = np.ndim(got) == 2 and len(got) == len(right) and not np.any(got - got[-1])
+    name = "one array" if all_alike else _named(got, wrong, equal) or "other weights"
+    return say(name, right[:4].tolist(), got[:4].tolist())
+
+
+def _replay(run, which, factor=1):
+    """The history if update t starts from version `which(t, v)[0]`, with the gradient at version [1] of batch [2]."""
+    found = [run.w]
+    for t, version in enumerate(run.versions):
+        base, seen, batch = which(t, version)
+        found.append(found[base] - factor * run.rate * cases.gradient(run, found[seen], batch))
+    return np.array(found)
+
+
+# ------------------------------------------------------------------ 3: the rate
+
+def bound(delay):
+    from manyhands.simulate.asynchrony import stable_rate
+
+    return stable_rate(delay)
+
+
+def rate_problem(curvatures, delay, got):
+    most, d = max(curvatures), delay
+    right = bound(d) / most
+    if near(got, right, RATE):
+        return None
+    if not np.isfinite(got) or got <= 0:
+        return say("no rate given", right, got)
+    mean = sum(curvatures) / len(curvatures)
+    wrong = {"smallest": bound(d) / min(curvatures), "mean curvature": bound(d) / mean, "all curvatures": bound(d) / sum(curvatures), "multiplied": bound(d) * most,
+             "no delay": 2 / most, "one over h": 1 / most, "small angle": np.pi / (2 * d + 1) / most, "not halved": 2 * np.sin(min(np.pi / (2 * d + 1), np.pi / 2)) / most,
+             "shared out": 2 / (d + 1) / most, "fastest": d**d / (d + 1) ** (d + 1) / most, "delay counted twice": bound(d + 1) / most,
+             "delay too short": bound(d - 1) / most if d else NAN, "half": right / 2}
+    name = _named(got, wrong, lambda a, b: near(a, b, RATE))
+    return say(name or ("too large" if got > right else "too small"), right, got, delay=d, largest=f"{most:.4g}")
+
+
+# ------------------------------------------------------------------ 4: the barrier
+
+def barrier_problem(asked):
+    """The first wrong answer of a run. Rank 0 is the server."""
+    first = asked["first"]
+    if not first:
+        return None
+    got, expected, clocks, bound = first["got"], first["expected"], first["clocks"], first["bound"]
+    words = {"call": first["call"], "bound": bound, "clocks": _clocks(clocks), "left": first["left"]}
+    name = _barrier_mistake(got, expected, clocks, first["waiting"], bound, words)
+    return {"rank": 0, **say(name, f"{first['call']} -> {expected}", f"{first['call']} -> {got}", **words)}
+
+
+def _clocks(clocks):
+    return ", ".join(f"{worker}: {clock}" for worker, clock in clocks.items())
+
+
+def _barrier_mistake(got, expected, clocks, waiting, bound, words):
+    """The name of the mistake; what its text needs is put into `words`."""
+    slowest = min(clocks.values(), default=0)
+    if got is None:
+        return "no list"
+    if len(set(got)) < len(got):
+        return "named twice"
+    early, late = [worker for worker in got if worker not in expected], [worker for worker in expected if worker not in got]
+    if any(worker not in clocks for worker in early):
+        words["worker"] = next(worker for worker in early if worker not in clocks)
+        return "gone"
+    late.sort(key=lambda worker: words["call"] != f"done({worker})")  # who asks comes first
+    for worker in [*early, *late]:
+        words.update(worker=worker, gap=clocks[worker] - slowest)
+        if worker not in waiting:
+            return "told twice"
+        if worker in early:
+            return "one too far" if clocks[worker] - slowest == bound + 1 else "too early"
+        if words["left"] and words["call"].startswith("done"):
+            return "left: still counts"
+        if words["call"] == f"done({worker})":
+            return "strict" if clocks[worker] - slowest == bound else "held back"
+        return "left: nobody told" if words["call"].startswith("leave") else "lost wake-up"
+    return "order"
+
+
+# ------------------------------------------------------------------ 5: backups
+
+def step_problem(n, b, times_s, got):
+    right, ordered = cases.step_s(n, b, times_s), np.sort(times_s)
+    if near(got, right, WAIT):
+        return None
+    if not np.isfinite(got):
+        return say("no seconds", right, got)
+    wrong = {"no backups": cases.step_s(n, 0, times_s), "waits for all": cases.step_s(n + b, 0, times_s), "mean time": ordered.mean(), "median time": np.median(ordered),
+             "slowest time": ordered[-1], "the first": cases.step_s(1, n + b - 1, times_s), "n minus b": cases.step_s(max(n - b, 1), 2 * b, times_s) if n + b > 1 else NAN,
+             "b-th": cases.step_s(max(b, 1), n, times_s), "in the sample": ordered[min(n, len(ordered)) - 1], "one too early": cases.step_s(max(n - 1, 1), b + 1, times_s),
+             "one too late": cases.step_s(n + 1, b - 1, times_s) if b else NAN, "quantile": np.quantile(ordered, n / (n + b)), "n times": n * right}
+    name = _named(got, wrong, lambda a, c: near(a, c, WAIT)) or "other wait"
+    return say(name, f"{right:.4g} s", f"{got:.4g} s", n=n, b=b, all=n + b)
+
+
+def cost_with(costs, got):
+    """What the chosen number of backups costs; nan if it cannot be chosen."""
+    return costs[int(got)] if np.isfinite(got) and got == int(got) and 0 <= got < len(costs) else NAN
+
+
+def choice_problem(kind, case, costs, got):
+    mine, best, size = cost_with(costs, got), min(costs), case.size
+    if mine <= (1 + CHOICE) * best:
+        return None
+    if not np.isfinite(mine):
+        return say("no choice", f"a whole number from 0 to {size - 1}", got)
+    more = f"{100 * (mine / best - 1):.0f}"
+    waits = [cases.step_s(size - b, b, case.times) if kind == "fixed" else cases.step_s(size, b, case.times) for b in range(size)]
+    wrong = {"none": 0, "fewest seconds": int(np.argmin(waits)), "throughput": cases.fastest(case)} if kind == "fixed" else \
+            {"none rented": 0, "machines forgotten": int(np.argmin(waits))}
+    name = _named(got, wrong, lambda a, c: a == c) or "other choice"
+    return say(name, f"{best:.4g}, with b = {int(np.argmin(costs))}", f"{mine:.4g}, with b = {int(got)}", more=more, size=size)

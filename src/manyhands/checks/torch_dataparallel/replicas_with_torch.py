@@ -1,0 +1,203 @@
+"""The half of unit 03's checks that needs torch, continued: experiments with replicas and with the whole forward pass.
+
+There are no ranks here: replicas are copies in the notebook's own kernel (see `with_torch`).
+"""
+
+import copy
+import random
+import warnings
+
+import torch
+from torch import nn
+
+from manyhands.checks.torch_dataparallel.verdicts import case
+from manyhands.checks.torch_dataparallel.with_torch import LESS, cut, join, numbers, told
+
+TIES = ((0, 0, 1), (0, 1, 0), (0, 1, 1))  # which of three layers share a weight
+
+
+class Network(nn.Module):
+    """Three layers of which two share a weight, a frozen weight before them, and a buffer that counts rows in place."""
+
+    def __init__(self, inputs, hidden, ties):
+        super().__init__()
+        self.first = nn.Linear(inputs, hidden)
+        self.first.weight.requires_grad_(False)
+        self.chain = nn.ModuleList(nn.Linear(hidden, hidden) for _ in ties)
+        for layer, tie in zip(self.chain, ties):
+            layer.weight = self.chain[ties.index(tie)].weight
+        self.register_buffer("seen", torch.zeros((), dtype=torch.int64))
+
+    def forward(self, x, more=None, scale=1.0):
+        self.seen.add_(len(x))
+        h = torch.tanh(self.first(x))
+        for layer in self.chain:
+            h = torch.tanh(layer(h))
+        h = h if more is None else h + more["shift"]
+        return {"scores": scale * h, "size": h.square().sum()}
+
+
+def network(draw):
+    torch.manual_seed(draw.randrange(2**31))
+    return Network(draw.randint(3, 5), draw.randint(3, 6), draw.choice(TIES)).double()
+
+
+def trained(module):
+    return {name: parameter for name, parameter in module.named_parameters() if parameter.requires_grad}
+
+
+def gradients(module):
+    """What backward has left in the module: numbers, or "None"."""
+    return [[name, "None" if p.grad is None else p.grad.tolist()] for name, p in trained(module).items()]
+
+
+def loss_of(outputs, i=0):
+    return ((i + 1) * outputs["scores"]).square().sum() + outputs["size"].sum()
+
+
+def alone(module, batches, untied=False):
+    """The gradients of one process: those of the losses of all batches. With `untied`, a shared weight counts where it is used first, and no more."""
+    module = copy.deepcopy(module)
+    module.zero_grad()
+    if untied:
+        for i, layer in enumerate(module.chain):
+            if any(layer.weight is before.weight for before in module.chain[:i]):
+                layer.weight = nn.Parameter(layer.weight.detach().clone())
+    names = list(trained(copy.deepcopy(module) if not untied else module))
+    for i, x in batches:
+        loss_of(module(x), i).backward()
+    return [[name, module.get_parameter(name).grad.tolist()] for name in names]
+
+
+def kept_names(found, names):
+    return [pair for pair in found if pair[0] in names]
+
+
+# ------------------------------------------------------------------ 3: replicate
+
+def replicate_copies(function, seed):
+    draw, cases = random.Random(seed + 10), []
+    module, x = network(draw), numbers(draw, 3, 5)
+    x, before = x[:, :module.first.in_features] / 9, dict(module.named_parameters())
+    right = told(module(x))
+    replicas = list(function(module, ["cpu"] * 3))
+    shared = [i for i, one in enumerate(replicas) for other in [module, *replicas[:i]] if i and {*map(id, one.modules())} & {*map(id, other.modules())}]
+    kept = all(dict(module.named_parameters()).get(name) is one for name, one in before.items())
+    answer = [told(one(x)) for one in replicas]
+    cases.append(case([answer, not shared, kept], [[right] * 3, True, True],
+                      {"module changed": [answer, not shared, False], "same module": [[right] * 3, False, True], "too few": [[], True, True]}))
+    draw_devices = draw.choice((["cpu", "meta"], ["cpu", "meta", "meta"]))
+    replicas = function(module, draw_devices)
+    places = [sorted({p.device.type for p in [*_own(replica).values()]}) for replica in replicas]
+    return [*cases, case([places, x.tolist()], [[[device] for device in draw_devices], x.tolist()],
+                         {"not moved": [[["cpu"]] * len(draw_devices), x.tolist()],
+                          "buffers left": [[["cpu"]] + [["cpu", "meta"]] * (len(draw_devices) - 1), x.tolist()]})]
+
+
+def _own(replica):
+    """The tensors that a replica of the network computes with, wherever it keeps them."""
+    found = {"seen": replica.seen, "first.weight": replica.first.weight, "first.bias": replica.first.bias}
+    for i, layer in enumerate(replica.chain):
+        found.update({f"chain.{i}.weight": layer.weight, f"chain.{i}.bias": layer.bias})
+    return found
+
+
+def replicate_gradients(function, seed):
+    draw = random.Random(seed + 11)
+    module = network(draw)
+    batches = [(i, numbers(draw, rows, module.first.in_features) / 9) for i, rows in enumerate((3, 2, 4))]
+    replicas = function(module, ["cpu"] * 3)
+    losses = [loss_of(replica(x), i) for replica, (i, x) in zip(replicas, batches)]
+    if any(loss.requires_grad for loss in losses):
+        sum(losses).backward()
+    frozen = module.first.weight.grad is None and not module.first.weight.requires_grad
+    right, names = alone(module, batches), list(trained(module))
+    wrong = {"none": [[name, "None"] for name in names], "tied": kept_names(alone(module, batches, untied=True), names),
+             "one replica": alone(module, batches[:1]), "others lost": alone(module, batches[1:])}
+    return [case([gradients(module), frozen], [right, True],
+                 {"frozen": [right, False], **{name: [one, True] for name, one in wrong.items()}})]
+
+
+def replicate_buffers(function, seed):
+    draw = random.Random(seed + 12)
+    module, rows = network(draw), [draw.randint(2, 9), draw.randint(10, 20), draw.randint(30, 40)]
+    start = draw.randint(1, 9)
+    module.seen.fill_(start)
+    replicas = function(module, ["cpu"] * 3)
+    for replica, n in zip(replicas, rows):
+        replica(numbers(draw, n, module.first.in_features))
+    got = [module.seen.item(), [replica.seen.item() for replica in replicas]]
+    right = [start + rows[0], [start + n for n in rows]]
+    wrong = {"lost": [start, right[1]], "shared": [start + sum(rows)] * 4, "one copy": [start + rows[0], [start + rows[0], *[start + sum(rows[1:])] * 2]]}
+    return [case(got, right, wrong, expected=right, shown=got)]
+
+
+def replicate_tied(function, seed):
+    draw = random.Random(seed + 13)
+    module = network(draw)
+    partition = lambda one: [[other.weight is layer.weight for other in one.chain] for layer in one.chain]  # noqa: E731
+    replicas, mark = function(module, ["cpu"] * 3), numbers(draw, 2).tolist()
+    got = [partition(replica) for replica in replicas]
+    untied = [[i == j for j in range(3)] for i in range(3)]
+    return [case([got, mark], [[partition(module)] * 3, mark], {"untied": [[untied] * 3, mark], "untied ": [[partition(module), untied, untied], mark]})]
+
+
+# ------------------------------------------------------------------ 5: data_parallel
+
+def forward_outputs(function, seed):
+    draw, cases = random.Random(seed + 18), []
+    for n, k in ((3 * draw.randint(3, 5) + 1, 3), draw.choice(LESS), (4, 4)):
+        module, scale = network(draw), float(draw.randint(2, 5))
+        x, more = numbers(draw, n, module.first.in_features) / 9, {"shift": numbers(draw, n, 1), "name": "rows"}
+        one = copy.deepcopy(module)
+        parts = [one(*args, **kwargs) for args, kwargs in cut(((x, more), {"scale": scale}), k)]
+        got = function(module, (x, more), {"scale": scale}, ["cpu"] * k, "cpu")
+        cases.append(case(told(got), told(join(parts)), {"a list": told(parts)}, n=n, k=k))
+    return cases
+
+
+def forward_gradients(function, seed):
+    draw = random.Random(seed + 19)
+    module = network(draw)
+    x = numbers(draw, 3 * draw.randint(2, 4) + 2, module.first.in_features) / 9
+    for _ in range(2):  # twice: gradients add up as in one process
+        outputs = function(module, (x,), {}, ["cpu"] * 3, "cpu")
+        if outputs["scores"].requires_grad:
+            loss_of(outputs).backward()
+    right, names = alone(module, [(0, x)] * 2), list(trained(module))
+    wrong = {"none": [[name, "None"] for name in names], "tied": kept_names(alone(module, [(0, x)] * 2, untied=True), names),
+             "one replica": alone(module, [(0, x.chunk(3)[0])] * 2)}
+    return [case(gradients(module), right, wrong)]
+
+
+def forward_statistics(function, seed):
+    draw = random.Random(seed + 20)
+    norm, rows = nn.BatchNorm1d(2).double(), 3 * draw.randint(3, 5) + 1
+    x, fresh = numbers(draw, rows, 2), copy.deepcopy(norm)
+    outputs = function(norm, (x,), {}, ["cpu"] * 3, "cpu")
+    state = lambda one: [one.running_mean.tolist(), one.running_var.tolist(), one.num_batches_tracked.item()]  # noqa: E731
+    parts = [copy.deepcopy(fresh) for _ in range(3)]
+    normed = torch.cat([one(rows) for one, rows in zip(parts, x.chunk(3))])
+    together, got = copy.deepcopy(fresh), [told(outputs), *state(norm)]
+    whole = together(x)
+    wrong = {"lost": [told(normed), *state(fresh)], "whole batch": [told(whole), *state(together)], "last replica": [told(normed), *state(parts[-1])]}
+    found = case(got, [told(normed), *state(parts[0])], wrong, expected=state(parts[0])[0], shown=got[1])
+    if found["looks"] == "other" and got[-1] == 3:
+        found["looks"] = "shared"
+    return [found]
+
+
+def forward_gpus(function, seed, devices=None, wrap=nn.DataParallel):
+    """The learner's data_parallel beside nn.DataParallel, on all GPUs; `devices` and `wrap` are for the tests of this function."""
+    draw = random.Random(seed + 21)
+    devices = devices or [f"cuda:{i}" for i in range(torch.cuda.device_count())]
+    module = network(draw).to(devices[0])
+    other, found = copy.deepcopy(module), []
+    x = (numbers(draw, len(devices) * draw.randint(2, 4) + 1, module.first.in_features) / 9).to(devices[0])
+    for one, forward in ((module, lambda: function(module, (x,), {}, devices, devices[0])), (other, lambda: wrap(other)(x))):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # nn.DataParallel warns that scalars become a vector
+            outputs = forward()
+        loss_of(outputs).backward()
+        found.append([told(outputs), gradients(one), one.seen.item(), str(outputs["scores"].device)])
+    return [case(*found)]

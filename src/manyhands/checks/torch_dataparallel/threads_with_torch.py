@@ -1,0 +1,148 @@
+"""The half of unit 03's checks that needs torch, continued: experiments with replicas in threads.
+
+There are no ranks here (see `with_torch`). Nothing is measured in seconds: replicas meet at a barrier, which breaks after MEET_S if they come one
+after the other.
+"""
+
+import itertools
+import random
+import re
+import threading
+import time
+from contextlib import contextmanager, nullcontext
+
+import torch
+from torch import nn
+
+from manyhands.checks.torch_dataparallel.verdicts import case
+from manyhands.checks.torch_dataparallel.with_torch import numbers, told
+
+MEET_S, HANDS_IN_S = 10, 3  # long, for a crowded machine: only answers that are wrong wait so long
+
+
+@contextmanager
+def silent_threads():
+    """What ends a thread is judged by the check, and printed by nobody."""
+    before, threading.excepthook = threading.excepthook, lambda args: None
+    try:
+        yield
+    finally:
+        threading.excepthook = before
+
+
+class Told(nn.Module):
+    """A replica that does what `act` says, once it has met the others at the barrier (if there is one)."""
+
+    def __init__(self, act, barrier=None):
+        super().__init__()
+        self.act, self.barrier = act, barrier
+
+    def forward(self, *args, **kwargs):
+        if self.barrier is not None:
+            self.barrier.wait()
+        return self.act(*args, **kwargs)
+
+
+def _run(function, acts, inputs=None, kwargs=None, barrier=None):
+    k = len(acts)
+    with silent_threads():
+        return function([Told(act, barrier) for act in acts], inputs or [(torch.zeros(1),)] * k, kwargs or [{}] * k, ["cpu"] * k)
+
+
+def apply_threads(function, seed):
+    draw = random.Random(seed + 14)
+    k = draw.randint(3, 4)
+    barrier, met = threading.Barrier(k, timeout=MEET_S), []
+
+    def act(x):
+        met.append(float(x))
+        return x
+
+    given = numbers(draw, k)
+    try:
+        _run(function, [act] * k, [(one,) for one in given], barrier=barrier)
+        broken = barrier.broken
+    except NotImplementedError:
+        raise
+    except Exception:
+        if not barrier.broken:
+            raise
+        broken = True
+    got = [not broken, sorted(met)]
+    return [case(got, [True, sorted(given.tolist())], {"one after the other": [False, sorted(met)]}, k=k)]
+
+
+def apply_results(function, seed):
+    """The last replica is ready first: each waits for the next one to be done, but not for long, so that threadless answers come to an end as well."""
+    draw, k = random.Random(seed + 15), 3
+    done = [threading.Event() for _ in range(k + 1)]
+    done[k].set()
+
+    def make(i):
+        def act(x, y, *, shift=0.0, flag):
+            done[i + 1].wait(HANDS_IN_S)
+            time.sleep(0.02 * (i < k - 1))  # the other one has still to hand in what it has made
+            done[i].set()
+            return {"row": (i + 1) * x - y + shift, "flag": flag}
+        return act
+
+    inputs = [(numbers(draw, 2), numbers(draw, 2)) for _ in range(k)]
+    kwargs = [{"flag": bool(i % 2)} if i else {"flag": True, "shift": float(draw.randint(1, 9))} for i in range(k)]
+    got = _run(function, [make(i) for i in range(k)], inputs, kwargs)
+    right = [{"row": (i + 1) * x - y + more.get("shift", 0.0), "flag": more["flag"]} for i, ((x, y), more) in enumerate(zip(inputs, kwargs))]
+    found = told(list(got)) if isinstance(got, (list, tuple)) else told(got)
+    orders = [("in order of completion", told(list(one))) for one in itertools.permutations(right)]
+    return [case(found, told(right), [*orders, ("nothing", told([None] * k)), ("nothing", told([]))])]
+
+
+def apply_modes(function, seed):
+    draw, cases = random.Random(seed + 16), []
+    modes = {"plain": nullcontext, "no_grad": torch.no_grad, "autocast": lambda: torch.autocast("cpu", torch.bfloat16),
+             "autocast, float16": lambda: torch.autocast("cpu", torch.float16)}
+    state = lambda *_: [torch.is_grad_enabled(), torch.is_autocast_enabled("cpu"), str(torch.get_autocast_dtype("cpu")).split(".")[1]]  # noqa: E731
+    for mode in draw.sample(list(modes), len(modes)):
+        with modes[mode]():
+            here, k = state(), draw.randint(2, 4)
+            got = [list(one) for one in _run(function, [state] * k) if one is not None]
+        fresh = [True, False, "bfloat16"]
+        wrong = {name: [[fresh[j] if j in lost else part for j, part in enumerate(here)]] * k
+                 for name, lost in (("grad mode", [0]), ("dtype", [2]), ("autocast", [1, 2]), ("autocast ", [1]), ("nothing", [0, 1, 2]))}
+        cases.append(case(got, [here] * k, wrong, mode=mode, expected=here, shown=next((one for one in got if one != here), got[:1])))
+    return cases
+
+
+def apply_errors(function, seed):
+    draw, cases = random.Random(seed + 17), []
+    for bad in ([draw.randint(1, 3)], sorted(draw.sample(range(4), 2))):
+        word = f"no such word: {draw.randint(100, 999)}"
+
+        def act(i, bad=bad, word=word):
+            if i in bad:
+                raise LookupError(f"{word}.{'abcd'[i]}")  # letters, so that a number in the text can only be the replica's
+            return i
+        got = _caught(function, act, f"{word}.{'abcd'[bad[0]]}")
+        right = ["raised", bad[0], True, word]
+        wrong = {"swallowed": ["no error", None, False, word], "no number": ["raised", None, True, word], "original lost": ["raised", bad[0], False, word],
+                 "original lost ": ["raised", None, False, word], "not the first": ["raised", bad[-1], False, word]}
+        cases.append(case(got, right, wrong, bad=bad[0]))
+    return cases
+
+
+def _caught(function, act, original):
+    """[raised or not, the number of the replica that is named, whether the original is told, a word of it]"""
+    word = original.rpartition(".")[0]
+    try:
+        _run(function, [act] * 4, [(i,) for i in range(4)])
+    except NotImplementedError:
+        raise
+    except Exception as error:
+        named, chain, texts = re.search(r"replica\D{0,3}(\d+)", _text(error)), error, []
+        while chain is not None and len(texts) < 5:
+            texts.append(_text(chain))
+            chain = chain.__cause__ or chain.__context__
+        return ["raised", int(named[1]) if named else None, any(original in text for text in texts), word]
+    return ["no error", None, False, word]
+
+
+def _text(error):
+    return "\n".join([str(error), *getattr(error, "__notes__", [])])

@@ -1,0 +1,59 @@
+"""How unit 03's checks judge an answer: is it right, and if not, which mistake does it look like? Plain numbers only, no framework."""
+
+from numbers import Real
+
+from manyhands.checks.torch_dataparallel.words import MISTAKES
+
+ATOL = 1e-9
+
+
+def flat(told):
+    """A nesting of lists, however deep, as one list of numbers and words."""
+    return [one for item in told for one in flat(item)] if isinstance(told, (list, tuple)) else [told]
+
+
+def near(got, right):
+    """Two nestings of numbers and words are the same, numbers to ATOL."""
+    got, right = flat(got), flat(right)
+    return len(got) == len(right) and all(_same(*pair) for pair in zip(got, right))
+
+
+def _same(a, b):
+    numbers = [isinstance(one, Real) and not isinstance(one, bool) for one in (a, b)]
+    return abs(a - b) <= ATOL * (1 + abs(b)) if all(numbers) else type(a) is type(b) and a == b
+
+
+def shape_of(told, kinds=("list", "tuple", "dict")):
+    """A told nesting without the names of its containers' types."""
+    if isinstance(told, list):
+        return [shape_of(one, kinds) for one in told]
+    return "container" if told in kinds else told
+
+
+def case(got, right, wrong=(), **facts):
+    """One question and its answer. `wrong` are pairs (or a dict) of a mistake's name and what it would give; `looks` is the first one that fits, "types" if
+    only the types of containers differ, "other" if nothing fits, None if the answer is right. `facts` are for the words of the mistake; `expected` and
+    `shown` among them take the place of right and got in what the learner sees."""
+    looks = None
+    if not near(got, right):
+        pairs = wrong.items() if isinstance(wrong, dict) else wrong
+        looks = next((name.strip() for name, one in pairs if near(got, one)), "types" if near(shape_of(got), shape_of(right)) else "other")
+    return {"got": got, "right": right, "looks": looks, "facts": facts}
+
+
+def problem(report, criterion, one):
+    """None if the case is right, else the details of a FAIL line."""
+    if one["looks"] is None:
+        return None
+    facts = one["facts"]
+    keys = [(report, criterion, one["looks"], facts.get("kind")), (report, criterion, one["looks"]), (report, criterion, "other")]
+    words = next(MISTAKES[key] for key in keys if key in MISTAKES)
+    numbers = {"expected": facts["expected"], "got": facts["shown"]} if "expected" in facts else {}
+    return {"mistake": words.format(**facts), **numbers}
+
+
+def of_error(name, error):
+    """A learner's exception in a line, with the remedy if it is one of those that are known."""
+    text = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+    known = next((words for fragment, words in MISTAKES["known"].items() if fragment in text), None)
+    return MISTAKES["raised"].format(name=name, error=text) + (f"\n{known}" if known else "")

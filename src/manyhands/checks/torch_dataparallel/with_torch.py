@@ -1,0 +1,251 @@
+"""The half of unit 03's checks that needs torch: experiments with scatter, gather and the loss, told as plain numbers.
+
+There are no ranks here: all replicas of DataParallel live in the notebook's own kernel, where this module is imported when a check runs. Numbers and
+shapes are drawn from the seed; everything is float64. The "meta" device, whose tensors have a shape and no numbers, is a second device that every
+machine has: so it can be asked without a GPU whether something was moved.
+
+An experiment takes the learner's functions and the seed, and returns cases for `verdicts`.
+"""
+
+import random
+
+import torch
+from torch.nn.functional import cross_entropy
+
+from manyhands.checks.torch_dataparallel.verdicts import case
+
+LESS = ((5, 4), (6, 5), (7, 5), (9, 8), (10, 8))  # rows and devices that give fewer pieces than devices
+
+
+def numbers(draw, *shape):
+    """Whole numbers as a float64 tensor."""
+    made = torch.Generator().manual_seed(draw.randrange(2**31))
+    return torch.randint(-9, 10, shape, generator=made).double()
+
+
+def told(value):
+    """Any nesting of tensors as plain lists that say types, shapes and numbers."""
+    if isinstance(value, torch.Tensor):
+        return ["tensor", list(value.shape), value.detach().cpu().tolist() if value.device.type != "meta" else "meta"]
+    if isinstance(value, dict):
+        return ["dict", [[str(key), told(value[key])] for key in sorted(value, key=str)]]
+    if isinstance(value, (list, tuple)):
+        return [type(value).__name__, [told(one) for one in value]]
+    return value if isinstance(value, (bool, int, float, str, type(None))) else type(value).__name__
+
+
+def tensors(value):
+    """All tensors in a nesting, in order."""
+    if isinstance(value, torch.Tensor):
+        return [value]
+    inside = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ()
+    return [found for one in inside for found in tensors(one)]
+
+
+def listed(answer):
+    """The answer as a list if it is one item for each replica, else as it is."""
+    return list(answer) if isinstance(answer, (list, tuple)) else answer
+
+
+# ------------------------------------------------------------------ what is right, as nn.DataParallel does it
+
+def cut(value, k, deep=True, lists=False):
+    """What nn.DataParallel's scatter gives k devices, moved nowhere. Two mistakes on purpose: containers inside the first one are not opened
+    (`deep=False`), lists of anything are cut like tensors (`lists=True`)."""
+    if isinstance(value, torch.Tensor):
+        return list(value.chunk(k))
+    if lists and isinstance(value, list) and value and not tensors(value):
+        size = -(-len(value) // k)
+        return [value[first:first + size] for first in range(0, len(value), size)]
+    inner = (lambda one: cut(one, k, lists=lists)) if deep else (lambda one: cut(one, k) if isinstance(one, torch.Tensor) else [one] * k)
+    if isinstance(value, (list, tuple)) and value:
+        return [type(value)(one) for one in zip(*map(inner, value))]
+    if isinstance(value, dict) and value:
+        return [dict(zip(value, one)) for one in zip(*map(inner, value.values()))]
+    return [value] * k
+
+
+def join(outputs, by_position=False):
+    """What nn.DataParallel's gather makes of the replicas' outputs. One mistake on purpose: values of dicts are matched in the order they come in."""
+    first = outputs[0]
+    if isinstance(first, torch.Tensor):
+        return torch.stack(outputs) if first.dim() == 0 else torch.cat(outputs)
+    if isinstance(first, dict):
+        same = zip(*(one.values() for one in outputs)) if by_position else ([one[key] for one in outputs] for key in first)
+        return {key: join(list(values), by_position) for key, values in zip(first, same)}
+    return None if first is None else type(first)(join(list(one), by_position) for one in zip(*outputs))
+
+
+# ------------------------------------------------------------------ 1: scatter
+
+def scatter_rows(function, seed):
+    draw, cases = random.Random(seed), []
+    odd = 4 * draw.randint(5, 9) + draw.randint(1, 2)
+    for n, k in ((odd, 4), (3 * draw.randint(2, 5), 3), draw.choice(LESS), (2, draw.randint(3, 5))):
+        x = numbers(draw, n, draw.randint(2, 3))
+        got, right, share = listed(function(x, ["cpu"] * k)), cut(x, k), n // k
+        split = x.tensor_split(k)
+        wrong = [("balanced", split), ("balanced", [one for one in split if len(one)]), ("dealt", [x[i::k] for i in range(k)]), ("whole", [x] * k),
+                 ("dropped", x[:k * share].split(share) if share else []), ("rest to the last", [*x[:(k - 1) * share].split(share or 1), x[(k - 1) * share:]]),
+                 ("empty", right + [x[:0]] * (k - len(right)))]
+        sizes = [len(one) if isinstance(one, torch.Tensor) and one.dim() else None for one in got] if isinstance(got, list) else None
+        cases.append(case(told(got), told(right), [(name, told(list(one))) for name, one in wrong], expected=[len(one) for one in right],
+                          shown=sizes, n=n, k=k))
+    return cases
+
+
+def nested_value(draw, n):
+    """Tensors of n rows, and things that are no tensors, in a tuple that holds a dict and a list."""
+    names = [draw.choice(("ant", "bee", "cat")) for _ in range(n)]
+    return (numbers(draw, n, 2), {"mask": numbers(draw, n), "scale": draw.randint(2, 9), "names": names}, [numbers(draw, n, 1), None, {}], "train")
+
+
+def scatter_nested(function, seed):
+    draw, cases = random.Random(seed + 1), []
+    for n, k in ((3 * draw.randint(2, 4) + 1, 3), draw.choice(LESS)):
+        value = nested_value(draw, n)
+        for one in (value, value[1]):
+            right = cut(one, k)
+            got, wrong = listed(function(one, ["cpu"] * k)), {"not opened": cut(one, k, deep=False), "lists cut": cut(one, k, lists=True)}
+            cases.append(case(told(got), told(right), [(name, told(what)) for name, what in wrong.items()], n=n, k=k, pieces=len(right)))
+    options = {"step": draw.randint(1, 99), "names": ["ant", draw.choice(("bee", "cat"))]}
+    cases.append(case(told(listed(function(options, ["cpu"] * 3))), told([options] * 3), n=0, k=3, pieces=3))
+    return cases
+
+
+def scatter_devices(function, seed):
+    draw = random.Random(seed + 2)
+    devices = draw.choice((["cpu", "meta", "meta"], ["meta", "cpu", "meta"], ["meta", "meta", "cpu"]))
+    value = (numbers(draw, 3 * draw.randint(3, 9) + 1, 2), {"mask": numbers(draw, 7)})
+    places = lambda pieces: [[one.device.type, list(one.shape)] for one in tensors(pieces)]  # noqa: E731
+    right = [[[device, list(one.shape)] for one in tensors(piece)] for device, piece in zip(devices, cut(value, 3))]
+    wrong = {"not moved": places(cut(value, 3)), "all on the first": [[devices[0], shape] for _, shape in places(cut(value, 3))]}
+    return [case(places(listed(function(value, devices))), [one for piece in right for one in piece], wrong)]
+
+
+def scatter_gradient(function, seed):
+    draw = random.Random(seed + 3)
+    x = numbers(draw, 3 * draw.randint(2, 4) + 1, 2).requires_grad_()
+    weights = numbers(draw, *x.shape)
+    pieces = tensors(function((x, 1), ["cpu"] * 3))
+    linked = [one for one in pieces if one.requires_grad]
+    if linked:
+        own = weights[:sum(map(len, linked))].split([len(one) for one in linked])  # whatever the sizes of the pieces are
+        sum((one * weight).sum() for one, weight in zip(linked, own)).backward()
+    return [case("None" if x.grad is None else told(x.grad), told(weights), {"detached": "None"})]
+
+
+# ------------------------------------------------------------------ 2: gather
+
+def pieces(draw, k, *shape):
+    """k tensors whose first sizes differ."""
+    return [numbers(draw, draw.randint(1, 4) + i % 2, *shape) for i in range(k)]
+
+
+def gather_tensors(function, seed):
+    draw, cases = random.Random(seed + 4), []
+    for k in (draw.randint(3, 4), 1):
+        outputs = pieces(draw, k, 2)
+        right, got = told(torch.cat(outputs)), function(outputs, "cpu")
+        cases.append(case(told(got), right, {"a list": told(outputs), "a list ": told(tuple(outputs)), "reversed": told(torch.cat(outputs[::-1])),
+                                             "first": told(outputs[0])}, expected=[sum(map(len, outputs)), 2], shown=list(getattr(got, "shape", [])) or None))
+    outputs = pieces(draw, 2, draw.randint(2, 5))
+    got, rows = function(outputs, "meta"), sum(map(len, outputs))
+    found = [got.device.type, list(got.shape)] if isinstance(got, torch.Tensor) else "no tensor"
+    return [*cases, case(found, ["meta", [rows, outputs[0].shape[1]]], {"not moved": ["cpu", [rows, outputs[0].shape[1]]]})]
+
+
+def gather_nested(function, seed):
+    draw, cases = random.Random(seed + 5), []
+    for k in (3, 2):
+        a, b, c = pieces(draw, k, 1), pieces(draw, k), pieces(draw, k)
+        outputs = [(a[i], {"b": b[i], "none": None, "c": c[i]}, [b[i], (c[i],)]) for i in range(k)]
+        outputs[-1] = (*outputs[-1][:1], dict(reversed(outputs[-1][1].items())), *outputs[-1][2:])  # the same keys, in another order
+        mixed = join([{key: one for key, one in output[1].items() if key != "none"} for output in outputs], by_position=True)
+        got, right = function(outputs, "cpu"), join(outputs)
+        wrong = {"by position": told((right[0], {**mixed, "none": None}, right[2])), "a list": told(outputs), "untouched": told(outputs[0])}
+        cases.append(case(told(got), told(right), wrong))
+    one, other = pieces(draw, 2, 2)
+    cases.append(case(_refusal(function, [{"a": one}, {"a": other, "b": other}]), "ValueError", {"keys lost": "no error"}, kind="keys"))
+    cases.append(case(_refusal(function, [{"loss": 0.5}, {"loss": float(draw.randint(1, 9))}]), "TypeError", kind="number"))
+    return cases
+
+
+def _refusal(function, outputs):
+    try:
+        function(outputs, "cpu")
+    except NotImplementedError:
+        raise
+    except Exception as error:
+        return type(error).__name__
+    return "no error"
+
+
+def gather_scalars(function, seed):
+    draw, cases = random.Random(seed + 6), []
+    for k in (draw.randint(3, 5), 2):
+        outputs = [one for one in numbers(draw, k) + torch.arange(k) / 8]
+        got, right = function([{"loss": one} for one in outputs], "cpu"), torch.stack(outputs)
+        wrong = {"mean": right.mean(), "sum": right.sum(), "first": right[0], "column": right[:, None]}
+        cases.append(case(told(got), told({"loss": right}), [(name, told({"loss": one})) for name, one in wrong.items()], k=k))
+    return cases
+
+
+def gather_gradient(function, seed):
+    draw = random.Random(seed + 7)
+    outputs = [(one.requires_grad_(), one.sum()) for one in pieces(draw, 3, 2)]
+    weights = [numbers(draw, *one.shape) for one, _ in outputs]
+    rows, sums = function(outputs, "cpu")
+    if rows.requires_grad or sums.requires_grad:
+        ((rows * torch.cat(weights)).sum() + (sums * torch.arange(3)).sum()).backward()
+    got = ["None" if one.grad is None else told(one.grad) for one, _ in outputs]
+    return [case(got, [told(weight + i) for i, weight in enumerate(weights)],
+                 {"detached": ["None"] * 3, "scalars detached": [told(weight) for weight in weights],
+                  "rows detached": [told(torch.full_like(weight, i)) for i, weight in enumerate(weights)]})]
+
+
+# ------------------------------------------------------------------ 6: the loss inside the replicas
+
+def loss_batches(draw):
+    """Scores that require a gradient, labels, and how many replicas share them, unevenly."""
+    for k in (4, 3):
+        n, classes = k * draw.randint(3, 5) + 1, draw.randint(3, 6)
+        yield numbers(draw, n, classes).requires_grad_(), numbers(draw, n).long() % classes, k
+
+
+def loss_mean(part, whole, seed):
+    cases = []
+    for scores, labels, k in loss_batches(random.Random(seed + 8)):
+        pairs = list(zip(scores.chunk(k), labels.chunk(k)))
+        mean, means = cross_entropy(scores, labels), [cross_entropy(*pair) for pair in pairs]
+        got = whole(join([part(*pair) for pair in pairs]))
+        wrong = {"sum": cross_entropy(scores, labels, reduction="sum"), "mean of means": sum(means) / k, "sum of means": sum(means)}
+        told_all = {name: _value_and_gradient(one, scores) for name, one in {"right": mean, **wrong}.items()}
+        answer = _value_and_gradient(got, scores)
+        cases.append(case(answer, told_all.pop("right"), told_all, expected=mean.item(), shown=answer[0], k=k, sizes=[len(one) for one, _ in pairs]))
+    return cases
+
+
+def _value_and_gradient(loss, scores):
+    if not isinstance(loss, torch.Tensor) or loss.dim() or not loss.requires_grad:
+        return ["no tensor"]
+    return [loss.item(), torch.autograd.grad(loss, scores, retain_graph=True)[0].tolist()]
+
+
+def loss_bytes(part, whole, seed):
+    """How many numbers a replica hands back; the direction of the gradient stands for what it is of."""
+    cases = []
+    for scores, labels, k in loss_batches(random.Random(seed + 9)):
+        for own, of in zip(scores.detach().chunk(k), labels.chunk(k)):
+            own.requires_grad_()
+            answer = part(own, of)
+            small, loss, right = sum(one.numel() for one in tensors(answer)), whole(join([answer])), _direction(cross_entropy(own, of), own)
+            cases.append(case([0 < small <= 2, _direction(loss, own)], [True, right], {"too much": [False, right]}, expected="at most 2", shown=small, n=len(own)))
+    return cases
+
+
+def _direction(loss, scores):
+    if not isinstance(loss, torch.Tensor) or not loss.requires_grad:
+        return "no gradient"
+    gradient = torch.autograd.grad(loss.sum(), scores, retain_graph=True)[0]
+    return (gradient / gradient.norm()).tolist()
