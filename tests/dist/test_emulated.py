@@ -228,7 +228,7 @@ def test_without_tap_devices_it_is_told_what_to_do():
 
 
 def test_a_cluster_that_cannot_be_says_why(monkeypatch):
-    monkeypatch.setattr(emulated.switch, "__file__", "/nowhere.py")
+    monkeypatch.setattr(emulated.namespaces, "__file__", "/nowhere.py")
     before = our_processes()
     with pytest.raises(RuntimeError, match="The switch of the emulated network did not start"):
         Cluster(nodes=2, ranks_per_node=1, framework=None, profile="emulated", name="no switch")

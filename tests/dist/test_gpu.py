@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from manyhands import Cluster
+from manyhands.build.validate import Validation
 from manyhands.cluster.host.devices import gpu_ids
 
 ROOT = Path(__file__).parents[2]
@@ -54,7 +55,7 @@ def test_a_hang_on_gpus_is_seen_and_healed():
 
 @pytest.mark.parametrize("notebook", ["00_preflight", "06_ddp"])
 def test_the_notebook_gives_the_stored_outputs(notebook):
-    from manyhands.build.validate import validate
-
-    verdict = validate(ROOT / "notebooks" / f"{notebook}.ipynb")
+    path = ROOT / "notebooks" / f"{notebook}.ipynb"
+    with Validation([path]) as validation:
+        verdict = validation.of(path)
     assert verdict.passed, verdict.text

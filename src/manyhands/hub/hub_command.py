@@ -178,11 +178,12 @@ def _settings(root, folder, options):
 def _exchange(root):
     """The folder through which labs are fetched and handed in; made here, for a room shows only what is there when it is opened."""
     from manyhands.grading.nbgrader import exchange
-    from manyhands.grading.store import paths
+    from manyhands.grading.nbgrader.settings import Classroom
+    from manyhands.grading.store.paths import exchange_of
 
-    paths.Classroom(root).made()
-    exchange.make(paths.exchange_of(root))
-    return paths.exchange_of(root)
+    Classroom(root).made()
+    exchange.make(exchange_of(root))
+    return exchange_of(root)
 
 
 def _serve(root, folder, settings, named):
