@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from manyhands.build import adopt, canonical, drift, labs, layout, make, slides, text
+from manyhands.build import adopt, canonical, labs, layout, make, slides, text, up_to_date
 
 ROOT = Path(__file__).resolve().parents[1]
 PIECES = layout.pieces(ROOT)
@@ -17,7 +17,7 @@ def name(piece):
 
 @pytest.mark.parametrize("piece", PIECES, ids=name)
 def test_what_was_built_follows_from_its_source(piece):
-    found = drift.drifts_of(piece)
+    found = up_to_date.drifts_of(piece)
     assert not found, "\n".join(map(str, found))
 
 
@@ -28,7 +28,7 @@ def test_the_way_back_gives_the_source(piece):
 
 
 def test_nothing_is_built_from_nothing():
-    assert drift.orphans(ROOT) == []
+    assert up_to_date.orphans(ROOT) == []
 
 
 def test_slides_follow_from_their_sources():

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from manyhands import comm, functions
-from manyhands.comm.exchange import current_wait
+from manyhands.comm.message_queue import current_wait
 
 MESSAGES = 200
 

@@ -10,7 +10,7 @@ from nbgrader.api import Gradebook
 
 from manyhands.build import labs
 from manyhands.grading.classroom import class_commands, steps
-from manyhands.grading.nbgrader.settings import SETTINGS, Classroom
+from manyhands.grading.nbgrader.class_settings import SETTINGS, Classroom
 
 UNIT = "90_tiny"
 SETTINGS_FILE = Path(__file__).resolve().parents[2] / SETTINGS

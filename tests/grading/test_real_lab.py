@@ -7,7 +7,7 @@ import nbformat
 
 from manyhands.grading import notebooks
 from manyhands.grading.classroom import steps
-from manyhands.grading.nbgrader.settings import Classroom
+from manyhands.grading.nbgrader.class_settings import Classroom
 from manyhands.grading.store import submissions
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -13,7 +13,7 @@ from lab_page import LOAD_MS, Notebook
 
 from manyhands.build import labs
 from manyhands.grading.nbgrader import gradebook
-from manyhands.grading.nbgrader.settings import Classroom
+from manyhands.grading.nbgrader.class_settings import Classroom
 
 UNIT = "90_tiny"
 

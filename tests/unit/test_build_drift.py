@@ -2,10 +2,10 @@
 
 import pytest
 import tiny_course
-
-from manyhands.build import drift, layout, make
-from manyhands.build.command import main
 from tiny_course import replace
+
+from manyhands.build import layout, make, up_to_date
+from manyhands.build.command import main
 
 
 @pytest.fixture(scope="module")
@@ -28,8 +28,8 @@ def course(built, tmp_path):
 
 
 def test_a_fresh_build_has_no_drift(course):
-    assert drift.drifts(course) == []
-    assert drift.drifts(course, run=True) == []
+    assert up_to_date.drifts(course) == []
+    assert up_to_date.drifts(course, run=True) == []
 
 
 NOTEBOOK, LAB = "notebooks/90_tiny.ipynb", "labs/90_tiny/90_tiny.ipynb"
@@ -55,7 +55,7 @@ def test_each_kind_of_drift_is_named(course, spoil):
     file, old, new, where, what = SPOILS[spoil]
     path = course / file
     path.write_text(path.read_text().replace(old, new, 1))
-    found = drift.drifts(course)
+    found = up_to_date.drifts(course)
     assert found[0].path == where and what in found[0].what
     assert "manyhands build 90" in found[0].remedy
 
@@ -66,11 +66,11 @@ def test_the_command_that_is_named_repairs_the_drift(course, spoil, monkeypatch)
     path = course / file
     path.write_text(path.read_text().replace(old, new, 1))
     monkeypatch.setenv("MANYHANDS_ROOT", str(course))
-    for one in drift.drifts(course):
+    for one in up_to_date.drifts(course):
         words = one.remedy.split(",")[0].split()
         assert words[:2] == ["manyhands", "build"]
         assert main(words[2:]) == 0
-    assert drift.drifts(course) == []
+    assert up_to_date.drifts(course) == []
 
 
 def test_an_untidy_source_is_tidied_by_the_build_and_nothing_else_changes(course):
@@ -83,8 +83,8 @@ def test_an_untidy_source_is_tidied_by_the_build_and_nothing_else_changes(course
 
 def test_outputs_are_compared_when_asked(course):
     replace(course / NOTEBOOK, '"count: 2\\n"', '"count: 3\\n"')
-    assert drift.drifts(course) == []
-    (found,) = drift.drifts(course, run=True)
+    assert up_to_date.drifts(course) == []
+    (found,) = up_to_date.drifts(course, run=True)
     assert "cell 3 has other outputs" in found.what and '"count: 2\\n"' in found.what
 
 
@@ -94,7 +94,7 @@ def test_missing_and_ownerless_files_are_named(course):
     (course / "labs/90_tiny/notes.txt").write_text("")
     (course / "labs/91_gone").mkdir()
     (course / "labs/91_gone/91_gone.ipynb").write_text("{}")
-    told = {(found.path, found.what) for found in drift.drifts(course)}
+    told = {(found.path, found.what) for found in up_to_date.drifts(course)}
     assert told == {
         (NOTEBOOK, "was never built"),
         ("labs/90_tiny/90_script.py", "was never built"),

@@ -6,7 +6,7 @@ from argparse import ArgumentTypeError
 import pytest
 from IPython.core.error import UsageError
 
-from manyhands.cluster import arguments
+from manyhands.cluster import check_arguments
 from manyhands.cluster.engines.emulated import link
 from manyhands.cluster.faults.kinds import Where
 from manyhands.cluster.faults.source_lines import Places
@@ -84,26 +84,26 @@ def test_ranks_that_cannot_be_are_told(text, why):
     ([1, "2"], "There is no rank 2"), (2.5, "names no rank")], ids=repr)
 def test_ranks_are_looked_at_one_by_one(ranks, why):
     with pytest.raises(ValueError, match=why):
-        arguments.check_ranks(ranks, 4)
+        check_arguments.check_ranks(ranks, 4)
 
 
 @pytest.mark.parametrize("wrong", [0, -1, float("nan"), "soon", "2", True, [1]], ids=repr)
 def test_seconds_are_a_number_above_0(wrong):
     with pytest.raises(ValueError, match="patience_s must be a number above 0, not"):
-        arguments.seconds("patience_s", wrong)
+        check_arguments.seconds("patience_s", wrong)
 
 
 @pytest.mark.parametrize("text", ["soon", "nan", "-1", "0"])
 def test_a_number_in_the_environment_is_checked_too(text, monkeypatch):
     monkeypatch.setenv("MANYHANDS_PATIENCE_S", text)
     with pytest.raises(ValueError, match=f"the environment variable MANYHANDS_PATIENCE_S must be a number above 0, not '{text}'"):
-        arguments.setting("MANYHANDS_PATIENCE_S", 10)
+        check_arguments.setting("MANYHANDS_PATIENCE_S", 10)
 
 
 @pytest.mark.parametrize("option", [{"memory_mib": -1}, {"memory_mib": 1.5}, {"threads_per_rank": 0}, {"nodes": "2"}], ids=repr)
 def test_numbers_of_things_are_whole(option):
     with pytest.raises(ValueError, match="must be whole numbers from 1 up"):
-        arguments.check_shape(**{"nodes": 1, "ranks_per_node": 1, "framework": None, "profile": "local", "threads_per_rank": 1, "memory_mib": None, **option})
+        check_arguments.check_shape(**{"nodes": 1, "ranks_per_node": 1, "framework": None, "profile": "local", "threads_per_rank": 1, "memory_mib": None, **option})
 
 
 def test_a_link_is_given_in_numbers():

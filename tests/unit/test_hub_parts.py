@@ -16,7 +16,7 @@ from tornado.web import Application, RequestHandler
 from traitlets.config import Config
 
 from manyhands.grading.store import public_references
-from manyhands.hub import connections, course, hub_command, settings
+from manyhands.hub import connections, course, hub_command, jupyterhub_settings
 from manyhands.hub.accounts import account_log
 from manyhands.hub.accounts.authenticator import FAILURES, WINDOW_S, Attempts
 from manyhands.hub.accounts.table import AccountError, Accounts
@@ -91,8 +91,8 @@ def test_each_person_gets_one_gpu_in_turn():
 
 def test_settings_survive_the_way_to_the_hubs_process():
     ports = {"port": 1, "servers_port": 6, "hub_port": 2, "proxy_port": 3, "formgrader_port": 4, "board_port": 5}
-    given = settings.Settings(root="/clone", folder="/x", ip="0.0.0.0", **ports, proxy=["node", "proxy"], limits=Limits(1.5, 10, 20, 30))
-    assert settings.from_text(given.as_text()) == given
+    given = jupyterhub_settings.Settings(root="/clone", folder="/x", ip="0.0.0.0", **ports, proxy=["node", "proxy"], limits=Limits(1.5, 10, 20, 30))
+    assert jupyterhub_settings.from_text(given.as_text()) == given
 
 
 @pytest.mark.parametrize("more, kind, spawner_class, hub_ip", [
@@ -102,8 +102,8 @@ def test_settings_survive_the_way_to_the_hubs_process():
 ])
 def test_one_class_of_servers_for_each_kind_of_hub(more, kind, spawner_class, hub_ip):
     ports = {"port": 1, "servers_port": 6, "hub_port": 2, "proxy_port": 3, "formgrader_port": 4, "board_port": 5}
-    given, c = settings.Settings(root="/clone", folder="/x", ip="0.0.0.0", **ports, proxy=["node", "proxy"], **more), Config()
-    settings.configure(c, given)
+    given, c = jupyterhub_settings.Settings(root="/clone", folder="/x", ip="0.0.0.0", **ports, proxy=["node", "proxy"], **more), Config()
+    jupyterhub_settings.configure(c, given)
     hub = c.JupyterHub
     assert given.kind == kind and hub.spawner_class == f"manyhands.hub.servers.{spawner_class}" and hub.hub_ip == hub_ip
     services = {service["name"] for service in hub.services}

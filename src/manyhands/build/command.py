@@ -60,10 +60,10 @@ def _build(root, options):
 
 
 def _check(root, options):
-    from manyhands.build import drift
+    from manyhands.build import up_to_date
     from manyhands.build.slides import drifts as slide_drifts
 
-    found = drift.drifts(root, options.units, run=not options.no_execute)
+    found = up_to_date.drifts(root, options.units, run=not options.no_execute)
     found += [] if options.units else slide_drifts(root)
     for one in found:
         print(one, file=sys.stderr)

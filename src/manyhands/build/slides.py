@@ -14,9 +14,9 @@ import tempfile
 from pathlib import Path
 
 from manyhands.build import BuildError
-from manyhands.build.drift import Drift
 from manyhands.build.layout import UNIT_NAME
 from manyhands.build.make import write_one
+from manyhands.build.up_to_date import Drift
 
 _COMMON = ("theme.css", "marp.config.mjs", "package.json", "package-lock.json")
 _PICTURE = re.compile(r"""(src="|url\((?:&quot;|"|')?)(?!data:|https?:|#)([^"'()&]+\.(?:svg|png|jpe?g|gif))""")

@@ -7,8 +7,8 @@ import sys
 import time
 from collections import namedtuple
 
-from manyhands.cluster import arguments
-from manyhands.cluster.arguments import FRAMEWORKS
+from manyhands.cluster import check_arguments
+from manyhands.cluster.check_arguments import FRAMEWORKS
 from manyhands.cluster.engines import emulated
 from manyhands.cluster.engines.runtime import Runtime
 from manyhands.cluster.faults import explain
@@ -49,14 +49,14 @@ class Cluster(Healing):
                  threads_per_rank=1, memory_mib=None, name="cluster", rate_mbit=None, delay_ms=None):
         self.profile = profile or os.environ.get("MANYHANDS_PROFILE", "local")
         self.nodes, self.ranks_per_node, self.framework = nodes, ranks_per_node, framework
-        self.patience_s = arguments.seconds("patience_s", patience_s) or arguments.setting("MANYHANDS_PATIENCE_S", 10)
-        self.limit_s = arguments.positive("limit_s", limit_s)
+        self.patience_s = check_arguments.seconds("patience_s", patience_s) or check_arguments.setting("MANYHANDS_PATIENCE_S", 10)
+        self.limit_s = check_arguments.positive("limit_s", limit_s)
         self.threads_per_rank, self.memory_mib, self.name = threads_per_rank, memory_mib, name
         self.fault, self.names = None, []
         self._setups, self._cells, self._places = [], itertools.count(1), Places()
         self._sound, self._lost, self._turn = True, set(), Turn(name)  # see faults/healing.py
-        arguments.check_shape(nodes, ranks_per_node, framework, self.profile, threads_per_rank, memory_mib)
-        arguments.check_python(self.world_size)
+        check_arguments.check_shape(nodes, ranks_per_node, framework, self.profile, threads_per_rank, memory_mib)
+        check_arguments.check_python(self.world_size)
         self.link = emulated.link(self.profile, nodes, rate_mbit, delay_ms)
         if name in _running:
             print(SENTENCES_CORE["replaced"].format(n=_running[name].world_size, name=name))
@@ -172,8 +172,8 @@ class Cluster(Healing):
             raise RuntimeError(SENTENCES_CORE["stopped"].format(name=self.name))
 
     def _execute(self, function, args, ranks, patience_s, limit_s, cell_file):
-        targets = self.ranks if ranks is None else arguments.check_ranks(ranks, self.world_size)
-        patience_s, limit_s = arguments.seconds("patience_s", patience_s), arguments.seconds("limit_s", limit_s)
+        targets = self.ranks if ranks is None else check_arguments.check_ranks(ranks, self.world_size)
+        patience_s, limit_s = check_arguments.seconds("patience_s", patience_s), check_arguments.seconds("limit_s", limit_s)
         cell, started = next(self._cells), time.monotonic()
         runtime = self._runtime
         runtime.reports.clear()

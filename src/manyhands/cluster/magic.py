@@ -7,7 +7,7 @@ from IPython.core.error import UsageError
 from IPython.core.magic import Magics, line_cell_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
 
-from manyhands.cluster.arguments import LARGEST_RANK
+from manyhands.cluster.check_arguments import LARGEST_RANK
 from manyhands.cluster.faults.source_lines import LINE_END
 
 

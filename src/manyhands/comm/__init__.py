@@ -10,7 +10,7 @@ of the tensors, `seconds` a `time.perf_counter()`, and `identity` the same on bo
 
 from manyhands.comm.communicator import Communicator
 from manyhands.comm.control import CommunicationError
-from manyhands.comm.exchange import observers
+from manyhands.comm.message_queue import observers
 from manyhands.comm.start import create_communicator
 
 __all__ = ["CommunicationError", "Communicator", "create_communicator", "observers"]

@@ -11,7 +11,7 @@ import torch.distributed as dist
 
 from manyhands.comm.communicator import Communicator
 from manyhands.comm.control import CommunicationError
-from manyhands.comm.exchange import Exchange
+from manyhands.comm.message_queue import Exchange
 from manyhands.comm.store import MPI_STARTED, open_store
 
 BACKENDS = ("auto", "gloo", "nccl", "mpi")

@@ -15,9 +15,9 @@ from pathlib import Path
 
 from manyhands.hub import course
 from manyhands.hub.folder import hub_folder, is_classroom, prepare
+from manyhands.hub.jupyterhub_settings import START_LIMIT_S, VARIABLE, Settings
 from manyhands.hub.servers import limits, room
 from manyhands.hub.services import proxy
-from manyhands.hub.settings import START_LIMIT_S, VARIABLE, Settings
 from manyhands.machine import processors
 from manyhands.units import NotAClone, find_root
 
@@ -178,7 +178,7 @@ def _settings(root, folder, options):
 def _exchange(root):
     """The folder through which labs are fetched and handed in; made here, for a room shows only what is there when it is opened."""
     from manyhands.grading.nbgrader import exchange
-    from manyhands.grading.nbgrader.settings import Classroom
+    from manyhands.grading.nbgrader.class_settings import Classroom
     from manyhands.grading.store.paths import exchange_of
 
     Classroom(root).made()

@@ -4,8 +4,8 @@ import os
 
 from tornado.httpserver import HTTPServer
 
-from manyhands.hub import settings
+from manyhands.hub import jupyterhub_settings
 from manyhands.hub.connections import HubServer
 
 HTTPServer.configure(HubServer)
-settings.configure(c, settings.from_text(os.environ[settings.VARIABLE]))  # noqa: F821 (JupyterHub puts `c` there)
+jupyterhub_settings.configure(c, jupyterhub_settings.from_text(os.environ[jupyterhub_settings.VARIABLE]))  # noqa: F821 (JupyterHub puts `c` there)

@@ -16,6 +16,6 @@ model (`manyhands.ledger.models`), and tables name it. `entries` holds what was 
 from manyhands.ledger.account import Merged, Row, merge
 from manyhands.ledger.core import Ledger
 from manyhands.ledger.entry import Entry
-from manyhands.ledger.steps import median_steps
+from manyhands.ledger.step_timeline import median_steps
 
 __all__ = ["Entry", "Ledger", "Merged", "Row", "median_steps", "merge"]

@@ -6,7 +6,7 @@
 Numpy only, and no randomness that is not seeded: the same measurements give the same predictions everywhere.
 """
 
-from manyhands.simulate.collectives import crossover_bytes, message_s, parameter_server_s, ring_s, tree_s
+from manyhands.simulate.collective_costs import crossover_bytes, message_s, parameter_server_s, ring_s, tree_s
 from manyhands.simulate.fit import Link, bootstrap, fit, interval
 from manyhands.simulate.fusion import buckets, finish_s, resnet50_bytes
 

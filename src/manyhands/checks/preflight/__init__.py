@@ -8,7 +8,7 @@ import random
 
 from manyhands.checks import seed
 from manyhands.checks.preflight import plans
-from manyhands.checks.preflight.calls import Check, call, of_error, of_fault
+from manyhands.checks.preflight.learner_calls import Check, call, of_error, of_fault
 from manyhands.checks.preflight.words import HINTS, MISTAKES
 
 __all__ = ["HINTS", "diagnose", "exchange", "place", "recover"]

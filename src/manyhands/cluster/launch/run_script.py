@@ -10,7 +10,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from manyhands.cluster.arguments import positive
+from manyhands.cluster.check_arguments import positive
 from manyhands.cluster.launch.collect import STOPPED, TIMED_OUT, Collector, split_dump, where_in
 from manyhands.cluster.launch.command_lines import GUARD, LAUNCHERS, LaunchError, base_env, gpus_by_node, make_job
 from manyhands.cluster.show import Progress, in_notebook, quiet

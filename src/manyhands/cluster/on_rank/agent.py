@@ -98,7 +98,7 @@ class Rank:
 
 def _own_wait():
     """What `manyhands.comm` waits for on this rank, as a note like the recorder's and a key of the wait; or None."""
-    current_wait = getattr(sys.modules.get("manyhands.comm.exchange"), "current_wait", None)  # None too while the module is being imported
+    current_wait = getattr(sys.modules.get("manyhands.comm.message_queue"), "current_wait", None)  # None too while the module is being imported
     wait = current_wait and current_wait()
     if not wait:
         return None

@@ -3,6 +3,6 @@
 `configure` is here for each clone's `nbgrader_config.py`.
 """
 
-from manyhands.grading.nbgrader.settings import configure
+from manyhands.grading.nbgrader.class_settings import configure
 
 __all__ = ["configure"]

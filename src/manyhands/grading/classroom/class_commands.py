@@ -7,7 +7,7 @@ import sys
 
 from manyhands.grading import grade_report
 from manyhands.grading.check_command import Unknown, labs, unit_named
-from manyhands.grading.nbgrader.settings import Classroom
+from manyhands.grading.nbgrader.class_settings import Classroom
 from manyhands.units import NotAClone, find_root
 
 RELEASE = """Put labs into nbgrader's exchange, where attendees fetch them (on a hub, in JupyterLab: Nbgrader, Assignment List)."""

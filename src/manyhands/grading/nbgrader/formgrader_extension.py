@@ -9,7 +9,7 @@ from nbgrader.server_extensions.formgrader import apihandlers, formgrader, handl
 from tornado import web
 
 from manyhands.grading.nbgrader import gradebook
-from manyhands.grading.nbgrader.settings import Classroom
+from manyhands.grading.nbgrader.class_settings import Classroom
 
 NAME = r"[A-Za-z0-9_][A-Za-z0-9_.@-]*"
 SHUT = handlers.SubmissionFilesHandler  # what is shown of a submission needs no other files: `autograded.py` makes it all text

@@ -17,7 +17,7 @@ from nbgrader.exchange.default import ExchangeCollect
 
 from manyhands.grading.compare import told
 from manyhands.grading.nbgrader import gradebook
-from manyhands.grading.nbgrader.settings import Classroom
+from manyhands.grading.nbgrader.class_settings import Classroom
 from manyhands.grading.store import submissions
 from manyhands.grading.store.atomic import replace_folder
 from manyhands.grading.store.beneath import Below
