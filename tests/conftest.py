@@ -22,7 +22,7 @@ def together(nodeid):
     """The name of the tests that run in one process, one after the other: those of a file; all of hubs, whose attendees have the same user numbers;
     of the wrong solutions, those of a unit, which share a kernel."""
     path, _, name = nodeid.partition("::")
-    if "/hub/" in path:
+    if path.startswith("tests/hub/"):
         return "hub"
     return path + name.partition("[")[2].rstrip("]").split("/")[0] if path.endswith("test_mutants.py") else path
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-sys.path[:0] = [str(Path(__file__).parents[1] / name) for name in ("labs", "attacks", "grading")]
+sys.path[:0] = [str(Path(__file__).parents[1] / name) for name in ("attacks", "classroom", "grading")]
 
 import room  # noqa: E402
 import target  # noqa: E402

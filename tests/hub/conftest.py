@@ -11,7 +11,7 @@ from pathlib import Path
 import needs
 import pytest
 
-sys.path += [str(Path(__file__).parents[1] / name) for name in ("browser", "labs")]  # whose fixtures we use
+sys.path += [str(Path(__file__).parents[1] / name) for name in ("browser",)]  # whose fixtures we use
 
 from hub.running_hub import Hub, small_course, wait_for  # noqa: E402
 

@@ -6,9 +6,9 @@ import sys
 
 import nbformat
 import pytest
+import tiny
 from hub.running_hub import Visitor, wait_for
 
-from labs import tiny
 from manyhands.grading.store import public_references
 
 HOSTILE = "raise ValueError('<img src=x onerror=window.hacked=1> <script>window.hacked=1</script>')"

@@ -4,7 +4,7 @@ import shutil
 
 import nbformat
 import pytest
-from labs.conftest import *  # noqa: F403 (the tiny lab)
+from grading.conftest import *  # noqa: F403 (the tiny lab)
 
 from manyhands.grading import check_command, engine
 from manyhands.grading.store import public_references

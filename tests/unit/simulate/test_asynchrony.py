@@ -4,6 +4,7 @@ import random
 
 import numpy as np
 import pytest
+
 from manyhands.simulate.asynchrony import Barrier, growth, nth_fastest_s, play, stable_rate
 
 

@@ -8,10 +8,11 @@ import types
 
 import numpy as np
 import pytest
+
 from manyhands.checks import Report, hint, seed
 from manyhands.checks import hints as hints_module
-from manyhands.units import units
 from manyhands.checks.record import MAX_VALUES, flatten, shorten
+from manyhands.units import units
 
 
 def full_report():

@@ -17,7 +17,7 @@ import pytest
 from manyhands.cli import bootstrap, horovod_wheel, setup_plan
 from manyhands.cli.setup_steps import StepFailed, Steps, explain
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 EARLY = ["__init__.py", "cli/__init__.py", "cli/bootstrap.py", "cli/setup_plan.py", "cli/setup_steps.py", "cli/horovod_wheel.py"]
 
 STAND_IN = """#!{python} -IS

@@ -12,7 +12,7 @@ from packaging.utils import canonicalize_name
 
 from manyhands.cli import setup_plan
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 ASKED = setup_plan.read_pins(ROOT / "requirements.txt")
 PINS = setup_plan.read_pins(ROOT / "constraints.txt")
 CUDA = setup_plan.read_pins(ROOT / "constraints-cuda.txt")

@@ -6,7 +6,7 @@ from pathlib import Path
 from manyhands.build.text import TAGS
 from manyhands.cli import COMMANDS
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 TEXT = (ROOT / "CONTRIBUTING.md").read_text()
 CODE = re.findall(r"`([^`\n]+)`", TEXT) + re.findall(r"^(make .*?)(?:  .*)?$", TEXT, re.M)
 

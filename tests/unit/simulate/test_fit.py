@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from manyhands.simulate import Link, bootstrap, buckets, finish_s, fit, interval, message_s, resnet50_bytes
 
 SIZES = [4 * 4**k for k in range(14)]

@@ -16,7 +16,7 @@ torch = pytest.importorskip("torch")
 
 from manyhands.checks.parameter_servers import ranks, train_ranks  # noqa: E402
 
-SOURCE = Path(__file__).parents[2] / "sources" / "labs" / "08_parameter_servers.py"
+SOURCE = Path(__file__).parents[3] / "sources" / "labs" / "08_parameter_servers.py"
 SEEDS = (0, 1, 2, 4711, 1234)
 
 

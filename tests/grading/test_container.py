@@ -31,7 +31,7 @@ ANSWERS = """door = socket.socket(socket.AF_UNIX)
     door.recv(10)
     door.sendall({answer!r})"""
 RUNS_HERE = "os.execv({python!r}, [{python!r}, *sys.argv[sys.argv.index('manyhands:cpu') + 1:]])"
-GOOD = {"course": container_init.course(Path(container_init.__file__).parents[1]), "limits": [str(container.TRIAL_BYTES), str(container.TRIAL_TASKS)]}
+GOOD = {"course": container_init.course(Path(container_init.__file__).parents[2]), "limits": [str(container.TRIAL_BYTES), str(container.TRIAL_TASKS)]}
 
 
 def answering(**facts):

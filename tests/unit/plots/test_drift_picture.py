@@ -4,7 +4,8 @@ import json
 
 import numpy as np
 
-from manyhands.plots import drift, horovod_timeline as trace
+from manyhands.plots import drift
+from manyhands.plots import horovod_timeline as trace
 
 
 def paths():

@@ -1,6 +1,7 @@
 """The picture of curves that must coincide."""
 
 import numpy as np
+
 from manyhands.plots.curves import coinciding, gap
 
 

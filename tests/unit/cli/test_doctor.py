@@ -127,5 +127,5 @@ def test_nothing_heavy_is_imported(tmp_path):
     import sys
 
     code = "import sys; from manyhands.cli import doctor; doctor.survey(); print(sorted({'torch', 'tensorflow', 'ipyparallel'} & set(sys.modules)))"
-    root = Path(__file__).resolve().parents[2]
+    root = Path(__file__).resolve().parents[3]
     assert subprocess.check_output([sys.executable, "-c", code], text=True, cwd=root, timeout=60).strip() == "[]"

@@ -261,7 +261,7 @@ def test_write_keeps_the_old_file_when_it_cannot_finish(tmp_path, monkeypatch):
 
 
 def test_an_instructor_gets_the_same_lab_from_nbgrader_itself(course, tmp_path):
-    config = Path(__file__).resolve().parents[2] / "nbgrader_config.py"
+    config = Path(__file__).resolve().parents[3] / "nbgrader_config.py"
     shutil.copy(config, tmp_path)
     shutil.copytree(course / "solutions", tmp_path / "solutions")
     command = [sys.executable, "-m", "nbgrader", "generate_assignment", "90_tiny", "--create"]

@@ -4,9 +4,10 @@ import ast
 import sys
 from pathlib import Path
 
-import manyhands.simulate as room
 import numpy as np
 import pytest
+
+import manyhands.simulate as room
 from manyhands.ledger import models
 from manyhands.simulate import crossover_bytes, message_s, parameter_server_s, ring_s, tree_s
 

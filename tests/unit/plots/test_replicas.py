@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 import pytest
+
 from manyhands.plots import replicas
 
 ONE = np.linspace(-1, 1, 41)

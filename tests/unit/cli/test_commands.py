@@ -11,7 +11,7 @@ import yaml
 
 from manyhands.cli import COMMANDS
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 SETUP = ["Makefile", "pyproject.toml", "requirements.txt", "constraints.txt", "constraints-cuda.txt", "environment.yml", ".ci/run", ".github/workflows/test.yml"]
 
 

@@ -8,7 +8,7 @@ from manyhands.checks import progress
 from manyhands.learner import start_page
 from manyhands.units import MARKS, NotAClone, find_root, paths, readme_table, units, with_table
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 SOURCE = '# %% [markdown] unit={"minutes": MINUTES, "ranks": 4, "framework": "torch", "title": "DDP"} tags=["x"]\n# # DDP\n'
 
 

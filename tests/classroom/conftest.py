@@ -1,0 +1,27 @@
+"""What the tests of a class share: a class with a tiny lab, and its attendees."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import room  # noqa: E402
+from sandboxed import own_cache, works_in_sandbox  # noqa: E402, F401 (fixtures)
+
+
+@pytest.fixture(autouse=True)
+def in_sandbox(works_in_sandbox):
+    """None of these tests can do without."""
+
+
+@pytest.fixture
+def classroom(tmp_path, monkeypatch):
+    """A class whose only lab asks two questions (see `room.Room`)."""
+    made = room.Room(tmp_path / "course")
+    monkeypatch.setenv("MANYHANDS_ROOT", str(made.root))
+    monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path / "data"))  # where nbgrader keeps a copy of what was handed in
+    monkeypatch.delenv("MANYHANDS_CLASSROOM", raising=False)
+    monkeypatch.delenv("MANYHANDS_EXCHANGE", raising=False)
+    return made
