@@ -6,6 +6,7 @@ import sys
 
 import nbformat
 import pytest
+
 from manyhands.grading import notebooks
 from manyhands.grading.notebooks import NotGraded
 

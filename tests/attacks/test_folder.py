@@ -5,6 +5,7 @@ import socket
 
 import pytest
 import target
+
 from manyhands.grading import engine, notebooks
 from manyhands.grading.notebooks import NotGraded
 

@@ -8,9 +8,10 @@ import sys
 import pytest
 import target
 from jupyter_client.kernelspec import KernelSpecManager
-from manyhands.grading.compare import compare
 from nbformat.v4 import new_code_cell, new_output
 from target import WRONG
+
+from manyhands.grading.compare import compare
 
 MIME = "application/vnd.manyhands.record+json"
 TOOLS = f'''

@@ -4,7 +4,6 @@ import os
 import subprocess
 
 import pytest
-
 from engines import PODMAN, Engine, compose_command, docker_answers, missing, wait_for
 
 

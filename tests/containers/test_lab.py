@@ -6,7 +6,6 @@ import subprocess
 import urllib.request
 
 import pytest
-
 from engines import wait_for
 
 pytestmark = pytest.mark.containers

@@ -6,7 +6,6 @@ import signal
 import subprocess
 
 import pytest
-
 from engines import ROOT
 
 pytestmark = pytest.mark.containers

@@ -13,8 +13,8 @@ from manyhands.cluster.engines import emulated
 from manyhands.cluster.engines.runtime import Runtime
 from manyhands.cluster.faults import explain
 from manyhands.cluster.faults.healing import Healing, Turn, is_broken
-from manyhands.cluster.faults.kinds import SENTENCES
 from manyhands.cluster.faults.picture import world
+from manyhands.cluster.faults.sentences import SENTENCES
 from manyhands.cluster.faults.source_lines import Places
 from manyhands.cluster.faults.watch import Watch
 from manyhands.cluster.on_rank import agent

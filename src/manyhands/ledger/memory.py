@@ -13,7 +13,6 @@ import os
 import threading
 from contextlib import contextmanager
 
-
 _MESSAGES = (b"Memory block of unknown size was allocated before the profiling started", b"SyncActivityProfilerHandler", b"ActivityProfilerController", b"reassociate")
 
 

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from manyhands.cluster.faults import diagnose
-from manyhands.cluster.faults.kinds import Where, ranks_text
+from manyhands.cluster.faults.kinds import Where
 from manyhands.cluster.faults.picture import wait_for_graph, world
+from manyhands.cluster.faults.sentences import ranks_text
 from manyhands.cluster.host.devices import share
 from manyhands.cluster.magic import _ranks
 from manyhands.cluster.on_rank.recorder import HEADER, SLOT_BYTES, SLOTS, Recorder, read

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from manyhands.cluster.faults.kinds import SENTENCES, ranks_text
+from manyhands.cluster.faults.sentences import SENTENCES, ranks_text
 
 
 @dataclass

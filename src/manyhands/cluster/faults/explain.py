@@ -1,21 +1,9 @@
 """From the outcome of a cell to the Fault that the learner reads: states, wait-for graph, likely cause."""
 
 from manyhands.cluster.faults import diagnose
-from manyhands.cluster.faults.kinds import (
-    KNOWN_ERRORS,
-    SENTENCES,
-    ControllerDied,
-    Fault,
-    Hang,
-    Interrupted,
-    LimitExceeded,
-    Mismatch,
-    RankDied,
-    RankError,
-    Where,
-    ranks_text,
-)
+from manyhands.cluster.faults.kinds import ControllerDied, Fault, Hang, Interrupted, LimitExceeded, Mismatch, RankDied, RankError, Where
 from manyhands.cluster.faults.picture import wait_for_graph
+from manyhands.cluster.faults.sentences import KNOWN_ERRORS, SENTENCES, ranks_text
 
 LOST_CONNECTION = ("Connection closed by peer", "Connection reset by peer", "Read error", "Broken pipe", "Timed out waiting")
 

@@ -5,7 +5,8 @@ import time
 
 from manyhands.cluster.engines.runtime import Runtime
 from manyhands.cluster.faults import explain
-from manyhands.cluster.faults.kinds import SENTENCES, Interrupted, Outcome
+from manyhands.cluster.faults.kinds import Interrupted, Outcome
+from manyhands.cluster.faults.sentences import SENTENCES
 from manyhands.cluster.on_rank import agent
 from manyhands.cluster.show import show_fault
 

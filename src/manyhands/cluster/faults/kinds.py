@@ -1,6 +1,8 @@
-"""What can go wrong on the ranks, as exceptions that hold plain data, and the sentences that describe them."""
+"""What can go wrong on the ranks, as exceptions that hold plain data."""
 
 from dataclasses import dataclass, field
+
+from manyhands.cluster.faults.sentences import SENTENCES
 
 
 @dataclass
@@ -124,108 +126,3 @@ class Outcome:
     started: float = 0.0  # time.monotonic() when it was sent
     asked: list = field(default_factory=list)  # the ranks it was sent to
     pending: dict = field(default_factory=dict)  # {rank: AsyncResult}, of all ranks asked
-
-
-# One table, so that the course can be translated.
-SENTENCES = {
-    "waits": "waits in {what} at {place}: {source}",
-    "waits elsewhere": "waits in {what}, at a line that is not known here",
-    "computes": "computes at {place}: {source}",
-    "computes elsewhere": "computes at a line that is not known here",
-    "finished": "has finished the cell",
-    "raised": "raised {detail} at {place}: {source}",
-    "raised elsewhere": "raised {detail}",
-    "called from": "called from {place}: {source}",
-    "lost connection": "an error, because the connection to another rank was lost,",
-    "died": "died: {detail}",
-    "died at": "died at {place}: {source} ({detail})",
-    "died early": "died before this cell began: {detail}",
-    "died in": "died in {what} at {place}: {source} ({detail})",
-    "unknown": "does not answer",
-    "to": "to rank {rank}", "from": "from rank {rank}", "anybody": "from any rank",
-    "this cell": "line {line} of this cell",
-    "other cell": "line {line} of the cell that begins with `{head}`",
-    "function": "line {line}, in {function}",
-    "file": "line {line} of {file}",
-    "title hang": "HANG: {ranks} wait, and nobody can move.",
-    "title hang one": "HANG: {ranks} waits, and nobody comes.",
-    "title limit": "TIME LIMIT: the cell has run for more than {limit_s:g} s.",
-    "title interrupted": "STOPPED: all ranks were interrupted.",
-    "title exception": "{ranks} raised an exception.",
-    "title died": "{ranks} died.",
-    "title mismatch": "MISMATCH: the ranks' calls do not fit together. Do not trust what they computed.",
-    "title controller": "The cluster's controller had gone.",
-    "not run": "This cell has not run.",
-    "title unhealed": "STOPPED while the cluster was being healed. The next cell heals it first.",
-    "busy": "The cluster {name!r} is at work for another thread of this notebook. Wait until that has ended.",
-    "heal first": "What was done last with the cluster did not come to its end. It is healed first.",
-    "afresh": "New ranks could not be started in the same cluster ({error}). All of its processes are started afresh.",
-    "edges": "Who waits for whom: {edges}",
-    "cause": "Likely cause: {cause}",
-    "healed": "The cluster is healed: {n} new ranks.",
-    "brought back": "The cells marked --setup ran again and brought back: {names}.",
-    "ran again": "The cells marked --setup ran again.",
-    "again failed": "A cell marked --setup failed when it was run again: {error}",
-    "left out": "After a healing it is not run again, until you run it anew.",
-    "lost": "Lost on all ranks: {names}. Run the cells that make them again.",
-    "nothing lost": "No variable was lost.",
-    "rank": "rank {ranks}", "ranks": "ranks {ranks}",
-    "killed": "killed by signal {number} ({name})",
-    "exited": "the process ended with exit code {code}",
-    "node gone": "{node} has gone, with all its ranks",
-    "memory limit": "out of memory: the rank grew over its limit of {limit} MiB",
-    "oom hint": "killed from outside, or by the system for lack of memory",
-    "crashed": "inside {frames}",
-    "abort hint": "aborted by a library: {line}",
-    # likely causes
-    "never called": "{culprits} never called {call}. Every rank of the group must call it.",
-    "cycle of recv": "every rank waits to receive before it sends: {cycle}. Let one of them send first, or use isend and irecv.",
-    "cycle": "the ranks wait for each other in a circle: {cycle}. Change the order of the calls on one of them.",
-    "other order": "the ranks call collectives in different orders: {calls}. All ranks must call the same collectives in the same order.",
-    "nobody sends": "rank {rank} waits for a message from rank {peer}, which never sent it.",
-    "dropped": "rank {peer} began to send it with isend, and did not wait for it: keep what isend returns, and call its wait().",
-    "no gradient": "rank {rank} waits for a gradient from rank {peer}, whose backward never came to what it received: it is not part of its loss, or its graph is not connected.",
-    "cycle of backward": "the ranks wait for each other in a circle: {cycle}. Is the graph of each rank connected, so that backward meets its calls in the right order?",
-    "nobody receives": "rank {rank} sends to rank {peer}, which never received it.",
-    "wrong tag": "rank {peer} sent with tag {sent}, and rank {rank} asks for tag {asked}.",
-    "waits for raised": "{waiters} waited for {culprits}, which could not come because of the exception above.",
-    "waits for died": "{waiters} waited for {culprits}, which had died.",
-    "different": "in call {number} of the cell {described}. Shape and dtype must be the same on all ranks.",
-    "different op": "in call {number} of the cell {described}. The operation must be the same on all ranks.",
-    "different root": "in call {number} of the cell {described}. The root (src or dst) must be the same on all ranks.",
-    "different group": "in call {number} of the cell {described}. Every rank must make the group from the same list of ranks.",
-    "ranks of a group": "{call} in a group of {value}", "all ranks": "all ranks",
-    "op": "{call} with {value}", "root": "{call} with root {value}",
-    "different message": "rank {source} sent {sent} and rank {target} asked for {asked}. Shape and dtype must be the same on both sides.",
-    "different calls": "call {number} of the cell is {described}. All ranks must call the same collectives in the same order.",
-    "is with": "{what} on {ranks}",
-    "tensorflow late": "TensorFlow has already run an operation in this process. Run cluster.heal() for new processes, and make the strategy in the first cell after it.",
-    "twice": "the process group exists already. Ask `if not dist.is_initialized():` first, or call dist.destroy_process_group().",
-    "not initialised": "dist.init_process_group(\"gloo\") has not run on these ranks since they were started.",
-    "out of memory": "the rank asked for more memory than there is.",
-    "exit": "quit, exit and sys.exit end a script; on a rank they end only the cell. cluster.stop() ends the ranks.",
-    "name lost": "{name} is not defined on the ranks. Cells run on the ranks only if they begin with %%px, and healing loses variables.",
-}
-
-# a fragment of an exception's text -> the likely cause
-KNOWN_ERRORS = {
-    "Collective ops must be configured at program startup": "tensorflow late",
-    "must be initialized before": "tensorflow late",
-    "initialize the default process group twice": "twice",
-    "Default process group has not been initialized": "not initialised",
-}
-
-
-def ranks_text(ranks):
-    """`rank 2`, `ranks 0, 1, 3`, `ranks 0-3`."""
-    ranks = sorted(ranks)
-    if len(ranks) == 1:
-        return SENTENCES["rank"].format(ranks=ranks[0])
-    runs = []
-    for rank in ranks:
-        if runs and rank == runs[-1][1] + 1:
-            runs[-1][1] = rank
-        else:
-            runs.append([rank, rank])
-    shown = [str(a) if a == b else f"{a}, {b}" if b == a + 1 else f"{a}-{b}" for a, b in runs]
-    return SENTENCES["ranks"].format(ranks=", ".join(shown))

@@ -6,7 +6,7 @@ from collections import namedtuple
 from difflib import SequenceMatcher
 from os.path import basename
 
-from manyhands.cluster.faults.kinds import SENTENCES
+from manyhands.cluster.faults.sentences import SENTENCES
 from manyhands.cluster.on_rank.stack import TIMED
 
 LINE_END = re.compile(r"\r\n|\r|\n")  # where Python ends a line, and a notebook too: str.splitlines would also end one at a form feed
