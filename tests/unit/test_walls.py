@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -95,3 +96,41 @@ def test_no_framework_comes_along(module):
 def test_files_fit_on_a_few_screens():
     long = {str(p.relative_to(PACKAGE)): n for p in PACKAGE.rglob("*.py") if (n := len(p.read_text().splitlines())) > 300}
     assert not long
+
+
+def modules():
+    """{dotted name: path} of the package."""
+    found = {}
+    for path in PACKAGE.rglob("*.py"):
+        parts = ["manyhands", *path.relative_to(PACKAGE).with_suffix("").parts]
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+def imported(path, known):
+    """The modules of ours that a file names in its imports, late ones too; not the packages that they lie in."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name in known)
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            for alias in node.names:
+                whole = f"{node.module}.{alias.name}"
+                if whole in known or node.module in known and node.module != "manyhands":
+                    yield whole if whole in known else node.module
+
+
+def test_no_import_circle():
+    known = modules()
+    left = {name: set(imported(path, known)) - {name} for name, path in known.items()}
+    while free := {name for name, needed in left.items() if not needed & left.keys()}:
+        left = {name: needed for name, needed in left.items() if name not in free}
+    assert not left, f"among these, each imports another: {sorted(left)}"
+
+
+IN_EACH_UNIT = {"__init__", "ranks", "verdicts", "words", "cases"}
+
+
+def test_a_file_name_says_which_file():
+    """`steps` alone are there twice: those of training in unit 06, and those of a class."""
+    names = Counter(path.stem for path in PACKAGE.rglob("*.py") if path.stem not in IN_EACH_UNIT)
+    assert {name for name, times in names.items() if times > 1} == {"steps"}
