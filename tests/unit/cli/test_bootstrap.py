@@ -332,13 +332,13 @@ import sys; sys.path[0] = {str(ROOT / "src")!r}
 from pathlib import Path
 from manyhands.cli.setup_steps import Steps
 steps = Steps(1, Path({str(tmp_path / "log")!r})); steps.begin("x")
-steps.call(["/bin/sh", "-c", "sleep 77 & echo $! > {tmp_path}/child; wait"])
+steps.call(["/bin/sh", "-c", "sleep 77 & echo $! > {tmp_path}/child; echo begun; wait"])
 """
     process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))  # a shell's background jobs ignore it
     child = tmp_path / "child"
     for _ in range(200):
-        if child.exists() and child.read_text().strip():
+        if (tmp_path / "log").exists() and "\nbegun\n" in (tmp_path / "log").read_text():
             break
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
