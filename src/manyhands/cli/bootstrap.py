@@ -10,8 +10,8 @@ A stamp in the environment remembers what was installed, so that a second start 
 import sys
 
 if sys.version_info < (3, 9):
-    sys.exit("manyhands needs Python 3.11, and Python 3.9 or later to look for it; this is Python %d.%d.\n"
-             "Install Python 3.11 (Debian 12: apt-get install python3 python3-venv), then type the same command again." % sys.version_info[:2])
+    sys.exit("manyhands needs Python 3.11, 3.12 or 3.13, and Python 3.9 or later to look for it; this is Python %d.%d.\n"
+             "Install one (Debian and Ubuntu: apt-get install python3 python3-venv), then type the same command again." % sys.version_info[:2])
 
 import fcntl
 import os
@@ -25,6 +25,7 @@ if not __package__:  # run as a script: the package is not installed yet
     sys.path[0] = str(ROOT / "src")
 
 from manyhands.cli import horovod_wheel, setup_plan
+from manyhands.cli.installers import Installer, fetch_python
 from manyhands.cli.setup_steps import StepFailed, Steps
 
 NO_SKIPS = os.environ.get("MANYHANDS_NO_SKIPS") == "1"
@@ -70,27 +71,29 @@ def one_at_a_time(path):
 
 
 def make_environment(plan, steps):
-    """Steps 1 and 2: the right Python, then the virtual environment (or the conda environment that is active)."""
-    steps.begin("Python " + setup_plan.PYTHON)
+    """Steps 1 and 2: a Python that the course runs on, then the virtual environment (or the conda environment that is active)."""
+    steps.begin("Python")
     if plan.conda:
         steps.end(f"from the conda environment {plan.prefix}")
         steps.begin("environment")
         plan.check_conda()
-        steps.end("conda's")
-        return
+        return steps.end("conda's")
     if plan.environment_ready():
         steps.end(str(plan.python))
         steps.begin("virtual environment")
-        steps.end(f"{plan.prefix.name} is there")
-        return
-    base = setup_plan.find_python(os.environ)
+        return steps.end(f"{plan.prefix.name} is there")
+    try:
+        base = setup_plan.find_python(os.environ)
+    except setup_plan.NoPython as lack:
+        base = fetch_python(plan.root, steps, lack)
     steps.end(base)
     steps.begin("virtual environment")
     plan.clear_prefix()
     steps.call([base, "-m", "venv", str(plan.prefix)])
-    plan.stamp = {"root": str(plan.root), "python": setup_plan.PYTHON}
+    plan.installer(steps).get_uv()
+    plan.stamp = {"root": str(plan.root), "python": setup_plan.series(setup_plan.ask_python(str(plan.python)))}
     plan.save()
-    steps.end(f"{plan.prefix.name} made")
+    return steps.end(f"{plan.prefix.name} made")
 
 
 def install_torch(plan, steps):
@@ -101,13 +104,13 @@ def install_torch(plan, steps):
         warned = []
 
         def watch(line):
-            if "nvidia" in line and line.startswith("Collecting") and not gpu and not warned:
+            if "nvidia" in line and line.strip().startswith(("Collecting", "Downloading")) and not gpu and not warned:
                 warned.append(True)
                 steps.note(setup_plan.CUDA_NOT_WANTED)
-            return setup_plan.pip_detail(line)
+            return setup_plan.detail(line)
 
         options = plan.torch_arguments() + plan.begin_part("torch")
-        steps.call(plan.pip_install(*options), watch=watch, env=plan.environment())
+        plan.installer(steps).install(*options, watch=watch, **plan.torch_build())
         plan.stamp["torch_source"] = plan.torch_source()
         plan.finish_part("torch", plan.torch_wanted())
         if gpu and plan.version("torch").endswith("+cpu"):
@@ -123,15 +126,15 @@ def install_packages(plan, steps):
         seen = set()
 
         def watch(line):
-            if line.startswith(("Collecting", "Requirement already", "Processing")):
+            if line.startswith(("Collecting", "Requirement already", "Processing")):  # pip's words
                 seen.add(line.split()[3 if line.startswith("Requirement") else 1])
-            return ", ".join(filter(None, [f"{min(len(seen), len(names))} of {len(names)}", setup_plan.pip_detail(line)]))
+            return ", ".join(filter(None, [seen and f"{min(len(seen), len(names))} of {len(names)}", setup_plan.detail(line)]))
 
         options = ["--no-deps", "--requirement", plan.package_list, *plan.begin_part("packages")]
-        steps.call(plan.pip_install(*options), watch=watch, env=plan.environment())
+        plan.installer(steps).install(*options, watch=watch)
         plan.finish_part("packages", plan.packages_wanted())
     if plan.stamp.get("course") != plan.course_wanted():
-        steps.call(plan.pip_install("--no-deps", "--no-build-isolation", "--editable", plan.root), env=plan.environment())
+        plan.installer(steps).install("--no-deps", "--no-build-isolation", "--editable", plan.root)
         plan.finish_part("course", plan.course_wanted())
     steps.end(f"{len(names)} and the course itself")
 
@@ -152,7 +155,7 @@ def install_horovod(plan, steps, again):
         wheel = horovod_wheel.get_wheel(
             plan.python, lambda command, env, cwd: steps.call(command, env, cwd, watch=setup_plan.build_detail),
             waiting=lambda: steps.note("another set-up is building it; waiting for that one ..."))
-        steps.call(plan.pip_install("--no-deps", "--force-reinstall", wheel), env=plan.environment())
+        plan.installer(steps).install("--no-deps", "--force-reinstall", wheel)
         steps.call([plan.python, "-c", setup_plan.TRY_HOROVOD], env=plan.environment())
     except (StepFailed, RuntimeError, OSError, subprocess.SubprocessError) as error:
         failed = error if isinstance(error, StepFailed) else StepFailed(str(error), "read the log")

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
 
+from manyhands.cli.setup_plan import ANY_PYTHON, PYTHONS
 from manyhands.machine import memory_gb, processors, program, says
 from manyhands.units import units
 
@@ -51,7 +52,7 @@ def languages():
     only_horovod = "building Horovod (not needed once its wheel is in the cache)"
     python = platform.python_version()
     return [
-        Finding("Python", f"{python} ({sys.executable})" if python.startswith("3.11.") else None, "everything: only 3.11 is tested", REPAIR),
+        Finding("Python", f"{python} ({sys.executable})" if python.rpartition(".")[0] in PYTHONS else None, f"everything: only {ANY_PYTHON} are tested", REPAIR),
         Finding("C++ compiler", first_line(compiler), only_horovod, "apt-get install g++"),
         Finding("CMake", first_line(says("cmake", "--version")), only_horovod, REPAIR),
         Finding("make", first_line(says("make", "--version")), only_horovod, "apt-get install make"),

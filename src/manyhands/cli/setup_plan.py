@@ -14,9 +14,11 @@ import sys
 from pathlib import Path
 
 from manyhands.cli import horovod_wheel
+from manyhands.cli.installers import Installer
 from manyhands.cli.setup_steps import REASONS, StepFailed
 
-PYTHON = "3.11"
+PYTHONS = ("3.11", "3.12", "3.13")  # the first that is found, in this order
+ANY_PYTHON = "3.11, 3.12 or 3.13"
 NEEDED_GB, NEEDED_GB_GPU = 5, 12
 CUDA_NOT_WANTED = (
     "This machine shows no GPU, but the package index offers PyTorch's CUDA build: several GB.\n"
@@ -30,27 +32,38 @@ TRY_HOROVOD = ("import horovod.torch as hvd, horovod.tensorflow; "
 
 
 def find_python(environ, asked=None):
-    """The path of a Python 3.11 with the venv module, one with header files first. Raises StepFailed."""
+    """The path of a Python with the venv module, one with header files first. Raises NoPython, StepFailed."""
     asked = asked or environ.get("MANYHANDS_PYTHON")
-    names = [asked] if asked else ["python" + PYTHON, "python3", "/usr/bin/python" + PYTHON, "/usr/bin/python3"]
     pyenv = Path(environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
-    names += [] if asked else sorted(map(str, pyenv.glob(f"versions/{PYTHON}.*/bin/python")))
+    names = [asked] if asked else ["python3", "/usr/bin/python3"]
+    for version in () if asked else PYTHONS:
+        names += ["python" + version, "/usr/bin/python" + version, *sorted(map(str, pyenv.glob(f"versions/{version}.*/bin/python")))]
     seen, without_venv, good = [], [], []
     for name in names:
         path = shutil.which(name, path=environ.get("PATH"))
         facts = ask_python(path) if path else None
         if facts:
             seen.append(f"{facts['version']} ({path})")
-        if facts and facts["version"].startswith(PYTHON + "."):
-            (good if facts["venv"] else without_venv).append((not facts["headers"], len(good), facts["path"]))
+        if facts and series(facts) in PYTHONS:
+            found = (not facts["headers"], PYTHONS.index(series(facts)), len(good), facts["path"])
+            (good if facts["venv"] else without_venv).append(found)
     if good:
-        return min(good)[2]
+        return min(good)[-1]
     if without_venv:
-        raise StepFailed(f"{without_venv[0][2]} lacks the venv module", "install it (Debian: apt-get install python3-venv)")
-    raise StepFailed(
-        f"Python {PYTHON} was not found; found: {', '.join(seen) or 'none'}",
-        f"install Python {PYTHON} (Debian 12: apt-get install python3 python3-venv; elsewhere: pyenv install {PYTHON}, or environment.yml "
-        "with conda), or name it: make lab MANYHANDS_PYTHON=/path/to/python" + PYTHON)
+        raise StepFailed(f"{without_venv[0][-1]} lacks the venv module", "install it (Debian: apt-get install python3-venv)")
+    raise NoPython(
+        f"no Python {ANY_PYTHON} was found; found: {', '.join(dict.fromkeys(seen)) or 'none'}",
+        f"install one (Debian and Ubuntu: apt-get install python3 python3-venv; elsewhere: pyenv install {PYTHONS[-1]}, or environment.yml "
+        f"with conda), or name it: make lab MANYHANDS_PYTHON=/path/to/python{PYTHONS[-1]}")
+
+
+class NoPython(StepFailed):
+    """This machine has no Python that the course runs on."""
+
+
+def series(facts):
+    """"3.12" of what `ask_python` has told."""
+    return facts["version"].rpartition(".")[0]
 
 
 def ask_python(path):
@@ -91,12 +104,14 @@ def conda_provides(path):
     return set(re.findall(r"^ +- ([a-z0-9_.-]+)", Path(path).read_text().partition("dependencies:")[2], re.MULTILINE))
 
 
-def pip_detail(line):
-    """A short word on what pip is doing, or None."""
+def detail(line):
+    """A short word on what pip or uv is doing, or None."""
     words = line.split()
     if words[:2] == ["Installing", "collected"]:
         return f"writing {len(words) - 3} packages"
-    if words[:1] in (["Collecting"], ["Downloading"], ["Processing"], ["Building"]):
+    if words[:1] in (["Resolved"], ["Prepared"], ["Installed"], ["Bytecode"]):
+        return " ".join(words[:3]).lower()
+    if len(words) > 1 and words[0] in ("Collecting", "Downloading", "Processing", "Building"):
         return f"{words[0].lower()} {os.path.basename(words[1])}"
     return None
 
@@ -140,7 +155,7 @@ class Plan:
 
     def environment_ready(self):
         """The virtual environment is there, made by us, for this clone, with the right Python that still runs."""
-        return self.stamp.get("root") == str(self.root) and self.stamp.get("python") == PYTHON and os.path.exists(self.python)
+        return self.stamp.get("root") == str(self.root) and self.stamp.get("python") in PYTHONS and os.path.exists(self.python)
 
     def finished(self):
         """Nothing to do: everything wanted is installed (or Horovod has failed before)."""
@@ -189,10 +204,15 @@ class Plan:
         return digest(self.pins()["torch"], *self.torch_source())
 
     def torch_arguments(self):
-        """Another build of the same version counts as installed for pip: when the source changes, force it."""
+        """Another build of the same version counts as installed: when the source changes, force it."""
         force = ["--force-reinstall"] if self.version("torch") and self.torch_source() != self.stamp.get("torch_source", []) else []
-        cuda = [] if self.torch_source() else ["--constraint", self.root / "constraints-cuda.txt"]
-        return ["--constraint", self.root / "constraints.txt", *cuda, f"torch=={self.pins()['torch']}", *self.torch_source(), *force]
+        return ["--constraint", self.root / "constraints.txt", f"torch=={self.pins()['torch']}", *self.torch_source(), *force]
+
+    def torch_build(self):
+        """Where nobody has said which build: uv asks the machine; from the ordinary index, which pip asks, comes the one for CUDA."""
+        if self.torch_source():
+            return {}
+        return {"only_uv": ["--torch-backend", "auto"], "only_pip": ["--constraint", self.root / "constraints-cuda.txt"]}
 
     def packages_wanted(self):
         return digest(*(self.root.joinpath(name).read_text() for name in ("requirements.txt", "constraints.txt", "environment.yml")),
@@ -239,9 +259,8 @@ class Plan:
             env["VIRTUAL_ENV"] = str(self.prefix)
         return env
 
-    def pip_install(self, *arguments):
-        """A pip command. It obeys pip's own configuration (index, find-links, proxy, certificate)."""
-        return [self.python, "-m", "pip", "--disable-pip-version-check", "install", "--progress-bar", "off", *arguments]
+    def installer(self, steps):
+        return Installer(self.python, self.environment(), steps, self.root)
 
     def version(self, name):
         """The installed version of a package, or an empty string."""
@@ -267,5 +286,5 @@ class Plan:
 
     def check_conda(self):
         facts = ask_python(str(self.python))
-        if not facts or not facts["version"].startswith(PYTHON + "."):
-            raise StepFailed(f"the conda environment has no Python {PYTHON}", "make it from the file: conda env create -f environment.yml")
+        if not facts or series(facts) not in PYTHONS:
+            raise StepFailed(f"the conda environment has no Python {ANY_PYTHON}", "make it from the file: conda env create -f environment.yml")

@@ -103,7 +103,8 @@ def test_programs_do_not_see_what_make_was_told(tmp_path):
 
 def test_torch_alone_may_bring_dependencies(clone):
     bootstrap.set_up(clone)
-    torch, packages = [line for line in calls() if " install " in line][:2]
+    uv, torch, packages = [line for line in calls() if " install " in line][:3]
+    assert uv.endswith(" uv")
     assert "--no-deps" not in torch and "--constraint" in torch and torch.count("==") == 1
     assert "--no-deps" in packages
     listed = (clone / ".venv" / "manyhands-packages.txt").read_text()
@@ -288,10 +289,16 @@ def test_a_python_with_header_files_is_preferred(pythons, tmp_path):
 
 
 def test_the_wrong_python_is_told_with_what_was_found(pythons, tmp_path):
-    pythons("python3", "3.12.1")
-    with pytest.raises(StepFailed) as stop:
+    pythons("python3", "3.10.1")
+    with pytest.raises(setup_plan.NoPython) as stop:
         setup_plan.find_python({"PYENV_ROOT": str(tmp_path)})
-    assert "3.12.1" in stop.value.why and "MANYHANDS_PYTHON" in stop.value.remedy
+    assert "3.10.1" in stop.value.why and "MANYHANDS_PYTHON" in stop.value.remedy
+
+
+@pytest.mark.parametrize("version", ["3.12.3", "3.13.0"])
+def test_the_python_that_people_have_will_do(pythons, tmp_path, version):
+    there = pythons("python3", version)
+    assert setup_plan.find_python({"PYENV_ROOT": str(tmp_path)}) == there
 
 
 def test_a_python_without_venv_is_told(pythons, tmp_path):

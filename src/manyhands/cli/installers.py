@@ -1,0 +1,84 @@
+"""What installs packages: uv, in a fraction of pip's time, and pip where uv cannot.
+
+uv itself comes from PyPI, by pip. It does not read pip's configuration (index, mirror, proxy, certificate): it is told what pip says of it.
+Standard library only, and readable by Python 3.9.
+"""
+
+import ast
+import os
+import subprocess
+import sys
+
+from manyhands.cli.setup_steps import StepFailed
+
+# pip's setting -> uv's variable; several values stand in one text, with blanks between them in both, but for places of wheels in uv's
+SAME = {"index-url": "UV_DEFAULT_INDEX", "extra-index-url": "UV_INDEX", "find-links": "UV_FIND_LINKS", "trusted-host": "UV_INSECURE_HOST",
+        "cert": "SSL_CERT_FILE", "proxy": "ALL_PROXY", "no-index": "UV_NO_INDEX"}
+# as pip: the best version of all indexes; compiled, for who uses it may not be allowed to write there; no long wait for what cannot be reached
+SETTINGS = {"UV_INDEX_STRATEGY": "unsafe-best-match", "UV_COMPILE_BYTECODE": "1", "UV_HTTP_TIMEOUT": "30", "UV_HTTP_RETRIES": "1", "UV_NO_PROGRESS": "1"}
+FETCHED = "3.13"
+FETCHES = "There is none here that the course runs on; uv fetches one (30 MB) ..."
+INSTEAD = "uv could not do it ({why}); pip does"
+
+
+class Installer:
+    """Installs into the environment of one Python: `install(...)`, with the options that pip and uv have in common."""
+
+    def __init__(self, python, environ, steps, root):
+        self.python, self.environ, self.steps, self.root = python, environ, steps, root
+        self.uv = python.parent / "uv"
+
+    def get_uv(self):
+        """uv, beside this Python; where it cannot be had, that is told, and all goes on without."""
+        if self.environ.get("MANYHANDS_PIP") == "1":
+            return
+        try:
+            self.steps.call(self.pip("install", "--quiet", "--constraint", self.root / "constraints.txt", "uv"), env=self.environ)
+        except StepFailed as error:
+            self.steps.note(INSTEAD.format(why=error.why))
+
+    def install(self, *arguments, watch=None, only_uv=(), only_pip=()):
+        """Install; raises StepFailed where neither can. `only_uv`, `only_pip`: options that the other does not have."""
+        if self.uv.exists() and self.environ.get("MANYHANDS_PIP") != "1":
+            try:
+                command = [self.uv, "pip", "install", "--python", self.python, *only_uv, *arguments]
+                return self.steps.call(command, env={**self.environ, **self.uv_settings()}, watch=watch)
+            except StepFailed as error:
+                self.steps.note(INSTEAD.format(why=error.why))
+        return self.steps.call(self.pip("install", "--progress-bar", "off", *only_pip, *arguments), env=self.environ, watch=watch)
+
+    def pip(self, *arguments):
+        """A command of pip's, which obeys its own configuration."""
+        return [self.python, "-m", "pip", "--disable-pip-version-check", *arguments]
+
+    def uv_settings(self):
+        """pip's configuration as uv's variables. What the user has set for uv stays."""
+        said = subprocess.run(list(map(str, self.pip("config", "list"))), env=self.environ, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        return {**SETTINGS, **translated(said.stdout), **{name: value for name, value in self.environ.items() if name in {*SAME.values(), *SETTINGS}}}
+
+
+def translated(config):
+    """uv's variables for what `pip config list` prints: `global.index-url='...'`, `:env:.index-url='...'`; the environment comes last and wins."""
+    settings = {}
+    for line in sorted(config.splitlines(), key=lambda line: line.startswith(":env:")):
+        name, _, value = line.partition("=")
+        variable = SAME.get(name.rpartition(".")[2].replace("_", "-"))
+        if variable:
+            words = str(ast.literal_eval(value)).split()
+            settings[variable] = ("," if variable == "UV_FIND_LINKS" else " ").join(words)
+    return settings
+
+
+def fetch_python(root, steps, lack):
+    """A Python that uv fetches, where this machine has none that the course runs on; its path. Raises `lack` where uv cannot."""
+    try:
+        steps.note(FETCHES)
+        steps.call([sys.executable, "-m", "venv", root / ".manyhands" / "uv"])
+        helper = Installer(root / ".manyhands" / "uv" / "bin" / "python", dict(os.environ), steps, root)
+        helper.get_uv()
+        env = {**os.environ, **helper.uv_settings()}
+        steps.call([helper.uv, "python", "install", FETCHED], env=env)
+        return subprocess.run([str(helper.uv), "python", "find", "--managed-python", FETCHED], env=env, stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
+    except (StepFailed, subprocess.CalledProcessError) as error:
+        steps.note(f"It could not be fetched: {getattr(error, 'why', error)}")
+        raise lack from error
