@@ -1,7 +1,7 @@
 # Thin on purpose: the set-up is src/manyhands/cli/bootstrap.py, the commands are `manyhands COMMAND`.
 # make lab ARGS=--no-browser     make test ARGS="-k launch"     make build NB=06_ddp
 # TORCH_INDEX= or TORCH_FIND_LINKS= names another place for PyTorch (a CPU build, another CUDA);
-# MANYHANDS_PYTHON= names a Python 3.11 that is not on PATH.
+# MANYHANDS_PYTHON= names a Python that is not on PATH.
 
 ARGS ?=
 NB ?=
@@ -55,4 +55,4 @@ clean:              ## remove the environment and what tests left; work/, attend
 	@test ! -d .manyhands || find .manyhands -mindepth 1 -maxdepth 1 ! -name hub -exec rm -rf {} +
 
 python3:
-	@command -v python3 >/dev/null || { echo "python3 was not found: install Python 3.11 (Debian 12: apt-get install python3 python3-venv)"; exit 1; }
+	@command -v python3 >/dev/null || { echo "python3 was not found: install Python 3.11, 3.12 or 3.13 (Debian, Ubuntu: apt-get install python3 python3-venv)"; exit 1; }

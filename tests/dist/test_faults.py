@@ -296,23 +296,38 @@ def test_the_hard_limit(cluster):
     assert_healthy(cluster)
 
 
-def press_stop_after(seconds):
-    threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT)).start()
+def press_stop_when(*paths):
+    """The stop button, a second after the ranks have made these files. Returns a function: for how many seconds it has been pressed now."""
+    pressed = []
+
+    def press():
+        while not all(path.exists() for path in paths):
+            time.sleep(0.05)
+        time.sleep(1)
+        pressed.append(time.monotonic())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=press, daemon=True).start()
+    return lambda: time.monotonic() - pressed[0]
 
 
-def test_stop_button_in_an_endless_loop(cluster):
-    press_stop_after(1)
-    fault = provoke(cluster, "if rank == 1:\n    while True:\n        pass")
-    assert type(fault) is Interrupted and fault.reported_s - 1 < 2 * SLOWER
-    has_line(fault, "rank 1  raised KeyboardInterrupt at line")
+ENDLESS = "if rank == 1:\n    open({path!r}, 'w').close()\n    while True:\n        pass"
+
+
+def test_stop_button_in_an_endless_loop(cluster, tmp_path):
+    """On a very busy machine the rank may not answer in the time that it has; then it is told where it was."""
+    pressed_s = press_stop_when(tmp_path / "begun")
+    fault = provoke(cluster, ENDLESS.format(path=str(tmp_path / "begun")))
+    assert type(fault) is Interrupted and pressed_s() - fault.healed_s < 2 * SLOWER
+    has_line(fault, "rank 1  raised KeyboardInterrupt at line" if "KeyboardInterrupt at line" in fault.text else "rank 1  computes at line")
     assert_healthy(cluster)
 
 
-def test_stop_button_in_a_deadlock(cluster):
-    press_stop_after(1)
-    fault = provoke(cluster, "if rank == 1:\n    while True:\n        pass\ndist.barrier()", patience_s=60)
-    assert type(fault) is Interrupted and fault.reported_s - 1 < 2 * SLOWER
-    has_line(fault, "rank 0  waits in barrier at line 4 of this cell")
+def test_stop_button_in_a_deadlock(cluster, tmp_path):
+    pressed_s = press_stop_when(tmp_path / "begun")
+    fault = provoke(cluster, ENDLESS.format(path=str(tmp_path / "begun")) + "\ndist.barrier()", patience_s=60)
+    assert type(fault) is Interrupted and pressed_s() - fault.healed_s < 2 * SLOWER
+    has_line(fault, "rank 0  waits in barrier at line 5 of this cell")
     assert_healthy(cluster)
 
 

@@ -4,7 +4,7 @@ import json
 import re
 
 import pytest
-from test_faults import assert_healthy, has_line, press_stop_after, provoke
+from test_faults import assert_healthy, has_line, press_stop_when, provoke
 
 from manyhands import Cluster
 from manyhands.cluster import Hang, Interrupted, Mismatch, RankError
@@ -84,9 +84,9 @@ def test_await_in_a_cell(cluster, capsys):
     has_line(caught.value, "called from line 6 of this cell: await f()")
 
 
-def test_a_cell_that_awaits_is_told_of_and_stopped(cluster):
-    press_stop_after(1)
-    fault = provoke(cluster, "import asyncio\nasync def f():\n    try:\n        await asyncio.sleep(60)\n    finally:\n        ended = True\n        globals().update(ended=ended)\nawait f()")
+def test_a_cell_that_awaits_is_told_of_and_stopped(cluster, tmp_path):
+    press_stop_when(*(tmp_path / str(rank) for rank in range(4)))
+    fault = provoke(cluster, f"import asyncio\nasync def f():\n    try:\n        open('{tmp_path}/' + str(rank), 'w').close()\n        await asyncio.sleep(60)\n    finally:\n        ended = True\n        globals().update(ended=ended)\nawait f()")
     assert type(fault) is Interrupted
     assert cluster.pull("ended") == [True] * 4, "what the cell has to tidy up is done, and not left for the next"
     fault = provoke(cluster, "import asyncio\nif rank == 0:\n    await asyncio.sleep(60)", limit_s=1)

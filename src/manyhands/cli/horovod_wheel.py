@@ -36,13 +36,14 @@ OWN_LOOPBACK_ADDRESS = """lookupAddrForHostname(attr);
   return attr;"""
 
 # (file, text, replacement): the frameworks of 2026 need C++17, and TensorFlow's wheel lacks headers that xla_mpi_ops.cc includes
-# (only Horovod inside XLA-compiled functions is lost).
+# (only Horovod inside XLA-compiled functions is lost). Beside PyTorch's CUDA build it would ask for CUDA's tools; ours is for CPU tensors.
 EDITS = [
     ("CMakeLists.txt", "set(CMAKE_CXX_STANDARD 14)",
      "set(CMAKE_CXX_STANDARD 17)\nset(CMAKE_BUILD_WITH_INSTALL_RPATH ON)\nset(CMAKE_INSTALL_RPATH \"%s\")" % RUN_PATH),
     ("horovod/torch/CMakeLists.txt", "set(CMAKE_CXX_STANDARD 14)", "set(CMAKE_CXX_STANDARD 17)"),
     ("horovod/tensorflow/CMakeLists.txt",
      'list(APPEND TF_SOURCES "${PROJECT_SOURCE_DIR}/horovod/tensorflow/xla_mpi_ops.cc")', ""),
+    ("cmake/Modules/FindPytorch.cmake", 'string(TOUPPER "${Pytorch_CUDA}" Pytorch_CUDA)', 'set(Pytorch_CUDA "FALSE")'),
     ("third_party/gloo/gloo/transport/tcp/device.cc", "lookupAddrForHostname(attr);\n  }\n  return attr;", OWN_LOOPBACK_ADDRESS),
 ]
 SETTINGS = {

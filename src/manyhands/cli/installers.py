@@ -32,8 +32,9 @@ class Installer:
         """uv, beside this Python; where it cannot be had, that is told, and all goes on without."""
         if self.environ.get("MANYHANDS_PIP") == "1":
             return
+        pin = next(line for line in (self.root / "constraints.txt").read_text().splitlines() if line.startswith("uv=="))
         try:
-            self.steps.call(self.pip("install", "--quiet", "--constraint", self.root / "constraints.txt", "uv"), env=self.environ)
+            self.steps.call(self.pip("install", "--quiet", pin), env=self.environ)
         except StepFailed as error:
             self.steps.note(INSTEAD.format(why=error.why))
 

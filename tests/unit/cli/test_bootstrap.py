@@ -15,10 +15,11 @@ from pathlib import Path
 import pytest
 
 from manyhands.cli import bootstrap, horovod_wheel, setup_plan
+from manyhands.cli.installers import Installer, fetch_python, translated
 from manyhands.cli.setup_steps import StepFailed, Steps, explain
 
 ROOT = Path(__file__).resolve().parents[3]
-EARLY = ["__init__.py", "cli/__init__.py", "cli/bootstrap.py", "cli/setup_plan.py", "cli/setup_steps.py", "cli/horovod_wheel.py"]
+EARLY = ["__init__.py", "cli/__init__.py", "cli/bootstrap.py", "cli/installers.py", "cli/setup_plan.py", "cli/setup_steps.py", "cli/horovod_wheel.py"]
 
 STAND_IN = """#!{python} -IS
 import json, os, shutil, sys
@@ -30,6 +31,12 @@ if os.environ.get("FAIL") and os.environ["FAIL"] in said:
 if sys.argv[1:3] == ["-m", "venv"]:
     os.makedirs(sys.argv[3] + "/bin", exist_ok=True)
     shutil.copy(sys.argv[0], sys.argv[3] + "/bin/python")
+elif " uv==" in said and not os.environ.get("NO_UV"):
+    shutil.copy(sys.argv[0], os.path.dirname(sys.argv[0]) + "/uv")
+elif "--managed-python" in said:
+    print("/fetched/python3.13")
+elif said.endswith("config list"):
+    print(os.environ.get("PIP_SAYS", ""))
 elif "json.dumps(found" in said:
     print(json.dumps(dict(torch=os.environ.get("TORCH", "2.13.0+cpu"))))
 elif "json.dumps" in said:
@@ -55,9 +62,10 @@ def clone(tmp_path, monkeypatch):
         (folder / name).write_text(stand_in)
         (folder / name).chmod(0o755)
     for name in ("FAIL", "VERSION", "NO_VENV", "CONDA_PREFIX", "CONDA_DEFAULT_ENV", "MANYHANDS_PYTHON", "MANYHANDS_TF_GPU",
-                 "MANYHANDS_TORCH_INDEX", "MANYHANDS_TORCH_FIND_LINKS", "CXX"):
+                 "MANYHANDS_TORCH_INDEX", "MANYHANDS_TORCH_FIND_LINKS", "MANYHANDS_PIP", "CXX"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("PATH", str(folder))
+    monkeypatch.setenv("NO_UV", "1")
     monkeypatch.setenv("CALLS", str(tmp_path / "calls"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(bootstrap, "NO_SKIPS", False)
@@ -79,7 +87,7 @@ def calls():
     path = Path(os.environ["CALLS"])
     lines = path.read_text().splitlines() if path.exists() else []
     path.write_text("")
-    return [line for line in lines if "-m pip" in line or "-m venv" in line]
+    return [line for line in lines if ("pip " in line or "-m venv" in line) and not line.endswith("config list")]
 
 
 def test_a_bare_clone_is_set_up_in_five_steps_and_the_second_start_does_nothing(clone, capsys):
@@ -104,11 +112,82 @@ def test_programs_do_not_see_what_make_was_told(tmp_path):
 def test_torch_alone_may_bring_dependencies(clone):
     bootstrap.set_up(clone)
     uv, torch, packages = [line for line in calls() if " install " in line][:3]
-    assert uv.endswith(" uv")
+    assert " uv==" in uv
     assert "--no-deps" not in torch and "--constraint" in torch and torch.count("==") == 1
     assert "--no-deps" in packages
     listed = (clone / ".venv" / "manyhands-packages.txt").read_text()
     assert "tensorflow-cpu==" in listed and "\ntensorflow==" not in listed and "torch==" not in listed
+
+
+# -- uv, and pip where uv cannot
+
+@pytest.fixture
+def uv(clone, monkeypatch):
+    """The same machine, where pip can get uv."""
+    monkeypatch.delenv("NO_UV")
+    return clone
+
+
+def test_uv_installs_and_asks_the_machine_which_pytorch(uv):
+    bootstrap.set_up(uv)
+    torch, packages, course = [line for line in calls() if line.startswith("pip install")][:3]
+    python = f"--python {uv / '.venv' / 'bin' / 'python'}"
+    assert all(python in line for line in (torch, packages, course))
+    assert "--torch-backend auto" in torch and "constraints-cuda" not in torch and "torch==" in torch
+    assert "--no-deps --requirement" in packages and "--editable" in course
+
+
+def test_who_names_a_place_for_pytorch_gets_it_from_there_by_uv_too(uv, monkeypatch):
+    monkeypatch.setenv("MANYHANDS_TORCH_FIND_LINKS", "/wheels")
+    bootstrap.set_up(uv)
+    torch = next(line for line in calls() if "torch==" in line)
+    assert "--find-links /wheels" in torch and "--torch-backend" not in torch
+
+
+def test_where_uv_cannot_pip_does_and_it_is_told(uv, monkeypatch, capsys):
+    """An institute's mirror: PyTorch's own index cannot be reached."""
+    monkeypatch.setenv("FAIL", "--torch-backend")
+    monkeypatch.setenv("FAIL_SAYING", "error: Could not connect, are you offline? Connection refused")
+    bootstrap.set_up(uv)
+    torch = [line for line in calls() if "torch==" in line]
+    assert [line.startswith("-m pip") for line in torch] == [False, True] and "constraints-cuda.txt" in torch[1]
+    assert "uv could not do it (there is no network, or the package index cannot be reached); pip does" in capsys.readouterr().out
+
+
+def test_pip_alone_on_request(uv, monkeypatch):
+    monkeypatch.setenv("MANYHANDS_PIP", "1")
+    bootstrap.set_up(uv)
+    made = [line for line in calls() if " install " in line]
+    assert made and all(line.startswith("-m pip") for line in made) and not any(" uv==" in line for line in made)
+
+
+def test_what_pip_is_told_uv_is_told():
+    """The environment wins over files; pip takes several values in one text, uv wants commas between places of wheels."""
+    said = "\n".join([
+        ":env:.index-url='https://mirror/simple'", ":env:.disable-pip-version-check='1'", "global.cert='/etc/ca.pem'",
+        "global.extra-index-url='https://one/simple\\nhttps://two/simple'", "global.index-url='https://other/simple'",
+        "install.find-links='/a /b'", "user.proxy='http://proxy:3128'", "global.no-index='true'"])
+    assert translated(said) == {
+        "UV_DEFAULT_INDEX": "https://mirror/simple", "SSL_CERT_FILE": "/etc/ca.pem", "UV_INDEX": "https://one/simple https://two/simple",
+        "UV_FIND_LINKS": "/a,/b", "ALL_PROXY": "http://proxy:3128", "UV_NO_INDEX": "true"}
+
+
+def test_what_is_said_to_uv_itself_stays(uv, monkeypatch):
+    monkeypatch.delenv("UV_FIND_LINKS", raising=False)
+    monkeypatch.setenv("PIP_SAYS", "global.index-url='https://mirror/simple'\nglobal.find-links='/wheels'")
+    told = Installer(bootstrap.set_up(uv), {**os.environ, "UV_DEFAULT_INDEX": "https://mine/simple"}, None, uv).uv_settings()
+    assert (told["UV_DEFAULT_INDEX"], told["UV_FIND_LINKS"]) == ("https://mine/simple", "/wheels")
+
+
+def test_a_machine_without_a_python_for_the_course_gets_one_by_uv(uv, monkeypatch):
+    lack = setup_plan.NoPython("none", "install one")
+    monkeypatch.setattr(sys, "executable", str(Path(os.environ["PATH"]) / "python3.11"))
+    assert fetch_python(uv, Steps(1, uv / "log"), lack) == "/fetched/python3.13"
+    said = Path(os.environ["CALLS"]).read_text().splitlines()
+    assert "python install 3.13" in said and "python find --managed-python 3.13" in said
+    monkeypatch.setenv("FAIL", "python install")
+    with pytest.raises(setup_plan.NoPython):
+        fetch_python(uv, Steps(1, uv / "log"), lack)
 
 
 def test_only_what_changed_is_done_again(clone):

@@ -1,0 +1,77 @@
+"""uv and pip against an index on this machine: each installs from it, by pip's own settings."""
+
+import io
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from manyhands.cli.installers import INSTEAD, Installer
+from manyhands.cli.setup_steps import StepFailed, Steps
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture
+def index(tmp_path):
+    """A simple index with one package, `tiny` 1.0."""
+    folder = tmp_path / "index" / "tiny"
+    folder.mkdir(parents=True)
+    info = "tiny-1.0.dist-info"
+    files = {"tiny.py": "answer = 42\n", f"{info}/METADATA": "Metadata-Version: 2.1\nName: tiny\nVersion: 1.0\n",
+             f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"}
+    files[f"{info}/RECORD"] = "".join(f"{name},,\n" for name in [*files, f"{info}/RECORD"])
+    with zipfile.ZipFile(folder / "tiny-1.0-py3-none-any.whl", "w") as wheel:
+        for name, text in files.items():
+            wheel.writestr(name, text)
+    (folder / "index.html").write_text('<a href="tiny-1.0-py3-none-any.whl">tiny-1.0-py3-none-any.whl</a>')
+    return folder.parent.as_uri()
+
+
+@pytest.fixture
+def installer(tmp_path, index):
+    """For an empty environment; all that pip is told of indexes is this one."""
+    subprocess.run([sys.executable, "-m", "venv", tmp_path / "venv"], check=True)
+    told = {name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "UV_", "PYTHON", "MANYHANDS_"))}
+    told |= {"PIP_CONFIG_FILE": os.devnull, "PIP_INDEX_URL": index, "UV_CACHE_DIR": str(tmp_path / "uv"), "UV_NO_CONFIG": "1"}
+    steps = Steps(1, tmp_path / "log", io.StringIO())
+    steps.begin("packages")
+    return Installer(tmp_path / "venv" / "bin" / "python", told, steps, ROOT)
+
+
+def answer(installer):
+    return subprocess.run([installer.python, "-c", "import tiny; print(tiny.answer)"], capture_output=True, text=True).stdout.strip()
+
+
+def who(installer):
+    return next(installer.python.parents[1].glob("lib/*/site-packages/tiny-1.0.dist-info/INSTALLER")).read_text().strip()
+
+
+def test_uv_takes_the_index_that_pip_was_told(installer):
+    shutil.copy(Path(sys.executable).parent / "uv", installer.uv)
+    installer.install("tiny==1.0")
+    assert (answer(installer), who(installer)) == ("42", "uv")
+
+
+def test_pip_does_where_uv_fails(installer):
+    shutil.copy(Path(sys.executable).parent / "uv", installer.uv)
+    installer.install("tiny==1.0", only_uv=["--default-index", "http://127.0.0.1:9/simple"])  # nobody listens at port 9
+    assert (answer(installer), who(installer)) == ("42", "pip")
+    assert INSTEAD.partition("(")[0] in installer.steps.stream.getvalue()
+
+
+def test_pip_does_where_uv_cannot_be_had(installer):
+    installer.get_uv()
+    installer.install("tiny==1.0")
+    assert not installer.uv.exists() and (answer(installer), who(installer)) == ("42", "pip")
+    assert "the package index does not have uv==" in installer.steps.stream.getvalue()
+
+
+def test_what_neither_can_install_is_told(installer):
+    shutil.copy(Path(sys.executable).parent / "uv", installer.uv)
+    with pytest.raises(StepFailed, match="the package index does not have huge"):
+        installer.install("huge==1.0")
