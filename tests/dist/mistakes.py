@@ -57,6 +57,7 @@ def attempt(c, module, name, folder):
     meet(c, folder, "end")
     del kept
     gc.collect()
+    c.timeout_s = AT_ONCE_S  # that of the mistake may be too short for a busy machine
     use(c)
     return error, seconds
 

@@ -27,6 +27,8 @@ def slurm(tmp_path_factory):
     with SlurmOnOneHost(folder / "daemons") as slurm, pytest.MonkeyPatch.context() as patch:
         for name in ("SLURM_CONF", "PATH"):
             patch.setenv(name, slurm.env[name])
+        patch.setenv("MANYHANDS_START_S", "400")  # on a very busy machine two minutes were not enough
+        patch.setattr("manyhands.cluster.engines.profiles.START_TIMEOUT_S", 400)
         world_checks.ipython_in(folder, patch)
         yield slurm
         slurm.wait_for_no_job()
