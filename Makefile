@@ -13,7 +13,7 @@ export MANYHANDS_TORCH_FIND_LINKS := $(TORCH_FIND_LINKS)
 BOOTSTRAP = python3 src/manyhands/cli/bootstrap.py
 RUN = @$(BOOTSTRAP) run
 
-.PHONY: lab test setup build adopt slides check test-gpu test-containers bench doctor clean python3
+.PHONY: lab test setup offline build adopt slides check test-gpu test-containers bench doctor clean python3
 
 lab: python3        ## open the course in JupyterLab
 	$(RUN) manyhands lab $(ARGS)
@@ -23,6 +23,9 @@ test: python3       ## every test
 
 setup: python3      ## make or mend the environment, nothing else
 	@$(BOOTSTRAP) setup
+
+offline: python3    ## all that the set-up fetches, in one folder, for a machine without a network
+	@$(BOOTSTRAP) offline
 
 build: python3      ## sources -> notebooks, solutions, labs
 	$(RUN) manyhands build $(NB) $(ARGS)

@@ -1,6 +1,7 @@
 """The set-up behind `make lab` and `make test`: a clone becomes an environment in which the course runs.
 
     python3 src/manyhands/cli/bootstrap.py setup            make or mend the environment
+    python3 src/manyhands/cli/bootstrap.py offline          the same, then write all that it fetches into the folder offline/
     python3 src/manyhands/cli/bootstrap.py run MODULE ...   the same, then `python -m MODULE ...` in it
 
 Run by whatever Python the machine has (3.9 or later, standard library only); it looks for the Python that the course needs.
@@ -24,8 +25,8 @@ ROOT = Path(__file__).resolve().parents[3]
 if not __package__:  # run as a script: the package is not installed yet
     sys.path[0] = str(ROOT / "src")
 
-from manyhands.cli import horovod_wheel, setup_plan
-from manyhands.cli.installers import Installer, fetch_python
+from manyhands.cli import horovod_wheel, offline, pythons, setup_plan
+from manyhands.cli.installers import fetch_python
 from manyhands.cli.setup_steps import StepFailed, Steps
 
 NO_SKIPS = os.environ.get("MANYHANDS_NO_SKIPS") == "1"
@@ -83,15 +84,22 @@ def make_environment(plan, steps):
         steps.begin("virtual environment")
         return steps.end(f"{plan.prefix.name} is there")
     try:
-        base = setup_plan.find_python(os.environ)
-    except setup_plan.NoPython as lack:
+        base = (pythons.site_python if plan.site else pythons.find_python)(os.environ, plan.pythons())
+    except pythons.NoPython as lack:
+        if plan.offline:
+            raise
         base = fetch_python(plan.root, steps, lack)
+    if plan.offline:
+        offline.unpack(plan.offline, plan.root)
+        steps.note(f"without a network: all comes from {plan.offline.name}/")
     steps.end(base)
     steps.begin("virtual environment")
     plan.clear_prefix()
     steps.call([base, "-m", "venv", str(plan.prefix)])
+    if plan.site:
+        plan.show_site(base)
     plan.installer(steps).get_uv()
-    plan.stamp = {"root": str(plan.root), "python": setup_plan.series(setup_plan.ask_python(str(plan.python)))}
+    plan.stamp = {"root": str(plan.root), "python": pythons.series(pythons.ask_python(str(plan.python))), "site": plan.site}
     plan.save()
     return steps.end(f"{plan.prefix.name} made")
 
@@ -99,6 +107,9 @@ def make_environment(plan, steps):
 def install_torch(plan, steps):
     """Step 3: PyTorch alone, with what its wheel asks for (nothing for a CPU build, CUDA's packages for the other)."""
     steps.begin("PyTorch")
+    if plan.site:
+        plan.finish_part("torch", plan.torch_wanted())
+        return steps.end(f"{plan.version('torch')}, the site's own")
     if plan.stamp.get("torch") != plan.torch_wanted():
         gpu = setup_plan.gpu_here()
         warned = []
@@ -115,7 +126,7 @@ def install_torch(plan, steps):
         plan.finish_part("torch", plan.torch_wanted())
         if gpu and plan.version("torch").endswith("+cpu"):
             steps.note(setup_plan.GPU_NOT_USED)
-    steps.end(plan.version("torch"))
+    return steps.end(plan.version("torch"))
 
 
 def install_packages(plan, steps):
@@ -169,16 +180,29 @@ def install_horovod(plan, steps, again):
     return steps.end("is there")
 
 
+def write_offline(plan):
+    """The folder that sets a machine up which has no network."""
+    steps = Steps(3, plan.root / ".manyhands" / "offline.log")
+    try:
+        offline.write(plan, steps, plan.version("torch"))
+    except StepFailed as error:
+        sys.exit("\n" + steps.failure(error))
+    print(f"Carry the clone with {offline.NAME}/ to a machine with Python {plan.stamp['python']}; `make lab` there needs no network.")
+
+
 def main(argv):
-    """`setup`, or `run MODULE arguments`."""
+    """`setup`, `offline`, or `run MODULE arguments`."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    if not argv or argv[0] not in ("setup", "run") or (argv[0] == "run" and len(argv) < 2):
+    if not argv or argv[0] not in ("setup", "offline", "run") or (argv[0] == "run" and len(argv) < 2):
         sys.exit(__doc__)
     python = set_up(again=argv[0] == "setup")
     if argv[0] == "setup":
         print(f"The course is ready: {python}")
         return
     plan = setup_plan.Plan(ROOT, os.environ)
+    if argv[0] == "offline":
+        write_offline(plan)
+        return
     sys.stdout.flush()
     os.execve(str(python), [str(python), "-m", *argv[1:]], plan.environment())
 

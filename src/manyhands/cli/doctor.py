@@ -12,9 +12,10 @@ from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
 
-from manyhands.cli.setup_plan import ANY_PYTHON, PYTHONS
+from manyhands.cli.pythons import PYTHONS, any_of
+from manyhands.cli.setup_plan import read_pins
 from manyhands.machine import memory_gb, processors, program, says
-from manyhands.units import units
+from manyhands.units import NotAClone, find_root, units
 
 REPAIR = "make setup"
 
@@ -52,11 +53,24 @@ def languages():
     only_horovod = "building Horovod (not needed once its wheel is in the cache)"
     python = platform.python_version()
     return [
-        Finding("Python", f"{python} ({sys.executable})" if python.rpartition(".")[0] in PYTHONS else None, f"everything: only {ANY_PYTHON} are tested", REPAIR),
+        Finding("Python", f"{python} ({sys.executable})" if python.rpartition(".")[0] in PYTHONS else None, f"everything: only {any_of(PYTHONS)} are tested", REPAIR),
         Finding("C++ compiler", first_line(compiler), only_horovod, "apt-get install g++"),
         Finding("CMake", first_line(says("cmake", "--version")), only_horovod, REPAIR),
         Finding("make", first_line(says("make", "--version")), only_horovod, "apt-get install make"),
     ]
+
+
+def combination():
+    """What the stored outputs depend on, and what of it is not what was pinned."""
+    try:
+        pins = read_pins(find_root() / "constraints.txt")
+    except (NotAClone, OSError):
+        return Finding("combination", "not known: the pins lie in a clone of the course")
+    found = {name: (package(name) or "").partition("+")[0] for name in ("torch", "tensorflow-cpu", "tf-keras", "keras", "numpy", "matplotlib")}
+    other = [f"{name} {version} (pinned: {pins[name]})" for name, version in found.items() if version and version != pins[name]]
+    if other:
+        return Finding("combination", None, f"stored outputs may differ in their last digits, checks do not: {', '.join(other)}", REPAIR)
+    return Finding("combination", f"Python {platform.python_version()} with the pinned packages: outputs are as stored")
 
 
 def frameworks():
@@ -69,6 +83,7 @@ def frameworks():
         Finding("ipyparallel", package("ipyparallel"), "all units", REPAIR),
         Finding("JupyterLab", package("jupyterlab"), "`make lab`", REPAIR),
         Finding("Horovod", horovod(), numbers("Horovod", "Keras", "all") + ", cluster.launch with horovodrun", REPAIR + " (it builds Horovod again)"),
+        combination(),
     ]
 
 

@@ -13,7 +13,7 @@ from manyhands.cli.setup_steps import StepFailed
 
 # pip's setting -> uv's variable; several values stand in one text, with blanks between them in both, but for places of wheels in uv's
 SAME = {"index-url": "UV_DEFAULT_INDEX", "extra-index-url": "UV_INDEX", "find-links": "UV_FIND_LINKS", "trusted-host": "UV_INSECURE_HOST",
-        "cert": "SSL_CERT_FILE", "proxy": "ALL_PROXY", "no-index": "UV_NO_INDEX"}
+        "cert": "SSL_CERT_FILE", "proxy": "ALL_PROXY"}
 # as pip: the best version of all indexes; compiled, for who uses it may not be allowed to write there; no long wait for what cannot be reached
 SETTINGS = {"UV_INDEX_STRATEGY": "unsafe-best-match", "UV_COMPILE_BYTECODE": "1", "UV_HTTP_TIMEOUT": "30", "UV_HTTP_RETRIES": "1", "UV_NO_PROGRESS": "1"}
 FETCHED = "3.13"
@@ -42,8 +42,10 @@ class Installer:
         """Install; raises StepFailed where neither can. `only_uv`, `only_pip`: options that the other does not have."""
         if self.uv.exists() and self.environ.get("MANYHANDS_PIP") != "1":
             try:
-                command = [self.uv, "pip", "install", "--python", self.python, *only_uv, *arguments]
-                return self.steps.call(command, env={**self.environ, **self.uv_settings()}, watch=watch)
+                config = self.pip_config()
+                no_index = ["--no-index"] if config.get("no-index", "0").lower() not in ("0", "false", "no", "off") else []
+                command = [self.uv, "pip", "install", "--python", self.python, *no_index, *only_uv, *arguments]
+                return self.steps.call(command, env=self.uv_environment(config), watch=watch)
             except StepFailed as error:
                 self.steps.note(INSTEAD.format(why=error.why))
         return self.steps.call(self.pip("install", "--progress-bar", "off", *only_pip, *arguments), env=self.environ, watch=watch)
@@ -52,22 +54,20 @@ class Installer:
         """A command of pip's, which obeys its own configuration."""
         return [self.python, "-m", "pip", "--disable-pip-version-check", *arguments]
 
-    def uv_settings(self):
-        """pip's configuration as uv's variables. What the user has set for uv stays."""
+    def pip_config(self):
+        """What `pip config list` prints, as a dictionary: `global.index-url='...'`, `:env:.index-url='...'`; the environment wins over files."""
         said = subprocess.run(list(map(str, self.pip("config", "list"))), env=self.environ, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-        return {**SETTINGS, **translated(said.stdout), **{name: value for name, value in self.environ.items() if name in {*SAME.values(), *SETTINGS}}}
+        return pip_config(said.stdout)
+
+    def uv_environment(self, config):
+        """pip's configuration as uv's variables; what the user has set for uv itself wins."""
+        told = {SAME[name]: ("," if name == "find-links" else " ").join(value.split()) for name, value in config.items() if name in SAME}
+        return {**SETTINGS, **told, **self.environ}
 
 
-def translated(config):
-    """uv's variables for what `pip config list` prints: `global.index-url='...'`, `:env:.index-url='...'`; the environment comes last and wins."""
-    settings = {}
-    for line in sorted(config.splitlines(), key=lambda line: line.startswith(":env:")):
-        name, _, value = line.partition("=")
-        variable = SAME.get(name.rpartition(".")[2].replace("_", "-"))
-        if variable:
-            words = str(ast.literal_eval(value)).split()
-            settings[variable] = ("," if variable == "UV_FIND_LINKS" else " ").join(words)
-    return settings
+def pip_config(text):
+    lines = sorted((line for line in text.splitlines() if "=" in line), key=lambda line: line.startswith(":env:"))
+    return {name.rpartition(".")[2].replace("_", "-"): str(ast.literal_eval(value)) for name, _, value in (line.partition("=") for line in lines)}
 
 
 def fetch_python(root, steps, lack):
@@ -77,7 +77,7 @@ def fetch_python(root, steps, lack):
         steps.call([sys.executable, "-m", "venv", root / ".manyhands" / "uv"])
         helper = Installer(root / ".manyhands" / "uv" / "bin" / "python", dict(os.environ), steps, root)
         helper.get_uv()
-        env = {**os.environ, **helper.uv_settings()}
+        env = helper.uv_environment(helper.pip_config())
         steps.call([helper.uv, "python", "install", FETCHED], env=env)
         return subprocess.run([str(helper.uv), "python", "find", "--managed-python", FETCHED], env=env, stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
     except (StepFailed, subprocess.CalledProcessError) as error:

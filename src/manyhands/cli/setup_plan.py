@@ -13,12 +13,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-from manyhands.cli import horovod_wheel
+from manyhands.cli import horovod_wheel, offline
 from manyhands.cli.installers import Installer
+from manyhands.cli.pythons import PYTHONS, any_of, ask_python, series, version_of
 from manyhands.cli.setup_steps import REASONS, StepFailed
 
-PYTHONS = ("3.11", "3.12", "3.13")  # the first that is found, in this order
-ANY_PYTHON = "3.11, 3.12 or 3.13"
 NEEDED_GB, NEEDED_GB_GPU = 5, 12
 CUDA_NOT_WANTED = (
     "This machine shows no GPU, but the package index offers PyTorch's CUDA build: several GB.\n"
@@ -29,53 +28,6 @@ NOT_FOR_PROGRAMS = {"PYTHONHOME", "MAKEFLAGS", "MFLAGS", "MAKEOVERRIDES", "MAKEL
 HOROVOD_AGAIN = f"affected: {horovod_wheel.AFFECTED}; `make setup` tries again"
 TRY_HOROVOD = ("import horovod.torch as hvd, horovod.tensorflow; "
                "assert hvd.gloo_built() and hvd.mpi_built(), 'a controller is missing'")
-
-
-def find_python(environ, asked=None):
-    """The path of a Python with the venv module, one with header files first. Raises NoPython, StepFailed."""
-    asked = asked or environ.get("MANYHANDS_PYTHON")
-    pyenv = Path(environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
-    names = [asked] if asked else ["python3", "/usr/bin/python3"]
-    for version in () if asked else PYTHONS:
-        names += ["python" + version, "/usr/bin/python" + version, *sorted(map(str, pyenv.glob(f"versions/{version}.*/bin/python")))]
-    seen, without_venv, good = [], [], []
-    for name in names:
-        path = shutil.which(name, path=environ.get("PATH"))
-        facts = ask_python(path) if path else None
-        if facts:
-            seen.append(f"{facts['version']} ({path})")
-        if facts and series(facts) in PYTHONS:
-            found = (not facts["headers"], PYTHONS.index(series(facts)), len(good), facts["path"])
-            (good if facts["venv"] else without_venv).append(found)
-    if good:
-        return min(good)[-1]
-    if without_venv:
-        raise StepFailed(f"{without_venv[0][-1]} lacks the venv module", "install it (Debian: apt-get install python3-venv)")
-    raise NoPython(
-        f"no Python {ANY_PYTHON} was found; found: {', '.join(dict.fromkeys(seen)) or 'none'}",
-        f"install one (Debian and Ubuntu: apt-get install python3 python3-venv; elsewhere: pyenv install {PYTHONS[-1]}, or environment.yml "
-        f"with conda), or name it: make lab MANYHANDS_PYTHON=/path/to/python{PYTHONS[-1]}")
-
-
-class NoPython(StepFailed):
-    """This machine has no Python that the course runs on."""
-
-
-def series(facts):
-    """"3.12" of what `ask_python` has told."""
-    return facts["version"].rpartition(".")[0]
-
-
-def ask_python(path):
-    """What a Python interpreter is and has, or None where it does not run."""
-    ask = ("import json, os, sys, sysconfig, importlib.util as u; print(json.dumps(dict(version='%d.%d.%d' % sys.version_info[:3], "
-           "path=sys.executable, venv=bool(u.find_spec('venv') and u.find_spec('ensurepip')), "
-           "headers=os.path.exists(os.path.join(sysconfig.get_path('include'), 'Python.h')))))")
-    try:
-        answer = subprocess.run([path, "-c", ask], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=30, check=True)
-        return json.loads(answer.stdout)
-    except (OSError, ValueError, subprocess.SubprocessError):
-        return None
 
 
 def gpu_here():
@@ -144,18 +96,20 @@ class Plan:
         self.python = self.prefix / "bin" / "python"
         self.stamp_path = self.prefix / "manyhands-setup.json"
         self.package_list = self.prefix / "manyhands-packages.txt"
+        self.offline = offline.folder_of(self.root)
         self.index = environ.get("MANYHANDS_TORCH_INDEX") or ""
         self.find_links = environ.get("MANYHANDS_TORCH_FIND_LINKS") or ""
         try:
             self.stamp = json.loads(self.stamp_path.read_text())
         except (OSError, ValueError):
             self.stamp = {}
+        self.site = environ.get("MANYHANDS_SITE") == "1" or "MANYHANDS_SITE" not in environ and self.stamp.get("site", False)
 
     # -- what the stamp says
 
     def environment_ready(self):
         """The virtual environment is there, made by us, for this clone, with the right Python that still runs."""
-        return self.stamp.get("root") == str(self.root) and self.stamp.get("python") in PYTHONS and os.path.exists(self.python)
+        return self.stamp.get("root") == str(self.root) and self.stamp.get("site", False) == self.site and self.stamp.get("python") in PYTHONS and os.path.exists(self.python)
 
     def finished(self):
         """Nothing to do: everything wanted is installed (or Horovod has failed before)."""
@@ -194,6 +148,10 @@ class Plan:
 
     # -- what is wanted
 
+    def pythons(self):
+        """The versions that will do: wheels that were carried here are for one."""
+        return (offline.made_for(self.offline)["python"],) if self.offline else PYTHONS
+
     def torch_source(self):
         """pip's options for where PyTorch comes from: as asked now, else as asked when it was installed."""
         asked = ["--extra-index-url", self.index] if self.index else []
@@ -201,6 +159,8 @@ class Plan:
         return asked or self.stamp.get("torch_source", [])
 
     def torch_wanted(self):
+        if self.site:
+            return "the site's"
         return digest(self.pins()["torch"], *self.torch_source())
 
     def torch_arguments(self):
@@ -210,7 +170,7 @@ class Plan:
 
     def torch_build(self):
         """Where nobody has said which build: uv asks the machine; from the ordinary index, which pip asks, comes the one for CUDA."""
-        if self.torch_source():
+        if self.torch_source() or self.offline:
             return {}
         return {"only_uv": ["--torch-backend", "auto"], "only_pip": ["--constraint", self.root / "constraints-cuda.txt"]}
 
@@ -237,10 +197,19 @@ class Plan:
             pins.pop(name, None)
         return pins
 
+    def site_packages(self):
+        """The names of all packages that the site brings, in pip's canonical form."""
+        ask = ("import importlib.metadata as m, sys; "
+               "print('\\n'.join(d.metadata['Name'] for d in m.distributions() if not str(d.locate_file('')).startswith(sys.prefix)))")
+        said = subprocess.run([str(self.python), "-c", ask], stdout=subprocess.PIPE, text=True).stdout
+        return {re.sub(r"[-_.]+", "-", name).lower() for name in said.split()}
+
     def write_package_list(self):
         """Write pip's list for step 4; returns the names."""
         pins = self.pins()
         pins.pop("torch")
+        if self.site:  # what the site has stays as it is, and hides nothing: .venv lies over it
+            pins = {name: version for name, version in pins.items() if name not in self.site_packages()}
         lines = [f"{name}=={version}" for name, version in pins.items()]
         if sys.platform == "darwin":  # there is no tensorflow-cpu for macOS (not tried)
             lines = [line.replace("tensorflow-cpu==", "tensorflow==") for line in lines]
@@ -260,12 +229,17 @@ class Plan:
         return env
 
     def installer(self, steps):
-        return Installer(self.python, self.environment(), steps, self.root)
+        return Installer(self.python, {**self.environment(), **offline.settings(self.offline)}, steps, self.root)
 
     def version(self, name):
-        """The installed version of a package, or an empty string."""
-        ask = f"import importlib.metadata as m\ntry: print(m.version({name!r}))\nexcept m.PackageNotFoundError: print('')"
-        return subprocess.run([str(self.python), "-c", ask], stdout=subprocess.PIPE, text=True).stdout.strip()
+        return version_of(self.python, name)
+
+    def show_site(self, base):
+        """Let the environment see what the active one has, with its .pth files; what is installed here comes first."""
+        ask = "import json, sys; print(json.dumps([path for path in sys.path if path.endswith(('site-packages', 'dist-packages'))]))"
+        folders = json.loads(subprocess.run([base, "-c", ask], stdout=subprocess.PIPE, text=True, check=True).stdout)
+        [place] = self.prefix.glob("lib/python*/site-packages")
+        (place / "manyhands-site.pth").write_text("".join(f"import site; site.addsitedir({folder!r})\n" for folder in folders))
 
     def clear_prefix(self):
         """An empty folder with our mark in it; never clear a folder that somebody else made."""
@@ -287,4 +261,4 @@ class Plan:
     def check_conda(self):
         facts = ask_python(str(self.python))
         if not facts or series(facts) not in PYTHONS:
-            raise StepFailed(f"the conda environment has no Python {ANY_PYTHON}", "make it from the file: conda env create -f environment.yml")
+            raise StepFailed(f"the conda environment has no Python {any_of(PYTHONS)}", "make it from the file: conda env create -f environment.yml")

@@ -15,11 +15,12 @@ from pathlib import Path
 import pytest
 
 from manyhands.cli import bootstrap, horovod_wheel, setup_plan
-from manyhands.cli.installers import Installer, fetch_python, translated
+from manyhands.cli import pythons as pythons_module
+from manyhands.cli.installers import SAME, Installer, fetch_python, pip_config
 from manyhands.cli.setup_steps import StepFailed, Steps, explain
 
 ROOT = Path(__file__).resolve().parents[3]
-EARLY = ["__init__.py", "cli/__init__.py", "cli/bootstrap.py", "cli/installers.py", "cli/setup_plan.py", "cli/setup_steps.py", "cli/horovod_wheel.py"]
+EARLY = ["__init__.py", "cli/__init__.py", "cli/bootstrap.py", "cli/installers.py", "cli/offline.py", "cli/pythons.py", "cli/setup_plan.py", "cli/setup_steps.py", "cli/horovod_wheel.py"]
 
 STAND_IN = """#!{python} -IS
 import json, os, shutil, sys
@@ -70,7 +71,7 @@ def clone(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(bootstrap, "NO_SKIPS", False)
     monkeypatch.setattr(setup_plan, "gpu_here", lambda: False)
-    monkeypatch.setattr(setup_plan, "find_python", lambda environ: str(folder / "python3.11"))
+    monkeypatch.setattr(pythons_module, "find_python", lambda environ, wanted: str(folder / "python3.11"))
     monkeypatch.setattr(horovod_wheel, "build", build_nothing)
     return root
 
@@ -161,32 +162,27 @@ def test_pip_alone_on_request(uv, monkeypatch):
     assert made and all(line.startswith("-m pip") for line in made) and not any(" uv==" in line for line in made)
 
 
-def test_what_pip_is_told_uv_is_told():
-    """The environment wins over files; pip takes several values in one text, uv wants commas between places of wheels."""
-    said = "\n".join([
+def test_what_pip_is_told_uv_is_told(uv):
+    """The environment wins over files, and what is said to uv itself over both; uv wants commas between places of wheels."""
+    config = pip_config("\n".join([
         ":env:.index-url='https://mirror/simple'", ":env:.disable-pip-version-check='1'", "global.cert='/etc/ca.pem'",
         "global.extra-index-url='https://one/simple\\nhttps://two/simple'", "global.index-url='https://other/simple'",
-        "install.find-links='/a /b'", "user.proxy='http://proxy:3128'", "global.no-index='true'"])
-    assert translated(said) == {
-        "UV_DEFAULT_INDEX": "https://mirror/simple", "SSL_CERT_FILE": "/etc/ca.pem", "UV_INDEX": "https://one/simple https://two/simple",
-        "UV_FIND_LINKS": "/a,/b", "ALL_PROXY": "http://proxy:3128", "UV_NO_INDEX": "true"}
-
-
-def test_what_is_said_to_uv_itself_stays(uv, monkeypatch):
-    monkeypatch.delenv("UV_FIND_LINKS", raising=False)
-    monkeypatch.setenv("PIP_SAYS", "global.index-url='https://mirror/simple'\nglobal.find-links='/wheels'")
-    told = Installer(bootstrap.set_up(uv), {**os.environ, "UV_DEFAULT_INDEX": "https://mine/simple"}, None, uv).uv_settings()
-    assert (told["UV_DEFAULT_INDEX"], told["UV_FIND_LINKS"]) == ("https://mine/simple", "/wheels")
+        "install.find-links='/a /b'", "user.proxy='http://proxy:3128'", "global.no-index='true'"]))
+    assert config["no-index"] == "true"
+    told = Installer(uv / "bin" / "python", {"SSL_CERT_FILE": "/mine.pem"}, None, uv).uv_environment(config)
+    assert {name: told[name] for name in SAME.values() if name in told} == {
+        "UV_DEFAULT_INDEX": "https://mirror/simple", "SSL_CERT_FILE": "/mine.pem", "UV_INDEX": "https://one/simple https://two/simple",
+        "UV_FIND_LINKS": "/a,/b", "ALL_PROXY": "http://proxy:3128"}
 
 
 def test_a_machine_without_a_python_for_the_course_gets_one_by_uv(uv, monkeypatch):
-    lack = setup_plan.NoPython("none", "install one")
+    lack = pythons_module.NoPython("none", "install one")
     monkeypatch.setattr(sys, "executable", str(Path(os.environ["PATH"]) / "python3.11"))
     assert fetch_python(uv, Steps(1, uv / "log"), lack) == "/fetched/python3.13"
     said = Path(os.environ["CALLS"]).read_text().splitlines()
     assert "python install 3.13" in said and "python find --managed-python 3.13" in said
     monkeypatch.setenv("FAIL", "python install")
-    with pytest.raises(setup_plan.NoPython):
+    with pytest.raises(pythons_module.NoPython):
         fetch_python(uv, Steps(1, uv / "log"), lack)
 
 
@@ -343,7 +339,7 @@ def test_reasons(log, why):
 @pytest.fixture
 def pythons(tmp_path, monkeypatch):
     """A machine that has just the Pythons that the test makes: `pythons("python3", VERSION="3.12.1")`."""
-    monkeypatch.setattr(setup_plan.shutil, "which", lambda name, path=None: str(tmp_path / name) if name in os.listdir(tmp_path) else None)
+    monkeypatch.setattr(pythons_module.shutil, "which", lambda name, path=None: str(tmp_path / name) if name in os.listdir(tmp_path) else None)
 
     def make(name, version, venv=True, headers=True):
         (tmp_path / name).write_text("#!/bin/sh\ncat <<E\n" + json.dumps(
@@ -358,32 +354,32 @@ def pythons(tmp_path, monkeypatch):
 def test_python_311_is_found_under_either_name(pythons, tmp_path):
     pythons("python3", "3.13.0")
     right = pythons("python3.11", "3.11.9")
-    assert setup_plan.find_python({"PYENV_ROOT": str(tmp_path)}) == right
+    assert pythons_module.find_python({"PYENV_ROOT": str(tmp_path)}) == right
 
 
 def test_a_python_with_header_files_is_preferred(pythons, tmp_path):
     pythons("python3.11", "3.11.9", headers=False)
     right = pythons("python3", "3.11.2")
-    assert setup_plan.find_python({"PYENV_ROOT": str(tmp_path)}) == right
+    assert pythons_module.find_python({"PYENV_ROOT": str(tmp_path)}) == right
 
 
 def test_the_wrong_python_is_told_with_what_was_found(pythons, tmp_path):
     pythons("python3", "3.10.1")
-    with pytest.raises(setup_plan.NoPython) as stop:
-        setup_plan.find_python({"PYENV_ROOT": str(tmp_path)})
+    with pytest.raises(pythons_module.NoPython) as stop:
+        pythons_module.find_python({"PYENV_ROOT": str(tmp_path)})
     assert "3.10.1" in stop.value.why and "MANYHANDS_PYTHON" in stop.value.remedy
 
 
 @pytest.mark.parametrize("version", ["3.12.3", "3.13.0"])
 def test_the_python_that_people_have_will_do(pythons, tmp_path, version):
     there = pythons("python3", version)
-    assert setup_plan.find_python({"PYENV_ROOT": str(tmp_path)}) == there
+    assert pythons_module.find_python({"PYENV_ROOT": str(tmp_path)}) == there
 
 
 def test_a_python_without_venv_is_told(pythons, tmp_path):
     pythons("python3.11", "3.11.2", venv=False)
     with pytest.raises(StepFailed) as stop:
-        setup_plan.find_python({"PYENV_ROOT": str(tmp_path)})
+        pythons_module.find_python({"PYENV_ROOT": str(tmp_path)})
     assert "lacks the venv module" in stop.value.why and "python3-venv" in stop.value.remedy
 
 
@@ -436,3 +432,56 @@ steps.call(["/bin/sh", "-c", "sleep 77 & echo $! > {tmp_path}/child; echo begun;
         time.sleep(0.05)
     os.kill(pid, signal.SIGKILL)
     pytest.fail("the command's child outlived the interruption")
+
+
+# -- without a network, and with a site's own PyTorch
+
+def test_from_the_folder_that_was_carried_here(uv, tmp_path):
+    """No index is asked, Horovod is not built, the hub's proxy is there; programs of the course see nothing of it."""
+    folder = uv / "offline"
+    key = horovod_wheel.wheel_key({"torch": "2.13.0+cpu"})
+    for part in ("wheels", f"horovod/{key}", "proxy-1"):
+        (folder / part).mkdir(parents=True)
+    (folder / "made_for.json").write_text(json.dumps({"python": "3.11", "torch": "2.13.0+cpu"}))
+    (folder / "horovod" / key / "horovod-0.28.1-any.whl").touch()
+    bootstrap.set_up(uv)
+    made = calls()
+    assert any("torch==" in line for line in made) and not any("torch-backend" in line or "pip wheel" in line for line in made)
+    plan = setup_plan.Plan(uv, os.environ)
+    told = plan.installer(None).environ
+    assert (told["PIP_NO_INDEX"], told["PIP_FIND_LINKS"]) == ("1", str(folder / "wheels")) and "PIP_NO_INDEX" not in plan.environment()
+    assert (uv / ".manyhands" / "proxy-1").is_dir() and plan.pythons() == ("3.11",)
+
+
+def test_the_sites_pytorch_stays_as_it_is(uv, tmp_path, monkeypatch):
+    """What the site has is neither installed nor touched; the rest lies over it. It is asked for once."""
+    monkeypatch.undo()
+    site, clone = tmp_path / "site", tmp_path / "own"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", site], check=True)
+    [packages] = site.glob("lib/python*/site-packages")
+    for name, version in (("torch", "2.11.0"), ("Jinja2", "3.0.0")):
+        (packages / f"{name}-{version}.dist-info").mkdir()
+        (packages / f"{name}-{version}.dist-info" / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+    clone.mkdir()
+    for name in ("requirements.txt", "constraints.txt", "environment.yml", "pyproject.toml"):
+        shutil.copy(ROOT / name, clone)
+    environ = {"PATH": f"{site / 'bin'}:{os.environ['PATH']}", "MANYHANDS_SITE": "1"}
+    assert pythons_module.site_python(environ) == str(site / "bin" / "python3")
+    plan = setup_plan.Plan(clone, environ)
+    subprocess.run([site / "bin" / "python3", "-m", "venv", "--without-pip", plan.prefix], check=True)
+    plan.show_site(str(site / "bin" / "python3"))
+    assert plan.version("torch") == "2.11.0" and {"torch", "jinja2"} <= plan.site_packages()
+    names = plan.write_package_list()
+    assert "jinja2" not in names and "torch" not in names and "numpy" in names
+    plan.stamp = {"site": True}
+    plan.save()
+    assert setup_plan.Plan(clone, {}).site and not setup_plan.Plan(clone, {"MANYHANDS_SITE": "0"}).site
+
+
+@pytest.mark.parametrize(("torch", "why"), [("", "has none"), ("2.10.1", "has PyTorch 2.10.1")])
+def test_a_site_without_a_pytorch_that_will_do_is_told(pythons, tmp_path, monkeypatch, torch, why):
+    pythons("python3", "3.12.1")
+    monkeypatch.setattr(pythons_module, "version_of", lambda python, name: torch)
+    with pytest.raises(StepFailed, match="MANYHANDS_SITE=1") as stop:
+        pythons_module.site_python({})
+    assert why in stop.value.why and "2.11" in stop.value.remedy

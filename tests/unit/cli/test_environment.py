@@ -11,6 +11,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 from manyhands.cli import setup_plan
+from manyhands.cli.pythons import PYTHONS
 
 ROOT = Path(__file__).resolve().parents[3]
 ASKED = setup_plan.read_pins(ROOT / "requirements.txt")
@@ -77,9 +78,9 @@ def test_the_full_tensorflow_is_not_pulled_over_tensorflow_cpu():
 
 def test_conda_and_the_project_name_the_same_pythons():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert FROM_CONDA["python"] in setup_plan.PYTHONS
+    assert FROM_CONDA["python"] in PYTHONS
     supported = SpecifierSet(project["requires-python"])
-    assert [version for version in range(8, 20) if f"3.{version}.0" in supported] == [int(python[2:]) for python in setup_plan.PYTHONS]
+    assert [version for version in range(8, 20) if f"3.{version}.0" in supported] == [int(python[2:]) for python in PYTHONS]
 
 
 def test_conda_brings_the_compilers_cmake_and_mpi():

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from manyhands.cli import offline
 from manyhands.cli.installers import INSTEAD, Installer
 from manyhands.cli.setup_steps import StepFailed, Steps
 
@@ -69,6 +70,18 @@ def test_pip_does_where_uv_cannot_be_had(installer):
     installer.install("tiny==1.0")
     assert not installer.uv.exists() and (answer(installer), who(installer)) == ("42", "pip")
     assert "the package index does not have uv==" in installer.steps.stream.getvalue()
+
+
+@pytest.mark.parametrize("by", ["uv", "pip"])
+def test_a_folder_that_was_carried_here_is_all_that_is_asked(installer, tmp_path, index, by):
+    """pip was told of an index where nobody is."""
+    (tmp_path / "carried").mkdir()
+    shutil.copytree(tmp_path / "index" / "tiny", tmp_path / "carried" / "wheels")
+    installer.environ |= {"PIP_INDEX_URL": "http://127.0.0.1:9/simple", **offline.settings(tmp_path / "carried")}
+    if by == "uv":
+        shutil.copy(Path(sys.executable).parent / "uv", installer.uv)
+    installer.install("tiny==1.0")
+    assert (answer(installer), who(installer), installer.steps.stream.getvalue().count("could not")) == ("42", by, 0)
 
 
 def test_what_neither_can_install_is_told(installer):
