@@ -13,13 +13,18 @@ export MANYHANDS_TORCH_FIND_LINKS := $(TORCH_FIND_LINKS)
 BOOTSTRAP = python3 src/manyhands/cli/bootstrap.py
 RUN = @$(BOOTSTRAP) run
 
-.PHONY: lab test setup offline build adopt slides check test-gpu test-containers bench doctor clean python3
+.PHONY: lab test test-quick setup offline build adopt slides check test-gpu test-containers bench doctor clean python3
 
 lab: python3        ## open the course in JupyterLab
 	$(RUN) manyhands lab $(ARGS)
 
 test: python3       ## every test
 	$(RUN) pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
+
+test-quick: python3 ## the unit tests, the drift test, one lab and one notebook: a few minutes
+	$(RUN) pytest -n 2 --dist loadfile --no-loadscope-reorder tests/unit tests/test_drift.py \
+	  "tests/labs/test_labs.py::test_solution_gets_full_marks[06_ddp]" \
+	  "tests/notebooks/test_notebooks.py::test_every_output_is_as_stored[notebooks/00_preflight.ipynb]" $(ARGS)
 
 setup: python3      ## make or mend the environment, nothing else
 	@$(BOOTSTRAP) setup

@@ -27,6 +27,7 @@ def dry_run(*words):
     (["lab", "ARGS=--no-browser"], "run manyhands lab --no-browser"),
     (["test", "ARGS=-k launch"], "run pytest -n 2 --dist loadfile --no-loadscope-reorder -k launch"),
     (["setup"], "setup"),
+    (["offline"], "offline"),
     (["build", "NB=06_ddp"], "run manyhands build 06_ddp"),
     (["adopt", "NB=notebooks/06_ddp.ipynb"], "run manyhands adopt notebooks/06_ddp.ipynb"),
     (["bench"], "run benchmarks"),
