@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
@@ -395,6 +396,16 @@ def test_what_runs_before_the_set_up_is_standard_library_and_old_syntax(name):
     imported = [node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
     imported += [alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names]
     assert [module for module in imported if module.split(".")[0] not in sys.stdlib_module_names and not module.startswith("manyhands.cli")] == []
+
+
+def test_the_list_of_what_runs_before_the_set_up_is_whole_and_the_image_gets_all_of_it():
+    sources = {name: (ROOT / "src" / "manyhands" / name).read_text() for name in EARLY}
+    named = {f"cli/{module}.py" for text in sources.values()
+             for line in re.findall(r"^from manyhands\.cli(?:\.(\w+) import .*| import (.*))$", text, re.M) for module in re.split(r", ", "".join(line))}
+    assert named | {"__init__.py", "cli/__init__.py", "cli/bootstrap.py"} == set(EARLY)
+    before, _, _ = (ROOT / "docker" / "Dockerfile").read_text().partition("bootstrap.py setup")
+    copied = re.findall(r"src/manyhands/([\w/*]+(?:\.py)?)", before)
+    assert [name for name in EARLY if not any(fnmatch(name, pattern) for pattern in copied)] == []
 
 
 # -- steps
