@@ -27,7 +27,7 @@ def test_seed_and_additions(tmp_path):
 
 
 def test_no_framework_is_imported():
-    modules = "adopt canonical command drift environment execute labs layout make processes slides text validate validate_server".split()
+    modules = "adopt canonical command environment execute labs layout make processes slides text up_to_date validate validate_server".split()
     code = f"import sys; from manyhands.build import {', '.join(modules)}; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert not {"torch", "tensorflow", "keras", "tf_keras", "horovod", "ipyparallel"} & set(loaded)

@@ -118,6 +118,7 @@ def test_page_of_an_empty_course(tmp_path):
 
 def test_page_is_new_after_every_check(clone, monkeypatch):
     from manyhands.cli import check
+    from manyhands.learner.prepare import prepare
 
     monkeypatch.setenv("MANYHANDS_ROOT", str(clone))
     prepare(clone)
