@@ -93,7 +93,7 @@ def test_the_same_is_told_once_but_again_as_a_sign_of_life(queue):
     assert len(visits[2].heard) == 2 and len(visits[0].heard) == 1
 
 
-SERVICE = "import asyncio, sys; from manyhands.hub import places; {more}; asyncio.run(places.Service(1).serve(sys.argv[1]))"
+SERVICE = "import asyncio, sys; from manyhands.hub.services import check_queue; {more}; asyncio.run(check_queue.Service(1).serve(sys.argv[1]))"
 
 
 @pytest.fixture
@@ -138,7 +138,7 @@ def cut_off(lines):
         return True
 
 
-STRANGERS = "from itertools import count; numbers = count(); places.peer = lambda writer: next(numbers)"  # each connection is somebody else's
+STRANGERS = "from itertools import count; numbers = count(); check_queue.peer = lambda writer: next(numbers)"  # each connection is somebody else's
 
 
 class Lines(list):
@@ -148,8 +148,8 @@ class Lines(list):
 
 def test_a_check_waits_and_goes_on_when_the_other_is_killed(service):
     path = service(STRANGERS)
-    holder = subprocess.Popen([sys.executable, "-c", "import time\nfrom manyhands.grading import place\n"
-                               "with place.taken(print): print('mine', flush=True); time.sleep(600)"], stdout=subprocess.PIPE, text=True)
+    holder = subprocess.Popen([sys.executable, "-c", "import time\nfrom manyhands.grading.hub_client import check_place\n"
+                               "with check_place.taken(print): print('mine', flush=True); time.sleep(600)"], stdout=subprocess.PIPE, text=True)
     assert holder.stdout.readline() == "mine\n"
     said, entered = Lines(), threading.Event()
 
@@ -175,8 +175,8 @@ def test_ctrl_c_leaves_the_queue(service):
     path = service(STRANGERS)
     with connect(path) as holder:
         assert json.loads(holder.readline()) == check_queue.PLACE
-        waiting = subprocess.Popen([sys.executable, "-c", "from functools import partial\nfrom manyhands.grading import place\n"
-                                    "with place.taken(partial(print, flush=True)): pass"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        waiting = subprocess.Popen([sys.executable, "-c", "from functools import partial\nfrom manyhands.grading.hub_client import check_place\n"
+                                    "with check_place.taken(partial(print, flush=True)): pass"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         assert "place 1" in waiting.stdout.readline()
         with connect(path) as behind:
             assert json.loads(behind.readline())["position"] == 2
@@ -186,7 +186,7 @@ def test_ctrl_c_leaves_the_queue(service):
 
 
 def test_no_place_is_kept_longer_than_the_limit(service):
-    path = service(STRANGERS + "; places.Service.__init__.__defaults__ = (0.5,)")
+    path = service(STRANGERS + "; check_queue.Service.__init__.__defaults__ = (0.5,)")
     with connect(path) as holder, connect(path) as next_one:
         assert json.loads(holder.readline()) == check_queue.PLACE
         while (told := json.loads(next_one.readline())) != check_queue.PLACE:
