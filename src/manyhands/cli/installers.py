@@ -80,6 +80,6 @@ def fetch_python(root, steps, lack):
         env = helper.uv_environment(helper.pip_config())
         steps.call([helper.uv, "python", "install", FETCHED], env=env)
         return subprocess.run([str(helper.uv), "python", "find", "--managed-python", FETCHED], env=env, stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
-    except (StepFailed, subprocess.CalledProcessError) as error:
+    except (StepFailed, OSError, subprocess.CalledProcessError) as error:
         steps.note(f"It could not be fetched: {getattr(error, 'why', error)}")
         raise lack from error

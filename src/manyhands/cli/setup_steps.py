@@ -16,10 +16,10 @@ from collections import deque
 REASONS = [
     (r"No space left on device|Errno 28", "the disk is full",
      "make room (5 GB for .venv; TMPDIR and the cache folder of pip need 1 GB each), then type the same command again"),
-    (r"CERTIFICATE_VERIFY_FAILED|SSLError|SSLCertVerificationError", "the package index's certificate is not trusted here",
+    (r"CERTIFICATE_VERIFY_FAILED|SSLError|SSLCertVerificationError|invalid peer certificate", "the package index's certificate is not trusted here",
      "tell pip about your network's certificate (PIP_CERT=/path/to/ca.pem), then type the same command again"),
     (r"Temporary failure in name resolution|Name or service not known|NewConnectionError|Network is unreachable|Connection refused"
-     r"|Connection reset|ConnectTimeoutError|Read timed out|ReadTimeoutError|ProxyError|Max retries exceeded|NameResolutionError",
+     r"|Connection reset|ConnectTimeoutError|Read timed out|ReadTimeoutError|ProxyError|Max retries exceeded|NameResolutionError|are you offline|dns error|error sending request",
      "there is no network, or the package index cannot be reached",
      "check the network (behind a proxy set HTTPS_PROXY; for a mirror set PIP_INDEX_URL), then type the same command again"),
     (r"No matching distribution found for (\S+)", "the package index does not have {0}",

@@ -326,6 +326,8 @@ def test_tensorflow_for_gpus_only_on_request(clone, monkeypatch):
 @pytest.mark.parametrize(("log", "why"), [
     ("OSError: [Errno 28] No space left on device", "the disk is full"),
     ("SSLError(SSLCertVerificationError(1, 'CERTIFICATE_VERIFY_FAILED'))", "certificate"),
+    ("error: Failed to fetch: `https://x/simple/torch/`\n  Caused by: invalid peer certificate: UnknownIssuer", "certificate"),
+    ("error: Could not connect, are you offline?\n  Caused by: dns error: failed to lookup address information", "no network"),
     ("ERROR: No matching distribution found for torch==9.9", "does not have torch==9.9"),
     ("The virtual environment was not created successfully because ensurepip is not available.", "venv module"),
     ("c++: fatal error: Killed signal terminated program cc1plus", "not enough memory"),
