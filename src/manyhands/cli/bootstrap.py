@@ -41,20 +41,26 @@ def set_up(root=ROOT, again=False):
             print(f"Horovod is not built; {setup_plan.HOROVOD_AGAIN}", flush=True)
         return plan.python
     steps = Steps(5, root / ".manyhands" / "setup.log")
+    with failures_told(steps), one_at_a_time(root / ".manyhands" / "setup.lock"):
+        plan = setup_plan.Plan(root, os.environ)
+        make_environment(plan, steps)
+        install_torch(plan, steps)
+        install_packages(plan, steps)
+        install_horovod(plan, steps, again)
+    return plan.python
+
+
+@contextmanager
+def failures_told(steps):
+    """What goes wrong in a step ends the program with which, why and what to do."""
     try:
-        with one_at_a_time(root / ".manyhands" / "setup.lock"):
-            plan = setup_plan.Plan(root, os.environ)
-            make_environment(plan, steps)
-            install_torch(plan, steps)
-            install_packages(plan, steps)
-            install_horovod(plan, steps, again)
+        yield
     except StepFailed as error:
         sys.exit("\n" + steps.failure(error))
     except OSError as error:
         sys.exit("\n" + steps.failure(StepFailed(*setup_plan.explain_os_error(error))))
     except KeyboardInterrupt:
         sys.exit(f"\nStopped in step [{steps.number}/{steps.total}] {steps.name}. The same command goes on from there.")
-    return plan.python
 
 
 @contextmanager
@@ -183,10 +189,8 @@ def install_horovod(plan, steps, again):
 def write_offline(plan):
     """The folder that sets a machine up which has no network."""
     steps = Steps(3, plan.root / ".manyhands" / "offline.log")
-    try:
+    with failures_told(steps), one_at_a_time(plan.root / ".manyhands" / "setup.lock"):
         offline.write(plan, steps, plan.version("torch"))
-    except StepFailed as error:
-        sys.exit("\n" + steps.failure(error))
     print(f"Carry the clone with {offline.NAME}/ to a machine with Python {plan.stamp['python']}; `make lab` there needs no network.")
 
 

@@ -60,7 +60,9 @@ def write(plan, steps, torch):
     steps.end(torch)
     steps.begin("Horovod and the hub's proxy")
     key = horovod_wheel.wheel_key(horovod_wheel.installed_versions(plan.python))
-    if plan.horovod_cached():
+    if not plan.horovod_cached():
+        steps.note("Horovod's wheel is not in the cache, so it is left out: `make setup` tries to build it")
+    else:
         shutil.copytree(horovod_wheel.cache_folder(plan.environ) / key, new / "horovod" / key)
     ask = f"from manyhands.hub.services import proxy; proxy.command({str(plan.root / '.manyhands')!r})"
     steps.call([plan.python, "-c", ask], env=plan.environment())

@@ -109,7 +109,8 @@ class Plan:
 
     def environment_ready(self):
         """The virtual environment is there, made by us, for this clone, with the right Python that still runs."""
-        return self.stamp.get("root") == str(self.root) and self.stamp.get("site", False) == self.site and self.stamp.get("python") in PYTHONS and os.path.exists(self.python)
+        made_for_this = self.stamp.get("root") == str(self.root) and self.stamp.get("site", False) == self.site
+        return made_for_this and self.stamp.get("python") in PYTHONS and os.path.exists(self.python)
 
     def finished(self):
         """Nothing to do: everything wanted is installed (or Horovod has failed before)."""

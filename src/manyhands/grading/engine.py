@@ -177,7 +177,7 @@ def run(plan, folder, seed, sandboxed, limits, progress):
 def copy_beside(notebook_path, folder):
     """Copy what lies beside a notebook (scripts that it launches), without notebooks, hidden files and links; notes if not all.
 
-    The files may be somebody else's, who changes them meanwhile (see `below`); no more is read than there is room for.
+    The files may be somebody else's, who changes them meanwhile (see `beneath`); no more is read than there is room for.
     """
     room = FOLDER_BYTES
     with Below(Path(notebook_path).parent.resolve()) as base:

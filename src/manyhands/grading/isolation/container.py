@@ -1,7 +1,7 @@
-"""Where bubblewrap does not work: a submission's kernel in a container of the course's image, closed as `sandbox` is.
+"""Where bubblewrap does not work: a submission's kernel in a container of the course's image, closed as `bubblewrap` is.
 
 Nothing of the host is in it but one folder, read only. The kernel's sockets are opened outside and handed in; the connection over which that
-happens is then what keeps the container: it ends when this process does, however that is (see `first`, which runs inside).
+happens is then what keeps the container: it ends when this process does, however that is (see `container_init`, which runs inside).
 """
 
 import functools
