@@ -1,7 +1,9 @@
 """Reading the main thread's stack from another thread: where does it stand, and is it waiting for communication?"""
 
 import ast
+import contextlib
 import functools
+import gc
 import itertools
 import linecache
 import os
@@ -46,6 +48,10 @@ class Stack:
 
     def look(self):
         """{"blocked", "key", "call", "lines"}: `key` stays the same as long as the thread stays in the same call."""
+        with _no_collection():
+            return self._look()
+
+    def _look(self):
         clock, cpu = time.monotonic(), time.process_time()
         idle = (cpu - self._before[1]) < IDLE_SHARE * max(1e-3, clock - self._before[0])
         self._before = (clock, cpu)
@@ -66,6 +72,23 @@ class Stack:
         key = " ".join(f"{id(f):x}:{f.f_lasti}" for f in frames[: depth + 1])
         call = name and {"call": name, **innermost_of(lines)}
         return {"blocked": bool(name), "key": key, "call": call, "lines": lines}
+
+
+@contextlib.contextmanager
+def _no_collection():
+    """Without garbage collection, as reading another thread's frames needs it in Python 3.11.
+
+    `f_back` and `f_locals` make objects there, which may start a collection in the middle of them. A finalizer (a tensor's, a graph's) that
+    gives up the GIL then lets the other thread return from the very frame that is being read: a segmentation fault. (Since 3.12 a collection
+    waits for the end of the bytecode.)
+    """
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def innermost_of(lines):

@@ -1,0 +1,66 @@
+"""The thread that reads the main thread's stack."""
+
+import gc
+import sys
+import threading
+
+from manyhands.cluster.on_rank.stack import Stack
+
+
+class Garbage:
+    """What only a collection finds; says in which functions of stack.py that happened."""
+
+    found_in = []
+
+    def __init__(self):
+        self.me = self
+
+    def __del__(self):
+        frame = sys._getframe(1)
+        while frame is not None:
+            if frame.f_code.co_filename.endswith("stack.py"):
+                self.found_in.append(frame.f_code.co_name)
+            frame = frame.f_back
+
+
+def stand(depth, arrived, go):
+    """Stand in `depth` calls until told to go."""
+    if depth:
+        stand(depth - 1, arrived, go)
+    else:
+        arrived.set()
+        go.wait()
+
+
+def test_no_collection_starts_while_another_threads_frames_are_read():
+    """Its finalizers could let the other thread leave the frame that is being read, which in Python 3.11 ends the process."""
+    arrived, go = threading.Event(), threading.Event()
+    thread = threading.Thread(target=stand, args=(200, arrived, go))
+    thread.start()
+    arrived.wait()
+    before = gc.get_threshold()
+    Garbage.found_in.clear()
+    stack = Stack(thread.ident)
+    try:
+        gc.collect()
+        gc.set_threshold(20)  # objects; the frames of 200 calls are more
+        for _ in range(10):
+            garbage = Garbage()
+            del garbage
+            found = stack.look()
+    finally:
+        gc.set_threshold(*before)
+        go.set()
+        thread.join()
+    assert "_look" not in Garbage.found_in
+    assert gc.isenabled(), "the collector is switched on again"
+    assert [line["function"] for line in found["lines"]].count("stand") == 201
+
+
+def test_a_collector_that_was_switched_off_stays_off():
+    gc.disable()
+    try:
+        Stack(threading.main_thread().ident).look()
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
