@@ -76,6 +76,11 @@ def test_the_full_tensorflow_is_not_pulled_over_tensorflow_cpu():
     assert "tensorflow-cpu" in PINS and "tensorflow" not in PINS
 
 
+def test_no_package_builds_a_parser_in_every_process_that_reads_a_notebook():
+    """rfc3987-syntax does, for 1.4 s: jsonschema asks for it from 4.25 on, and nbformat imports jsonschema."""
+    assert "rfc3987-syntax" not in PINS
+
+
 def test_conda_and_the_project_name_the_same_pythons():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert FROM_CONDA["python"] in PYTHONS
