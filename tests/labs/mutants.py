@@ -4,6 +4,7 @@ import ast
 import copy
 import os
 import re
+import symtable
 import tempfile
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -80,6 +81,20 @@ def read(unit, path):
     return mutant
 
 
+def defined_and_used(cell):
+    """(names that a code cell gives a value at its top level, global names and strings in it): a check is told `"make_buckets"` where the function is on the ranks."""
+    source = re.sub(r"^[%!].*", "", cell.source, flags=re.MULTILINE) if cell.cell_type == "code" else ""
+    top = symtable.symtable(source, "cell", "exec")
+    defined = {name.get_name() for name in top.get_symbols() if name.is_assigned() and not name.is_imported()}
+    strings = {node.value for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+    tables, used = [top], strings
+    while tables:
+        table = tables.pop()
+        tables += table.get_children()
+        used |= {name.get_name() for name in table.get_symbols() if name.is_referenced() and (table is top or name.is_global())}
+    return defined, used
+
+
 def of_unit(unit):
     """The mutants of a unit, in order."""
     return [read(unit, path) for path in sorted((ROOT / "tests" / "mutants" / unit).glob("*.py"))]
@@ -145,15 +160,27 @@ class Warm:
     def by_name(self):
         return {notebooks.grade_id(cell): cell for cell in self.solution.cells if notebooks.grade_id(cell)}
 
+    @cached_property
+    def reach(self):
+        """{check: the grade_ids of the answers that it uses: the one of its own name, and those it comes to by names, through other cells too}."""
+        cells = [(notebooks.grade_id(cell), *defined_and_used(cell)) for cell in self.solution.cells]
+        found = {}
+        for check in self.checks:
+            answers, todo, seen = {check.removesuffix("-check")}, {name for key, _, used in cells if key == check for name in used}, set()
+            while todo:
+                seen |= todo
+                reached = [(key, used) for key, defined, used in cells if defined & todo]
+                answers |= {key for key, _ in reached}
+                todo = {name for _, used in reached for name in used} - seen
+            found[check] = answers
+        return found
+
     def checks_of(self, mutant):
-        """The check cells that the mutant names under `runs`, else those that come after the first answer it replaces."""
+        """The check cells that use an answer it replaces, in order; of these, where the mutant names some under `runs`, only they."""
         named = words(mutant.facts.get("runs", []))
-        if named:
-            assert {name + "-check" for name in named} <= set(self.checks), f"there is no such check: {named}"
-            return [name for name in self.checks if name.removesuffix("-check") in named]
-        order = list(self.by_name)
-        first = min(order.index(name) for name in mutant.cells)
-        return [name for name in order[first:] if name in self.checks]
+        assert {name + "-check" for name in named} <= set(self.checks), f"there is no such check: {named}"
+        using = [name for name in self.checks if self.reach[name] & set(mutant.cells)]
+        return [name for name in using if not named or name.removesuffix("-check") in named]
 
     def try_out(self, mutant):
         """Run a mutant's answers and the checks after them, then put the solution's answers back."""

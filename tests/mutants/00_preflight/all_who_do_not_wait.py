@@ -1,6 +1,5 @@
 """Blames every rank that does not wait, also one that has finished and that nobody waits for.
 
-runs: diagnose
 fails: diagnose/chain
 shows: no arrow leads to it
 points: 9

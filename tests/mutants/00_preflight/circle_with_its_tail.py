@@ -1,6 +1,5 @@
 """Walks along the arrows, but counts the way to the circle as a part of it.
 
-runs: diagnose
 fails: diagnose/circle
 shows: nobody in the circle waits for it
 points: 9

@@ -1,6 +1,5 @@
 """The request of isend is thrown away, and the message with it if the other side is late.
 
-runs: exchange
 fails: exchange/four, exchange/smaller, exchange/messages
 shows: keep what isend returns, and call its wait()
 points: 7

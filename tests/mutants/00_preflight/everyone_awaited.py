@@ -1,6 +1,5 @@
 """Blames every rank that somebody waits for, also those in the middle of a chain and outside the circle.
 
-runs: diagnose
 fails: diagnose/chain, diagnose/circle
 shows: waits itself, for rank
 points: 8

@@ -1,6 +1,5 @@
 """The node is read from GROUP_RANK, which not every launcher sets.
 
-runs: place
 fails: place/elsewhere
 shows: compute the node from RANK and LOCAL_WORLD_SIZE
 points: 9

@@ -1,6 +1,5 @@
 """The neighbours are counted in the world: right for all four ranks, and a hang in smaller rings.
 
-runs: exchange
 fails: exchange/smaller, exchange/messages
 shows: Who waits for whom
 points: 8

@@ -1,6 +1,5 @@
 """The ring is turned round: each rank gets the value of the following one.
 
-runs: exchange
 fails: exchange/four, exchange/smaller, exchange/messages
 shows: the direction of the ring is turned round
 points: 7

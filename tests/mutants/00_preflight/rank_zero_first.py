@@ -1,6 +1,5 @@
 """Rank 0 sends first, which is of no use in a ring without rank 0.
 
-runs: exchange
 fails: exchange/smaller, exchange/messages
 shows: waits to receive before it sends
 points: 8

@@ -1,6 +1,5 @@
 """The exchange as it was: all receive before they send.
 
-runs: exchange
 fails: exchange/four, exchange/smaller, exchange/messages
 shows: waits to receive before it sends
 shows: Who waits for whom

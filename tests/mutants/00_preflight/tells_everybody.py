@@ -1,6 +1,5 @@
 """Every rank tells everybody and keeps one of the answers: the right values by too many messages.
 
-runs: exchange
 fails: exchange/messages
 shows: by more messages than needed
 points: 9

@@ -1,6 +1,5 @@
 """The node is computed for two ranks on each node, as they are here.
 
-runs: place
 fails: place/elsewhere
 shows: This is right only for 2 ranks per node
 points: 9

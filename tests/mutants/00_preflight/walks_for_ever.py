@@ -1,6 +1,5 @@
 """Follows the arrows until a rank waits for nobody: in a circle it never stops.
 
-runs: diagnose
 fails: diagnose/circle
 shows: did not come to an end
 points: 9

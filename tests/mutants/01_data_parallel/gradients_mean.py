@@ -4,7 +4,6 @@ fails: gradients/sum, gradients/missing, step/weights, step/objective
 shows: 4 times too small: the mean
 shows: The steps are 4 times too short
 points: 7
-runs: gradients, step
 """
 # %% grade_id="gradients"
 # %%px --setup

@@ -4,7 +4,6 @@ fails: share/decay, step/weights, step/objective
 shows: The decay counts 4 times: each of 4 ranks
 shows: The decay counts 4 times.
 points: 8
-runs: share, step
 """
 # %% grade_id="share"
 # %%px --setup

@@ -4,7 +4,6 @@ fails: step/weights, step/objective
 shows: Gradients of earlier steps are still in `grad`
 shows: This is not the objective of the whole batch
 points: 10
-runs: step
 """
 # %% grade_id="step"
 # %%px --setup

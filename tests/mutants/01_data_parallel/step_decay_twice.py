@@ -3,7 +3,6 @@
 fails: step/weights, step/objective
 shows: once in the share, once more in the update
 points: 10
-runs: step
 """
 # %% grade_id="step"
 # %%px --setup

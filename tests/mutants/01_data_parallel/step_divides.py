@@ -3,7 +3,6 @@
 fails: step/weights, step/objective
 shows: nothing is left to divide
 points: 10
-runs: step
 """
 # %% grade_id="step"
 # %%px --setup

@@ -3,7 +3,6 @@
 fails: step/objective
 shows: a rank's share is a part of it
 points: 12
-runs: step
 """
 # %% grade_id="step"
 # %%px --setup

@@ -3,7 +3,6 @@
 fails: step/weights, step/objective
 shows: rows, rank and world size are those of the group
 points: 10
-runs: step
 """
 # %% grade_id="step"
 # %%px --setup

@@ -3,7 +3,6 @@
 fails: forward/outputs
 shows: the number of pieces decides
 points: 22
-runs: forward
 """
 # %% grade_id="forward"
 def data_parallel(module, inputs, kwargs, devices, output_device):

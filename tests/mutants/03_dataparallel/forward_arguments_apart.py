@@ -3,7 +3,6 @@
 fails: forward/outputs
 shows: cut positional and keyword arguments together
 points: 22
-runs: forward
 """
 # %% grade_id="forward"
 def data_parallel(module, inputs, kwargs, devices, output_device):

@@ -3,7 +3,6 @@
 fails: forward/statistics
 shows: These are the last replica's statistics
 points: 22
-runs: forward
 """
 # %% grade_id="forward"
 def data_parallel(module, inputs, kwargs, devices, output_device):

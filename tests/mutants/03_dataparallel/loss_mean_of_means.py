@@ -3,7 +3,6 @@
 fails: loss/mean
 shows: This is the mean of
 points: 22
-runs: loss
 """
 # %% grade_id="loss"
 def loss_part(scores, labels):

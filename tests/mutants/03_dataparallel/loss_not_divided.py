@@ -3,7 +3,6 @@
 fails: loss/mean
 shows: added up and not divided
 points: 22
-runs: loss
 """
 # %% grade_id="loss"
 def loss_part(scores, labels):

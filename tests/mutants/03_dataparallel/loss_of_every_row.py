@@ -3,7 +3,6 @@
 fails: loss/bytes
 shows: Two are enough
 points: 22
-runs: loss
 """
 # %% grade_id="loss"
 def loss_part(scores, labels):

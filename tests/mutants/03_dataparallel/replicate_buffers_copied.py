@@ -4,7 +4,6 @@ fails: replicate/buffers, forward/statistics
 shows: What replica 0 has written into its buffer is lost
 shows: Batch norm's running statistics did not change
 points: 21
-runs: replicate, forward
 """
 # %% grade_id="replicate"
 def replicate(module, devices):

@@ -3,7 +3,6 @@
 fails: replicate/copies, replicate/buffers, forward/statistics
 shows: The buffers have stayed behind
 points: 20
-runs: replicate, forward
 """
 # %% grade_id="replicate"
 def replicate(module, devices):

@@ -5,7 +5,6 @@ shows: under the second one the replica has an unconnected copy
 shows: once for each of its names
 shows: The gradient of the tied weight is not complete
 points: 19
-runs: replicate, forward
 """
 # %% grade_id="replicate"
 def replicate(module, devices):

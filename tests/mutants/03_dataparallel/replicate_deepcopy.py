@@ -5,7 +5,6 @@ shows: The original has no gradient: the replicas' parameters are leaves of thei
 shows: What replica 0 has written into its buffer is lost
 shows: Batch norm's running statistics did not change
 points: 18
-runs: replicate, forward
 """
 # %% grade_id="replicate"
 def replicate(module, devices):

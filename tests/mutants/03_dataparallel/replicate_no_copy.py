@@ -4,7 +4,6 @@ fails: replicate/buffers, forward/statistics
 shows: Only replica 0 shares it
 shows: All replicas have written batch norm's running statistics
 points: 21
-runs: replicate, forward
 """
 # %% grade_id="replicate"
 def replicate(module, devices):

@@ -4,7 +4,6 @@ fails: all-reduce/values, all-reduce/bytes, all-reduce/ring
 shows: the all-gather is missing
 shows: An all-reduce is both
 points: 10
-runs: all-reduce
 """
 # %% grade_id="all-reduce"
 # %%px --setup

@@ -4,7 +4,6 @@ fails: all-reduce/values, all-reduce/bytes
 shows: rounded to float32 on its way
 shows: Fewer bytes than a ring
 points: 11
-runs: all-reduce
 """
 # %% grade_id="all-reduce"
 # %%px --setup

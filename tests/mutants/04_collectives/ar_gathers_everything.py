@@ -4,7 +4,6 @@ fails: all-reduce/bytes, all-reduce/ring
 shows: this gathers everything, then sums
 shows: a rank sends to the next rank only
 points: 12
-runs: all-reduce
 """
 # %% grade_id="all-reduce"
 # %%px --setup

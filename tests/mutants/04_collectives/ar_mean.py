@@ -3,7 +3,6 @@
 fails: all-reduce/values
 shows: An all-reduce gives the sum; who wants a mean divides afterwards
 points: 12
-runs: all-reduce
 """
 # %% grade_id="all-reduce"
 # %%px --setup

@@ -3,7 +3,6 @@
 fails: all-reduce/values
 shows: The sum belongs into x itself
 points: 12
-runs: all-reduce
 """
 # %% grade_id="all-reduce"
 # %%px --setup

@@ -3,7 +3,6 @@
 fails: all-reduce/bytes, all-reduce/ring
 shows: The allreduce of torch.distributed does the work here
 points: 12
-runs: all-reduce
 """
 # %% grade_id="all-reduce"
 # %%px --setup

@@ -3,7 +3,6 @@
 fails: all-reduce/values, all-reduce/bytes
 shows: each leave a rest
 points: 11
-runs: all-reduce
 """
 # %% grade_id="all-reduce"
 # %%px --setup

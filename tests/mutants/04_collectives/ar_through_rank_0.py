@@ -3,7 +3,6 @@
 fails: all-reduce/bytes, all-reduce/ring
 shows: The sum goes through one place
 points: 12
-runs: all-reduce
 """
 # %% grade_id="all-reduce"
 # %%px --setup

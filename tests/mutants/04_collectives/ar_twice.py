@@ -5,7 +5,6 @@ shows: what was summed already was summed again
 shows: More bytes than a ring
 shows: More messages than rounds
 points: 10
-runs: all-reduce
 """
 # %% grade_id="all-reduce"
 # %%px --setup

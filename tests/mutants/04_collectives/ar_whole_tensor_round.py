@@ -4,7 +4,6 @@ fails: all-reduce/bytes, all-reduce/ring
 shows: this gathers everything, then sums
 shows: Fewer messages than rounds
 points: 12
-runs: all-reduce
 """
 # %% grade_id="all-reduce"
 # %%px --setup

@@ -3,7 +3,6 @@
 fails: all-reduce/values, all-reduce/bytes, all-reduce/ring
 shows: Does a rank of the group wait for one of them?
 points: 10
-runs: all-reduce
 """
 # %% grade_id="all-reduce"
 # %%px --setup

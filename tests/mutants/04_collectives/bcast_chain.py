@@ -3,7 +3,6 @@
 fails: broadcast/tree
 shows: the number of ranks that have x doubles
 points: 13
-runs: broadcast
 """
 # %% grade_id="broadcast"
 # %%px --setup

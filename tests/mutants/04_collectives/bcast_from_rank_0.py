@@ -3,7 +3,6 @@
 fails: broadcast/values
 shows: Count ranks from the root
 points: 13
-runs: broadcast
 """
 # %% grade_id="broadcast"
 # %%px --setup

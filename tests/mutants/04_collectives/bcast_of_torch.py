@@ -3,7 +3,6 @@
 fails: broadcast/once, broadcast/tree
 shows: The broadcast of torch.distributed does the work here
 points: 12
-runs: broadcast
 """
 # %% grade_id="broadcast"
 # %%px --setup

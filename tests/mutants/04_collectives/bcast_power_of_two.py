@@ -4,7 +4,6 @@ fails: broadcast/values, broadcast/once, broadcast/tree
 shows: still has its own numbers
 shows: has every rank got x?
 points: 11
-runs: broadcast
 """
 # %% grade_id="broadcast"
 # %%px --setup

@@ -3,7 +3,6 @@
 fails: broadcast/values, broadcast/once, broadcast/tree
 shows: use group_dst and group_src
 points: 11
-runs: broadcast
 """
 # %% grade_id="broadcast"
 # %%px --setup

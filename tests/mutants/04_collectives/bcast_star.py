@@ -3,7 +3,6 @@
 fails: broadcast/tree
 shows: In a tree, whoever has x helps to send
 points: 13
-runs: broadcast
 """
 # %% grade_id="broadcast"
 # %%px --setup

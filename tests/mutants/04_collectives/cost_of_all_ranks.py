@@ -3,7 +3,6 @@
 fails: cost/bytes
 shows: this is what all ranks send together
 points: 13
-runs: cost
 """
 # %% grade_id="cost"
 # %%px --setup

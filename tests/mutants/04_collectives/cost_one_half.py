@@ -3,7 +3,6 @@
 fails: cost/rounds
 shows: an all-reduce has two halves
 points: 13
-runs: cost
 """
 # %% grade_id="cost"
 # %%px --setup

@@ -3,7 +3,6 @@
 fails: cost/bytes
 shows: a rank does not send all its chunks in a half
 points: 13
-runs: cost
 """
 # %% grade_id="cost"
 # %%px --setup

@@ -3,7 +3,6 @@
 fails: cost/rounds
 shows: log2 p is rounded up
 points: 13
-runs: cost
 """
 # %% grade_id="cost"
 # %%px --setup

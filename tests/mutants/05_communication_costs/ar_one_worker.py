@@ -3,7 +3,6 @@
 fails: all-reduce/server
 shows: through the server's one link
 points: 16
-runs: all-reduce
 """
 # %% grade_id="all-reduce"
 def ring_s(p, n_bytes, latency_s, bytes_per_s):

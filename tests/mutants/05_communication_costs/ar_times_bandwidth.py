@@ -3,7 +3,6 @@
 fails: all-reduce/ring, all-reduce/tree, all-reduce/server
 shows: is a speed
 points: 14
-runs: all-reduce
 """
 # %% grade_id="all-reduce"
 def ring_s(p, n_bytes, latency_s, bytes_per_s):

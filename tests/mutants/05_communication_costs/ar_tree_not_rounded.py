@@ -3,7 +3,6 @@
 fails: all-reduce/tree
 shows: is log2 p, rounded up
 points: 16
-runs: all-reduce
 """
 # %% grade_id="all-reduce"
 def ring_s(p, n_bytes, latency_s, bytes_per_s):

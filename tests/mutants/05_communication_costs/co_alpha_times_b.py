@@ -3,7 +3,6 @@
 fails: crossover/crossover
 shows: depends on p = 2 too
 points: 15
-runs: crossover
 """
 # %% grade_id="crossover"
 def crossover_bytes(p, latency_s, bytes_per_s):

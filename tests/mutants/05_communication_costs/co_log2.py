@@ -3,7 +3,6 @@
 fails: crossover/crossover
 shows: *rounded up*: (p - 1).bit_length()
 points: 15
-runs: crossover
 """
 # %% grade_id="crossover"
 def crossover_bytes(p, latency_s, bytes_per_s):

@@ -3,7 +3,6 @@
 fails: fit/latency, fit/bandwidth
 shows: Latency and bandwidth are exchanged
 points: 13
-runs: fit
 """
 # %% grade_id="fit"
 def fit(n_bytes, times_s):

@@ -3,7 +3,6 @@
 fails: fit/bandwidth
 shows: The latency is a part of that time
 points: 15
-runs: fit
 """
 # %% grade_id="fit"
 def fit(n_bytes, times_s):

@@ -3,7 +3,6 @@
 fails: fit/latency
 shows: are not nothing on this link
 points: 15
-runs: fit
 """
 # %% grade_id="fit"
 def fit(n_bytes, times_s):

@@ -3,7 +3,6 @@
 fails: fusion/best
 shows: % slower than the best
 points: 16
-runs: fusion
 """
 # %% grade_id="fusion"
 def finish_s(ready_s, n_bytes, bucket_bytes, all_reduce_s):

@@ -3,7 +3,6 @@
 fails: fusion/finish
 shows: the tensor that fills it up still goes with it
 points: 15
-runs: fusion
 """
 # %% grade_id="fusion"
 def finish_s(ready_s, n_bytes, bucket_bytes, all_reduce_s):

@@ -3,7 +3,6 @@
 fails: fusion/finish, fusion/best
 shows: It must be sent all the same
 points: 14
-runs: fusion
 """
 # %% grade_id="fusion"
 def finish_s(ready_s, n_bytes, bucket_bytes, all_reduce_s):

@@ -3,7 +3,6 @@
 fails: interval/width
 shows: at both ends together
 points: 16
-runs: interval
 """
 # %% grade_id="interval"
 def interval(n_bytes, times_s, level, fit):

@@ -3,7 +3,6 @@
 fails: interval/covers, interval/width
 shows: Turned over
 points: 15
-runs: interval
 """
 # %% grade_id="interval"
 def interval(n_bytes, times_s, level, fit):

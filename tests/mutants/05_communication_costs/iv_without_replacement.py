@@ -4,7 +4,6 @@ fails: interval/covers, interval/width
 shows: misses the truth too often
 shows: with replacement, as many as there are
 points: 15
-runs: interval
 """
 # %% grade_id="interval"
 def interval(n_bytes, times_s, level, fit):

@@ -4,7 +4,6 @@ fails: ping-pong/messages, ping-pong/times
 shows: Rank 0 plays with `peer`
 shows: Per round: read it, send, receive
 points: 14
-runs: ping-pong
 """
 # %% grade_id="ping-pong"
 # %%px --setup

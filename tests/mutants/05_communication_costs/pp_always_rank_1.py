@@ -3,7 +3,6 @@
 fails: ping-pong/messages
 shows: Rank 0 plays with `peer`
 points: 16
-runs: ping-pong
 """
 # %% grade_id="ping-pong"
 # %%px --setup

@@ -3,7 +3,6 @@
 fails: ping-pong/messages, ping-pong/times
 shows: Rank 0 sends first and then receives
 points: 14
-runs: ping-pong
 """
 # %% grade_id="ping-pong"
 # %%px --setup

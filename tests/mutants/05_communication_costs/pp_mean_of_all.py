@@ -3,7 +3,6 @@
 fails: ping-pong/times
 shows: This is the mean
 points: 15
-runs: ping-pong
 """
 # %% grade_id="ping-pong"
 # %%px --setup

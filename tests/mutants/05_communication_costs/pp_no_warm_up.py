@@ -4,7 +4,6 @@ fails: ping-pong/messages, ping-pong/times
 shows: The warm-up is missing
 shows: its first, slow messages
 points: 14
-runs: ping-pong
 """
 # %% grade_id="ping-pong"
 # %%px --setup

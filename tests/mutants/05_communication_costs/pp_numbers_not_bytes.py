@@ -3,7 +3,6 @@
 fails: ping-pong/messages
 shows: a float32 has four
 points: 16
-runs: ping-pong
 """
 # %% grade_id="ping-pong"
 # %%px --setup

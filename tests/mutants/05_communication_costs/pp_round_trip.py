@@ -3,7 +3,6 @@
 fails: ping-pong/times
 shows: These are round trips
 points: 15
-runs: ping-pong
 """
 # %% grade_id="ping-pong"
 # %%px --setup

@@ -3,7 +3,6 @@
 fails: ping-pong/times
 shows: The clock was read before the answer had come
 points: 15
-runs: ping-pong
 """
 # %% grade_id="ping-pong"
 # %%px --setup

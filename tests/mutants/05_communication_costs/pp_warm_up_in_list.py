@@ -3,7 +3,6 @@
 fails: ping-pong/times
 shows: The warm-up is in the list
 points: 15
-runs: ping-pong
 """
 # %% grade_id="ping-pong"
 # %%px --setup

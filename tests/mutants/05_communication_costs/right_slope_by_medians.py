@@ -1,6 +1,5 @@
 """The slopes of all pairs of sizes, and their median (Theil and Sen): no weights are needed.
 
-runs: fit
 """
 # %% grade_id="fit"
 def fit(n_bytes, times_s):

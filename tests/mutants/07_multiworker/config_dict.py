@@ -3,7 +3,6 @@
 fails: config/cluster config/task
 shows: return a text, json.dumps
 points: 13
-runs: config
 """
 # %% grade_id="config"
 def tf_config(hosts, first_port, roles, number):

@@ -3,7 +3,6 @@
 fails: config/task
 shows: the index counts within its kind
 points: 15
-runs: config
 """
 # %% grade_id="config"
 def tf_config(hosts, first_port, roles, number):

@@ -3,7 +3,6 @@
 fails: config/cluster
 shows: Give the name that all can reach
 points: 14
-runs: config
 """
 # %% grade_id="config"
 def tf_config(hosts, first_port, roles, number):

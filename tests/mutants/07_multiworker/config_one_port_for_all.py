@@ -3,7 +3,6 @@
 fails: config/cluster
 shows: Two processes on one host cannot have one port
 points: 14
-runs: config
 """
 # %% grade_id="config"
 def tf_config(hosts, first_port, roles, number):

@@ -3,7 +3,6 @@
 fails: config/cluster
 shows: on each host the first process takes
 points: 14
-runs: config
 """
 # %% grade_id="config"
 def tf_config(hosts, first_port, roles, number):

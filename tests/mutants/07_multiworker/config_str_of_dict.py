@@ -3,7 +3,6 @@
 fails: config/cluster config/task
 shows: str(dict) has the wrong quotes
 points: 13
-runs: config
 """
 # %% grade_id="config"
 def tf_config(hosts, first_port, roles, number):

@@ -3,7 +3,6 @@
 fails: dataset/batch
 shows: A worker has several replicas
 points: 15
-runs: dataset
 """
 # %% grade_id="dataset"
 # %%px --setup

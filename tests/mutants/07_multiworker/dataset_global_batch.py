@@ -3,7 +3,6 @@
 fails: dataset/batch
 shows: that is the global batch
 points: 15
-runs: dataset
 """
 # %% grade_id="dataset"
 # %%px --setup

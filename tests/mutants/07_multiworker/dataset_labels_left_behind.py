@@ -3,7 +3,6 @@
 fails: dataset/once
 shows: Samples and labels do not belong together
 points: 15
-runs: dataset
 """
 # %% grade_id="dataset"
 # %%px --setup

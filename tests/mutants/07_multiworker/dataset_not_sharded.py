@@ -3,7 +3,6 @@
 fails: dataset/once dataset/order
 shows: Every worker has all samples
 points: 14
-runs: dataset
 """
 # %% grade_id="dataset"
 # %%px --setup

@@ -3,7 +3,6 @@
 fails: dataset/once
 shows: All need the same seed for that
 points: 15
-runs: dataset
 """
 # %% grade_id="dataset"
 # %%px --setup

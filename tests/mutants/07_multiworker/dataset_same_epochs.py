@@ -3,7 +3,6 @@
 fails: dataset/order
 shows: seed + epoch gives each epoch its own
 points: 15
-runs: dataset
 """
 # %% grade_id="dataset"
 # %%px --setup

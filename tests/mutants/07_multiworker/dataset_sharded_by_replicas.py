@@ -3,7 +3,6 @@
 fails: dataset/once
 shows: Shard by num_input_pipelines
 points: 15
-runs: dataset
 """
 # %% grade_id="dataset"
 # %%px --setup

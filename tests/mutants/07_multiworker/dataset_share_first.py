@@ -3,7 +3,6 @@
 fails: dataset/order
 shows: mix all samples first, then take the share
 points: 15
-runs: dataset
 """
 # %% grade_id="dataset"
 # %%px --setup

@@ -3,7 +3,6 @@
 fails: loss/decay
 shows: It belongs to no sample
 points: 15
-runs: loss
 """
 # %% grade_id="loss"
 # %%px --setup

@@ -3,7 +3,6 @@
 fails: loss/decay
 shows: The penalty counts 3 times
 points: 15
-runs: loss
 """
 # %% grade_id="loss"
 # %%px --setup

@@ -3,7 +3,6 @@
 fails: loss/losses loss/decay
 shows: The losses are 3 times too small
 points: 13
-runs: loss
 """
 # %% grade_id="loss"
 # %%px --setup

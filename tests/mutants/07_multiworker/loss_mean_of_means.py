@@ -3,7 +3,6 @@
 fails: loss/losses loss/decay
 shows: This is the mean of the workers' means
 points: 13
-runs: loss
 """
 # %% grade_id="loss"
 # %%px --setup

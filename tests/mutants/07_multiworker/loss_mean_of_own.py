@@ -3,7 +3,6 @@
 fails: loss/losses loss/decay
 shows: About 3 times too large
 points: 13
-runs: loss
 """
 # %% grade_id="loss"
 # %%px --setup

@@ -3,7 +3,6 @@
 fails: loss/losses loss/decay
 shows: the mean of an empty shard is nan
 points: 13
-runs: loss
 """
 # %% grade_id="loss"
 # %%px --setup

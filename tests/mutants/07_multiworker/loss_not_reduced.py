@@ -3,7 +3,6 @@
 fails: loss/losses loss/decay
 shows: Return one number for this worker
 points: 13
-runs: loss
 """
 # %% grade_id="loss"
 # %%px --setup

@@ -1,6 +1,5 @@
 """Another way: the addresses first, then cut by kind.
 
-runs: config
 """
 # %% grade_id="config"
 def tf_config(hosts, first_port, roles, number):

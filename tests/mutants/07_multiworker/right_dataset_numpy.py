@@ -1,6 +1,5 @@
 """The order is drawn with NumPy.
 
-runs: dataset
 """
 # %% grade_id="dataset"
 # %%px --setup

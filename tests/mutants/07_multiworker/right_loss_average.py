@@ -1,6 +1,5 @@
 """TensorFlow's own function for the losses, and the penalty divided by hand.
 
-runs: loss
 """
 # %% grade_id="loss"
 # %%px --setup

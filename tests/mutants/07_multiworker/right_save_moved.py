@@ -1,6 +1,5 @@
 """All write beside the path; the others remove theirs.
 
-runs: save
 """
 # %% grade_id="save"
 # %%px --setup

@@ -1,6 +1,5 @@
 """Tuples, and the files cut once.
 
-runs: seen
 """
 # %% grade_id="seen"
 def who_sees(policy, files, global_batch, workers):

@@ -3,7 +3,6 @@
 fails: role/chief
 shows: worker 0 does the chief's work
 points: 15
-runs: role
 """
 # %% grade_id="role"
 def role(config):

@@ -3,7 +3,6 @@
 fails: role/workers
 shows: The chief trains too
 points: 15
-runs: role
 """
 # %% grade_id="role"
 def role(config):

@@ -3,7 +3,6 @@
 fails: role/chief
 shows: worker 0 is then a worker like the others
 points: 15
-runs: role
 """
 # %% grade_id="role"
 def role(config):

@@ -3,7 +3,6 @@
 fails: role/chief
 shows: Only one process is the chief
 points: 15
-runs: role
 """
 # %% grade_id="role"
 def role(config):

@@ -3,7 +3,6 @@
 fails: role/workers
 shows: so worker i is number i + 1
 points: 15
-runs: role
 """
 # %% grade_id="role"
 def role(config):

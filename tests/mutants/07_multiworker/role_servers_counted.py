@@ -3,7 +3,6 @@
 fails: role/workers
 shows: Parameter servers keep variables and do not train
 points: 15
-runs: role
 """
 # %% grade_id="role"
 def role(config):

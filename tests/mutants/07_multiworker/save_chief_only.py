@@ -3,7 +3,6 @@
 fails: save/file save/clean
 shows: If the chief writes alone, it waits for ever
 points: 14
-runs: save
 """
 # %% grade_id="save"
 # %%px --setup

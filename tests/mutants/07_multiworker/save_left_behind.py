@@ -3,7 +3,6 @@
 fails: save/clean
 shows: what a worker that is not the chief has written is removed
 points: 15
-runs: save
 """
 # %% grade_id="save"
 # %%px --setup

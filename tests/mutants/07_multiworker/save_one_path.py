@@ -3,7 +3,6 @@
 fails: save/file
 shows: two processes in one file
 points: 15
-runs: save
 """
 # %% grade_id="save"
 # %%px --setup

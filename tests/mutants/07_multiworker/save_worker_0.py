@@ -3,7 +3,6 @@
 fails: save/file
 shows: Who is the chief is said by the argument
 points: 15
-runs: save
 """
 # %% grade_id="save"
 # %%px --setup

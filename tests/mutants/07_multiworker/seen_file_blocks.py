@@ -3,7 +3,6 @@
 fails: seen/FILE
 shows: Files are dealt like cards
 points: 15
-runs: seen
 """
 # %% grade_id="seen"
 def who_sees(policy, files, global_batch, workers):

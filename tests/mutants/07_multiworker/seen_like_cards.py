@@ -3,7 +3,6 @@
 fails: seen/DATA
 shows: Samples are not dealt one by one
 points: 15
-runs: seen
 """
 # %% grade_id="seen"
 def who_sees(policy, files, global_batch, workers):

@@ -3,7 +3,6 @@
 fails: seen/OFF
 shows: With OFF nobody shards
 points: 15
-runs: seen
 """
 # %% grade_id="seen"
 def who_sees(policy, files, global_batch, workers):

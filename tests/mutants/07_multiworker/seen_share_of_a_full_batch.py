@@ -3,7 +3,6 @@
 fails: seen/DATA
 shows: The last batch is cut like the others
 points: 15
-runs: seen
 """
 # %% grade_id="seen"
 def who_sees(policy, files, global_batch, workers):

@@ -3,7 +3,6 @@
 fails: asynchronous/values
 shows: The decay is divided by the number of workers
 points: 16
-runs: asynchronous
 """
 # %% grade_id="asynchronous"
 # %%px --setup

@@ -3,7 +3,6 @@
 fails: asynchronous/values
 shows: answered before the update
 points: 16
-runs: asynchronous
 """
 # %% grade_id="asynchronous"
 # %%px --setup

@@ -3,7 +3,6 @@
 fails: asynchronous/values
 shows: what others have changed since then is lost
 points: 16
-runs: asynchronous
 """
 # %% grade_id="asynchronous"
 # %%px --setup

@@ -3,7 +3,6 @@
 fails: asynchronous/staleness
 shows: so the worker has seen it
 points: 17
-runs: asynchronous
 """
 # %% grade_id="asynchronous"
 # %%px --setup

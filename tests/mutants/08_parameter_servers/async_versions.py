@@ -3,7 +3,6 @@
 fails: asynchronous/staleness
 shows: This is the number of the update
 points: 17
-runs: asynchronous
 """
 # %% grade_id="asynchronous"
 # %%px --setup

@@ -3,7 +3,6 @@
 fails: place/limit, train/limit
 shows: it must be cut into pieces of rows
 points: 14
-runs: place, train
 """
 # %% grade_id="place"
 # %%px --setup

@@ -3,7 +3,6 @@
 fails: place/limit, train/limit
 shows: A number has 8 bytes
 points: 14
-runs: place, train
 """
 # %% grade_id="place"
 # %%px --setup

@@ -4,7 +4,6 @@ fails: place/cover, place/limit, train/weights, train/limit
 shows: are on no server
 shows: First make exercise 1 right
 points: 12
-runs: place, train
 """
 # %% grade_id="place"
 # %%px --setup

@@ -4,7 +4,6 @@ fails: place/limit, train/limit
 shows: each of 5 workers pulls them
 shows: carried more than it may
 points: 14
-runs: place, train
 """
 # %% grade_id="place"
 # %%px --setup

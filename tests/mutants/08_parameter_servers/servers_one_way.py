@@ -3,7 +3,6 @@
 fails: servers/number
 shows: Half of the exchange
 points: 16
-runs: servers
 """
 # %% grade_id="servers"
 # %%px --setup

@@ -3,7 +3,6 @@
 fails: servers/number
 shows: each worker's own link carries all the bytes
 points: 16
-runs: servers
 """
 # %% grade_id="servers"
 # %%px --setup

@@ -3,7 +3,6 @@
 fails: servers/number
 shows: a part of a server is a server
 points: 16
-runs: servers
 """
 # %% grade_id="servers"
 # %%px --setup

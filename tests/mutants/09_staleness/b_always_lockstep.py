@@ -3,7 +3,6 @@
 fails: barrier/bound, barrier/leave
 shows: ahead of the slowest, and may begin. Whom do you compare it with?
 points: 14
-runs: barrier
 """
 # %% grade_id="barrier"
 # %%px --setup

@@ -3,7 +3,6 @@
 fails: barrier/leave
 shows: Its clock must not count any more
 points: 16
-runs: barrier
 """
 # %% grade_id="barrier"
 # %%px --setup

@@ -3,7 +3,6 @@
 fails: barrier/lockstep, barrier/bound, barrier/leave
 shows: When the slowest moves on, look at *all* who wait
 points: 13
-runs: barrier
 """
 # %% grade_id="barrier"
 # %%px --setup

@@ -3,7 +3,6 @@
 fails: barrier/lockstep, barrier/bound, barrier/leave
 shows: ahead of the slowest, one too many
 points: 13
-runs: barrier
 """
 # %% grade_id="barrier"
 # %%px --setup

@@ -3,7 +3,6 @@
 fails: barrier/lockstep, barrier/bound, barrier/leave
 shows: which is allowed: at most, not less than
 points: 13
-runs: barrier
 """
 # %% grade_id="barrier"
 # %%px --setup

@@ -3,7 +3,6 @@
 fails: barrier/lockstep, barrier/bound, barrier/leave
 shows: is told to begin, but it does not wait
 points: 13
-runs: barrier
 """
 # %% grade_id="barrier"
 # %%px --setup

@@ -3,7 +3,6 @@
 fails: barrier/leave
 shows: has left, and is told to begin
 points: 16
-runs: barrier
 """
 # %% grade_id="barrier"
 # %%px --setup

@@ -3,7 +3,6 @@
 fails: diagnose/named
 shows: More than one rank wrote the checkpoint
 points: 11
-runs: diagnose
 """
 # %% grade_id="diagnose"
 def diagnose(symptoms):

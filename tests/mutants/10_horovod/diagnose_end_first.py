@@ -3,7 +3,6 @@
 fails: diagnose/named
 shows: nobody broadcast the weights
 points: 11
-runs: diagnose
 """
 # %% grade_id="diagnose"
 def diagnose(symptoms):

@@ -3,7 +3,6 @@
 fails: epoch/once, epoch/steps
 shows: rows on every rank
 points: 11
-runs: epoch
 """
 # %% grade_id="epoch"
 # %%px

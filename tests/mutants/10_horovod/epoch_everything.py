@@ -4,7 +4,6 @@ fails: epoch/once, epoch/steps
 shows: an epoch is 4 epochs
 shows: too many steps
 points: 11
-runs: epoch
 """
 # %% grade_id="epoch"
 # %%px

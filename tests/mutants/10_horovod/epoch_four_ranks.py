@@ -3,7 +3,6 @@
 fails: epoch/once, epoch/steps, epoch/rate
 shows: is not base_rate * 3
 points: 10
-runs: epoch
 """
 # %% grade_id="epoch"
 # %%px

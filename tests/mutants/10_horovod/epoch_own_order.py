@@ -3,7 +3,6 @@
 fails: epoch/once
 shows: draw the same order
 points: 12
-runs: epoch
 """
 # %% grade_id="epoch"
 # %%px

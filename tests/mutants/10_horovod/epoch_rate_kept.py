@@ -3,7 +3,6 @@
 fails: epoch/rate
 shows: multiply by hvd.size()
 points: 12
-runs: epoch
 """
 # %% grade_id="epoch"
 # %%px

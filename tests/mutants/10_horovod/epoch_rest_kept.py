@@ -3,7 +3,6 @@
 fails: epoch/once, epoch/steps
 shows: what is left over of
 points: 11
-runs: epoch
 """
 # %% grade_id="epoch"
 # %%px

@@ -3,7 +3,6 @@
 fails: epoch/once
 shows: the same in every epoch
 points: 12
-runs: epoch
 """
 # %% grade_id="epoch"
 # %%px

@@ -3,7 +3,6 @@
 fails: finish/file
 shows: All ranks have written the file
 points: 12
-runs: finish
 """
 # %% grade_id="finish"
 # %%px

@@ -3,7 +3,6 @@
 fails: finish/file, finish/loss
 shows: behind `if hvd.rank() == 0`
 points: 11
-runs: finish
 """
 # %% grade_id="finish"
 # %%px

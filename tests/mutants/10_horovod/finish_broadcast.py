@@ -3,7 +3,6 @@
 fails: finish/file, finish/loss
 shows: it was broadcast, not averaged
 points: 11
-runs: finish
 """
 # %% grade_id="finish"
 # %%px

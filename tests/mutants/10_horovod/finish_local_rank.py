@@ -3,7 +3,6 @@
 fails: finish/file
 shows: is 0 once on every node
 points: 12
-runs: finish
 """
 # %% grade_id="finish"
 # %%px

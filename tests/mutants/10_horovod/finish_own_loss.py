@@ -4,7 +4,6 @@ fails: finish/file, finish/loss
 shows: The file has rank 0's own loss
 shows: This is the rank's own loss
 points: 11
-runs: finish
 """
 # %% grade_id="finish"
 # %%px

@@ -3,7 +3,6 @@
 fails: finish/file, finish/loss
 shows: This is the sum over the ranks
 points: 11
-runs: finish
 """
 # %% grade_id="finish"
 # %%px

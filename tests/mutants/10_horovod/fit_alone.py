@@ -3,7 +3,6 @@
 fails: fit/four, fit/three
 shows: no gradient has been exchanged
 points: 10
-runs: fit
 """
 # %% grade_id="fit"
 # %%px

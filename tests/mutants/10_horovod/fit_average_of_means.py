@@ -3,7 +3,6 @@
 fails: fit/four, fit/three
 shows: average of the ranks' means
 points: 10
-runs: fit
 """
 # %% grade_id="fit"
 # %%px

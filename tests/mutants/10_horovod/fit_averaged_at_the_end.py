@@ -3,7 +3,6 @@
 fails: fit/four, fit/three
 shows: not the weights of one process
 points: 10
-runs: fit
 """
 # %% grade_id="fit"
 # %%px

@@ -3,7 +3,6 @@
 fails: fit/four, fit/three
 shows: steps are 4 times too short
 points: 10
-runs: fit
 """
 # %% grade_id="fit"
 # %%px

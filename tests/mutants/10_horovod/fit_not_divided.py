@@ -3,7 +3,6 @@
 fails: fit/four, fit/three
 shows: are added up and not divided
 points: 10
-runs: fit
 """
 # %% grade_id="fit"
 # %%px

@@ -3,7 +3,6 @@
 fails: fit/four, fit/three
 shows: steps about 4 times too long
 points: 10
-runs: fit
 """
 # %% grade_id="fit"
 # %%px

@@ -3,7 +3,6 @@
 fails: fit/four, fit/three
 shows: were summed over the ranks again
 points: 10
-runs: fit
 """
 # %% grade_id="fit"
 # %%px

@@ -3,7 +3,6 @@
 fails: resume/weights, resume/optimiser, resume/step
 shows: on rank 0's disk only
 points: 10
-runs: resume
 """
 # %% grade_id="resume"
 # %%px

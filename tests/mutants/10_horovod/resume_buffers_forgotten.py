@@ -3,7 +3,6 @@
 fails: resume/weights
 shows: the buffers are not
 points: 12
-runs: resume
 """
 # %% grade_id="resume"
 # %%px

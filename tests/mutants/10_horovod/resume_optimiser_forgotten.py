@@ -3,7 +3,6 @@
 fails: resume/optimiser
 shows: The optimiser has no momentum
 points: 12
-runs: resume
 """
 # %% grade_id="resume"
 # %%px

@@ -3,7 +3,6 @@
 fails: resume/optimiser
 shows: The learning rate is this rank's own
 points: 12
-runs: resume
 """
 # %% grade_id="resume"
 # %%px

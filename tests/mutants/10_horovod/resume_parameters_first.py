@@ -3,7 +3,6 @@
 fails: resume/weights
 shows: Broadcast the parameters after it
 points: 12
-runs: resume
 """
 # %% grade_id="resume"
 # %%px

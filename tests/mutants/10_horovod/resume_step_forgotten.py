@@ -3,7 +3,6 @@
 fails: resume/step
 shows: The step is not rank 0's
 points: 12
-runs: resume
 """
 # %% grade_id="resume"
 # %%px

@@ -3,7 +3,6 @@
 fails: allgather/bytes
 shows: an all-to-all, or a reduce-scatter
 points: 11
-runs: allgather
 """
 # %% grade_id="allgather"
 # %%px --setup

@@ -3,7 +3,6 @@
 fails: allgather/sum
 shows: is no mistake to correct
 points: 10
-runs: allgather
 """
 # %% grade_id="allgather"
 # %%px --setup

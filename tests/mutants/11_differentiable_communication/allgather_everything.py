@@ -3,7 +3,6 @@
 fails: allgather/bytes
 shows: Each rank needs only the gradients of its own piece
 points: 11
-runs: allgather
 """
 # %% grade_id="allgather"
 # %%px --setup

@@ -4,7 +4,6 @@ fails: allgather/sum, allgather/bytes
 shows: The others used the piece too
 shows: each has a gradient for each of the others
 points: 9
-runs: allgather
 """
 # %% grade_id="allgather"
 # %%px --setup

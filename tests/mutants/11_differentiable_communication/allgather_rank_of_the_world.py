@@ -3,7 +3,6 @@
 fails: allgather/sum, allgather/bytes
 shows: ranks are counted in the group
 points: 9
-runs: allgather
 """
 # %% grade_id="allgather"
 # %%px --setup

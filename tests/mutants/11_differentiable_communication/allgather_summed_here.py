@@ -3,7 +3,6 @@
 fails: allgather/sum, allgather/bytes
 shows: added up. gradients[r] belongs to rank r's piece
 points: 9
-runs: allgather
 """
 # %% grade_id="allgather"
 # %%px --setup

@@ -3,7 +3,6 @@
 fails: broadcast/bytes
 shows: gives it to those who do not need it
 points: 11
-runs: broadcast
 """
 # %% grade_id="broadcast"
 # %%px --setup

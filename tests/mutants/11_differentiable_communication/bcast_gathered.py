@@ -4,7 +4,6 @@ fails: broadcast/sum, broadcast/bytes
 shows: Gathering is not enough
 shows: Only the root needs the sum
 points: 10
-runs: broadcast
 """
 # %% grade_id="broadcast"
 # %%px --setup

@@ -3,7 +3,6 @@
 fails: broadcast/sum
 shows: too small: the mean
 points: 11
-runs: broadcast
 """
 # %% grade_id="broadcast"
 # %%px --setup

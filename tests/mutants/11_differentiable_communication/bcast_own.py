@@ -4,7 +4,6 @@ fails: broadcast/sum, broadcast/bytes
 shows: This is the root's own gradient
 shows: every rank but the root has a gradient that the root does not know
 points: 10
-runs: broadcast
 """
 # %% grade_id="broadcast"
 # %%px --setup

@@ -3,7 +3,6 @@
 fails: broadcast/others
 shows: What it handed in was overwritten
 points: 11
-runs: broadcast
 """
 # %% grade_id="broadcast"
 # %%px --setup

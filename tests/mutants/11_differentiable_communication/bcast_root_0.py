@@ -4,7 +4,6 @@ fails: broadcast/sum, broadcast/others
 shows: Is the sum made at ctx.root
 shows: though the root is
 points: 10
-runs: broadcast
 """
 # %% grade_id="broadcast"
 # %%px --setup

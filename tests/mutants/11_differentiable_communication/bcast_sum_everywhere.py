@@ -3,7 +3,6 @@
 fails: broadcast/others, broadcast/bytes
 shows: so their gradient is zero
 points: 10
-runs: broadcast
 """
 # %% grade_id="broadcast"
 # %%px --setup

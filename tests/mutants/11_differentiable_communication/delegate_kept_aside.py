@@ -3,7 +3,6 @@
 fails: connect/round-trip
 shows: stage has no gradient
 points: 11
-runs: connect
 """
 # %% grade_id="connect"
 # %%px --setup

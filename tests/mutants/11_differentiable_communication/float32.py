@@ -3,7 +3,6 @@
 fails: messages/gradients, messages/bytes, messages/order
 shows: Make room with dtype=ctx.dtype
 points: 8
-runs: messages
 """
 # %% grade_id="messages"
 # %%px --setup

@@ -5,7 +5,6 @@ shows: HANG
 shows: Every gradient that one rank sends, another must receive
 shows: which never received it
 points: 8
-runs: messages
 """
 # %% grade_id="messages"
 # %%px --setup

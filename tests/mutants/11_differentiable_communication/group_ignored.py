@@ -4,7 +4,6 @@ fails: messages/gradients, messages/bytes
 shows: HANG
 shows: in the same group
 points: 9
-runs: messages
 """
 # %% grade_id="messages"
 # %%px --setup

@@ -3,7 +3,6 @@
 fails: connect/fan-out
 shows: the graph is not connected
 points: 11
-runs: connect
 """
 # %% grade_id="connect"
 # %%px --setup

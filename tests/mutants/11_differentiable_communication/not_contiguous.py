@@ -3,7 +3,6 @@
 fails: messages/gradients, messages/bytes
 shows: send gradient.contiguous()
 points: 9
-runs: messages
 """
 # %% grade_id="messages"
 # %%px --setup

@@ -3,7 +3,6 @@
 fails: messages/gradients, messages/bytes, messages/order
 shows: one gradient for each argument of forward
 points: 8
-runs: messages
 """
 # %% grade_id="messages"
 # %%px --setup

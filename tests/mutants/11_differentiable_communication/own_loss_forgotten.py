@@ -3,7 +3,6 @@
 fails: connect/fan-out
 shows: The value is wrong
 points: 11
-runs: connect
 """
 # %% grade_id="connect"
 # %%px --setup

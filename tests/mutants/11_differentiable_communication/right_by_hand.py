@@ -1,6 +1,5 @@
 """Every exchange by single messages: sums at the root and at the owners of the pieces, without a collective.
 
-runs: messages, broadcast, allgather
 """
 # %% grade_id="messages"
 # %%px --setup

@@ -1,6 +1,5 @@
 """The allgather's backward by one reduce for each piece; the broadcast's by a gather to the root; delegates are added, not connected.
 
-runs: broadcast, allgather, connect
 """
 # %% grade_id="broadcast"
 # %%px --setup

@@ -1,6 +1,5 @@
 """torch's own reduce_scatter_tensor for the allgather; pseudo_connect on the result of recv.
 
-runs: allgather, connect
 """
 # %% grade_id="allgather"
 # %%px --setup

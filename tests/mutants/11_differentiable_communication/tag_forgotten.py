@@ -3,7 +3,6 @@
 fails: messages/order
 shows: The gradients of the two messages are swapped
 points: 11
-runs: messages
 """
 # %% grade_id="messages"
 # %%px --setup

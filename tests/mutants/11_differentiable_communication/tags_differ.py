@@ -4,7 +4,6 @@ fails: messages/gradients, messages/bytes, messages/order
 shows: HANG
 shows: another must receive, with the same tag
 points: 8
-runs: messages
 """
 # %% grade_id="messages"
 # %%px --setup

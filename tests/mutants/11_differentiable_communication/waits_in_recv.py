@@ -4,7 +4,6 @@ fails: messages/order
 shows: HANG
 shows: in Recv.backward, start to send with `post`
 points: 11
-runs: messages
 """
 # %% grade_id="messages"
 # %%px --setup

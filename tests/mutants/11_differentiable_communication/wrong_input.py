@@ -3,7 +3,6 @@
 fails: messages/gradients, messages/bytes, messages/order
 shows: the first one belongs to the first argument
 points: 8
-runs: messages
 """
 # %% grade_id="messages"
 # %%px --setup

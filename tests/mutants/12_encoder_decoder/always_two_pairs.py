@@ -3,7 +3,6 @@
 fails: hybrid/decoders, hybrid/encoders
 shows: take the number of pairs from copies.size
 points: 10
-runs: hybrid
 """
 # %% grade_id="hybrid"
 # %%px --setup

@@ -3,7 +3,6 @@
 fails: hybrid/decoders, hybrid/encoders
 shows: Gradients are averaged among ranks that hold the same module
 points: 10
-runs: hybrid
 """
 # %% grade_id="hybrid"
 # %%px --setup

@@ -3,7 +3,6 @@
 fails: ragged/outputs, ragged/state
 shows: The state that is given at the start was not used
 points: 10
-runs: ragged
 """
 # %% grade_id="ragged"
 # %%px --setup

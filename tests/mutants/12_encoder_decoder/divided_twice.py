@@ -3,7 +3,6 @@
 fails: hybrid/decoders, hybrid/encoders
 shows: Half of what is right
 points: 10
-runs: hybrid
 """
 # %% grade_id="hybrid"
 # %%px --setup

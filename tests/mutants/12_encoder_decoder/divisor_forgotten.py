@@ -3,7 +3,6 @@
 fails: loss/divisor
 shows: A divisor was given
 points: 11
-runs: loss
 """
 # %% grade_id="loss"
 # %%px --setup

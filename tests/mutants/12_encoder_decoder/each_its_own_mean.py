@@ -3,7 +3,6 @@
 fails: hybrid/decoders, hybrid/encoders
 shows: Each pair divided by its own number of tokens
 points: 10
-runs: hybrid
 """
 # %% grade_id="hybrid"
 # %%px --setup

@@ -3,7 +3,6 @@
 fails: hybrid/encoders
 shows: Encoders and decoders each average with their own copies
 points: 11
-runs: hybrid
 """
 # %% grade_id="hybrid"
 # %%px --setup

@@ -3,7 +3,6 @@
 fails: loss/mean, loss/divisor
 shows: a token of a short sequence counts more
 points: 10
-runs: loss
 """
 # %% grade_id="loss"
 # %%px --setup

@@ -3,7 +3,6 @@
 fails: training/decoder, training/encoder
 shows: The encoder's weights have not changed
 points: 10
-runs: training
 """
 # %% grade_id="training"
 # %%px --setup

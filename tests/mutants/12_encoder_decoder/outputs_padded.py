@@ -3,7 +3,6 @@
 fails: ragged/outputs
 shows: An output is not as long as its sequence
 points: 11
-runs: ragged
 """
 # %% grade_id="ragged"
 # %%px --setup

@@ -3,7 +3,6 @@
 fails: ragged/outputs, ragged/state
 shows: The RNN went on over the padding
 points: 10
-runs: ragged
 """
 # %% grade_id="ragged"
 # %%px --setup

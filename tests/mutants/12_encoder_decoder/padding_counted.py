@@ -3,7 +3,6 @@
 fails: loss/mean, loss/divisor
 shows: Padded places are counted as if they were tokens to predict
 points: 10
-runs: loss
 """
 # %% grade_id="loss"
 # %%px --setup

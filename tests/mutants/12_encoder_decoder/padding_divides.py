@@ -3,7 +3,6 @@
 fails: loss/mean
 shows: it was divided by the number of places, padding included
 points: 11
-runs: loss
 """
 # %% grade_id="loss"
 # %%px --setup

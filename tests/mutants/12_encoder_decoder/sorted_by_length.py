@@ -3,7 +3,6 @@
 fails: ragged/state
 shows: h and cell are in the order of the lengths
 points: 11
-runs: ragged
 """
 # %% grade_id="ragged"
 # %%px --setup

@@ -3,7 +3,6 @@
 fails: training/decoder, training/encoder
 shows: Each step used the gradient of the batch before
 points: 10
-runs: training
 """
 # %% grade_id="training"
 # %%px --setup

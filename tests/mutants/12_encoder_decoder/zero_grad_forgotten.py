@@ -3,7 +3,6 @@
 fails: training/decoder, training/encoder
 shows: Gradients of earlier batches are still in grad
 points: 10
-runs: training
 """
 # %% grade_id="training"
 # %%px --setup

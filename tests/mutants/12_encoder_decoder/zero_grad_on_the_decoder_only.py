@@ -3,7 +3,6 @@
 fails: training/decoder, training/encoder
 shows: zero_grad() once in every step, on both ranks
 points: 10
-runs: training
 """
 # %% grade_id="training"
 # %%px --setup

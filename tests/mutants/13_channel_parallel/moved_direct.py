@@ -3,7 +3,6 @@
 fails: moved/bytes
 shows: c.allreduce sends less
 points: 16
-runs: moved
 """
 # %% grade_id="moved"
 # %%px --setup

@@ -3,7 +3,6 @@
 fails: moved/bytes
 shows: A float32 has 4 bytes
 points: 16
-runs: moved
 """
 # %% grade_id="moved"
 # %%px --setup

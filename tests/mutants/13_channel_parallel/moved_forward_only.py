@@ -3,7 +3,6 @@
 fails: moved/bytes
 shows: this is the forward pass only
 points: 16
-runs: moved
 """
 # %% grade_id="moved"
 # %%px --setup

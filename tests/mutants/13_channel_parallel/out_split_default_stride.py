@@ -3,7 +3,6 @@
 fails: out-split/values, out-split/gradients, out-split/bytes
 shows: Are stride and padding given to the convolution
 points: 14
-runs: out-split
 """
 # %% grade_id="out-split"
 # %%px --setup

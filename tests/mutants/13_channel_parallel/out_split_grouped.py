@@ -3,7 +3,6 @@
 fails: out-split/values, out-split/gradients
 shows: This is a grouped convolution: each rank convolved only its own input channels
 points: 15
-runs: out-split
 """
 # %% grade_id="out-split"
 # %%px --setup

@@ -3,7 +3,6 @@
 fails: out-split/bytes
 shows: every rank holds and computes the whole layer
 points: 16
-runs: out-split
 """
 # %% grade_id="out-split"
 # %%px --setup

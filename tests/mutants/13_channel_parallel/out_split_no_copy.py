@@ -4,7 +4,6 @@ fails: out-split/gradients, out-split/bytes
 shows: send the input through copy_to_parts
 shows: The input's gradients did not travel in backward
 points: 15
-runs: out-split
 """
 # %% grade_id="out-split"
 # %%px --setup

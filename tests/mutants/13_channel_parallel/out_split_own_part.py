@@ -3,7 +3,6 @@
 fails: out-split/values, out-split/gradients, out-split/bytes
 shows: nothing came from the other ranks
 points: 14
-runs: out-split
 """
 # %% grade_id="out-split"
 # %%px --setup

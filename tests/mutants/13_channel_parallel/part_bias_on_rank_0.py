@@ -3,7 +3,6 @@
 fails: part/cut
 shows: With split="in" every rank has the whole bias
 points: 16
-runs: part
 """
 # %% grade_id="part"
 # %%px --setup

@@ -3,7 +3,6 @@
 fails: part/cut
 shows: as if they had been dealt out like cards
 points: 16
-runs: part
 """
 # %% grade_id="part"
 # %%px --setup

@@ -3,7 +3,6 @@
 fails: part/cut
 shows: leaves the rest to nobody
 points: 16
-runs: part
 """
 # %% grade_id="part"
 # %%px --setup

@@ -3,7 +3,6 @@
 fails: part/cut
 shows: Both axes are cut: This is a grouped convolution
 points: 16
-runs: part
 """
 # %% grade_id="part"
 # %%px --setup

@@ -3,7 +3,6 @@
 fails: part/memory
 shows: A part must be a leaf
 points: 16
-runs: part
 """
 # %% grade_id="part"
 # %%px --setup

@@ -3,7 +3,6 @@
 fails: part/memory
 shows: A slice is a view
 points: 16
-runs: part
 """
 # %% grade_id="part"
 # %%px --setup

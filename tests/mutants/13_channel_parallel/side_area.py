@@ -3,7 +3,6 @@
 fails: moved/side
 shows: The side is its root
 points: 16
-runs: moved
 """
 # %% grade_id="moved"
 # %%px --setup

@@ -3,7 +3,6 @@
 fails: moved/side
 shows: a weight serves all
 points: 16
-runs: moved
 """
 # %% grade_id="moved"
 # %%px --setup

@@ -3,7 +3,6 @@
 fails: challenge/budget, challenge/accuracy
 shows: asked for more batches than the epochs have
 points: 13
-runs: challenge
 """
 # %% grade_id="challenge"
 def train(task):

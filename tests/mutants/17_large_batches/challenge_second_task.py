@@ -3,7 +3,6 @@
 fails: challenge/budget
 shows: counting every task that was made
 points: 17
-runs: challenge
 """
 # %% grade_id="challenge"
 def train(task):

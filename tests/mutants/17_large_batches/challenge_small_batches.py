@@ -3,7 +3,6 @@
 fails: challenge/budget
 shows: A gradient was taken of a smaller batch
 points: 17
-runs: challenge
 """
 # %% grade_id="challenge"
 def train(task):

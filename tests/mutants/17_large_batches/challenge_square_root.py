@@ -3,7 +3,6 @@
 fails: challenge/accuracy
 shows: are not learned yet
 points: 14
-runs: challenge
 """
 # %% grade_id="challenge"
 def train(task):

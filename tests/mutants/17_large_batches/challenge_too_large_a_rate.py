@@ -3,7 +3,6 @@
 fails: challenge/accuracy
 shows: The rate is too large for weights that are still random
 points: 14
-runs: challenge
 """
 # %% grade_id="challenge"
 def train(task):

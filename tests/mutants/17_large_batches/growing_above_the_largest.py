@@ -3,7 +3,6 @@
 fails: growing/fewest
 shows: A batch is larger than
 points: 17
-runs: growing
 """
 # %% grade_id="growing"
 def sgd_noise(rate, momentum, images, batch):

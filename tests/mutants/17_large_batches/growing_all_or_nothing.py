@@ -3,7 +3,6 @@
 fails: growing/fewest
 shows: the rate falls while the batch could still grow
 points: 17
-runs: growing
 """
 # %% grade_id="growing"
 def sgd_noise(rate, momentum, images, batch):

@@ -3,7 +3,6 @@
 fails: growing/g
 shows: This is the approximation
 points: 17
-runs: growing
 """
 # %% grade_id="growing"
 def sgd_noise(rate, momentum, images, batch):

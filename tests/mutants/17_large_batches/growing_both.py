@@ -3,7 +3,6 @@
 fails: growing/noise
 shows: the noise falls twice
 points: 17
-runs: growing
 """
 # %% grade_id="growing"
 def sgd_noise(rate, momentum, images, batch):

@@ -3,7 +3,6 @@
 fails: growing/noise
 shows: what is left of the drop must go into the rate
 points: 17
-runs: growing
 """
 # %% grade_id="growing"
 def sgd_noise(rate, momentum, images, batch):

@@ -3,7 +3,6 @@
 fails: lars/decay, lars/memory, lars/zero
 shows: The ratio has the decay in it, the step has not
 points: 15
-runs: lars
 """
 # %% grade_id="lars"
 def lars_step(weights, gradients, memory, rate, momentum, decay, trust):

@@ -3,7 +3,6 @@
 fails: lars/memory
 shows: Right while the rate stays
 points: 17
-runs: lars
 """
 # %% grade_id="lars"
 def lars_step(weights, gradients, memory, rate, momentum, decay, trust):

@@ -3,7 +3,6 @@
 fails: lars/ratio, lars/decay, lars/memory, lars/zero
 shows: The ratio is upside down
 points: 14
-runs: lars
 """
 # %% grade_id="lars"
 def lars_step(weights, gradients, memory, rate, momentum, decay, trust):

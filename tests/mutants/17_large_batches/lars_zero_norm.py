@@ -3,7 +3,6 @@
 fails: lars/zero
 shows: its ratio is 0
 points: 17
-runs: lars
 """
 # %% grade_id="lars"
 def lars_step(weights, gradients, memory, rate, momentum, decay, trust):

@@ -3,7 +3,6 @@
 fails: noise/squared, noise/scale
 shows: still has noise in it
 points: 16
-runs: noise
 """
 # %% grade_id="noise"
 def noise_scale(small, large, b_small, b_large):

@@ -3,7 +3,6 @@
 fails: noise/scale
 shows: A mean of quotients is biased
 points: 17
-runs: noise
 """
 # %% grade_id="noise"
 def noise_scale(small, large, b_small, b_large):

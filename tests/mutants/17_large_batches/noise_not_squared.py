@@ -3,7 +3,6 @@
 fails: noise/squared, noise/trace, noise/scale
 shows: The formulas hold for their squares
 points: 15
-runs: noise
 """
 # %% grade_id="noise"
 def noise_scale(small, large, b_small, b_large):

@@ -1,6 +1,5 @@
 """The challenge by LARS, with a warm-up.
 
-runs: challenge
 """
 # %% grade_id="challenge"
 def train(task):
