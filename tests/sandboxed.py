@@ -1,5 +1,7 @@
 """What the tests of grading share, wherever they stand."""
 
+import os
+
 import needs
 import pytest
 
@@ -23,8 +25,9 @@ def forget():
 
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path_factory, monkeypatch):
-    """References are kept in a folder of the test run, not in the user's."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "cache"))
+    """References are kept in a folder of the test run, not in the user's; all its processes share it."""
+    mine = tmp_path_factory.getbasetemp()
+    monkeypatch.setenv("XDG_CACHE_HOME", str((mine.parent if "PYTEST_XDIST_WORKER" in os.environ else mine) / "cache"))
 
 
 @pytest.fixture

@@ -153,7 +153,8 @@ class Warm:
             assert not ran.error or step.may_raise, f"{step.where}: {ran.error}"
             if step.check:
                 shown[step.check] = ran.outputs
-        references.save(references.key(solution_path(self.unit), self.solution, SEED), shown)
+        with patience():  # the key depends on it
+            references.save(references.key(solution_path(self.unit), self.solution, SEED), shown)
         return shown
 
     @cached_property
@@ -240,4 +241,5 @@ def patience():
     try:
         yield
     finally:
-        os.environ.pop("MANYHANDS_PATIENCE_S") if before is None else None
+        if before is None:
+            del os.environ["MANYHANDS_PATIENCE_S"]
