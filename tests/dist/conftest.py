@@ -1,12 +1,15 @@
 """What the tests share: a cluster that is kept for a module, and ranks that are kept for the session."""
 
 import textwrap
+from pathlib import Path
 
 import pytest
 from our_processes import SETUP, our_processes, wait_for_none
 from ranks import Pool
 
 from manyhands import Cluster
+
+HERE = Path(__file__).resolve().parent
 
 
 @pytest.fixture(scope="module")
@@ -39,12 +42,27 @@ def no_rank_left():
     assert not wait_for_none(before, 10)
 
 
+POOLS = {}  # {backend: Pool}, kept from file to file
+
+
 def kept(backend):
-    """A `Pool` for the session; its ranks must end by themselves."""
-    pool = Pool(backend)
-    yield pool
-    statuses, log = pool.close()
+    """A `Pool` for the session; what is still open at its end is closed."""
+    yield POOLS.setdefault(backend, Pool(backend))
+    close(backend)
+
+
+def close(backend):
+    """Close a pool, whose ranks must end by themselves; the next call of its `run` starts new ones."""
+    statuses, log = POOLS[backend].close()
     assert not any(statuses), (statuses, log)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(nextitem):
+    """Where this process leaves the folder, kept ranks would only take processor time from what comes: gloo looks for messages a hundred times a second."""
+    if nextitem is None or HERE not in nextitem.path.parents:
+        for backend in POOLS:
+            close(backend)
 
 
 @pytest.fixture(scope="session")

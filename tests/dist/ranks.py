@@ -11,7 +11,7 @@ A test asks for the fixture `pool` (it runs once on gloo and once on mpi), or `g
         assert outcomes[1].error.type == "CommunicationError" and "tag 3" in outcomes[1].error.text and outcomes[1].seconds < 5
 
 * `function(c, *args)` runs on ranks 0 .. n-1 with a fresh communicator `c` of these n ranks, split from one over all four;
-  `timeout_s` is that communicator's. Before each call torch's seed is set to 1000 + rank, so that ranks differ.
+  `timeout_s` is that of `c`. Before each call torch's seed is set to 1000 + rank, so that ranks differ.
 * Arguments and values are pickled; tensors may be among them. The function is imported on the ranks by its module's name.
 * After `limit_s` seconds all ranks are killed, those that had not answered get an error of type "TimeLimit" whose text is their stacks, and the
   next call starts new ranks. A rank that dies gets "Died". No port is fixed, and no process outlives the pool or this process.
@@ -214,9 +214,10 @@ def _serve(backend, folder):
     import gc
 
     import torch
-    import torch.distributed  # noqa: F401 (with it, the collection after each job has nothing of torch's to look through)
+    import torch._dynamo  # noqa: F401 (the first optimizer imports it)
+    import torch.distributed
 
-    from manyhands import functions, ledger, links  # noqa: F401
+    from manyhands import comm, functions, ledger, links  # noqa: F401
 
     rank = int(os.environ.get("RANK", os.environ.get("PMI_RANK", 0)))
     stacks = open(Path(folder) / f"{rank}.txt", "w")  # noqa: SIM115 (open as long as the process lives)
@@ -226,17 +227,16 @@ def _serve(backend, folder):
     line = socket.socket(socket.AF_UNIX)
     line.connect(str(Path(folder) / "door"))
     connection = Connection(line.detach())
-    connection.send_bytes(pickle.dumps((rank, os.getpid())))
+    jobs, world = queue.SimpleQueue(), comm.create_communicator(backend)
     gc.collect()
-    gc.freeze()  # what was imported stays: a collection takes 1 ms in place of 70, after each job on each rank
-    jobs, worlds = queue.SimpleQueue(), {}
+    gc.freeze()  # all modules are here and stay: a collection takes 1 ms in place of 70 and more, after each job on each rank
+    connection.send_bytes(pickle.dumps((rank, os.getpid())))
     threading.Thread(target=_listen, args=(connection, jobs), daemon=True).start()
     while job := jobs.get():
         n, timeout_s, call = pickle.loads(job)
-        answer = _answer(worlds, backend, n, timeout_s, call)
+        answer = _answer(world, n, timeout_s, call)
         connection.send_bytes(answer)
-    for world in worlds.values():
-        world.close()
+    world.close()
 
 
 def _listen(connection, jobs):
@@ -252,7 +252,7 @@ def _listen(connection, jobs):
         jobs.put(job)
 
 
-def _answer(worlds, backend, n, timeout_s, call):
+def _answer(world, n, timeout_s, call):
     """Run one job: the pickled (value, error, seconds)."""
     import gc
 
@@ -262,12 +262,10 @@ def _answer(worlds, backend, n, timeout_s, call):
 
     begun, value, error = time.monotonic(), None, None
     try:
-        if timeout_s not in worlds:
-            worlds[timeout_s] = comm.create_communicator(backend, timeout_s=timeout_s)
-        world = worlds[timeout_s]
         c = world.split(0 if world.rank < n else None)
         if c is not None:
             with c:
+                c.timeout_s = timeout_s
                 torch.manual_seed(1000 + c.rank)
                 function, args = pickle.loads(call)
                 value = function(c, *args)
