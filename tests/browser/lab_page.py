@@ -43,6 +43,8 @@ class Notebook:
         self.page = page
         self.panel = page.locator(".jp-NotebookPanel:visible")
         self.panel.locator(".jp-Cell").first.wait_for(timeout=LOAD_MS)
+        # where its own autosave and a save meet, JupyterLab 4.6 takes the first for somebody else's change, and asks: on a slow machine
+        page.add_locator_handler(page.locator(".jp-Dialog", has_text="has changed on disk"), lambda dialog: dialog.get_by_text("Overwrite", exact=True).click())
         page.locator("#jp-main-statusbar").get_by_text("Python 3 (ipykernel) | Idle").wait_for(timeout=LOAD_MS)
 
     def cell(self, text):
