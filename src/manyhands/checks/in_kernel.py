@@ -1,8 +1,8 @@
-"""Checks of functions that run in the notebook's own kernel: their report, and a safe way to call what the learner wrote."""
+"""Checks of functions that run in the notebook's own kernel: a safe way to call what the learner wrote, and to read what it returns."""
 
 import numpy as np
 
-from manyhands.checks import Report
+from manyhands.checks.report import Stopped
 
 NAN = float("nan")
 WORDS = {
@@ -11,24 +11,12 @@ WORDS = {
 }
 
 
-class KernelReport(Report):
-    """`points` are those of its criteria, by name; `texts[report, criterion]` says what each asks for."""
-
-    def __init__(self, name, texts, **points):
-        super().__init__(name)
-        self.points, self._texts = points, texts
-
-    def judge(self, name, problems, values, **tolerance):
-        """Add a criterion; `problems` are details of FAIL lines, or None: the first one is shown."""
-        problem = next((one for one in problems if one), None)
-        self.criterion(name, points=self.points[name], text=self._texts[self.name, name], passed=problem is None, values=values,
-                       **tolerance, **(problem or {}))
-
-    def fail_all(self, mistake):
-        """Every criterion fails for one reason."""
-        for name in self.points:
-            self.judge(name, [{"mistake": mistake}], [])
-        self.show()
+def ask(function, *args):
+    """What the learner's function returns; `Stopped` if it raises."""
+    answer, error = call(function, *args)
+    if error:
+        raise Stopped(error)
+    return answer
 
 
 def call(function, *args):

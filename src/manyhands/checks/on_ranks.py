@@ -1,21 +1,16 @@
 """An experiment with the learner's functions on all ranks, and what becomes of it when it does not come to an end.
 
-`RankReport` is a report whose criteria are judged by what an experiment tells; an experiment is a function of a module of this
-package that is imported on the ranks only. A hang ends after `patience_s`, becomes FAIL lines, and the cluster heals.
+An experiment is a function of a module of this package that is imported on the ranks only. `RankReport.on_ranks` runs it; a hang ends
+after the report's patience, becomes FAIL lines, and the cluster heals.
 """
 
-from manyhands.checks import Report
+from manyhands.checks.report import Report, Stopped
 
 PATIENCE_S, LIMIT_S = 3, 60
 
 
 class Unwritten(NotImplementedError):
     """The learner has not written what stands in its message."""
-
-
-def first(problems):
-    """The details of the first problem, as keyword arguments of `judge`; none if all is well."""
-    return next((problem for problem in problems if problem), {})
 
 
 def learners(name):
@@ -48,36 +43,28 @@ def _on_rank(module, experiment, *args):
 
 
 class RankReport(Report):
-    """`points` maps the criteria to their points; `texts[report, criterion]` says what each asks for; `mistakes` are the unit's words:
-    "unwritten" and "known", {part of an error: what to do about it}, must be among them."""
+    """A report that asks the ranks of `cluster`. `mistakes` are the unit's words: "unwritten" and "known", {part of an error: what to do
+    about it}, must be among them."""
 
-    def __init__(self, name, cluster, points, texts, mistakes):
-        super().__init__(name)
-        self.cluster, self.points, self._texts, self._mistakes = cluster, points, texts, mistakes
+    def __init__(self, name, cluster, criteria, mistakes, patience_s=PATIENCE_S):
+        super().__init__(name, criteria)
+        self.cluster, self._mistakes, self._patience_s = cluster, mistakes, patience_s
 
-    def experiment(self, module, name, *args, only=None, remark=None, patience_s=PATIENCE_S):
-        """Run it on all ranks; the values by rank, or None after a FAIL line for each criterion (or for `only`).
+    def on_ranks(self, module, experiment, *args, remark=None, patience_s=None):
+        """Run an experiment on all ranks; the values by rank. `Stopped` if a rank raises, ends or waits in vain, or has no such function.
 
         `remark` names a mistake that is likely when ranks wait for each other in this experiment.
         """
         from manyhands.cluster import Fault
 
         try:
-            answers = self.cluster.run(_on_rank, module, name, *args, patience_s=patience_s, limit_s=LIMIT_S)
+            answers = self.cluster.run(_on_rank, module, experiment, *args, patience_s=patience_s or self._patience_s, limit_s=LIMIT_S)
         except Fault as fault:
-            return self._all_fail(only, self._of_fault(fault, remark), rank=min(fault.culprits, default=None))
+            raise Stopped(self._of_fault(fault, remark), rank=min(fault.culprits, default=None)) from None
         unwritten = [answer["unwritten"] for answer in answers if "unwritten" in answer]
         if unwritten:
-            return self._all_fail(only, self._mistakes["unwritten"].format(name=unwritten[0]))
+            raise Stopped(self._mistakes["unwritten"].format(name=unwritten[0]))
         return [answer["value"] for answer in answers]
-
-    def _all_fail(self, only, mistake, rank=None):
-        for name in only or self.points:
-            self.judge(name, False, rank=rank, mistake=mistake)
-        return None
-
-    def judge(self, name, passed, **details):
-        return self.criterion(name, points=self.points[name], text=self._texts[self.name, name], passed=passed, **details)
 
     def _of_fault(self, fault, remark):
         """What of a fault's report helps here, the most telling first: long texts are cut. The cluster has shown the whole of it."""

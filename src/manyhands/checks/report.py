@@ -1,17 +1,71 @@
-"""The report of a check cell: one line for each criterion, and a record for the grader."""
+"""The report of a check cell: one line for each criterion, and a record for the grader.
+
+    with Report("average", CRITERIA) as report:
+        gradients = ...                                     # of the learner's function
+        report.judge("mean", [problem_of(gradients)], gradients, atol=1e-5)
+"""
 
 import os
+from contextlib import contextmanager
 
 from manyhands.checks.hints import hint_for
 from manyhands.checks.record import BLOCKED, FAIL, MIME, PASS, SCHEMA, flatten, shorten
 
 
-class Report:
-    """The result of one check cell. `name` is the cell's grade_id without `-check`."""
+class Stopped(Exception):
+    """A check cannot go on: what it has not judged fails, with these details (`mistake`, `rank`, `expected`, `got`)."""
 
-    def __init__(self, name):
+    def __init__(self, mistake=None, **details):
+        super().__init__(mistake)
+        self.details = {"mistake": mistake, **details}
+
+
+class Report:
+    """The result of one check cell, as a context manager: shown when its block ends; where it ends by `Stopped`, what was not judged fails.
+
+    `name` is the cell's grade_id without `-check`; `criteria[name]` are its criteria, {name: (points, what it asks for)}, in the order of the cell's lines.
+    """
+
+    def __init__(self, name, criteria=None):
         self.name = name
+        self.asked = {} if criteria is None else criteria[name]
         self.criteria = []
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, stopped, traceback):
+        if kind is not None and not issubclass(kind, Stopped):
+            return False
+        if stopped:
+            self.fail(stopped)
+        if missing := self.asked.keys() - self._judged():
+            raise ValueError(f"the check {self.name!r} does not judge {sorted(missing)}")
+        self.show()
+        return True
+
+    @contextmanager
+    def part(self, *names):
+        """The part of a check that these criteria need: where it ends by `Stopped`, only they fail, and the check goes on."""
+        try:
+            yield
+        except Stopped as stopped:
+            self.fail(stopped, names)
+
+    def judge(self, name, problems, values=(), **tolerance):
+        """Add a criterion, and return whether it passed. `problems`: details of FAIL lines, or None, of which the first counts; `values`, `atol`, `rtol`: as in `criterion`."""
+        problem = next(filter(None, problems), {})
+        points, text = self.asked[name]
+        return self.criterion(name, points=points, text=text, passed=not problem, values=values, **tolerance, **problem)
+
+    def fail(self, stopped, names=None):
+        """Of these criteria, or of all, those that are not judged yet fail for one reason."""
+        for name in names or self.asked:
+            if name not in self._judged():
+                self.judge(name, [stopped.details])
+
+    def _judged(self):
+        return {criterion["name"] for criterion in self.criteria}
 
     def criterion(self, name, *, points, text, passed, values=(), atol=0.0, rtol=0.0,
                   rank=None, expected=None, got=None, mistake=None):

@@ -5,11 +5,11 @@ import copy
 import pytest
 import torch
 
-from manyhands.checks.torch_dataparallel import _Check, verdicts
+from manyhands.checks.torch_dataparallel import forward, verdicts
 from manyhands.checks.torch_dataparallel import replicas_with_torch as replicas
 from manyhands.checks.torch_dataparallel import threads_with_torch as threads
 from manyhands.checks.torch_dataparallel import with_torch as parts
-from manyhands.checks.torch_dataparallel.words import HINTS, MISTAKES, TEXTS
+from manyhands.checks.torch_dataparallel.words import CRITERIA, HINTS, MISTAKES
 from manyhands.plots.phases import phases, phases_table
 
 
@@ -91,14 +91,14 @@ def test_answers_are_named(got, right, wrong, looks):
 @pytest.mark.parametrize("key", [key for key in MISTAKES if isinstance(key, tuple)], ids="/".join)
 def test_every_mistake_has_its_text(key):
     report, criterion, looks, *kind = key
-    assert (report, criterion) in TEXTS
+    assert criterion in CRITERIA[report]
     facts = {"n": 5, "k": 4, "pieces": 3, "sizes": [2, 2, 1], "mode": "no_grad", "bad": 2, "expected": 1, "shown": 2, "kind": kind[0] if kind else None}
     found = verdicts.problem(report, criterion, {"looks": looks, "facts": facts, "got": [], "right": []})
     assert found["mistake"] and "{" not in found["mistake"] and found["expected"] == 1 and found["got"] == 2
     assert found["mistake"] == MISTAKES[key].format(**facts)
 
 
-@pytest.mark.parametrize("report, criterion", [key for key in TEXTS])
+@pytest.mark.parametrize("report, criterion", [(check, name) for check, names in CRITERIA.items() for name in names])
 def test_what_fits_no_known_mistake_has_a_text(report, criterion):
     assert (report, criterion, "other") in MISTAKES
 
@@ -116,8 +116,7 @@ def test_a_part_that_is_not_written_is_named(capsys):
     def data_parallel(module, inputs, kwargs, devices, output_device):
         return scatter(inputs, devices)
 
-    report = _Check("forward", "torch_dataparallel.replicas_with_torch", {"outputs": 1})
-    report.run_all(data_parallel)
+    forward(data_parallel)
     assert "scatter is not written yet" in capsys.readouterr().out
 
 
@@ -155,5 +154,5 @@ def test_the_pictures_numbers_stand_beside_it():
 
 
 def test_every_check_has_a_hint():
-    assert {name.split("-", 1)[1] for name in HINTS} == {report for report, _ in TEXTS}
+    assert {name.split("-", 1)[1] for name in HINTS} == set(CRITERIA)
     assert all(MISTAKES.values()) and all(HINTS.values())

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from manyhands.checks.encoder_decoder import verdicts
-from manyhands.checks.encoder_decoder.words import HINTS, MISTAKES, TEXTS
+from manyhands.checks.encoder_decoder.words import CRITERIA, HINTS, MISTAKES
 
 torch = pytest.importorskip("torch")
 from manyhands.checks.encoder_decoder import model_ranks as model  # noqa: E402  (it imports torch)
@@ -85,5 +85,5 @@ def test_of_several_stopped_ranks_the_best_known_is_told():
 
 
 def test_every_check_has_a_hint_and_every_text_a_check():
-    assert {name.split("-", 1)[1] for name in HINTS} == {report for report, _ in TEXTS}
+    assert {name.split("-", 1)[1] for name in HINTS} == set(CRITERIA)
     assert all(MISTAKES.values()) and all(HINTS.values())

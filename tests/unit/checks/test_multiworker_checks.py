@@ -6,7 +6,7 @@ import pytest
 
 from manyhands.checks.multiworker import input_verdicts as inputs
 from manyhands.checks.multiworker import verdicts
-from manyhands.checks.multiworker.words import HINTS, MISTAKES, TEXTS
+from manyhands.checks.multiworker.words import CRITERIA, HINTS, MISTAKES
 
 LAYOUT = (["a", "a", "b", "b"], 5000, {"chief": 1, "worker": 2, "ps": 1})
 RIGHT = {"chief": ["a:5000"], "worker": ["a:5001", "b:5000"], "ps": ["b:5001"]}
@@ -180,6 +180,6 @@ def test_what_is_left_behind_is_named():
 
 
 def test_every_check_has_a_hint_and_every_mistake_a_text():
-    assert {name.split("-", 1)[1] for name in HINTS} == {report for report, _ in TEXTS}
+    assert {name.split("-", 1)[1] for name in HINTS} == set(CRITERIA)
     assert all(MISTAKES.values()) and all(HINTS.values())
     assert json.dumps(verdicts.config_of(*LAYOUT, 0))

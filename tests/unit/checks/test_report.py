@@ -12,6 +12,7 @@ import pytest
 from manyhands.checks import Report, hint, seed
 from manyhands.checks import hints as hints_module
 from manyhands.checks.record import MAX_VALUES, flatten, shorten
+from manyhands.checks.report import Stopped
 from manyhands.units import units
 
 
@@ -152,3 +153,42 @@ def test_unit_without_checks_has_no_hints(capsys):
 def test_hints_are_named_after_their_unit(number):
     for name, text in hints_module.hints_of(number).items():
         assert name.startswith(f"{number}-") and text.strip(), name
+
+
+CRITERIA = {"average": {"sum": (1, "the sum is right"), "mean": (2, "the mean is right"), "rate": (1, "the rate is right")}}
+
+
+def test_the_first_problem_counts_and_the_report_is_shown_at_the_end(capsys):
+    with Report("average", CRITERIA) as report:
+        assert report.judge("sum", [None, {}], [3.0], atol=1e-3)
+        assert not report.judge("mean", iter([None, {"mistake": "summed"}, {"mistake": "never looked at"}]), [1.0])
+        assert report.judge("rate", [], [0.1])
+    assert capsys.readouterr().out.splitlines() == ["PASS 1/1  the sum is right", "FAIL 0/2  the mean is right", "          mistake:  summed", "PASS 1/1  the rate is right"]
+    assert report.record["criteria"][0]["atol"] == 1e-3
+
+
+def test_where_a_check_stops_the_criteria_that_it_has_not_judged_fail(capsys):
+    with Report("average", CRITERIA) as report:
+        report.judge("sum", [], [1.0])
+        raise Stopped("rank 2 hangs", rank=2)
+    assert capsys.readouterr().out.count("mistake:  rank 2 hangs") == 2
+    assert [(one["name"], one["status"], one["detail"].get("rank")) for one in report.criteria] == [("sum", "pass", None), ("mean", "fail", "2"), ("rate", "fail", "2")]
+
+
+def test_where_a_part_stops_only_its_criteria_fail(capsys):
+    with Report("average", CRITERIA) as report:
+        with report.part("sum", "mean"):
+            report.judge("sum", [], [1.0])
+            raise Stopped("no mean")
+        report.judge("rate", [], [1.0])
+    assert [one["status"] for one in report.criteria] == ["pass", "fail", "pass"]
+
+
+def test_a_check_that_forgets_a_criterion_is_wrong_and_so_is_one_that_raises(capsys):
+    with pytest.raises(ValueError, match="'average' does not judge .'mean', 'rate'."):
+        with Report("average", CRITERIA) as report:
+            report.judge("sum", [], [1.0])
+    with pytest.raises(ZeroDivisionError):
+        with Report("average", CRITERIA):
+            1 / 0
+    assert capsys.readouterr().out == ""

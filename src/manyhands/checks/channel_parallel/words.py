@@ -1,22 +1,34 @@
 """The words of unit 13's checks: what each criterion says, the likely mistakes, and the hints."""
 
-TEXTS = {
-    ("part", "cut"): "weight and bias are this rank's, for 4, 3 and 1 ranks and numbers of channels that do not divide",
-    ("part", "memory"): "they are leaves that will be trained, and do not keep the whole weight in memory",
-    ("operators", "forward"): "copy gives x, sum gives the sum, join puts all channels in order, on 4, 3 and 2 ranks",
-    ("operators", "backward"): "copy sums the gradients, sum passes the gradient on, join keeps the rank's own channels",
-    ("operators", "bytes"): "copy moves bytes in backward only, sum and join in forward only, and no more than needed",
-    ("out-split", "values"): "the output is that of the whole layer, with stride, padding and uneven channels, on 4, 3 and 2 ranks",
-    ("out-split", "gradients"): "the gradients of input, weight and bias are those of the whole layer, with a loss that all ranks compute",
-    ("out-split", "bytes"): "outputs travel in forward, input gradients in backward; weights stay where they are",
-    ("in-split", "values"): "the output is that of the whole layer, with stride, padding and uneven channels, on 4, 3 and 2 ranks",
-    ("in-split", "gradients"): "the gradients of input, weight and bias are those of the whole layer, with a loss that all ranks compute",
-    ("in-split", "bytes"): "partial outputs are summed in forward, and nothing travels in backward",
-    ("pair", "values"): "the output is that of two whole layers with a ReLU between them",
-    ("pair", "gradients"): "so are the gradients of the input and of both weights and biases",
-    ("pair", "bytes"): "one sum in forward and one in backward; between the two layers nothing travels",
-    ("moved", "bytes"): "the predicted bytes are those that the ledger measures, four ways, on 4, 3 and 2 ranks",
-    ("moved", "side"): "the largest image for which the in split moves no more than data parallelism",
+CRITERIA = {  # {check: {criterion: (points, what it asks for)}}
+    "part": {
+        "cut": (1, "weight and bias are this rank's, for 4, 3 and 1 ranks and numbers of channels that do not divide"),
+        "memory": (1, "they are leaves that will be trained, and do not keep the whole weight in memory"),
+    },
+    "operators": {
+        "forward": (1, "copy gives x, sum gives the sum, join puts all channels in order, on 4, 3 and 2 ranks"),
+        "backward": (2, "copy sums the gradients, sum passes the gradient on, join keeps the rank's own channels"),
+        "bytes": (1, "copy moves bytes in backward only, sum and join in forward only, and no more than needed"),
+    },
+    "out-split": {
+        "values": (1, "the output is that of the whole layer, with stride, padding and uneven channels, on 4, 3 and 2 ranks"),
+        "gradients": (1, "the gradients of input, weight and bias are those of the whole layer, with a loss that all ranks compute"),
+        "bytes": (1, "outputs travel in forward, input gradients in backward; weights stay where they are"),
+    },
+    "in-split": {
+        "values": (1, "the output is that of the whole layer, with stride, padding and uneven channels, on 4, 3 and 2 ranks"),
+        "gradients": (1, "the gradients of input, weight and bias are those of the whole layer, with a loss that all ranks compute"),
+        "bytes": (1, "partial outputs are summed in forward, and nothing travels in backward"),
+    },
+    "pair": {
+        "values": (1, "the output is that of two whole layers with a ReLU between them"),
+        "gradients": (1, "so are the gradients of the input and of both weights and biases"),
+        "bytes": (1, "one sum in forward and one in backward; between the two layers nothing travels"),
+    },
+    "moved": {
+        "bytes": (1, "the predicted bytes are those that the ledger measures, four ways, on 4, 3 and 2 ranks"),
+        "side": (1, "the largest image for which the in split moves no more than data parallelism"),
+    },
 }
 
 _TIMES = "The gradient of {name} is {size} times too large. All {size} ranks compute the same loss, so its gradient must be counted once: "

@@ -1,18 +1,28 @@
 """The words of unit 04's checks: what each criterion says, the likely mistakes, and the hints."""
 
-TEXTS = {
-    ("broadcast", "values"): "every rank has the root's numbers, for every root, in groups of 5, 3 and 2 ranks",
-    ("broadcast", "once"): "p - 1 messages in all: each rank but the root gets x once",
-    ("broadcast", "tree"): "log2 p rounds, rounded up, and no rank sends more often than that",
-    ("reduce-scatter", "values"): "rank r holds the sum of chunk r, for float32, float64 and int64, uneven and empty chunks",
-    ("reduce-scatter", "ring"): "each rank sends p - 1 messages of one chunk, to the next rank only",
-    ("all-gather", "values"): "all chunks are on all ranks, in their own places, uneven and empty ones too",
-    ("all-gather", "ring"): "each rank sends p - 1 messages of one chunk, to the next rank only",
-    ("all-reduce", "values"): "x is the sum on every rank of 5, 3 and 2, also where p does not divide, and with fewer numbers than ranks",
-    ("all-reduce", "bytes"): "each rank sends 2 (p - 1)/p of the tensor's bytes",
-    ("all-reduce", "ring"): "in 2 (p - 1) messages, all of them to the next rank",
-    ("cost", "bytes"): "the predicted bytes of the busiest rank are those that the ledger sees, four ways",
-    ("cost", "rounds"): "so are the predicted rounds of the tree broadcast and of the ring",
+CRITERIA = {  # {check: {criterion: (points, what it asks for)}}
+    "broadcast": {
+        "values": (1, "every rank has the root's numbers, for every root, in groups of 5, 3 and 2 ranks"),
+        "once": (1, "p - 1 messages in all: each rank but the root gets x once"),
+        "tree": (1, "log2 p rounds, rounded up, and no rank sends more often than that"),
+    },
+    "reduce-scatter": {
+        "values": (2, "rank r holds the sum of chunk r, for float32, float64 and int64, uneven and empty chunks"),
+        "ring": (1, "each rank sends p - 1 messages of one chunk, to the next rank only"),
+    },
+    "all-gather": {
+        "values": (1, "all chunks are on all ranks, in their own places, uneven and empty ones too"),
+        "ring": (1, "each rank sends p - 1 messages of one chunk, to the next rank only"),
+    },
+    "all-reduce": {
+        "values": (2, "x is the sum on every rank of 5, 3 and 2, also where p does not divide, and with fewer numbers than ranks"),
+        "bytes": (1, "each rank sends 2 (p - 1)/p of the tensor's bytes"),
+        "ring": (1, "in 2 (p - 1) messages, all of them to the next rank"),
+    },
+    "cost": {
+        "bytes": (1, "the predicted bytes of the busiest rank are those that the ledger sees, four ways"),
+        "rounds": (1, "so are the predicted rounds of the tree broadcast and of the ring"),
+    },
 }
 
 _DTYPE = "What is received has the dtype of what was sent, and torch.empty(n) alone is float32: make room with torch.empty_like(chunk)."

@@ -1,18 +1,30 @@
 """The words of unit 05's checks: what each criterion says, the likely mistakes, and the hints."""
 
-TEXTS = {
-    ("ping-pong", "messages"): "rank 0 and its peer send each other whole messages, once each way a round, the warm-up too; no other rank does",
-    ("ping-pong", "times"): "rank 0 returns half of each round trip, and leaves the warm-up out",
-    ("fit", "latency"): "the latency of five hidden links, to 10 %",
-    ("fit", "bandwidth"): "their bytes per second, to 10 %",
-    ("interval", "covers"): "the bands hold the truth: each in at least 7 of 16 hidden measurements (about 14 are expected)",
-    ("interval", "width"): "and are as wide as their level asks for: 0.8 to 1.3 times our own",
-    ("all-reduce", "ring"): "2 (p - 1) rounds of a p-th of the tensor, for 1 to 1100 ranks",
-    ("all-reduce", "tree"): "a reduce and a broadcast along a binomial tree, for 1 to 1100 ranks",
-    ("all-reduce", "server"): "one server, whose link carries the gradients of all workers, in and out",
-    ("crossover", "crossover"): "the size above which the ring is faster than the tree, to 1 %, for 2 to 1100 ranks",
-    ("fusion", "finish"): "when the last gradient has been summed, for buckets of all sizes",
-    ("fusion", "best"): "the chosen size of buckets is at most 8 % slower than the best",
+CRITERIA = {  # {check: {criterion: (points, what it asks for)}}
+    "ping-pong": {
+        "messages": (1, "rank 0 and its peer send each other whole messages, once each way a round, the warm-up too; no other rank does"),
+        "times": (2, "rank 0 returns half of each round trip, and leaves the warm-up out"),
+    },
+    "fit": {
+        "latency": (2, "the latency of five hidden links, to 10 %"),
+        "bandwidth": (2, "their bytes per second, to 10 %"),
+    },
+    "interval": {
+        "covers": (1, "the bands hold the truth: each in at least 7 of 16 hidden measurements (about 14 are expected)"),
+        "width": (1, "and are as wide as their level asks for: 0.8 to 1.3 times our own"),
+    },
+    "all-reduce": {
+        "ring": (1, "2 (p - 1) rounds of a p-th of the tensor, for 1 to 1100 ranks"),
+        "tree": (1, "a reduce and a broadcast along a binomial tree, for 1 to 1100 ranks"),
+        "server": (1, "one server, whose link carries the gradients of all workers, in and out"),
+    },
+    "crossover": {
+        "crossover": (2, "the size above which the ring is faster than the tree, to 1 %, for 2 to 1100 ranks"),
+    },
+    "fusion": {
+        "finish": (2, "when the last gradient has been summed, for buckets of all sizes"),
+        "best": (1, "the chosen size of buckets is at most 8 % slower than the best"),
+    },
 }
 
 MISTAKES = {

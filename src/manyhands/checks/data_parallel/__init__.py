@@ -7,12 +7,12 @@ from functools import partial
 
 from manyhands.checks import seed
 from manyhands.checks.data_parallel import verdicts
-from manyhands.checks.data_parallel.words import HINTS, MISTAKES, TEXTS
-from manyhands.checks.on_ranks import RankReport, first
+from manyhands.checks.data_parallel.words import CRITERIA, HINTS, MISTAKES
+from manyhands.checks.on_ranks import RankReport
 
 __all__ = ["HINTS", "gradients", "rows", "share", "step"]
 
-_report = partial(RankReport, texts=TEXTS, mistakes=MISTAKES)
+check = partial(RankReport, criteria=CRITERIA, mistakes=MISTAKES)
 
 
 def _cases(answers):
@@ -22,58 +22,46 @@ def _cases(answers):
 
 def rows(cluster, function):
     """Check `function(n, rank, world_size)`: one slice for each rank, none twice, none forgotten, and all of about the same size."""
-    report = _report("rows", cluster, {"cover": 1, "even": 1})
-    answers = report.experiment("data_parallel.ranks", "rows", function, seed())
-    if answers is not None:
-        cases = answers[0]
-        report.judge("cover", not (problem := first(map(verdicts.cover_problem, cases))), values=[case["got"] for case in cases], **problem)
-        sizes = [[len(rows) for rows in case["got"]] for case in cases]
-        report.judge("even", not (problem := first(map(verdicts.even_problem, cases))), values=sizes, **problem)
-    report.show()
+    with check("rows", cluster) as report:
+        cases, *_ = report.on_ranks("data_parallel.ranks", "rows", function, seed())
+        report.judge("cover", map(verdicts.cover_problem, cases), [case["got"] for case in cases])
+        report.judge("even", map(verdicts.even_problem, cases), [[len(rows) for rows in case["got"]] for case in cases])
 
 
 def gradients(cluster, function):
     """Check `function(model, group)`: sums of gradients, tied, frozen and missing ones, and what was sent for them."""
-    report = _report("gradients", cluster, {"sum": 2, "missing": 1, "bytes": 1})
-    answers = report.experiment("data_parallel.ranks", "gradients", function, seed(), only=("sum", "bytes"), remark="group")
-    if answers is not None:
-        _judge_gradients(report, "sum", answers, verdicts.gradient_problem)
-        moved = verdicts.sent_by_group(answers)
-        problem = first(verdicts.bytes_problem(*one) for one in moved)
-        report.judge("bytes", not problem, values=[verdicts.bytes_evidence(*one) for one in moved], atol=0.5, **problem)
-    answers = report.experiment("data_parallel.ranks", "missing", function, seed(), only=("missing",), remark="missing")
-    if answers is not None:
+    with check("gradients", cluster) as report:
+        with report.part("sum", "bytes"):
+            answers = report.on_ranks("data_parallel.ranks", "gradients", function, seed(), remark="group")
+            _judge_gradients(report, "sum", answers, verdicts.gradient_problem)
+            moved = verdicts.sent_by_group(answers)
+            problems = (verdicts.bytes_problem(*one) for one in moved)
+            report.judge("bytes", problems, [verdicts.bytes_evidence(*one) for one in moved], atol=0.5)
+        answers = report.on_ranks("data_parallel.ranks", "missing", function, seed(), remark="missing")
         _judge_gradients(report, "missing", answers, verdicts.missing_problem)
-    report.show()
 
 
 def _judge_gradients(report, name, answers, problem_of):
     cases = _cases(answers)
-    problem = first(problem_of(rank, case) for rank, case in cases)
     values = [[case["frozen"], [one["got"] for one in case["gradients"].values()]] for _, case in cases]
-    report.judge(name, not problem, values=values, atol=verdicts.ATOL, **problem)
+    report.judge(name, (problem_of(rank, case) for rank, case in cases), values, atol=verdicts.ATOL)
 
 
 def share(cluster, function):
     """Check `function(model, x, y, n, decay, world_size)`: what all ranks return adds up to the objective of the whole batch."""
-    report = _report("share", cluster, {"losses": 2, "decay": 2})
-    answers = report.experiment("data_parallel.ranks", "shares", function, seed())
-    if answers is not None:
+    with check("share", cluster) as report:
+        all_cases, *_ = report.on_ranks("data_parallel.ranks", "shares", function, seed())
         for name in ("losses", "decay"):
-            cases = [case for case in answers[0] if bool(case["decay"]) == (name == "decay")]
-            problem = first(map(verdicts.share_problem, cases))
-            report.judge(name, not problem, values=[[case["value"], case["gradient"]] for case in cases], atol=verdicts.ATOL, **problem)
-    report.show()
+            cases = [case for case in all_cases if bool(case["decay"]) == (name == "decay")]
+            values = [[case["value"], case["gradient"]] for case in cases]
+            report.judge(name, map(verdicts.share_problem, cases), values, atol=verdicts.ATOL)
 
 
 def step(cluster, function):
     """Check `function(model, x, y, rate, decay, group)`: the weights of one process, and its objectives."""
-    report = _report("step", cluster, {"weights": 2, "objective": 1})
-    answers = report.experiment("data_parallel.ranks", "steps", function, seed(), remark="group")
-    if answers is not None:
-        cases = _cases(answers)
-        problem = first(verdicts.weights_problem(rank, case) for rank, case in cases)
-        report.judge("weights", not problem, values=[[case["got"], case["frozen"]] for _, case in cases], atol=verdicts.ATOL, **problem)
-        problem = first(verdicts.objective_problem(rank, case) for rank, case in cases)
-        report.judge("objective", not problem, values=[case["said"] for _, case in cases], atol=verdicts.ATOL, **problem)
-    report.show()
+    with check("step", cluster) as report:
+        cases = _cases(report.on_ranks("data_parallel.ranks", "steps", function, seed(), remark="group"))
+        problems = (verdicts.weights_problem(rank, case) for rank, case in cases)
+        report.judge("weights", problems, [[case["got"], case["frozen"]] for _, case in cases], atol=verdicts.ATOL)
+        problems = (verdicts.objective_problem(rank, case) for rank, case in cases)
+        report.judge("objective", problems, [case["said"] for _, case in cases], atol=verdicts.ATOL)

@@ -1,15 +1,23 @@
 """The words of unit 01's checks: what each criterion says, the likely mistakes, and the hints."""
 
-TEXTS = {
-    ("rows", "cover"): "every row belongs to exactly one rank, in the order of the ranks",
-    ("rows", "even"): "no rank has two rows more than another, the larger shards first",
-    ("gradients", "sum"): "every trained parameter has the sum over the group, a tied one once, in groups of 4, 3 and 2; frozen ones have nothing",
-    ("gradients", "missing"): "a rank without a gradient counts as zeros, and nobody waits in vain",
-    ("gradients", "bytes"): "all ranks together move 2 (p - 1) times the gradients, and no more",
-    ("share", "losses"): "without decay, the shares add up to the mean loss of the batch, values and gradients, also for uneven and empty shards",
-    ("share", "decay"): "with decay, they add up to the objective: R counted once, a tied weight once, a frozen one not",
-    ("step", "weights"): "after three steps all ranks have the weights of one process with the big batch, to 1e-9, in groups of 4, 3 and 2",
-    ("step", "objective"): "each step returns the objective of the whole batch, on every rank",
+CRITERIA = {  # {check: {criterion: (points, what it asks for)}}
+    "rows": {
+        "cover": (1, "every row belongs to exactly one rank, in the order of the ranks"),
+        "even": (1, "no rank has two rows more than another, the larger shards first"),
+    },
+    "gradients": {
+        "sum": (2, "every trained parameter has the sum over the group, a tied one once, in groups of 4, 3 and 2; frozen ones have nothing"),
+        "missing": (1, "a rank without a gradient counts as zeros, and nobody waits in vain"),
+        "bytes": (1, "all ranks together move 2 (p - 1) times the gradients, and no more"),
+    },
+    "share": {
+        "losses": (2, "without decay, the shares add up to the mean loss of the batch, values and gradients, also for uneven and empty shards"),
+        "decay": (2, "with decay, they add up to the objective: R counted once, a tied weight once, a frozen one not"),
+    },
+    "step": {
+        "weights": (2, "after three steps all ranks have the weights of one process with the big batch, to 1e-9, in groups of 4, 3 and 2"),
+        "objective": (1, "each step returns the objective of the whole batch, on every rank"),
+    },
 }
 
 MISTAKES = {

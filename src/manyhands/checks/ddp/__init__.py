@@ -9,12 +9,12 @@ from functools import partial
 
 from manyhands.checks import seed
 from manyhands.checks.ddp import verdicts
-from manyhands.checks.ddp.words import HINTS, MISTAKES, TEXTS
-from manyhands.checks.on_ranks import RankReport, first
+from manyhands.checks.ddp.words import CRITERIA, HINTS, MISTAKES
+from manyhands.checks.on_ranks import RankReport
 
 __all__ = ["HINTS", "broadcast", "buckets", "flight", "hooks", "no_sync", "sampler"]
 
-_report = partial(RankReport, texts=TEXTS, mistakes=MISTAKES)
+check = partial(RankReport, criteria=CRITERIA, mistakes=MISTAKES)
 _runs = itertools.count()  # numbers the experiments in which one rank waits for another
 
 
@@ -22,17 +22,14 @@ _runs = itertools.count()  # numbers the experiments in which one rank waits for
 
 def broadcast(cluster, function):
     """Check `function(model, group)`: the state of the group's first rank, on every rank, in place."""
-    report = _report("broadcast", cluster, {"parameters": 1, "buffers": 1})
-    answers = report.experiment("ddp.ranks", "broadcast", function, seed(), remark="group")
-    if answers is not None:
-        by_group = _by_group(answers)
+    with check("broadcast", cluster) as report:
+        by_group = _by_group(report.on_ranks("ddp.ranks", "broadcast", function, seed(), remark="group"))
         for name, wanted in (("parameters", True), ("buffers", False)):
-            problem = first(verdicts.state_problem(group, wanted) for group in by_group)
+            problems = [verdicts.state_problem(group, wanted) for group in by_group]
             values = [[case["same objects"] or not wanted, [_sample(tensor) for i, tensor in enumerate(case["after"])
                                                             if verdicts.is_plain(case, i) == wanted]]
                       for group in by_group for case in group.values()]
-            report.judge(name, not problem, values=values, atol=verdicts.ATOL, **problem)
-    report.show()
+            report.judge(name, problems, values, atol=verdicts.ATOL)
 
 
 def _by_group(answers):
@@ -44,6 +41,11 @@ def _by_group(answers):
     return list(groups.values())
 
 
+def _ranked(by_group):
+    """(rank, case) of all groups."""
+    return [(rank, case) for group in by_group for rank, case in group.items()]
+
+
 def _sample(tensor):
     """A few of a tensor's numbers, as evidence; None stays None."""
     return tensor and [*tensor[:3], sum(tensor)]
@@ -53,79 +55,61 @@ def _sample(tensor):
 
 def buckets(cluster, function):
     """Check `function(parameters, bucket_bytes)`: which parameters travel together, and in which order."""
-    report = _report("buckets", cluster, {"cut": 1})
-    answers = report.experiment("ddp.ranks", "buckets", function, seed())
-    if answers is not None:
-        facts = answers[0]
-        problem = first(verdicts.cut_problem(cut["bucket_bytes"], cut["got"], facts) for cut in facts["cuts"])
+    with check("buckets", cluster) as report:
+        facts, *_ = report.on_ranks("ddp.ranks", "buckets", function, seed())
+        problems = (verdicts.cut_problem(cut["bucket_bytes"], cut["got"], facts) for cut in facts["cuts"])
         sizes = [[sum(facts["bytes"].get(name, 0) for name in bucket) for bucket in cut["got"]] for cut in facts["cuts"]]
-        report.judge("cut", not problem, values=[sizes, [cut["got"] for cut in facts["cuts"]]], **problem)
-    report.show()
+        report.judge("cut", problems, [sizes, [cut["got"] for cut in facts["cuts"]]])
 
 
 # ------------------------------------------------------------------ 3: launch and land
 
 def flight(cluster, launch, land):
     """Check `launch(bucket, group)` and `land(bucket, launched, group)`: a bucket is one message, and nobody waits for it."""
-    report = _report("flight", cluster, {"launch": 1, "land": 1})
-    answers = report.experiment("ddp.ranks", "flight", launch, land, seed(), next(_runs), remark="group")
-    if answers is not None:
-        by_group = _by_group(answers)
-        cases = [(rank, case) for group in by_group for rank, case in group.items()]
-        problem = first(verdicts.launch_problem(rank, case) for rank, case in cases)
-        report.judge("launch", not problem, values=[[case["sent"], case["blocked"]] for _, case in cases], **problem)
-        problem = first(verdicts.land_problem(group) for group in by_group)
-        values = [[case["got"], case["shapes"]] for _, case in cases]
-        report.judge("land", not problem, values=values, atol=verdicts.ATOL, **problem)
-    report.show()
+    with check("flight", cluster) as report:
+        by_group = _by_group(report.on_ranks("ddp.ranks", "flight", launch, land, seed(), next(_runs), remark="group"))
+        cases = _ranked(by_group)
+        problems = (verdicts.launch_problem(rank, case) for rank, case in cases)
+        report.judge("launch", problems, [[case["sent"], case["blocked"]] for _, case in cases])
+        report.judge("land", map(verdicts.land_problem, by_group), [[case["got"], case["shapes"]] for _, case in cases], atol=verdicts.ATOL)
 
 
 # ------------------------------------------------------------------ 4: hooks
 
 def hooks(cluster, ddp, finish):
     """Check the class `ddp` and `finish(ddp)`: the right gradients, sent while backward is still running."""
-    report = _report("hooks", cluster, {"mean": 1, "overlap": 1, "unused": 1})
-    answers = report.experiment("ddp.steps", "hooks", ddp, finish, seed(), next(_runs), only=("mean", "overlap"), remark="group")
-    if answers is not None:
-        cases = [(rank, case) for group in _by_group(answers) for rank, case in group.items()]
-        problem = first(verdicts.step_problem(rank, case, step) for rank, case in cases for step in (0, 1))
-        values = [_sample(gradient) for _, case in cases for step in case["steps"] for gradient in step["got"].values()]
-        report.judge("mean", not problem, values=values, atol=verdicts.ATOL, **problem)
-        problem = first(verdicts.overlap_problem(rank, case, step) for rank, case in cases for step in (0, 1))
-        values = [[case["blocked"], [step["events"] for step in case["steps"]]] for _, case in cases]
-        report.judge("overlap", not problem, values=values, **problem)
-    answers = report.experiment("ddp.steps", "unused", ddp, finish, seed(), only=("unused",), remark="unused order")
-    if answers is not None:
-        problem = first(verdicts.unused_problem(rank, answer) for rank, answer in enumerate(answers))
+    with check("hooks", cluster) as report:
+        with report.part("mean", "overlap"):
+            cases = _ranked(_by_group(report.on_ranks("ddp.steps", "hooks", ddp, finish, seed(), next(_runs), remark="group")))
+            problems = (verdicts.step_problem(rank, case, step) for rank, case in cases for step in (0, 1))
+            values = [_sample(gradient) for _, case in cases for step in case["steps"] for gradient in step["got"].values()]
+            report.judge("mean", problems, values, atol=verdicts.ATOL)
+            problems = (verdicts.overlap_problem(rank, case, step) for rank, case in cases for step in (0, 1))
+            report.judge("overlap", problems, [[case["blocked"], [step["events"] for step in case["steps"]]] for _, case in cases])
+        answers = report.on_ranks("ddp.steps", "unused", ddp, finish, seed(), remark="unused order")
+        problems = (verdicts.unused_problem(rank, answer) for rank, answer in enumerate(answers))
         values = [gradient for answer in answers for name, gradient in answer["got"].items() if "nobody" not in name]
-        report.judge("unused", not problem, values=values, atol=verdicts.ATOL, **problem)
-    report.show()
+        report.judge("unused", problems, values, atol=verdicts.ATOL)
 
 
 # ------------------------------------------------------------------ 5: no_sync
 
 def no_sync(cluster, ddp, finish, function):
     """Check the context manager `function(ddp)`: gradients accumulate in silence, and the next backward sends their sum."""
-    report = _report("no-sync", cluster, {"silent": 1, "sum": 1})
-    answers = report.experiment("ddp.steps", "accumulation", ddp, finish, function, seed())
-    if answers is not None:
-        problem = first(verdicts.silence_problem(rank, answer) for rank, answer in enumerate(answers))
-        report.judge("silent", not problem, values=[[answer["sent"], answer["restored"]] for answer in answers], **problem)
-        problem = first(verdicts.sum_problem(rank, answer, len(answers)) for rank, answer in enumerate(answers))
-        report.judge("sum", not problem, values=[list(answer["got"].values()) for answer in answers], atol=verdicts.ATOL, **problem)
-    report.show()
+    with check("no-sync", cluster) as report:
+        answers = report.on_ranks("ddp.steps", "accumulation", ddp, finish, function, seed())
+        problems = (verdicts.silence_problem(rank, answer) for rank, answer in enumerate(answers))
+        report.judge("silent", problems, [[answer["sent"], answer["restored"]] for answer in answers])
+        problems = (verdicts.sum_problem(rank, answer, len(answers)) for rank, answer in enumerate(answers))
+        report.judge("sum", problems, [list(answer["got"].values()) for answer in answers], atol=verdicts.ATOL)
 
 
 # ------------------------------------------------------------------ 6: sampler
 
 def sampler(cluster, sampler_class):
     """Check the class `sampler_class(n, rank, world_size, seed)`: who sees which sample, in which epoch."""
-    report = _report("sampler", cluster, {"padding": 1, "epochs": 1})
-    answers = report.experiment("ddp.ranks", "sampler", sampler_class, seed())
-    if answers is not None:
-        cases = answers[0]
-        problem = first(verdicts.padding_problem(case) for case in cases)
-        report.judge("padding", not problem, values=[[case["lengths"], sorted(sum(case["epochs"][0], []))] for case in cases], **problem)
-        problem = first(verdicts.epoch_problem(case) for case in cases)
-        report.judge("epochs", not problem, values=[case["epochs"] for case in cases], **problem)
-    report.show()
+    with check("sampler", cluster) as report:
+        cases, *_ = report.on_ranks("ddp.ranks", "sampler", sampler_class, seed())
+        values = [[case["lengths"], sorted(sum(case["epochs"][0], []))] for case in cases]
+        report.judge("padding", map(verdicts.padding_problem, cases), values)
+        report.judge("epochs", map(verdicts.epoch_problem, cases), [case["epochs"] for case in cases])

@@ -2,7 +2,15 @@
 
 import copy
 
-from manyhands.checks.ddp.ranks import Gate, batch, build, device, make_groups, numbers, shapes
+from manyhands.checks.ddp.ranks import (
+    Gate,
+    batch,
+    build,
+    device,
+    make_groups,
+    numbers,
+    shapes,
+)
 from manyhands.checks.ddp.verdicts import cut
 from manyhands.checks.on_ranks import learners
 

@@ -1,18 +1,30 @@
 """The words of unit 06's checks: what each criterion says, the likely mistakes, and the hints."""
 
-TEXTS = {
-    ("broadcast", "parameters"): "trainable parameters are those of the group's first rank, in place, in groups of 4, 3 and 2",
-    ("broadcast", "buffers"): "so are frozen parameters and buffers, whole numbers included",
-    ("buckets", "cut"): "from the last parameter to the first, each bucket closed at bucket_bytes, frozen ones left out",
-    ("flight", "launch"): "a bucket leaves as one all-reduce, and launch does not wait for it",
-    ("flight", "land"): "every gradient is the mean over the group, a missing one counts as zeros, in groups of 4, 3 and 2",
-    ("hooks", "mean"): "gradients of two steps equal one process's on the whole batch, ranks seeded differently, to 1e-5",
-    ("hooks", "overlap"): "one all-reduce per bucket, as soon as the bucket is complete, and backward waits for none",
-    ("hooks", "unused"): "a parameter that only some ranks used is averaged too, and nobody hangs",
-    ("no-sync", "silent"): "no all-reduce inside no_sync, one per bucket after it, also after an error",
-    ("no-sync", "sum"): "three micro-batches give the gradients of the whole batch, to 1e-5",
-    ("sampler", "padding"): "all ranks get equally many samples, all samples are seen, the repeated ones come from the beginning",
-    ("sampler", "epochs"): "each epoch has its own order, the same on all ranks, and dealt out like cards",
+CRITERIA = {  # {check: {criterion: (points, what it asks for)}}
+    "broadcast": {
+        "parameters": (1, "trainable parameters are those of the group's first rank, in place, in groups of 4, 3 and 2"),
+        "buffers": (1, "so are frozen parameters and buffers, whole numbers included"),
+    },
+    "buckets": {
+        "cut": (1, "from the last parameter to the first, each bucket closed at bucket_bytes, frozen ones left out"),
+    },
+    "flight": {
+        "launch": (1, "a bucket leaves as one all-reduce, and launch does not wait for it"),
+        "land": (1, "every gradient is the mean over the group, a missing one counts as zeros, in groups of 4, 3 and 2"),
+    },
+    "hooks": {
+        "mean": (1, "gradients of two steps equal one process's on the whole batch, ranks seeded differently, to 1e-5"),
+        "overlap": (1, "one all-reduce per bucket, as soon as the bucket is complete, and backward waits for none"),
+        "unused": (1, "a parameter that only some ranks used is averaged too, and nobody hangs"),
+    },
+    "no-sync": {
+        "silent": (1, "no all-reduce inside no_sync, one per bucket after it, also after an error"),
+        "sum": (1, "three micro-batches give the gradients of the whole batch, to 1e-5"),
+    },
+    "sampler": {
+        "padding": (1, "all ranks get equally many samples, all samples are seen, the repeated ones come from the beginning"),
+        "epochs": (1, "each epoch has its own order, the same on all ranks, and dealt out like cards"),
+    },
 }
 
 MISTAKES = {

@@ -7,12 +7,16 @@ from functools import partial
 
 from manyhands.checks import seed
 from manyhands.checks.differentiable_communication import verdicts
-from manyhands.checks.differentiable_communication.words import HINTS, MISTAKES, TEXTS
-from manyhands.checks.on_ranks import RankReport, first
+from manyhands.checks.differentiable_communication.words import (
+    CRITERIA,
+    HINTS,
+    MISTAKES,
+)
+from manyhands.checks.on_ranks import RankReport
 
 __all__ = ["HINTS", "allgather", "broadcast", "connect", "messages"]
 
-_report = partial(RankReport, texts=TEXTS, mistakes=MISTAKES)
+check = partial(RankReport, criteria=CRITERIA, mistakes=MISTAKES)
 
 
 def _cases(answers):
@@ -22,62 +26,52 @@ def _cases(answers):
 
 def messages(cluster, send, recv):
     """Check the autograd functions `send` and `recv`: gradients, in any order, and nothing sent twice."""
-    report = _report("messages", cluster, {"gradients": 2, "bytes": 1, "order": 1})
-    answers = report.experiment("differentiable_communication.ranks", "round_trips", send, recv, seed(), only=("gradients", "bytes"), remark="hang")
-    if answers is not None:
-        cases = _cases(answers)
-        problem = first(verdicts.message_problem(rank, case) for rank, case in cases)
-        report.judge("gradients", not problem, values=[case["got"] for _, case in cases], atol=verdicts.ATOL, **problem)
-        problem = first(verdicts.sent_problem(rank, case) for rank, case in cases)
-        report.judge("bytes", not problem, values=[case["sent"] for _, case in cases], **problem)
-    answers = report.experiment("differentiable_communication.ranks", "other_order", send, recv, seed(), only=("order",), remark="order hang")
-    if answers is not None:
-        problem = first(verdicts.order_problem(rank, case) for rank, case in enumerate(answers))
-        report.judge("order", not problem, values=[case["got"] for case in answers if case["got"]], atol=verdicts.ATOL, **problem)
-    report.show()
+    with check("messages", cluster) as report:
+        with report.part("gradients", "bytes"):
+            cases = _cases(report.on_ranks("differentiable_communication.ranks", "round_trips", send, recv, seed(), remark="hang"))
+            problems = (verdicts.message_problem(rank, case) for rank, case in cases)
+            report.judge("gradients", problems, [case["got"] for _, case in cases], atol=verdicts.ATOL)
+            report.judge("bytes", (verdicts.sent_problem(rank, case) for rank, case in cases), [case["sent"] for _, case in cases])
+        answers = report.on_ranks("differentiable_communication.ranks", "other_order", send, recv, seed(), remark="order hang")
+        problems = (verdicts.order_problem(rank, case) for rank, case in enumerate(answers))
+        report.judge("order", problems, [case["got"] for case in answers if case["got"]], atol=verdicts.ATOL)
 
 
 def broadcast(cluster, function):
     """Check the autograd function `function(x, root, group)`: a sum at the root, zero elsewhere, and no more bytes than that takes."""
-    report = _report("broadcast", cluster, {"sum": 1, "others": 1, "bytes": 1})
-    answers = report.experiment("differentiable_communication.ranks", "broadcast", function, seed(), remark="group")
-    if answers is not None:
-        cases = _cases(answers)
+    with check("broadcast", cluster) as report:
+        cases = _cases(report.on_ranks("differentiable_communication.ranks", "broadcast", function, seed(), remark="group"))
         at_root = [(rank, case) for rank, case in cases if case["me"] == case["root"]]
-        problem = first(verdicts.broadcast_problem(rank, case) for rank, case in at_root)
-        report.judge("sum", not problem, values=[case["got"] for _, case in at_root], atol=verdicts.ATOL, **problem)
+        problems = (verdicts.broadcast_problem(rank, case) for rank, case in at_root)
+        report.judge("sum", problems, [case["got"] for _, case in at_root], atol=verdicts.ATOL)
         others = [(rank, case) for rank, case in cases if case["me"] != case["root"]]
-        problem = first(verdicts.elsewhere_problem(rank, case) for rank, case in sorted(others, key=lambda one: -one[1]["me"]))
+        problems = (verdicts.elsewhere_problem(rank, case) for rank, case in sorted(others, key=lambda one: -one[1]["me"]))
         values = [case["got"] or [0.0] * case["size"] for _, case in others]  # None is as good as zeros
-        report.judge("others", not problem, values=values, atol=verdicts.ATOL, **problem)
-        groups = verdicts.grouped(cases)
-        problem = first(verdicts.total_problem(group, len(group) - 1, "broadcast moves") for group in groups)
-        report.judge("bytes", not problem, values=[verdicts.total(group) for group in groups], atol=0.5, **problem)
-    report.show()
+        report.judge("others", problems, values, atol=verdicts.ATOL)
+        _judge_bytes(report, cases, lambda ranks: ranks - 1, "broadcast moves")
 
 
 def allgather(cluster, function):
     """Check the autograd function `function(x, group)`: each rank's own gradients from all ranks, summed, and no more bytes than that."""
-    report = _report("allgather", cluster, {"sum": 2, "bytes": 1})
-    answers = report.experiment("differentiable_communication.ranks", "allgather", function, seed(), remark="group")
-    if answers is not None:
-        cases = _cases(answers)
-        problem = first(verdicts.allgather_problem(rank, case) for rank, case in cases)
-        report.judge("sum", not problem, values=[case["got"] for _, case in cases], atol=verdicts.ATOL, **problem)
-        groups = verdicts.grouped(cases)
-        problem = first(verdicts.total_problem(group, len(group) * (len(group) - 1), "allgather moves") for group in groups)
-        report.judge("bytes", not problem, values=[verdicts.total(group) for group in groups], atol=0.5, **problem)
-    report.show()
+    with check("allgather", cluster) as report:
+        cases = _cases(report.on_ranks("differentiable_communication.ranks", "allgather", function, seed(), remark="group"))
+        problems = (verdicts.allgather_problem(rank, case) for rank, case in cases)
+        report.judge("sum", problems, [case["got"] for _, case in cases], atol=verdicts.ATOL)
+        _judge_bytes(report, cases, lambda ranks: ranks * (ranks - 1), "allgather moves")
+
+
+def _judge_bytes(report, cases, messages_of, mistake):
+    groups = verdicts.grouped(cases)
+    problems = (verdicts.total_problem(group, messages_of(len(group)), mistake) for group in groups)
+    report.judge("bytes", problems, map(verdicts.total, groups), atol=0.5)
 
 
 def connect(cluster, round_trip, fan_out):
     """Check `round_trip(c, x, stage, last)` and `fan_out(c, pieces, own_loss)`: one backward on each rank reaches everything."""
-    report = _report("connect", cluster, {"round-trip": 1, "fan-out": 1})
-    answers = report.experiment("differentiable_communication.ranks", "connect", round_trip, fan_out, seed(), patience_s=12)
-    if answers is not None:
+    with check("connect", cluster) as report:
+        answers = report.on_ranks("differentiable_communication.ranks", "connect", round_trip, fan_out, seed(), patience_s=12)
         for part in ("round-trip", "fan-out"):
             cases = [(rank, case) for rank, case in _cases(answers) if case["part"] == part]
-            problem = first(sorted(filter(None, (verdicts.connect_problem(rank, case) for rank, case in cases)), key=verdicts.most_telling))
+            problems = filter(None, (verdicts.connect_problem(rank, case) for rank, case in cases))
             values = [[list(case.get("got", {}).values()), case.get("value")] for _, case in cases]
-            report.judge(part, not problem, values=values, atol=verdicts.ATOL, **problem)
-    report.show()
+            report.judge(part, sorted(problems, key=verdicts.most_telling), values, atol=verdicts.ATOL)

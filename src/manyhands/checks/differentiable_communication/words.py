@@ -1,16 +1,24 @@
 """The words of unit 11's checks: what each criterion says, the likely mistakes, and the hints."""
 
-TEXTS = {
-    ("messages", "gradients"): "gradients of round trips equal one process's, in groups of 4, 3 and 2",
-    ("messages", "bytes"): "each gradient is sent once, and nothing else",
-    ("messages", "order"): "two messages whose backward passes run in opposite orders keep their own gradients, and nobody hangs",
-    ("broadcast", "sum"): "the root's gradient is the sum of all ranks', for every root, in groups of 4, 3 and 2",
-    ("broadcast", "others"): "the gradient of what the others handed in is zero",
-    ("broadcast", "bytes"): "backward moves (p - 1) * n numbers",
-    ("allgather", "sum"): "each rank's gradient is the sum, over all ranks, of the gradients of its own piece, in groups of 4, 3 and 2",
-    ("allgather", "bytes"): "backward moves p * (p - 1) * n numbers",
-    ("connect", "round-trip"): "one backward on each rank reaches every layer: gradients equal one process's, on 4, 3 and 2 ranks",
-    ("connect", "fan-out"): "one backward on rank 0 reaches its own loss and every piece that it sent, on 4, 3 and 2 ranks",
+CRITERIA = {  # {check: {criterion: (points, what it asks for)}}
+    "messages": {
+        "gradients": (2, "gradients of round trips equal one process's, in groups of 4, 3 and 2"),
+        "bytes": (1, "each gradient is sent once, and nothing else"),
+        "order": (1, "two messages whose backward passes run in opposite orders keep their own gradients, and nobody hangs"),
+    },
+    "broadcast": {
+        "sum": (1, "the root's gradient is the sum of all ranks', for every root, in groups of 4, 3 and 2"),
+        "others": (1, "the gradient of what the others handed in is zero"),
+        "bytes": (1, "backward moves (p - 1) * n numbers"),
+    },
+    "allgather": {
+        "sum": (2, "each rank's gradient is the sum, over all ranks, of the gradients of its own piece, in groups of 4, 3 and 2"),
+        "bytes": (1, "backward moves p * (p - 1) * n numbers"),
+    },
+    "connect": {
+        "round-trip": (1, "one backward on each rank reaches every layer: gradients equal one process's, on 4, 3 and 2 ranks"),
+        "fan-out": (1, "one backward on rank 0 reaches its own loss and every piece that it sent, on 4, 3 and 2 ranks"),
+    },
 }
 
 MISTAKES = {

@@ -1,18 +1,28 @@
 """The words of unit 12's checks: what each criterion says, the likely mistakes, and the hints."""
 
-TEXTS = {
-    ("ragged", "outputs"): "one output for each sequence, as long as the sequence, in the order of the list",
-    ("ragged", "state"): "h and cell are those after each sequence's own last element, for every layer and direction",
-    ("loss", "mean"): "every token counts once, padding counts nothing",
-    ("loss", "divisor"): "the sum is divided by the divisor that is given",
-    ("split", "loss"): "the decoder's loss is that of one process, in two layouts of pairs",
-    ("split", "decoder"): "the decoder's gradients are those of one process",
-    ("split", "encoder"): "the encoder's gradients are those of one process",
-    ("split", "messages"): "only the state travels, and only its gradient comes back: bytes and messages",
-    ("training", "decoder"): "after four steps the decoder's weights and losses are those of one process",
-    ("training", "encoder"): "so are the encoder's weights",
-    ("hybrid", "decoders"): "the decoders' gradients are those of one process with the whole batch, uneven shares",
-    ("hybrid", "encoders"): "so are the encoders' gradients",
+CRITERIA = {  # {check: {criterion: (points, what it asks for)}}
+    "ragged": {
+        "outputs": (1, "one output for each sequence, as long as the sequence, in the order of the list"),
+        "state": (1, "h and cell are those after each sequence's own last element, for every layer and direction"),
+    },
+    "loss": {
+        "mean": (1, "every token counts once, padding counts nothing"),
+        "divisor": (1, "the sum is divided by the divisor that is given"),
+    },
+    "split": {
+        "loss": (1, "the decoder's loss is that of one process, in two layouts of pairs"),
+        "decoder": (1, "the decoder's gradients are those of one process"),
+        "encoder": (1, "the encoder's gradients are those of one process"),
+        "messages": (1, "only the state travels, and only its gradient comes back: bytes and messages"),
+    },
+    "training": {
+        "decoder": (1, "after four steps the decoder's weights and losses are those of one process"),
+        "encoder": (1, "so are the encoder's weights"),
+    },
+    "hybrid": {
+        "decoders": (1, "the decoders' gradients are those of one process with the whole batch, uneven shares"),
+        "encoders": (1, "so are the encoders' gradients"),
+    },
 }
 
 MISTAKES = {

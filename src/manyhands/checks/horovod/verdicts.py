@@ -6,6 +6,7 @@ Every `..._problem` returns None, or the details of a FAIL line: `rank`, `expect
 import copy
 
 from manyhands.checks.horovod.words import MISTAKES
+from manyhands.checks.report import Stopped
 
 ATOL = 1e-9
 LOSS_ATOL = 1e-5  # a loss may go through float32
@@ -22,16 +23,16 @@ def same(a, b, atol=ATOL):
 # ------------------------------------------------------------------ 1: diagnose
 
 def ask(function, cases):
-    """What the learner's function says to each case, and None; or None and what went wrong."""
+    """What the learner's function says to each case; `Stopped` if it raises."""
     said = []
     for case in cases:
         try:
             said.append(function(copy.deepcopy(case)))
         except NotImplementedError:
-            return None, MISTAKES["unwritten"].format(name="diagnose")
+            raise Stopped(MISTAKES["unwritten"].format(name="diagnose")) from None
         except Exception as error:
-            return None, MISTAKES["raised"].format(error=f"{type(error).__name__}: {error}"[:200], case=case)
-    return [one if isinstance(one, str) else repr(one)[:40] for one in said], None
+            raise Stopped(MISTAKES["raised"].format(error=f"{type(error).__name__}: {error}"[:200], case=case)) from None
+    return [one if isinstance(one, str) else repr(one)[:40] for one in said]
 
 
 def diagnosis_problem(missing, symptoms, said):

@@ -1,17 +1,27 @@
 """The words of unit 10's checks: what each criterion says, the likely mistakes, and the hints."""
 
-TEXTS = {
-    ("diagnose", "named"): "the missing edit of seven trainings is named from their numbers",
-    ("resume", "weights"): "all ranks have the parameters and the buffers of rank 0's checkpoint, to 1e-9",
-    ("resume", "optimiser"): "all ranks have its momenta and its learning rate",
-    ("resume", "step"): "all ranks go on at its step",
-    ("fit", "four"): "on four ranks with uneven shards: the weights of one process, to 1e-9",
-    ("fit", "three"): "on three ranks, likewise",
-    ("epoch", "once"): "the rows of an epoch's whole steps come once; the order depends on the epoch, and on nothing else",
-    ("epoch", "steps"): "every rank has as many steps of rows_per_rank rows as there are whole ones",
-    ("epoch", "rate"): "the rate is scaled with the rows of a step",
-    ("finish", "file"): "rank 0 alone writes, model and mean loss",
-    ("finish", "loss"): "every rank returns the mean loss of all ranks",
+CRITERIA = {  # {check: {criterion: (points, what it asks for)}}
+    "diagnose": {
+        "named": (2, "the missing edit of seven trainings is named from their numbers"),
+    },
+    "resume": {
+        "weights": (1, "all ranks have the parameters and the buffers of rank 0's checkpoint, to 1e-9"),
+        "optimiser": (1, "all ranks have its momenta and its learning rate"),
+        "step": (1, "all ranks go on at its step"),
+    },
+    "fit": {
+        "four": (2, "on four ranks with uneven shards: the weights of one process, to 1e-9"),
+        "three": (1, "on three ranks, likewise"),
+    },
+    "epoch": {
+        "once": (1, "the rows of an epoch's whole steps come once; the order depends on the epoch, and on nothing else"),
+        "steps": (1, "every rank has as many steps of rows_per_rank rows as there are whole ones"),
+        "rate": (1, "the rate is scaled with the rows of a step"),
+    },
+    "finish": {
+        "file": (1, "rank 0 alone writes, model and mean loss"),
+        "loss": (1, "every rank returns the mean loss of all ranks"),
+    },
 }
 
 MISTAKES = {

@@ -1,21 +1,32 @@
 """The words of unit 17's checks: what each criterion says, the likely mistakes, and the hints."""
 
-TEXTS = {
-    ("schedule", "scaling"): "after the warm-up the rate is k times the base rate, or its square root times, by the rule",
-    ("schedule", "warm-up"): "the warm-up leads along a straight line from the base rate to the full one, step by step",
-    ("schedule", "drops"): "each drop divides the rate, from its epoch on",
-    ("lars", "ratio"): "a first step without decay: every layer of every run has a ratio of its own",
-    ("lars", "decay"): "with decay: it counts in the step and below the fraction line",
-    ("lars", "memory"): "three steps with momentum and changing rates",
-    ("lars", "zero"): "where a norm is zero, the step is the plain one, and nothing becomes infinite",
-    ("noise", "squared"): "the squared length of the true gradient, without the noise in it",
-    ("noise", "trace"): "the trace of the covariance of one image's gradient",
-    ("noise", "scale"): "the noise scale: the quotient of the two means",
-    ("growing", "g"): "g = rate / (1 - m) (N / B - 1)",
-    ("growing", "noise"): "rate / batch is in every phase what it was with the small batch",
-    ("growing", "fewest"): "batches are whole, none is too large, and the steps are as few as can be",
-    ("challenge", "budget"): "every batch has 32 times the images, and the epochs are not exceeded: counted as they pass",
-    ("challenge", "accuracy"): "the mean test error of 8 runs is at most {margin:g} points above that of small batches, with 95 % confidence",
+MARGIN = 3.5  # points of error
+CRITERIA = {  # {check: {criterion: (points, what it asks for)}}
+    "schedule": {
+        "scaling": (1, "after the warm-up the rate is k times the base rate, or its square root times, by the rule"),
+        "warm-up": (1, "the warm-up leads along a straight line from the base rate to the full one, step by step"),
+        "drops": (1, "each drop divides the rate, from its epoch on"),
+    },
+    "lars": {
+        "ratio": (1, "a first step without decay: every layer of every run has a ratio of its own"),
+        "decay": (1, "with decay: it counts in the step and below the fraction line"),
+        "memory": (1, "three steps with momentum and changing rates"),
+        "zero": (1, "where a norm is zero, the step is the plain one, and nothing becomes infinite"),
+    },
+    "noise": {
+        "squared": (1, "the squared length of the true gradient, without the noise in it"),
+        "trace": (1, "the trace of the covariance of one image's gradient"),
+        "scale": (1, "the noise scale: the quotient of the two means"),
+    },
+    "growing": {
+        "g": (1, "g = rate / (1 - m) (N / B - 1)"),
+        "noise": (1, "rate / batch is in every phase what it was with the small batch"),
+        "fewest": (1, "batches are whole, none is too large, and the steps are as few as can be"),
+    },
+    "challenge": {
+        "budget": (1, "every batch has 32 times the images, and the epochs are not exceeded: counted as they pass"),
+        "accuracy": (4, f"the mean test error of 8 runs is at most {MARGIN:g} points above that of small batches, with 95 % confidence"),
+    },
 }
 
 MISTAKES = {

@@ -4,46 +4,37 @@ Everything runs in the notebook's own kernel, on the devices that the set-up cel
 shapes and the data depend on the seed. A mistake of the learner, an exception too, becomes a FAIL line.
 """
 
+from functools import partial
+
 import numpy as np
 
 from manyhands.checks import Report, seed
-from manyhands.checks.in_kernel import array, call
+from manyhands.checks.in_kernel import array, ask
 from manyhands.checks.mirrored_strategy import verdicts
-from manyhands.checks.mirrored_strategy.words import HINTS, MISTAKES, PLAN_WHY, TEXTS
+from manyhands.checks.mirrored_strategy.words import CRITERIA, HINTS, MISTAKES, PLAN_WHY
+from manyhands.checks.report import Stopped
 
 __all__ = ["HINTS", "by_hand", "epoch", "plan", "replica_loss", "scope"]
 
 ATOL = 1e-5
+check = partial(Report, criteria=CRITERIA)
 
 
-class _Check(Report):
-    """A report whose criteria take their text from the table, and that can run a learner's function safely."""
+def drawn_devices(rng, least=2):
+    """Some of the logical devices, in an order that the seed draws; `Stopped` where there are too few."""
+    import tensorflow as tf
 
-    def __init__(self, name, **points):
-        super().__init__(name)
-        self.points = points
+    kind = "GPU" if tf.config.list_logical_devices("GPU") else "CPU"
+    there = [device.name for device in tf.config.list_logical_devices(kind)][:4]
+    if len(there) < 4:
+        raise Stopped(MISTAKES["devices"].format(found=len(there), needed=4))
+    return list(rng.permutation(there)[:rng.integers(least, 5)])
 
-    def judge(self, name, problem, values, atol=ATOL):
-        """Add a criterion; `problem` is None or the details of a FAIL line (`expected`, `got`, `mistake`)."""
-        self.criterion(name, points=self.points[name], text=TEXTS[self.name, name], passed=problem is None,
-                       values=values, atol=atol, **(problem or {}))
 
-    def fail_all(self, mistake):
-        """Every criterion fails for one reason."""
-        for name in self.points:
-            self.judge(name, {"mistake": mistake}, [])
-        self.show()
-
-    def devices(self, rng, least=2):
-        """Some of the logical devices, in an order that the seed draws; None after a FAIL line where there are too few."""
-        import tensorflow as tf
-
-        kind = "GPU" if tf.config.list_logical_devices("GPU") else "CPU"
-        there = [device.name for device in tf.config.list_logical_devices(kind)][:4]
-        if len(there) < 4:
-            self.fail_all(MISTAKES["devices"].format(found=len(there), needed=4))
-            return None
-        return list(rng.permutation(there)[:rng.integers(least, 5)])
+def _judge_all(report, found, atols=None):
+    """Judge {criterion: [(problem or None, evidence) of each case]}."""
+    for name, cases in found.items():
+        report.judge(name, (problem for problem, _ in cases), [value for _, value in cases], atol=(atols or {}).get(name, ATOL))
 
 
 def problem_in(examples, features, classes, rng):
@@ -69,50 +60,43 @@ def by_hand(hand_made_step):
     """Exercise 1: hand_made_step(devices, weights, x, y, example_losses, learning_rate) -> gradient."""
     import tensorflow as tf
 
-    rng, report = np.random.default_rng(seed()), _Check("by-hand", placement=1, gradient=1, update=1)
-    devices = report.devices(rng)
-    if devices is None:
-        return
-    found = {"placement": [], "gradient": [], "update": []}
-    n, rate = len(devices), float(rng.uniform(0.2, 0.8))
-    for examples in (n * int(rng.integers(3, 30)), n * int(rng.integers(3, 30)) + int(rng.integers(1, n))):
-        x, y, start = problem_in(examples, int(rng.integers(3, 7)), int(rng.integers(3, 6)), rng)
-        weights, ledger = tf.Variable(start), verdicts.Ledger(devices)
-        result, error = call(hand_made_step, devices, weights, x.copy(), y.copy(), ledger.example_losses, rate)
-        if error:
-            return report.fail_all(error)
-        shards = verdicts.shards(examples, n)
-        expected = serial_gradient(start, x, y)
-        parts = [serial_gradient(start, x[s], y[s]) for s in shards]
-        cut_short = serial_gradient(start, x[:examples - examples % n], y[:examples - examples % n])
-        found["placement"].append((verdicts.placement(ledger, examples), ledger.evidence()))
-        gradient, moved = array(result), array(weights) - start
-        found["gradient"].append((verdicts.average("gradient", gradient, expected, parts, shards, examples, cut_short), gradient))
-        found["update"].append((verdicts.update(moved, -rate * expected), moved))
-    for name, cases in found.items():
-        report.judge(name, next((p for p, _ in cases if p), None), [value for _, value in cases])
-    report.show()
+    rng = np.random.default_rng(seed())
+    with check("by-hand") as report:
+        devices = drawn_devices(rng)
+        found = {"placement": [], "gradient": [], "update": []}
+        n, rate = len(devices), float(rng.uniform(0.2, 0.8))
+        for examples in (n * int(rng.integers(3, 30)), n * int(rng.integers(3, 30)) + int(rng.integers(1, n))):
+            x, y, start = problem_in(examples, int(rng.integers(3, 7)), int(rng.integers(3, 6)), rng)
+            weights, ledger = tf.Variable(start), verdicts.Ledger(devices)
+            result = ask(hand_made_step, devices, weights, x.copy(), y.copy(), ledger.example_losses, rate)
+            shards = verdicts.shards(examples, n)
+            expected = serial_gradient(start, x, y)
+            parts = [serial_gradient(start, x[s], y[s]) for s in shards]
+            cut_short = serial_gradient(start, x[:examples - examples % n], y[:examples - examples % n])
+            found["placement"].append((verdicts.placement(ledger, examples), ledger.evidence()))
+            gradient, moved = array(result), array(weights) - start
+            found["gradient"].append((verdicts.average("gradient", gradient, expected, parts, shards, examples, cut_short), gradient))
+            found["update"].append((verdicts.update(moved, -rate * expected), moved))
+        _judge_all(report, found)
 
 
 def plan(make_plan):
     """Exercise 2: make_plan(examples, per_replica_batch, replicas, base_rate) -> dict."""
-    rng, report = np.random.default_rng(seed()), _Check("plan", plan=1)
-    values, problem = [], None
-    for leftover in ("none", "few", "many"):
-        replicas, own = int(rng.integers(3, 9)), int(rng.integers(4, 33))
-        whole, left = replicas * own, {"none": 0, "few": int(rng.integers(1, replicas)), "many": 2 * replicas + 1}[leftover]
-        examples, rate = whole * int(rng.integers(2, 9)) + left, round(float(rng.uniform(0.01, 0.1)), 3)
-        result, error = call(make_plan, examples, own, replicas, rate)
-        if error:
-            return report.fail_all(error)
-        last = left or whole
-        share = -(-last // replicas)
-        right = {"global_batch": whole, "steps": -(-examples // whole), "learning_rate": rate * replicas,
-                 "last_shards": [max(0, min(share, last - i * share)) for i in range(replicas)]}
-        problem = problem or _plan_problem(result, right)
-        values.append([list(array(result.get(key)).ravel()) for key in right] if isinstance(result, dict) else [])
-    report.judge("plan", problem, values, atol=1e-9)
-    report.show()
+    rng = np.random.default_rng(seed())
+    with check("plan") as report:
+        values, problems = [], []
+        for leftover in ("none", "few", "many"):
+            replicas, own = int(rng.integers(3, 9)), int(rng.integers(4, 33))
+            whole, left = replicas * own, {"none": 0, "few": int(rng.integers(1, replicas)), "many": 2 * replicas + 1}[leftover]
+            examples, rate = whole * int(rng.integers(2, 9)) + left, round(float(rng.uniform(0.01, 0.1)), 3)
+            result = ask(make_plan, examples, own, replicas, rate)
+            last = left or whole
+            share = -(-last // replicas)
+            right = {"global_batch": whole, "steps": -(-examples // whole), "learning_rate": rate * replicas,
+                     "last_shards": [max(0, min(share, last - i * share)) for i in range(replicas)]}
+            problems.append(_plan_problem(result, right))
+            values.append([list(array(result.get(key)).ravel()) for key in right] if isinstance(result, dict) else [])
+        report.judge("plan", problems, values, atol=1e-9)
 
 
 def _plan_problem(result, right):
@@ -136,47 +120,42 @@ def scope(build_mirrored):
     """Exercise 3: build_mirrored(strategy, build_model, learning_rate) -> model, optimizer."""
     import tensorflow as tf
 
-    rng, report = np.random.default_rng(seed()), _Check("scope", mirrored=1)
-    devices = report.devices(rng)
-    if devices is None:
-        return
-    features, classes, rate = int(rng.integers(3, 7)), int(rng.integers(3, 6)), round(float(rng.uniform(0.1, 0.9)), 3)
-    start = [rng.normal(size=(features, classes)).astype("float32"), rng.normal(size=classes).astype("float32")]
+    rng = np.random.default_rng(seed())
+    with check("scope") as report:
+        devices = drawn_devices(rng)
+        features, classes, rate = int(rng.integers(3, 7)), int(rng.integers(3, 6)), round(float(rng.uniform(0.1, 0.9)), 3)
+        start = [rng.normal(size=(features, classes)).astype("float32"), rng.normal(size=classes).astype("float32")]
 
-    def build_model():
-        model = tf.keras.Sequential([tf.keras.layers.Dense(classes, input_shape=(features,))])
-        model.set_weights(start)
-        return model
+        def build_model():
+            model = tf.keras.Sequential([tf.keras.layers.Dense(classes, input_shape=(features,))])
+            model.set_weights(start)
+            return model
 
-    strategy = make_strategy(devices)
-    result, error = call(build_mirrored, strategy, build_model, rate)
-    if error:
-        return report.fail_all(error)
-    problem, values = verdicts.mirrored(strategy, result, start, rate)
-    report.judge("mirrored", problem, values)
-    report.show()
+        strategy = make_strategy(devices)
+        problem, values = verdicts.mirrored(strategy, ask(build_mirrored, strategy, build_model, rate), start, rate)
+        report.judge("mirrored", [problem], values, atol=ATOL)
 
 
 def replica_loss(loss_of):
     """Exercise 4: loss_of(example_losses, global_batch) -> the replica's share of the loss."""
-    rng, report = np.random.default_rng(seed()), _Check("replica-loss", loss=1, gradient=1)
-    devices = report.devices(rng, least=3)
-    if devices is None:
-        return
-    n, strategy = len(devices), make_strategy(devices)
-    found = {"loss": [], "gradient": []}
-    for examples in (3 * n, 3 * n + 1, 2):  # even; uneven; fewer examples than replicas
-        x, y, start = problem_in(examples, 4, 3, rng)
-        result, error = call(_loss_and_gradient, strategy, loss_of, x, y, start)
-        if error:
-            return report.fail_all(error.replace("_loss_and_gradient", getattr(loss_of, "__name__", "replica_loss")))
-        shards = verdicts.ceil_shards(examples, n)
-        for name, got, serial in zip(found, result, (serial_loss, serial_gradient)):
-            parts = [serial(start, x[s], y[s]) for s in shards]
-            found[name].append((verdicts.average(name, got, serial(start, x, y), parts, shards, examples), got))
-    for name, cases in found.items():
-        report.judge(name, next((p for p, _ in cases if p), None), [value for _, value in cases])
-    report.show()
+    rng = np.random.default_rng(seed())
+
+    def loss_and_gradient(*case):
+        return _loss_and_gradient(strategy, loss_of, *case)
+
+    loss_and_gradient.__name__ = getattr(loss_of, "__name__", "replica_loss")  # what is told where it raises
+    with check("replica-loss") as report:
+        devices = drawn_devices(rng, least=3)
+        n, strategy = len(devices), make_strategy(devices)
+        found = {"loss": [], "gradient": []}
+        for examples in (3 * n, 3 * n + 1, 2):  # even; uneven; fewer examples than replicas
+            x, y, start = problem_in(examples, 4, 3, rng)
+            result = ask(loss_and_gradient, x, y, start)
+            shards = verdicts.ceil_shards(examples, n)
+            for name, got, serial in zip(found, result, (serial_loss, serial_gradient)):
+                parts = [serial(start, x[s], y[s]) for s in shards]
+                found[name].append((verdicts.average(name, got, serial(start, x, y), parts, shards, examples), got))
+        _judge_all(report, found)
 
 
 def _loss_and_gradient(strategy, loss_of, x, y, start):
@@ -201,26 +180,20 @@ def _loss_and_gradient(strategy, loss_of, x, y, start):
 
 def epoch(train_epoch):
     """Exercise 5: train_epoch(strategy, model, optimizer, x, y, global_batch) -> losses, one per step."""
-    rng, report = np.random.default_rng(seed()), _Check("epoch", shards=1, losses=1, weights=1)
-    devices = report.devices(rng, least=3)
-    if devices is None:
-        return
-    n, strategy = len(devices), make_strategy(devices)
-    global_batch, rate = n * int(rng.integers(3, 9)), round(float(rng.uniform(0.2, 0.5)), 3)
-    found = {"shards": [], "losses": [], "weights": []}
-    for examples in (global_batch, 3 * global_batch + n + 1):  # one even step; four steps, the last one uneven
-        x, y, start = problem_in(examples, 5, 4, rng)
-        case = verdicts.Epoch(x, y, start, n, global_batch, rate, serial_loss, serial_gradient)
-        model, optimizer = verdicts.watched_model(strategy, start, rate)
-        result, error = call(train_epoch, strategy, model, optimizer, x.copy(), y.copy(), global_batch)
-        if error:
-            return report.fail_all(error)
-        counts, mass = ([float(part) for part in strategy.experimental_local_results(kept)] for kept in (model.seen, model.mass))
-        losses, weights = array(result).ravel(), array(model.trainable_variables[0])
-        found["shards"].append((case.shards_problem(counts), [sum(counts), max(counts) <= case.share(), min(counts) > 0, sum(mass)]))
-        found["losses"].append((case.losses_problem(losses), losses))
-        found["weights"].append((case.weights_problem(weights), weights))
-    for name, cases in found.items():
-        atol = ATOL if name == "losses" else 1e-4
-        report.judge(name, next((p for p, _ in cases if p), None), [value for _, value in cases], atol=atol)
-    report.show()
+    rng = np.random.default_rng(seed())
+    with check("epoch") as report:
+        devices = drawn_devices(rng, least=3)
+        n, strategy = len(devices), make_strategy(devices)
+        global_batch, rate = n * int(rng.integers(3, 9)), round(float(rng.uniform(0.2, 0.5)), 3)
+        found = {"shards": [], "losses": [], "weights": []}
+        for examples in (global_batch, 3 * global_batch + n + 1):  # one even step; four steps, the last one uneven
+            x, y, start = problem_in(examples, 5, 4, rng)
+            case = verdicts.Epoch(x, y, start, n, global_batch, rate, serial_loss, serial_gradient)
+            model, optimizer = verdicts.watched_model(strategy, start, rate)
+            result = ask(train_epoch, strategy, model, optimizer, x.copy(), y.copy(), global_batch)
+            counts, mass = ([float(part) for part in strategy.experimental_local_results(kept)] for kept in (model.seen, model.mass))
+            losses, weights = array(result).ravel(), array(model.trainable_variables[0])
+            found["shards"].append((case.shards_problem(counts), [sum(counts), max(counts) <= case.share(), min(counts) > 0, sum(mass)]))
+            found["losses"].append((case.losses_problem(losses), losses))
+            found["weights"].append((case.weights_problem(weights), weights))
+        _judge_all(report, found, {"shards": 1e-4, "weights": 1e-4})

@@ -1,16 +1,26 @@
 """The words of unit 02's checks: what each criterion asks, the likely mistakes, the hints."""
 
-TEXTS = {
-    ("by-hand", "placement"): "every device runs forward and backward of its own shard, and no more",
-    ("by-hand", "gradient"): "the returned gradient equals one device's, to 1e-5, even and uneven batch",
-    ("by-hand", "update"): "the weights took one step of gradient descent, even and uneven batch",
-    ("plan", "plan"): "global batch, steps, shards of the last batch and learning rate",
-    ("scope", "mirrored"): "every variable of model and optimizer is mirrored on all replicas",
-    ("replica-loss", "loss"): "the summed loss equals one device's, to 1e-5, even, uneven and empty shards",
-    ("replica-loss", "gradient"): "the summed gradient equals one device's, to 1e-5, even, uneven and empty shards",
-    ("epoch", "shards"): "every example goes through the model once, on the replica that holds it",
-    ("epoch", "losses"): "one loss per step, equal to one device's, to 1e-5, the uneven last batch included",
-    ("epoch", "weights"): "the weights after the epoch equal one device's, to 1e-4",
+CRITERIA = {  # {check: {criterion: (points, what it asks for)}}
+    "by-hand": {
+        "placement": (1, "every device runs forward and backward of its own shard, and no more"),
+        "gradient": (1, "the returned gradient equals one device's, to 1e-5, even and uneven batch"),
+        "update": (1, "the weights took one step of gradient descent, even and uneven batch"),
+    },
+    "plan": {
+        "plan": (1, "global batch, steps, shards of the last batch and learning rate"),
+    },
+    "scope": {
+        "mirrored": (1, "every variable of model and optimizer is mirrored on all replicas"),
+    },
+    "replica-loss": {
+        "loss": (1, "the summed loss equals one device's, to 1e-5, even, uneven and empty shards"),
+        "gradient": (1, "the summed gradient equals one device's, to 1e-5, even, uneven and empty shards"),
+    },
+    "epoch": {
+        "shards": (1, "every example goes through the model once, on the replica that holds it"),
+        "losses": (1, "one loss per step, equal to one device's, to 1e-5, the uneven last batch included"),
+        "weights": (1, "the weights after the epoch equal one device's, to 1e-4"),
+    },
 }
 
 MISTAKES = {

@@ -1,20 +1,32 @@
 """The words of unit 07's checks: what each criterion says, the likely mistakes, and the hints."""
 
-TEXTS = {
-    ("config", "cluster"): "every process is told the same addresses of all: by kind, in order, each with a port of its own",
-    ("config", "task"): "every process is told its own kind and number",
-    ("role", "workers"): "how many workers train, and which one of them this process is",
-    ("role", "chief"): "whether this process is the chief",
-    ("loss", "losses"): "without decay, the parts of all workers add up to the mean loss of the batch, value and gradient, for even, uneven and empty shards",
-    ("loss", "decay"): "with decay, they add up to the objective: the penalty counts once",
-    ("seen", "OFF"): "auto-shard policy OFF",
-    ("seen", "DATA"): "auto-shard policy DATA, even and uneven batches",
-    ("seen", "FILE"): "auto-shard policy FILE, files of different sizes",
-    ("dataset", "once"): "in an epoch all workers together see each sample once, with its label",
-    ("dataset", "batch"): "a batch holds the samples of one replica",
-    ("dataset", "order"): "which worker sees which sample changes from epoch to epoch",
-    ("save", "file"): "the chief's file is there, nobody else has written to it, and it holds what all workers know",
-    ("save", "clean"): "nothing else is left behind",
+CRITERIA = {  # {check: {criterion: (points, what it asks for)}}
+    "config": {
+        "cluster": (2, "every process is told the same addresses of all: by kind, in order, each with a port of its own"),
+        "task": (1, "every process is told its own kind and number"),
+    },
+    "role": {
+        "workers": (1, "how many workers train, and which one of them this process is"),
+        "chief": (1, "whether this process is the chief"),
+    },
+    "loss": {
+        "losses": (2, "without decay, the parts of all workers add up to the mean loss of the batch, value and gradient, for even, uneven and empty shards"),
+        "decay": (1, "with decay, they add up to the objective: the penalty counts once"),
+    },
+    "seen": {
+        "OFF": (1, "auto-shard policy OFF"),
+        "DATA": (1, "auto-shard policy DATA, even and uneven batches"),
+        "FILE": (1, "auto-shard policy FILE, files of different sizes"),
+    },
+    "dataset": {
+        "once": (1, "in an epoch all workers together see each sample once, with its label"),
+        "batch": (1, "a batch holds the samples of one replica"),
+        "order": (1, "which worker sees which sample changes from epoch to epoch"),
+    },
+    "save": {
+        "file": (1, "the chief's file is there, nobody else has written to it, and it holds what all workers know"),
+        "clean": (1, "nothing else is left behind"),
+    },
 }
 
 MISTAKES = {

@@ -8,7 +8,13 @@ from torch.nn.functional import cross_entropy
 
 from manyhands.checks.on_ranks import learners
 from manyhands.checks.parameter_servers.ranks import World, flat, plain
-from manyhands.checks.parameter_servers.verdicts import COUNTS, between, cover_problem, room_for, staleness
+from manyhands.checks.parameter_servers.verdicts import (
+    COUNTS,
+    between,
+    cover_problem,
+    room_for,
+    staleness,
+)
 from manyhands.simulate import parameter_server_s
 
 STEPS = 3

@@ -1,18 +1,30 @@
 """The words of unit 08's checks: what each criterion says, the likely mistakes, and the hints."""
 
-TEXTS = {
-    ("place", "cover"): "every row of every variable is in exactly one piece",
-    ("place", "limit"): "no server's link carries more than link_bytes in a step, with one to eight servers",
-    ("place", "pieces"): "a server keeps at most one piece of a variable",
-    ("exchange", "push"): "each server takes in the gradients of its own pieces and the counts, from every worker",
-    ("exchange", "pull"): "each worker has what the servers keep in its variables, in place",
-    ("step", "update"): "the servers' pieces are those of one process with all rows, after each of two steps, to 1e-9",
-    ("step", "answer"): "every worker pulls the variables that all workers' gradients have changed",
-    ("asynchronous", "values"): "after the replayed schedule servers and workers have the variables that this order gives, to 1e-9",
-    ("asynchronous", "staleness"): "the staleness of each push",
-    ("servers", "number"): "the fewest servers that keep the limit, or None",
-    ("train", "weights"): "after three steps with real gradients all workers have the weights of one process, to 1e-9",
-    ("train", "limit"): "and the ledger has seen no more than the limit on any server's link, in either direction",
+CRITERIA = {  # {check: {criterion: (points, what it asks for)}}
+    "place": {
+        "cover": (1, "every row of every variable is in exactly one piece"),
+        "limit": (2, "no server's link carries more than link_bytes in a step, with one to eight servers"),
+        "pieces": (1, "a server keeps at most one piece of a variable"),
+    },
+    "exchange": {
+        "push": (2, "each server takes in the gradients of its own pieces and the counts, from every worker"),
+        "pull": (1, "each worker has what the servers keep in its variables, in place"),
+    },
+    "step": {
+        "update": (2, "the servers' pieces are those of one process with all rows, after each of two steps, to 1e-9"),
+        "answer": (1, "every worker pulls the variables that all workers' gradients have changed"),
+    },
+    "asynchronous": {
+        "values": (2, "after the replayed schedule servers and workers have the variables that this order gives, to 1e-9"),
+        "staleness": (1, "the staleness of each push"),
+    },
+    "servers": {
+        "number": (2, "the fewest servers that keep the limit, or None"),
+    },
+    "train": {
+        "weights": (1, "after three steps with real gradients all workers have the weights of one process, to 1e-9"),
+        "limit": (2, "and the ledger has seen no more than the limit on any server's link, in either direction"),
+    },
 }
 
 MISTAKES = {

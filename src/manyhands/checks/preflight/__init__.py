@@ -10,6 +10,7 @@ from manyhands.checks import seed
 from manyhands.checks.preflight import plans
 from manyhands.checks.preflight.learner_calls import Check, call, of_error, of_fault
 from manyhands.checks.preflight.words import HINTS, MISTAKES
+from manyhands.checks.report import Stopped
 
 __all__ = ["HINTS", "diagnose", "exchange", "place", "recover"]
 
@@ -25,21 +26,19 @@ def _draw(salt):
 
 def place(cluster, function="where_am_i"):
     """Check `function()` on the ranks: (rank, node, local rank), from the environment."""
-    report, draw = Check("place", cluster, function, {"here": 1, "elsewhere": 1}), _draw("place")
+    draw = _draw("place")
     per_node = draw.sample(range(3, 8), 3)
     worlds = [[draw.randrange(3 * n, 6 * n), n] for n in per_node]
-    answers, failed = report.ask("places", function, worlds)
-    if failed:
-        for name in report.points:
-            report.judge(name, failed, [])
-    else:
+    with Check("place", cluster, function) as report:
+        answers, failed = report.ask("places", function, worlds)
+        if failed:
+            raise Stopped(**failed)
         order = draw.sample(cluster.ranks, cluster.world_size)
         here = [_place_problem(rank, answers[rank][0], rank, cluster.ranks_per_node, None) for rank in cluster.ranks]
-        report.judge("here", next(filter(None, here), None), [answers[rank][0] for rank in order])
+        report.judge("here", here, [answers[rank][0] for rank in order])
         there = [_place_problem(rank, got, world_rank, n, answers[rank][0])
                  for rank in cluster.ranks for got, (world_rank, n) in zip(answers[rank][1:], worlds)]
-        report.judge("elsewhere", next(filter(None, there), None), [answers[rank][1:] for rank in order])
-    report.show()
+        report.judge("elsewhere", there, [answers[rank][1:] for rank in order])
 
 
 def _place_problem(rank, got, world_rank, per_node, own):
@@ -68,18 +67,18 @@ def diagnose(cluster, function):
 
     A hang does not depend on the learner's function, so a real one is made once, and remembered for the next time.
     """
-    report, draw = Check("diagnose", cluster, "diagnose", {"absent": 1, "chain": 1, "circle": 1}), _draw("diagnose")
-    for name in report.points:
-        answers, problem = [], None
-        for case in [*(plans.imagined(name, draw, world_size) for world_size in range(4, 9)), "real"]:
-            if case == "real":
-                case = plans.provoked(name, seed(), cluster, PROVOKED_S)
-            answer, problem = _answer(function, case) if case else (None, {"mistake": MISTAKES["no hang"]})
-            answers.append(answer)
-            if problem:
-                break
-        report.judge(name, problem, answers)
-    report.show()
+    draw = _draw("diagnose")
+    with Check("diagnose", cluster, "diagnose") as report:
+        for name in report.asked:
+            answers, problem = [], None
+            for case in [*(plans.imagined(name, draw, world_size) for world_size in range(4, 9)), "real"]:
+                if case == "real":
+                    case = plans.provoked(name, seed(), cluster, PROVOKED_S)
+                answer, problem = _answer(function, case) if case else (None, {"mistake": MISTAKES["no hang"]})
+                answers.append(answer)
+                if problem:
+                    break
+            report.judge(name, [problem], answers)
 
 
 def _answer(function, case):
@@ -102,24 +101,24 @@ def _answer(function, case):
 
 def exchange(cluster, function="exchange"):
     """Check `function(value, members)` on the ranks, in rings of four, three and two; one rank of each comes late."""
-    report, draw = Check("exchange", cluster, function, {"four": 1, "smaller": 1, "messages": 1}), _draw("exchange")
+    draw = _draw("exchange")
     answers, problems = [[], [], []], [None, None, None]
-    for i, (members, given, late) in enumerate([_draw_ring(size, draw) for size in (4, 3, 2)]):
-        got, problem = report.ask("ring", function, members, given, late)
-        if got:
-            answers[i] = [got[rank] for rank in members]
-            problem = next(filter(None, (_ring_problem(rank, members, given, got[rank]) for rank in members)), None)
-            if problem:
-                plans.quietly(cluster.heal)  # a message may be left under way
-        if problem:  # the next ring would show the same, only later
-            problems[i:] = [problem] + [problem if report.nothing_there else {"mistake": MISTAKES["not run"]}] * (2 - i)
-            break
-    values = [[answer["got"] for answer in ring] for ring in answers]
-    report.judge("four", problems[0], values[:1])
-    report.judge("smaller", problems[1] or problems[2], values[1:])
-    counts = [[answer["sends"], answer["receives"], answer["others"], answer["bytes"]] for ring in answers for answer in ring]
-    report.judge("messages", _count_problem(answers), counts)
-    report.show()
+    with Check("exchange", cluster, function) as report:
+        for i, (members, given, late) in enumerate([_draw_ring(size, draw) for size in (4, 3, 2)]):
+            got, problem = report.ask("ring", function, members, given, late)
+            if got:
+                answers[i] = [got[rank] for rank in members]
+                problem = next(filter(None, (_ring_problem(rank, members, given, got[rank]) for rank in members)), None)
+                if problem:
+                    plans.quietly(cluster.heal)  # a message may be left under way
+            if problem:  # the next ring would show the same, only later
+                problems[i:] = [problem] + [problem if report.nothing_there else {"mistake": MISTAKES["not run"]}] * (2 - i)
+                break
+        values = [[answer["got"] for answer in ring] for ring in answers]
+        report.judge("four", problems[:1], values[:1])
+        report.judge("smaller", problems[1:], values[1:])
+        counts = [[answer["sends"], answer["receives"], answer["others"], answer["bytes"]] for ring in answers for answer in ring]
+        report.judge("messages", [_count_problem(answers)], counts)
 
 
 def _draw_ring(size, draw):
@@ -164,26 +163,26 @@ def _count_problem(answers):
 
 def recover(cluster, function):
     """Check `function(cluster, saved)` three times: before any fault, after a drawn one, and on ranks without a process group."""
-    report, draw = Check("recover", cluster, "recover", {"world": 1, "shards": 1}), _draw("recover")
+    draw = _draw("recover")
     sums, shards, problems = [], [], {"world": None, "shards": None}
-    for case in ("no fault", "fault", "no group"):
-        length = draw.randint(2, 5)
-        saved = [[draw.randint(1, 99) for _ in range(length)] for _ in range(4)]
-        numbers, culprit, end = [draw.randint(1, 99) for _ in range(4)], draw.randrange(4), draw.choice(plans.ENDS)
-        failed = _break(report, case, culprit, end) or _recover(report, function, saved)
-        world_sum, failed = (None, failed) if failed else _world_problem(report, numbers)
-        sums.append(world_sum)
-        if failed:
-            problems = {"world": failed, "shards": problems["shards"] or failed}
-            break
-        if not problems["shards"]:
-            own, problems["shards"] = _shards_problem(report, saved)
-            shards.append(own)
-    if any(problems.values()):
-        _leave_healed(cluster)
-    report.judge("world", problems["world"], sums)
-    report.judge("shards", problems["shards"], shards)
-    report.show()
+    with Check("recover", cluster, "recover") as report:
+        for case in ("no fault", "fault", "no group"):
+            length = draw.randint(2, 5)
+            saved = [[draw.randint(1, 99) for _ in range(length)] for _ in range(4)]
+            numbers, culprit, end = [draw.randint(1, 99) for _ in range(4)], draw.randrange(4), draw.choice(plans.ENDS)
+            failed = _break(report, case, culprit, end) or _recover(report, function, saved)
+            world_sum, failed = (None, failed) if failed else _world_problem(report, numbers)
+            sums.append(world_sum)
+            if failed:
+                problems = {"world": failed, "shards": problems["shards"] or failed}
+                break
+            if not problems["shards"]:
+                own, problems["shards"] = _shards_problem(report, saved)
+                shards.append(own)
+        if any(problems.values()):
+            _leave_healed(cluster)
+        report.judge("world", [problems["world"]], sums)
+        report.judge("shards", [problems["shards"]], shards)
 
 
 def _break(report, case, culprit, end):

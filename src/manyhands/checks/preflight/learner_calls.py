@@ -6,7 +6,7 @@ import threading
 from contextlib import contextmanager
 
 from manyhands.checks import Report
-from manyhands.checks.preflight.words import MISTAKES, TEXTS
+from manyhands.checks.preflight.words import CRITERIA, MISTAKES
 
 PATIENCE_S = 1.5  # with the learner's code on the ranks
 ANSWER_S = 3  # for a function that runs in this kernel
@@ -27,9 +27,9 @@ def on_rank(function, *args):
 class Check(Report):
     """A report about one of the learner's functions; `ask` runs an experiment on all ranks."""
 
-    def __init__(self, name, cluster, function_name, points):
-        super().__init__(name)
-        self.cluster, self.function_name, self.points = cluster, function_name, points
+    def __init__(self, name, cluster, function_name):
+        super().__init__(name, CRITERIA)
+        self.cluster, self.function_name = cluster, function_name
         self.nothing_there = False
 
     def ask(self, experiment, *args):
@@ -47,11 +47,6 @@ class Check(Report):
             self.nothing_there = True
             return None, {"mistake": MISTAKES[absent].format(name=self.function_name)}
         return [answer["value"] for answer in answers], None
-
-    def judge(self, name, problem, values, **more):
-        """One criterion: passed if `problem` (details to show) is empty."""
-        return self.criterion(name, points=self.points[name], text=TEXTS[self.name, name], passed=not problem,
-                              values=values, **(problem or {}), **more)
 
 
 def of_fault(fault):

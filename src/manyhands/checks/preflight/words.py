@@ -1,16 +1,24 @@
 """The words of unit 00's checks: what each criterion says, the likely mistakes, and the hints."""
 
-TEXTS = {
-    ("place", "here"): "rank, node and local rank are right on all four ranks",
-    ("place", "elsewhere"): "the same function is right in larger worlds, and without GROUP_RANK",
-    ("diagnose", "absent"): "ranks that missed a barrier are named",
-    ("diagnose", "chain"): "at the end of a chain of arrows stands the rank that did not come",
-    ("diagnose", "circle"): "the ranks of a circle are named, and those outside it are not",
-    ("exchange", "four"): "a ring of all four ranks: everyone gets the previous rank's value, nobody hangs",
-    ("exchange", "smaller"): "rings of three and of two ranks, in any order, while the other ranks do something else",
-    ("exchange", "messages"): "each rank sends one message and receives one",
-    ("recover", "world"): "after a fault all ranks compute a right all-reduce, also where no process group was left",
-    ("recover", "shards"): "every rank has its own saved numbers back",
+CRITERIA = {  # {check: {criterion: (points, what it asks for)}}
+    "place": {
+        "here": (1, "rank, node and local rank are right on all four ranks"),
+        "elsewhere": (1, "the same function is right in larger worlds, and without GROUP_RANK"),
+    },
+    "diagnose": {
+        "absent": (1, "ranks that missed a barrier are named"),
+        "chain": (1, "at the end of a chain of arrows stands the rank that did not come"),
+        "circle": (1, "the ranks of a circle are named, and those outside it are not"),
+    },
+    "exchange": {
+        "four": (1, "a ring of all four ranks: everyone gets the previous rank's value, nobody hangs"),
+        "smaller": (1, "rings of three and of two ranks, in any order, while the other ranks do something else"),
+        "messages": (1, "each rank sends one message and receives one"),
+    },
+    "recover": {
+        "world": (1, "after a fault all ranks compute a right all-reduce, also where no process group was left"),
+        "shards": (1, "every rank has its own saved numbers back"),
+    },
 }
 
 MISTAKES = {

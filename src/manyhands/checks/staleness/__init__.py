@@ -7,95 +7,64 @@ from functools import partial
 
 import numpy as np
 
-from manyhands.checks import seed
-from manyhands.checks.in_kernel import call, number
-from manyhands.checks.on_ranks import RankReport, first
+from manyhands.checks import Report, seed
+from manyhands.checks.in_kernel import ask, number
+from manyhands.checks.on_ranks import RankReport
 from manyhands.checks.staleness import cases, verdicts
-from manyhands.checks.staleness.words import HINTS, MISTAKES, TEXTS
+from manyhands.checks.staleness.words import CRITERIA, HINTS, MISTAKES
 
 __all__ = ["HINTS", "backups", "barrier", "rate", "replay", "versions"]
 
-_report = partial(RankReport, texts=TEXTS, mistakes=MISTAKES)
-
-
-def _judge(report, name, problems, values, **tolerance):
-    """Add a criterion; `problems` are details of FAIL lines, or None: the first one is shown."""
-    problem = first(problems)
-    report.judge(name, not problem, values=values, **tolerance, **problem)
-
-
-def _answers(report, function, questions):
-    """What the learner's function returns for each; None after FAIL lines for all criteria, if it raises."""
-    found = []
-    for question in questions:
-        answer, error = call(function, *question)
-        if error:
-            for name in report.points:
-                report.judge(name, False, mistake=error)
-            return None
-        found.append(answer)
-    return found
+check = partial(Report, criteria=CRITERIA)
 
 
 def versions(function):
     """Check `function(log)` -> (versions, staleness) on three logs."""
-    report, logs = _report("versions", None, {"versions": 1, "staleness": 1}), cases.logs(seed())
-    answers = _answers(report, function, [(list(log),) for log in logs])
-    if answers is not None:
-        found = [verdicts.two_lists(answer) for answer in answers]
-        _judge(report, "versions", [verdicts.versions_problem(log, got) for log, (got, _) in zip(logs, found)], [got for got, _ in found])
-        _judge(report, "staleness", [verdicts.staleness_problem(log, got) for log, (_, got) in zip(logs, found)], [got for _, got in found])
-    report.show()
+    with check("versions") as report:
+        logs = cases.logs(seed())
+        found = list(zip(logs, *zip(*[verdicts.two_lists(ask(function, list(log))) for log in logs])))
+        report.judge("versions", (verdicts.versions_problem(log, got) for log, got, _ in found), [got for _, got, _ in found])
+        report.judge("staleness", (verdicts.staleness_problem(log, got) for log, _, got in found), [got for *_, got in found])
 
 
 def replay(function):
     """Check `function(w, rate, versions, gradient)` -> the weights of all versions: without delay, and with schedules that are drawn."""
-    report = _report("replay", None, {"fresh": 1, "stale": 2})
-    runs = {name: cases.runs(seed(), name == "stale") for name in report.points}
-    answers = _answers(report, function, [(run.w.copy(), run.rate, list(run.versions), partial(cases.gradient, run)) for few in runs.values() for run in few])
-    if answers is not None:
-        found = iter([verdicts.array(answer) for answer in answers])
-        for name, few in runs.items():
-            got = [next(found) for _ in few]
-            _judge(report, name, map(verdicts.history_problem, few, got), got)
-    report.show()
+    with check("replay") as report:
+        runs = {name: cases.runs(seed(), name == "stale") for name in report.asked}
+        found = {name: [verdicts.array(ask(function, run.w.copy(), run.rate, list(run.versions), partial(cases.gradient, run))) for run in few]
+                 for name, few in runs.items()}
+        for name, got in found.items():
+            report.judge(name, map(verdicts.history_problem, runs[name], got), got)
 
 
 def rate(function):
     """Check `function(curvatures, delay)`: one curvature at five delays, and several at three, to a thousandth."""
-    report = _report("rate", None, {"delay": 2, "curvatures": 1})
-    asked = {name: cases.curvatures(seed(), name == "curvatures") for name in report.points}
-    answers = _answers(report, function, [(list(one), delay) for few in asked.values() for one, delay in few])
-    if answers is not None:
-        found = iter([number(answer) for answer in answers])
-        for name, few in asked.items():
-            got = [next(found) for _ in few]
-            _judge(report, name, [verdicts.rate_problem(*one, mine) for one, mine in zip(few, got)], got, rtol=1.5 * verdicts.RATE)
-    report.show()
+    with check("rate") as report:
+        asked = {name: cases.curvatures(seed(), name == "curvatures") for name in report.asked}
+        found = {name: [number(ask(function, list(one), delay)) for one, delay in few] for name, few in asked.items()}
+        for name, got in found.items():
+            problems = (verdicts.rate_problem(*one, mine) for one, mine in zip(asked[name], got))
+            report.judge(name, problems, got, rtol=1.5 * verdicts.RATE)
 
 
 def barrier(cluster, name):
     """Check the learner's class `name(workers, bound)` on rank 0: in lockstep, with bounds, and with workers that leave."""
-    report = _report("barrier", cluster, {"lockstep": 1, "bound": 2, "leave": 2})
-    answers = report.experiment("staleness.ranks", "barrier", name, seed())
-    if answers is not None:
-        for criterion, runs in answers[0].items():
-            _judge(report, criterion, map(verdicts.barrier_problem, runs), [run["answers"] for run in runs])
-    report.show()
+    with RankReport("barrier", cluster, CRITERIA, MISTAKES) as report:
+        on_rank_0, *_ = report.on_ranks("staleness.ranks", "barrier", name, seed())
+        for criterion, runs in on_rank_0.items():
+            report.judge(criterion, map(verdicts.barrier_problem, runs), [run["answers"] for run in runs])
 
 
 def backups(step_s, best_b, cheapest_b):
     """Check the expected time of a step, to 1 %, and the two choices: each may cost at most 1 % more than the best."""
-    report = _report("backups", None, {"step": 2, "fixed": 2, "rented": 1})
-    waits, fixed, rented = cases.waits(seed()), cases.choices(seed(), "fixed"), cases.choices(seed(), "rented")
-    waited = _answers(report, step_s, [(n, b, list(times)) for n, b, times in waits])
-    chosen = waited and _answers(report, best_b, [(case.size, list(case.times), cases.rule(case)) for case, _ in fixed])
-    cheap = chosen and _answers(report, cheapest_b, [(case.size, list(case.times)) for case, _ in rented])
-    if cheap:
-        got = [number(answer) for answer in waited]
-        _judge(report, "step", [verdicts.step_problem(*one, mine) for one, mine in zip(waits, got)], got, rtol=1.5 * verdicts.WAIT)
-        for kind, few, answers in (("fixed", fixed, chosen), ("rented", rented, cheap)):
-            got = [number(answer) for answer in answers]
+    with check("backups") as report:
+        waits, fixed, rented = cases.waits(seed()), cases.choices(seed(), "fixed"), cases.choices(seed(), "rented")
+        waited = [number(ask(step_s, n, b, list(times))) for n, b, times in waits]
+        chosen = [number(ask(best_b, case.size, list(case.times), cases.rule(case))) for case, _ in fixed]
+        cheap = [number(ask(cheapest_b, case.size, list(case.times))) for case, _ in rented]
+        problems = (verdicts.step_problem(*one, mine) for one, mine in zip(waits, waited))
+        report.judge("step", problems, waited, rtol=1.5 * verdicts.WAIT)
+        for kind, few, got in (("fixed", fixed, chosen), ("rented", rented, cheap)):
             values = [verdicts.cost_with(costs, mine) for (_, costs), mine in zip(few, got)]
-            _judge(report, kind, [verdicts.choice_problem(kind, *one, mine) for one, mine in zip(few, got)], np.nan_to_num(values), rtol=verdicts.CHOICE)
-    report.show()
+            problems = (verdicts.choice_problem(kind, *one, mine) for one, mine in zip(few, got))
+            report.judge(kind, problems, np.nan_to_num(values), rtol=verdicts.CHOICE)

@@ -1,18 +1,28 @@
 """The words of unit 09's checks: what each criterion says, the likely mistakes, and the hints."""
 
-TEXTS = {
-    ("versions", "versions"): "for each push the version of the weights that its gradient was computed from, in three logs",
-    ("versions", "staleness"): "and how many updates came in between",
-    ("replay", "fresh"): "with the newest weights in each update, the replay is gradient descent",
-    ("replay", "stale"): "with weights up to six updates old, all versions of the weights are right, to the last bit",
-    ("rate", "delay"): "the largest stable rate for one curvature, at delays from 0 to 39, to a thousandth",
-    ("rate", "curvatures"): "and for several curvatures at once",
-    ("barrier", "lockstep"): "bound 0: all workers begin each step together",
-    ("barrier", "bound"): "bounds 1, a few and infinity: each worker begins as soon as it may, and not before",
-    ("barrier", "leave"): "nobody waits for a worker that has left, and nobody who has left is told to begin",
-    ("backups", "step"): "the expected seconds until n of n + b workers are done, to 1 %",
-    ("backups", "fixed"): "of a fixed number of machines: backups with which the target is reached within 1 % of the shortest time",
-    ("backups", "rented"): "of rented machines: backups with which a step costs at most 1 % more than the cheapest",
+CRITERIA = {  # {check: {criterion: (points, what it asks for)}}
+    "versions": {
+        "versions": (1, "for each push the version of the weights that its gradient was computed from, in three logs"),
+        "staleness": (1, "and how many updates came in between"),
+    },
+    "replay": {
+        "fresh": (1, "with the newest weights in each update, the replay is gradient descent"),
+        "stale": (2, "with weights up to six updates old, all versions of the weights are right, to the last bit"),
+    },
+    "rate": {
+        "delay": (2, "the largest stable rate for one curvature, at delays from 0 to 39, to a thousandth"),
+        "curvatures": (1, "and for several curvatures at once"),
+    },
+    "barrier": {
+        "lockstep": (1, "bound 0: all workers begin each step together"),
+        "bound": (2, "bounds 1, a few and infinity: each worker begins as soon as it may, and not before"),
+        "leave": (2, "nobody waits for a worker that has left, and nobody who has left is told to begin"),
+    },
+    "backups": {
+        "step": (2, "the expected seconds until n of n + b workers are done, to 1 %"),
+        "fixed": (2, "of a fixed number of machines: backups with which the target is reached within 1 % of the shortest time"),
+        "rented": (1, "of rented machines: backups with which a step costs at most 1 % more than the cheapest"),
+    },
 }
 
 MISTAKES = {

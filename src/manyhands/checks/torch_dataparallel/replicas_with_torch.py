@@ -11,7 +11,13 @@ import torch
 from torch import nn
 
 from manyhands.checks.torch_dataparallel.verdicts import case
-from manyhands.checks.torch_dataparallel.with_torch import LESS, cut, join, numbers, told
+from manyhands.checks.torch_dataparallel.with_torch import (
+    LESS,
+    cut,
+    join,
+    numbers,
+    told,
+)
 
 TIES = ((0, 0, 1), (0, 1, 0), (0, 1, 1))  # which of three layers share a weight
 

@@ -1,28 +1,40 @@
 """The words of unit 03's checks: what each criterion says, the likely mistakes, and the hints."""
 
-TEXTS = {
-    ("scatter", "rows"): "tensors are cut as torch.chunk cuts, also where that gives fewer pieces than devices",
-    ("scatter", "nested"): "tuples, lists and dicts keep their type at every depth; what is no tensor goes to all replicas, and the fewest pieces decide",
-    ("scatter", "devices"): "each piece lies on its device",
-    ("scatter", "gradient"): "the gradient of the pieces arrives in the tensor that was cut",
-    ("gather", "tensors"): "the rows of all replicas in their order, on the device that is asked for",
-    ("gather", "nested"): "tuples, lists, dicts and None at every depth; other keys are a ValueError, what is no tensor a TypeError",
-    ("gather", "scalars"): "a number from each replica becomes a vector",
-    ("gather", "gradient"): "the gradient of what was gathered arrives in the outputs of each replica",
-    ("replicate", "copies"): "modules of their own that compute the same, each on its device; the original is as it was",
-    ("replicate", "gradients"): "the gradients of all replicas add up in the original, for tied weights too; a frozen weight has none",
-    ("replicate", "buffers"): "replica 0 shares its buffers with the original, the others have copies",
-    ("replicate", "tied"): "a weight that two layers share is one tensor in each replica",
-    ("apply", "threads"): "all replicas are under way at the same time, in threads",
-    ("apply", "results"): "the results stand in the order of the replicas, each with its own arguments",
-    ("apply", "modes"): "no_grad and autocast, with its dtype, hold in the threads as in the caller",
-    ("apply", "errors"): "an exception in a replica is raised in the caller, with the replica's number; of several, the first replica's",
-    ("forward", "outputs"): "the outputs of the replicas, gathered: odd batches, nested inputs, fewer rows than replicas need",
-    ("forward", "gradients"): "the gradients of one process, in the original, and added up over two steps",
-    ("forward", "statistics"): "batch norm: each replica normalises its own rows, and the statistics of replica 0 stay, as with nn.DataParallel",
-    ("forward", "gpus"): "outputs, gradients and buffers are those of nn.DataParallel itself, on real GPUs",
-    ("loss", "mean"): "the loss and its gradient are those of the mean over all rows, for uneven pieces",
-    ("loss", "bytes"): "a replica hands back two numbers at most",
+CRITERIA = {  # {check: {criterion: (points, what it asks for)}}
+    "scatter": {
+        "rows": (1, "tensors are cut as torch.chunk cuts, also where that gives fewer pieces than devices"),
+        "nested": (2, "tuples, lists and dicts keep their type at every depth; what is no tensor goes to all replicas, and the fewest pieces decide"),
+        "devices": (1, "each piece lies on its device"),
+        "gradient": (1, "the gradient of the pieces arrives in the tensor that was cut"),
+    },
+    "gather": {
+        "tensors": (1, "the rows of all replicas in their order, on the device that is asked for"),
+        "nested": (1, "tuples, lists, dicts and None at every depth; other keys are a ValueError, what is no tensor a TypeError"),
+        "scalars": (1, "a number from each replica becomes a vector"),
+        "gradient": (1, "the gradient of what was gathered arrives in the outputs of each replica"),
+    },
+    "replicate": {
+        "copies": (1, "modules of their own that compute the same, each on its device; the original is as it was"),
+        "gradients": (2, "the gradients of all replicas add up in the original, for tied weights too; a frozen weight has none"),
+        "buffers": (1, "replica 0 shares its buffers with the original, the others have copies"),
+        "tied": (1, "a weight that two layers share is one tensor in each replica"),
+    },
+    "apply": {
+        "threads": (1, "all replicas are under way at the same time, in threads"),
+        "results": (1, "the results stand in the order of the replicas, each with its own arguments"),
+        "modes": (1, "no_grad and autocast, with its dtype, hold in the threads as in the caller"),
+        "errors": (1, "an exception in a replica is raised in the caller, with the replica's number; of several, the first replica's"),
+    },
+    "forward": {
+        "outputs": (1, "the outputs of the replicas, gathered: odd batches, nested inputs, fewer rows than replicas need"),
+        "gradients": (1, "the gradients of one process, in the original, and added up over two steps"),
+        "statistics": (1, "batch norm: each replica normalises its own rows, and the statistics of replica 0 stay, as with nn.DataParallel"),
+        "gpus": (1, "outputs, gradients and buffers are those of nn.DataParallel itself, on real GPUs"),
+    },
+    "loss": {
+        "mean": (1, "the loss and its gradient are those of the mean over all rows, for uneven pieces"),
+        "bytes": (1, "a replica hands back two numbers at most"),
+    },
 }
 
 MISTAKES = {
