@@ -1,6 +1,7 @@
 """The walls of the package: who may import whom, read from the source, and what a bare import pulls in."""
 
 import ast
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -80,6 +81,14 @@ def test_a_room_imports_only_what_the_design_allows(path):
     for name, late in imports(path):
         allowed = MAY[here] | (LATE.get(here, set()) if late or on_ranks else set())
         assert name in allowed or name in ("units", "quiet", "machine"), f"{path.relative_to(PACKAGE)} imports {name}{' late' if late else ''}: not an arrow of the design"
+
+
+@pytest.mark.parametrize("unit", sorted(path.parent.name for path in PACKAGE.glob("checks/*/words.py")))
+def test_the_checks_of_a_unit_import_no_other_units(unit):
+    """What two units need is in `rank_tools`, `on_ranks` or `in_kernel`."""
+    folder = PACKAGE / "checks" / unit
+    found = {name for path in folder.glob("*.py") for name in re.findall(r"^\s*(?:from|import) manyhands\.checks\.(\w+)", path.read_text(), re.MULTILINE)}
+    assert {name for name in found if (PACKAGE / "checks" / name).is_dir()} <= {unit}
 
 
 def test_import_manyhands_is_light():

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 import torch
 from torch.nn.functional import conv2d
 
-from manyhands.checks.ddp.ranks import device
 from manyhands.checks.on_ranks import Unwritten
+from manyhands.checks.rank_tools import device
 from manyhands.data import shard
 
 GROUPS = ((0, 1, 2, 3), (0, 2, 3), (1, 3))  # global ranks of the communicators that the learner's functions are given

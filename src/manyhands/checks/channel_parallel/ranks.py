@@ -22,8 +22,8 @@ from manyhands.checks.channel_parallel.case_ranks import (
     usable,
     wrong_gradients,
 )
-from manyhands.checks.ddp.ranks import device
 from manyhands.checks.on_ranks import learners
+from manyhands.checks.rank_tools import device
 from manyhands.data import shard
 
 

@@ -12,9 +12,8 @@ import torch.distributed as dist
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from manyhands.checks.data_parallel.verdicts import ATOL
-from manyhands.checks.ddp.ranks import device, make_groups, numbers
 from manyhands.checks.on_ranks import learners
+from manyhands.checks.rank_tools import device, looks_like, make_groups, numbers
 
 
 class Network(nn.Module):
@@ -47,19 +46,6 @@ def batch(seed, n, model):
 
 def trainable(model):
     return {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
-
-
-def close(a, b):
-    return a.shape == b.shape and bool(torch.all((a - b).abs() <= ATOL * (1 + b.abs())))
-
-
-def named(got, right, wrong):
-    """None if `got` is right, else which of the `wrong` tensors it is, or "other"."""
-    if close(got, right):
-        return None
-    if not torch.isfinite(got).all():
-        return "not finite"
-    return next((name for name, tensor in wrong.items() if close(got, tensor)), "other")
 
 
 # ------------------------------------------------------------------ 1: rows
@@ -128,7 +114,7 @@ def _told(model, local):
         if got is None and not right.any():
             got = right  # nobody has a gradient: none is as good as zeros
         wrong = {"mean": right / p, "summed again": right * p, "own": mine[key], "own divided": mine[key] / p}
-        answer[key] = {"got": None if got is None else numbers(got), "right": numbers(right), "looks": "none" if got is None else named(got, right, wrong)}
+        answer[key] = {"got": None if got is None else numbers(got), "right": numbers(right), "looks": "none" if got is None else looks_like(got, right, wrong)}
     frozen = [key for key, parameter in model.named_parameters() if not parameter.requires_grad and parameter.grad is not None]
     return {"gradients": answer, "frozen": frozen}
 
@@ -164,7 +150,7 @@ def _shares(function, model, sizes, decay, seed):
              "decay on each": losses / n + p * decay * penalty, "decay by n": losses / n + decay * penalty / n, "no half": losses / n + 2 * decay * penalty,
              "tied twice": losses / n + decay * twice, "frozen": losses / n + decay * frozen, "no decay": losses / n}
     told = lambda term: torch.cat([term.detach().view(1), _flat(term, model)])  # noqa: E731
-    looks = named(torch.cat([total.new_tensor([value]), total]), told(right), {key: told(term) for key, term in wrong.items()})
+    looks = looks_like(torch.cat([total.new_tensor([value]), total]), told(right), {key: told(term) for key, term in wrong.items()})
     return {"value": value, "gradient": numbers(total), "looks": looks, "serial": right.item()}
 
 
@@ -192,7 +178,7 @@ def steps(name, seed):
         wrong = {"accumulated": _alone(*plan, keep=p)[0], "decay on each": _alone(*plan, decays=p)[0], "decay twice": _alone(*plan, decays=2)[0],
                  "no decay": _alone(*plan, decays=0)[0], "times p": _alone(*plan, times=p)[0], "divided": _alone(*plan, times=1 / p)[0]}
         got = _state(model)
-        results.append({"members": members, "got": numbers(got), "right": numbers(right), "looks": named(got, right, wrong),
+        results.append({"members": members, "got": numbers(got), "right": numbers(right), "looks": looks_like(got, right, wrong),
                         "frozen": bool(torch.equal(frozen, model.first.weight)), "said": [_number(one) for one in said], "objectives": objectives})
     return results
 

@@ -9,33 +9,9 @@ import random
 import time
 
 from manyhands.checks.on_ranks import learners
+from manyhands.checks.rank_tools import device, make_groups, numbers
 
-GROUPS = ([0, 1, 2, 3], [0, 2, 3], [1, 3])  # worlds of 4, 3 and 2; the last one begins with a rank that is not rank 0
 GATE_S = 3.0  # how long a late rank gives an early one to come through without it
-
-
-def device():
-    import os
-
-    import torch
-
-    return torch.device(os.environ.get("MANYHANDS_DEVICE", "cpu"))
-
-
-def numbers(tensor):
-    return tensor.detach().double().flatten().tolist()
-
-
-def make_groups():
-    """The groups of GROUPS in which this rank is, as (members, group). The world itself is `None`: the learner's default."""
-    import torch.distributed as dist
-
-    found = []
-    for members in GROUPS:
-        group = None if len(members) == dist.get_world_size() else dist.new_group(members)
-        if dist.get_rank() in members:
-            found.append((members, group))
-    return found
 
 
 def shapes(seed):

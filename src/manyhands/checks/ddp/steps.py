@@ -2,17 +2,10 @@
 
 import copy
 
-from manyhands.checks.ddp.ranks import (
-    Gate,
-    batch,
-    build,
-    device,
-    make_groups,
-    numbers,
-    shapes,
-)
+from manyhands.checks.ddp.ranks import Gate, batch, build, shapes
 from manyhands.checks.ddp.verdicts import cut
 from manyhands.checks.on_ranks import learners
+from manyhands.checks.rank_tools import device, make_groups, numbers
 
 
 class Log:

@@ -9,8 +9,8 @@ import random
 import torch
 import torch.distributed as dist
 
-from manyhands.checks.ddp.ranks import GROUPS, make_groups, numbers
 from manyhands.checks.on_ranks import learners
+from manyhands.checks.rank_tools import GROUPS, make_groups, numbers
 
 
 def draw(seed, *shape):

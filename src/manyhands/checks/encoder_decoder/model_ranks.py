@@ -9,13 +9,9 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
+from manyhands.checks.rank_tools import device, numbers
+
 END = 10  # stands before the first digit of an answer and after the last one
-
-
-def device():
-    import os
-
-    return torch.device(os.environ.get("MANYHANDS_DEVICE", "cpu"))
 
 
 def one_by_one(rnn, sequences, state=None):
@@ -64,10 +60,6 @@ def batch(draw, size):
     draw.shuffle(lengths)
     sources = [torch.tensor([draw.randrange(10) for _ in range(length)], device=device()) for length in lengths]
     return sources, [torch.cat([source.flip(0), source.new_tensor([END])]) for source in sources]
-
-
-def numbers(tensor):
-    return tensor.detach().double().flatten().tolist()
 
 
 def gradients(module):

@@ -11,8 +11,9 @@ from contextlib import contextmanager
 import torch
 
 from manyhands.checks.encoder_decoder import model_ranks as model
-from manyhands.checks.encoder_decoder.model_ranks import gradients, numbers
+from manyhands.checks.encoder_decoder.model_ranks import gradients
 from manyhands.checks.on_ranks import learners
+from manyhands.checks.rank_tools import device, numbers
 
 TIMEOUT_S = 8.0  # a few milliseconds are enough where nothing is wrong; a busy machine may need more
 
@@ -54,9 +55,9 @@ def ragged(function_name, seed):
     for layers, bidirectional, begun, size in ((1, False, False, 5), (2, True, False, 4), (2, False, True, 5)):
         inputs, hidden = draw.randint(3, 6), draw.randint(4, 8)
         torch.manual_seed(seed + layers)
-        rnn = torch.nn.LSTM(inputs, hidden, layers, bidirectional=bidirectional).double().to(model.device())
-        sequences = [torch.randn(len(source), inputs).double().to(model.device()) for source in model.batch(draw, size)[0]]
-        state = tuple(torch.randn(layers, size, hidden).double().to(model.device()) for _ in range(2)) if begun else None
+        rnn = torch.nn.LSTM(inputs, hidden, layers, bidirectional=bidirectional).double().to(device())
+        sequences = [torch.randn(len(source), inputs).double().to(device()) for source in model.batch(draw, size)[0]]
+        state = tuple(torch.randn(layers, size, hidden).double().to(device()) for _ in range(2)) if begun else None
         with torch.no_grad():
             right, after = model.one_by_one(rnn, sequences, state)
             outputs, (h, cell) = function(rnn, list(sequences), state)
@@ -89,7 +90,7 @@ def loss(function_name, seed):
     function, draw = learners(function_name), _draw(seed, "loss")
     torch.manual_seed(seed)
     _, targets = model.batch(draw, 5)
-    scores = [torch.randn(len(target), 11, device=model.device()).double().requires_grad_() for target in targets]
+    scores = [torch.randn(len(target), 11, device=device()).double().requires_grad_() for target in targets]
     total = sum(cross_entropy(score, target, reduction="sum") for score, target in zip(scores, targets)).item()
     tokens, longest, divisor = sum(map(len, targets)), max(map(len, targets)), draw.randint(50, 90)
     means = [cross_entropy(score, target).item() for score, target in zip(scores, targets)]

@@ -13,8 +13,8 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from manyhands.checks.data_parallel.ranks import close, named
 from manyhands.checks.on_ranks import learners
+from manyhands.checks.rank_tools import close, looks_like
 
 ATOL = 1e-9
 
@@ -115,7 +115,7 @@ def resumed(name, seed):
             os.remove(path)
     state, momenta, rates = _state(model), _momenta(model, optimiser), sorted({group["lr"] for group in optimiser.param_groups})
     cut = sum(p.numel() for p in model.parameters())
-    looks = named(state, right[0], {"own": begin})
+    looks = looks_like(state, right[0], {"own": begin})
     if looks == "other":
         shrunk = right[0][:cut] * (1 - rate * (2 + hvd.rank()) * decay)  # what weight decay makes of them in a step with gradients of zero
         looks = "stepped" if close(state[:cut], shrunk) else "buffers" if close(state[:cut], right[0][:cut]) else "other"
@@ -163,7 +163,7 @@ def fitted(name, seed):
              "accumulated": _alone(begin, whole, rate, steps, keep=1), "accumulated and summed": _alone(begin, whole, rate, steps, keep=p),
              "nothing": flat(begin.parameters())}
     got = flat(model.parameters())
-    return {"got": numbers(got), "right": numbers(right), "looks": named(got, right, wrong), "sizes": sizes}
+    return {"got": numbers(got), "right": numbers(right), "looks": looks_like(got, right, wrong), "sizes": sizes}
 
 
 def _alone(begin, loss_of, rate, steps, keep=0):

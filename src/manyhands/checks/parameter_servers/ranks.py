@@ -10,10 +10,9 @@ from math import prod
 import torch
 import torch.distributed as dist
 
-from manyhands.checks.data_parallel.ranks import close, named
-from manyhands.checks.ddp.ranks import numbers
 from manyhands.checks.on_ranks import learners
 from manyhands.checks.parameter_servers.verdicts import place_cases, placed
+from manyhands.checks.rank_tools import close, looks_like, numbers
 
 
 def layouts(seed):
@@ -60,7 +59,7 @@ class World:
     def told(self, got, right, wrong, **more):
         """One comparison as plain data, of lists of tensors; what is no such list is told as such."""
         got, right = flat(got), flat(right)
-        looks = "other" if got is None else named(got, right, {name: flat(value) for name, value in wrong.items()})
+        looks = "other" if got is None else looks_like(got, right, {name: flat(value) for name, value in wrong.items()})
         return {"workers": len(self.workers), "got": None if got is None else numbers(got), "right": numbers(right), "looks": looks, **more}
 
 

@@ -1,0 +1,44 @@
+"""What experiments on ranks share: where tensors live, the groups that are tried, and which known mistake a tensor looks like."""
+
+import os
+
+GROUPS = ([0, 1, 2, 3], [0, 2, 3], [1, 3])  # worlds of 4, 3 and 2; the last one begins with a rank that is not rank 0
+ATOL = 1e-9  # and as much relative to the right value
+
+
+def device():
+    """Where this rank's tensors live."""
+    import torch
+
+    return torch.device(os.environ.get("MANYHANDS_DEVICE", "cpu"))
+
+
+def numbers(tensor):
+    """A tensor as a flat list of floats, in double precision."""
+    return tensor.detach().double().flatten().tolist()
+
+
+def make_groups():
+    """The groups of GROUPS in which this rank is, as (members, group). The world itself is `None`: the learner's default. Collective."""
+    import torch.distributed as dist
+
+    found = []
+    for members in GROUPS:
+        group = None if len(members) == dist.get_world_size() else dist.new_group(members)
+        if dist.get_rank() in members:
+            found.append((members, group))
+    return found
+
+
+def close(a, b, atol=ATOL):
+    """Whether two tensors have one shape, and differ by no more than `atol` * (1 + |b|)."""
+    return a.shape == b.shape and bool(((a - b).abs() <= atol * (1 + b.abs())).all())
+
+
+def looks_like(got, right, wrong, atol=ATOL):
+    """None if `got` is right, else which of the `wrong` tensors, {name: tensor}, it is, "not finite", or "other"."""
+    if close(got, right, atol):
+        return None
+    if not got.isfinite().all():
+        return "not finite"
+    return next((name for name, tensor in wrong.items() if close(got, tensor, atol)), "other")
