@@ -136,6 +136,62 @@ class Calls:
             if member != self._exchange.rank:
                 self._exchange.notify(member, ("control", "spoiled"), "", **facts)
 
+    # --- gradients, on their way back: an operation is named as by `next_operation`, or by the place of its call --------------
+
+    def expect(self, op):
+        """From now on a gradient may come for this operation."""
+        self._exchange.control.live.add(op)
+
+    def owe(self, op):
+        """What came with this operation is part of a graph of this rank: others wait for its gradient."""
+        self._exchange.control.receipts.add(op)
+
+    def give(self, op, call, gradients):
+        """Send `gradients`, {rank: list of tensors}. CommunicationError if they are no longer wanted."""
+        exchange, facts = self._exchange, {"op": op}
+        if op in exchange.control.freed:
+            raise CommunicationError(exchange.control.freed.pop(op))
+        unfinished = exchange.post([(self.members[rank], tensors) for rank, tensors in gradients.items()], ("gradient", op), call, facts)
+        if unfinished:
+            exchange.finish(unfinished, Wait("gradient", self, call, facts))
+
+    def take_gradient(self, op, call, rank):
+        """The gradients from `rank`, a list. CommunicationError if none will come."""
+        exchange, facts = self._exchange, {"op": op}
+        if op in exchange.control.refused:
+            raise CommunicationError(exchange.control.refused.pop(op))
+        return exchange.take(self.members[rank], ("gradient", op), Wait("gradient", self, call, facts)).tensors
+
+    def give_none(self, op, call, rank):
+        """`rank` waits in vain: the node that would have sent its gradient is gone. Never waits, so that a finaliser may call it."""
+        self._exchange.notify(self.members[rank], ("gradient", op), call, freed=True, op=op)
+
+    def want_none(self, op, rank, text):
+        """`rank` may drop what came with this operation, for the reason in the text; also for finalisers."""
+        self._exchange.notify(self.members[rank], ("control", "freed"), "", op=op, text=text)
+
+    def forget(self, op):
+        """The operation's node is gone; a gradient that has come for it is told of. For finalisers."""
+        exchange, control = self._exchange, self._exchange.control
+        if op in control.live:
+            if exchange.inbox or exchange.at_work():
+                exchange.later(lambda: _give_up(exchange, op))
+            control.live.discard(op)
+            control.refused.pop(op, None)
+        control.receipts.discard(op)
+        control.freed.pop(op, None)
+
+    def forget_step(self, place, step):
+        """Nobody is going to take this step of a collective call any more. For finalisers."""
+        self._exchange.control.spoiled.pop((self.name, place, step), None)
+
+    @property
+    def ended(self):
+        """Whether the communicator over all ranks has been closed."""
+        return self._exchange.closed
+
+    # --- tensors to and from all ranks ------------------------------------------------------------------------------------
+
     def bcast_tensors(self, place, call, tensors, root=0, **facts):
         """The root's tensors on all ranks, along a binomial tree: ceil(log2 size) steps. Returns the message's tensors and facts."""
         parent, children = _tree(self.rank, self.size, root)
@@ -164,6 +220,13 @@ class Calls:
         total = sum(parts[1:], parts[0])
         came = self.exchange(place, call, {rank: [total] for rank in self.others}, self.others, step + 1)
         return torch.cat([total if rank == self.rank else came[rank].tensors[0].to(tensor.device) for rank in range(self.size)]).view(tensor.shape)
+
+
+def _give_up(exchange, op):
+    """Gradients that have come for a node that is gone."""
+    for key, source in [k for k in exchange.inbox if k[0] == ("gradient", op)]:
+        for message in exchange.inbox.pop((key, source)):
+            exchange.control.unclaimed_gradient(message)
 
 
 @functools.cache

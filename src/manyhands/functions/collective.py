@@ -274,13 +274,12 @@ class _Used:
 
     def __init__(self, c, place):
         self.c, self.place, self.done = c, place, False
-        c._exchange.control.live.add(_op(c, place))
+        c.expect(_op(c, place))
 
     def __del__(self):
-        control = self.c._exchange.control
-        control.live.discard(_op(self.c, self.place))
-        control.spoiled.pop((self.c.name, self.place, 2), None)
-        if not self.done and not self.c._exchange.closed:
+        self.c.forget(_op(self.c, self.place))
+        self.c.forget_step(self.place, step=2)
+        if not self.done and not self.c.ended:
             self.c.spoil(self.place, "allreduce.backward", "its result was dropped there, so its backward cannot take part. Use it, or join it to the loss by pseudo_connect.", step=2)
 
 
