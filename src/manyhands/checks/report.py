@@ -6,6 +6,7 @@
 """
 
 import os
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from manyhands.checks.hints import hint_for
@@ -54,6 +55,8 @@ class Report:
 
     def judge(self, name, problems, values=(), **tolerance):
         """Add a criterion, and return whether it passed. `problems`: details of FAIL lines, or None, of which the first counts; `values`, `atol`, `rtol`: as in `criterion`."""
+        if isinstance(values, Iterator):
+            raise TypeError(f"the values of criterion {name!r} are an iterator, which the record cannot hold: give a list")
         problem = next(filter(None, problems), {})
         points, text = self.asked[name]
         return self.criterion(name, points=points, text=text, passed=not problem, values=values, **tolerance, **problem)

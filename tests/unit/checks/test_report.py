@@ -191,4 +191,6 @@ def test_a_check_that_forgets_a_criterion_is_wrong_and_so_is_one_that_raises(cap
     with pytest.raises(ZeroDivisionError):
         with Report("average", CRITERIA):
             1 / 0
+    with pytest.raises(TypeError, match="give a list"):
+        Report("average", CRITERIA).judge("sum", [], map(float, [1]))
     assert capsys.readouterr().out == ""

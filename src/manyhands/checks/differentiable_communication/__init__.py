@@ -63,7 +63,7 @@ def allgather(cluster, function):
 def _judge_bytes(report, cases, messages_of, mistake):
     groups = verdicts.grouped(cases)
     problems = (verdicts.total_problem(group, messages_of(len(group)), mistake) for group in groups)
-    report.judge("bytes", problems, map(verdicts.total, groups), atol=0.5)
+    report.judge("bytes", problems, [verdicts.total(group) for group in groups], atol=0.5)
 
 
 def connect(cluster, round_trip, fan_out):
