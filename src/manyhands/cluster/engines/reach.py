@@ -3,7 +3,7 @@
 import os
 import time
 
-AGAIN_S, LIMIT_S = 1.0, 60.0
+POLL_S, AGAIN_S, LIMIT_S = 0.005, 1.0, 60.0
 SILENT = "Engines {engines} came, but did not answer within {seconds:.0f} s; the machine may be busy."
 
 
@@ -27,9 +27,14 @@ def until_answering(client, engines):
     An engine is told of as soon as its heart beats; its connection for work may be complete a moment later, and a message that comes before
     that is lost. So nothing that matters is sent to it before it has answered.
     """
-    silent, deadline = list(engines), time.monotonic() + LIMIT_S
-    while silent:
-        asked, until = {engine: client[engine].apply_async(os.getpid) for engine in silent}, time.monotonic() + AGAIN_S
-        silent = [engine for engine, answer in asked.items() if not answer.wait(max(0.001, until - time.monotonic()))]
-        if silent and time.monotonic() > deadline:
-            raise RuntimeError(SILENT.format(engines=silent, seconds=LIMIT_S))
+    asked, deadline = {engine: [] for engine in engines}, time.monotonic() + LIMIT_S
+    while asked:
+        for engine, answers in asked.items():
+            answers.append(client[engine].apply_async(os.getpid))
+        again = time.monotonic() + AGAIN_S
+        while asked and time.monotonic() < again:
+            time.sleep(POLL_S)
+            # any of its answers counts: on a busy machine each may take longer than the time until the next question
+            asked = {engine: answers for engine, answers in asked.items() if not any(answer.ready() for answer in answers)}
+        if asked and time.monotonic() > deadline:
+            raise RuntimeError(SILENT.format(engines=list(asked), seconds=LIMIT_S))
