@@ -3,11 +3,15 @@
 import csv
 import io
 import json
+import multiprocessing
 import os
+import signal
+import tempfile
 
 import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_output
+from nbgrader.converters import GenerateAssignment
 from room import UNIT
 
 from manyhands.grading import engine
@@ -273,3 +277,24 @@ def test_a_gradebook_is_there_whole_or_not_at_all(classroom):
     assert (classroom.folder / "gradebook.db").stat().st_mode & 0o077 == 0
     for name in ("submitted", "received", "grades", "public", "autograded", "feedback"):
         assert (classroom.folder / name).stat().st_mode & 0o077 == 0
+
+
+def test_what_is_left_where_the_gradebook_is_told_of_a_unit_and_killed_goes_later(classroom, tmp_path, monkeypatch):
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+
+    def work():
+        tempfile.tempdir = str(temporary)
+        monkeypatch.setattr(GenerateAssignment, "start", lambda self: os.kill(os.getpid(), signal.SIGKILL))
+        gradebook.register(classroom, UNIT)
+
+    process = multiprocessing.get_context("fork").Process(target=work)
+    process.start()
+    process.join()
+    (left,) = classroom.folder.glob(".new-*")
+    assert process.exitcode == -signal.SIGKILL and list(temporary.iterdir()) == []
+    gradebook.register(classroom, UNIT)
+    assert left.is_dir()  # somebody may be at work in it
+    os.utime(left, (0, 0))
+    gradebook.register(classroom, UNIT)
+    assert [*classroom.folder.glob(".new-*")] == []

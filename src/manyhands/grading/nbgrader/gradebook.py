@@ -6,8 +6,10 @@ What is written are the autograder's own columns; what a person has given (marks
 import io
 import logging
 import os
+import shutil
 import sys
 import tempfile
+import time
 import warnings
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -18,6 +20,7 @@ from manyhands.checks.record import BLOCKED
 from manyhands.grading import grade_report, notebooks
 from manyhands.learner.released import COURSE
 
+LEFT_S = 3600  # age of a folder that nobody is at work in any more
 REFUSED = """nbgrader does not take {unit} into its gradebook: {problem}
 If checks came or went since the first one was graded, put classroom/gradebook.db aside and run `manyhands grade {unit}` again:
 all grades are written anew from classroom/grades/, but marks given by hand are in the old file only.
@@ -36,7 +39,7 @@ def opened(classroom):
     path = Path(classroom.course.db_url.removeprefix("sqlite:///"))
     with _our_programs_found():
         if not path.exists():
-            with tempfile.TemporaryDirectory(dir=classroom.made().folder, prefix=".new-") as folder, _temporary_files_in(folder):
+            with _folder_beside(classroom) as folder, _temporary_files_in(folder):
                 Gradebook(f"sqlite:///{folder}/gradebook.db", COURSE).close()
                 (Path(folder) / "gradebook.db").chmod(0o600)
                 with suppress(FileExistsError):  # somebody was faster
@@ -55,6 +58,18 @@ def _our_programs_found():
         yield
     finally:
         os.environ["PATH"] = before
+
+
+@contextmanager
+def _folder_beside(classroom):
+    """A folder of the class for what nbgrader makes on the way. Those of processes that were killed are removed, an hour later."""
+    home = classroom.made().folder
+    for left in home.glob(".new-*"):
+        with suppress(OSError):
+            if left.is_dir() and time.time() - left.stat().st_mtime > LEFT_S:
+                shutil.rmtree(left, ignore_errors=True)
+    with tempfile.TemporaryDirectory(dir=home, prefix=".new-") as folder:
+        yield folder
 
 
 @contextmanager
@@ -77,7 +92,7 @@ def register(classroom, unit):
 
     with opened(classroom):
         pass
-    with tempfile.TemporaryDirectory(prefix="mh-") as made:
+    with _folder_beside(classroom) as made:
         config = Config()
         config.CourseDirectory.update(classroom.config.CourseDirectory)
         config.CourseDirectory.release_directory = made
