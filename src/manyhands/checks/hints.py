@@ -1,7 +1,7 @@
-"""Hints: `hint("06-average")` prints one and remembers that it was opened. Hints cost nothing.
+"""Hints: `hint("06-average")` prints a first step, called again the next one, and remembers that it was opened. Hints cost nothing.
 
-The texts stand in a dict `HINTS` in the unit's module of this package; a hint's name is the unit's number, a dash, and the
-name of the report that it helps with. One dict per unit, `{"06-average": "..."}`.
+The texts stand in a dict `HINTS` in the unit's package; a hint's name is the unit's number, a dash, and the name of the report that it
+helps with. One dict per unit, `{"06-average": ("where to look", "nearly the code")}`; a hint of one step may be a string.
 """
 
 import sys
@@ -12,6 +12,9 @@ from manyhands.checks import progress
 from manyhands.units import units
 
 NO_HINT = "There is no hint {name!r}. There are: {known}."
+MORE = 'For more, run hint("{name}") again.'
+
+_steps_shown = {}  # hint's name -> how many of its steps this process has shown
 
 
 def hints_of(number):
@@ -25,6 +28,11 @@ def hints_of(number):
         raise
 
 
+def steps_of(text):
+    """The steps of a hint, from where to look to nearly the code: a string is one."""
+    return (text,) if isinstance(text, str) else tuple(text)
+
+
 def hint_for(report_name):
     """The name of the hint that helps with a report, or None; only units that are imported already are asked."""
     modules = [module for name, module in list(sys.modules.items()) if name.startswith("manyhands.checks.")]
@@ -33,12 +41,17 @@ def hint_for(report_name):
 
 
 def hint(name):
-    """Print a hint and remember, in `work/.manyhands/progress.json`, that it was opened."""
+    """Print the hint's next step, the last one again and again, and remember, in `work/.manyhands/progress.json`, that it was opened."""
     hints = hints_of(str(name).split("-")[0])
     if name not in hints:
         print(NO_HINT.format(name=name, known=", ".join(sorted(hints)) or "none for that unit"))
         return
-    print(hints[name].strip())
+    steps = steps_of(hints[name])
+    shown = min(_steps_shown.get(name, 0), len(steps) - 1)
+    _steps_shown[name] = shown + 1
+    print(steps[shown].strip())
+    if steps[shown + 1:]:
+        print(MORE.format(name=name))
     folder = progress.work_folder()
     if folder:
         unit = next((path.name for path in folder.iterdir() if path.name.startswith(name.split("-")[0] + "_")), None)

@@ -149,10 +149,20 @@ def test_unit_without_checks_has_no_hints(capsys):
     assert "none for that unit" in capsys.readouterr().out
 
 
+def test_a_hint_has_steps_and_ends_with_the_last(some_hints, monkeypatch, capsys):
+    monkeypatch.setattr(hints_module, "_steps_shown", {})
+    sys.modules["manyhands.checks.tiny_unit"].HINTS = {"90-average": ("What do three ranks add up to?", "Divide by the world size.")}
+    hint("90-average")
+    assert capsys.readouterr().out == 'What do three ranks add up to?\nFor more, run hint("90-average") again.\n'
+    for _ in range(2):
+        hint("90-average")
+        assert capsys.readouterr().out == "Divide by the world size.\n"
+
+
 @pytest.mark.parametrize("number", [unit.number for unit in units(".")])
 def test_hints_are_named_after_their_unit(number):
     for name, text in hints_module.hints_of(number).items():
-        assert name.startswith(f"{number}-") and text.strip(), name
+        assert name.startswith(f"{number}-") and all(step.strip() for step in hints_module.steps_of(text)), name
 
 
 CRITERIA = {"average": {"sum": (1, "the sum is right"), "mean": (2, "the mean is right"), "rate": (1, "the rate is right")}}
