@@ -13,7 +13,10 @@ export MANYHANDS_TORCH_FIND_LINKS := $(TORCH_FIND_LINKS)
 BOOTSTRAP = python3 src/manyhands/cli/bootstrap.py
 RUN = @$(BOOTSTRAP) run
 
-.PHONY: lab test test-quick setup offline build adopt slides check test-gpu test-containers bench doctor clean python3
+.PHONY: help lab test test-quick setup offline build adopt slides check test-gpu test-containers bench doctor clean python3
+
+help:               ## this list
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | while IFS='|' read -r command text; do printf '  %-21s %s\n' "$$command" "$$text"; done
 
 lab: python3        ## open the course in JupyterLab
 	$(RUN) manyhands lab $(ARGS)

@@ -12,3 +12,7 @@ nbval side by side, `slides` makes the decks. No framework is imported here.
 
 class BuildError(Exception):
     """Something that the author has to mend; the message says what, where and how."""
+
+
+class UnknownName(BuildError):
+    """What was typed names no unit; the message says which there are."""

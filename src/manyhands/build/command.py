@@ -1,47 +1,50 @@
 """The commands of authors: `manyhands build`, `adopt`, `validate` and `slides`."""
 
-import argparse
 import os
 import sys
 import time
 
-from manyhands.build import BuildError, layout
+from manyhands.command_line import completed, parser, unit_names
+from manyhands.build import BuildError, UnknownName, layout
 from manyhands.units import NotAClone, find_root
 
 
 def main(argv):
-    parser = argparse.ArgumentParser(prog="manyhands build", description="sources -> notebooks, solutions, labs")
-    parser.add_argument("units", nargs="*", metavar="UNIT", help="06, 06_ddp or a path; all units if none is named")
-    parser.add_argument("--no-execute", action="store_true", help="keep the outputs stored for unchanged cells, run nothing")
-    parser.add_argument("--check", action="store_true", help="compare with the committed files, write nothing")
-    parser.add_argument("--remeasure", action="store_true", help="take new outputs for cells tagged measured")
-    options = parser.parse_args(argv)
+    made = parser("build", "sources -> notebooks, solutions, labs", ["06", "02 06 --remeasure", "--check --no-execute"])
+    made.add_argument("units", nargs="*", metavar="UNIT", help="06, 06_ddp or a path; all units if none is named").completer = unit_names
+    made.add_argument("--no-execute", action="store_true", help="keep the outputs stored for unchanged cells, run nothing")
+    made.add_argument("--check", action="store_true", help="compare with the committed files, write nothing")
+    made.add_argument("--remeasure", action="store_true", help="take new outputs for cells tagged measured")
+    options = completed(made).parse_args(argv)
     return _telling(_check if options.check else _build, options)
 
 
 def adopt(argv):
-    parser = argparse.ArgumentParser(prog="manyhands adopt", description="write an edited notebook back to its source")
-    parser.add_argument("paths", nargs="+", metavar="NOTEBOOK", help="notebooks/NN_topic.ipynb or solutions/NN_topic/NN_topic.ipynb")
-    return _telling(_adopt, parser.parse_args(argv))
+    made = parser("adopt", "write an edited notebook back to its source", ["notebooks/06_ddp.ipynb", "solutions/06_ddp/06_ddp.ipynb"])
+    made.add_argument("paths", nargs="+", metavar="NOTEBOOK", help="notebooks/NN_topic.ipynb or solutions/NN_topic/NN_topic.ipynb")
+    return _telling(_adopt, completed(made).parse_args(argv))
 
 
 def validate(argv):
-    parser = argparse.ArgumentParser(prog="manyhands validate", description="run notebooks and compare every output (nbval)")
-    parser.add_argument("units", nargs="*", metavar="UNIT", help="06, 06_ddp or a path; all units if none is named")
-    parser.add_argument("--jobs", type=int, help="how many at once (by default one more than there are cores, 8 at most)")
-    return _telling(_validate, parser.parse_args(argv))
+    made = parser("validate", "run notebooks and compare every output (nbval)", ["06", "notebooks/06_ddp.ipynb", "--jobs 1"])
+    made.add_argument("units", nargs="*", metavar="UNIT", help="06, 06_ddp or a path; all units if none is named").completer = unit_names
+    made.add_argument("--jobs", type=int, help="how many at once (by default one more than there are cores, 8 at most)")
+    return _telling(_validate, completed(made).parse_args(argv))
 
 
 def slides(argv):
-    parser = argparse.ArgumentParser(prog="manyhands slides", description="slides/NN_topic.md -> slides/built/, HTML and PDF")
-    parser.add_argument("decks", nargs="*", metavar="DECK", help="06 or 06_ddp; all decks if none is named")
-    return _telling(_slides, parser.parse_args(argv))
+    made = parser("slides", "slides/NN_topic.md -> slides/built/, HTML and PDF", ["06", "02 06"])
+    made.add_argument("decks", nargs="*", metavar="DECK", help="06 or 06_ddp; all decks if none is named").completer = unit_names
+    return _telling(_slides, completed(made).parse_args(argv))
 
 
 def _telling(work, options):
-    """Run one command; what the author has to mend goes to stderr, and 1 is returned."""
+    """Run one command; what the author has to mend goes to stderr, and 1 is returned; 2 where what was typed names nothing."""
     try:
         return work(find_root(), options)
+    except UnknownName as error:
+        print(f"\n{error}", file=sys.stderr)
+        return 2
     except (BuildError, NotAClone) as error:
         print(f"\n{error}", file=sys.stderr)
         return 1

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from manyhands.build import BuildError
+from manyhands.build import BuildError, UnknownName
 
 UNIT_NAME = re.compile(r"\d\d_[a-z0-9_]+")
 
@@ -70,7 +70,7 @@ def pieces(root, wanted=()):
         matching = [piece for piece in found if _matches(piece, word)]
         if not matching:
             known = ", ".join(sorted({piece.name for piece in found})) or "none yet"
-            raise BuildError(f"there is no unit {word!r} in sources/; the units: {known}")
+            raise UnknownName(f"there is no unit {word!r} in sources/; the units: {known}")
         chosen += [piece for piece in matching if piece not in chosen]
     return chosen
 

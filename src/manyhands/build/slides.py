@@ -13,7 +13,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from manyhands.build import BuildError
+from manyhands.build import BuildError, UnknownName
 from manyhands.build.layout import UNIT_NAME
 from manyhands.build.make import write_one
 from manyhands.build.up_to_date import Drift
@@ -35,7 +35,7 @@ def decks(root, wanted=()):
         return found
     chosen = [path for path in found if any(word in (path.stem, path.stem[:2]) for word in wanted)]
     if not chosen:
-        raise BuildError(f"there is no deck {' '.join(wanted)!r} in slides/; the decks: {', '.join(p.stem for p in found)}")
+        raise UnknownName(f"there is no deck {' '.join(wanted)!r} in slides/; the decks: {', '.join(p.stem for p in found)}")
     return chosen
 
 

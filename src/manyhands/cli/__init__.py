@@ -1,39 +1,89 @@
 """The `manyhands` command: a table of subcommands, each imported when it is called."""
 
+import difflib
+import os
+import platform
 import sys
 from importlib import import_module
 
-COMMANDS = {
-    "lab": ("manyhands.cli.lab:main", "open the course in JupyterLab"),
-    "doctor": ("manyhands.cli.doctor:main", "say what this machine can do"),
-    "check": ("manyhands.cli.check:main", "grade a lab, for the learner"),
-    "release": ("manyhands.grading.classroom.class_commands:release", "a class: put labs where attendees fetch them"),
-    "collect": ("manyhands.grading.classroom.class_commands:collect", "a class: take in what was handed in"),
-    "grade": ("manyhands.grading.classroom.class_commands:grade", "a class: grade what was collected"),
-    "feedback": ("manyhands.grading.classroom.class_commands:feedback", "a class: give each attendee a page about their work"),
-    "export": ("manyhands.grading.classroom.class_commands:export", "a class: all grades as CSV"),
-    "hub": ("manyhands.hub.hub_command:main", "start a JupyterHub for a class"),
-    "accounts": ("manyhands.hub.accounts.accounts_command:main", "trial accounts: make, list, end"),
-    "build": ("manyhands.build.command:main", "sources -> notebooks, solutions, labs"),
-    "adopt": ("manyhands.build.command:adopt", "write an edited notebook back to its source"),
-    "validate": ("manyhands.build.command:validate", "run notebooks and compare every output"),
-    "slides": ("manyhands.build.command:slides", "make the decks: HTML and PDF"),
+from manyhands.command_line import COMPLETING
+
+GROUPS = {
+    "Learners": {
+        "lab": ("manyhands.cli.lab:main", "open the course in JupyterLab"),
+        "check": ("manyhands.cli.check:main", "grade a lab"),
+        "doctor": ("manyhands.cli.doctor:main", "say what this machine can do"),
+        "completion": ("manyhands.cli.completion:main", "what a shell needs to complete these commands"),
+    },
+    "Instructors": {
+        "release": ("manyhands.grading.classroom.class_commands:release", "put labs where attendees fetch them"),
+        "collect": ("manyhands.grading.classroom.class_commands:collect", "take in what was handed in"),
+        "grade": ("manyhands.grading.classroom.class_commands:grade", "grade what was collected"),
+        "feedback": ("manyhands.grading.classroom.class_commands:feedback", "give each attendee a page about their work"),
+        "export": ("manyhands.grading.classroom.class_commands:export", "all grades as CSV"),
+        "hub": ("manyhands.hub.hub_command:main", "start a JupyterHub for a class"),
+        "accounts": ("manyhands.hub.accounts.accounts_command:main", "trial accounts: make, list, end"),
+    },
+    "Maintainers": {
+        "build": ("manyhands.build.command:main", "sources -> notebooks, solutions, labs"),
+        "adopt": ("manyhands.build.command:adopt", "write an edited notebook back to its source"),
+        "validate": ("manyhands.build.command:validate", "run notebooks and compare every output"),
+        "slides": ("manyhands.build.command:slides", "make the decks: HTML and PDF"),
+    },
 }
+COMMANDS = {name: entry for group in GROUPS.values() for name, entry in group.items()}
 
 
 def usage():
     width = max(map(len, COMMANDS))
-    lines = [f"  manyhands {name:<{width}}  {text}" for name, (_, text) in COMMANDS.items()]
-    return "usage: manyhands COMMAND [options]\n\n" + "\n".join(lines) + "\n\n`manyhands COMMAND --help` tells the options of one."
+    lines = ["usage: manyhands COMMAND [options]"]
+    for group, commands in GROUPS.items():
+        lines += ["", f"{group}:", *(f"  manyhands {name:<{width}}  {text}" for name, (_, text) in commands.items())]
+    return "\n".join([*lines, "", "`manyhands COMMAND --help` tells the options of one and shows examples; `manyhands --version` tells the version."])
+
+
+def version():
+    from importlib.metadata import version as version_of
+
+    return f"manyhands {version_of('manyhands')} (Python {platform.python_version()})"
 
 
 def main(argv=None):
     argv = sys.argv[1:] if argv is None else list(argv)
+    if COMPLETING in os.environ:
+        argv = _typed_so_far()
     if not argv or argv[0] in ("-h", "--help"):
         print(usage())
         return 0
+    if argv[0] in ("-V", "--version"):
+        print(version())
+        return 0
     if argv[0] not in COMMANDS:
-        print(f"manyhands: there is no command {argv[0]!r}\n\n{usage()}", file=sys.stderr)
+        print(f"manyhands: there is no command {argv[0]!r}.{_meant(argv[0])}\n\n{usage()}", file=sys.stderr)
         return 2
     module, function = COMMANDS[argv[0]][0].split(":")
     return getattr(import_module(module), function)(argv[1:])
+
+
+def _meant(word):
+    """Did you mean ...?"""
+    near = difflib.get_close_matches(word.lower(), COMMANDS, n=1)
+    return f" Did you mean `manyhands {near[0]}`?" if near else ""
+
+
+def _typed_so_far():
+    """The command whose parser completes what is typed; while the command itself is typed, this process ends with the commands."""
+    words = os.environ["COMP_LINE"][: int(os.environ["COMP_POINT"])].split(" ")
+    if len(words) > 2 and words[1] in COMMANDS:
+        os.environ[COMPLETING] = "2"  # the command's parser begins at the second word
+        return words[1:2]
+    import argparse
+
+    from manyhands.command_line import completed
+
+    commands = argparse.ArgumentParser(add_help=False)
+    commands.add_argument("command", choices=list(COMMANDS))
+    commands.add_argument("--version", action="store_true")
+    commands.add_argument("--help", action="store_true")
+    completed(commands)
+    return []

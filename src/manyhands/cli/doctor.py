@@ -3,7 +3,6 @@
 Packages are looked up, not imported, so that the answer comes in a second and comes even where an import would fail.
 """
 
-import argparse
 import json
 import platform
 import shutil
@@ -12,6 +11,7 @@ from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
 
+from manyhands.command_line import completed, parser
 from manyhands.cli.pythons import PYTHONS, TESTED, any_of
 from manyhands.cli.setup_plan import read_pins
 from manyhands.machine import memory_gb, processors, program, says
@@ -170,9 +170,9 @@ def report(groups):
 
 
 def main(argv):
-    parser = argparse.ArgumentParser(prog="manyhands doctor", description="Say what this machine can do for the course.")
-    parser.add_argument("--json", action="store_true", help="for programs: every finding, missing ones with found = null")
-    options = parser.parse_args(argv)
+    made = parser("doctor", "Say what this machine can do for the course.", ["", "--json"])
+    made.add_argument("--json", action="store_true", help="for programs: every finding, missing ones with found = null")
+    options = completed(made).parse_args(argv)
     groups = survey()
     if options.json:
         print(json.dumps({name: [asdict(finding) for finding in group] for name, group in groups.items()}, indent=1))

@@ -1,6 +1,5 @@
 """`manyhands lab`: the learner's copies, the start page, JupyterLab."""
 
-import argparse
 import fcntl
 import getpass
 import os
@@ -10,6 +9,8 @@ import sys
 import time
 from urllib.parse import urlsplit
 
+from manyhands.command_line import completed, unit_names
+from manyhands.command_line import parser as command_parser
 from manyhands.learner import start_page
 from manyhands.learner.jupyter_server import Server, can_open_browser, state_folder
 from manyhands.learner.prepare import prepare
@@ -20,15 +21,15 @@ TWICE_WITHIN_S = 10
 
 
 def parse(argv):
-    parser = argparse.ArgumentParser(
-        prog="manyhands lab", allow_abbrev=False,
-        description="Open the course in JupyterLab. Labs are copied to work/ once; nothing there is ever overwritten.",
+    parser = command_parser(
+        "lab", "Open the course in JupyterLab. Labs are copied to work/ once; nothing there is ever overwritten.",
+        ["", "--new 06", "--no-browser --port=8890"], allow_abbrev=False,
         epilog="All other options go to JupyterLab, for example --no-browser, --port=8890, --ip=0.0.0.0.",
     )
     parser.add_argument("--new", metavar="UNIT", action="append", default=[],
-                        help="put the course's new version of this unit (06, or 06_ddp) beside your copy, as *.new.ipynb; may be repeated")
+                        help="put the course's new version of this unit (06, or 06_ddp) beside your copy, as *.new.ipynb; may be repeated").completer = unit_names
     parser.add_argument("--copy-only", action="store_true", help="make the copies and the start page, start nothing")
-    return parser.parse_known_args(argv)
+    return completed(parser).parse_known_args(argv)
 
 
 def main(argv):
@@ -38,7 +39,7 @@ def main(argv):
         prepare(root, [_number(name, root) for name in options.new])
     except (NotAClone, LookupError, OSError) as problem:
         print(f"manyhands lab: {problem}", file=sys.stderr)
-        return 1
+        return 1 if isinstance(problem, OSError) else 2
     if options.copy_only:
         return 0
     with open(_lock_path(root), "a+", encoding="utf-8") as lock:

@@ -1,18 +1,21 @@
 """`manyhands check`: grade a lab for the learner."""
 
-import argparse
 import json
 import signal
 import sys
 from pathlib import Path
 
+from manyhands.command_line import completed, unit_names_and_notebooks
+from manyhands.command_line import parser as command_parser
 from manyhands.checks import progress as memory
-from manyhands.units import NotAClone, find_root
+from manyhands.units import NotAClone, find_root, units
 
 DESCRIPTION = """Grade a lab: your own copy in work/, or the notebook that you name. Your file is only read, never changed.
 The checks run on a fresh kernel with a hidden seed, in a sandbox where there is one. On an attendee's server, where no solutions
 are, the seed is the public one, and the room is the sandbox. Exit code 0 means full marks."""
 NO_LAB = "There is no lab {word!r}. There are: {known}."
+PLANNED = "Unit {number}, {title}, is coming: it has no lab yet. There are: {known}."
+NO_FILE = "There is no file {path}."
 WHICH = "{path} is no lab's name: say which lab it is, for example --lab 06."
 ANNOUNCED = "\nTo the class: {text}"
 NOT_COPIED = "You have no copy of this lab in work/ yet (`make lab` makes it). This grades the lab as it was released."
@@ -34,13 +37,18 @@ def unit_named(word, root):
     for unit in known:
         if unit == name or (name.isdigit() and int(unit[:2]) == int(name)):
             return unit
-    raise Unknown(NO_LAB.format(word=word, known=", ".join(known) or "none yet"))
+    coming = next((unit for unit in units(root) if unit.planned and (unit.name == name or name.isdigit() and int(unit.number) == int(name))), None)
+    text = PLANNED.format(number=coming.number, title=coming.title, known=", ".join(known)) if coming else NO_LAB.format(
+        word=word, known=", ".join(known) or "none yet")
+    raise Unknown(text)
 
 
 def find(word, root, lab=None):
     """(unit, path of the submission, note) for what the learner typed."""
     path = Path(word)
     if path.suffix == ".ipynb":
+        if not path.is_file():
+            raise Unknown(NO_FILE.format(path=path))
         known = labs(root)
         guess = next((name for name in (path.stem.split(".")[0], path.resolve().parent.name) if name in known), None)
         if not (lab or guess):
@@ -80,9 +88,8 @@ class Progress:
 
 
 def parser():
-    made = argparse.ArgumentParser(prog="manyhands check", description=DESCRIPTION,
-                                   formatter_class=argparse.RawDescriptionHelpFormatter)
-    made.add_argument("lab_or_notebook", nargs="+", help="06, 06_ddp, labs/06_ddp, or the path of a notebook")
+    made = command_parser("check", DESCRIPTION, ["06", "06 07", "work/06_ddp/06_ddp.ipynb", "my_copy.ipynb --lab 06"])
+    made.add_argument("lab_or_notebook", nargs="+", help="06, 06_ddp, labs/06_ddp, or the path of a notebook").completer = unit_names_and_notebooks
     made.add_argument("--lab", help="which lab the notebook is, where its name does not tell")
     made.add_argument("--no-sandbox", action="store_true", help="run as an ordinary process, even where a sandbox works")
     made.add_argument("--cell-timeout", type=float, default=None, metavar="S", help="seconds for one cell")
@@ -92,7 +99,7 @@ def parser():
 
 
 def main(argv=None):
-    arguments = parser().parse_args(argv)
+    arguments = completed(parser()).parse_args(argv)
     before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is ended
     try:
         root = find_root()

@@ -13,6 +13,8 @@ from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 
+from manyhands.command_line import completed
+from manyhands.command_line import parser as command_parser
 from manyhands.hub import course
 from manyhands.hub.folder import hub_folder, is_classroom, prepare
 from manyhands.hub.jupyterhub_settings import START_LIMIT_S, VARIABLE, Settings
@@ -49,7 +51,7 @@ def size(text):
 
 def parser():
     usual = limits.Limits()
-    made = argparse.ArgumentParser(prog="manyhands hub", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter)
+    made = command_parser("hub", DESCRIPTION, ["", "--ip 0.0.0.0 --port 8000", "--image manyhands:cpu", "--slurm"])
     made.add_argument("--home", metavar="FOLDER", help="where it keeps all it writes (default: .manyhands/hub in the clone)")
     made.add_argument("--ip", default="127.0.0.1", help="the address to listen on; 0.0.0.0: all of this machine's (default: this machine only)")
     made.add_argument("--port", type=int, default=0, help="default: that of the last start, at first a free one")
@@ -81,7 +83,7 @@ def parser():
 
 
 def main(argv=None):
-    options = parser().parse_args(argv)
+    options = completed(parser()).parse_args(argv)
     try:
         root, folder = find_root(), hub_folder(options.home)
         print(_walls(root, options), flush=True)

@@ -103,7 +103,7 @@ def test_missing_and_ownerless_files_are_named(course):
     }
 
 
-def test_the_command_tells_and_returns_one(course, monkeypatch, capsys):
+def test_the_command_tells_and_returns_one_and_two_for_a_name_that_is_none(course, monkeypatch, capsys):
     monkeypatch.setenv("MANYHANDS_ROOT", str(course))
     assert main(["--check", "--no-execute"]) == 0
     replace(course / SOURCE, '"count:"', '"Count:"')
@@ -111,7 +111,7 @@ def test_the_command_tells_and_returns_one(course, monkeypatch, capsys):
     said = capsys.readouterr()
     assert "notebooks/90_tiny.ipynb: cell 3 has another source" in said.err
     assert "to repair: manyhands build 90" in said.err
-    assert main(["90_tiny", "7"]) == 1
+    assert main(["90_tiny", "7"]) == 2
     assert "there is no unit '7' in sources/; the units: 90_tiny" in capsys.readouterr().err
 
 

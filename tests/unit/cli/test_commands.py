@@ -67,3 +67,9 @@ def test_github_runs_the_same_as_a_maintainer():
     script = (ROOT / ".ci/run").read_text()
     assert "export MANYHANDS_NO_SKIPS=1" in script and "make test" in script
     assert subprocess.run(["bash", "-n", ROOT / ".ci/run"], timeout=10).returncode == 0
+
+
+def test_help_lists_every_target():
+    listed = subprocess.run([shutil.which("make"), "help"], cwd=ROOT, capture_output=True, text=True, timeout=30, check=True).stdout
+    targets = re.search(r"^\.PHONY: (.+)$", (ROOT / "Makefile").read_text(), re.MULTILINE)[1].split()
+    assert [line.split()[1] for line in listed.splitlines()] and {line.split()[1] for line in listed.splitlines()} == set(targets) - {"python3"}

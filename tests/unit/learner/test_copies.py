@@ -109,5 +109,5 @@ def test_what_the_learner_is_told(clone, capsys):
 
 def test_unknown_unit_is_refused_with_the_list(clone, capsys, monkeypatch):
     monkeypatch.setenv("MANYHANDS_ROOT", str(clone))
-    assert lab.main(["--copy-only", "--new", "66"]) == 1
+    assert lab.main(["--copy-only", "--new", "66"]) == 2
     assert "no unit 66; the units are 00_preflight" in capsys.readouterr().err

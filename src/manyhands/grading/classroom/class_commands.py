@@ -1,13 +1,12 @@
 """`manyhands release | collect | grade | feedback | export`: a class's labs, for the instructor."""
 
-import argparse
 import contextlib
 import signal
 import sys
 
+from manyhands.command_line import completed, parser, unit_names
 from manyhands.grading import grade_report
 from manyhands.grading.check_command import Unknown, labs, unit_named
-from manyhands.grading.nbgrader.class_settings import Classroom
 from manyhands.units import NotAClone, find_root
 
 RELEASE = """Put labs into nbgrader's exchange, where attendees fetch them (on a hub, in JupyterLab: Nbgrader, Assignment List)."""
@@ -19,10 +18,9 @@ EXPORT = """Write all grades as CSV: a row for each attendee and lab, and one fo
 STOPPED = "Stopped. What is graded is kept; the same command goes on with the rest."
 
 
-def _parser(name, description, many="one or more labs: 02, 02_mirrored_strategy"):
-    made = argparse.ArgumentParser(prog=f"manyhands {name}", description=description,
-                                   formatter_class=argparse.RawDescriptionHelpFormatter)
-    made.add_argument("lab", nargs="*" if name == "export" else "+", help=many)
+def _parser(name, description, examples, many="one or more labs: 02, 02_mirrored_strategy"):
+    made = parser(name, description, examples)
+    made.add_argument("lab", nargs="*" if name == "export" else "+", help=many).completer = unit_names
     return made
 
 
@@ -35,10 +33,10 @@ def _with_runs(made):
 
 
 def release(argv=None):
-    made = _parser("release", RELEASE)
+    made = _parser("release", RELEASE, ["02", '02 --due "2026-12-01 18:00 +0900"', "02 --again"])
     made.add_argument("--due", metavar="TIME", help='when it is due: "2026-12-01 18:00" (UTC), "2026-12-01 18:00 +0900"')
     made.add_argument("--again", action="store_true", help="put a changed lab in the place of the one that was released")
-    return _each(made.parse_args(argv), _release)
+    return _each(completed(made).parse_args(argv), _release)
 
 
 def _release(classroom, unit, arguments):
@@ -50,9 +48,9 @@ def _release(classroom, unit, arguments):
 
 
 def collect(argv=None):
-    made = _parser("collect", COLLECT)
+    made = _parser("collect", COLLECT, ["02", "02 --student alice"])
     made.add_argument("--student", default="", metavar="NAME", help="only this attendee")
-    return _each(made.parse_args(argv), _collect)
+    return _each(completed(made).parse_args(argv), _collect)
 
 
 def _collect(classroom, unit, arguments):
@@ -66,9 +64,9 @@ def _collect(classroom, unit, arguments):
 
 
 def grade(argv=None):
-    made = _with_runs(_parser("grade", GRADE))
+    made = _with_runs(_parser("grade", GRADE, ["02", "02 --student alice --again"]))
     made.add_argument("--again", action="store_true", help="also what has a grade")
-    return _each(made.parse_args(argv), _grade)
+    return _each(completed(made).parse_args(argv), _grade)
 
 
 def _grade(classroom, unit, arguments):
@@ -92,9 +90,9 @@ def _grade(classroom, unit, arguments):
 
 
 def feedback(argv=None):
-    made = _with_runs(_parser("feedback", FEEDBACK))
+    made = _with_runs(_parser("feedback", FEEDBACK, ["02", "02 --hold-back"]))
     made.add_argument("--hold-back", action="store_true", help="write the pages and do not release them")
-    return _each(made.parse_args(argv), _feedback)
+    return _each(completed(made).parse_args(argv), _feedback)
 
 
 def _feedback(classroom, unit, arguments):
@@ -111,9 +109,9 @@ def _feedback(classroom, unit, arguments):
 
 
 def export(argv=None):
-    made = _parser("export", EXPORT, many="labs: 02, 02_mirrored_strategy (all that have grades)")
+    made = _parser("export", EXPORT, ["-o grades.csv", "02 06"], many="labs: 02, 02_mirrored_strategy (all that have grades)")
     made.add_argument("-o", "--output", metavar="FILE", help="write to this file (default: the screen)")
-    return _each(made.parse_args(argv), _export, together=True)
+    return _each(completed(made).parse_args(argv), _export, together=True)
 
 
 def _export(classroom, units, arguments):
@@ -154,6 +152,8 @@ def _bar(unit):
 
 def _each(arguments, work, together=False):
     """Do the work for each lab that was named; the exit code."""
+    from manyhands.grading.nbgrader.class_settings import Classroom
+
     before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         root = find_root()

@@ -35,7 +35,7 @@ def release(classroom, unit, due=None, again=False):
         with gradebook.opened(classroom) as book:
             book.update_or_create_assignment(unit, duedate=_time(due))
     out = exchange(classroom, unit, "ReleaseAssignment", force=again)
-    released = classroom.exchange / classroom.course.course_id / "outbound" / unit
+    released = _released(classroom, unit)
     if released.is_dir() and not again:
         if _content(released) != _content(lab):
             raise Refused(f"{unit} was released before, and another version of it: `--again` puts the new one in its place. "
@@ -43,6 +43,11 @@ def release(classroom, unit, due=None, again=False):
         return False
     _start(out)
     return True
+
+
+def _released(classroom, unit):
+    """Where the exchange holds a lab that was released."""
+    return classroom.exchange / classroom.course.course_id / "outbound" / unit
 
 
 def _time(text):
@@ -81,6 +86,8 @@ def _start(part):
 
 def collect(classroom, unit, student=""):
     """Take in what was handed in: {"new", "again", "same": students, "refused", "dated": sentences}."""
+    if not _released(classroom, unit).is_dir():
+        raise Refused(f"{unit} was not released yet, so nobody can have handed it in. First: manyhands release {unit[:2]}")
     part = exchange(classroom.made(), unit, "Collect", student, update=True)
     _start(part)
     return part.taken

@@ -1,11 +1,12 @@
 """`manyhands accounts`: make, list and end trial accounts."""
 
-import argparse
 import csv
 import sys
 from datetime import datetime
 from pathlib import Path
 
+from manyhands.command_line import completed
+from manyhands.command_line import parser as command_parser
 from manyhands.hub.accounts import archive, handout
 from manyhands.hub.accounts.table import ATTENDEE, ROLES, AccountError, Accounts, until
 from manyhands.hub.folder import address, hub_folder, is_classroom, prepare
@@ -20,7 +21,7 @@ UNKNOWN_ADDRESS = "(ask your instructor)"
 
 
 def parser():
-    made = argparse.ArgumentParser(prog="manyhands accounts", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter)
+    made = command_parser("accounts", DESCRIPTION, ["create 20 --expires 3d", "import people.csv --expires 2026-12-01", "extend hand07 --expires 1w", "list"])
     made.add_argument("--home", metavar="FOLDER", help="the hub's folder (default: .manyhands/hub in the clone)")
     actions = made.add_subparsers(dest="action", required=True, metavar="ACTION")
     create = actions.add_parser("create", help="new accounts, and the papers to hand out")
@@ -48,7 +49,7 @@ def parser():
 
 
 def main(argv=None):
-    options = parser().parse_args(argv)
+    options = completed(parser()).parse_args(argv)
     try:
         folder = hub_folder(options.home)
         prepare(folder)

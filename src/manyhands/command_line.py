@@ -1,0 +1,40 @@
+"""Command lines of `manyhands`: parsers of one look, with examples, and completion by the shell (argcomplete)."""
+
+import argparse
+import os
+
+COMPLETING = "_ARGCOMPLETE"  # set by the shell while it asks what could be typed next
+
+
+def parser(command, description, examples=(), **options):
+    """The parser of `manyhands COMMAND`; `examples` are what can be typed behind the command, shown at the end of its help."""
+    lines = "\n".join(f"  manyhands {command} {example}".rstrip() for example in examples)
+    epilog = "\n\n".join(filter(None, [options.pop("epilog", ""), lines and f"examples:\n{lines}"]))
+    return argparse.ArgumentParser(prog=f"manyhands {command}", description=description, epilog=epilog,
+                                   formatter_class=argparse.RawDescriptionHelpFormatter, **options)
+
+
+def completed(made):
+    """The same parser; where the shell asks what could be typed next, it is answered, and this process ends."""
+    if COMPLETING in os.environ:
+        import argcomplete
+
+        argcomplete.autocomplete(made)
+    return made
+
+
+def unit_names(**_):
+    """What completes the name of a unit."""
+    from manyhands.units import NotAClone, units
+
+    try:
+        return [unit.name for unit in units()]
+    except NotAClone:
+        return []
+
+
+def unit_names_and_notebooks(prefix, **_):
+    """What completes the name of a unit, or the path of a notebook."""
+    import argcomplete
+
+    return [*unit_names(), *argcomplete.completers.FilesCompleter(["ipynb"])(prefix)]
