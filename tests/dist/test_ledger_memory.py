@@ -1,81 +1,104 @@
-"""The peak of tensor memory: known allocations, freed ones, what was there before, and stderr as it was."""
+"""The peak of memory: known tensors, freed ones, those that gloo's threads free, and what is said where it cannot be counted."""
 
-import subprocess
-import sys
+import builtins
+import functools
+import json
+import time
 
 import pytest
 
 torch = pytest.importorskip("torch")
 
-from manyhands.ledger import Ledger, merge  # noqa: E402
+import torch.distributed as dist  # noqa: E402
+import torch.multiprocessing as mp  # noqa: E402
+
+from manyhands.ledger import Ledger, memory, merge  # noqa: E402
 
 MIB = 2**20
 
 
 def peak(function):
-    with Ledger(memory=True) as ledger:
-        kept = function()
-    del kept
+    """The peak of the second of two runs: the first brings in what it needs of the libraries."""
+    for _ in range(2):
+        with Ledger(memory=True) as ledger:
+            kept = function()
+        del kept
     return ledger.peak_bytes
 
 
-def one_after_the_other():
-    for _ in range(3):
-        torch.empty(MIB // 4)
+def tensors(n):
+    return [torch.ones(MIB // 4) for _ in range(n)]
 
 
-def both_at_once():
-    return torch.empty(MIB // 4), torch.empty(MIB, dtype=torch.uint8)
+@pytest.mark.parametrize("n", [1, 4, 32])
+def test_so_many_tensors_of_one_mebibyte_ten_times(n):
+    assert all(abs(peak(lambda: tensors(n)) / (n * MIB) - 1) < 0.02 for _ in range(10))
 
 
-def test_known_allocations():
-    assert peak(lambda: None) == 0
-    assert peak(lambda: torch.empty(1000, dtype=torch.float64)) == 8000
-    assert peak(one_after_the_other) == MIB and peak(both_at_once) == 2 * MIB
-    assert peak(lambda: torch.empty(MIB, dtype=torch.uint8)[:10].view(5, 2)) == MIB, "a view is no allocation"
-    assert peak(lambda: torch.empty(MIB).requires_grad_().numpy(force=True)) == 4 * MIB
+def test_what_is_freed_goes_back_at_once():
+    def one_after_the_other():
+        for _ in range(20):
+            tensors(1)
+
+    assert peak(one_after_the_other) < 1.1 * MIB
+    assert peak(lambda: tensors(8)[0]) == pytest.approx(8 * MIB, rel=0.02), "seven are freed before the block ends"
 
 
-def test_what_was_there_before_does_not_count():
-    old = torch.empty(4 * MIB)
-
-    def free_and_make():
-        nonlocal old
-        old = None
-        return torch.empty(MIB)
-
-    assert peak(free_and_make) == 4 * MIB
+def test_nothing_is_a_few_pages():
+    assert peak(lambda: None) < MIB // 16
+    assert peak(lambda: tensors(1)[0][:10].view(5, 2)) < 1.1 * MIB, "a view is no tensor of its own"
 
 
-def test_what_an_earlier_block_made_does_not_count_when_a_later_one_frees_it():
-    """torch's books keep memory that was made in one block and freed after it; its address may be given out again before the next."""
-    for _ in range(20):
-        assert peak(lambda: torch.empty(MIB)) == 4 * MIB
-        old = [torch.empty(MIB)]  # often at the same address
-
-        def make_and_free():
-            new = torch.empty(1000)
-            old.clear()  # noqa: B023
-            return new, torch.empty(1000)
-
-        assert peak(make_and_free) == 8000
+def test_memory_that_is_never_written_to_is_none():
+    assert peak(lambda: torch.empty(64 * MIB)) < MIB
 
 
 def test_backward_is_seen():
-    x, w = torch.ones(256, 256), torch.ones(256, 256, requires_grad=True)
-    square = 256 * 256 * 4
-    loss = (x @ w).exp().sum()
+    x, w = torch.ones(1024, 1024), torch.ones(1024, 1024, requires_grad=True)
+    losses = [(x @ w).exp().sum() for _ in range(2)]
+
+    square = 1024 * 1024 * 4
     # inside: the gradient of x @ w, then that of w; what forward kept is older than the block
-    assert 2 * square <= peak(loss.backward) < 2 * square + 100
-    assert w.grad is not None
+    assert peak(lambda: torch.autograd.grad(losses.pop(), w)) == pytest.approx(2 * square, rel=0.15)
+
+
+def _gather():
+    pieces = torch.empty(2 * MIB // 4)
+    dist.all_gather_single(pieces, torch.ones(MIB // 4))
+
+
+def _reduce():
+    dist.all_reduce(torch.ones(MIB // 4))
+
+
+def _work(rank, folder):
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=2)
+
+    def twenty(call):
+        for _ in range(20):
+            call()
+            time.sleep(0.02)  # by then gloo's thread has let go of the tensors
+
+    told = {call.__name__: peak(functools.partial(twenty, call)) / MIB for call in (_gather, _reduce)}
+    (folder / f"rank-{rank}").write_text(json.dumps(told))
+    dist.destroy_process_group()
+
+
+def test_what_gloos_threads_free_is_seen(tmp_path):
+    """20 times new tensors of 1 MiB and a collective with them: torch's profiler saw up to 21 of them at once, whenever gloo had let go of them."""
+    mp.spawn(_work, args=(tmp_path,), nprocs=2)
+    for rank in (0, 1):
+        told = json.loads((tmp_path / f"rank-{rank}").read_text())
+        assert 2.9 < told["_gather"] < 12 and 0.9 < told["_reduce"] < 6, told  # what gloo itself needs for a moment is in it
 
 
 def test_peaks_travel_with_the_account_and_are_none_unless_asked():
     with Ledger(memory=True) as ledger:
-        torch.empty(25)
-    assert merge([ledger.account()]).ranks[0]["peak_bytes"] == 100
+        tensors(1)
+    assert merge([ledger.account()]).ranks[0]["peak_bytes"] == ledger.peak_bytes > 0
     with Ledger() as ledger:
-        torch.empty(25)
+        tensors(1)
     assert ledger.peak_bytes is None
 
 
@@ -83,33 +106,39 @@ def test_one_at_a_time():
     from manyhands import comm
 
     with Ledger(memory=True) as outer:
-        with pytest.raises(ValueError, match="another profiler"), Ledger(memory=True):
+        with pytest.raises(ValueError, match="another such ledger"), Ledger(memory=True):
             raise AssertionError("not reached")
-        torch.empty(10)
-    assert outer.peak_bytes == 40 and not comm.observers
+        tensors(2)
+    assert outer.peak_bytes > 1.9 * MIB and not comm.observers
 
 
 def test_an_exception_ends_the_count():
     for _ in range(2):
         with pytest.raises(KeyError), Ledger(memory=True) as ledger:
-            torch.empty(10)
+            tensors(1)
             raise KeyError
-        assert ledger.peak_bytes == 40
+        assert ledger.peak_bytes > 0.9 * MIB
 
 
-def test_stderr_is_kept_but_for_one_line():
-    program = """
-import os, sys, torch
-from manyhands.ledger import Ledger
-old = torch.empty(1000)
-with Ledger(memory=True) as ledger:
-    del old
-    os.write(2, b"one\\n")
-    print("two", file=sys.stderr, flush=True)
-os.write(2, b"three\\n")
-"""
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
-    assert (done.returncode, done.stderr) == (0, "one\ntwo\nthree\n")
+def test_another_profiler_may_be_at_work():
+    with torch.profiler.profile(profile_memory=True), Ledger(memory=True) as ledger:
+        tensors(1)
+    assert ledger.peak_bytes > 0.9 * MIB
+
+
+def test_where_the_kernel_cannot_be_asked_it_says_so(monkeypatch):
+    def refuse(path, *args, **kwargs):
+        if path == "/proc/self/clear_refs":
+            raise PermissionError(13, "Permission denied")
+        return open(path, *args, **kwargs)
+
+    monkeypatch.setattr(memory, "open", refuse, raising=False)
+    with pytest.raises(ValueError, match="Permission denied.*without memory=True"), Ledger(memory=True):
+        raise AssertionError("not reached")
+    monkeypatch.setattr(memory, "open", builtins.open, raising=False)
+    monkeypatch.setattr(memory.sys, "platform", "darwin")
+    with pytest.raises(ValueError, match="no Linux"), Ledger(memory=True):
+        raise AssertionError("not reached")
 
 
 @pytest.mark.gpu

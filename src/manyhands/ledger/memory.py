@@ -1,92 +1,97 @@
-"""The peak of a block's tensor memory, as torch itself counts it; not the size of the process.
+"""The peak of a block's memory: how far this process rises above where it stood when the block began.
 
-On a GPU: `torch.cuda.max_memory_allocated` over the block, less what was allocated when it began. On the CPU torch keeps no such number, but
-its allocator tells `torch.profiler` of each block of memory that it takes and gives back, with its address; this module adds them up. What was
-alive before the block is not in the number, and does not make it smaller when it is freed inside.
+On a GPU it is torch's own count: `torch.cuda.max_memory_allocated` over the block, less what was allocated when it began. On the CPU it is
+the Linux kernel's: the resident set of the process, whose peak (`VmHWM` in /proc/self/status) begins anew when 5 is written to
+/proc/self/clear_refs (proc(5)). Both see whatever frees or takes memory, on any thread: gloo's threads let go of a collective's tensors,
+which torch's profiler does not see.
 
-Limits on the CPU: some ten microseconds for each block of memory, most of them when the ledger closes; threads that torch does not start by
-itself are not seen, nor memory that does not come from torch's allocator (oneDNN's scratch space, numpy's arrays); no other profiler can be at
-work on the same thread. On the GPU the block resets torch's own peak.
+The kernel counts pages of 4 KiB that were written to. So that a freed tensor goes back to it at once, malloc maps blocks of 64 KiB and more one by one
+while a block is counted (mallopt(3), M_MMAP_THRESHOLD), and begins with its free pages given back. n tensors of 1 MiB are counted to 1 %.
+
+What it is not: tensors alone. The first call of an operation brings in its library's code, some MiB once: run it before. Memory that is never
+written to (`torch.empty`) costs nothing. What is freed in the block and was there before it makes the number smaller, on the GPU too.
 """
 
-import os
-import threading
-from contextlib import contextmanager
+import ctypes
+import gc
+import sys
 
-_MESSAGES = (b"Memory block of unknown size was allocated before the profiling started", b"SyncActivityProfilerHandler", b"ActivityProfilerController", b"reassociate")
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # mallopt's names for them, in malloc.h
+_ONE_BY_ONE_BYTES = 64 * 1024
+_USUAL_BYTES = 32 * 2**20  # where glibc's own moving threshold ends in a program that frees large blocks
+NOT_HERE = ("Ledger(memory=True) counts with Linux's kernel, which this machine does not let it ask ({why}). "
+            "Open the ledger without memory=True; all else that it counts is the same.")
+AT_WORK = "Ledger(memory=True) cannot count while another such ledger is open, whose peak would begin anew: leave that one first"
+
+_at_work = False
 
 
 class Peak:
-    """Counts from `start` to `stop`, which returns the peak in bytes."""
+    """Counts from `start` to `stop`, which returns the peak in bytes. One at a time in a process."""
 
     def start(self):
-        import torch
-
-        self._on_gpu = torch.cuda.is_available() and torch.cuda.is_initialized()
-        if self._on_gpu:
-            torch.cuda.synchronize()
-            torch.cuda.reset_peak_memory_stats()
-            self._before = torch.cuda.memory_allocated()
-            return
-        if torch.autograd._profiler_enabled():
-            raise ValueError("Ledger(memory=True) cannot count while another profiler or another such ledger is at work: leave that one first")
-        self._quiet = _without_profiler_messages()
-        self._quiet.__enter__()
-        # An activity that nothing here has: allocations only. With operators it is slow, and a receive of gloo that was begun
-        # before the block and ends after it writes into the freed record of an operator (torch 2.13).
-        config, activities = torch.autograd.profiler.profile(profile_memory=True, use_kineto=True).config(), {torch.profiler.ProfilerActivity.MTIA}
-        torch.autograd._prepare_profiler(config, activities)
-        torch.autograd._enable_profiler(config, activities)
+        global _at_work
+        if _at_work:
+            raise ValueError(AT_WORK)
+        self._counter = _OnGpu() if _gpu_in_use() else _OnCpu()
+        _at_work = True
 
     def stop(self):
+        global _at_work
+        _at_work = False
+        return self._counter.peak_bytes()
+
+
+def _gpu_in_use():
+    import torch
+
+    return torch.cuda.is_available() and torch.cuda.is_initialized()
+
+
+class _OnGpu:
+    def __init__(self):
         import torch
 
-        if self._on_gpu:
-            torch.cuda.synchronize()
-            return torch.cuda.max_memory_allocated() - self._before
-        result = torch.autograd._disable_profiler()
-        self._quiet.__exit__(None, None, None)
-        return _peak(result.experimental_event_tree())
+        torch.cuda.synchronize()
+        torch.cuda.reset_peak_memory_stats()
+        self._before = torch.cuda.memory_allocated()
+
+    def peak_bytes(self):
+        import torch
+
+        torch.cuda.synchronize()
+        return torch.cuda.max_memory_allocated() - self._before
 
 
-def _peak(events):
-    """The most that was alive at one time of what the events, each with its children, say was allocated."""
-    from torch._C._profiler import _EventType
+class _OnCpu:
+    def __init__(self):
+        if not sys.platform.startswith("linux"):
+            raise ValueError(NOT_HERE.format(why="it is no Linux"))
+        gc.collect()
+        _malloc_gives_back(_ONE_BY_ONE_BYTES)
+        try:
+            with open("/proc/self/clear_refs", "w", encoding="ascii") as peak:
+                peak.write("5")
+        except OSError as error:
+            _malloc_gives_back(_USUAL_BYTES)
+            raise ValueError(NOT_HERE.format(why=error)) from None
+        self._before = _peak_of_the_process()
 
-    changes = []
-    while events:
-        changes += [(event.start_time_ns, event.extra_fields) for event in events if event.tag == _EventType.Allocation]
-        events = [child for event in events for child in event.children]
-    sizes, alive, peak = {}, 0, 0
-    for _, change in sorted(changes, key=lambda change: change[0]):
-        if change.alloc_size > 0:
-            sizes[change.ptr] = change.alloc_size
-            alive += change.alloc_size
-            peak = max(peak, alive)
-        else:
-            alive -= sizes.pop(change.ptr, 0)  # 0: it is older than the block; the profiler may know it from another block
-    return peak
+    def peak_bytes(self):
+        peak = _peak_of_the_process() - self._before
+        _malloc_gives_back(_USUAL_BYTES)
+        return peak
 
 
-@contextmanager
-def _without_profiler_messages():
-    """Keep what the profiler's C++ side says of itself off stderr: that it begins and ends, and that something older was freed. All other lines pass."""
-    kept = os.dup(2)
-    reads, writes = os.pipe()
-    os.dup2(writes, 2)
-    os.close(writes)
+def _malloc_gives_back(threshold_bytes):
+    """Blocks of so many bytes are mapped one by one and go back when they are freed; what is free now goes back. Nothing where malloc is not glibc's."""
+    library = ctypes.CDLL(None)
+    if hasattr(library, "mallopt") and hasattr(library, "malloc_trim"):
+        library.mallopt(_MMAP_THRESHOLD, threshold_bytes)
+        library.mallopt(_TRIM_THRESHOLD, 2 * threshold_bytes)
+        library.malloc_trim(0)
 
-    def pass_on():
-        with os.fdopen(reads, "rb") as lines:
-            for line in lines:
-                if not any(words in line for words in _MESSAGES):
-                    os.write(kept, line)
 
-    thread = threading.Thread(target=pass_on, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        os.dup2(kept, 2)  # closes the last writing end: the thread comes to its end
-        thread.join(timeout=5)
-        os.close(kept)
+def _peak_of_the_process():
+    with open("/proc/self/status", encoding="ascii", errors="replace") as status:
+        return next(int(line.split()[1]) for line in status if line.startswith("VmHWM:")) * 1024
