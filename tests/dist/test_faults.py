@@ -14,7 +14,7 @@ import pytest
 from our_processes import SETUP, SLOWER, our_processes, wait_for_none
 
 from manyhands import Cluster
-from manyhands.cluster import ControllerDied, Hang, Interrupted, LimitExceeded, Mismatch, RankDied, RankError
+from manyhands.cluster import ClusterStopped, ControllerDied, Hang, Interrupted, LimitExceeded, Mismatch, RankDied, RankError
 from manyhands.cluster.host.ports import reserve
 
 PATIENCE_S = 2
@@ -446,7 +446,7 @@ def test_started_twice_stops_the_first(capsys):
     try:
         with Cluster(nodes=1, ranks_per_node=2, framework=None, name="twice") as second:
             assert "already had a cluster named 'twice' with 1 ranks" in capsys.readouterr().out
-            with pytest.raises(RuntimeError, match="was stopped. Make a new one"):
+            with pytest.raises(RuntimeError, match="was stopped, and its ranks are gone"):
                 first.px("1")
             assert second.run(lambda: 1) == [1, 1]
     finally:
@@ -476,3 +476,18 @@ def test_tensorflow_strategy_after_other_operations():
         has_line(fault, "TensorFlow has already run an operation in this process. Run cluster.heal()")
         late.heal()
         late.px("import tensorflow as tf\nstrategy = tf.distribute.MultiWorkerMirroredStrategy()", limit_s=200)
+
+
+def test_a_stopped_cluster_is_told_in_one_line_and_fails_a_check(capsys):
+    """Run All ends with cluster.stop(): the next cell that is edited and run meets it."""
+    from manyhands.checks.on_ranks import RankReport
+
+    cluster = Cluster(nodes=1, ranks_per_node=1, framework=None, name="gone")
+    cluster.stop()
+    with pytest.raises(ClusterStopped) as told:
+        cluster.px("1")
+    (line,) = told.value._render_traceback_()
+    assert line == "The cluster 'gone' was stopped, and its ranks are gone. Run the cell with Cluster(...) again, and the cells below it."
+    with RankReport("average", cluster, {"average": {"mean": (2, "the mean is right")}}, {"unwritten": "", "known": {}}) as report:
+        report.on_ranks("rank_tools", "device")
+    assert "FAIL 0/2" in capsys.readouterr().out

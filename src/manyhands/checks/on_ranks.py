@@ -55,12 +55,14 @@ class RankReport(Report):
 
         `remark` names a mistake that is likely when ranks wait for each other in this experiment.
         """
-        from manyhands.cluster import Fault
+        from manyhands.cluster import ClusterStopped, Fault
 
         try:
             answers = self.cluster.run(_on_rank, module, experiment, *args, patience_s=patience_s or self._patience_s, limit_s=LIMIT_S)
         except Fault as fault:
             raise Stopped(self._of_fault(fault, remark), rank=min(fault.culprits, default=None)) from None
+        except ClusterStopped as stopped:
+            raise Stopped(str(stopped)) from None
         unwritten = [answer["unwritten"] for answer in answers if "unwritten" in answer]
         if unwritten:
             raise Stopped(self._mistakes["unwritten"].format(name=unwritten[0]))

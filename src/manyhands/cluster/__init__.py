@@ -24,6 +24,6 @@ Linux, or where namespaces are forbidden, `Cluster` raises RuntimeError with tha
 
 from manyhands.cluster.cluster import Cluster
 from manyhands.cluster.engines import emulated
-from manyhands.cluster.faults.kinds import ControllerDied, Fault, Hang, Interrupted, LimitExceeded, Mismatch, RankDied, RankError, Where
+from manyhands.cluster.faults.kinds import ClusterStopped, ControllerDied, Fault, Hang, Interrupted, LimitExceeded, Mismatch, RankDied, RankError, Where
 
-__all__ = ["Cluster", "ControllerDied", "Fault", "Hang", "Interrupted", "LimitExceeded", "Mismatch", "RankDied", "RankError", "Where", "emulated"]
+__all__ = ["Cluster", "ClusterStopped", "ControllerDied", "Fault", "Hang", "Interrupted", "LimitExceeded", "Mismatch", "RankDied", "RankError", "Where", "emulated"]

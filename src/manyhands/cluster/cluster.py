@@ -13,6 +13,7 @@ from manyhands.cluster.engines import emulated
 from manyhands.cluster.engines.runtime import Runtime
 from manyhands.cluster.faults import explain
 from manyhands.cluster.faults.healing import Healing, Turn, is_broken
+from manyhands.cluster.faults.kinds import ClusterStopped
 from manyhands.cluster.faults.picture import world
 from manyhands.cluster.faults.sentences import SENTENCES
 from manyhands.cluster.faults.source_lines import Places
@@ -169,7 +170,7 @@ class Cluster(Healing):
 
     def _check_running(self):
         if self._runtime is None:
-            raise RuntimeError(SENTENCES_CORE["stopped"].format(name=self.name))
+            raise ClusterStopped(SENTENCES_CORE["stopped"].format(name=self.name))
 
     def _execute(self, function, args, ranks, patience_s, limit_s, cell_file):
         targets = self.ranks if ranks is None else check_arguments.check_ranks(ranks, self.world_size)
@@ -241,7 +242,7 @@ SENTENCES_CORE = {
     "running": "running on {n} ranks",
     "replaced": "This notebook already had a cluster named {name!r} with {n} ranks. It was stopped, its variables are gone, and a new one "
                 "takes its place. To keep two at once, give the second another name: Cluster(..., name=\"second\").",
-    "stopped": "The cluster {name!r} was stopped. Make a new one: cluster = Cluster(...).",
+    "stopped": "The cluster {name!r} was stopped, and its ranks are gone. Run the cell with Cluster(...) again, and the cells below it.",
 }
 
 

@@ -69,6 +69,13 @@ class Fault(RuntimeError):
         return [f"{type(self).__name__}: {self}"]
 
 
+class ClusterStopped(RuntimeError):
+    """The cluster was stopped before this use: in a notebook one line says what to run, without the stack of the notebook's side."""
+
+    def _render_traceback_(self):
+        return [str(self)]
+
+
 class Hang(Fault):
     """Every unfinished rank waits in communication, and nobody can move."""
 
