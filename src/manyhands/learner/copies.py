@@ -1,7 +1,7 @@
 """The learner's own copies: each file of `labs/` and `notebooks/` is copied to `work/` once, and nothing there is overwritten.
 
     labs/06_ddp/06_ddp.ipynb  -> work/06_ddp/06_ddp.ipynb      the lab, and the scripts beside it
-    notebooks/06_ddp.ipynb    -> work/06_ddp_tutorial.ipynb    the tutorial: to run it changes no file of the clone
+    notebooks/06_ddp.ipynb    -> work/06_ddp_tutorial.ipynb    the tutorial, without its outputs: a prediction is made before the answer is seen
     notebooks/scripts/06_a.py -> work/scripts/06_a.py
 
 Depths are kept, so that relative links hold. `work/.manyhands/copies.json` remembers which version a copy was made from, so
@@ -54,6 +54,8 @@ def copy_course(root, beside=(), fetched=()):
             continue
         content = source.read_bytes()
         version = hashlib.sha256(content).hexdigest()
+        if name == tutorial_copy(source.stem):
+            content = _without_outputs(content)
         if _put(work / name, content):
             known[name] = version
             done.made.append(name)
@@ -75,6 +77,18 @@ def _sources(root):
         yield path, tutorial_copy(path.stem) if name.parent == Path() and path.suffix == ".ipynb" else name.as_posix()
     for path in _files(root / "labs"):
         yield path, path.relative_to(root / "labs").as_posix()
+
+
+def _without_outputs(content):
+    """A notebook as if it had never been run; what is no notebook stays as it is."""
+    try:
+        notebook = json.loads(content)
+        for cell in notebook["cells"]:
+            if cell["cell_type"] == "code":
+                cell["outputs"], cell["execution_count"] = [], None
+    except (ValueError, KeyError, TypeError):
+        return content
+    return (json.dumps(notebook, indent=1, ensure_ascii=False) + "\n").encode()
 
 
 def _files(folder):

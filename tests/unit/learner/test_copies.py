@@ -29,6 +29,18 @@ def test_first_start_copies_everything_at_the_same_depth(clone):
     assert not list((clone / "work").rglob(".new-*"))
 
 
+def test_a_tutorial_comes_without_outputs_and_a_lab_with_those_that_are_aims(clone):
+    run = {"cells": [{"cell_type": "markdown", "metadata": {}, "source": "**Predict.**"},
+                     {"cell_type": "code", "execution_count": 3, "metadata": {"tags": ["measured"]}, "outputs": [{"text": "42"}], "source": "f()"}],
+           "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+    for place in ("notebooks/06_ddp.ipynb", "labs/06_ddp/06_ddp.ipynb"):
+        (clone / place).write_text(json.dumps(run))
+    copy_course(clone)
+    tutorial, lab_cells = (json.loads((clone / "work" / name).read_text())["cells"] for name in (TUTORIAL, LAB))
+    assert tutorial == [run["cells"][0], {**run["cells"][1], "outputs": [], "execution_count": None}] and lab_cells == run["cells"]
+    assert copy_course(clone).newer == [], "the version is that of the course's file"
+
+
 def test_second_start_touches_nothing(clone):
     copy_course(clone)
     (clone / "work" / LAB).write_text("my answer")
