@@ -55,7 +55,7 @@ test-containers: python3   ## build the images of docker/ and test them: half an
 test-gpu: python3   ## the tests that need a GPU
 	$(RUN) pytest -m gpu $(ARGS)
 
-bench: python3      ## the figures that the README quotes
+bench: python3      ## the figures of docs/BENCHMARKS.md
 	$(RUN) benchmarks $(ARGS)
 
 doctor: python3     ## what this machine can do

@@ -1,1 +1,1 @@
-"""The figures that the README quotes: `python -m benchmarks` prints them all, `python -m benchmarks start` one of them."""
+"""The figures of docs/BENCHMARKS.md: `python -m benchmarks` prints them all, `python -m benchmarks start` one of them."""
