@@ -291,8 +291,8 @@ for epoch in (0, 1, 2, 4):
 # training a batch of 200 is enough, and later one can use more: the other reason to let the batch grow.
 # </details>
 #
-# Compare with the stick: its elbow lies between 256 and 512, and these numbers are of that size. That is what the noise scale is for: each number took 20 480 images, as many as five epochs have, and no
-# series of trainings. (In data parallelism it is cheaper still: the small batch is one rank's, the large one that of all, and both gradients are there in every step.) Expect the right
+# Compare with the stick: its elbow lies between 256 and 512, and these numbers are of that size. That is what the noise scale is for: each number took 20 480 images of each run, as many as five epochs have,
+# and no series of trainings. (In data parallelism it is cheaper still: the small batch is one rank's, the large one that of all, and both gradients are there in every step.) Expect the right
 # order of magnitude, and not more.
 #
 # ## The critical batch: steps against images
