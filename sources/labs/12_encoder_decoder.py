@@ -12,7 +12,7 @@
 # **Before:** the tutorial of this unit. **Minutes:** 50. **Ranks:** 4, on 2 nodes. **Points:** 12.
 #
 # Cells that begin with `%%px` run on all four ranks; the others run in this kernel. A call that waits in vain ends by a time-out and says what each
-# side did. Below each check stands what it says when the answer is right.
+# side did. Below each check stands what it says when the answer is right. Every hint has two steps: run `hint(...)` again for the second.
 
 # %% tags=["setup"]
 from manyhands import Cluster, hint
@@ -131,7 +131,8 @@ class Decoder(nn.Module):
 # has the lower number.
 #
 # An LSTM's state is two tensors: send `h` and `cell` as two messages, and join their delegates. What you send is counted: the state crosses, and its
-# gradient comes back, each once. Do not send the outputs: their bytes grow with the length of the sequences.
+# gradient comes back, each once. Do not send the outputs: this decoder does not look at them (with attention it would), and their bytes grow with the length of the
+# sequences.
 #
 # The optimiser comes later: both functions add to `grad` and leave the weights as they are.
 #

@@ -13,6 +13,7 @@
 #
 # Cells that begin with `%%px` run on all four ranks; the others run in this kernel. A mistake may make the ranks wait for each other: their
 # communicator then gives up after 8 seconds, and the check says so. Below each check stands what it says when the answer is right.
+# Every hint has two steps: run `hint(...)` again for the second.
 
 # %% tags=["setup"]
 from manyhands import Cluster, hint
@@ -22,6 +23,7 @@ cluster = Cluster(nodes=1, ranks_per_node=4, framework="torch")
 
 # %% tags=["setup"]
 # %%px --setup
+import copy
 import math
 
 import torch
@@ -155,7 +157,8 @@ check.operators(cluster, "copy_to_parts", "sum_of_parts", "join_parts")
 # %% [markdown]
 # ## 3. By output channel
 #
-# Every rank has the whole `x`, and a weight and a bias of `part(conv, "out", ...)`. Every rank returns the whole output.
+# Every rank has the whole `x`, and a weight and a bias of `part(conv, "out", ...)`. Every rank returns the whole output. In forward the outputs travel, in
+# backward the gradient of x, and nothing else: of the output's gradient each rank has its own channels already.
 #
 # *Difficulty ●●○, 7 minutes, 3 points*
 #
@@ -292,15 +295,16 @@ check.moved(cluster, "moved_bytes", "largest_side")
 
 # %%
 # %%px
-c = comm.create_communicator("gloo")
-x, y = (torch.from_numpy(array) for array in digits("train"))
+c = comm.create_communicator()
+device = c.device
+x, y = (torch.from_numpy(array).to(device) for array in digits("train"))
 x = x.view(-1, 1, 8, 8).double()  # so that rounding does not grow during training
 
 torch.manual_seed(0)  # the same whole layers on every rank, to be cut
-one, two, head = nn.Conv2d(1, 10, 3, padding=1).double(), nn.Conv2d(10, 7, 3, padding=1).double(), nn.Linear(7 * 16, 10).double()
+layers = nn.Conv2d(1, 10, 3, padding=1), nn.Conv2d(10, 7, 3, padding=1), nn.Linear(7 * 16, 10)
+one, two, head = (layer.double().to(device) for layer in layers)
 first, second = part(one, "out", c.rank, c.size), part(two, "in", c.rank, c.size)
-own_head = nn.Linear(7 * 16, 10).double()
-own_head.load_state_dict(head.state_dict())
+own_head = copy.deepcopy(head)
 
 def alone(x):
     return head(max_pool2d(two(relu(one(x))), 2).flatten(1))
@@ -319,7 +323,7 @@ for model, parameters in ((alone, whole), (together, parts)):
         cross_entropy(model(x[rows]), y[rows]).backward()
         optimiser.step()
         optimiser.zero_grad()
-x_test, y_test = (torch.from_numpy(array) for array in digits("test"))
+x_test, y_test = (torch.from_numpy(array).to(device) for array in digits("test"))
 with torch.no_grad():
     outputs = [model(x_test.view(-1, 1, 8, 8).double()) for model in (alone, together)]
 correct = (outputs[1].argmax(1) == y_test).float().mean().item()

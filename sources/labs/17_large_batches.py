@@ -5,14 +5,14 @@
 #
 # * write the rate of any step: scaled, warmed up, and dropped;
 # * give each layer a rate of its own (LARS), for several runs at once;
-# * measure the noise of a gradient from two batch sizes, without bias;
+# * measure the noise of a gradient from two batch sizes;
 # * let the batch grow where the rate would fall, with the same noise and fewer steps;
 # * say with which confidence a training is as good as another.
 #
 # **Before:** the tutorial of this unit. **Minutes:** 45. **Ranks:** none: what counts is the batch, not who computes its gradient (unit 01). **Points:** 18.
 #
 # Every cell runs in this kernel. Each exercise stands on its own, and the last one may use the others. Below each check stands what it says when the answer
-# is right.
+# is right. Every hint has two steps: run `hint(...)` again for the second.
 
 # %% tags=["setup"]
 import torch
@@ -99,7 +99,7 @@ check.lars(lars_step)
 # $$ E\,|G_B|^2 = |G|^2 + \frac{1}{B}\,\mathrm{tr}\,\Sigma $$
 #
 # You are given many gradients of small batches and many of large ones. Two sizes, two equations: estimate $|G|^2$, $\mathrm{tr}\,\Sigma$, and from them the **noise scale**
-# $\mathrm{tr}\,\Sigma / |G|^2$ (McCandlish et al. 2018).
+# $\mathrm{tr}\,\Sigma / |G|^2$ (McCandlish et al. 2018). The first two are then without bias; their quotient is not, but nearly, as long as many batches are averaged before the division.
 #
 # *Difficulty ●●○, 8 minutes, 3 points*
 #

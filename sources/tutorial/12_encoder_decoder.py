@@ -1,15 +1,15 @@
-# %% [markdown] unit={"minutes": 20, "ranks": 4, "framework": "torch", "title": "Encoder and decoder across ranks"}
+# %% [markdown] unit={"minutes": 35, "ranks": 4, "framework": "torch", "title": "Encoder and decoder across ranks"}
 # # 12 Encoder and decoder across ranks
 #
 # A model that is too large for one device is cut in two. Here the cut goes between an encoder and a decoder. At the end you can
 #
-# * say what must cross the cut in a step, in each direction, and how many bytes that is;
+# * say what must cross the cut in a step, in each direction, and how many bytes that is, without attention and with it;
 # * write both halves of a training step with `send`, `recv` and `pseudo_connect`, and with two ready-made links;
 # * show that the split model trains as one process does, step by step;
-# * say who waits for whom, and what the cut saves: memory, not time;
+# * say who waits for whom, and what the cut saves: memory, of weights and of activations, not time;
 # * run several such pairs side by side, on shares of different size, with the gradients of the whole batch.
 #
-# **Before:** you can train an LSTM in PyTorch, and know what a delegate variable is (unit 11). **Minutes:** 20. **Ranks:** 4, on 2 nodes.
+# **Before:** you can train an LSTM in PyTorch, and know what a delegate variable is (unit 11). **Minutes:** 35. **Ranks:** 4, on 2 nodes.
 
 # %% [markdown]
 # ## Four ranks, two pairs
@@ -58,7 +58,7 @@ for source, target in zip(*batch(3, torch.Generator().manual_seed(0))):
 
 # %% [markdown]
 # The encoder reads the source. It passes on only what its LSTM remembers at the end: two tensors, `h` and `cell`, the same size for a short string
-# and for a long one. `pack_sequence` tells the LSTM where each string ends, so it computes nothing beyond that.
+# and for a long one (h comes first, in PyTorch as in ChainerMN's `NStepLSTM`; an article on the latter unpacks them as `c, h`). `pack_sequence` tells the LSTM where each string ends, so it computes nothing beyond that.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -300,7 +300,7 @@ coinciding(("one process", serial), curves, tolerance=1e-6, title="loss of one p
 # By hand and as a chain, the two ranks do the very operations of one process, and a message changes no bit: the difference is exactly 0, unless the
 # machine itself adds in another order from run to run.
 #
-# ## Who waits for whom
+# ## What crosses
 #
 # What crosses in a step? The ledger counts every message.
 
@@ -321,6 +321,53 @@ if world.rank == 0:
 # `h` and `cell` are each 64 strings x 64 numbers x 8 bytes = 32768 bytes: for short strings as for long ones. Messages of one round need not wait
 # for each other. There are two rounds: the state must have come before the decoder can start, and its gradient before the encoder can end. `send.backward` is
 # the gradient for which the backward of rank 0's `send` waits; rank 1's `recv` sends it in its own backward.
+#
+# > **On GPUs.** Plain `torch.distributed` has no tags on NCCL: the i-th send to a rank meets its i-th receive, so `h` and `cell` must go in one order on both sides, and
+# > the receiver must know their shapes. `manyhands.functions` sends a head over gloo first, with tag and shape. Who uses several groups, as `pair` and `copies` below,
+# > calls them in the same order on all ranks. A clock shows the launch of the kernels only, unless `torch.cuda.synchronize()` comes before it is read.
+#
+# ## The bill of attention
+#
+# A state of fixed size is a property of *this* model. A decoder with *attention* (Bahdanau et al. 2015) looks, for each token of its answer, at the encoder's output for **every**
+# token of the source. Then all outputs must cross the cut, and a gradient for each of them comes back.
+#
+# **Predict.** 64 strings of 5, of 50 and of 500 digits: how many bytes does each rank send, without attention and with it?
+
+# %%
+# %%px --ranks 0,1
+from torch.nn.functional import scaled_dot_product_attention
+
+def bytes_sent(length, attention):
+    (encoder, _), source = parts(), torch.randint(0, 10, (length, 64)).to(device)
+    with Ledger() as ledger:
+        if pair.rank == 0:
+            outputs, (h, cell) = encoder.rnn(encoder.embed(source))
+            functions.send((h, cell, outputs) if attention else (h, cell), pair, rank=1).backward()
+        else:
+            h, cell, *outputs = functions.recv(pair, rank=0)
+            loss = (h + cell).sum()  # stands for the rest of the decoder
+            for keys in (one.transpose(0, 1) for one in outputs):  # [strings, digits, numbers]
+                loss = loss + scaled_dot_product_attention(h.transpose(0, 1), keys, keys).sum()
+            loss.backward()
+    return ledger.bytes_sent
+
+# %%
+# %%px --ranks 0,1
+for length in (5, 50, 500):
+    print(f"{length:>3} digits: {bytes_sent(length, attention=False):>6,} bytes sent, with attention {bytes_sent(length, attention=True):>10,}")
+
+# %% [markdown]
+# <details><summary>Why?</summary>
+#
+# One output is 64 x 64 x 8 = 32768 bytes for the batch, as much as `h`: the state is two of them, and attention adds one for each digit, forward and backward. The
+# outputs cross once, however many layers of the decoder look at them; their gradients are added up before they come back. In a transformer there is no state: the outputs
+# are all that crosses.
+#
+# For images it is the same. What crosses between an encoder and a decoder is the innermost feature map, and its size grows with the image. With skip connections, as in U-Net
+# (Ronneberger et al. 2015), the maps of all levels cross, the largest included.
+# </details>
+#
+# ## Who waits for whom
 #
 # **Predict.** Two ranks, each with about half of the model. By how much is a step faster than in one process?
 
@@ -390,7 +437,9 @@ timeline(tracks, words={"compute": "works", "network": "waits for", "time": "tim
 # the decoder has this one: a *pipeline*.
 # </details>
 #
-# What it saves: each rank holds its own parameters, their gradients, and Adam's two numbers for each parameter.
+# ## What it saves
+#
+# Each rank holds its own parameters, their gradients, and Adam's two numbers for each parameter.
 
 # %%
 # %%px --ranks 0,1
@@ -399,6 +448,36 @@ def held(module):
     return f"{numbers} parameters, with gradients and Adam's numbers {4 * 8 * numbers / 1e6:.2f} MB"
 
 print(f"{type(by_hand).__name__}: {held(by_hand)}; in one process {held(alone)}")
+
+# %% [markdown]
+# And each keeps only its own half's **activations**, what forward leaves for backward. They grow with the batch and with the length of the strings, and in most trainings
+# they are the larger part. Autograd shows what it keeps:
+
+# %% tags=["measured"]
+# %%px --ranks 0,1
+def kept_mb(forward):
+    """What autograd keeps for backward, parameters left out, in MB."""
+    known, kept = {p.untyped_storage().data_ptr() for p in halves.parameters()}, {}
+    def see(tensor):
+        kept[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
+        return tensor
+    with torch.autograd.graph.saved_tensors_hooks(see, lambda tensor: tensor):
+        result = forward()  # held until all is counted: else its memory is used again
+    return sum(kept[place] for place in kept.keys() - known) / 1e6
+
+halves = nn.ModuleList(parts())
+for size in (64, 256):
+    some, answers_to_some = batch(size, torch.Generator().manual_seed(0))
+    state = [part.detach() for part in halves[0](some)]
+    half = kept_mb((lambda: halves[0](some)) if pair.rank == 0 else (lambda: halves[1](state, answers_to_some)))
+    print(f"{size} strings: {half:.1f} MB kept in this half, in one process {kept_mb(lambda: halves[1](halves[0](some), answers_to_some)):.1f} MB")
+
+# %% [markdown]
+# The same cut over **MPI**: in [scripts/12_halves.py](scripts/12_halves.py), `comm.create_communicator()` takes MPI because `mpirun` has started it; under `torchrun` it
+# takes gloo or NCCL. Nothing else changes.
+
+# %%
+run = cluster.launch("scripts/12_halves.py", with_="mpirun", nodes=1, ranks_per_node=2)
 
 # %% [markdown]
 # ## Two pairs: model parallel and data parallel
@@ -532,19 +611,20 @@ print(f"{sum(right) / len(right):.0%} of 500 strings are right")
 #
 # ## What you can say now
 #
-# * *What crosses:* the state, `h` and `cell`, and its gradient back: bytes that do not depend on the length of the strings. No outputs, no
-#   parameters.
+# * *What crosses:* here the state, `h` and `cell`, and its gradient back: for this LSTM, bytes that do not depend on the length of the strings. With
+#   attention, all outputs too. Never parameters.
 # * *Both halves:* forward and `send`, then `backward()` on what connects all delegates; `recv`, loss and `backward()`. An optimiser on each rank,
 #   and both step.
 # * *Equal to one process:* at every step, to 1e-6, in a dtype whose roundings are far smaller. Compare gradients too: a detached tensor leaves the
 #   first loss right.
-# * *Who waits:* always one of the two. The cut saves memory; for time, see the pipeline of unit 14.
+# * *Who waits:* always one of the two. The cut saves memory, of parameters and of activations; for time it takes a pipeline (unit 14).
 # * *Shares of different size:* all decoders divide by the same number, the tokens of the whole batch over the number of pairs.
 #
 # **Now the lab:** write the split by hand, and the hybrid. Then unit 13 cuts *inside* a layer.
 #
 # **References.** I. Sutskever, O. Vinyals, Q. V. Le 2014, *Sequence to Sequence Learning with Neural Networks*,
-# [arXiv 1409.3215](https://arxiv.org/abs/1409.3215). The same split in ChainerMN:
+# [arXiv 1409.3215](https://arxiv.org/abs/1409.3215). D. Bahdanau, K. Cho, Y. Bengio 2015, *Neural Machine Translation by Jointly Learning to Align and Translate*, [arXiv
+# 1409.0473](https://arxiv.org/abs/1409.0473). O. Ronneberger, P. Fischer, T. Brox 2015, *U-Net*, [arXiv 1505.04597](https://arxiv.org/abs/1505.04597). The same split in ChainerMN:
 # [Example 2: seq2seq](https://docs.chainer.org/en/v7.8.0/chainermn/model_parallel/example2_seq2seq.html).
 # T. Akiba, K. Fukuda, S. Suzuki 2017, *ChainerMN: Scalable Distributed Deep Learning Framework*, [arXiv
 # 1710.11351](https://arxiv.org/abs/1710.11351). [PyTorch:

@@ -1,4 +1,4 @@
-# %% [markdown] unit={"minutes": 20, "ranks": 4, "framework": "torch", "title": "Channel-parallel convolution"}
+# %% [markdown] unit={"minutes": 35, "ranks": 4, "framework": "torch", "title": "Channel-parallel convolution"}
 # # 13 Channel-parallel convolution
 #
 # One convolution, spread over four ranks: each holds a part of the weight. At the end you can
@@ -6,10 +6,11 @@
 # * cut a convolution by output channel and by input channel, and say what must travel in each case, forward and backward;
 # * say why gradients come out four times too large when four ranks compute the same loss, and two ways to mend that;
 # * tell a dense layer from a grouped one that looks like it, by feeding one channel at a time;
-# * predict the bytes that a layer moves, and from which image size on data parallelism moves fewer;
+# * predict the bytes that a layer moves, from which image size on data parallelism moves fewer, and say which of them somebody waits for;
+# * cut the image itself into strips, with a halo exchange, forward and backward;
 # * join two layers so that they need one communication in forward, and train channel-parallel layers as in one process.
 #
-# **Before:** units 04 (collectives) and 11 (differentiable communication), or what is in them. **Minutes:** 20. **Ranks:** 4.
+# **Before:** units 04 (collectives) and 11 (differentiable communication), or what is in them. **Minutes:** 35. **Ranks:** 4.
 
 # %% [markdown]
 # ## Four ranks
@@ -32,8 +33,8 @@ from manyhands import comm, functions, links
 from manyhands.data import digits, shard
 from manyhands.ledger import Ledger
 
-c = comm.create_communicator("gloo", timeout_s=30)
-rank, size = c.rank, c.size
+c = comm.create_communicator(timeout_s=30)
+rank, size, device = c.rank, c.size, c.device
 
 # %% [markdown]
 # The layer: 6 channels in, 10 channels out, neither of which four ranks can share evenly. All numbers are small integers, so "equal" means equal to the
@@ -42,9 +43,9 @@ rank, size = c.rank, c.size
 # %% tags=["setup"]
 # %%px --setup
 torch.manual_seed(0)  # the same numbers on every rank
-x = torch.randint(-3, 4, (2, 6, 5, 5)).double()
-weight = torch.randint(-3, 4, (10, 6, 3, 3)).double()
-bias = torch.randint(1, 4, (10,)).double()
+x = torch.randint(-3, 4, (2, 6, 5, 5)).double().to(device)
+weight = torch.randint(-3, 4, (10, 6, 3, 3)).double().to(device)
+bias = torch.randint(1, 4, (10,)).double().to(device)
 whole = conv2d(x, weight, bias, padding=1)
 
 # %% [markdown]
@@ -88,7 +89,7 @@ print(f"channels {mine.start} to {mine.stop - 1}, {weight[mine].numel()} of {wei
 def leaves(*tensors):
     return [tensor.clone().requires_grad_() for tensor in tensors]
 
-slope = torch.randint(-3, 4, whole.shape).double()
+slope = torch.randint(-3, 4, whole.shape).double().to(device)
 alone = leaves(x, weight, bias)
 (conv2d(*alone, padding=1) * slope).sum().backward()
 right_x, right_weight, right_bias = (leaf.grad for leaf in alone)
@@ -135,7 +136,7 @@ print("sum of x's parts / 4:", told(c.allreduce(x_here.grad) / size, right_x))
 # **Second cure: say what backward is to do.** Shoeybi et al. 2019 put two operators around a pair of layers, *f* before the first and *g* after the second;
 # forward of the one is backward of the other. With a join of the same kind, nothing travels that a rank has already:
 #
-# | operator | forward | backward | stands |
+# | operator | forward | backward | place |
 # |---|---|---|---|
 # | copy (*f*) | x as it is | **sum** of all ranks' gradients | before the out split |
 # | join | the channels of all ranks | the rank's own channels | after the out split |
@@ -240,8 +241,8 @@ def one_process(x, weight):
 # %%px
 def whose(layer, shape):
     """[output, input]: the rank whose weights join the two channels, -1 if none do."""
-    found, weight = torch.full((channels, channels), -1), torch.rand(shape) + 1  # above 0: nothing cancels out
-    images = torch.eye(channels)[:, :, None, None].expand(-1, -1, 4, 4)  # image i has only channel i
+    found, weight = torch.full((channels, channels), -1, device=device), torch.rand(shape).to(device) + 1  # above 0: nothing cancels out
+    images = torch.eye(channels, device=device)[:, :, None, None].expand(-1, -1, 4, 4)  # image i has only channel i
     for owner in range(size):
         reaction = layer(images, weight * (rank == owner)).abs().amax((2, 3))  # [input, output]
         found[reaction.T > 0] = owner
@@ -273,8 +274,8 @@ connectivity(panels)
 
 # %%
 # %%px
-small = torch.randint(-3, 4, (2, 2, 3, 3), generator=torch.Generator().manual_seed(rank)).double()
-image = torch.randint(-3, 4, (1, 8, 4, 4), generator=torch.Generator().manual_seed(9)).double()
+small = torch.randint(-3, 4, (2, 2, 3, 3), generator=torch.Generator().manual_seed(rank)).double().to(device)
+image = torch.randint(-3, 4, (1, 8, 4, 4), generator=torch.Generator().manual_seed(9)).double().to(device)
 every, order = torch.cat(functions.allgather(c, small)), [0, 4, 1, 5, 2, 6, 3, 7]
 grouped = conv2d(image[:, order], every, padding=1, groups=4)
 print(f"equal to groups=4: {torch.equal(published(image, small), grouped)}; weights on all ranks: {every.numel()}, dense: {8 * 8 * 9}")
@@ -308,9 +309,9 @@ def sent(way, side, batch=4, c_in=64, c_out=32):
         layer, batch = nn.Conv2d(c_in, c_out, 3, padding=1, bias=False), batch // size
     else:
         layer = links.ParallelConv2d(c, c_in, c_out, 3, padding=1, bias=False, split=way.split()[0])
-    image = torch.randn(batch, c_in, side, side, requires_grad=True)
+    image = torch.randn(batch, c_in, side, side, device=device, requires_grad=True)
     with Ledger() as ledger:
-        layer(image).sum().backward()
+        layer.to(device)(image).sum().backward()
         if way == "data parallel":
             c.multi_node_mean_grad(layer)
     return sum(c.allgather_obj(ledger.bytes_sent))
@@ -336,10 +337,20 @@ traffic(sides, measured, formula)
 #
 # The in split costs as much as data parallelism where $B (2 c_{out} + c_{in}) s^2 = 2 c_{out} c_{in} k^2$. Here that is $512 s^2 = 36864$, so $s \approx 8.5$.
 #
-# So moving activations is worth it for small images with many channels, and with small batches: the late layers of a network, and fully connected
-# layers above all ($s = k = 1$). For the early layers, with large images and small weights, data parallelism moves far less. Krizhevsky 2014 cuts a
-# network that way: convolutions by sample, fully connected layers by channel.
+# So by bytes, moving activations is worth it for small images with many channels, and with small batches: the late layers of a network, and fully
+# connected layers above all ($s = k = 1$). For the early layers, with large images and small weights, data parallelism moves far less. Krizhevsky 2014
+# cuts a network that way: convolutions by sample, fully connected layers by channel.
 # </details>
+#
+# **Who waits for these bytes?** What a channel split sends stands *between* two layers: the next one cannot begin before it has come, forward and backward.
+# It lies on the **critical path** of the step. The gradient of a weight is wanted at the end of the step only, and travels while backward computes the
+# layers below (unit 06). So with equal bytes the channel split is the slower one: it must move far fewer, or over a far faster link. That is why tensor parallelism,
+# as such cuts are called in transformers, stays inside a node, where NVLink joins the GPUs; pipeline and data parallelism go between the nodes (Narayanan et
+# al. 2021).
+#
+# > **On GPUs.** A float32 convolution may round its inputs to TF32, which has 10 bits of fraction, unless you set `torch.backends.cudnn.allow_tf32 = False`:
+# > compare a split layer with the whole one in float64. NCCL adds in an order that depends on size and algorithm, so take a tolerance where numbers are no integers.
+# > An all-reduce on the GPU's current stream keeps later kernels waiting, not Python: a clock around it shows the launch, until `torch.cuda.synchronize()`.
 #
 # The other reason to cut a layer is **memory**. The ledger counts the bytes of all tensors that one step makes, at the moment when they are most: outputs,
 # gradients, what has been received. These are measured on rank 0. The numbers of the two splits differ from run to run, small ones by up to a half: messages
@@ -348,9 +359,9 @@ traffic(sides, measured, formula)
 # %% tags=["measured"]
 # %%px
 def peak_kib(layer, side):
-    image = torch.randn(4, 64, side, side, requires_grad=True)
+    image = torch.randn(4, 64, side, side, device=device, requires_grad=True)
     with Ledger(memory=True) as ledger:
-        layer(image).sum().backward()
+        layer.to(device)(image).sum().backward()
     return ledger.peak_bytes / 1024
 
 layers = {"nn.Conv2d": nn.Conv2d(64, 32, 3, padding=1), "out split": links.ParallelConv2d(c, 64, 32, 3, padding=1, split="out"),
@@ -368,6 +379,79 @@ if rank == 0:
 # in split still saves some, as its convolution works on a quarter of x's channels. The out split takes even *more* than one process: each rank's convolution makes
 # a gradient for all of x, and the sum of these needs room for what comes in. Cutting the batch or the image into four divides all activations by about four.
 #
+# ## Cut the image: a halo exchange
+#
+# One image of high resolution, a scan or a photo from a satellite: its activations fill a device, there is no batch to share out, and both channel
+# splits move all of them. So cut the *image*. Each rank has some **rows** of it, all channels, and the whole weight. A 3 x 3 filter looks one row beyond
+# its output; so at each cut a rank needs one row of its neighbour, its **halo**.
+#
+# In `functions.alltoall` each rank hands over a tensor for every rank: here a row for a neighbour, and an empty tensor for the others. Backward brings the gradient of
+# a halo row home, where autograd adds it to that of the row itself.
+
+# %% tags=["setup"]
+# %%px --setup
+def with_halo(x):
+    """x: this rank's rows, [batch, channels, rows, columns]. Adds a row of each neighbour, or of zeros at the edge of the image."""
+    top, bottom, nothing = x[:, :, :1], x[:, :, -1:], x[:, :, :0]
+    came = functions.alltoall(c, [top if r == rank - 1 else bottom if r == rank + 1 else nothing for r in range(size)])
+    above = came[rank - 1] if rank > 0 else torch.zeros_like(top)
+    below = came[rank + 1] if rank < size - 1 else torch.zeros_like(top)
+    return torch.cat([above, x, below], dim=2)
+
+# %% [markdown]
+# **Predict.** The five rows of our x are cut into 2, 1, 1 and 1. Each rank's loss is that of its own rows. Are its gradients four times too large again? Which
+# of the three gradients is not yet complete?
+
+# %%
+# %%px
+here = shard(5, rank, size)
+x_here, w_here, b_here = leaves(x[:, :, here], weight, bias)
+y = conv2d(with_halo(x_here), w_here, b_here, padding=(0, 1))  # the halo is the padding of the rows
+(y * slope[:, :, here]).sum().backward()
+summed = told(c.allreduce(w_here.grad), right_weight), told(c.allreduce(b_here.grad), right_bias)
+print(f"y equal: {torch.equal(y, whole[:, :, here])}; x: {told(x_here.grad, right_x[:, :, here])}; weight: {told(w_here.grad, right_weight)}, "
+      f"summed: {summed[0]}; bias, summed: {summed[1]}")
+
+# %% [markdown]
+# <details><summary>Why?</summary>
+#
+# The four losses are parts of one, so their sum is the right objective: nothing counts four times. x's gradient is complete, since the halo's gradient has
+# come home. The weight has seen the rank's own rows only: its parts must be added up, as in data parallelism, at any time before the optimiser's step.
+# </details>
+#
+# A halo row has $B c_{in} s$ numbers, and there are $2(N-1)$ of them, forward and again backward: $4(N-1) \cdot 4 B c_{in} s$ bytes. They grow with the *side* of the
+# image, and those of a channel split with its area:
+
+# %%
+# %%px
+def sent_for_one_image(way, side, channels=16):
+    image, layer = torch.randn(1, channels, side, side), nn.Conv2d(channels, channels, 3, padding=(0, 1), bias=False)
+    if way == "by rows":
+        image = image[:, :, shard(side, rank, size)]
+    else:
+        layer = links.ParallelConv2d(c, channels, channels, 3, padding=1, bias=False, split=way.split()[0])
+    layer, image = layer.to(device), image.to(device).requires_grad_()
+    with Ledger() as ledger:
+        layer(with_halo(image) if way == "by rows" else image).sum().backward()
+    return sum(c.allgather_obj(ledger.bytes_sent))
+
+for way in ("out split", "in split", "by rows"):
+    bytes_sent = [sent_for_one_image(way, side) for side in (16, 64, 256)]
+    if rank == 0:
+        print(f"{way:<9}  side 16, 64, 256:", *(f"{number:>10,}" for number in bytes_sent), "bytes")
+
+# %% [markdown]
+# The sum of the weight's gradient comes on top, 55,296 bytes here at every side, and overlaps. The halos lie on the critical path, but the rows inside need none: a
+# good implementation convolves them while the halos travel (Dryden et al., *Finer-Grained Parallelism*, 2019). Each layer has an exchange of its own; a stride or a pooling must
+# fit the cut, and batch norm must see all rows.
+#
+# The same over **MPI**: [scripts/13_halo.py](scripts/13_halo.py) trains two such layers and compares with one process. Under `mpirun`,
+# `comm.create_communicator()` takes MPI; under `torchrun` gloo or NCCL. `mpirun -n 4 python 13_halo.py` starts it anywhere.
+
+# %%
+run = cluster.launch("scripts/13_halo.py", with_="mpirun", nodes=1, ranks_per_node=2)
+
+# %% [markdown]
 # ## Two layers, one communication
 #
 # The out split leaves each rank with some channels, complete. The in split wants exactly that: some channels of its input. So in a pair of layers, the first
@@ -411,11 +495,12 @@ for join in (True, False):
 # %%px
 def network(first, second):
     torch.manual_seed(0)
-    return nn.Sequential(first(), nn.ReLU(), second(), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(14 * 16, 10)).double()
+    layers = first(), nn.ReLU(), second(), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(14 * 16, 10)
+    return nn.Sequential(*layers).double().to(device)
 
 parallel = network(lambda: links.ParallelConv2d(c, 1, 10, 3, padding=1, split="out"), lambda: links.ParallelConv2d(c, 10, 14, 3, padding=1, split="in"))
 serial = network(lambda: nn.Conv2d(1, 10, 3, padding=1), lambda: nn.Conv2d(10, 14, 3, padding=1))
-images, labels = (torch.from_numpy(array) for array in digits("train"))
+images, labels = (torch.from_numpy(array).to(device) for array in digits("train"))
 images = images.view(-1, 1, 8, 8).double()  # so that rounding does not grow during training
 held = [sum(p.numel() for p in model[:3].parameters()) for model in (parallel, serial)]
 print(f"{held[0]} of {held[1]} weights and biases of the convolutions are here")
@@ -438,7 +523,7 @@ for step in range(40):
 
 # %%
 # %%px
-test_images, test_labels = (torch.from_numpy(array) for array in digits("test"))
+test_images, test_labels = (torch.from_numpy(array).to(device) for array in digits("test"))
 with torch.no_grad():
     outputs = [model(test_images.view(-1, 1, 8, 8).double()) for model in (parallel, serial)]
 correct = (outputs[0].argmax(1) == test_labels).float().mean().item()
@@ -450,14 +535,18 @@ print(f"accuracy {correct:.2f}, outputs as one process's to 1e-6: {torch.allclos
 # * *Two cuts:* by output channel: x whole, y joined, x's gradient summed. By input channel: y summed, the bias added once.
 # * *Four times too large:* the sum of four equal losses was differentiated. Divide, or use operators whose backward knows that the loss is replicated.
 # * *Dense or grouped:* feed one channel at a time. In a dense layer every output reacts.
-# * *Bytes:* activations grow with batch and image, weight gradients do not. Channel splits are for small images with many channels.
+# * *Bytes:* activations grow with batch and image, weight gradients do not. Channel splits are for small images with many channels, and for fast links:
+#   their messages lie on the critical path.
+# * *One large image:* cut its rows. The halos grow with the side, not with the area; the weight's gradient is summed as in data parallelism.
 # * *Two layers:* outputs, then inputs (Megatron: column parallel, then row parallel): one sum in place of a join and a sum.
 #
 # **Now the lab:** write the dense layer yourself, both cuts, from `c.allreduce` and `functions.allgather`. Then unit 15 for the same cuts with DTensor.
 #
 # **References.** M. Shoeybi et al. 2019, *Megatron-LM: Training Multi-Billion Parameter Language Models Using Model Parallelism*,
 # [arXiv 1909.08053](https://arxiv.org/abs/1909.08053), section 3. A. Krizhevsky 2014, *One weird trick for parallelizing convolutional neural networks*,
-# [arXiv 1404.5997](https://arxiv.org/abs/1404.5997). N. Dryden et al. 2019, *Channel and Filter Parallelism for Large-Scale CNN Training*, SC19. The published layer: [ChainerMN's example](https://github.com/chainer/chainer/tree/master/examples/chainermn/parallel_convolution).
+# [arXiv 1404.5997](https://arxiv.org/abs/1404.5997). N. Dryden et al. 2019, *Channel and Filter Parallelism for Large-Scale CNN Training*, SC19; *Improving
+# Strong-Scaling of CNN Training by Exploiting Finer-Grained Parallelism*, [arXiv 1903.06681](https://arxiv.org/abs/1903.06681). D. Narayanan et al. 2021, *Efficient Large-Scale
+# Language Model Training on GPU Clusters Using Megatron-LM*, [arXiv 2104.04473](https://arxiv.org/abs/2104.04473). The published layer: [ChainerMN's example](https://github.com/chainer/chainer/tree/master/examples/chainermn/parallel_convolution).
 
 # %%
 cluster.stop()

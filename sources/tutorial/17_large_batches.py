@@ -1,7 +1,8 @@
-# %% [markdown] unit={"minutes": 20, "ranks": 1, "framework": "torch", "title": "Large batches"}
+# %% [markdown] unit={"minutes": 30, "ranks": 1, "framework": "torch", "title": "Large batches"}
 # # 17 Large batches
 #
-# More ranks can mean a larger batch and fewer steps. From some batch on, the same epochs teach less. At the end you can
+# More ranks can mean a larger batch and fewer steps. From some batch on, the same epochs teach less. (Strictly, this is about synchronous updates, where all ranks'
+# gradients make one step. With asynchronous ones each worker's small batch is a step of its own, and gradients grow old instead: unit 09.) At the end you can
 #
 # * show that loss of accuracy, and say how sure you are of it;
 # * choose the learning rate for a batch k times as large, by the linear and by the square-root rule, and say where each comes from;
@@ -9,7 +10,7 @@
 # * measure the noise of a gradient, and predict from it which batches are worth their cost;
 # * let the batch grow where the rate would fall: the same curve, in fewer steps.
 #
-# **Before:** you can train a network in PyTorch; unit 01 says why a batch may be shared out. **Minutes:** 20. **Ranks:** none.
+# **Before:** you can train a network in PyTorch; unit 01 says why a batch may be shared out. **Minutes:** 30. **Ranks:** none.
 
 # %% [markdown]
 # ## One process is enough
@@ -128,8 +129,11 @@ series("linear", (32, 128, 256, 512, 1024), lambda k: 0.04 * k)
 # <details><summary>Why?</summary>
 #
 # In a training of many steps, the variances of k small steps add up too: k steps have k times the variance of one. One step that takes their place may be as noisy as all k
-# of them, so the rate may grow by k. The square root compares one step with one step. (For Adam, which divides by the size of the gradient, the square root is right:
-# Malladi et al. 2022.)
+# of them, so the rate may grow by k. The square root compares one step with one step.
+#
+# For **Adam** the rule is a square root, and more than that (Malladi et al. 2022). Adam divides by the size of the gradient, and where noise rules, that is smaller by $\sqrt k$ for the larger
+# batch: the rate grows by $\sqrt k$ only, and $\epsilon$ below the fraction line falls by $\sqrt k$. Its averages must reach back over as many images as before: $1 - \beta_1$ and
+# $1 - \beta_2$ grow by k. All that holds while noise rules; beyond the noise scale (below) the size stays, and the rule fails.
 #
 # The linear rule holds as long as the k gradients would have been almost the same. A step that is too long for the curvature does not become shorter by less noise: so
 # there is an end to it.
@@ -192,7 +196,7 @@ report("lower rate", task, train(task, lambda epoch: warm(1.28, epoch) * dropped
 # %% [markdown]
 # Within the flat part LARS is no better than the linear rule. At 1024, where that rule has come to its end, it still trains. Most of that is the choice of
 # the rate: momentum with 1.28, a quarter of the linear rule's, and a warm-up does nearly as well (last line). It is not free:
-# its rate must be found anew.
+# its rate must be found anew. Nado et al. 2021 say so of large networks: with rates and schedules searched as carefully, Nesterov momentum and Adam match LARS and LAMB.
 #
 # ## The hockey stick
 #
@@ -219,6 +223,17 @@ hockey_stick(own, goyal, "Goyal et al. 2017")
 # Note what the bars say: a difference of half a point is nothing here. And look at the training images above: their error grows with that of the test. What is lost is lost in *learning*; a gap in
 # *generalisation* in the narrow sense, with the training images learned equally well (Keskar et al. 2017), it is not. Goyal et al. say the same of theirs.
 # </details>
+#
+# ## ImageNet in 15 minutes
+#
+# In the picture the linear rule with warm-up ends near 8k. The same year Akiba, Suzuki and Fukuda 2017, of Preferred Networks, trained the same network for the same 90 epochs with batches of **32k**: 32
+# images on each of 1024 P100 GPUs, about 3500 steps, in 15 minutes, and report no loss of accuracy. They follow Goyal et al., with three changes:
+#
+# * *RMSprop warm-up:* the start is the hard part. The first steps are those of RMSprop, which divides each gradient by its size; they pass over to momentum little by little.
+# * *Slow start:* half the rate, for 40 epochs and not 30, before it falls.
+# * *Batch norm without moving averages:* with few steps they lag behind; the statistics of the last batch, averaged over the ranks, are used for testing.
+#
+# At 1024 GPUs more than a fifth of the time went into communication, they say: the other end of the road (unit 05).
 #
 # ## The noise of a training
 #
@@ -251,7 +266,7 @@ two_clocks({name: points[1:] for name, points in clocks.items()})
 # $$ E\,|G_B|^2 = |G|^2 + \frac{\mathrm{tr}\,\Sigma}{B}, \qquad B_\text{noise} = \frac{\mathrm{tr}\,\Sigma}{|G|^2} $$
 #
 # Below $B_\text{noise}$ noise rules, and a larger batch makes steps better; far above it, the gradient is known, and more images say nothing new. Two batch sizes give two equations for the two unknowns
-# (McCandlish et al. 2018, appendix A). Averages first, the quotient last.
+# (McCandlish et al. 2018, appendix A). Averages first, the quotient last: so both unknowns are estimated without bias. Their quotient is not, but nearly, when many batches are averaged.
 #
 # **Predict.** Is $B_\text{noise}$ the same at the start of training and at its end?
 
@@ -262,10 +277,12 @@ def squared_length(weights, batch, repeats):
     found = [sum(gradient.square().sum((1, 2)) for gradient in task.gradient(weights)) for _ in range(repeats)]
     return torch.stack(found).mean().item()
 
+scales = {}  # epoch -> noise scale
 for epoch in (0, 1, 2, 4):
     small, large = squared_length(at_epoch[epoch], 16, 256), squared_length(at_epoch[epoch], 1024, 16)
     signal, noise = (1024 * large - 16 * small) / (1024 - 16), (small - large) / (1 / 16 - 1 / 1024)
-    print(f"after {epoch} epochs: |G|^2 {signal:.3f}, trace {noise:4.1f}, noise scale {float(f'{noise / signal:.2g}'):.0f}")
+    scales[epoch] = float(f"{noise / signal:.2g}")
+    print(f"after {epoch} epochs: |G|^2 {signal:.3f}, trace {noise:4.1f}, noise scale {scales[epoch]:.0f}")
 
 # %% [markdown]
 # <details><summary>Why does it grow?</summary>
@@ -274,8 +291,28 @@ for epoch in (0, 1, 2, 4):
 # training a batch of 200 is enough, and later one can use more: the other reason to let the batch grow.
 # </details>
 #
-# Compare with the stick: its elbow lies between 256 and 512, and these numbers are of that size. That is what the noise scale is for: it needs a few gradients, and no series of trainings. Expect the right
+# Compare with the stick: its elbow lies between 256 and 512, and these numbers are of that size. That is what the noise scale is for: each number took 20 480 images of each run, as many as five epochs have,
+# and no series of trainings. (In data parallelism it is cheaper still: the small batch is one rank's, the large one that of all, and both gradients are there in every step.) Expect the right
 # order of magnitude, and not more.
+#
+# ## The critical batch: steps against images
+#
+# To reach a given error with batches of $B$ takes $S$ steps and $E = S B$ images. McCandlish et al. derive, and find in many tasks,
+#
+# $$ \frac{S}{S_\text{min}} = 1 + \frac{B_\text{crit}}{B}, \qquad \frac{E}{E_\text{min}} = 1 + \frac{B}{B_\text{crit}}, \qquad B_\text{crit} \approx B_\text{noise} $$
+#
+# when the rate is searched for each batch. At the **critical batch** a training takes twice the fewest steps, and twice the fewest images: time against cost, fairly shared.
+
+# %%
+for batch in (8, 32, 128, 256, 1024):
+    print(f"batch {batch:>4}: {1 + scales[1] / batch:4.1f} times the fewest steps, {1 + batch / scales[1]:4.2f} times the fewest images")
+
+# %% [markdown]
+# So "the same epochs", the budget of this unit, is a choice: beyond the critical batch the images that are missing show up as a loss of accuracy. Shallue et al. 2019 counted steps to a given error in 35 workloads,
+# with all rates searched anew: twice the batch first takes half the steps, then less is gained, in the end nothing; where, differs widely. They found no evidence that large batches do worse on the
+# test when they are given the steps.
+#
+# Language models count tokens: Kaplan et al. 2020 put the critical batch at one to two million near the end of training, growing as the loss falls; GPT-3 was trained with 3.2 million in a batch (Brown et al. 2020).
 #
 # McCandlish et al. also say how the best rate grows with the batch, $\epsilon_\text{max} / (1 + B_\text{noise} / B)$: linear far below the noise scale, constant far above it. For MNIST they report a noise scale of
 # about 900. (Both scales are called *noise scale*. $g$ belongs to a training: rate and batch are in it. $B_\text{noise}$ belongs to the task and the weights.)
@@ -309,22 +346,25 @@ print(f"batch 256 is {d.mean():.1f} points worse than batch 8 on average; with 9
 # **The three most common mistakes.** The batch grows with the ranks, and the rate stays: too little is learned. The rate grows, and there is no warm-up where one is needed, or
 # it ends in a jump. Comparing one run with one run. You meet these in the lab.
 #
-# ## What has aged
+# <details><summary>What has aged</summary>
 #
 # | they say | today |
 # |---|---|
 # | with $p$ processes, divide the epochs by $p$, multiply the rate by $p$ | the rate by the factor of the *batch*; the epochs stay (unit 01) |
 # | a larger batch lowers the accuracy | at the same epochs, beyond an elbow that depends on task and schedule. Trained for more steps the gap shrinks or closes (Hoffer et al. 2017) |
-# | Facebook keeps the accuracy up to 8k, PFN up to 32k | both are claims of 2017, for ResNet-50 on ImageNet. The first is in the picture above. LARS was made for the second size (You et al. 2017), LAMB does the like for Adam (You et al. 2020) |
+# | Facebook keeps the accuracy up to 8k, PFN up to 32k | both are claims of 2017, for ResNet-50 on ImageNet, and told above. LARS was made for the second size, too (You et al. 2017), LAMB does the like for Adam (You et al. 2020); tuned well, Nesterov momentum and Adam match them (Nado et al. 2021) |
 # | lowering the rate and growing the batch are equivalent | as long as $B \ll N$ and SGD's noise is what matters: at $B = N$, $g$ is zero at any rate. A batch cannot grow for ever, a rate can fall for ever |
 # | a small batch is bad because its gradient varies | below the noise scale that is so; the variation also costs nothing per image. See the flat part of the stick |
+#
+# </details>
 #
 # ## What you can say now
 #
 # * *The loss of accuracy* is there in the same epochs, beyond an elbow; the runs' spread says which differences count.
-# * *Linear* keeps the noise $g$ of the training, *square root* the variance of one step (and is for Adam).
+# * *Linear* keeps the noise $g$ of the training, *square root* the variance of one step. (For Adam it is the root, with $\beta$ and $\epsilon$ changed too, while noise rules.)
 # * *Warm-up* protects the first steps, *LARS* each layer; within the flat part neither is needed.
-# * *The noise scale* is a quotient of two means, from two batch sizes. It grows during training, so the batch may.
+# * *The noise scale* is a quotient of two means, from two batch sizes. It grows during training, so the batch may. Near it lies the critical batch: twice the fewest steps, twice the fewest
+#   images.
 # * *Growing the batch* in place of a falling rate gives the same curve in fewer steps.
 #
 # **Now the lab:** 32 times the batch in the same epochs. Then unit 18, where ranks come and go, and unit 20.
@@ -336,4 +376,7 @@ print(f"batch 256 is {d.mean():.1f} points worse than batch 8 on average; with 9
 # *Large Batch Training of Convolutional Networks*, [arXiv 1708.03888](https://arxiv.org/abs/1708.03888); 2020, *Large Batch Optimization for Deep Learning*, [arXiv
 # 1904.00962](https://arxiv.org/abs/1904.00962). N. S. Keskar et al. 2017, *On Large-Batch Training for Deep Learning: Generalization Gap and Sharp Minima*, [arXiv
 # 1609.04836](https://arxiv.org/abs/1609.04836). E. Hoffer et al. 2017, *Train longer, generalize better*, [arXiv 1705.08741](https://arxiv.org/abs/1705.08741). S. Malladi et al. 2022, *On the SDEs and Scaling
-# Rules for Adaptive Gradient Algorithms*, [arXiv 2205.10287](https://arxiv.org/abs/2205.10287).
+# Rules for Adaptive Gradient Algorithms*, [arXiv 2205.10287](https://arxiv.org/abs/2205.10287). T. Akiba, S. Suzuki, K. Fukuda 2017, *Extremely Large Minibatch SGD: Training ResNet-50 on ImageNet in 15
+# Minutes*, [arXiv 1711.04325](https://arxiv.org/abs/1711.04325). C. J. Shallue et al. 2019, *Measuring the Effects of Data Parallelism on Neural Network Training*, [arXiv
+# 1811.03600](https://arxiv.org/abs/1811.03600). Z. Nado et al. 2021, *A Large Batch Optimizer Reality Check*, [arXiv 2102.06356](https://arxiv.org/abs/2102.06356). J. Kaplan et al. 2020, *Scaling Laws for
+# Neural Language Models*, [arXiv 2001.08361](https://arxiv.org/abs/2001.08361). T. B. Brown et al. 2020, *Language Models are Few-Shot Learners*, [arXiv 2005.14165](https://arxiv.org/abs/2005.14165).

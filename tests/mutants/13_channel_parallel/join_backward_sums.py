@@ -1,9 +1,10 @@
 """The join is functions.allgather, whose backward sums: gradients four times too large.
 
-fails: operators/backward, operators/bytes, out-split/gradients
+fails: operators/backward, operators/bytes, out-split/gradients, out-split/bytes
+shows: The gradient of x is 4 times too large
 shows: in backward, a join keeps the slice
 shows: join_parts needs no message in backward
-points: 13
+points: 12
 runs: operators, out-split
 """
 # %% grade_id="operators"

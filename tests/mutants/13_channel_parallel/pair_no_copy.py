@@ -2,6 +2,7 @@
 
 fails: pair/gradients, pair/bytes
 shows: send the input through copy_to_parts
+shows: The input's gradients did not travel in backward
 points: 15
 runs: pair
 """

@@ -95,16 +95,22 @@ def test_a_wrong_cut_is_named(looks):
     assert verdicts.part_problem(case)["mistake"] == MISTAKES["part out weight", looks]
 
 
-def test_a_view_keeps_the_whole_weight():
+def test_what_a_part_keeps_in_memory():
     conv = torch.nn.Conv2d(5, 10, 3)
-    trained, values, memory = ranks._held(torch.nn.Parameter(conv.weight[:2].detach()))
-    assert trained and (values, memory) == (2 * 5 * 9 * 4, 10 * 5 * 9 * 4)
-    assert not ranks._held(conv.weight[:2].clone())[0]
+    whole = [one.untyped_storage().data_ptr() for one in conv.parameters()]
+    own = conv.weight[:2].detach().clone()
+    told = {"a view": torch.nn.Parameter(conv.weight[:2].detach()), "shared": conv.bias, "not a leaf": conv.weight[:2].clone(),
+            "no parameter": own.clone().requires_grad_(), None: torch.nn.Parameter(own)}
+    for mistake, tensor in told.items():
+        problem = verdicts.held_problem({"rank": 1, "held": [ranks._held(tensor, whole)]})
+        assert (problem and problem["mistake"]) == (mistake and MISTAKES[mistake])
+    assert ranks._held(told["a view"], whole)[3] == 8 * 5 * 9 * 4
 
 
 @pytest.mark.parametrize("topic, size, right, wrong", [
     ("out", 4, (3 * 100 * 8, 6 * 70 * 8), (6 * 100 * 8, 6 * 70 * 8)),  # a join by a sum of padded tensors
-    ("out", 3, (2 * 100 * 8, 4 * 70 * 8 + 2 * 100 * 8), (2 * 100 * 8, 0)),  # divided; and x's gradient never summed
+    ("out", 3, (2 * 100 * 8, 4 * 70 * 8), (2 * 100 * 8, 0)),  # x's gradient never summed
+    ("out", 3, (2 * 100 * 8, 4 * 70 * 8), (2 * 100 * 8, 4 * 70 * 8 + 2 * 100 * 8)),  # y's gradient gathered too
     ("in", 4, (6 * 100 * 8, 0), (12 * 100 * 8, 0))])  # a sum by gathering
 def test_bytes(topic, size, right, wrong):
     case = {"numel": {"x": 70, "y": 100}, "size": size}

@@ -23,7 +23,7 @@ def communicators():
     """[(members, communicator)] of the groups that this rank is in; all ranks call it."""
     from manyhands import comm
 
-    with comm.create_communicator("gloo", timeout_s=TIMEOUT_S) as world:
+    with comm.create_communicator(timeout_s=TIMEOUT_S) as world:
         world.barrier()
         found = []
         for members in GROUPS:

@@ -57,14 +57,17 @@ def _cut(answer, conv, split, rank, size):
     else:
         wrong = {"whole bias": bias, "cut bias": bias[shard(len(bias), rank, size)], "dealt": bias[rank::size], "even": bias[even]}
         results.append(told("bias", answer[1], bias[here] if split == "out" else bias, wrong))
-    return {"results": results, "whole": full.numel(), "held": [_held(tensor) for tensor in answer]}
+    whole = [one.untyped_storage().data_ptr() for one in (full, bias) if one is not None]
+    return {"results": results, "whole": full.numel(), "held": [_held(tensor, whole) for tensor in answer]}
 
 
-def _held(tensor):
-    """[is a leaf that will be trained, bytes of its values, bytes of the memory that it keeps alive]"""
+def _held(tensor, whole):
+    """[will be trained, is an nn.Parameter, its memory is that of a tensor of the `whole` layer, bytes that it keeps alive without need]"""
     if not isinstance(tensor, torch.Tensor):
-        return [True, 0, 0]
-    return [tensor.is_leaf and tensor.requires_grad, tensor.numel() * tensor.element_size(), tensor.untyped_storage().nbytes()]
+        return [True, True, False, 0]
+    memory = tensor.untyped_storage()
+    return [tensor.is_leaf and tensor.requires_grad, isinstance(tensor, nn.Parameter), memory.data_ptr() in whole,
+            memory.nbytes() - tensor.numel() * tensor.element_size()]
 
 
 def operators(copy_name, sum_name, join_name, seed):
@@ -105,7 +108,7 @@ def _both_ways(call, x, right, slope, gradient, wrong, wrong_gradient, c):
     if usable(y, right, c):
         with Traffic() as backward:
             y.backward(slope)
-        answer["results"].append(told("gradient", x.grad, gradient, wrong_gradient))
+        answer["results"].append(told("x", x.grad, gradient, wrong_gradient))
         answer["backward"] = backward.sent
     return answer
 
@@ -143,24 +146,26 @@ def pair(name, seed):
 
 def _pair(function, seed, c):
     chance = torch.Generator().manual_seed(seed + 11 * c.size)
-    middle, few, height = 5 * c.size + 1, 3, 3 + random.Random(seed).randint(1, 6)
-    shapes = (2, few, height, 6), (middle, few, 3, 3), (middle,), (few, middle, 3, 3), (few,), (2, few, height, 6)
+    middle, few, height = 5 * c.size + 1, 3, 4 + random.Random(seed).randint(1, 6)
+    padding = {4: 1, 3: 0, 2: 2}[c.size]
+    grown = 4 * padding - 4  # by two layers of 3 x 3
+    shapes = (2, few, height, 6), (middle, few, 3, 3), (middle,), (few, middle, 3, 3), (few,), (2, few, height + grown, 6 + grown)
     x, *parameters, slope = [torch.randn(shape, generator=chance, dtype=torch.float64).to(device()) / 2 for shape in shapes]
     whole = [one.clone().requires_grad_() for one in (x, *parameters)]
-    right = _two_layers(*whole)
+    right = _two_layers(*whole, padding)
     right.backward(slope)
     right = right.detach()
     rows = shard(middle, c.rank, c.size)
     cuts = (slice(None), rows, rows, (slice(None), rows), slice(None))
     given = [one[cut].clone().requires_grad_() for one, cut in zip((x, *parameters), cuts)]
     own = [one.detach().clone().requires_grad_() for one in given]
-    alone = _two_layers(*own)
+    alone = _two_layers(*own, padding)
     alone.backward(slope)
     bias = parameters[3][:, None, None]
     wrong = {"own part": alone.detach(), "bias on each": right + (c.size - 1) * bias, "no bias": right - bias,
-             "mean": (right - bias) / c.size + bias, "no relu": _two_layers(x, *parameters, between=lambda h: h)}
+             "mean": (right - bias) / c.size + bias, "no relu": _two_layers(x, *parameters, padding, between=lambda h: h)}
     with Traffic() as forward:
-        y = function(given[0], given[1:3], given[3:], c, 1)
+        y = function(given[0], given[1:3], given[3:], c, padding)
     answer = {"rank": c.rank, "size": c.size, "results": [told("output", y, right, wrong)], "forward": forward.sent, "backward": None,
               "detached": detached(y), "gradients": [],
               "numel": {"x": x.numel(), "y": right.numel()}}
@@ -175,8 +180,8 @@ def _pair(function, seed, c):
     return answer
 
 
-def _two_layers(x, first, first_bias, second, second_bias, between=relu):
-    return conv2d(between(conv2d(x, first, first_bias, padding=1)), second, second_bias, padding=1)
+def _two_layers(x, first, first_bias, second, second_bias, padding, between=relu):
+    return conv2d(between(conv2d(x, first, first_bias, padding=padding)), second, second_bias, padding=padding)
 
 
 def moved(name, side_name, seed):

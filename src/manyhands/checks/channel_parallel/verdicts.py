@@ -11,12 +11,12 @@ ATOL = 1e-7
 DOUBLE, SINGLE = 8, 4  # bytes: the experiments run in float64, predictions are about float32
 
 
-def value_problem(rank, result, topic, **more):
-    """The problem with one comparison, told in the words of `topic` ("part", "output", "weight", ...)."""
+def value_problem(rank, result, topic, kind="any", **more):
+    """The problem with one comparison, told in the words of `topic` ("part out weight", "in x", ...), else of its `kind`."""
     if result["right"]:
         return None
     looks = result["looks"]
-    text = MISTAKES.get((topic, looks)) or MISTAKES.get(("any", looks)) or MISTAKES["any", "other"]
+    text = MISTAKES.get((topic, looks)) or MISTAKES.get((kind, looks)) or MISTAKES[kind, "other"]
     expected, got = result["wanted"], result["sample"]
     if looks == "shape":
         expected, got = result["wanted shape"], result["shape"]
@@ -34,11 +34,13 @@ def part_problem(case):
 
 
 def held_problem(case):
-    for trained, values, memory in case["held"]:
+    for trained, parameter, shared, more_bytes in case["held"]:
         if not trained:
             return {"rank": case["rank"], "mistake": MISTAKES["not a leaf"]}
-        if memory > values:
-            return {"rank": case["rank"], "expected": values, "got": memory, "mistake": MISTAKES["a view"]}
+        if not parameter:
+            return {"rank": case["rank"], "expected": "nn.Parameter", "got": "torch.Tensor", "mistake": MISTAKES["no parameter"]}
+        if shared or more_bytes:
+            return {"rank": case["rank"], "mistake": MISTAKES["a view" if more_bytes else "shared"]}
     return None
 
 
@@ -53,7 +55,7 @@ def output_problem(case, topic):
 def gradients_problem(case, topic):
     """The first wrong gradient; `case["gradients"]` is empty where backward could not start."""
     for result in case["gradients"]:
-        problem = value_problem(case["rank"], result, f"{topic} {result['name']}", size=case["size"])
+        problem = value_problem(case["rank"], result, f"{topic} {result['name']}", "gradient", size=case["size"])
         if problem:
             return problem
     if not case["gradients"]:
@@ -119,12 +121,11 @@ def operator_limits(case):
 
 
 def layer_limits(case, split):
-    """(forward, backward). In backward of the out split, the slices of dL/dy may be added up too: a layer that divides does that."""
+    """(forward, backward). In backward of the out split only x's gradient travels: each rank has its slice of dL/dy already."""
     numel, size = case["numel"], case["size"]
     if split == "in":
         return around(sum_bytes(numel["y"], size), size), NOTHING
-    joined, (low, high) = join_bytes(numel["y"], size), around(sum_bytes(numel["x"], size), size)
-    return around(joined, size), (low, high + joined)
+    return around(join_bytes(numel["y"], size), size), around(sum_bytes(numel["x"], size), size)
 
 
 def pair_limits(case):

@@ -60,6 +60,9 @@ MISTAKES = {
     ("any", "no tensor"): "{name} is not a tensor.",
     ("any", "shape"): "{name} has the wrong shape.",
     ("any", "other"): "{name} has other values than that of one process.",
+    ("gradient", "nothing"): "{name} has no gradient on this rank. Does backward return one for each argument of forward?",
+    ("gradient", "shape"): "The gradient of {name} has the wrong shape.",
+    ("gradient", "other"): "The gradient of {name} has other values than that of one process.",
     "detached": "The output has no gradient function: what comes from c.allreduce, or was gathered without gradients, stands outside the graph. "
                 "Put the call into the forward of an autograd.Function that says what backward does.",
     "no backward": "Backward was not run, because the output is not right on every rank.",
@@ -78,17 +81,20 @@ MISTAKES = {
     ("part out bias", "bias made up"): "A layer without a bias (bias=False) must give None.",
     ("part in bias", "bias made up"): "A layer without a bias (bias=False) must give None.",
     "not a leaf": "A part must be a leaf that requires a gradient, or no optimiser will train it: nn.Parameter(... .detach().clone()).",
+    "no parameter": "It is trained, but it is no nn.Parameter, as the docstring asks: a module that it is assigned to would not count it among its "
+                    "parameters(), and no optimiser would see it.",
     "a view": "A slice is a view: it keeps the whole weight in memory. Clone it, so that the whole layer can be given up.",
+    "shared": "It has the right size, and its memory is the whole layer's own: a step of the optimiser would change that layer too. Clone it.",
     # operators
     ("copy", "times"): "copy_to_parts sums in forward. All ranks have the same x there: forward gives it back as it is.",
     ("sum", "mean"): _MEAN, ("sum", "own"): _OWN, ("join", "own"): _OWN, ("join", "dealt"): _DEALT, ("join", "reversed"): _REVERSED,
-    ("copy gradient", "own"): "copy_to_parts does nothing in backward. Each rank's {name} is a part of the whole one: sum them over the ranks.",
-    ("copy gradient", "mean"): "copy_to_parts takes the mean in backward. Each rank's gradient is a part of the whole one: sum them.",
-    ("copy gradient", "times"): "copy_to_parts sums its gradient twice.",
-    ("sum gradient", "times"): _TIMES + _SUM_BACKWARD, ("join gradient", "times"): _TIMES + _JOIN_BACKWARD,
-    ("sum gradient", "divided"): _DIVIDED, ("join gradient", "divided"): _DIVIDED,
-    ("join gradient", "whole"): "The gradient has all channels. join_parts gives this rank's own channels back.",
-    ("join gradient", "other"): "The gradient holds other channels than this rank's. They begin after those of all lower ranks, and ranks may have "
+    ("copy x", "own"): "copy_to_parts does nothing in backward. Each rank's {name} is a part of the whole one: sum them over the ranks.",
+    ("copy x", "mean"): "copy_to_parts takes the mean in backward. Each rank's gradient is a part of the whole one: sum them.",
+    ("copy x", "times"): "copy_to_parts sums its gradient twice.",
+    ("sum x", "times"): _TIMES + _SUM_BACKWARD, ("join x", "times"): _TIMES + _JOIN_BACKWARD,
+    ("sum x", "divided"): _DIVIDED, ("join x", "divided"): _DIVIDED,
+    ("join x", "whole"): "The gradient has all channels. join_parts gives this rank's own channels back.",
+    ("join x", "other"): "The gradient holds other channels than this rank's. They begin after those of all lower ranks, and ranks may have "
                                 "different numbers of channels.",
     ("join", "own first"): _OWN_FIRST, ("out", "own first"): _OWN_FIRST,
     # layers
@@ -106,6 +112,7 @@ MISTAKES = {
     ("in bias", "nothing"): "The bias has no gradient on this rank. Every rank holds the whole bias and trains it: add it on every rank, after the sum.",
     ("in x", "other"): "The gradient of this rank's input channels is complete without the other ranks: nothing is to be added to it.",
     # pair
+    ("pair", "shape"): "The output has the wrong shape. Is `padding` given to both convolutions?",
     ("pair", "own part"): "This is this rank's part of the sum: the partial outputs of the second layer must be summed over the ranks.",
     ("pair", "bias on each"): "The bias of the second layer" + _BIAS_EACH[len("The bias"):], ("pair", "no bias"): "The bias of the second layer is missing.",
     ("pair", "mean"): _MEAN, ("pair", "no relu"): "The ReLU between the two layers is missing.",
@@ -128,7 +135,8 @@ MISTAKES = {
     ("bytes out forward", "much"): "More bytes travel in forward than the outputs have. Only the rank's own output channels go to the others, with no zeros around "
                                    "them. " + _WEIGHTS,
     ("bytes out forward", "little"): "Fewer bytes travel in forward than the outputs have: something else travels. " + _WEIGHTS,
-    ("bytes out backward", "much"): "More bytes travel in backward than the input's gradients have: they are summed, once.",
+    ("bytes out backward", "much"): "More bytes travel in backward than a sum of the input's gradients needs. The gradient of the output need not travel: "
+                                    "every rank has it whole, and join_parts cuts its own channels out of it. The backward of functions.allgather sends it.",
     ("bytes out backward", "little"): "The input's gradients did not travel in backward: they must be summed over the ranks.",
     ("bytes in forward", "much"): "More bytes travel in forward than a sum of the outputs needs. If the ranks gather the whole input or the whole weight, every "
                                   "rank computes the whole layer, and nothing is gained: convolve what is here, and sum.",
@@ -136,6 +144,8 @@ MISTAKES = {
     ("bytes pair forward", "much"): "More than one sum of the last output travels in forward. The second layer takes in exactly the channels that the first one "
                                     "has made on this rank: no join between them.",
     ("bytes pair backward", "much"): "More than one sum of the input's gradient travels in backward.",
+    ("bytes pair backward", "little"): "The input's gradients did not travel in backward: they must be summed over the ranks.",
+    ("bytes pair forward", "little"): "The partial outputs of the second layer did not travel in forward: they must be summed over the ranks.",
     # moved
     ("moved", "elements"): "{way}: this counts numbers. A float32 has 4 bytes.",
     ("moved", "sent to itself"): "{way}: nothing is sent to the rank itself. There are {size} - 1 others.",
@@ -159,18 +169,41 @@ MISTAKES = {
     ("side", "other"): "Compare the numbers of elements: batch * c_out * side * side in the output, c_out * c_in * kernel * kernel in the weight.",
 }
 
-HINTS = {
-    "13-part": "shard(n, rank, size) gives the slice of channels. \"out\" cuts axis 0 of the weight and the bias, \"in\" cuts axis 1 of the weight: "
-               "conv.weight[:, rows]. nn.Parameter(tensor.detach().clone()) makes a leaf with memory of its own.",
-    "13-operators": "Three classes with forward(ctx, x, c) and backward(ctx, gradient); backward returns two values, the second is None, for c. "
-                    "c.allreduce(tensor) gives the sum, outside the graph. In Join.forward keep how many channels lower ranks have "
-                    "(functions.allgather(c, x) gives a tuple, one tensor per rank), and cut that slice in backward.",
-    "13-out-split": "Each rank convolves the whole x with its own weight and bias, and the results are joined. Two of the three operators are "
-                    "needed: one before the convolution, for the sake of backward, and one after it.",
-    "13-in-split": "Convolve without the bias, sum the parts, then add the bias: bias[:, None, None] fits to [batch, channels, height, width]. "
-                   "x is this rank's own, so nothing has to be done to it.",
-    "13-pair": "copy_to_parts, convolution with the first weight and its bias, ReLU, convolution with the second weight, sum_of_parts, second bias. "
-               "A ReLU works on each number by itself, so it does not mind that the channels are elsewhere.",
-    "13-moved": "A join sends (size - 1) times the whole tensor, a sum twice as much. Which of x, weight and y is joined or summed in each of the four "
-                "ways? For the side: the in split sums batch * c_out * side * side numbers, data parallelism c_out * c_in * kernel * kernel.",
+HINTS = {  # {name: (where to look, nearly the code)}
+    "13-part": (
+        "A weight's axes are [output channels, input channels, k, k]; shard(n, rank, size) is the rank's slice of n channels. Which axis does each split cut, and "
+        "what does it do to the bias? Then: what makes a leaf of its own of a slice, registered in a module, with memory of its own?",
+        "\"out\": rows = shard(conv.out_channels, rank, size), then conv.weight[rows] and conv.bias[rows]. \"in\": conv.weight[:, shard(conv.in_channels, rank, size)] "
+        "and the whole bias. Each of them as nn.Parameter(tensor.detach().clone()), the bias too; None where conv.bias is None.",
+    ),
+    "13-operators": (
+        "Read the table line by line: forward of one class is backward of another, and only one thing in each class travels. What must be kept in ctx for "
+        "backward? And backward returns as many values as forward has arguments.",
+        "Copy: keep ctx.c = c, return x.view_as(x); backward: ctx.c.allreduce(gradient), None. Sum: return c.allreduce(x); backward: gradient, None. Join: parts = "
+        "functions.allgather(c, x); keep how many channels parts[:c.rank] have together, and x.shape[1]; return torch.cat(parts, dim=1); backward cuts that slice of "
+        "axis 1.",
+    ),
+    "13-out-split": (
+        "Look at the table of exercise 2: x is the same on all ranks and each rank uses it for its own outputs only; after the convolution each rank has some "
+        "channels. Which operator stands before, for the sake of backward, and which after?",
+        "join_parts(conv2d(copy_to_parts(x, c), weight, bias, stride, padding), c)",
+    ),
+    "13-in-split": (
+        "What a rank's convolution gives is a part of the sum for every output channel. What would happen to a bias that every rank adds before the sum? And does "
+        "any other rank need this rank's channels of x?",
+        "y = sum_of_parts(conv2d(x, weight, None, stride, padding), c), and then, if there is a bias, y + bias[:, None, None], which fits to [batch, channels, "
+        "height, width].",
+    ),
+    "13-pair": (
+        "A ReLU works on each number by itself, so it does not mind that the other channels are elsewhere. Start from exercise 3, leave out its join, and go on with "
+        "exercise 4. What stood before the first convolution, and why?",
+        "hidden = relu(conv2d(copy_to_parts(x, c), *first, padding=padding)); then in_split(hidden, weight, bias, c, padding=padding) with the second layer's weight "
+        "and bias.",
+    ),
+    "13-moved": (
+        "First how often each number travels: in a join every number goes to all the other ranks once; a sum has two steps, each of which moves as much as a join. "
+        "Then read the table: which tensor is joined or summed? For the side, write down both numbers of elements and divide.",
+        "join = (size - 1) * 4 * math.prod(shape), sum = 2 * join. \"out\": join of y and sum of x; \"in\": sum of y; \"pair\": sum of y and of x; \"data\": sum of the "
+        "weight. Side: batch * c_out * side * side <= c_out * c_in * kernel * kernel, so math.isqrt of what is left on the right, divided by batch (//).",
+    ),
 }

@@ -109,15 +109,35 @@ MISTAKES = {
     "other hybrid": "The gradient of {name} is not that of the whole batch.",
 }
 
-HINTS = {
-    "12-ragged": "packed = pack_sequence(sequences, enforce_sorted=False). rnn(packed, state) gives packed outputs and the state, in your order; "
-                 "unpack_sequence gives the list.",
-    "12-loss": "torch.cat(scores) and torch.cat(targets) put all tokens in one row, without padding: cross_entropy(..., reduction=\"sum\") over it, "
-               "then one division.",
-    "12-split": "Encoder: phi_h = functions.send(h, c, decoder_rank, tag=0), the same for cell with tag=1, and "
-                "functions.pseudo_connect(phi_h, phi_cell).backward(): the tuple that pseudo_connect gives has this method. Decoder: functions.recv "
-                "with the same tags, decoder((h, cell), targets, divisor), loss.backward().",
-    "12-training": "On both ranks the same loop: zero_grad, this rank's step, optimiser.step(). c.rank says which step is yours.",
-    "12-hybrid": "The decoders add up their numbers of tokens: copies.allreduce_obj(number). With copies.multi_node_mean_grad(module), gradients are divided by the "
-                 "number of pairs, so the divisor must be the tokens of all, divided by copies.size. Encoders only average.",
+HINTS = {  # {name: (where to look, nearly the code)}
+    "12-ragged": (
+        "An RNN over padded sequences goes on over the padding. Two functions are imported above that make a PackedSequence of a list and a list of a PackedSequence. "
+        "Which argument says that the longest one need not come first, and what does the RNN then do with the order of the state?",
+        "packed, state = rnn(pack_sequence(sequences, enforce_sorted=False), state): the state comes back in your order. unpack_sequence(packed) is the list of outputs.",
+    ),
+    "12-loss": (
+        "Every token counts once, so first add up all of them, over all targets, and divide once at the end. Where there is no padding, none can be counted: how "
+        "do you put tensors of different lengths in one row?",
+        "total = cross_entropy(torch.cat(scores), torch.cat(targets), reduction=\"sum\"); then total / divisor, or, where divisor is None, total / the sum of the "
+        "targets' lengths.",
+    ),
+    "12-split": (
+        "Look at `step_by_hand` of the tutorial. What is sent must arrive under the same tag, and what send returns must be reached by a backward: the encoder has two "
+        "of these, and one call must reach both. Here the rank of the other side is an argument, it is not always 1 or 0.",
+        "Encoder: phi_h = functions.send(h, c, decoder_rank, tag=0), the same for cell with tag=1, and functions.pseudo_connect(phi_h, phi_cell).backward(): the tuple "
+        "that pseudo_connect gives has this method. Decoder: h and cell by functions.recv(c, encoder_rank, tag=...) with the same tags, loss = decoder((h, cell), "
+        "targets, divisor), loss.backward(), and return loss.item().",
+    ),
+    "12-training": (
+        "It is the loop of a single process: gradients cleared, a step of exercise 3, the optimiser. Both ranks run it, each with its own module and its own "
+        "optimiser; only the middle line differs. What tells a rank which one is its own?",
+        "For each (sources, targets): optimiser.zero_grad(); if c.rank == 0: encoder_step(module, sources, c, 1), else losses.append(decoder_step(module, targets, c, 0)); "
+        "optimiser.step().",
+    ),
+    "12-hybrid": (
+        "The right loss is the sum over all places of all pairs, divided by their number. The gradients will be averaged, so divided by the number of pairs once more: "
+        "which divisor takes that back? Who knows the number of places of the other pairs, and over which communicator can it be asked?",
+        "Encoders (pair.rank == 0): encoder_step(module, sources, pair, 1). Decoders: places = copies.allreduce_obj(the sum of the targets' lengths), then "
+        "decoder_step(module, targets, pair, 0, divisor=places / copies.size). All: copies.multi_node_mean_grad(module).",
+    ),
 }

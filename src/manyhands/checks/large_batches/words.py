@@ -101,15 +101,35 @@ MISTAKES = {
     "worse on the test": "{large} % wrong, small batches {small} %; with 95 % confidence at most {upper} points worse, and {margin} are allowed. Nearly: warm-up, rate, drops?",
 }
 
-HINTS = {
-    "17-schedule": "full = base_rate * k for the linear rule, base_rate * k ** 0.5 for the other. If epoch < warm_up: base_rate + (full - base_rate) * epoch / warm_up, and "
-                   "there are no drops yet. Else full / drop_by ** (how many of the drops are <= epoch).",
-    "17-lars": "For each layer: w, g = norm(weight), norm(gradient); ratio = trust * w / (g + decay * w); torch.where((w > 0) & (g > 0), ratio, torch.ones_like(ratio)) for zeros. "
-               "Then moving.mul_(momentum).add_(rate * ratio * (gradient + decay * weight)) and weight.sub_(moving).",
-    "17-noise": "The mean of |g|^2 over many batches of B images is |G|^2 + trace / B. You have it for two B: two equations, two unknowns. "
-                "`small.square().sum(1).mean()` is one of the means.",
-    "17-growing": "In each phase the batch would be batch * (first rate / this rate). Cut it at `largest`; the rate is then this phase's rate * (new batch / batch): that keeps rate / batch, "
-                  "cut or not.",
-    "17-challenge": "A loop of task.steps steps: gradients = task.gradient(weights), the rate from rate_at with k = 32, momentum 0.9. Look at the tutorial's table: which rule, and how many "
-                    "epochs of warm-up? Or your lars_step.",
+HINTS = {  # {name: (where to look, nearly the code)}
+    "17-schedule": (
+        "Three questions, one after the other: what is the full rate for this rule? Is the warm-up over? If so, how many drops are past? A straight line from a to b is "
+        "a + (b - a) * (how much of the way is done); and a comparison counts as 0 or 1.",
+        "full = base_rate * k for the linear rule, base_rate * k ** 0.5 for the other. If epoch < warm_up: base_rate + (full - base_rate) * epoch / warm_up. Else "
+        "full / drop_by ** sum(epoch >= drop for drop in drops).",
+    ),
+    "17-lars": (
+        "One layer at a time, and within it one run at a time: norm() keeps the first dimension. Write the three formulas in their order. Where a norm is zero, choose the "
+        "ratio 1 at the end, and mind that what torch.where does not choose may be infinite. Weights and memory are changed in place.",
+        "w, g = norm(weight), norm(gradient); ratio = trust * w / (g + decay * w); torch.where((w > 0) & (g > 0), ratio, torch.ones_like(ratio)) for zeros. "
+        "Then moving.mul_(momentum).add_(rate * ratio * (gradient + decay * weight)) and weight.sub_(moving).",
+    ),
+    "17-noise": (
+        "What must be averaged is on the left of the equation: the squared length of each batch's gradient. That gives one number for the small batches, and one for the large ones: "
+        "write the equation down for both, and solve for |G|^2 and for the trace.",
+        "a = small.square().sum(1).mean().item(), b the same of large. |G|^2 = (b_large * b - b_small * a) / (b_large - b_small), trace = (a - b) / (1 / b_small - 1 / b_large), and "
+        "the scale is trace / |G|^2.",
+    ),
+    "17-growing": (
+        "rate / batch is to stay what it was in each phase. With the first phase's rate, how large would the batch be? Only where that is larger than `largest` must the "
+        "rate fall, and by how much follows from the same quotient.",
+        "For each (epochs, rate): larger = min(largest, round(batch * phases[0][1] / rate)), and the triple is (epochs, rate * larger / batch, larger). "
+        "g is rate / (1 - momentum) * (images / batch - 1).",
+    ),
+    "17-challenge": (
+        "Look at the tutorial's table: which rule comes close to the small batch at 256, and does a warm-up do harm? All pieces are there: a loop over task.steps, momentum, "
+        "and your schedule, which must be asked for the epoch at which the step begins. Or your lars_step.",
+        "memory = [torch.zeros_like(weight) for weight in weights]; in each of task.steps steps: rate = rate_at(step * task.batch / task.images, 0.04, 32, \"linear\", 1, "
+        "[4, 6], 4), and for each layer moving.mul_(0.9).add_(gradient, alpha=rate), weight.sub_(moving), with the gradients of task.gradient(weights).",
+    ),
 }
