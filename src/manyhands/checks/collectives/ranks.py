@@ -22,7 +22,13 @@ def members_of(seed):
     return [tuple(world), *(chance.choice([few for few in combinations(world, p) if few != tuple(range(p))]) for p in (3, 2))]
 
 
-def groups(seed):
+def powers_of_two(seed):
+    """Worlds of 4 and 2 ranks, drawn, which do not count their ranks as the world does."""
+    chance = random.Random(f"{seed} powers of two")
+    return [chance.choice([few for few in combinations(range(5), p) if few != tuple(range(p))]) for p in (4, 2)]
+
+
+def groups(seed, members_of=members_of):
     """(members, group) of each group in which this rank is; the world itself is `None`, the learner's default."""
     made = [(members, None if len(members) == dist.get_world_size() else dist.new_group(members)) for members in members_of(seed)]
     for members, group in made:
@@ -152,6 +158,8 @@ def _gathered(chunks, given, me, listed):
         answer["looks"] = next((name for name, value in wrong.items() if same(chunks[bad[0]], value)), "other")
         if len(listed) == p and all(same(a, b) for a, b in zip(listed, wanted)):
             answer["looks"] = "only in the list"
+        elif same(chunks[me], torch.full_like(wanted[me], -1)):  # a rank's own chunk was right at the start
+            answer["looks"] = "overwritten"
         answer["bad"] = bad[0]
     return answer
 
@@ -187,6 +195,33 @@ def _partly(x, right, p):
     if n % p and even and all(fine[:even]) and not any(fine[even:]):
         return "rest"
     return "one chunk" if 0 < sum(fine) <= n // p + 1 and n > p else "other"
+
+
+# ------------------------------------------------------------------ 6: halving and doubling
+
+def halving(name, seed):
+    """Each dtype on groups of 4 and 2 ranks, which divide the number of elements."""
+    function, results = learners(name), []
+    for members, group in groups(seed, powers_of_two):
+        me, p = dist.get_rank(group), len(members)
+        for dtype, shape in zip(DTYPES, ((p * (seed % 5 + 7),), (2 * p, 3), (p,))):
+            given = everyones(seed, p, dtype, shape)
+            x = given[me].clone()
+            result = counted(lambda: function(x, group))  # noqa: B023
+            answer = told(x, sum(given), _wrong_sums(given, me))
+            if answer["looks"] == "other" and x.shape == given[me].shape:
+                answer.update(_misplaced(x.flatten().chunk(p), sum(given).flatten().chunk(p)))
+            results.append(case_of(members, me, dtype, given[me].numel(), **result, **answer))
+    return results
+
+
+def _misplaced(parts, totals):
+    """Whether the sum of one part of x stands in the place of another part."""
+    for j, part in enumerate(parts):
+        other = next((k for k, total in enumerate(totals) if k != j and same(part, total)), None)
+        if other is not None:
+            return {"looks": "misplaced", "bad": j, "elsewhere": other}
+    return {}
 
 
 # ------------------------------------------------------------------ 5: cost
