@@ -14,7 +14,7 @@ from manyhands.checks.on_ranks import RankReport
 __all__ = ["HINTS", "all_gather", "all_reduce", "broadcast", "cost", "halving", "reduce_scatter"]
 
 check = partial(RankReport, criteria=CRITERIA, mistakes=MISTAKES)
-CUT = MISTAKES | {"known": {"index out of range": MISTAKES["fewer pieces"], **MISTAKES["known"]}}  # where the learner's own code has cut x
+CUT = MISTAKES | {"known": {**MISTAKES["known"], "index out of range": MISTAKES["fewer pieces"]}}  # where the learner's own code has cut x
 
 
 def _judge_values(report, answers, topic):
