@@ -485,11 +485,13 @@ for mib in (0, 0.25, 1, 4, 10, 25, 50, 100):
 #
 # **Do not use it** for a promise in milliseconds. It knows no messages that share a wire, no slow rank, no adding up, no second latency for "ready". A library does not always use the
 # algorithm that you think of: NCCL chooses by size and wiring, gloo takes a ring for an all-reduce of any size.
-#
+
+# %% [markdown]
 # > **On GPUs.** A call returns when it is *enqueued*: a clock around it measures that, and nothing else. Call `torch.cuda.synchronize()` before each look at the clock, or use `torch.cuda.Event`s.
 # > The first collective of a group, and the first message of a pair, also pay for NCCL's set-up: warm up. NCCL's kernels run on the GPU's own processors, so what they cost shows in the computing
 # > beside them, too. For a ping-pong `send` and `recv` will do; a ring by hand needs `dist.batch_isend_irecv` (unit 04). Compare your cluster by the busbw of nccl-tests' `all_reduce_perf`.
-#
+
+# %% [markdown]
 # **The three most common mistakes.** *Only the sending is timed:* `send` returns when the message has been handed over, and a GPU call before anything has happened. *Errors in seconds:* the largest messages decide alone, and the
 # latency is their noise. *The latency counted once:* a collective pays it in every round, $2(p-1)$ times in a ring. The lab knows all of them.
 #
