@@ -11,6 +11,7 @@ from itertools import combinations
 import torch
 import torch.distributed as dist
 
+from manyhands.checks.collectives.ways_on_ranks import WAYS
 from manyhands.checks.on_ranks import learners
 
 DTYPES = {"float32": (torch.float32, 1000), "float64": (torch.float64, 2**36), "int64": (torch.int64, 2**36)}  # and the largest number
@@ -197,33 +198,6 @@ def _partly(x, right, p):
     return "one chunk" if 0 < sum(fine) <= n // p + 1 and n > p else "other"
 
 
-# ------------------------------------------------------------------ 6: halving and doubling
-
-def halving(name, seed):
-    """Each dtype on groups of 4 and 2 ranks, which divide the number of elements."""
-    function, results = learners(name), []
-    for members, group in groups(seed, powers_of_two):
-        me, p = dist.get_rank(group), len(members)
-        for dtype, shape in zip(DTYPES, ((p * (seed % 5 + 7),), (2 * p, 3), (p,))):
-            given = everyones(seed, p, dtype, shape)
-            x = given[me].clone()
-            result = counted(lambda: function(x, group))  # noqa: B023
-            answer = told(x, sum(given), _wrong_sums(given, me))
-            if answer["looks"] == "other" and x.shape == given[me].shape:
-                answer.update(_misplaced(x.flatten().chunk(p), sum(given).flatten().chunk(p)))
-            results.append(case_of(members, me, dtype, given[me].numel(), **result, **answer))
-    return results
-
-
-def _misplaced(parts, totals):
-    """Whether the sum of one part of x stands in the place of another part."""
-    for j, part in enumerate(parts):
-        other = next((k for k, total in enumerate(totals) if k != j and same(part, total)), None)
-        if other is not None:
-            return {"looks": "misplaced", "bad": j, "elsewhere": other}
-    return {}
-
-
 # ------------------------------------------------------------------ 5: cost
 
 def cost(bytes_name, rounds_name, seed):
@@ -251,70 +225,28 @@ def _number(value):
     return value if isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < 2**60 else repr(value)
 
 
-def _received(like, peer, group):
-    came = torch.empty_like(like)
-    dist.recv(came, group=group, group_src=peer)
-    return came
+# ------------------------------------------------------------------ 6: halving and doubling
+
+def halving(name, seed):
+    """Each dtype on groups of 4 and 2 ranks, which divide the number of elements."""
+    function, results = learners(name), []
+    for members, group in groups(seed, powers_of_two):
+        me, p = dist.get_rank(group), len(members)
+        for dtype, shape in zip(DTYPES, ((p * (seed % 5 + 7),), (2 * p, 3), (p,))):
+            given = everyones(seed, p, dtype, shape)
+            x = given[me].clone()
+            result = counted(lambda: function(x, group))  # noqa: B023
+            answer = told(x, sum(given), _wrong_sums(given, me))
+            if answer["looks"] == "other" and x.shape == given[me].shape:
+                answer.update(_misplaced(x.flatten().chunk(p), sum(given).flatten().chunk(p)))
+            results.append(case_of(members, me, dtype, given[me].numel(), **result, **answer))
+    return results
 
 
-def _pass_on(chunk, like, group):
-    """Send to the next rank, receive from the one before."""
-    me, p = dist.get_rank(group), dist.get_world_size(group)
-    work = dist.isend(chunk, group=group, group_dst=(me + 1) % p)
-    came = _received(like, (me - 1) % p, group)
-    work.wait()
-    return came
-
-
-def _star(x, group):
-    me, p = dist.get_rank(group), dist.get_world_size(group)
-    if me:
-        dist.send(x, group=group, group_dst=0)
-        dist.recv(x, group=group, group_src=0)
-        return
-    for peer in range(1, p):
-        x += _received(x, peer, group)
-    for peer in range(1, p):
-        dist.send(x, group=group, group_dst=peer)
-
-
-def _tree(x, group):
-    me, p = dist.get_rank(group), dist.get_world_size(group)
-    for reach in [2**k for k in reversed(range((p - 1).bit_length()))]:
-        if reach <= me < 2 * reach:
-            dist.send(x, group=group, group_dst=me - reach)
-        elif me < reach and me + reach < p:
-            x += _received(x, me + reach, group)
-    _spread(x, group)
-
-
-def _spread(x, group):
-    me, p = dist.get_rank(group), dist.get_world_size(group)
-    for reach in [2**k for k in range((p - 1).bit_length())]:
-        if me < reach and me + reach < p:
-            dist.send(x, group=group, group_dst=me + reach)
-        elif reach <= me < 2 * reach:
-            dist.recv(x, group=group, group_src=me - reach)
-
-
-def _ring(x, group):
-    me, p = dist.get_rank(group), dist.get_world_size(group)
-    chunks = x.tensor_split(p)
-    for s in range(p - 1):
-        chunks[(me - s - 1) % p].add_(_pass_on(chunks[(me - s) % p], chunks[(me - s - 1) % p], group))
-    for s in range(p - 1):
-        chunks[(me - s) % p].copy_(_pass_on(chunks[(me - s + 1) % p], chunks[(me - s) % p], group))
-
-
-def _gather(x, group):
-    own = x.clone()
-    me, p = dist.get_rank(group), dist.get_world_size(group)
-    works = [dist.isend(own, group=group, group_dst=peer) for peer in range(p) if peer != me]
-    for peer in range(p):
-        if peer != me:
-            x += _received(x, peer, group)
-    for work in works:
-        work.wait()
-
-
-WAYS = {"star": _star, "tree": _tree, "ring": _ring, "gather": _gather, "broadcast": _spread}
+def _misplaced(parts, totals):
+    """Whether the sum of one part of x stands in the place of another part."""
+    for j, part in enumerate(parts):
+        other = next((k for k, total in enumerate(totals) if k != j and same(part, total)), None)
+        if other is not None:
+            return {"looks": "misplaced", "bad": j, "elsewhere": other}
+    return {}
