@@ -1,4 +1,4 @@
-# %% [markdown] unit={"minutes": 45, "ranks": 5, "framework": "torch", "title": "Collectives"}
+# %% [markdown] unit={"minutes": 60, "ranks": 5, "framework": "torch", "title": "Collectives"}
 # # 04 Lab: an all-reduce from send and recv
 #
 # You write the all-reduce with which most networks are trained: a ring, from nothing but messages between two ranks. At the end you can
@@ -7,13 +7,14 @@
 # * sum along a ring, so that each rank ends with the part that is its own, and put the parts together again;
 # * do it for 5 and for 3 ranks, for sizes that they do not divide, for any dtype, inside a group, without a deadlock;
 # * show by the ledger that each rank sends 2 (p - 1)/p of the bytes, and no more;
-# * predict what star, tree and ring cost on worlds that you cannot start here.
+# * predict what star, tree and ring cost on worlds that you cannot start here;
+# * find two bugs in an all-reduce that runs, by its values and by the ledger.
 #
-# **Before:** the tutorial of this unit. **Minutes:** 45. **Ranks:** 5. **Points:** 14.
+# **Before:** the tutorial of this unit. **Minutes:** 60. **Ranks:** 5. **Points:** 17.
 #
 # Cells that begin with `%%px` run on all five ranks; the others run in this kernel. A mistake may make the ranks wait for each other: the
 # cluster notices, says who waits for whom, and heals itself; cells marked `--setup` are run again by it. Below each check stands what it says when the
-# answer is right.
+# answer is right. All is made of single messages: so the ranks use gloo and CPU tensors, on a machine with GPUs too (NCCL has other rules for messages, see the tutorial).
 
 # %% tags=["setup"]
 from manyhands import Cluster, hint
@@ -36,7 +37,7 @@ if not dist.is_initialized():  # so that this cell can be run twice
 #
 # | call | returns |
 # |---|---|
-# | `dist.send(x, group=group, group_dst=peer)` | when x has gone |
+# | `dist.send(x, group=group, group_dst=peer)` | when x may be changed again: with gloo, not before the receiver has called `recv` |
 # | `dist.recv(x, group=group, group_src=peer)` | when what came is in x |
 # | `work = dist.isend(x, group=group, group_dst=peer)` | at once; x may be changed after `work.wait()` |
 # | `work = dist.irecv(x, group=group, group_src=peer)` | at once; x may be read after `work.wait()` |
@@ -221,6 +222,87 @@ def rounds(way: str, p: int) -> int:
 check.cost(cluster, "most_bytes", "rounds")
 
 # %% [markdown]
+# ## 6. Find the bugs
+#
+# `suspect_all_reduce` halves and doubles, as in the tutorial. Its author has tested it on 2 and on 4 ranks, and all sums were right. Yet it has **two bugs**: one shows in the
+# values, with another test; one does not show in any value, but in the ledger. `swapped` has no bug.
+
+# %% tags=["setup"]
+# %%px --setup
+def swapped(out: torch.Tensor, partner: int, group: dist.ProcessGroup | None) -> torch.Tensor:
+    """Send `out` to the partner, and return what the partner sends: a tensor of the same size."""
+    came = torch.empty_like(out)
+    work = dist.isend(out, group=group, group_dst=partner)
+    dist.recv(came, group=group, group_src=partner)
+    work.wait()
+    return came
+
+# %% tags=["setup"]
+# %%px --setup
+def suspect_all_reduce(x, group=None):
+    me, reach, part, halves = dist.get_rank(group), dist.get_world_size(group) // 2, x.view(-1), []
+    while reach:  # halving
+        lower, upper = part.chunk(2)
+        mine, other = (lower, upper) if me < reach else (upper, lower)
+        came = swapped(part, me ^ reach, group)
+        mine += came.chunk(2)[0 if mine is lower else 1]
+        halves.append((mine, other, me ^ reach))
+        part, reach = mine, reach // 2
+    for mine, other, partner in reversed(halves):  # doubling
+        other.copy_(swapped(mine, partner, group))
+
+# %% [markdown]
+# This was the author's test, on ranks 0 to 3. Change what the ranks put in, until something is wrong; and compare the bytes with what they should be.
+
+# %% tags=["setup"]
+# %%px --setup
+four = dist.new_group(range(4))
+
+# %%
+# %%px
+from manyhands.ledger import Ledger
+
+x = torch.full((8,), 10.0 ** dist.get_rank())
+with Ledger() as ledger:
+    if dist.get_rank() < 4:
+        suspect_all_reduce(x, four)
+if dist.get_rank() < 4:
+    print(x.int().tolist(), " bytes sent:", ledger.bytes_sent, "of a tensor of", x.nbytes)
+
+# %% [markdown]
+# Write it as it should be. Keep the algorithm: halving, then doubling, in 2 log2 p rounds.
+#
+# *Difficulty ●●●, 12 minutes, 3 points*
+#
+# <details><summary>Hint</summary>
+#
+# Let the numbers of a rank differ from each other, not only from those of the others. And of what comes in a round, how much is used? For more, `hint("04-halving")`.
+# </details>
+
+# %% tags=["solution"] grade_id="halving"
+# %%px --setup
+def halving_all_reduce(x: torch.Tensor, group: dist.ProcessGroup | None = None) -> None:
+    """Replace x by the sum of all ranks' x, in place, by halving and doubling.
+
+    All ranks of the group call it: 2, 4, 8, ... of them, which divide the number of elements. Each sends 2 log2 p messages, 2 (p - 1)/p of x's
+    bytes in all. Thakur, Rabenseifner and Gropp 2005.
+    """
+    ### BEGIN SOLUTION
+    me, reach, part, halves = dist.get_rank(group), dist.get_world_size(group) // 2, x.view(-1), []
+    while reach:  # halving
+        lower, upper = part.chunk(2)
+        mine, other = (upper, lower) if me & reach else (lower, upper)
+        mine += swapped(other, me ^ reach, group)
+        halves.append((mine, other, me ^ reach))
+        part, reach = mine, reach // 2
+    for mine, other, partner in reversed(halves):  # doubling
+        other.copy_(swapped(mine, partner, group))
+    ### END SOLUTION
+
+# %% tags=["check"] grade_id="halving-check" points=3
+check.halving(cluster, "halving_all_reduce")
+
+# %% [markdown]
 # ## All together
 #
 # Your broadcast gives all ranks one start, and your all-reduce adds up their gradients. A network learns to read digits on five ranks, as one process
@@ -262,9 +344,9 @@ print(f"loss {loss:.3f}; weights as one process's, to 1e-9: {same}")
 # %% [markdown]
 # ## Where to go on
 #
-# * `dist.broadcast`, `dist.reduce_scatter`, `dist.all_gather` and `dist.all_reduce` are the same calls, made by gloo or NCCL: use those.
+# * `dist.broadcast`, `dist.reduce_scatter`, `dist.all_gather` and `dist.all_reduce` do the same, by gloo or NCCL: use those.
 # * Unit 05 measures what a message and a byte cost, and finds where tree and ring cross. Unit 06 hides the all-reduce behind the backward pass.
-#   Unit 16 uses the two halves of the ring by themselves.
+#   Unit 16 (planned) uses the two halves of the ring by themselves.
 # * P. Patarasuk, X. Yuan 2009, *Bandwidth optimal all-reduce algorithms for clusters of workstations*, Journal of Parallel and Distributed Computing 69(2).
 
 # %%

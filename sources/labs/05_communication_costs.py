@@ -11,7 +11,8 @@
 # **Before:** the tutorial of this unit. **Minutes:** 50. **Ranks:** 4. **Points:** 17.
 #
 # Only the first exercise runs on the ranks (`%%px`); the others are in this kernel. The checks draw links of their own, with known latency and bandwidth: so there is a
-# truth, and your answers must meet it within the tolerance that is stated. Below each check stands what it says when the answer is right.
+# truth, and your answers must meet it within the tolerance that is stated. Below each check stands what it says when the answer is right. The messages go through gloo with CPU tensors,
+# on a machine with GPUs too: there, the clock would see the call, and not the message (tutorial, *On GPUs*).
 
 # %% tags=["setup"]
 import numpy as np
@@ -248,7 +249,7 @@ for p in (4, 64, 1024):
 #
 # ## Where to go on
 #
-# * `manyhands.simulate` has the same models. Unit 19 feeds them with your measurements, and predicts published tables.
+# * `manyhands.simulate` has the same models, and more. Unit 19 (planned) feeds them with your measurements, and predicts published tables.
 # * Unit 06 has real buckets, with `bucket_cap_mb`. Unit 08 cuts the server's link in parts. Unit 10 has Horovod's fusion buffer.
 # * R. Thakur, R. Rabenseifner, W. Gropp 2005, *Optimization of collective communication operations in MPICH*, Int. J. High Perform. Comput. Appl. 19(1).
 

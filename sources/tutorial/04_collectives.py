@@ -1,16 +1,16 @@
-# %% [markdown] unit={"minutes": 20, "ranks": 5, "framework": "torch", "title": "Collectives"}
+# %% [markdown] unit={"minutes": 35, "ranks": 5, "framework": "torch", "title": "Collectives"}
 # # 04 Collectives
 #
 # A *collective* is a call that all ranks make together: a broadcast, a sum, an all-reduce. Each is made of messages between two ranks. This notebook
 # takes them apart. At the end you can
 #
-# * write a broadcast and an all-reduce from `send` and `recv`: as a star, as a tree, as a ring, for any number of ranks;
+# * write a broadcast and an all-reduce from `send` and `recv`: as a star, as a tree, as a ring, by halving and doubling;
 # * count what each costs: rounds, messages, and bytes of the busiest rank;
 # * say why each rank of a ring sends $2(p-1)/p$ times the tensor, however many ranks there are;
 # * name the parts of an all-reduce, and choose the collective that gives each rank what it needs, and no more;
 # * recognise three mistakes: all send first, chunks off by one, right values by the wrong algorithm.
 #
-# **Before:** unit 00, or five ranks that you can start. **Minutes:** 20. **Ranks:** 5: not a power of two, on purpose.
+# **Before:** unit 00, or five ranks that you can start. **Minutes:** 35. **Ranks:** 5: not a power of two, on purpose.
 
 # %% [markdown]
 # ## Five ranks
@@ -25,18 +25,22 @@ cluster = Cluster(nodes=1, ranks_per_node=5, framework="torch")
 
 # %% tags=["setup"]
 # %%px --setup
+import os
+
 import torch
 import torch.distributed as dist
 
 from manyhands.ledger import Ledger
 
 if not dist.is_initialized():  # so that this cell can be run twice
-    dist.init_process_group("gloo")
+    dist.init_process_group(os.environ["MANYHANDS_BACKEND"])
+device = torch.device(os.environ["MANYHANDS_DEVICE"])
 rank, size = dist.get_rank(), dist.get_world_size()
-groups = {p: dist.new_group(range(p)) for p in (2, 3, 4, 5)}  # the first p ranks
+groups = {p: dist.new_group(range(p), backend="gloo") for p in (2, 3, 4, 5)}  # the first p ranks
 
 # %% [markdown]
-# All we allow ourselves is `dist.send` and `dist.recv`: a message from one rank to one other. The ledger counts them. `seen` runs a call on the first p ranks
+# All we allow ourselves is `dist.send` and `dist.recv`: a message from one rank to one other. These groups use gloo and CPU tensors, on GPUs too: messages by
+# hand follow other rules in NCCL (see *The real ones*). The ledger counts them. `seen` runs a call on the first p ranks
 # and says how many **rounds** it took (the longest chain of messages of which each had to wait for the one before), and how many messages and bytes left
 # the **busiest** rank, the one that sends most.
 
@@ -170,8 +174,8 @@ for name, call in (("star all-reduce", star_all_reduce), ("tree all-reduce", tre
 # %% tags=["raises-exception"]
 # %%px --patience 3
 x = torch.ones(5)
-dist.send(x, dst=(rank + 1) % size)
-dist.recv(x, src=(rank - 1) % size)
+dist.send(x, group=groups[5], group_dst=(rank + 1) % size)
+dist.recv(x, group=groups[5], group_src=(rank - 1) % size)
 
 # %% [markdown]
 # <details><summary>Why?</summary>
@@ -248,13 +252,81 @@ print(spacetime.table(ring))
 spacetime.spacetime(ring)
 
 # %% [markdown]
+# ## Halving and doubling
+#
+# The tree has few rounds, the ring few bytes. Must one choose? Take a partner half the ranks away. Give it one half of x, take the other half from it, and
+# add. Now each half lives in its own half of the ranks: go on in there, with half of the half. At the end each rank has a p-th of the sum. Back the same way: each
+# exchange doubles what one has.
+
+# %% tags=["setup"]
+# %%px --setup
+def swap(out, room, peer, group):
+    """Send `out` to a partner, and return what comes from it; it has the size of `room`."""
+    came = torch.empty_like(room)
+    work = dist.isend(out, group=group, group_dst=peer)
+    dist.recv(came, group=group, group_src=peer)
+    work.wait()
+    return came
+
+# %% tags=["setup"]
+# %%px --setup
+def halve_and_double(x, reach, group):
+    """An all-reduce among 2 * reach ranks."""
+    if reach:
+        me, _ = place(group)
+        lower, upper = x.tensor_split(2)  # views
+        mine, other = (upper, lower) if me & reach else (lower, upper)
+        mine += swap(other, mine, me ^ reach, group)  # halving: a reduce-scatter
+        halve_and_double(mine, reach // 2, group)
+        other.copy_(swap(mine, other, me ^ reach, group))  # doubling: an all-gather
+
+# %% [markdown]
+# `me ^ reach` turns over one bit of `me`: with reach 2, ranks 0 and 2 are partners, and 1 and 3. That needs a power of two. What of the fifth rank? It gives its x to rank 0
+# before, and gets the sum afterwards.
+
+# %% tags=["setup"]
+# %%px --setup
+def halving_all_reduce(x, group):
+    me, p = place(group)
+    whole = 2 ** (p.bit_length() - 1)  # the largest power of two
+    if me >= whole:  # no partner
+        dist.send(x, group=group, group_dst=me - whole)
+        dist.recv(x, group=group, group_src=me - whole)
+        return
+    if me + whole < p:
+        add_from(me + whole, x, group)
+    halve_and_double(x, whole // 2, group)
+    if me + whole < p:
+        dist.send(x, group=group, group_dst=me + whole)
+
+# %% [markdown]
+# **Predict.** Four ranks. How many rounds, and how many bytes of the 24,000 from each? And five ranks?
+
+# %%
+# %%px
+for p in (4, 5):
+    found = seen(halving_all_reduce, p)
+    assert rank >= p or found["x"] == p * (p + 1) / 2
+    told(f"halving, p = {p}", found)
+
+# %% [markdown]
+# <details><summary>Why?</summary>
+#
+# Four ranks: 12,000, then 6,000, and both again: 36,000 bytes, as in a ring of four, in 4 rounds in place of 6. On 1024 ranks 20 in place of 2046. Five ranks: rank 0 also sends the whole
+# sum to rank 4, and there are two more rounds.
+# </details>
+#
+# The halves are Rabenseifner's (Thakur et al. 2005): MPI libraries use them for large tensors; gloo has them, and `torch.distributed` does not call them. Why rings, then? A rank of a ring
+# talks to two neighbours, by the same wires all the time. Here in every round all ranks send at once to *other* partners; in the first half of x goes half the ranks away, and where many such
+# messages share a wire, they wait for each other. And p should be a power of two.
+#
 # ## What each rank sends
 #
-# In each of $2(p-1)$ rounds a rank sends one chunk, an $S/p$ of a tensor of $S$ bytes. Together:
+# In a ring, in each of $2(p-1)$ rounds a rank sends one chunk, an $S/p$ of a tensor of $S$ bytes. Together:
 #
 # $$ 2 \, \frac{p-1}{p} \, S $$
 #
-# There is a fourth way, which looks simple and is often written by accident: **gather everything**. Each rank sends its whole x to each other one, and everyone adds up.
+# There is a way which looks simple and is often written by accident: **gather everything**. Each rank sends its whole x to each other one, and everyone adds up.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -269,7 +341,8 @@ def gather_everything(x, group):
 
 # %%
 # %%px
-ways = {"star": star_all_reduce, "tree": tree_all_reduce, "ring": ring_all_reduce, "gather": gather_everything}
+ways = {"star": star_all_reduce, "tree": tree_all_reduce, "ring": ring_all_reduce, "gather": gather_everything,
+        "halving": halving_all_reduce}
 measured = {way: {} for way in ways}
 for way, call in ways.items():
     for p in groups:
@@ -279,7 +352,7 @@ for way, call in ways.items():
     told(way, found)
 
 # %% [markdown]
-# All four give the same sum, on 2, 3, 4 and 5 ranks.
+# All five give the same sum, on 2, 3, 4 and 5 ranks.
 #
 # **Predict.** The ring's busiest rank sends 1.6 tensors on 5 ranks. How many on 16, and on 1000? And the others?
 
@@ -287,7 +360,11 @@ for way, call in ways.items():
 from manyhands.plots.collectives import busiest, busiest_table
 
 measured = cluster.pull("measured")[0]
-formulas = {"star": lambda p: p - 1, "tree": lambda p: (p - 1).bit_length(), "ring": lambda p: 2 * (p - 1) / p, "gather": lambda p: p - 1}
+def whole(p):  # the largest power of two
+    return 2 ** (p.bit_length() - 1)
+
+formulas = {"star": lambda p: p - 1, "tree": lambda p: (p - 1).bit_length(), "ring": lambda p: 2 * (p - 1) / p, "gather": lambda p: p - 1,
+            "halving": lambda p: 2 * (whole(p) - 1) / whole(p) + (p > whole(p))}
 print("tensors that the busiest rank sends: measured / formula")
 print(busiest_table(measured, formulas, more=(16, 1000)))
 busiest(measured, formulas)
@@ -307,8 +384,8 @@ busiest(measured, formulas)
 # Bytes are not all. Each round also costs a *latency*: the time until the first byte arrives, however small the message.
 
 # %%
-rounds = {"tree": lambda p: 2 * (p - 1).bit_length(), "ring": lambda p: 2 * (p - 1)}
-print("ranks   tree rounds, tensors   ring rounds, tensors")
+rounds = {"tree": lambda p: 2 * (p - 1).bit_length(), "ring": lambda p: 2 * (p - 1), "halving": lambda p: 2 * (p.bit_length() - 1)}
+print("ranks   tree rounds, tensors   ring rounds, tensors   halving rounds, tensors")
 for p in (4, 64, 1024):
     print(f"{p:>5}" + "".join(f"{rounds[way](p):>14}, {formulas[way](p):<7.3f}" for way in rounds))
 
@@ -318,6 +395,7 @@ for p in (4, 64, 1024):
 # | star | $p$ | $(p-1)S$ | nothing but the first explanation |
 # | tree | at most $2\lceil\log_2 p\rceil$ | $\lceil\log_2 p\rceil\,S$ | small tensors, many ranks: latency counts |
 # | ring | $2(p-1)$ | $2\frac{p-1}{p}S$ | large tensors: bytes count |
+# | halving and doubling, p a power of two | $2\log_2 p$ | $2\frac{p-1}{p}S$ | both, where the network bears it |
 # | gather | 1 | $(p-1)S$ | numbers so few that nothing counts |
 #
 # (The tree's sum can take a round less than its broadcast: a rank that waits for two messages may get both in one round. On 5 ranks the ledger has seen 5, not 6.)
@@ -327,30 +405,34 @@ for p in (4, 64, 1024):
 #
 # ## The real ones
 #
-# Nobody writes rings for training. **gloo** (CPU) and **NCCL** (NVIDIA GPUs) have all of it. gloo's all-reduce is a ring, unless its caller asks for another algorithm; NCCL has rings and trees, among others, and chooses by size and by wiring.
-# `torch.distributed` calls either of them by the same names:
+# Nobody writes rings for training. **gloo** (CPU) and **NCCL** (NVIDIA GPUs) have all of it. gloo's all-reduce is a ring, unless its caller asks for another algorithm. NCCL chooses by size and by wiring. Its ring runs through all GPUs. Its tree is not ours: *two* binary
+# trees over the nodes, each for half of x, in small pieces that follow each other (a *pipeline*). A node in the middle of one is a leaf of the other, so none sends more than about $2S$, at a latency that grows like the
+# logarithm of their number (Sanders et al. 2009); inside a node there is a chain. Where GPUs hang on an NVSwitch, the switch can add up (NVLS). `torch.distributed` calls either of them by the same names:
 #
 # | each rank has | you want | call | in training |
 # |---|---|---|---|
 # | rank 0 has x | x on all | `broadcast` | one start for all |
 # | a part of a sum | the sum on rank 0 | `reduce` | a figure for the log |
 # | a part of a sum | the sum on all | `all_reduce` | gradients |
-# | a part of a sum | a chunk of the sum on each | `reduce_scatter` | gradients when states are sharded (unit 16) |
+# | a part of a sum | a chunk of the sum on each | `reduce_scatter` | gradients when states are sharded (unit 16, planned) |
 # | a chunk | all chunks on all | `all_gather` | parameters when states are sharded |
+# | a chunk for each | a chunk from each | `all_to_all` | tokens to experts (unit 11), tables of embeddings |
 #
-# Take what gives each rank what it needs, and no more. Are they the same as ours?
+# Take what gives each rank what it needs, and no more. Where links inside a node are faster than those between nodes, a *hierarchy* is made of these: reduce-scatter inside each node, all-reduce between nodes, all-gather inside
+# (unit 05). Are they the same as ours?
 
 # %%
 # %%px
 draw = torch.Generator().manual_seed(rank)
-x = torch.randint(-9, 10, (40,), generator=draw).float()
-ours, theirs, mine, parts = x.clone(), x.clone(), torch.empty(8), [torch.empty(8) for _ in range(size)]
+ours = torch.randint(-9, 10, (40,), generator=draw).float()
+x = ours.to(device, copy=True)
+theirs, mine, parts = x.clone(), x.new_empty(8), [x.new_empty(8) for _ in range(size)]
 ring_all_reduce(ours, groups[5])
 dist.all_reduce(theirs)
 dist.reduce_scatter(mine, list(x.chunk(size)))
 dist.all_gather(parts, mine)
 if rank == 0:
-    print("all_reduce equals our ring:", torch.equal(theirs, ours))
+    print("all_reduce equals our ring:", torch.equal(theirs.cpu(), ours))
     print("reduce_scatter, then all_gather, equals all_reduce:", torch.equal(torch.cat(parts), theirs))
 
 # %% [markdown]
@@ -364,7 +446,7 @@ ring, star = x.clone(), x.clone()
 ring_all_reduce(ring, groups[5])
 star_all_reduce(star, groups[5])
 first = ring.clone()
-dist.broadcast(first, src=0)
+dist.broadcast(first, group=groups[5], group_src=0)
 print("ring: the same bits as on rank 0:", torch.equal(ring, first), "  as the star, to 1e-5:", torch.allclose(ring, star, atol=1e-5))
 
 # %% [markdown]
@@ -373,14 +455,20 @@ print("ring: the same bits as on rank 0:", torch.equal(ring, first), "  as the s
 # %%
 # %%px
 with Ledger() as ledger:
-    dist.all_reduce(torch.ones(6000))
+    dist.all_reduce(torch.ones(6000, device=device))
 if rank == 0:
     print(ledger.table())
 
 # %% [markdown]
-# On GPUs you write `dist.init_process_group("nccl")`, give each rank a GPU of its own (NCCL refuses two ranks on one), and put the tensors there. All else stays as it is.
-#
+# > **On GPUs.** `init_process_group("nccl")`, a GPU of its own for each rank (NCCL refuses two on one; 2.30 has an experimental way), `torch.cuda.set_device` before the
+# > first call, tensors on the GPU and contiguous. The collectives above are the same; the messages are not. A call returns when it is *enqueued*: `send` before x has gone; `wait()` makes
+# > the GPU's stream wait, not Python. There are no tags: messages of a pair meet in order. `isend` and `recv` of our ring can hang, for the first message of a pair is a
+# > meeting and a pair has one queue: start both with one `dist.batch_isend_irecv`. A hang shows later, at a line that reads a value, and a watchdog ends the process after ten minutes.
+
+# %% [markdown]
 # ## What has aged
+#
+# <details><summary>Older talks and articles, and what is left of them</summary>
 #
 # This course grew out of older talks and articles. What they say of collectives, in our words, and what is left of it:
 #
@@ -391,12 +479,13 @@ if rank == 0:
 # * *"Horovod broadcasts with MPI."* So it was. Today gloo can carry it, and MPI need not be installed (unit 10).
 # * *"`nccl` is the backend for GPUs."* Still so. On the CPU it is gloo.
 # * *`CollectiveAllReduceStrategy` in `tf.contrib`.* Gone with `tf.contrib`; its heir is `MultiWorkerMirroredStrategy` (unit 07).
+# </details>
 
 # %% [markdown]
 # ## What you can say now
 #
-# * *Star, tree, ring:* all from `send` and `recv`, for any number of ranks. A reduce is a broadcast backwards.
-# * *Cost:* a tree has few rounds, a ring few bytes.
+# * *Star, tree, ring, halving:* all from `send` and `recv`, for any number of ranks. A reduce is a broadcast backwards.
+# * *Cost:* a tree has few rounds, a ring few bytes; halving and doubling has both, for a power of two, and uses wires between all of them.
 # * *$2(p-1)/p$:* p - 1 rounds of a p-th, twice; never more than two tensors.
 # * *Parts:* all-reduce = reduce-scatter + all-gather = reduce + broadcast. Take the smallest that does.
 # * *Three mistakes:* all send first (a deadlock); chunks off by one (wrong sums, no error); gather everything (right values, p/2 times the bytes).
@@ -405,6 +494,7 @@ if rank == 0:
 #
 # **References.** P. Patarasuk, X. Yuan 2009, *Bandwidth optimal all-reduce algorithms for clusters of workstations*, J. Parallel Distrib. Comput. 69(2).
 # R. Thakur, R. Rabenseifner, W. Gropp 2005, *Optimization of collective communication operations in MPICH*, Int. J. High Perform. Comput. Appl. 19(1).
+# P. Sanders, J. Speck, J. L. Träff 2009, *Two-tree algorithms for full bandwidth broadcast, reduction and scan*, Parallel Computing 35(12).
 # P. Goyal et al. 2017, *Accurate, Large Minibatch SGD: Training ImageNet in 1 Hour*, [arXiv 1706.02677](https://arxiv.org/abs/1706.02677).
 # A. Sergeev, M. Del Balso 2018, *Horovod: fast and easy distributed deep learning in TensorFlow*, [arXiv 1802.05799](https://arxiv.org/abs/1802.05799).
 # NVIDIA, [NCCL: collective operations](https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/usage/collectives.html).

@@ -1,19 +1,22 @@
-# %% [markdown] unit={"minutes": 20, "ranks": 4, "framework": "torch", "title": "What communication costs"}
+# %% [markdown] unit={"minutes": 40, "ranks": 4, "framework": "torch", "title": "What communication costs"}
 # # 05 What communication costs
 #
 # Unit 04 counted rounds and bytes. Here they get a price: two numbers for a link, measured, and from them the time of every collective. At the end you can
 #
 # * time messages so that the times mean something, and fit latency and bandwidth with a band of confidence;
-# * predict a ring, a tree and a parameter server for any number of ranks;
+# * predict a ring, a tree, halving and doubling, and a parameter server for any number of ranks, and an all-reduce over two kinds of links;
 # * find the size at which ring and tree cross, and check the prediction;
 # * say what a model assumes, and find out why a measurement is twice the prediction;
 # * say why Horovod and DistributedDataParallel collect gradients in buffers, and how large these should be.
 #
-# **Before:** unit 04. **Minutes:** 20. **Ranks:** 4, and then 4 on an emulated network.
+# **Before:** unit 04. **Minutes:** 40. **Ranks:** 4, and then 4 on an emulated network.
 #
 # All cells run in this kernel. `cluster.run(function, ...)` calls a function on all ranks and returns what each of them returns; the function must import what it needs.
+# Messages by hand go through gloo with CPU tensors, on a machine with GPUs too: the box *On GPUs* says what is different there.
 
 # %%
+from functools import partial
+
 import numpy as np
 
 from manyhands import Cluster, simulate
@@ -23,11 +26,12 @@ cluster = Cluster(nodes=1, ranks_per_node=4, framework="torch")
 
 # %%
 def join():
-    """All ranks become one process group."""
+    """All ranks become one process group: gloo for CPU tensors, and NCCL for others where each rank has a GPU."""
+    import os
     import torch.distributed as dist
 
     if not dist.is_initialized():
-        dist.init_process_group("gloo")
+        dist.init_process_group(os.environ["MANYHANDS_BACKEND"].replace("nccl", "cpu:gloo,cuda:nccl"))
 
 joined = cluster.run(join)
 
@@ -134,7 +138,7 @@ print("yours:", told(sizes, times_s))
 # %% [markdown]
 # The band tells how much chance there is in the numbers; nine of ten such bands hold the truth. It does not tell whether the *model* is right: a straight line through a curve can have a very narrow band.
 #
-# ## Three all-reduces
+# ## Four all-reduces
 #
 # A collective is rounds, one after the other. Each costs $\alpha$ and its bytes, and of those the ledger of unit 04 knows:
 #
@@ -142,6 +146,7 @@ print("yours:", told(sizes, times_s))
 # |---|---|---|---|
 # | ring | $2(p-1)$ | $n/p$ | $2(p-1)\,(\alpha + n/(pB))$ |
 # | tree, sum and broadcast | $2\lceil\log_2 p\rceil$ | $n$ | $2\lceil\log_2 p\rceil\,(\alpha + n/B)$ |
+# | halving and doubling, $p$ a power of two | $2\log_2 p$ | $n/2, n/4, \ldots, n/p$ and back | $2\log_2 p\;\alpha + 2\frac{p-1}{p}\,n/B$ |
 # | one server and $w$ workers | 2 | $w\,n$ through the server's link | $2\,(\alpha + w\,n/B)$ |
 #
 # Assumed: links are full duplex and alike, messages on different links do not disturb each other, adding up costs nothing, all start together.
@@ -150,7 +155,7 @@ print("yours:", told(sizes, times_s))
 
 # %%
 link = true
-models = {"ring": simulate.ring_s, "tree": simulate.tree_s, "server": simulate.parameter_server_s}
+models = {"ring": simulate.ring_s, "tree": simulate.tree_s, "halving": simulate.halving_doubling_s, "server": simulate.parameter_server_s}
 print("ranks      bytes" + "".join(f"{way + ' (ms)':>14}" for way in models))
 for p in (4, 64, 1024):
     for size in (4, 100_000_000):
@@ -159,11 +164,12 @@ for p in (4, 64, 1024):
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# Small: the tree, with its $2\log_2 p$ latencies; a server is faster still, as long as nobody asks what it costs when all workers speak at once. Large: the ring. Its bytes never take longer than
-# $2n/B$, whatever the number of ranks (its latencies do grow: 61 of the 161 ms on 1024), while the server's link carries $w$ times the tensor, in and out. (A server can be cut in many; unit 08 does so.)
+# Small: the tree and halving, with $2\log_2 p$ latencies; a server is faster still, as long as nobody asks what it costs when all workers speak at once. Large: the ring. Its bytes never take longer than
+# $2n/B$, whatever the number of ranks (its latencies do grow: 61 of the 161 ms on 1024). Halving has the same bytes without these latencies: in this model nothing beats it, on a power of two. The model does not know
+# that its partners are far away, and that their messages may share wires; so rings are used all the same. The server's link carries $w$ times the tensor, in and out. (A server can be cut in many; unit 08 does so.)
 # </details>
 #
-# Two straight lines over $n$, and the one with fewer rounds is the steeper one: they cross, at
+# Ring and tree are two straight lines over $n$, and the one with fewer rounds is the steeper one: they cross, at
 #
 # $$ n^* = \alpha B \, \frac{p - 1 - L}{L - (p - 1)/p}, \qquad L = \lceil\log_2 p\rceil $$
 
@@ -176,7 +182,7 @@ for p in (2, 3, 4, 5, 8, 64, 1024):
 #
 # ## Check it
 #
-# A prediction that nobody checks is a wish. The ring and the tree of unit 04, on your four ranks: three calls between two looks at the clock, the slowest rank counts, the better of two.
+# A prediction must be checked. The ring and the tree of unit 04, on your four ranks: three calls between two looks at the clock, the slowest rank counts, the better of two.
 
 # %%
 def all_reduce_s(way, n_bytes, calls=3, repeats=2):
@@ -278,13 +284,13 @@ else:
 far = recorded.EMULATED  # our own run
 if not blocked:
     far_s = [network.run(ping_pong, size, 5, 2)[0] for size in far.n_bytes]
-    far = recorded.Measurement("measured here", far.n_bytes, far_s, check(network, far.n_bytes))
+    far = recorded.Measurement("measured here", far.n_bytes, far_s, check(network, far.n_bytes[1::2]))
 print(f"{far.what}: {told(far.n_bytes, far.times_s)}")
 
 # %% tags=["measured"]
 far_link = simulate.fit(far.n_bytes, far.times_s)
 at = simulate.crossover_bytes(4, *far_link)
-print(f"{far.what}; ring and tree should cross at {at:,.0f} bytes; measured / predicted:")
+print(f"{far.what}: ring and tree should cross at {at:,.0f} bytes; measured / predicted:")
 print(crossover_table(predicted(far_link), far.all_reduce_s))
 crossover(predicted(far_link), far.all_reduce_s, at=at)
 
@@ -305,11 +311,112 @@ print(crossover_table(predicted(far_link), recorded.EMULATED.all_reduce_s))
 #
 # <details><summary>Why?</summary>
 #
-# gloo never sends into the blue: the receiver first tells the sender that there is room. In a ping-pong and in a tree the receiver has been waiting for long, so that message has arrived before it is needed. In a ring all ranks call `isend` and `recv`
+# gloo sends nothing before it knows that there is room: the receiver first tells the sender so. In a ping-pong and in a tree the receiver has been waiting for long, so that message has arrived before it is needed. In a ring all ranks call `isend` and `recv`
 # at the same moment: "ready" needs one latency, and then the data needs another one. MPI calls it a *rendezvous*, and does so for large messages.
 #
 # `ready ahead` posts all receives of the ring before the first round. Then the rounds cost what the model says, to an eighth. A factor of two against the prediction was no inaccuracy: it was a message that nobody had
 # thought of. That is what a model is for.
+# </details>
+#
+# ## Two bandwidths that benchmarks print
+#
+# NVIDIA's nccl-tests print for each collective **algbw**, $S/t$ for a tensor of $S$ bytes, and **busbw**: for an all-reduce $\frac{S}{t} \cdot 2\,\frac{p-1}{p}$, for an all-gather, a reduce-scatter or an all-to-all
+# $\frac{S}{t} \cdot \frac{p-1}{p}$, for a broadcast or a reduce $\frac{S}{t}$. The factor is what each rank must send at least, so busbw can be compared with the bandwidth of a link, on any number of ranks.
+#
+# **Predict.** The links have 1.25 MB/s. Which busbw do the recorded all-reduces reach at 4 kB and at 64 kB?
+
+# %%
+print("   bytes              algbw   busbw (MB/s)")
+for n in (4096, 65536):
+    for way, points in recorded.EMULATED.all_reduce_s.items():
+        algbw = n / points[n] / 1e6
+        print(f"{n:>8}  {way:<12}{algbw:>8.3f}{algbw * 2 * 3 / 4:>8.3f}")
+
+# %% [markdown]
+# <details><summary>Why?</summary>
+#
+# Even `ready ahead` reaches less than half of the link with 64 kB: six latencies are half of its time. Bandwidths say something of large tensors only; of small ones report the time. And busbw counts the bytes that *must* move:
+# the tree moves more of them, keeps its links busy, and has a low busbw.
+# </details>
+#
+# ## Two kinds of links
+#
+# In a cluster, GPUs of one node have fast links, and nodes have slow ones. An all-reduce in **two levels** sends less over the slow ones: with $g$ ranks on each of $m$ nodes, reduce-scatter inside each node;
+# each rank all-reduces its part with its fellows in the other nodes; all-gather inside. Each level has its own two numbers, and the $g$ rings between the nodes share a node's link:
+#
+# $$ 2(g-1)\left(\alpha_1 + \frac{n}{g B_1}\right) + 2(m-1)\left(\alpha_2 + \frac{n}{m B_2}\right) $$
+#
+# Here are both, from the collectives of `torch.distributed`. (`flat` is one ring, which goes through the ranks in their order.)
+
+# %%
+def flat(x, inside, across):
+    import torch.distributed as dist
+
+    dist.all_reduce(x)
+
+def two_levels(x, inside, across):
+    import torch
+    import torch.distributed as dist
+
+    parts = list(x.chunk(2))
+    mine = torch.empty_like(parts[0])
+    dist.reduce_scatter(mine, parts, group=inside)
+    dist.all_reduce(mine, group=across)
+    dist.all_gather(parts, mine, group=inside)
+
+# %%
+def on_nodes_s(call, n_bytes, calls=3):
+    """Seconds of an all-reduce on two nodes of two ranks."""
+    import time, torch, torch.distributed as dist
+
+    inside = [dist.new_group(ranks) for ranks in ([0, 1], [2, 3])][dist.get_rank() // 2]
+    across = [dist.new_group(ranks) for ranks in ([0, 2], [1, 3])][dist.get_rank() % 2]
+    x = torch.ones(n_bytes // 4)
+    call(x, inside, across)
+    assert torch.equal(x, torch.full_like(x, 4))
+    dist.barrier()
+    start_s = time.perf_counter()
+    for _ in range(calls):
+        call(x, inside, across)
+    return (time.perf_counter() - start_s) / calls
+
+# %% [markdown]
+# **Predict.** Two nodes of two ranks, the same links between the nodes. How many times the tensor goes over a node's link, flat and in two levels? And how many times as fast are two levels, for a large tensor?
+
+# %% tags=["measured"]
+nodes = recorded.TWO_NODES
+if not blocked:
+    network.stop()
+    network = Cluster(nodes=2, ranks_per_node=2, profile="emulated", rate_mbit=10, delay_ms=10, name="two nodes")
+    joined, nodes = network.run(join), {"flat": {}, "two levels": {}}
+    for way, call in (("flat", flat), ("two levels", two_levels)):
+        for n in (16, 65536, 262144):
+            before = emulated.sent(network)[0].payload_bytes
+            seconds = max(network.run(on_nodes_s, call, n))
+            nodes[way][n] = seconds, (emulated.sent(network)[0].payload_bytes - before) / 4 / n  # 4 calls
+
+# %%
+def show_nodes(nodes, link):
+    flat, levels = partial(simulate.ring_s, 4), partial(simulate.hierarchical_s, 2, 2)
+    print("     bytes   way         measured / predicted (ms)    tensors over a node's link")
+    for way, model in (("flat", lambda n: flat(n, *link)), ("two levels", lambda n: levels(n, true, link))):
+        for n, (seconds, tensors) in nodes[way].items():
+            print(f"{n:>10}   {way:<12}{seconds * 1e3:>10.3g} / {model(n) * 1e3:<10.3g}{tensors:>20.2f}")
+
+print("recorded")
+show_nodes(recorded.TWO_NODES, far_link)
+
+# %% tags=["measured"]
+print("BLOCKED, recorded again" if blocked else "measured here")
+show_nodes(nodes, simulate.fit(far.n_bytes, far.times_s))
+
+# %% [markdown]
+# <details><summary>Why?</summary>
+#
+# Flat, the node's last rank sends $2 \cdot \frac{3}{4}$ tensors to the other node; in two levels its two ranks send $2 \cdot \frac{1}{2}$ of half a tensor each, 1 together. So a large one is 1.5 times as fast, or a little more. (With 16 bytes, nearly all that travels is
+# set-up. And there the model is rough: it lets each of `flat`'s rounds wait for the slow link, which a chunk crosses in three of its six hops only; a crossing may take a second latency, for "ready".)
+#
+# With many nodes both send nearly two tensors over the link: what two levels save then are rounds, $2(g-1) + 2(m-1)$ in place of $2(gm-1)$. 16 nodes of 8: 44 in place of 254.
 # </details>
 #
 # ## Many small gradients
@@ -319,16 +426,17 @@ print(crossover_table(predicted(far_link), recorded.EMULATED.all_reduce_s))
 # %%
 def in_messages(count, n_bytes=65536, repeats=12):
     """Seconds to all-reduce n_bytes in `count` messages, with the backend's own all-reduce."""
-    import time
-    import torch
-    import torch.distributed as dist
+    import os, time, torch, torch.distributed as dist
 
-    pieces, times_s = torch.zeros(n_bytes // 4).chunk(count), []
+    device = torch.device(os.environ["MANYHANDS_DEVICE"])
+    pieces, times_s = torch.zeros(n_bytes // 4, device=device).chunk(count), []
     for _ in range(repeats):
         dist.barrier()
         start_s = time.perf_counter()
         for piece in pieces:
             dist.all_reduce(piece)
+        if device.type == "cuda":
+            torch.cuda.synchronize()  # until then the calls are only enqueued
         times_s.append(time.perf_counter() - start_s)
     return sorted(times_s)[repeats // 2]
 
@@ -343,29 +451,31 @@ for count in (64, 8, 1):
 # Why not everything in one? Because the backward pass computes the last layer's gradients first. They could be under way while the first layers are still computing; a single bucket must wait for all.
 #
 # ResNet-50 has 161 gradients, 102 MB. Take Goyal et al. 2017: 120 ms of backward. We assume that the gradients become ready one after the other at equal distances, 64 ranks, a link of 10 Gbit/s with 50 us, and
-# a library that takes ring or tree, whichever is faster.
+# a library that takes the fastest way: of ring and tree; or of ring, tree and halving.
 #
-# **Predict.** All gradients one by one, in one bucket, or in between: how many buckets are best?
+# **Predict.** All gradients one by one, in one bucket, or in between: how many buckets are best? And what does a better library change?
 
 # %%
 gradients = simulate.resnet50_bytes()
 ready_s = np.linspace(0, 0.120, len(gradients) + 1)[1:]
 ethernet = simulate.Link(latency_s=50e-6, bytes_per_s=1.25e9)
 
-def faster(n_bytes):
-    return min(simulate.ring_s(64, n_bytes, *ethernet), simulate.tree_s(64, n_bytes, *ethernet))
+def summed_after_s(bucket_bytes, *ways):
+    return simulate.finish_s(ready_s, gradients, bucket_bytes, lambda n: min(way(64, n, *ethernet) for way in ways))
 
-print("bucket (MiB)   buckets   all summed after (ms)")
+print("                         all summed after (ms), with")
+print("bucket (MiB)   buckets   ring or tree   or halving")
 for mib in (0, 0.25, 1, 4, 10, 25, 50, 100):
-    count = len(simulate.buckets(gradients, mib * 2**20))
-    print(f"{mib:>12}{count:>10}{simulate.finish_s(ready_s, gradients, mib * 2**20, faster) * 1e3:>17.0f}")
+    two = summed_after_s(mib * 2**20, simulate.ring_s, simulate.tree_s)
+    three = summed_after_s(mib * 2**20, simulate.ring_s, simulate.tree_s, simulate.halving_doubling_s)
+    print(f"{mib:>12}{len(simulate.buckets(gradients, mib * 2**20)):>10}{two * 1e3:>15.0f}{three * 1e3:>13.0f}")
 
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# One by one: 161 times the latencies of an all-reduce, 476 ms in place of 120. One bucket: 287 ms, because nothing is sent before the backward pass ends. Some 25 MiB: 197 ms. That is DistributedDataParallel's
-# default, and no coincidence: on networks of this kind it is about right. With other ranks, links and networks another size is best; in the lab you look for it. The pass itself ends after 120 ms, so 77 ms are not
-# hidden: the network carries 102 MB twice in 161 ms, whatever the buckets.
+# One by one: 161 times the latencies of an all-reduce. One bucket: 282 or 287 ms, because nothing is sent before the backward pass ends. In between it is best. How much, depends on the library. With ring or tree alone small buckets
+# look terrible; but nearly half of those 476 ms are the bytes of our tree, which sends the whole tensor in each round. With halving, 10 MiB are best, and 4 to 25 MiB are the same to 4 ms: DistributedDataParallel's default
+# of 25 MiB lies in a flat valley. With other ranks and links another size is best; in the lab you look for it. The pass itself ends after 120 ms, so 50 ms are not hidden: the network needs 161 ms for these bytes, whatever the buckets.
 # </details>
 #
 # ## When to use it, and what it costs
@@ -373,30 +483,41 @@ for mib in (0, 0.25, 1, 4, 10, 25, 50, 100):
 # **Use the model** to choose: ring or tree, one server or four, a larger bucket, a faster network. It takes a minute to measure, and it is right about the order long before it is right about the milliseconds. Use it to
 # *notice* as well: what takes three times as long as predicted has a reason.
 #
-# **Do not use it** for a promise in milliseconds. It knows no jam, no slow rank, no adding up, no second latency for "ready", and no two kinds of links (inside a node and between nodes; then each needs its own two numbers). A library does not always use the
+# **Do not use it** for a promise in milliseconds. It knows no messages that share a wire, no slow rank, no adding up, no second latency for "ready". A library does not always use the
 # algorithm that you think of: NCCL chooses by size and wiring, gloo takes a ring for an all-reduce of any size.
-#
+
+# %% [markdown]
+# > **On GPUs.** A call returns when it is *enqueued*: a clock around it measures that, and nothing else. Call `torch.cuda.synchronize()` before each look at the clock, or use `torch.cuda.Event`s.
+# > The first collective of a group, and the first message of a pair, also pay for NCCL's set-up: warm up. NCCL's kernels run on the GPU's own processors, so what they cost shows in the computing
+# > beside them, too. For a ping-pong `send` and `recv` will do; a ring by hand needs `dist.batch_isend_irecv` (unit 04). Compare your cluster by the busbw of nccl-tests' `all_reduce_perf`.
+
+# %% [markdown]
 # **The three most common mistakes.** *Only the sending is timed:* `send` returns when the message has been handed over, and a GPU call before anything has happened. *Errors in seconds:* the largest messages decide alone, and the
 # latency is their noise. *The latency counted once:* a collective pays it in every round, $2(p-1)$ times in a ring. The lab knows all of them.
 #
 # ## What has aged
 #
+# <details><summary>Older talks and articles, and what is left of them</summary>
+#
 # | older talks and articles say | today |
 # |---|---|
 # | two GPUs do 200 iterations' work in the time of 100 | if messages cost nothing. Between two they cost $n/B$ and two latencies, on many nearly $2n/B$ and $2(p-1)$ latencies; what hides them is overlap (unit 06) |
-# | with 1024 GPUs more than 20 % of the time goes into communication | the talk's own number. By the model what grows with $p$ is the number of rounds: 100 MB at 7 GB/s and 5 us take 29 ms on 64 ranks, and 39 ms on 1024. Today rings run inside nodes and trees between them |
+# | with 1024 GPUs more than 20 % of the time goes into communication | the talk's own number. By the model what grows with $p$ is the number of rounds: 100 MB at 7 GB/s and 5 us take 29 ms on 64 ranks, and 39 ms on 1024. NCCL has more than a ring: trees between the nodes with chains inside them, and switches that add up (unit 04) |
 # | a parameter server in the middle, or peer to peer | the server's one link carries everything; so servers are sharded (unit 08), or there is no server |
 # | Horovod's pull request tests a *fused* all-reduce | fusion is still its heart. The buffer has doubled to 128 MB, the cycle is 1 ms in place of 5 ([0.21, 2020](https://github.com/horovod/horovod/pull/2468)) |
+#
+# </details>
 #
 # ## What you can say now
 #
 # * *Time a message:* warm up, there and back, half of it, the median. Relative errors in the fit, a bootstrap for the band.
-# * *Predict:* rounds times latency, plus bytes by bandwidth. Ring $2(p-1)(\alpha + n/(pB))$, tree $2\lceil\log_2 p\rceil(\alpha + n/B)$, one server $2(\alpha + w\,n/B)$.
+# * *Predict:* rounds times latency, plus bytes by bandwidth. Ring $2(p-1)(\alpha + n/(pB))$, tree $2\lceil\log_2 p\rceil(\alpha + n/B)$, halving $2\log_2 p\,\alpha + 2\frac{p-1}{p}n/B$, one server $2(\alpha + w\,n/B)$.
+# * *Two kinds of links:* two levels, each with its own numbers; fewer bytes over the slow links, and far fewer rounds.
 # * *The crossing* lies at $\alpha B$ times a number that, for many ranks, grows like $p/\log_2 p$ (it drops just above each power of two); for 2 and 3 ranks there is none.
 # * *The model assumes* links that do not disturb each other. On one machine with few cores they do. And it knows one latency a round: a library that asks before it sends pays two.
-# * *Buffers* save latencies, *several* buffers save waiting.
+# * *Buffers* save latencies, *several* buffers save waiting; how many are best, depends on the algorithm too.
 #
-# **Now the lab:** your own ping-pong, fit, band and prediction, on hidden measurements. Then unit 06 for real buckets, unit 08 for the server's link, unit 19 for 1024 ranks.
+# **Now the lab:** your own ping-pong, fit, band and prediction, on hidden measurements. Then unit 06 for real buckets, unit 08 for the server's link, unit 19 (planned) for 1024 ranks.
 #
 # **References.** R. Hockney 1994, *The communication challenge for MPP: Intel Paragon and Meiko CS-2*, Parallel Computing 20(3).
 # R. Thakur, R. Rabenseifner, W. Gropp 2005, *Optimization of collective communication operations in MPICH*, Int. J. High Perform. Comput. Appl. 19(1).
@@ -404,6 +525,8 @@ for mib in (0, 0.25, 1, 4, 10, 25, 50, 100):
 # B. Efron 1979, *Bootstrap methods: another look at the jackknife*, Annals of Statistics 7(1).
 # P. Goyal et al. 2017, *Accurate, Large Minibatch SGD: Training ImageNet in 1 Hour*, [arXiv 1706.02677](https://arxiv.org/abs/1706.02677).
 # A. Sergeev, M. Del Balso 2018, *Horovod: fast and easy distributed deep learning in TensorFlow*, [arXiv 1802.05799](https://arxiv.org/abs/1802.05799).
+# H. Mikami et al. 2018, *Massively Distributed SGD: ImageNet/ResNet-50 Training in a Flash*, [arXiv 1811.05233](https://arxiv.org/abs/1811.05233), for two levels.
+# NVIDIA, [nccl-tests: performance](https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md), for algbw and busbw.
 # S. Li et al. 2020, *PyTorch Distributed: Experiences on Accelerating Data Parallel Training*, [arXiv 2006.15704](https://arxiv.org/abs/2006.15704).
 
 # %%

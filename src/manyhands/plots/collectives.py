@@ -5,7 +5,7 @@ import numpy as np
 from manyhands.plots import GREY, INK, figure, rank_colour, styled, svg
 
 WORDS = {"x": "ranks", "y": "bytes that the busiest rank sends, in tensors", "formula": "line: formula; mark: measured"}
-MARKERS, LINES = ("o", "s", "^", "D"), ("-", (0, (5, 2)), "-", (0, (1, 1.5)))
+MARKERS, LINES = ("o", "s", "^", "D", "v"), ("-", (0, (5, 2)), "-", (0, (1, 1.5)), "-.")
 
 
 @styled

@@ -6,8 +6,11 @@
 Numpy only, and no randomness that is not seeded: the same measurements give the same predictions everywhere.
 """
 
-from manyhands.simulate.collective_costs import crossover_bytes, message_s, parameter_server_s, ring_s, tree_s
+from manyhands.simulate.collective_costs import (
+    crossover_bytes, halving_doubling_s, hierarchical_s, message_s, parameter_server_s, ring_s, tree_s,
+)
 from manyhands.simulate.fit import Link, bootstrap, fit, interval
 from manyhands.simulate.fusion import buckets, finish_s, resnet50_bytes
 
-__all__ = ["Link", "bootstrap", "buckets", "crossover_bytes", "finish_s", "fit", "interval", "message_s", "parameter_server_s", "resnet50_bytes", "ring_s", "tree_s"]
+__all__ = ["Link", "bootstrap", "buckets", "crossover_bytes", "finish_s", "fit", "halving_doubling_s", "hierarchical_s", "interval", "message_s", "parameter_server_s",
+           "resnet50_bytes", "ring_s", "tree_s"]

@@ -2,7 +2,7 @@
 
 fails: all-gather/values
 shows: An all-gather adds nothing up
-points: 13
+points: 16
 runs: all-gather
 """
 # %% grade_id="all-gather"

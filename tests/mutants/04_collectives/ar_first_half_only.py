@@ -3,7 +3,7 @@
 fails: all-reduce/values, all-reduce/bytes, all-reduce/ring
 shows: the all-gather is missing
 shows: An all-reduce is both
-points: 10
+points: 13
 """
 # %% grade_id="all-reduce"
 # %%px --setup

@@ -3,7 +3,7 @@
 fails: all-reduce/values, all-reduce/bytes
 shows: rounded to float32 on its way
 shows: Fewer bytes than a ring
-points: 11
+points: 14
 """
 # %% grade_id="all-reduce"
 # %%px --setup

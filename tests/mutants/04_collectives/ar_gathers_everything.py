@@ -3,7 +3,7 @@
 fails: all-reduce/bytes, all-reduce/ring
 shows: this gathers everything, then sums
 shows: a rank sends to the next rank only
-points: 12
+points: 15
 """
 # %% grade_id="all-reduce"
 # %%px --setup

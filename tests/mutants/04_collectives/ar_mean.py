@@ -2,7 +2,7 @@
 
 fails: all-reduce/values
 shows: An all-reduce gives the sum; who wants a mean divides afterwards
-points: 12
+points: 15
 """
 # %% grade_id="all-reduce"
 # %%px --setup

@@ -2,7 +2,7 @@
 
 fails: all-reduce/values
 shows: The sum belongs into x itself
-points: 12
+points: 15
 """
 # %% grade_id="all-reduce"
 # %%px --setup

@@ -2,7 +2,7 @@
 
 fails: all-reduce/bytes, all-reduce/ring
 shows: The allreduce of torch.distributed does the work here
-points: 12
+points: 15
 """
 # %% grade_id="all-reduce"
 # %%px --setup

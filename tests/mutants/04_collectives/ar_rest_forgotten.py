@@ -2,7 +2,7 @@
 
 fails: all-reduce/values, all-reduce/bytes
 shows: each leave a rest
-points: 11
+points: 14
 """
 # %% grade_id="all-reduce"
 # %%px --setup

@@ -4,7 +4,7 @@ fails: all-reduce/values, all-reduce/bytes, all-reduce/ring
 shows: what was summed already was summed again
 shows: More bytes than a ring
 shows: More messages than rounds
-points: 10
+points: 13
 """
 # %% grade_id="all-reduce"
 # %%px --setup

@@ -3,7 +3,7 @@
 fails: all-reduce/bytes, all-reduce/ring
 shows: this gathers everything, then sums
 shows: Fewer messages than rounds
-points: 12
+points: 15
 """
 # %% grade_id="all-reduce"
 # %%px --setup

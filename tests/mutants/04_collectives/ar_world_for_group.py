@@ -2,7 +2,7 @@
 
 fails: all-reduce/values, all-reduce/bytes, all-reduce/ring
 shows: Does a rank of the group wait for one of them?
-points: 10
+points: 13
 """
 # %% grade_id="all-reduce"
 # %%px --setup

@@ -2,7 +2,7 @@
 
 fails: broadcast/tree
 shows: the number of ranks that have x doubles
-points: 13
+points: 16
 """
 # %% grade_id="broadcast"
 # %%px --setup

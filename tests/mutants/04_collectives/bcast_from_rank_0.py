@@ -2,7 +2,7 @@
 
 fails: broadcast/values
 shows: Count ranks from the root
-points: 13
+points: 16
 """
 # %% grade_id="broadcast"
 # %%px --setup

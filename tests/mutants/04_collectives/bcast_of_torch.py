@@ -2,7 +2,7 @@
 
 fails: broadcast/once, broadcast/tree
 shows: The broadcast of torch.distributed does the work here
-points: 12
+points: 15
 """
 # %% grade_id="broadcast"
 # %%px --setup

@@ -3,7 +3,7 @@
 fails: broadcast/values, broadcast/once, broadcast/tree
 shows: still has its own numbers
 shows: has every rank got x?
-points: 11
+points: 14
 """
 # %% grade_id="broadcast"
 # %%px --setup

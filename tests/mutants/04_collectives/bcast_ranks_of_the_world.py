@@ -2,7 +2,7 @@
 
 fails: broadcast/values, broadcast/once, broadcast/tree
 shows: use group_dst and group_src
-points: 11
+points: 14
 """
 # %% grade_id="broadcast"
 # %%px --setup

@@ -2,7 +2,7 @@
 
 fails: broadcast/tree
 shows: In a tree, whoever has x helps to send
-points: 13
+points: 16
 """
 # %% grade_id="broadcast"
 # %%px --setup

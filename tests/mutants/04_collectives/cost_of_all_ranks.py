@@ -2,7 +2,7 @@
 
 fails: cost/bytes
 shows: this is what all ranks send together
-points: 13
+points: 16
 """
 # %% grade_id="cost"
 # %%px --setup

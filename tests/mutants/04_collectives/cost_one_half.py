@@ -2,7 +2,7 @@
 
 fails: cost/rounds
 shows: an all-reduce has two halves
-points: 13
+points: 16
 """
 # %% grade_id="cost"
 # %%px --setup

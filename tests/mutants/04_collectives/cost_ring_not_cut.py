@@ -2,7 +2,7 @@
 
 fails: cost/bytes
 shows: a rank does not send all its chunks in a half
-points: 13
+points: 16
 """
 # %% grade_id="cost"
 # %%px --setup

@@ -2,7 +2,7 @@
 
 fails: cost/rounds
 shows: log2 p is rounded up
-points: 13
+points: 16
 """
 # %% grade_id="cost"
 # %%px --setup

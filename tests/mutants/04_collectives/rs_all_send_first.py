@@ -2,7 +2,7 @@
 
 fails: reduce-scatter/values, reduce-scatter/ring
 shows: If every rank first sends and then receives, nobody receives
-points: 11
+points: 14
 runs: reduce-scatter
 """
 # %% grade_id="reduce-scatter"

@@ -2,7 +2,7 @@
 
 fails: reduce-scatter/ring
 shows: a rank sends to the next rank only
-points: 13
+points: 16
 runs: reduce-scatter
 """
 # %% grade_id="reduce-scatter"

@@ -2,7 +2,7 @@
 
 fails: reduce-scatter/values, reduce-scatter/ring
 shows: make room for the chunk that comes
-points: 11
+points: 14
 runs: reduce-scatter
 """
 # %% grade_id="reduce-scatter"

@@ -2,7 +2,7 @@
 
 fails: reduce-scatter/values, reduce-scatter/ring
 shows: torch.empty(n) alone is float32
-points: 11
+points: 14
 runs: reduce-scatter
 """
 # %% grade_id="reduce-scatter"

@@ -2,7 +2,7 @@
 
 fails: reduce-scatter/values
 shows: do not put a new tensor in its place
-points: 12
+points: 15
 runs: reduce-scatter
 """
 # %% grade_id="reduce-scatter"

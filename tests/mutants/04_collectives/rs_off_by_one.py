@@ -2,7 +2,7 @@
 
 fails: reduce-scatter/values
 shows: every chunk number is off by the same
-points: 12
+points: 15
 runs: reduce-scatter
 """
 # %% grade_id="reduce-scatter"

@@ -2,7 +2,7 @@
 
 fails: reduce-scatter/values, reduce-scatter/ring
 shows: it is the last of p - 1
-points: 11
+points: 14
 runs: reduce-scatter
 """
 # %% grade_id="reduce-scatter"

@@ -2,7 +2,7 @@
 
 fails: reduce-scatter/ring
 shows: More messages than rounds: a ring of 5 ranks needs p - 1
-points: 13
+points: 16
 runs: reduce-scatter
 """
 # %% grade_id="reduce-scatter"

@@ -2,7 +2,7 @@
 
 fails: reduce-scatter/values
 shows: own numbers are in the sum twice
-points: 12
+points: 15
 runs: reduce-scatter
 """
 # %% grade_id="reduce-scatter"

@@ -2,7 +2,7 @@
 
 fails: reduce-scatter/values
 shows: Only 2 of 5 ranks are in the sum
-points: 12
+points: 15
 runs: reduce-scatter
 """
 # %% grade_id="reduce-scatter"

@@ -9,7 +9,7 @@ import pytest
 
 import manyhands.simulate as room
 from manyhands.ledger import models
-from manyhands.simulate import crossover_bytes, message_s, parameter_server_s, ring_s, tree_s
+from manyhands.simulate import buckets, crossover_bytes, finish_s, halving_doubling_s, hierarchical_s, message_s, parameter_server_s, resnet50_bytes, ring_s, tree_s
 
 LINK = (1e-4, 1e8)  # 100 us, 100 MB/s
 
@@ -28,9 +28,47 @@ def test_a_tree_is_a_reduce_and_a_broadcast(p):
     assert tree_s(p, 1000, *LINK) == pytest.approx((models.length("reduce", p) + models.length("broadcast", p)) * message_s(1000, *LINK))
 
 
+@pytest.mark.parametrize("p", [2, 4, 8, 64, 1024])
+def test_halving_and_doubling_has_the_rounds_of_a_tree_and_the_bytes_of_a_ring(p):
+    n_bytes, rounds = 1024 * 1000, p.bit_length() - 1
+    assert halving_doubling_s(p, n_bytes, *LINK) == pytest.approx(2 * sum(message_s(n_bytes / 2**k, *LINK) for k in range(1, rounds + 1)))
+    assert halving_doubling_s(p, n_bytes, 0, 1e8) == pytest.approx(ring_s(p, n_bytes, 0, 1e8))
+    assert halving_doubling_s(p, 0, *LINK) == pytest.approx(tree_s(p, 0, *LINK))
+
+
+@pytest.mark.parametrize("p, whole", [(3, 2), (5, 4), (7, 4), (1000, 512)])
+def test_ranks_beyond_a_power_of_two_cost_two_whole_messages(p, whole):
+    assert halving_doubling_s(p, 8e5, *LINK) == pytest.approx(halving_doubling_s(whole, 8e5, *LINK) + 2 * message_s(8e5, *LINK))
+
+
+def test_two_levels():
+    inside, between, n = (1e-5, 1e10), (1e-3, 1e8), 8_000_000
+    assert hierarchical_s(2, 4, n, inside, between) == pytest.approx(6 * (1e-5 + n / 4 / 1e10) + 2 * (1e-3 + 4 * n / 8 / 1e8))  # four rings on one link
+    assert hierarchical_s(2, 4, n, inside, between, links_per_node=4) == pytest.approx(6 * (1e-5 + n / 4 / 1e10) + 2 * (1e-3 + n / 8 / 1e8))
+    assert hierarchical_s(2, 4, n, inside, between, links_per_node=9) == hierarchical_s(2, 4, n, inside, between, links_per_node=4)
+    assert hierarchical_s(1, 4, n, inside, between) == ring_s(4, n, *inside) and hierarchical_s(4, 1, n, inside, between) == ring_s(4, n, *between)
+    assert hierarchical_s(2, 2, np.array([0.0, n]), inside, between)[1] == hierarchical_s(2, 2, n, inside, between)
+    assert hierarchical_s(16, 8, n, inside, between) < ring_s(128, n, *between)
+
+
+def test_the_bucket_curve_of_unit_05_needs_the_third_way():
+    gradients, link = resnet50_bytes(), (50e-6, 1.25e9)
+    ready_s = np.linspace(0, 0.120, len(gradients) + 1)[1:]
+
+    def curve_ms(*models):
+        def fastest(n_bytes):
+            return min(model(64, n_bytes, *link) for model in models)
+
+        return [round(1e3 * finish_s(ready_s, gradients, mib * 2**20, fastest)) for mib in (0, 1, 4, 10, 25, 50)]
+
+    assert curve_ms(ring_s, tree_s) == [476, 382, 277, 221, 197, 198]
+    assert curve_ms(ring_s, tree_s, halving_doubling_s) == [258, 183, 174, 170, 174, 193]
+    assert len(buckets(gradients, 10 * 2**20)) == 9
+
+
 def test_models_take_arrays_and_one_rank_is_free():
     sizes = np.array([0, 10, 1e6])
-    for model in (ring_s, tree_s):
+    for model in (ring_s, tree_s, halving_doubling_s):
         assert np.allclose(model(4, sizes, *LINK), [model(4, n, *LINK) for n in sizes])
         assert model(1, 1e6, *LINK) == 0
     assert isinstance(float(ring_s(4, 100, *LINK)), float)
@@ -57,7 +95,8 @@ def test_few_ranks_always_take_the_ring(p):
     assert ring_s(p, 1e-3, *LINK) < tree_s(p, 1e-3, *LINK) and ring_s(p, 0, *LINK) == pytest.approx(tree_s(p, 0, *LINK))
 
 
-@pytest.mark.parametrize("call", [lambda: ring_s(0, 1, *LINK), lambda: tree_s(2.5, 1, *LINK), lambda: crossover_bytes(1, *LINK), lambda: parameter_server_s(0, 1, *LINK)])
+@pytest.mark.parametrize("call", [lambda: ring_s(0, 1, *LINK), lambda: tree_s(2.5, 1, *LINK), lambda: halving_doubling_s(0, 1, *LINK), lambda: hierarchical_s(2, 0, 1, LINK, LINK),
+                                  lambda: hierarchical_s(2, 2, 1, LINK, LINK, links_per_node=0), lambda: crossover_bytes(1, *LINK), lambda: parameter_server_s(0, 1, *LINK)])
 def test_what_makes_no_sense_is_refused(call):
     with pytest.raises(ValueError):
         call()

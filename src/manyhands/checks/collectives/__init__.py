@@ -11,9 +11,10 @@ from manyhands.checks.collectives import verdicts
 from manyhands.checks.collectives.words import CRITERIA, HINTS, MISTAKES
 from manyhands.checks.on_ranks import RankReport
 
-__all__ = ["HINTS", "all_gather", "all_reduce", "broadcast", "cost", "reduce_scatter"]
+__all__ = ["HINTS", "all_gather", "all_reduce", "broadcast", "cost", "halving", "reduce_scatter"]
 
 check = partial(RankReport, criteria=CRITERIA, mistakes=MISTAKES)
+CUT = MISTAKES | {"known": {**MISTAKES["known"], "index out of range": MISTAKES["fewer pieces"]}}  # where the learner's own code has cut x
 
 
 def _judge_values(report, answers, topic):
@@ -64,12 +65,20 @@ def _half_evidence(traffic, halves):
 
 def all_reduce(cluster, function):
     """Check `function(x, group)`: the sum in place on every rank, with 2 (p - 1)/p of the bytes from each, along a ring."""
-    with check("all-reduce", cluster) as report:
+    with check("all-reduce", cluster, mistakes=CUT) as report:
         answers = report.on_ranks("collectives.ranks", "all_reduce", function, seed(), remark="hang")
         _judge_values(report, answers, "all-reduce")
         traffic = verdicts.traffic(answers)
         _judge_traffic(report, "bytes", traffic, verdicts.bytes_problem, verdicts.bytes_evidence, 2)
         _judge_traffic(report, "ring", traffic, verdicts.ring_problem, verdicts.ring_evidence, 2)
+
+
+def halving(cluster, function):
+    """Check `function(x, group)`: the sum in place on every rank of 4 and of 2, by halving and doubling, with no more bytes than that needs."""
+    with check("halving", cluster) as report:
+        answers = report.on_ranks("collectives.ranks", "halving", function, seed(), remark="hang")
+        _judge_values(report, answers, "halving")
+        _judge_traffic(report, "bytes", verdicts.traffic(answers), verdicts.halving_problem, verdicts.halving_evidence)
 
 
 def cost(cluster, most_bytes, rounds):

@@ -11,6 +11,7 @@ from itertools import combinations
 import torch
 import torch.distributed as dist
 
+from manyhands.checks.collectives.ways_on_ranks import WAYS
 from manyhands.checks.on_ranks import learners
 
 DTYPES = {"float32": (torch.float32, 1000), "float64": (torch.float64, 2**36), "int64": (torch.int64, 2**36)}  # and the largest number
@@ -22,7 +23,13 @@ def members_of(seed):
     return [tuple(world), *(chance.choice([few for few in combinations(world, p) if few != tuple(range(p))]) for p in (3, 2))]
 
 
-def groups(seed):
+def powers_of_two(seed):
+    """Worlds of 4 and 2 ranks, drawn, which do not count their ranks as the world does."""
+    chance = random.Random(f"{seed} powers of two")
+    return [chance.choice([few for few in combinations(range(5), p) if few != tuple(range(p))]) for p in (4, 2)]
+
+
+def groups(seed, members_of=members_of):
     """(members, group) of each group in which this rank is; the world itself is `None`, the learner's default."""
     made = [(members, None if len(members) == dist.get_world_size() else dist.new_group(members)) for members in members_of(seed)]
     for members, group in made:
@@ -152,6 +159,8 @@ def _gathered(chunks, given, me, listed):
         answer["looks"] = next((name for name, value in wrong.items() if same(chunks[bad[0]], value)), "other")
         if len(listed) == p and all(same(a, b) for a, b in zip(listed, wanted)):
             answer["looks"] = "only in the list"
+        elif same(chunks[me], torch.full_like(wanted[me], -1)):  # a rank's own chunk was right at the start
+            answer["looks"] = "overwritten"
         answer["bad"] = bad[0]
     return answer
 
@@ -216,70 +225,28 @@ def _number(value):
     return value if isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < 2**60 else repr(value)
 
 
-def _received(like, peer, group):
-    came = torch.empty_like(like)
-    dist.recv(came, group=group, group_src=peer)
-    return came
+# ------------------------------------------------------------------ 6: halving and doubling
+
+def halving(name, seed):
+    """Each dtype on groups of 4 and 2 ranks, which divide the number of elements."""
+    function, results = learners(name), []
+    for members, group in groups(seed, powers_of_two):
+        me, p = dist.get_rank(group), len(members)
+        for dtype, shape in zip(DTYPES, ((p * (seed % 5 + 7),), (2 * p, 3), (p,))):
+            given = everyones(seed, p, dtype, shape)
+            x = given[me].clone()
+            result = counted(lambda: function(x, group))  # noqa: B023
+            answer = told(x, sum(given), _wrong_sums(given, me))
+            if answer["looks"] == "other" and x.shape == given[me].shape:
+                answer.update(_misplaced(x.flatten().chunk(p), sum(given).flatten().chunk(p)))
+            results.append(case_of(members, me, dtype, given[me].numel(), **result, **answer))
+    return results
 
 
-def _pass_on(chunk, like, group):
-    """Send to the next rank, receive from the one before."""
-    me, p = dist.get_rank(group), dist.get_world_size(group)
-    work = dist.isend(chunk, group=group, group_dst=(me + 1) % p)
-    came = _received(like, (me - 1) % p, group)
-    work.wait()
-    return came
-
-
-def _star(x, group):
-    me, p = dist.get_rank(group), dist.get_world_size(group)
-    if me:
-        dist.send(x, group=group, group_dst=0)
-        dist.recv(x, group=group, group_src=0)
-        return
-    for peer in range(1, p):
-        x += _received(x, peer, group)
-    for peer in range(1, p):
-        dist.send(x, group=group, group_dst=peer)
-
-
-def _tree(x, group):
-    me, p = dist.get_rank(group), dist.get_world_size(group)
-    for reach in [2**k for k in reversed(range((p - 1).bit_length()))]:
-        if reach <= me < 2 * reach:
-            dist.send(x, group=group, group_dst=me - reach)
-        elif me < reach and me + reach < p:
-            x += _received(x, me + reach, group)
-    _spread(x, group)
-
-
-def _spread(x, group):
-    me, p = dist.get_rank(group), dist.get_world_size(group)
-    for reach in [2**k for k in range((p - 1).bit_length())]:
-        if me < reach and me + reach < p:
-            dist.send(x, group=group, group_dst=me + reach)
-        elif reach <= me < 2 * reach:
-            dist.recv(x, group=group, group_src=me - reach)
-
-
-def _ring(x, group):
-    me, p = dist.get_rank(group), dist.get_world_size(group)
-    chunks = x.tensor_split(p)
-    for s in range(p - 1):
-        chunks[(me - s - 1) % p].add_(_pass_on(chunks[(me - s) % p], chunks[(me - s - 1) % p], group))
-    for s in range(p - 1):
-        chunks[(me - s) % p].copy_(_pass_on(chunks[(me - s + 1) % p], chunks[(me - s) % p], group))
-
-
-def _gather(x, group):
-    own = x.clone()
-    me, p = dist.get_rank(group), dist.get_world_size(group)
-    works = [dist.isend(own, group=group, group_dst=peer) for peer in range(p) if peer != me]
-    for peer in range(p):
-        if peer != me:
-            x += _received(x, peer, group)
-    for work in works:
-        work.wait()
-
-
-WAYS = {"star": _star, "tree": _tree, "ring": _ring, "gather": _gather, "broadcast": _spread}
+def _misplaced(parts, totals):
+    """Whether the sum of one part of x stands in the place of another part."""
+    for j, part in enumerate(parts):
+        other = next((k for k, total in enumerate(totals) if k != j and same(part, total)), None)
+        if other is not None:
+            return {"looks": "misplaced", "bad": j, "elsewhere": other}
+    return {}

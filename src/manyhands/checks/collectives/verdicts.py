@@ -179,6 +179,25 @@ def bytes_evidence(t, halves):
     return [min(sum(t.sent), low), max(sum(t.sent), high), max(max(t.sent), most), len(t.library)]
 
 
+def halving_problem(t):
+    """Halving and doubling: 2 log2 p rounds and messages of each rank, 2 (p - 1)/p of the tensor from each."""
+    if t.library:
+        return _library(t)
+    rounds, right = 2 * depth(t.p), 2 * (t.p - 1) * t.size // t.p
+    one = max(t.sent, key=lambda sent: abs(sent - right))
+    rank = t.members[t.sent.index(one)]
+    if one != right:
+        name = "half used" if 2 * one == 3 * right else "one half" if 2 * one == right else "more than a half" if one > right else "fewer bytes"
+        return _problem(t, name, f"{right} bytes", f"{one} bytes", rank=rank, rounds=rounds)
+    if t.rounds != rounds:
+        return _problem(t, "not halving", f"{rounds} rounds", f"{t.rounds} rounds", rounds=rounds)
+    return None
+
+
+def halving_evidence(t):
+    return [*t.sent, t.rounds, len(t.library)]
+
+
 # ------------------------------------------------------------------ cost
 
 def most_bytes(way, p, nbytes):

@@ -19,6 +19,10 @@ CRITERIA = {  # {check: {criterion: (points, what it asks for)}}
         "bytes": (1, "each rank sends 2 (p - 1)/p of the tensor's bytes"),
         "ring": (1, "in 2 (p - 1) messages, all of them to the next rank"),
     },
+    "halving": {
+        "values": (2, "x is the sum on every rank of 4 and of 2, whatever the ranks put in"),
+        "bytes": (1, "each rank sends 2 (p - 1)/p of the tensor's bytes, in 2 log2 p rounds"),
+    },
     "cost": {
         "bytes": (1, "the predicted bytes of the busiest rank are those that the ledger sees, four ways"),
         "rounds": (1, "so are the predicted rounds of the tree broadcast and of the ring"),
@@ -38,12 +42,15 @@ MISTAKES = {
         "should not be the same as the rank": "A rank sends to itself. Ranks are counted inside the group here: use group_dst and group_src, and give "
                                               "group=group to every call.",
         "is invalid group rank": "Ranks are counted inside the group, from 0 to p - 1: after the last one comes rank 0 again (% p).",
+        "index out of range": "Chunks are counted from 0 to p - 1: after the last one comes chunk 0 again (% p).",
         "sent int64": _DTYPE, "sent float64": _DTYPE, "must match the size of tensor": _SIZE, "Shape and dtype must be the same": _SIZE,
         "can't be cast": "A sum of whole numbers is whole: nothing is to be divided here.",
         "waits in barrier": "Some ranks are not in this group: they stand in the check's barrier. Does a rank of the group wait for one of them? Give group=group to "
                             "every call, and count with dist.get_rank(group) and dist.get_world_size(group).",
     },
     "hang": "If every rank first sends and then receives, nobody receives. Start to send with dist.isend, receive, then wait() for the sending.",
+    "fewer pieces": "There is no such chunk: x.chunk(p) gives fewer than p pieces where p does not divide well (4 numbers, p = 5: four pieces). x.tensor_split(p) always gives p, "
+                    "some of them empty.",
     ("any", "other"): "The values are wrong on a group of {p} ranks ({n} numbers, {dtype}).",
     # broadcast
     ("broadcast", "own"): "Rank {me} of the group still has its own numbers: nothing was received, or not written into x.",
@@ -60,6 +67,8 @@ MISTAKES = {
     ("reduce-scatter", "only in the list"): _IN_PLACE,
     # all-gather
     ("all-gather", "never filled"): "Chunk {bad} was never filled on rank {me}. In each round pass on what came in the round before, not your own chunk again.",
+    ("all-gather", "overwritten"): "Rank {me}'s own chunk, chunk {me}, was right at the start, and has been overwritten. The first round sends another chunk than the own one: the "
+                                   "tutorial's ring begins with chunk me + 1, for there that is the one that is complete. Here it is chunk me.",
     ("all-gather", "chunk"): "In the place of chunk {bad} stands chunk {last}. In round s comes the chunk of the rank s + 1 places before this one.",
     ("all-gather", "only in the list"): _IN_PLACE,
     ("all-gather", "other"): "Chunk {bad} is wrong on rank {me}: it must arrive as its owner has it. An all-gather adds nothing up.",
@@ -73,7 +82,14 @@ MISTAKES = {
     ("all-reduce", "rounded"): "The sum has been rounded to float32 on its way. Keep the dtype of x, {dtype} here.",
     ("all-reduce", "rest"): "The last {rest} of {n} numbers are wrong: {p} ranks with n // p numbers each leave a rest. x.tensor_split(p) cuts all of it.",
     ("all-reduce", "one chunk"): "Only one chunk of x is the sum: the reduce-scatter is done, and the all-gather is missing.",
+    # halving and doubling
+    ("halving", "misplaced"): "In part {bad} of x, counted from 0, of {p} parts, stands the sum of part {elsewhere}. Two partners have kept the *same* half: nobody has summed up the other one. "
+                              "With the same number everywhere nothing would be seen. In each round, which of the two partners keeps the lower half?",
+    ("halving", "unchanged"): "x is what it was: the sum belongs into x itself, in place.",
     # messages
+    ("messages", "half used"): "Half as many bytes again as {p} ranks need. The values are right: so something is sent that is not used. Look at what is sent in each round, and what of it is added.",
+    ("messages", "more than a half"): "More bytes than halving and doubling need on {p} ranks. In the first round half of x is sent, then a quarter, and so on.",
+    ("messages", "not halving"): "As many bytes as needed, in another number of rounds: halving and doubling takes log2 p rounds each, {rounds} here.",
     ("messages", "library"): "The {call} of torch.distributed does the work here. It is what you would use; here the exercise is to make it from send and recv.",
     ("messages", "more"): "More messages than needed among {p} ranks: who has x already need not get it again.",
     ("messages", "fewer"): "Fewer messages than {p} ranks need: has every rank got x?",
@@ -114,14 +130,33 @@ MISTAKES = {
 }
 
 HINTS = {
-    "04-broadcast": "Let me = (rank - root) % p, so that the root is 0. reach = 1, then 2, 4, ... while reach < p: the ranks below reach have x. Of those, each with "
-                    "me + reach < p sends to me + reach; the ranks from reach to 2 * reach - 1 receive from me - reach. Back to ranks of the group: (me + root) % p.",
-    "04-reduce-scatter": "In round s, rank me sends chunk (me - 1 - s) % p and receives chunk (me - 2 - s) % p, which it adds to its own numbers. In the last round, "
-                         "s = p - 2, that is chunk me. Make room with torch.empty_like(chunks[...]); isend, recv, wait, in this order.",
-    "04-all-gather": "In round s, rank me sends chunk (me - s) % p, its own one first, and receives chunk (me - 1 - s) % p straight into its place: "
-                     "dist.recv(chunks[...], ...).",
-    "04-all-reduce": "chunks = list(x.view(-1).tensor_split(p)) cuts any size into p views of x, some of them empty if need be. Then your two halves, one after the "
-                     "other.",
-    "04-cost": "Star: rank 0 sends the sum to p - 1 others. Tree: in the reduce each rank sends at most once, in the broadcast the root sends once a round. Ring: two "
-               "halves of p - 1 rounds, in each a chunk of n_bytes / p. Gather: p - 1 times the whole. (p - 1).bit_length() is log2 p, rounded up.",
+    "04-broadcast": (
+        "Give the ranks other numbers, counted from the root: then the tutorial's tree, whose root is 0, is nearly right. Which two numbers must be turned back before you send or receive?",
+        "me = (rank - root) % p, so that the root is 0. reach = 1, then 2, 4, ... while reach < p: the ranks below reach have x. Of those, each with me + reach < p sends to me + reach; the "
+        "ranks from reach to 2 * reach - 1 receive from me - reach. Back to ranks of the group: (me + reach + root) % p, (me - reach + root) % p.",
+    ),
+    "04-reduce-scatter": (
+        "Write down for three ranks which chunk each of them receives, beginning with the *last* round: there it is its own. What it sends in a round is what it received in the round before.",
+        "In round s, rank me sends chunk (me - 1 - s) % p and receives chunk (me - 2 - s) % p, which it adds to its own numbers. In the last round, s = p - 2, that is chunk me. Make room with "
+        "torch.empty_like(chunks[...]) of the chunk that comes; isend, recv, wait, in this order; then += into the chunk.",
+    ),
+    "04-all-gather": (
+        "Only its own chunk is complete at the start: that is what leaves in the first round. Then each rank passes on what has just come in.",
+        "In round s, rank me sends chunk (me - s) % p, its own one first, and receives chunk (me - 1 - s) % p straight into its place: dist.recv(chunks[...], ...). isend, recv, wait.",
+    ),
+    "04-all-reduce": (
+        "Three lines: cut x, and call your two halves. The pieces must be views of x, in one dimension, and exactly p of them, whatever the size: which of torch's functions that cut promises that?",
+        "chunks = list(x.view(-1).tensor_split(p)) cuts any size into p views of x, some of them empty if need be. Then ring_reduce_scatter(chunks, group) and ring_all_gather(chunks, group).",
+    ),
+    "04-cost": (
+        "For each way: which rank sends most, how many messages, how large is each? Draw five ranks. For the tree, look at both halves: in which of them does rank 0 send?",
+        "Star: rank 0 sends the sum to p - 1 others. Tree: in the reduce each rank sends at most once, in the broadcast the root sends once a round. Ring: two halves of p - 1 rounds, in each a "
+        "chunk of n_bytes / p. Gather: p - 1 times the whole. (p - 1).bit_length() is log2 p, rounded up.",
+    ),
+    "04-halving": (
+        "Put in torch.arange(8) * 10.0 ** rank, say: then each place has a sum of its own, and you see which sum stands where. Write down who keeps which half in the second round. For the second "
+        "bug, count the bytes of the first round: a half of x should go.",
+        "In round `reach` the partners are me and me ^ reach: of the two, the one whose bit is set, `me & reach`, keeps the upper half (`me < reach` says so only in the first round). And what is to "
+        "be sent is `other`, not `part`: mine += swapped(other, me ^ reach, group). The doubling has no bug.",
+    ),
 }

@@ -110,16 +110,37 @@ MISTAKES = {
 }
 
 HINTS = {
-    "05-ping-pong": "Rank 0, in each of warm_up + repeats rounds: start = clock(); dist.send(x, peer); dist.recv(x, peer); then (clock() - start) / 2. The rank `peer`: dist.recv(x, 0); "
-                    "dist.send(x, 0), as often. All other ranks: nothing. x = torch.zeros(n_bytes, dtype=torch.uint8). At the end, leave the first warm_up times out.",
-    "05-fit": "t = the median of each size. You look for alpha and beta with alpha + n beta = t, as well as can be. Divide each equation by its t: alpha / t + beta n / t = 1. "
-              "np.linalg.lstsq(np.stack([1 / t, n / t], axis=1), np.ones(len(t)), rcond=None)[0] gives both. np.polyfit(n, t, 1, w=1 / t) does the same, beta first.",
-    "05-interval": "200 times: for each size, draw.choice(times, len(times)) takes as many as there are, with replacement; fit what came. Then, over the 200 latencies, "
-                   "np.quantile(latencies, [(1 - level) / 2, (1 + level) / 2]); the same for the bandwidths.",
-    "05-all-reduce": "Ring: 2 (p - 1) rounds, in each a message of n_bytes / p. Tree: twice (p - 1).bit_length() rounds, in each a message of n_bytes. Server: in, latency_s + p n_bytes / "
-                     "bytes_per_s; out, the same.",
-    "05-crossover": "With L = (p - 1).bit_length(): 2 (p - 1) (a + n / (p B)) = 2 L (a + n / B). Bring the terms with n to one side: n (L - (p - 1) / p) / B = a (p - 1 - L).",
-    "05-fusion": "Two variables: free_s, when the network is free again, and what the bucket holds so far. For each gradient: add its bytes; if the bucket is full, or this is the last "
-                 "gradient, then free_s = max(free_s, ready_s of this gradient) + all_reduce_s(bytes), and start a new bucket. For the best size: finish_s for total / k, k = 1, 2, ..., "
-                 "and take the smallest.",
+    "05-ping-pong": (
+        "One round is two messages: rank 0 sends and then receives, `peer` receives and then sends. Where on rank 0 must the clock be read, so that both messages lie between the two readings?",
+        "Rank 0, in each of warm_up + repeats rounds: start = clock(); dist.send(x, peer); dist.recv(x, peer); then (clock() - start) / 2. The rank `peer`: dist.recv(x, 0); dist.send(x, 0), as "
+        "often. All other ranks: nothing. x = torch.zeros(n_bytes, dtype=torch.uint8). At the end, leave the first warm_up times out.",
+    ),
+    "05-fit": (
+        "Two choices. For each size, one number that a few disturbed times do not move. Then a straight line, but not the one with the smallest errors in seconds: an error of 1 % should count the "
+        "same for a small message as for a large one. What must each equation be divided by?",
+        "t = the median of each size. You look for alpha and beta with alpha + n beta = t, as well as can be. Divide each equation by its t: alpha / t + beta n / t = 1. "
+        "np.linalg.lstsq(np.stack([1 / t, n / t], axis=1), np.ones(len(t)), rcond=None)[0] gives both. np.polyfit(n, t, 1, w=1 / t) does the same, beta first. Asked for is 1 / beta.",
+    ),
+    "05-interval": (
+        "Do many times what you would do once: draw times for each size, with replacement, as many as there are, and give them to `fit`. You get many latencies and many bandwidths. How large a part "
+        "of them is left out at each end?",
+        "200 times: for each size, draw.choice(times, len(times)); fit what came. Then, over the 200 latencies, np.quantile(latencies, [(1 - level) / 2, (1 + level) / 2]); the same for the "
+        "bandwidths. Return one pair (low, high) for each.",
+    ),
+    "05-all-reduce": (
+        "Each is a number of rounds times what one round takes, latency_s + bytes / bytes_per_s. For each of the three: how many rounds, and how many bytes go over the busiest link in one?",
+        "Ring: 2 (p - 1) rounds, in each a message of n_bytes / p. Tree: twice (p - 1).bit_length() rounds, in each a message of n_bytes. Server: in, latency_s + p n_bytes / bytes_per_s; out, the "
+        "same.",
+    ),
+    "05-crossover": (
+        "At the size that you look for, ring_s and tree_s of exercise 4 are equal. Both are straight lines over n. Where one line is never above the other, there is no such size: what then?",
+        "With L = (p - 1).bit_length(): 2 (p - 1) (a + n / (p B)) = 2 L (a + n / B). Bring the terms with n to one side: n (L - (p - 1) / p) / B = a (p - 1 - L). So "
+        "n = a B (p - 1 - L) / (L - (p - 1) / p), which is 0 for 2 and 3 ranks.",
+    ),
+    "05-fusion": (
+        "Go through the gradients once, in order, and keep two numbers: when the network is free again, and how many bytes the bucket holds. When is a bucket sent, and at which of two moments does "
+        "the network begin with it? For the best size, try many with your own finish_s.",
+        "For each gradient: add its bytes; if the bucket holds bucket_bytes or more, or this is the last gradient, then free_s = max(free_s, ready_s of this gradient) + all_reduce_s(bytes), and start "
+        "a new bucket. For the best size: finish_s for total / k, k = 1, 2, ..., and take the smallest.",
+    ),
 }
