@@ -96,17 +96,21 @@ def other_order(send_name, recv_name, seed):
 # ------------------------------------------------------------------ 2 and 3: broadcast and allgather
 
 def broadcast(name, seed):
-    """Every root of every group: the loss is a weighted sum of what came, with other weights on each rank."""
+    """Every root of every group: the gradients of a weighted sum of what came, with other weights on each rank, once as they are and once transposed.
+
+    The gradient that backward is given is kept here, and must not have changed.
+    """
     Bcast, results = learners(name), []
     for members, group in make_groups():
         me, p, shape = dist.get_rank(group), len(members), matrix_shape(seed)
         for root in range(p):
             weights = [draw(1000 * seed + 10 * root + r, *reversed(shape)) for r in range(p)]
             x = leaf(draw(seed + me, *shape))
-            loss = (Bcast.apply(x, root, group).T * weights[me]).sum()
-            sent = counted(loss.backward)
+            gradient = weights[me].T.contiguous() if root else weights[me].T
+            y = Bcast.apply(x, root, group)
+            sent = counted(lambda y=y, gradient=gradient: y.backward(gradient))
             results.append({"members": members, "root": root, "me": me, "got": gradient_of(x), "sent": sent, "size": x.numel(),
-                            "own": [numbers(weight.T) for weight in weights]})
+                            "spoiled": float(not torch.equal(gradient, weights[me].T)), "own": [numbers(weight.T) for weight in weights]})
     return results
 
 
@@ -129,25 +133,24 @@ def allgather(name, seed):
 
 # ------------------------------------------------------------------ 4: connect the graph
 
-def connect(round_trip_name, fan_out_name, seed):
-    """Both functions on communicators of 4, 3 and 2 ranks, and the gradients of this rank's layers against one process."""
+def connect(part, name, seed):
+    """The learner's function on communicators of 4, 3 and 2 ranks, and the gradients of this rank's layers against one process."""
     from manyhands import comm
 
-    results = []
-    for part, program, function in (("round-trip", _round_trip, learners(round_trip_name)), ("fan-out", _fan_out, learners(fan_out_name))):
-        world = comm.create_communicator("gloo", timeout_s=2)  # a new one: what went wrong before is not heard here
-        parts = [(members, world.split(0 if world.rank in members else None, key=world.rank)) for members in GROUPS]
-        for members, c in parts:
-            mine = [] if c is None else [{"part": part, "members": members, "me": c.rank, **_attempt(lambda: program(c, function, seed))}]
-            dist.barrier()  # of torch: after an error the ranks are not in step
-            late = _attempt(c.barrier) if mine else None  # an error may only be heard of in the next call
-            mine = [{**one, **(late or {})} for one in mine]
-            results += mine
-            failed = torch.tensor([float(any("error" in one or None in one["got"].values() for one in mine))])
-            dist.all_reduce(failed)
-            if failed.item():
-                break
-        world.close()
+    program, function, results = {"round-trip": _round_trip, "fan-out": _fan_out}[part], learners(name), []
+    world = comm.create_communicator("gloo", timeout_s=2)  # a new one: what went wrong before is not heard here
+    parts = [(members, world.split(0 if world.rank in members else None, key=world.rank)) for members in GROUPS]
+    for members, c in parts:
+        mine = [] if c is None else [{"members": members, "me": c.rank, **_attempt(lambda: program(c, function, seed))}]
+        dist.barrier()  # of torch: after an error the ranks are not in step
+        late = _attempt(c.barrier) if mine else None  # an error may only be heard of in the next call
+        mine = [{**one, **(late or {})} for one in mine]
+        results += mine
+        failed = torch.tensor([float(any("error" in one or None in one["got"].values() for one in mine))])
+        dist.all_reduce(failed)
+        if failed.item():
+            break
+    world.close()
     return results
 
 

@@ -88,6 +88,8 @@ def cause_of_hang(where, edge_list, notes):
             return SENTENCES["no gradient"].format(rank=rank, peer=here.peer), [here.peer]
         if here.peer in gone:
             return SENTENCES["nobody sends" if "recv" in here.call else "nobody receives"].format(rank=rank, peer=here.peer), [here.peer]
+    if any(here.call == "broadcast_object" for here in waiting.values()):  # Horovod's: torch.distributed has a list, ours is bcast_obj
+        return SENTENCES["object without a name"], []
     circle = cycle(edge_list)
     if circle:
         text = " -> ".join(map(str, circle + circle[:1]))
