@@ -73,6 +73,8 @@ def cause_of_hang(where, edge_list, notes):
     if collectives and gone and not messages:
         calls = sorted({here.call for here in collectives.values()})
         return SENTENCES["never called"].format(culprits=ranks_text(gone), call=" / ".join(calls)), gone
+    if {here.call for here in waiting.values()} == {"broadcast_object"}:  # Horovod's: torch.distributed has a list, ours is bcast_obj
+        return SENTENCES["object without a name"], []
     if len(collectives) > 1 and len({(h.call, h.sequence) for h in collectives.values()}) > 1:
         calls = ", ".join(SENTENCES["is with"].format(what=what, ranks=ranks_text(ranks)) for what, ranks in _by_call(collectives))
         return SENTENCES["other order"].format(calls=calls), sorted(collectives)
@@ -88,8 +90,6 @@ def cause_of_hang(where, edge_list, notes):
             return SENTENCES["no gradient"].format(rank=rank, peer=here.peer), [here.peer]
         if here.peer in gone:
             return SENTENCES["nobody sends" if "recv" in here.call else "nobody receives"].format(rank=rank, peer=here.peer), [here.peer]
-    if any(here.call == "broadcast_object" for here in waiting.values()):  # Horovod's: torch.distributed has a list, ours is bcast_obj
-        return SENTENCES["object without a name"], []
     circle = cycle(edge_list)
     if circle:
         text = " -> ".join(map(str, circle + circle[:1]))
