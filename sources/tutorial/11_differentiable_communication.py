@@ -116,6 +116,8 @@ show("A transposed", A.T)
 # %%px --setup
 messages = dist.new_group(backend="gloo")
 
+# %% tags=["setup"]
+# %%px --setup
 class Send(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, peer, tag):
@@ -620,7 +622,7 @@ print(f"tokens to experts 0-3: {chosen.bincount(minlength=4).tolist()}; same gra
 # * *A graph that is not connected* can deadlock in backward: one rank sends a gradient that the other's backward never comes to receive. Delegate variables and `pseudo_connect` connect it.
 # * *N losses give N times the gradient.* Divide where you know that they are one.
 # * *A mixture of experts* is two calls of `alltoall`, there and back; the same two bring the gradients.
-# * *Over gloo, MPI or NCCL* the functions are the same; plain `torch.distributed` messages are not: NCCL has no tags.
+# * *Over gloo and over MPI* the functions give the same numbers. (Over NCCL they are written, and were not run.) Plain messages do not carry over to NCCL: it has no tags.
 #
 # **Now the lab:** write these backward methods. Then unit 12 splits an encoder and a decoder over ranks, and unit 13 a convolution.
 #
