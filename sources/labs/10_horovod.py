@@ -1,4 +1,4 @@
-# %% [markdown] unit={"minutes": 40, "ranks": 4, "framework": "torch", "title": "Horovod"}
+# %% [markdown] unit={"minutes": 45, "ranks": 4, "framework": "torch", "title": "Horovod"}
 # # 10 Lab: find the bug
 #
 # Four functions from trainings with Horovod. Each runs without an error, and is wrong: it was written for one process. You look at what it leaves behind, on all
@@ -8,7 +8,7 @@
 # * find in weights, losses, rows and files what a training lacks;
 # * repair it, so that all ranks do what one process would.
 #
-# **Before:** the tutorial of this unit. **Minutes:** 40. **Ranks:** 4, on 2 nodes. **Points:** 13.
+# **Before:** the tutorial of this unit. **Minutes:** 45. **Ranks:** 4, on 2 nodes. **Points:** 13.
 #
 # Cells that begin with `%%px` run on all four ranks; the others run in this kernel. A mistake may make the ranks wait for each other: the
 # cluster notices, says who waits for whom, and heals itself; cells marked `--setup` are run again by it. Below each check stands what it says when the
@@ -287,7 +287,7 @@ run = cluster.launch("10_tensorflow.py", with_="mpirun", ranks_per_node=1, timeo
 # %% [markdown]
 # ## Where to go on
 #
-# * Unit 06 asks the same of DDP, unit 17 asks how far the rate can be scaled, unit 18 what happens when a rank dies.
+# * Unit 06 asks the same of DDP, unit 17 asks how far the rate can be scaled. Unit 11 spreads the model itself over the ranks.
 
 # %%
 cluster.stop()
