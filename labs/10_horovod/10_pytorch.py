@@ -1,7 +1,7 @@
 """Train on the digits with Horovod and PyTorch, one process per rank. Any of these starts it on two nodes with two processes each:
 
     horovodrun -np 4 -H HOST1:2,HOST2:2 python 10_pytorch.py
-    mpirun -n 4 -hosts HOST1:2,HOST2:2 python 10_pytorch.py
+    mpirun -n 4 -hosts HOST1:2,HOST2:2 python 10_pytorch.py       MPICH; Open MPI: -H in place of -hosts
     sbatch --nodes 2 --ntasks-per-node 2 10_horovod.sbatch
 
 With --checkpoint FILE, rank 0 saves the model at the end.
@@ -18,9 +18,9 @@ from manyhands.data import shard
 
 
 def pick_device():
-    """This rank's GPU, if there is one and Horovod was built for GPUs; else the CPU."""
+    """One GPU for each process, if there is one and Horovod was built for GPUs; else the CPU."""
     if torch.cuda.is_available() and hvd.nccl_built():
-        torch.cuda.set_device(hvd.local_rank())
+        torch.cuda.set_device(hvd.local_rank() % torch.cuda.device_count())  # some launchers show each process its own GPU only, as number 0
         return torch.device("cuda")
     return torch.device("cpu")
 

@@ -1,7 +1,7 @@
 """The same training with Horovod and TensorFlow, twice: a loop of its own with a gradient tape, then Keras' fit with callbacks.
 
     horovodrun -np 4 -H HOST1:2,HOST2:2 python 10_tensorflow.py
-    mpirun -n 4 -hosts HOST1:2,HOST2:2 python 10_tensorflow.py
+    mpirun -n 4 -hosts HOST1:2,HOST2:2 python 10_tensorflow.py    MPICH; Open MPI: -H in place of -hosts
 """
 
 import os
@@ -21,6 +21,13 @@ from manyhands.data import shard
 
 tf.get_logger().setLevel("ERROR")
 x, y = track.data()
+
+
+def pin():
+    """One GPU for each process; the others are not seen. Before any operation, and without a GPU nothing."""
+    gpus = tf.config.list_physical_devices("GPU")
+    if gpus:
+        tf.config.set_visible_devices(gpus[hvd.local_rank() % len(gpus)], "GPU")
 
 
 def losses(labels, scores):
@@ -67,6 +74,7 @@ def keras():
 
 def main():
     hvd.init()
+    pin()
     reference = track.one_process()[0]
     for way in (eager, keras):
         far = track.distance([tf.transpose(array).numpy() for array in way()], reference)

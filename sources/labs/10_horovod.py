@@ -1,16 +1,14 @@
-# %% [markdown] unit={"minutes": 40, "ranks": 4, "framework": "torch", "title": "Horovod"}
-# # 10 Lab: trainings that lack one edit
+# %% [markdown] unit={"minutes": 45, "ranks": 4, "framework": "torch", "title": "Horovod"}
+# # 10 Lab: find the bug
 #
-# Five pieces of a training with Horovod. Each of the last four comes from a real kind of program, runs without an error, and is wrong: one edit is missing. You
-# look at its symptoms, and repair it. At the end you can
+# Four functions from trainings with Horovod. Each runs without an error, and is wrong: it was written for one process. You look at what it leaves behind, on all
+# ranks, say what is wrong, and repair it. At the end you can
 #
 # * name the missing edit from a few numbers;
-# * go on from a checkpoint that only rank 0 has, with optimiser and step;
-# * train on uneven shards and end with the weights of one process;
-# * deal out an epoch, and choose the learning rate for it;
-# * report and save once, and not once per rank.
+# * find in weights, losses, rows and files what a training lacks;
+# * repair it, so that all ranks do what one process would.
 #
-# **Before:** the tutorial of this unit. **Minutes:** 40. **Ranks:** 4, on 2 nodes. **Points:** 13.
+# **Before:** the tutorial of this unit. **Minutes:** 45. **Ranks:** 4, on 2 nodes. **Points:** 13.
 #
 # Cells that begin with `%%px` run on all four ranks; the others run in this kernel. A mistake may make the ranks wait for each other: the
 # cluster notices, says who waits for whom, and heals itself; cells marked `--setup` are run again by it. Below each check stands what it says when the
@@ -50,7 +48,7 @@ if not hvd.is_initialized():  # so that this cell can be run twice
 # | `rows_there` | different rows among them |
 # | `writers` | how many ranks wrote the checkpoint |
 #
-# At most one edit is missing. The answer is `"start"` (no broadcast), `"gradients"` (no DistributedOptimizer), `"rows"` (no shards), `"files"` (not rank 0
+# At most one edit is missing; exactly one rank must have written. The answer is `"start"` (no broadcast), `"gradients"` (no DistributedOptimizer), `"rows"` (no shards), `"files"` (not rank 0
 # alone writes), or `"nothing"`. Distances below 1e-9 are rounding.
 #
 # *Difficulty ●○○, 5 minutes, 2 points*
@@ -77,9 +75,9 @@ def diagnose(symptoms: dict) -> str:
 check.diagnose(cluster, diagnose)
 
 # %% [markdown]
-# ## 2. Going on from a checkpoint
+# ## 2. First case: on from step 7
 #
-# A training was stopped. Rank 0 has its checkpoint, and `path` is on rank 0's disk only. This function is wrong:
+# A training was stopped. Its checkpoint is at `path`, on rank 0's disk only. All ranks call this function, and then train on:
 
 # %% tags=["setup"]
 # %%px --setup
@@ -93,7 +91,7 @@ def broken_resume(model, optimiser, path):
     return step
 
 # %% [markdown]
-# Here are its symptoms, with a small model that has a batch norm, and an optimiser with momentum and weight decay:
+# Here is what it leaves behind, with a small model that has a batch norm, and an optimiser with momentum and weight decay:
 
 # %%
 # %%px
@@ -113,14 +111,13 @@ step = broken_resume(model, optimiser, path)
 print(f"goes on at step {step}; {len(optimiser.state)} momenta; first weight {model[0].weight[0, 0].item():.3f}, batches seen {model[1].num_batches_tracked}")
 
 # %% [markdown]
-# Repair it: parameters **and** buffers, the optimiser's state and rate, and the step must be rank 0's on all ranks. Remember what
-# `broadcast_optimizer_state` does on a rank that has no state yet.
+# **Find the bugs**: each number that is not rank 0's is one. Then repair the function: after it, training on all ranks goes on exactly as it would on rank 0 alone.
 #
 # *Difficulty ●●○, 10 minutes, 3 points*
 #
 # <details><summary>Hint</summary>
 #
-# Three broadcasts. In which order? For more, `hint("10-resume")`.
+# What does an optimiser's broadcast do on a rank that has no state yet? For more, `hint("10-resume")`.
 # </details>
 
 # %% tags=["solution"] grade_id="resume"
@@ -138,9 +135,9 @@ def resume(model: nn.Module, optimiser: torch.optim.Optimizer, path: str) -> int
 check.resume(cluster, "resume")
 
 # %% [markdown]
-# ## 3. Good on its own rows
+# ## 3. Second case: twenty rows
 #
-# Each rank has its own rows of the data, x and y: not equally many. All start with the same weights. This function is wrong:
+# Each rank has its own rows of the data, x and y: not equally many. All start with the same weights.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -161,14 +158,14 @@ broken_fit(model, x[mine], y[mine], rate=0.5, steps=20)
 print(f"loss of its own rows {before:.3f} to {cross_entropy(model(x[mine]), y[mine]).item():.3f}, of all rows {cross_entropy(model(x), y).item():.3f}")
 
 # %% [markdown]
-# Repair it: after the last step all ranks have the weights that one process would have, which minimises the **mean of the losses of all rows**, with the same
-# rate and steps. The shards are not equal.
+# **Find the bug.** What do the two losses say of the four models? Then repair the function: after the last step all ranks have the weights that one process would
+# have, which minimises the **mean of the losses of all rows**, with the same rate and steps.
 #
 # *Difficulty ●●○, 10 minutes, 3 points*
 #
 # <details><summary>Hint</summary>
 #
-# `hvd.DistributedOptimizer` averages, unless you tell it otherwise. What is the average of means worth here? For more, `hint("10-fit")`.
+# What is an average of means worth here? For more, `hint("10-fit")`.
 # </details>
 
 # %% tags=["solution"] grade_id="fit"
@@ -189,10 +186,9 @@ def fit(model: nn.Module, x: torch.Tensor, y: torch.Tensor, rate: float, steps: 
 check.fit(cluster, "fit")
 
 # %% [markdown]
-# ## 4. Four ranks, and no faster
+# ## 4. Third case: an epoch
 #
-# This function says which rows a rank takes in the steps of an epoch, and at which rate. It was written for one process, where `base_rate` is good for steps of
-# `rows_per_rank` rows.
+# This function says which rows a rank takes in the steps of an epoch, and at which rate; `base_rate` is good for one process with steps of `rows_per_rank` rows.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -207,12 +203,11 @@ steps, rate = broken_epoch(12, rows_per_rank=2, epoch=0, base_rate=0.1)
 print(f"{len(steps)} steps at rate {rate}:", [rows.tolist() for rows in steps])
 
 # %% [markdown]
-# Repair it:
+# **Find the bugs**: count how often row 0 is computed. Then repair the function:
 #
-# * all ranks draw the same order, another one in each epoch: `torch.randperm(n, generator=torch.Generator().manual_seed(epoch))`;
-# * a step takes `rows_per_rank` rows on each rank, and no row comes twice in an epoch;
-# * all ranks have the same number of steps, as many whole ones as there are; what is left over is left out;
-# * the rate is scaled with the rows of a step.
+# * the order of an epoch is `torch.randperm(n, generator=torch.Generator().manual_seed(epoch))`, and no row comes twice in it;
+# * a step takes `rows_per_rank` rows on each rank, and all ranks have the same number of steps: as many whole ones as there are; what is left over is left out;
+# * the rate follows the rows of a step, by the linear rule.
 #
 # *Difficulty ●●○, 8 minutes, 3 points*
 #
@@ -236,9 +231,9 @@ def epoch_of(n: int, rows_per_rank: int, epoch: int, base_rate: float) -> tuple[
 check.epoch(cluster, "epoch_of")
 
 # %% [markdown]
-# ## 5. Four writers, four losses
+# ## 5. Fourth case: the end
 #
-# The end of a training: each rank has the mean loss of its own rows (all have equally many here).
+# Each rank has the mean loss of its own rows (all have equally many here).
 
 # %% tags=["setup"]
 # %%px --setup
@@ -252,7 +247,8 @@ path = os.environ["MANYHANDS_NODE_DIR"] + f"/after-{hvd.rank()}.pt"
 print(f"rank {hvd.rank()} says {broken_finish(model, float(hvd.rank()), path)}; it wrote: {os.path.exists(path)}")
 
 # %% [markdown]
-# Repair it: rank 0 alone writes, the loss is the mean over all ranks, in the file and as the return value on **every** rank.
+# **Find the bugs.** Then repair the function: there is one file, as one process would write it, and its loss, the mean over all ranks, is what **every** rank returns, as a
+# `float`.
 #
 # *Difficulty ●○○, 5 minutes, 2 points*
 #
@@ -291,7 +287,7 @@ run = cluster.launch("10_tensorflow.py", with_="mpirun", ranks_per_node=1, timeo
 # %% [markdown]
 # ## Where to go on
 #
-# * Unit 06 asks the same of DDP, unit 17 asks how far the rate can be scaled, unit 18 what happens when a rank dies.
+# * Unit 06 asks the same of DDP, unit 17 asks how far the rate can be scaled. Unit 11 spreads the model itself over the ranks.
 
 # %%
 cluster.stop()

@@ -22,13 +22,16 @@ cluster = Cluster(nodes=2, ranks_per_node=2, framework="torch")
 
 # %% tags=["setup"]
 # %%px --setup
+import os
+
 import torch
 import torch.distributed as dist
 
 from manyhands import comm, functions
 
 if not dist.is_initialized():  # so that this cell can be run twice
-    dist.init_process_group("gloo")
+    dist.init_process_group(os.environ["MANYHANDS_BACKEND"])
+device = torch.device(os.environ["MANYHANDS_DEVICE"])
 
 # %% [markdown]
 # In exercises 1 to 3 you use plain `torch.distributed`. All ranks are counted **inside the group**: that is what `group_src`, `group_dst` and
@@ -36,10 +39,12 @@ if not dist.is_initialized():  # so that this cell can be run twice
 #
 # ## 1. send and recv
 #
-# Forward is given, and so is `post`, which starts to send and does not wait. You write the two backward methods.
+# Forward is given, and so is `post`, which starts to send and does not wait. (Plain `dist.isend` is not enough: the work that it returns, and the tensor, must live until the
+# message has arrived, and backward's own variables end with it.) You write the two backward methods.
 #
 # The two ranks may run their backward passes in *different orders*, if there are two messages. So a gradient must leave
-# without waiting for the other side, and must be received by the tag of its message, not by its turn.
+# without waiting for the other side, and must be received by the tag of its message, not by its turn. NCCL has no tags: the check gives this exercise
+# groups of gloo's and tensors on the CPU, also where there are GPUs.
 #
 # *Difficulty ●●○, 12 minutes, 4 points*
 #
@@ -246,12 +251,12 @@ check.connect(cluster, "round_trip", "fan_out")
 
 # %%
 # %%px
-c = comm.create_communicator("gloo", timeout_s=10)
+c = comm.create_communicator(timeout_s=10)
 torch.manual_seed(rank := c.rank)
-stage = torch.nn.Sequential(torch.nn.Linear(4 if rank == 0 else 16, 16), torch.nn.Tanh())
-last = torch.nn.Linear(16, 1) if rank == 0 else None
+stage = torch.nn.Sequential(torch.nn.Linear(4 if rank == 0 else 16, 16), torch.nn.Tanh()).to(device)
+last = torch.nn.Linear(16, 1).to(device) if rank == 0 else None
 optimiser = torch.optim.Adam([*stage.parameters(), *(last.parameters() if last else [])], lr=0.02)
-x = torch.rand(64, 4, generator=torch.Generator().manual_seed(0))
+x = torch.rand(64, 4, generator=torch.Generator().manual_seed(0)).to(device)
 
 # %%
 # %%px

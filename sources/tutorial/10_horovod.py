@@ -1,4 +1,4 @@
-# %% [markdown] unit={"minutes": 20, "ranks": 4, "framework": "torch, tensorflow", "title": "Horovod"}
+# %% [markdown] unit={"minutes": 40, "ranks": 4, "framework": "torch, tensorflow", "title": "Horovod"}
 # # 10 Horovod
 #
 # Horovod makes a training of one process a training of many, by a few lines. It does so for PyTorch, TensorFlow and Keras alike. At the end you can
@@ -10,7 +10,7 @@
 # * read Horovod's timeline, and say what fusion and compression do;
 # * say what Horovod is today, and what took its place.
 #
-# **Before:** unit 01, or the sum of gradients in your own words; a little PyTorch and Keras. **Minutes:** 20. **Ranks:** 4, on 2 nodes.
+# **Before:** unit 01, or the sum of gradients in your own words; a little PyTorch and Keras. **Minutes:** 40. **Ranks:** 4, on 2 nodes.
 
 # %% [markdown]
 # ## What horovodrun gives to a process
@@ -60,12 +60,21 @@ print(f"rank {hvd.rank()} of {hvd.size()}, local rank {hvd.local_rank()} of {hvd
 # | variable | what it says |
 # |---|---|
 # | `HOROVOD_RANK`, `HOROVOD_SIZE` | which process this is, and how many there are |
-# | `HOROVOD_LOCAL_RANK`, `HOROVOD_LOCAL_SIZE` | the same on its own node: `local_rank` picks the GPU |
+# | `HOROVOD_LOCAL_RANK`, `HOROVOD_LOCAL_SIZE` | the same on its own node |
 # | `HOROVOD_CROSS_RANK`, `HOROVOD_CROSS_SIZE` | which node |
 # | `HOROVOD_GLOO_RENDEZVOUS_ADDR`, `..._PORT` | where the processes meet |
 #
 # Under `mpirun`, MPI says all that, and Horovod asks MPI. Without a launcher there is nothing to ask: then `hvd.size()` is 1 in every process, and each trains
 # alone. That is the first symptom to know: *four times "rank 0 of 1"*.
+#
+# **One GPU for each process**: `torch.cuda.set_device(hvd.local_rank())` right after `hvd.init()`; in TensorFlow, before any operation,
+# `tf.config.set_visible_devices(gpus[hvd.local_rank()], "GPU")`. Both scripts of this unit do it. Without it all processes of a node take its first GPU. (Started by hand, with
+# `CUDA_VISIBLE_DEVICES=0 python a.py & CUDA_VISIBLE_DEVICES=1 python b.py &`, each process sees one GPU, and that is its number 0.)
+
+# %% [markdown]
+# > **On GPUs.** Horovod takes NCCL for the tensors and Gloo or MPI for the negotiation, if it was built with `HOROVOD_GPU_OPERATIONS=NCCL`. The set-up does so when it is asked to
+# > (`docs/SETUP.md`); that is written and not tried, and without it `hvd.nccl_built()` is 0, PyTorch's tensors on a GPU are refused, and the script stays on the CPU.
+# > NCCL's calls run on a stream of Horovod's own, beside the computing. NCCL refuses two ranks on one GPU: the pinning is no matter of speed alone.
 
 # %% [markdown]
 # ## PyTorch: four edits
@@ -119,6 +128,9 @@ def run_step(model, optimiser, x, y):
 # %% [markdown]
 # Horovod's own choice is `op=hvd.Average`: the mean of the ranks' gradients. Our shards have 62 or 63 rows, and a mean of means would be wrong (unit 01). So each rank
 # divides by the rows of all, and the gradients are added up.
+#
+# What does the wrapper do? `DistributedOptimizer` makes a class out of the optimiser's own. It puts a hook on each parameter's gradient, which hands it to Horovod as soon as backward has made it
+# (`allreduce_async_`, under the parameter's name). `step()` waits for all of them (`synchronize()`), then calls the old `step()`. So the sums travel while backward goes on.
 
 # %%
 # %%px
@@ -236,7 +248,8 @@ print("weights first:", resume(weights_first=True), "  optimiser first:", resume
 # </details>
 #
 # A model's buffers (batch norm's running mean) are in `model.state_dict()`, and not in `model.named_parameters()`: broadcast the former. For a number such as the
-# epoch there is `hvd.broadcast_object(epoch, root_rank=0)`.
+# epoch there is `hvd.broadcast_object(epoch, root_rank=0, name="epoch")`. Give it the name: Horovod lets calls of one *name* meet, and without one it takes the type of the object. A dict on
+# rank 0 and `None` elsewhere then wait for ever.
 #
 # ## Learning rate and epochs
 #
@@ -282,7 +295,8 @@ if hvd.rank() == 0:
 # ## Fusion and the timeline
 #
 # A network has many small gradients, and each message has a fixed cost. So Horovod's own thread looks every millisecond (`HOROVOD_CYCLE_TIME`) which tensors are
-# ready **on all ranks**, and copies them into one buffer, up to 128 MiB (`HOROVOD_FUSION_THRESHOLD`): one all-reduce for all of them. That is *tensor fusion*.
+# ready **on all ranks**, and copies them into one buffer, up to 128 MiB (`HOROVOD_FUSION_THRESHOLD`): one all-reduce for all of them. That is *tensor fusion*. (`HOROVOD_AUTOTUNE=1` tries both numbers
+# out during the first steps.)
 # Twelve tensors, once one by one, once all at a time:
 
 # %%
@@ -319,8 +333,9 @@ print(f"4 times a third: {sums[0]:.6f}, through 16 bits: {sums[1]:.6f}; Adasum: 
 
 # %% [markdown]
 # Half the bytes of `float32`, and three digits. For gradients that is often enough, as long as none of them is too large or too small for 16 bits; so it goes with loss
-# scaling. `hvd.Adasum` is another sum of gradients, which adds up what is orthogonal in them and averages what is parallel, so that the rate need not be scaled (Maleki et al. 2020); it needs MPI, and
-# a power of two of ranks.
+# scaling. `hvd.Adasum` is another sum of gradients, which adds up what is orthogonal in them and averages what is parallel (Maleki et al. 2020). It needs MPI. On CPUs it wants a power of two of
+# ranks, and Horovod's guide advises 2 to 2.5 times the rate of one process, whatever their number. With NCCL it wants a power of two of *nodes*, averages inside each, and the rate is scaled by
+# the GPUs of a node.
 #
 # Now the timeline. Your times are not these.
 
@@ -339,16 +354,20 @@ for name, lane in lanes.items():
 trace.timeline(lanes)
 
 # %% [markdown]
-# Each row is a tensor. In the *negotiation*, rank 0 hears from all ranks that they have the tensor: only then may it go, since an all-reduce that one rank does not join
-# waits for ever. This is why ranks may hand in their gradients in any order. *Below:* the tensors came together, were copied into the fusion buffer, and left in
-# few messages.
+# Each row is a tensor. In the *negotiation* the ranks find out that all have it: only then may it go, since an all-reduce that one rank does not join waits for ever. So ranks may hand in
+# their gradients in any order. A *new* tensor is told to rank 0, with its name, shape and type, by every rank. After that it is in the **response cache**: from the second step on the ranks
+# only combine a few bits, one for each known tensor. (The picture shows the third repetition.) *Below:* the tensors came together, were copied into the fusion buffer, and left in few messages.
 #
-# DDP (unit 06) decides at the start which gradients share a bucket, and needs no negotiation. Horovod decides anew in every cycle.
+# DDP (unit 06) lays gradients into buckets, anew after its first step, then keeps them, and needs no negotiation. Horovod decides anew in every cycle.
+#
+# Three more switches. If a tensor waits for a rank longer than 60 s, the *stall inspector* says on rank 0 which ranks are missing (`HOROVOD_STALL_CHECK_TIME_SECONDS`). `hvd.join()`: a rank that
+# has run out of rows goes on answering the others' all-reduces, with zeros. `backward_passes_per_step=k` adds up the gradients of `k` micro-batches before they are sent.
 #
 # ## TensorFlow: the tape
 #
 # The same edits have other names here. `DistributedGradientTape` wraps the tape, and its `gradient` returns means over all ranks, or sums with `op=hvd_tf.Sum`; `broadcast_variables` gives rank 0's
-# variables to all. Both came with Horovod's eager mode, in a pull request of November 2018. Before, Horovod needed TensorFlow 1's graphs and sessions.
+# variables to all. Both came with Horovod's eager mode, in a pull request of November 2018. Inside, the wrapper is a tape whose
+# `gradient` calls the old one, then all-reduces each gradient before it returns them.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -416,6 +435,7 @@ print(f"weights of one process, to 1e-12: {far['Horovod, TensorFlow eager'] < 1e
 # | `BroadcastGlobalVariablesCallback(0)` | rank 0's variables for all, the optimiser's too |
 # | `MetricAverageCallback()` | means over the ranks at the end of an epoch, so that the log is not rank 0's own |
 # | `LearningRateWarmupCallback(...)` | raises the rate over the first epochs |
+# | `ModelCheckpoint(path)`, Keras's own | appended `if hvd.rank() == 0`: one writer |
 #
 # `fit` takes its rows in their order, so each rank is given its own rows of each batch. Horovod 0.28.1 works with Keras 2 (`tf_keras`), and not with Keras 3.
 
@@ -429,7 +449,7 @@ def part_of_the_mean(labels, scores):
 
 # %% tags=["setup"]
 # %%px --setup
-def fit(broadcast_first):
+def fit(broadcast_first, path):
     dense = tf_keras.layers.Dense
     model = tf_keras.Sequential([dense(32, "tanh", dtype="float64", input_shape=(64,)), dense(10, dtype="float64")])
     model.set_weights(own_start())
@@ -438,6 +458,7 @@ def fit(broadcast_first):
     optimizer = tf_keras.optimizers.SGD(track.RATE, weight_decay=np.float64(track.DECAY))  # a plain float becomes a float32
     model.compile(hvd_keras.DistributedOptimizer(optimizer, op=hvd_tf.Sum), part_of_the_mean)
     callbacks = [hvd_keras.callbacks.BroadcastGlobalVariablesCallback(0), hvd_keras.callbacks.MetricAverageCallback()]
+    callbacks += [tf_keras.callbacks.ModelCheckpoint(path, save_weights_only=True)] if hvd_tf.rank() == 0 else []
     model.fit(own_x, own_y, batch_size=len(own_x) // len(batches), shuffle=False, epochs=10, callbacks=callbacks, verbose=0)
     return model.get_weights()
 
@@ -447,10 +468,12 @@ def fit(broadcast_first):
 # %%
 # %%px
 for name, first in {"callbacks alone": False, "Horovod, Keras": True}.items():
-    weights = fit(broadcast_first=first)
+    path = f"{os.environ['MANYHANDS_NODE_DIR']}/{name.replace(' ', '_')}-{hvd_tf.rank()}.weights.h5"
+    weights = fit(first, path)
     far[name] = distance(weights)
     same = hvd_tf.allgather(tf.constant([[array.sum() for array in weights]])).numpy()
-    print(f"{name}: equal on all ranks: {bool((same == same[0]).all())}; weights of one process, to 1e-12: {far[name] < 1e-12}")
+    print(f"{name}: equal on all ranks: {bool((same == same[0]).all())}; weights of one process, to 1e-12: {far[name] < 1e-12}; "
+          f"a file: {os.path.exists(path)}")
 
 # %% [markdown]
 # <details><summary>Why?</summary>
@@ -466,7 +489,8 @@ for name, first in {"callbacks alone": False, "Horovod, Keras": True}.items():
 # [scripts/10_tensorflow.py](scripts/10_tensorflow.py), the latter with the loop and with Keras; take them to any cluster.
 #
 # `horovodrun` starts processes on other nodes by ssh, `mpirun` in MPI's own way; inside a Slurm job it asks Slurm: [scripts/10_horovod.sbatch](scripts/10_horovod.sbatch).
-# Horovod was built here with both, Gloo and MPI.
+# Horovod was built here with both, Gloo and MPI, and with MPICH, whose `mpirun` takes `-hosts a:2,b:2` and `-ppn 2`. Open MPI, which Horovod's own documents use, takes `-H a:2,b:2` and
+# `--map-by ppr:2:node`. The first lines may take a minute to come: each process imports its framework.
 
 # %%
 run = cluster.launch("scripts/10_pytorch.py", with_="horovodrun", timeout_s=300)
@@ -484,13 +508,13 @@ print(track.table("10", {system: max(one[system] for one in cluster.pull("far"))
 # %% [markdown]
 # ## Horovod today
 #
-# Horovod began at Uber in 2017, with ring all-reduce for TensorFlow when TensorFlow itself had parameter servers. Sergeev and Del Balso 2018 report 90 % scaling efficiency
-# for Inception V3 and ResNet-101 on 128 servers with 4 GPUs each. Then the frameworks learned the same:
+# Horovod began at Uber in 2017, with ring all-reduce for TensorFlow when TensorFlow itself had parameter servers. Sergeev and Del Balso 2018 report 88 % scaling efficiency
+# for Inception V3 and ResNet-101 on 128 GPUs over TCP, and more than 90 % with RDMA; Horovod's README says 90 % for 128 servers with 4 GPUs each. Then the frameworks learned the same:
 #
 # | you use | today's way to the same |
 # |---|---|
-# | PyTorch | `DistributedDataParallel` (unit 06), FSDP (unit 16) |
-# | TensorFlow, Keras 2 | `MirroredStrategy`, `MultiWorkerMirroredStrategy` (units 02, 07) |
+# | PyTorch | `DistributedDataParallel` (unit 06), FSDP |
+# | TensorFlow | `MirroredStrategy`, with Keras 2 or 3; `MultiWorkerMirroredStrategy`, whose `fit` needs Keras 2 (units 02, 07) |
 #
 # The last release is 0.28.1 of June 2023. Lightning took its Horovod strategy out (December 2022); so did Ray's new Train: it had not worked with PyTorch after 2.3, was
 # hardly used, and seemed unmaintained (2025). A pull request that lets it build with TensorFlow 2.20 was still open when we last looked. This course builds it with a few lines of
@@ -509,7 +533,8 @@ print(track.table("10", {system: max(one[system] for one in cluster.pull("far"))
 #
 # ## What has aged
 #
-# The slides and the article that this unit follows are of 2018 and 2019:
+# <details><summary>The slides and the article that this unit follows are of 2018 and 2019</summary>
+#
 #
 # | they say | today |
 # |---|---|
@@ -517,21 +542,24 @@ print(track.table("10", {system: max(one[system] for one in cluster.pull("far"))
 # | `BroadcastGlobalVariablesHook(0)` with Estimator or `MonitoredTrainingSession` | gone: `tf.estimator` left TensorFlow in 2.16. `broadcast_variables`, or the callback |
 # | `config.gpu_options.visible_device_list = str(hvd.local_rank())` | `tf.config.set_visible_devices(gpus[hvd.local_rank()], "GPU")`; the rule, one process for each GPU, holds |
 # | `import horovod.keras` with `keras` | `horovod.tensorflow.keras` with `tf_keras` |
-# | Keras has no distributed training of its own, so use Horovod | `tf.distribute` works with Keras 2; Keras 3 has `keras.distribution` |
-# | only rank 0 has a `model_dir`; only rank 0 has `ModelCheckpoint` | holds |
+# | Keras has no distributed training of its own, so use Horovod | `tf.distribute` works with Keras 2 and, but for `fit` on several workers, with Keras 3. `keras.distribution` is for Keras 3 on JAX |
+# | only rank 0 has a `model_dir`; only rank 0 has `ModelCheckpoint` | holds: see *Keras: callbacks* |
 # | epochs inversely to the number of processes, rate in proportion | the rate if the batch grows; the epochs only if each rank goes through all the data |
 # | start with `mpirun` | holds; `horovodrun` came later, and does it without MPI too |
+#
+# </details>
 #
 # ## What you can say now
 #
 # * *horovodrun* gives each process its number and a meeting place; without it every process is rank 0 of 1.
 # * *Four edits:* one start, summed gradients, own rows, one writer; in PyTorch, TensorFlow and Keras the weights are those of one process, to 1e-12.
-# * *Symptoms:* apart from the start, drifting apart, too many rows, several writers.
+# * *Symptoms:* ranks that start apart, ranks that drift apart, rows computed several times, several writers.
 # * *Rate:* times the number of ranks if the batch grows so. *Epochs:* leave them.
 # * *Timeline:* negotiation, fusion buffer, all-reduce; many small tensors leave together. Compression halves the bytes and costs digits.
 # * *Today:* DDP, FSDP and `tf.distribute` have taken its place; its four edits remain.
 #
-# **Now the lab:** broken trainings, to be repaired from their symptoms. Then unit 17 for large batches and unit 18 for Horovod's elastic side.
+# **Now the lab:** broken trainings, to be repaired from their symptoms. All so far was data parallelism: every rank has the whole model. Unit 11 begins the other kind, where the model itself is spread over
+# the ranks, and activations travel inside every step. Unit 17 goes on with large batches.
 #
 # **References.** A. Sergeev, M. Del Balso 2018, *Horovod: fast and easy distributed deep learning in TensorFlow*, [arXiv 1802.05799](https://arxiv.org/abs/1802.05799).
 # P. Goyal et al. 2017, *Accurate, Large Minibatch SGD*, [arXiv 1706.02677](https://arxiv.org/abs/1706.02677). S. Maleki et al. 2020, *Scaling Distributed Training with

@@ -1,4 +1,4 @@
-# %% [markdown] unit={"minutes": 20, "ranks": 4, "framework": "torch", "title": "Differentiable communication"}
+# %% [markdown] unit={"minutes": 40, "ranks": 4, "framework": "torch", "title": "Differentiable communication"}
 # # 11 Differentiable communication
 #
 # When a model is spread over ranks, forward sends activations, and backward must send gradients. This notebook takes that apart. At the end you can
@@ -7,9 +7,9 @@
 # * write `send` and `recv` as autograd functions, and say what a *delegate variable* is for;
 # * explain a deadlock by the graph that backward could not walk through, and cure it;
 # * say why a loss that is computed on N ranks gives N times the gradient;
-# * send tokens to experts on other ranks and train through it, as a mixture of experts does.
+# * send tokens to experts on other ranks, as a mixture of experts does, and bring all gradients back.
 #
-# **Before:** you can train a model in PyTorch, and know what a broadcast is. **Minutes:** 20. **Ranks:** 4, on 2 nodes.
+# **Before:** you can train a model in PyTorch, and know what a broadcast is. **Minutes:** 40. **Ranks:** 4, on 2 nodes.
 
 # %% [markdown]
 # ## Four ranks
@@ -24,11 +24,14 @@ cluster = Cluster(nodes=2, ranks_per_node=2, framework="torch")
 
 # %% tags=["setup"]
 # %%px --setup
+import os
+
 import torch
 import torch.distributed as dist
 
 if not dist.is_initialized():  # so that this cell can be run twice
-    dist.init_process_group("gloo")
+    dist.init_process_group(os.environ["MANYHANDS_BACKEND"])
+device = torch.device(os.environ["MANYHANDS_DEVICE"])
 rank, world_size = dist.get_rank(), dist.get_world_size()
 
 # %% [markdown]
@@ -46,7 +49,7 @@ def everywhere(x):
     return torch.cat(parts)
 
 def matrix_of(call):
-    columns = [everywhere(call(torch.tensor([float(rank == j)]))) for j in range(world_size)]
+    columns = [everywhere(call(torch.tensor([float(rank == j)], device=device))) for j in range(world_size)]
     return torch.stack(columns, dim=1).int()
 
 def show(title, matrix):
@@ -106,7 +109,12 @@ show("A transposed", A.T)
 # ## send and recv, written out
 #
 # For autograd, a call and its backward are two methods of one `Function`. PyTorch calls `backward` with the gradient of each output, and wants one
-# gradient for each input of `forward`, `None` where there is none to be had.
+# gradient for each input of `forward`, `None` where there is none to be had. A *tag* tells the messages between two ranks apart. NCCL has no tags: so these
+# messages go through a group of gloo's, on the CPU, also where there are GPUs.
+
+# %% tags=["setup"]
+# %%px --setup
+messages = dist.new_group(backend="gloo")
 
 # %% tags=["setup"]
 # %%px --setup
@@ -114,21 +122,22 @@ class Send(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, peer, tag):
         ctx.peer, ctx.tag, ctx.shape = peer, tag, x.shape
-        dist.send(x.detach(), dst=peer, tag=tag)
+        dist.send(x.detach(), dst=peer, tag=tag, group=messages)
         return torch.zeros(())  # the delegate: see below
 
     @staticmethod
     def backward(ctx, _):
         gradient = torch.empty(ctx.shape)
-        dist.recv(gradient, src=ctx.peer, tag=ctx.tag)
+        dist.recv(gradient, src=ctx.peer, tag=ctx.tag, group=messages)
         return gradient, None, None
 
 # %% [markdown]
 # `Send` has a problem: what should it *return*? The data has gone to another rank. But `backward` is called only if something depends on an output. So
 # it returns a zero that stands for what was sent, and which we can hand on. ChainerMN calls it the **delegate variable**.
 #
-# `Recv` has the opposite problem: nothing on this rank goes *in*. Autograd records only functions with an input that requires a gradient. So it
-# takes one: a delegate, or a zero made for the purpose.
+# `Recv` has the opposite problem: nothing on this rank goes *in*, and autograd records only functions with an input that requires a gradient:
+# `torch.zeros(2).exp().grad_fn` is `None`, that of `torch.zeros(2, requires_grad=True).exp()` is an `ExpBackward0`. So `Recv` takes one: a delegate, or a
+# zero made for the purpose.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -137,12 +146,12 @@ class Recv(torch.autograd.Function):
     def forward(ctx, delegate, shape, peer, tag):
         ctx.peer, ctx.tag = peer, tag
         x = torch.empty(shape)
-        dist.recv(x, src=peer, tag=tag)
+        dist.recv(x, src=peer, tag=tag, group=messages)
         return x
 
     @staticmethod
     def backward(ctx, gradient):
-        dist.send(gradient.contiguous(), dst=ctx.peer, tag=ctx.tag)
+        dist.send(gradient.contiguous(), dst=ctx.peer, tag=ctx.tag, group=messages)
         return torch.zeros(()), None, None, None
 
 def nothing():
@@ -225,6 +234,15 @@ for step in range(2):
 # wait at all: `w0` would just never learn.
 # </details>
 #
+# Why not `dist.isend`, which does not wait? Then nobody would hang here, and `w0` would still never learn. And what `isend` returns, and the tensor, must be kept until the
+# message has arrived, while backward's own variables are gone when it returns. (In the lab, a list keeps them.)
+
+# %% [markdown]
+# > **On GPUs.** NCCL drops the tag: the i-th send to a rank meets its i-th receive. Only the order pairs messages, and where two backward passes run in different orders,
+# > gradients are swapped. Calls return when they are enqueued: the deadlock above would show at a later line, the first that needs a result (`item()`, `print`), and after
+# > ten minutes NCCL's watchdog ends the process. Two messages in opposite directions may hang even with `isend`: start them together, with `dist.batch_isend_irecv`.
+
+# %% [markdown]
 # ## The picture: what backward can reach
 #
 # The cluster has healed itself. Let us look at the graphs that autograd has recorded, without starting backward. `walk` follows `grad_fn` from a tensor to
@@ -280,7 +298,7 @@ print({name: w.grad.item() for name, w in named.items()})
 # %%px --setup
 from manyhands import comm, functions
 
-c = comm.create_communicator("gloo", timeout_s=8)
+c = comm.create_communicator(timeout_s=8)
 pair = c.split(rank // 2)  # two communicators of two ranks: 0 and 1, 2 and 3
 
 # %% [markdown]
@@ -292,7 +310,7 @@ pair = c.split(rank // 2)  # two communicators of two ranks: 0 and 1, 2 and 3
 def unit(n, place):
     """This rank's `n` numbers, of all ranks' numbers in a row: all are 0 but the one at `place`."""
     before = sum(c.allgather_obj(n)[:rank])
-    return [torch.tensor(float(before + i == place), requires_grad=True) for i in range(n)]
+    return [torch.tensor(float(before + i == place), device=device, requires_grad=True) for i in range(n)]
 
 def world(numbers):
     return [number.item() for part in c.allgather_obj(numbers) for number in part]
@@ -354,9 +372,59 @@ for name, (call, n) in calls.items():
 # | alltoall | alltoall | no |
 # | allreduce | allreduce | yes |
 #
+# PyTorch has some of them itself, without send and recv: `torch.distributed.nn.functional`, with the backward of this table. Most of it is deprecated in 2.13, in favour of
+# `torch.distributed._functional_collectives`, where calls that end in `_autograd` have a backward.
+#
+# ## A model with calls in it
+#
+# The article that introduces ChainerMN's functions begins with a model of a broadcast, a convolution, a ReLU and a gather. Here each rank has a convolution of its own, and
+# the root a loss of what it gathers. One process has the image and all four convolutions.
+
+# %% tags=["setup"]
+# %%px --setup
+def convolution(seed):
+    torch.manual_seed(seed)
+    return torch.nn.Conv2d(1, 2, 3, dtype=torch.float64).to(device)
+
+def picture():
+    draw = torch.Generator().manual_seed(0)
+    return torch.rand(1, 1, 8, 8, dtype=torch.float64, generator=draw).to(device).requires_grad_()
+
+# %%
+# %%px
+image, conv = picture(), convolution(rank)
+y = functions.gather(c, conv(functions.bcast(c, image, root=0)).relu(), root=0)
+(torch.cat(y, 1).square().sum() if rank == 0 else y).backward()  # elsewhere y is a delegate
+
+alone, convs = picture(), [convolution(r) for r in range(4)]
+torch.cat([one(alone).relu() for one in convs], 1).square().sum().backward()
+right = {"convolution": torch.allclose(conv.weight.grad, convs[rank].weight.grad, rtol=0, atol=1e-12)}
+if rank == 0:
+    right["image"] = torch.allclose(image.grad, alone.grad, rtol=0, atol=1e-12)
+print("gradients of one process, to 1e-12:", right)
+
+# %% [markdown]
+# The image's gradient is the sum of what four ranks sent back: that is `bcast`'s backward.
+#
+# Data parallelism is such a model too: the weights are broadcast, the losses averaged. ChainerMN has it in one line around an optimiser, and so has this package. Its
+# first `update` only copies rank 0's weights to all; from the second on it averages gradients. Each rank `r` wants its weight at `r`, so the mean wants 1.5:
+
+# %%
+# %%px
+from manyhands import links
+
+weight = torch.nn.Parameter(torch.tensor(10.0 * rank, device=device))
+optimiser = links.create_multi_node_optimizer(torch.optim.SGD([weight], lr=0.25), c)
+for step in range(3):
+    optimiser.update(lambda: (weight - rank).square())
+    print(weight.item(), end=" ")
+
+# %% [markdown]
+# 0, then half of the way to 1.5 in each step, on all ranks.
+#
 # ## Two wrong rows
 #
-# An article on the blog of Preferred Networks, which introduces ChainerMN's functions, has such a table too. Five of its seven rows are the ones above. The
+# The same article, on the blog of Preferred Networks, has such a table too. Five of its seven rows are the ones above. The
 # other two are
 #
 # | forward | backward |
@@ -398,7 +466,7 @@ class AllgatherByTheTable(torch.autograd.Function):
 # %%
 # %%px
 def both_sides(call):
-    x = torch.tensor(rank + 1.0, requires_grad=True)
+    x = torch.tensor(rank + 1.0, device=device, requires_grad=True)
     ys = call(x)
     gradients = [torch.full_like(y, rank + 1.0) for y in ys]
     torch.autograd.backward(ys, gradients)
@@ -430,7 +498,7 @@ for name, call in {"bcast": lambda x: [functions.bcast(c, x, root=1)], "bcast by
 # %%
 # %%px
 def replicated(scale):
-    w = torch.tensor(rank + 1.0, requires_grad=True)
+    w = torch.tensor(rank + 1.0, device=device, requires_grad=True)
     loss = sum(one * one for one in functions.allgather(c, w))
     (scale * loss).backward()
     return w.grad.item()
@@ -458,7 +526,7 @@ print("every rank's loss counts:", replicated(1), " divided by 4:", replicated(1
 # %%
 # %%px
 if pair.rank == 0:
-    w = torch.tensor(3.0, requires_grad=True)
+    w = torch.tensor(3.0, device=device, requires_grad=True)
     phi1 = functions.send(2 * w, pair, rank=1)
     phi2 = functions.send(w * w, pair, rank=1)
     psi = functions.pseudo_connect(phi1, phi2)
@@ -494,6 +562,17 @@ except comm.CommunicationError as error:
 # says where the other one is. Nothing has to be healed: the communicator can be used again. The cluster's watch, which you saw above, is for programs that have
 # no time-out of their own.
 #
+# ## The same over MPI
+#
+# Nothing in a program says how its messages travel. [scripts/11_mpi.py](scripts/11_mpi.py) has *There and back* and both sides of the table's rows; `mpirun` starts it, and
+# `create_communicator()` finds MPI. ChainerMN had only that way.
+
+# %%
+run = cluster.launch("scripts/11_mpi.py", with_="mpirun", timeout_s=300)
+
+# %% [markdown]
+# The same numbers: 70, 42 and 30; 20 and 20, 100 and 100.
+#
 # ## Tokens to experts, and back
 #
 # A **mixture of experts** has many small networks, and sends each token (a row of numbers) to one or a few that a router has chosen; here to one. With an expert on each rank, that takes two calls of `alltoall`:
@@ -517,8 +596,8 @@ def mixture(expert, tokens, gate, chosen):
 # %%px
 def drawn(seed):
     g = torch.Generator().manual_seed(seed)
-    whole = lambda *shape: torch.randint(-3, 4, shape, generator=g).float().requires_grad_()
-    return whole(2, 2), whole(5, 2), whole(5), torch.randint(4, (5,), generator=g)
+    whole = lambda *shape: torch.randint(-3, 4, shape, generator=g).float().to(device).requires_grad_()
+    return whole(2, 2), whole(5, 2), whole(5), torch.randint(4, (5,), generator=g).to(device)
 
 weight, tokens, gate, chosen = drawn(rank)
 mixture(lambda x: (x @ weight).square(), tokens, gate, chosen).sum().backward()
@@ -532,6 +611,10 @@ print(f"tokens to experts 0-3: {chosen.bincount(minlength=4).tolist()}; same gra
 # %% [markdown]
 # Whole numbers, so the gradients are equal to the last bit.
 #
+# No router is trained here. In a real one, a token's gate is the probability that the router gave to the expert it chose, and the gate's gradient is how the router learns: the choice
+# itself has none. Two things more are needed there. A *capacity*: an expert takes so many tokens of a batch and no more (Lepikhin et al. 2020). And a term in the loss that
+# balances the load, or the router soon sends everything to a few (Shazeer et al. 2017).
+#
 # ## What you can say now
 #
 # * *A call is a matrix* over all ranks' data; its backward is the transpose. What was copied is summed: `bcast` sums at the root, `allgather` sums each piece at its owner.
@@ -539,6 +622,7 @@ print(f"tokens to experts 0-3: {chosen.bincount(minlength=4).tolist()}; same gra
 # * *A graph that is not connected* can deadlock in backward: one rank sends a gradient that the other's backward never comes to receive. Delegate variables and `pseudo_connect` connect it.
 # * *N losses give N times the gradient.* Divide where you know that they are one.
 # * *A mixture of experts* is two calls of `alltoall`, there and back; the same two bring the gradients.
+# * *Over gloo and over MPI* the functions give the same numbers. (Over NCCL they are written, and were not run.) Plain messages do not carry over to NCCL: it has no tags.
 #
 # **Now the lab:** write these backward methods. Then unit 12 splits an encoder and a decoder over ranks, and unit 13 a convolution.
 #
@@ -546,6 +630,7 @@ print(f"tokens to experts 0-3: {chosen.bincount(minlength=4).tolist()}; same gra
 # J. Utke et al. 2009, *Toward Adjoinable MPI*, IPDPS.
 # T. Akiba, K. Fukuda, S. Suzuki 2017, *ChainerMN: Scalable Distributed Deep Learning Framework*, [arXiv 1710.11351](https://arxiv.org/abs/1710.11351).
 # N. Shazeer et al. 2017, *Outrageously Large Neural Networks: The Sparsely-Gated Mixture-of-Experts Layer*, [arXiv 1701.06538](https://arxiv.org/abs/1701.06538).
+# D. Lepikhin et al. 2020, *GShard: Scaling Giant Models with Conditional Computation and Automatic Sharding*, [arXiv 2006.16668](https://arxiv.org/abs/2006.16668).
 
 # %%
 cluster.stop()

@@ -2,6 +2,7 @@
 
 Standard library only: the set-up runs this with the system's Python, before anything is installed.
 The wheel has both controllers, Gloo and MPI; MPI comes from the environment's own mpicxx (the mpich wheel, or conda's mpich).
+With MANYHANDS_HOROVOD_GPU=1 it is built for CUDA tensors over NCCL, where CUDA's tools are. That way is read from Horovod's sources, and has not been run yet.
 """
 
 import fcntl
@@ -36,7 +37,7 @@ OWN_LOOPBACK_ADDRESS = """lookupAddrForHostname(attr);
   return attr;"""
 
 # (file, text, replacement): the frameworks of 2026 need C++17, and TensorFlow's wheel lacks headers that xla_mpi_ops.cc includes
-# (only Horovod inside XLA-compiled functions is lost). Beside PyTorch's CUDA build it would ask for CUDA's tools; ours is for CPU tensors.
+# (only Horovod inside XLA-compiled functions is lost). Beside PyTorch's CUDA build it would ask for CUDA's tools; ours is for CPU tensors, unless it is asked for otherwise.
 EDITS = [
     ("CMakeLists.txt", "set(CMAKE_CXX_STANDARD 14)",
      "set(CMAKE_CXX_STANDARD 17)\nset(CMAKE_BUILD_WITH_INSTALL_RPATH ON)\nset(CMAKE_INSTALL_RPATH \"%s\")" % RUN_PATH),
@@ -50,6 +51,9 @@ SETTINGS = {
     "HOROVOD_WITH_PYTORCH": "1", "HOROVOD_WITH_TENSORFLOW": "1", "HOROVOD_WITHOUT_MXNET": "1",
     "HOROVOD_WITH_GLOO": "1", "HOROVOD_WITH_MPI": "1", "LDFLAGS": "-Wl,-s",
 }
+GPU_SETTINGS = {"HOROVOD_GPU": "CUDA", "HOROVOD_GPU_OPERATIONS": "NCCL"}
+# Where CUDA and NCCL lie, if Horovod's build does not find them; taken from the caller only for a GPU build.
+GPU_PLACES = ("HOROVOD_CUDA_HOME", "HOROVOD_NCCL_HOME", "HOROVOD_NCCL_INCLUDE", "HOROVOD_NCCL_LIB", "HOROVOD_NCCL_LINK", "HOROVOD_BUILD_CUDA_CC_LIST")
 
 # Run by the environment's Python: what a built wheel depends on.
 ASK_VERSIONS = """
@@ -71,9 +75,25 @@ def cache_folder(environ=os.environ):
     return Path(base) / "manyhands" / "wheels"
 
 
-def wheel_key(versions):
+def for_gpus(environ=os.environ):
+    """Whether the wheel is to take CUDA tensors over NCCL."""
+    return environ.get("MANYHANDS_HOROVOD_GPU") == "1"
+
+
+def edits(environ=os.environ):
+    return [edit for edit in EDITS if not (for_gpus(environ) and "Pytorch_CUDA" in edit[1])]
+
+
+def settings(environ=os.environ):
+    """The variables of the build: ours, and with GPUs those that say where CUDA and NCCL lie."""
+    if not for_gpus(environ):
+        return SETTINGS
+    return {**SETTINGS, **GPU_SETTINGS, **{name: environ[name] for name in GPU_PLACES if name in environ}}
+
+
+def wheel_key(versions, environ=os.environ):
     """A short name for one build: it changes with any version, edit or setting that goes into the wheel."""
-    recipe = json.dumps([VERSION, EDITS, SETTINGS, versions], sort_keys=True)
+    recipe = json.dumps([VERSION, edits(environ), settings(environ), versions], sort_keys=True)
     return hashlib.sha256(recipe.encode()).hexdigest()[:16]
 
 
@@ -82,7 +102,7 @@ def installed_versions(python):
     return json.loads(subprocess.check_output([str(python), "-c", ASK_VERSIONS], text=True))
 
 
-def missing_tools(python, search_path=None):
+def missing_tools(python, search_path=None, environ=os.environ):
     """[(what is missing, what to do)] before a build; asked in a moment, so that nobody waits for a build that must fail."""
     missing = []
     if not any(shutil.which(name, path=search_path) for name in (os.environ.get("CXX") or "c++", "c++", "g++")):
@@ -93,12 +113,14 @@ def missing_tools(python, search_path=None):
     include = subprocess.check_output([str(python), "-c", ask], text=True).strip()
     if not os.path.exists(os.path.join(include, "Python.h")):
         missing.append(("Python's header files", "apt-get install python3-dev"))
+    if for_gpus(environ) and not (environ.get("HOROVOD_CUDA_HOME") or environ.get("CUDA_HOME") or shutil.which("nvcc", path=search_path)):
+        missing.append(("nvcc, CUDA's compiler", "install the CUDA toolkit, or name it by HOROVOD_CUDA_HOME"))
     return missing
 
 
-def edit_sources(folder, edits=EDITS):
+def edit_sources(folder):
     """Apply the edits; an edit that no longer fits is an error, never a silent no-op."""
-    for name, old, new in edits:
+    for name, old, new in edits():
         path = Path(folder) / name
         text = path.read_text()
         if text.count(old) != 1:
@@ -109,7 +131,7 @@ def edit_sources(folder, edits=EDITS):
 def build_environment(bin_folder, environ=os.environ):
     """The environment of the build: our settings instead of anybody's HOROVOD_ variables, and one compiler per core."""
     env = {name: value for name, value in environ.items() if not name.startswith("HOROVOD_")}
-    env.update(SETTINGS)
+    env.update(settings(environ))
     env["PATH"] = f"{bin_folder}{os.pathsep}{env.get('PATH', os.defpath)}"
     env["MAKEFLAGS"] = f"-j{environ.get('MANYHANDS_BUILD_JOBS') or os.cpu_count() or 2}"
     return env

@@ -10,6 +10,7 @@ from collections import deque
 from manyhands.comm.control import CommunicationError
 from manyhands.comm.message import make_room, plain
 
+os.environ.setdefault("UCX_LOG_LEVEL", "error")  # else it warns, at a rank's end, of each goodbye that came after the rank's own
 HEADS, PAYLOADS = 1, 2
 FETCH_LOOKS = 30  # for a payload, before others may compute: each moves a part of it, and a busy machine comes back after milliseconds
 LEFT_LOOKS = 4  # whether one has left, before the next look for a message

@@ -2,7 +2,7 @@
 # %% grade_id="diagnose"
 def diagnose(symptoms):
     table = [("start", symptoms["apart_at_start"] > 1e-6), ("gradients", symptoms["apart_at_end"] > 1e-6),
-             ("rows", symptoms["rows_counted"] > symptoms["rows_there"]), ("files", symptoms["writers"] > 1), ("nothing", True)]
+             ("rows", symptoms["rows_counted"] > symptoms["rows_there"]), ("files", symptoms["writers"] != 1), ("nothing", True)]
     return next(name for name, there in table if there)
 
 # %% grade_id="fit"

@@ -20,8 +20,12 @@ OWN = [[1.0, 2.0], [3.0, 5.0], [4.0, 9.0]]
     ([8.0, 16.0], None), (None, "returned None for x"), ([1.0, 2.0], "the root's own gradient"), ([8 / 3, 16 / 3], "the mean"),
     ([4.0, 9.0], "Gathering is not enough"), ([0.0, 0.0], "always at rank 0"), ([8.0, 17.0], "The values are wrong")])
 def test_a_wrong_gradient_at_the_root_is_named(got, says):
-    problem = verdicts.broadcast_problem(0, {"own": OWN, "me": 0, "root": 0, "got": got})
+    problem = verdicts.broadcast_problem(0, {"own": OWN, "me": 0, "root": 0, "got": got, "spoiled": 0.0})
     assert problem is None if says is None else says in problem["mistake"]
+
+
+def test_a_right_sum_that_was_written_into_the_callers_gradient_is_told():
+    assert "Reduce a copy" in verdicts.broadcast_problem(0, {"own": OWN, "me": 0, "root": 0, "got": [8.0, 16.0], "spoiled": 1.0})["mistake"]
 
 
 @pytest.mark.parametrize("me, got, says", [
@@ -34,7 +38,7 @@ def test_what_is_not_the_roots_has_no_gradient(me, got, says):
 
 @pytest.mark.parametrize("got, says", [
     ([9.0], None), (None, "no gradient"), ([3.0], "itself has for its own piece"), ([4.5], "no mistake to correct"), ([10.0], "added up"),
-    ([6.0], "single rank"), ([8.0], "of another rank's piece"), ([1.0], "The values are wrong")])
+    ([6.0], "single rank"), ([8.0], "of another rank's piece"), ([4.0], "in the article's table"), ([1.0], "The values are wrong")])
 def test_a_wrong_gradient_of_a_piece_is_named(got, says):
     own = [[[3.0], [7.0]], [[6.0], [1.0]]]  # own[r][j]: what rank r has for piece j
     problem = verdicts.allgather_problem(0, {"own": own, "me": 0, "got": got})

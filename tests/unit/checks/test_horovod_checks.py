@@ -9,10 +9,10 @@ from manyhands.checks.report import Stopped
 SYMPTOMS = {"apart_at_start": 0.0, "apart_at_end": 1.5, "rows_counted": 12, "rows_there": 12, "writers": 1}
 
 
-@pytest.mark.parametrize("missing", verdicts.EDITS)
+@pytest.mark.parametrize("missing", verdicts.ANSWERS)
 def test_a_wrong_diagnosis_is_answered_with_what_the_numbers_say(missing):
-    assert verdicts.diagnosis_problem(missing, SYMPTOMS, missing) is None
-    wrong = verdicts.diagnosis_problem(missing, SYMPTOMS, "rows" if missing != "rows" else "files")
+    assert verdicts.diagnosis_problem(missing, SYMPTOMS, verdicts.ANSWERS[missing]) is None
+    wrong = verdicts.diagnosis_problem(missing, SYMPTOMS, "rows" if missing != "rows" else "start")
     assert MISTAKES["diagnosis", missing] in wrong["mistake"] and "apart_at_end 1.5" in wrong["mistake"]
     assert "one of nothing, start" in verdicts.diagnosis_problem(missing, SYMPTOMS, "broadcast")["mistake"]
 
@@ -94,7 +94,7 @@ def test_the_cases_of_all_ranks_are_joined():
 
 
 def end(*wrote, loss=2.0, said=(2.0, 2.0, 2.0), weights=(1.0,)):
-    return [{"losses": [1.0, 2.0, 3.0], "wrote": rank in wrote, "loss": loss if rank in wrote else None, "weights": list(weights), "right weights": [1.0], "said": one}
+    return [{"losses": [1.0, 2.0, 3.0], "wrote": rank in wrote, "loss": loss if rank in wrote else None, "weights": list(weights), "right weights": [1.0], "said": one, "tensor": False}
             for rank, one in enumerate(said)]
 
 
@@ -110,6 +110,11 @@ def test_a_wrong_file_is_named(answers, says):
 def test_a_wrong_loss_is_named(said, says):
     problem = verdicts.loss_problem(2, end(0, said=(2.0, 2.0, said))[2])
     assert problem is None if says is None else says in problem["mistake"]
+
+
+def test_a_tensor_is_no_number():
+    case = {**end(0)[1], "said": None, "tensor": True}
+    assert ".item()" in verdicts.loss_problem(1, case)["mistake"]
 
 
 def test_every_check_has_a_hint():

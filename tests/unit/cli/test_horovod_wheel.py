@@ -23,7 +23,7 @@ def versions(monkeypatch):
 def sources():
     """{path: text} of what the edits look for in Horovod's sources."""
     texts = {}
-    for name, old, _ in horovod_wheel.EDITS:
+    for name, old, _ in horovod_wheel.edits():
         texts[name] = texts.get(name, "") + f"before\n{old}\nafter\n"
     return texts
 
@@ -98,6 +98,17 @@ def test_the_build_ignores_the_users_settings_and_uses_every_core():
     env = horovod_wheel.build_environment("/venv/bin", {"PATH": "/usr/bin", "HOROVOD_WITHOUT_GLOO": "1", "MANYHANDS_BUILD_JOBS": "3"})
     assert "HOROVOD_WITHOUT_GLOO" not in env and env["HOROVOD_WITH_MPI"] == "1"
     assert env["PATH"].startswith("/venv/bin:") and env["MAKEFLAGS"] == "-j3"
+
+
+def test_a_build_for_gpus_is_asked_for_and_another_wheel(monkeypatch):
+    asked = {"MANYHANDS_HOROVOD_GPU": "1", "PATH": "/usr/bin", "HOROVOD_NCCL_HOME": "/opt/nccl", "HOROVOD_GPU_OPERATIONS": "MPI"}
+    env = horovod_wheel.build_environment("/venv/bin", asked)
+    assert (env["HOROVOD_GPU_OPERATIONS"], env["HOROVOD_NCCL_HOME"], env["HOROVOD_WITH_GLOO"]) == ("NCCL", "/opt/nccl", "1")
+    assert "HOROVOD_GPU_OPERATIONS" not in horovod_wheel.build_environment("/venv/bin", {**asked, "MANYHANDS_HOROVOD_GPU": "0"})
+    assert horovod_wheel.wheel_key(VERSIONS, asked) != horovod_wheel.wheel_key(VERSIONS, {})
+    assert all("Pytorch_CUDA" not in old for _, old, _ in horovod_wheel.edits(asked))
+    missing = [what for what, _ in horovod_wheel.missing_tools(sys.executable, "/nowhere", asked)]
+    assert "nvcc, CUDA's compiler" in missing
 
 
 def test_the_cache_lies_outside_the_clone():

@@ -43,7 +43,7 @@ def broadcast(cluster, function):
         cases = _cases(report.on_ranks("differentiable_communication.ranks", "broadcast", function, seed(), remark="group"))
         at_root = [(rank, case) for rank, case in cases if case["me"] == case["root"]]
         problems = (verdicts.broadcast_problem(rank, case) for rank, case in at_root)
-        report.judge("sum", problems, [case["got"] for _, case in at_root], atol=verdicts.ATOL)
+        report.judge("sum", problems, [[case["got"], case["spoiled"]] for _, case in at_root], atol=verdicts.ATOL)
         others = [(rank, case) for rank, case in cases if case["me"] != case["root"]]
         problems = (verdicts.elsewhere_problem(rank, case) for rank, case in sorted(others, key=lambda one: -one[1]["me"]))
         values = [case["got"] or [0.0] * case["size"] for _, case in others]  # None is as good as zeros
@@ -69,9 +69,9 @@ def _judge_bytes(report, cases, messages_of, mistake):
 def connect(cluster, round_trip, fan_out):
     """Check `round_trip(c, x, stage, last)` and `fan_out(c, pieces, own_loss)`: one backward on each rank reaches everything."""
     with check("connect", cluster) as report:
-        answers = report.on_ranks("differentiable_communication.ranks", "connect", round_trip, fan_out, seed(), patience_s=12)
-        for part in ("round-trip", "fan-out"):
-            cases = [(rank, case) for rank, case in _cases(answers) if case["part"] == part]
-            problems = filter(None, (verdicts.connect_problem(rank, case) for rank, case in cases))
-            values = [[list(case.get("got", {}).values()), case.get("value")] for _, case in cases]
-            report.judge(part, sorted(problems, key=verdicts.most_telling), values, atol=verdicts.ATOL)
+        for part, function in (("round-trip", round_trip), ("fan-out", fan_out)):
+            with report.part(part):
+                cases = _cases(report.on_ranks("differentiable_communication.ranks", "connect", part, function, seed(), patience_s=12))
+                problems = filter(None, (verdicts.connect_problem(rank, case) for rank, case in cases))
+                values = [[list(case.get("got", {}).values()), case.get("value")] for _, case in cases]
+                report.judge(part, sorted(problems, key=verdicts.most_telling), values, atol=verdicts.ATOL)

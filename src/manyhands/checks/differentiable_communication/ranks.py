@@ -10,12 +10,20 @@ import torch
 import torch.distributed as dist
 
 from manyhands.checks.on_ranks import learners
-from manyhands.checks.rank_tools import GROUPS, make_groups, numbers
+from manyhands.checks.rank_tools import GROUPS, device, make_groups, numbers
 
 
-def draw(seed, *shape):
+def draw(seed, *shape, where="cpu"):
     """Numbers between -1 and 1, the same on all ranks."""
-    return torch.rand(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64) * 2 - 1
+    return (torch.rand(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64) * 2 - 1).to(where)
+
+
+def message_groups():
+    """As `make_groups`; where the world is NCCL's, which has no tags, groups of gloo's, for tensors on the CPU."""
+    if dist.get_backend() == "gloo":
+        return make_groups()
+    groups = [(members, dist.new_group(members, backend="gloo")) for members in GROUPS]
+    return [(members, group) for members, group in groups if dist.get_rank() in members]
 
 
 def matrix_shape(seed):
@@ -48,7 +56,7 @@ def counted(backward):
 def round_trips(send_name, recv_name, seed):
     """The group's rank 0 sends a matrix to each other rank and gets it back, multiplied; each pair of calls is joined by its delegate."""
     Send, Recv, results = learners(send_name), learners(recv_name), []
-    for members, group in make_groups():
+    for members, group in message_groups():
         me, p, shape = dist.get_rank(group), len(members), matrix_shape(seed)
         x, factors = draw(seed, *shape), [draw(seed + 1 + r, *shape) for r in range(p)]
         weights = [draw(seed + 100 + r, *reversed(shape)) for r in range(p)]
@@ -74,18 +82,19 @@ def round_trips(send_name, recv_name, seed):
 def other_order(send_name, recv_name, seed):
     """Two messages from rank 0 to 1 and from rank 3 to 2; the two sides run their backward passes in opposite orders."""
     Send, Recv, rank = learners(send_name), learners(recv_name), dist.get_rank()
+    group = message_groups()[0][1]  # of all ranks
     tags, shape = random.Random(seed).sample(range(1, 50), 2), matrix_shape(seed)
     weights = [draw(seed + i, *shape) for i in (1, 2)]
     peer = rank ^ 1
     if rank in (0, 3):
         tensors = [leaf(draw(seed + 10 + i, *shape)) for i in (1, 2)]
-        delegates = [Send.apply(tensor, peer, tag, None) for tensor, tag in zip(tensors, tags)]
+        delegates = [Send.apply(tensor, peer, tag, group) for tensor, tag in zip(tensors, tags)]
         for delegate in reversed(delegates):
             delegate.backward()
         got = [gradient_of(tensor) for tensor in tensors]
     else:
         start = torch.zeros((), dtype=torch.float64, requires_grad=True)
-        came = [Recv.apply(start, shape, torch.float64, peer, tag, None) for tag in tags]
+        came = [Recv.apply(start, shape, torch.float64, peer, tag, group) for tag in tags]
         for one, weight in zip(came, weights):
             (one * weight).sum().backward()
         got = None
@@ -96,17 +105,21 @@ def other_order(send_name, recv_name, seed):
 # ------------------------------------------------------------------ 2 and 3: broadcast and allgather
 
 def broadcast(name, seed):
-    """Every root of every group: the loss is a weighted sum of what came, with other weights on each rank."""
+    """Every root of every group: the gradients of a weighted sum of what came, with other weights on each rank, once as they are and once transposed.
+
+    The gradient that backward is given is kept here, and must not have changed.
+    """
     Bcast, results = learners(name), []
     for members, group in make_groups():
         me, p, shape = dist.get_rank(group), len(members), matrix_shape(seed)
         for root in range(p):
-            weights = [draw(1000 * seed + 10 * root + r, *reversed(shape)) for r in range(p)]
-            x = leaf(draw(seed + me, *shape))
-            loss = (Bcast.apply(x, root, group).T * weights[me]).sum()
-            sent = counted(loss.backward)
+            weights = [draw(1000 * seed + 10 * root + r, *reversed(shape), where=device()) for r in range(p)]
+            x = leaf(draw(seed + me, *shape, where=device()))
+            gradient = weights[me].T.contiguous() if root else weights[me].T
+            y = Bcast.apply(x, root, group)
+            sent = counted(lambda y=y, gradient=gradient: y.backward(gradient))
             results.append({"members": members, "root": root, "me": me, "got": gradient_of(x), "sent": sent, "size": x.numel(),
-                            "own": [numbers(weight.T) for weight in weights]})
+                            "spoiled": float(not torch.equal(gradient, weights[me].T)), "own": [numbers(weight.T) for weight in weights]})
     return results
 
 
@@ -115,10 +128,10 @@ def allgather(name, seed):
     Allgather, results = learners(name), []
     for members, group in make_groups():
         me, p, shape = dist.get_rank(group), len(members), matrix_shape(seed)
-        weights = [[draw(1000 * seed + 10 * r + j, *reversed(shape)) for j in range(p)] for r in range(p)]
+        weights = [[draw(1000 * seed + 10 * r + j, *reversed(shape), where=device()) for j in range(p)] for r in range(p)]
         unused = random.Random(seed).randrange(p)  # rank 0 of the group does not use this piece
         weights[0][unused] = torch.zeros_like(weights[0][unused])
-        x = leaf(draw(seed + me, *shape))
+        x = leaf(draw(seed + me, *shape, where=device()))
         pieces = Allgather.apply(x, group)
         loss = sum((piece.T * weight).sum() for j, (piece, weight) in enumerate(zip(pieces, weights[me])) if (me, j) != (0, unused))
         sent = counted(loss.backward)
@@ -129,25 +142,24 @@ def allgather(name, seed):
 
 # ------------------------------------------------------------------ 4: connect the graph
 
-def connect(round_trip_name, fan_out_name, seed):
-    """Both functions on communicators of 4, 3 and 2 ranks, and the gradients of this rank's layers against one process."""
+def connect(part, name, seed):
+    """The learner's function on communicators of 4, 3 and 2 ranks, and the gradients of this rank's layers against one process."""
     from manyhands import comm
 
-    results = []
-    for part, program, function in (("round-trip", _round_trip, learners(round_trip_name)), ("fan-out", _fan_out, learners(fan_out_name))):
-        world = comm.create_communicator("gloo", timeout_s=2)  # a new one: what went wrong before is not heard here
-        parts = [(members, world.split(0 if world.rank in members else None, key=world.rank)) for members in GROUPS]
-        for members, c in parts:
-            mine = [] if c is None else [{"part": part, "members": members, "me": c.rank, **_attempt(lambda: program(c, function, seed))}]
-            dist.barrier()  # of torch: after an error the ranks are not in step
-            late = _attempt(c.barrier) if mine else None  # an error may only be heard of in the next call
-            mine = [{**one, **(late or {})} for one in mine]
-            results += mine
-            failed = torch.tensor([float(any("error" in one or None in one["got"].values() for one in mine))])
-            dist.all_reduce(failed)
-            if failed.item():
-                break
-        world.close()
+    program, function, results = {"round-trip": _round_trip, "fan-out": _fan_out}[part], learners(name), []
+    world = comm.create_communicator(timeout_s=2)  # a new one: what went wrong before is not heard here
+    parts = [(members, world.split(0 if world.rank in members else None, key=world.rank)) for members in GROUPS]
+    for members, c in parts:
+        mine = [] if c is None else [{"members": members, "me": c.rank, **_attempt(lambda: program(c, function, seed))}]
+        dist.barrier()  # of torch: after an error the ranks are not in step
+        late = _attempt(c.barrier) if mine else None  # an error may only be heard of in the next call
+        mine = [{**one, **(late or {})} for one in mine]
+        results += mine
+        failed = torch.tensor([float(any("error" in one or None in one["got"].values() for one in mine))], device=device())
+        dist.all_reduce(failed)
+        if failed.item():
+            break
+    world.close()
     return results
 
 
@@ -163,7 +175,7 @@ def _attempt(program):
 def _layers(p, seed):
     """A layer for each rank and one more, the same for all; and an input."""
     torch.manual_seed(seed)
-    return [torch.nn.Linear(3, 3, dtype=torch.float64) for _ in range(p + 1)], draw(seed, 4, 3)
+    return [torch.nn.Linear(3, 3, dtype=torch.float64).to(device()) for _ in range(p + 1)], draw(seed, 4, 3, where=device())
 
 
 def _told(gradients, reference):
@@ -176,7 +188,7 @@ def _round_trip(c, function, seed):
     out = x
     for layer in alone:
         out = layer(out)
-    weights = draw(seed + 7, 4, 3)
+    weights = draw(seed + 7, 4, 3, where=device())
     (out * weights).sum().backward()
     start = function(c, x, layers[c.rank], layers[-1])
     if c.rank == 0:
@@ -191,8 +203,8 @@ def _round_trip(c, function, seed):
 
 
 def _fan_out(c, function, seed):
-    weights = [draw(seed + 20 + r, 3) for r in range(c.size)]
-    own, sources = leaf(draw(seed, 3)), [leaf(draw(seed + 1 + r, 3)) for r in range(c.size)]
+    weights = [draw(seed + 20 + r, 3, where=device()) for r in range(c.size)]
+    own, sources = leaf(draw(seed, 3, where=device())), [leaf(draw(seed + 1 + r, 3, where=device())) for r in range(c.size)]
     if c.rank == 0:
         loss = (own * weights[0]).sum()
         result = function(c, [2 * source for source in sources], loss)

@@ -82,7 +82,7 @@ def broadcast_problem(rank, case):
     own = np.asarray(case["own"])
     expected, got, facts = own.sum(axis=0), case["got"], {"p": len(own), "root": case["root"]}
     if got is not None and not far(got, expected):
-        return None
+        return said(rank, expected, got, "spoiled") if case["spoiled"] else None
     if got is None:
         mistake = "no gradient at root"
     elif not far(got, own[case["me"]]):
@@ -122,6 +122,8 @@ def allgather_problem(rank, case):
         mistake = "divided"
     elif not far(got, own[me].sum(axis=0)):
         mistake = "summed here"
+    elif not far(got, sum(own[r, r] for r in range(len(own)))):
+        mistake = "own pieces gathered"
     elif any(not far(got, one) for one in own[:, me]):
         mistake = "one slice"
     elif any(not far(got, own[:, j].sum(axis=0)) for j in range(len(own))):

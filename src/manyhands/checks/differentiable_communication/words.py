@@ -33,6 +33,8 @@ MISTAKES = {
         "has to be contiguous": "The gradient is not contiguous (a transposed one is not): send gradient.contiguous().",
         "is not part of group": "Ranks are counted in the group here: use group_src and group_dst.",
         "is invalid group rank": "Ranks are counted in the group here: use group_src and group_dst.",
+        "not Connected": "pseudo_connect returns a tuple, and the tuple was used as a tensor. Unpack it: own_loss, = functions.pseudo_connect(delegate, own_loss).",
+        "'Connected' object has no attribute": "pseudo_connect returns a tuple, and the tuple was used as a tensor. Unpack it: own_loss, = functions.pseudo_connect(delegate, own_loss).",
         "float32": "A gradient has the dtype of its tensor, float64 here: torch.empty(shape) alone is float32. Make room with dtype=ctx.dtype.",
     },
     "hang": "Every gradient that one rank sends, another must receive, with the same tag, and in the same group.",
@@ -50,6 +52,7 @@ MISTAKES = {
     # broadcast
     "no gradient at root": "The root has no gradient: backward returned None for x. The sum belongs there.",
     "own only": "This is the root's own gradient. The other ranks used x too: their gradients must be added.",
+    "spoiled": "The sum is right, but backward has written it into the gradient that it was given, which its caller still has. Reduce a copy: gradient.clone().",
     "mean": "The gradient is {p} times too small: the mean. The transpose of a broadcast is a sum; nothing divides by the number of ranks.",
     "one of them": "This is the gradient of a single rank. Gathering is not enough: the root needs the sum of all.",
     "zero at root": "The gradient at root {root} is zero. Is the sum made at ctx.root, and not always at rank 0?",
@@ -64,6 +67,8 @@ MISTAKES = {
     "own slice": "This is the gradient that this rank itself has for its own piece. The others used the piece too: their gradients must come here and be added.",
     "divided": "The gradient is {p} times too small. That each of {p} ranks used the piece is no mistake to correct: the gradients are summed.",
     "summed here": "These are this rank's gradients of all pieces, added up. gradients[r] belongs to rank r's piece: it must go there.",
+    "own pieces gathered": "These are the gradients that each rank has for its own piece, gathered and added up: an allgather, as in the article's table. Rank {me} needs, from "
+                           "every rank, the gradient of piece {me}.",
     "one slice": "This is the gradient that a single rank has for the piece. The gradients of all ranks must be added.",
     "wrong piece": "This is the gradient of another rank's piece. Rank {me} of the group needs the one of piece {me}; ranks are counted in the group.",
     "allgather moves more": "{sent} numbers were moved among {p} ranks, {right} are enough. Each rank needs only the gradients of its own piece: an all-to-all, or a "
@@ -78,12 +83,22 @@ MISTAKES = {
 }
 
 HINTS = {
-    "11-messages": "Send.backward receives a tensor of ctx.shape and ctx.dtype from ctx.peer (dist.recv with group_src, tag and group), and returns "
-                   "(gradient, None, None, None). Recv.backward posts gradient.contiguous() to ctx.peer, and returns a zero (or None) for the delegate, and None five times.",
-    "11-broadcast": "dist.reduce(total, group_dst=ctx.root, group=ctx.group) adds up at the root; it overwrites its argument, so give it a contiguous copy. On the other "
-                    "ranks the result is not to be used: return torch.zeros_like(total).",
-    "11-allgather": "gradients[r] goes to rank r. torch.stack(gradients) is one tensor with a row for each rank; dist.all_to_all_single(incoming, outgoing, group=ctx.group) "
-                    "sends row r to rank r. Then incoming.sum(dim=0).",
-    "11-connect": "recv takes delegate_variable=. pseudo_connect(delegate, loss) returns a tuple with one tensor that has the loss's value and reaches both; it can be done "
-                  "again with its result. A rank that only sends returns what send returned.",
+    "11-messages": (
+        "Turn the arrows round: who has sent now receives, from the same rank, with the same tag. What shape and dtype does the gradient of x have, and what kept them for you in ctx? "
+        "backward returns as many things as forward was given, in the same order.",
+        "Send.backward: make room with torch.empty(ctx.shape, dtype=ctx.dtype), fill it by dist.recv (group, group_src and tag from ctx), return (gradient, None, None, None). Recv.backward: "
+        "post(gradient.contiguous(), ctx.peer, ctx.tag, ctx.group), then return a zero (or None) for the delegate, and None five times."),
+    "11-broadcast": (
+        "Row root of the transpose is all ones: the root gets the sum of all gradients, and every other rank a zero. Which collective makes a sum on one rank only? And whose tensor does it write into?",
+        "total = gradient.clone(memory_format=torch.contiguous_format); dist.reduce(total, group=ctx.group, group_dst=ctx.root). It overwrites total; on the other ranks the result is not to be "
+        "used: return torch.zeros_like(total) there, and None for root and group."),
+    "11-allgather": (
+        "gradients[r] is what this rank knows of rank r's piece, so it must go to rank r. What comes in is, from every rank, what it knows of your piece. Which call brings piece r to rank r, on all "
+        "ranks at once? And what is left to do with what came?",
+        "torch.stack(gradients) is one tensor with a row for each rank; dist.all_to_all_single(incoming, outgoing, group=ctx.group) sends row r to rank r. Return incoming.sum(dim=0), None."),
+    "11-connect": (
+        "Begin at what each rank returns and go backward by hand. A recv leads on to the delegate that it was given. A rank that has its own loss and several sends needs an edge from the loss to each "
+        "delegate. What does a rank return that only sends?",
+        "recv takes delegate_variable=. own_loss, = functions.pseudo_connect(delegate, own_loss) has the loss's value and reaches both; do it again for each send, with its own result. A rank that "
+        "only sends returns what send returned."),
 }

@@ -7,6 +7,7 @@ each rank also works out alone what is right, and what the likely mistakes would
 import copy
 import os
 import random
+from numbers import Real
 
 import horovod.torch as hvd
 import torch
@@ -57,7 +58,7 @@ def problem(seed, n):
 # ------------------------------------------------------------------ 1: what diagnose is given
 
 def symptoms(missing, seed):
-    """The numbers of one training for each name in `missing`."""
+    """The numbers of one training for each name in `missing`: the edits, "rounding" and "nobody" (see verdicts.ANSWERS)."""
     return [_symptoms(one, seed + k) for k, one in enumerate(missing)]
 
 
@@ -69,6 +70,9 @@ def _symptoms(missing, seed):
         torch.manual_seed(seed + 1 + rank)
         for layer in (model[0], model[2]):
             layer.reset_parameters()
+    if missing == "rounding":
+        with torch.no_grad():
+            model[0].weight.add_(rank * 1e-13)
     rows = torch.arange(n) if missing == "rows" else torch.arange(rank, n, p)
     optimiser = torch.optim.SGD(model.parameters(), lr=draw.uniform(0.1, 0.4))
     if missing != "gradients":
@@ -78,7 +82,7 @@ def _symptoms(missing, seed):
         optimiser.zero_grad()
         cross_entropy(model(x[rows]), y[rows]).backward()
         optimiser.step()
-    writes = hvd.local_rank() == 0 if missing == "files" else rank == 0
+    writes = hvd.local_rank() == 0 if missing == "files" else rank == 0 and missing != "nobody"
     seen = hvd.allgather(rows)
     return {"apart_at_start": before, "apart_at_end": _apart(model), "rows_counted": len(seen), "rows_there": len(set(seen.tolist())),
             "writers": hvd.allreduce(torch.tensor(int(writes)), op=hvd.Sum).item()}
@@ -188,7 +192,7 @@ def epochs(name, seed):
     p, draw = hvd.size(), random.Random(seed)
     for k in range(3):
         rows, whole = draw.randint(2, 4), (draw.randint(3, 6), draw.randint(2, 4), 0)[k]
-        n = whole * rows * p + draw.randint(1, rows * p - 1)
+        n = whole * rows * p + (0 if k == 1 else draw.randint(1, rows * p - 1))  # once nothing is left over
         base, epoch = draw.uniform(0.01, 0.2), draw.randint(1, 9)
         torch.manual_seed(seed + hvd.rank())
         orders, rates = [], []
@@ -218,11 +222,5 @@ def finished(name, seed):
     told = isinstance(found, dict) and {"model", "loss"} <= set(found)
     return {"losses": losses, "wrote": found is not None, "loss": float(found["loss"]) if told else None,
             "weights": numbers(flat(found["model"].values())) if told and isinstance(found["model"], dict) else None,
-            "right weights": numbers(flat(model.state_dict().values())), "said": _number(said)}
-
-
-def _number(answer):
-    try:
-        return float(answer)
-    except (TypeError, ValueError):
-        return None
+            "right weights": numbers(flat(model.state_dict().values())), "said": float(said) if isinstance(said, Real) else None,
+            "tensor": isinstance(said, torch.Tensor)}

@@ -33,8 +33,7 @@ MISTAKES = {
         "Duplicate tensor name": "Two tensors are under way with one name: give each its own, or none.",
         "element 0 of tensors does not require grad": "Sum up what knows its gradient: an all-reduce of the loss in front of backward is not needed.",
     },
-    "behind an if": "Every rank must make the same calls of Horovod. Is one of them behind `if hvd.rank() == 0`, or does a rank make one more? And broadcast_object without a name "
-                    "is named after the type of its object: a dict on rank 0 and None elsewhere do not meet. Give it a name.",
+    "behind an if": "Every rank must make the same calls of Horovod. Is one of them behind `if hvd.rank() == 0`, or does a rank make one more?",
     # diagnose
     "no edit": "The answer is one of {edits}.",
     ("diagnosis", "nothing"): "Ranks that are equal to 1e-9 at the end, each row once, one writer: nothing is missing.",
@@ -42,6 +41,8 @@ MISTAKES = {
     ("diagnosis", "gradients"): "They start together and end apart: each has taken steps of its own.",
     ("diagnosis", "rows"): "Rows are counted more often than they are there: several ranks have computed the same rows.",
     ("diagnosis", "files"): "More than one rank wrote the checkpoint; all else is right.",
+    ("diagnosis", "rounding"): "The distances are rounding: below 1e-9, though not zero. Nothing is missing.",
+    ("diagnosis", "nobody"): "Nobody wrote the checkpoint; all else is right. Rank 0 alone writes: exactly one writer.",
     # resume
     ("resume", "own"): "This rank still has its own weights. Only rank 0 has read the checkpoint: broadcast_parameters.",
     ("resume", "stepped"): "The weights are a little too small: weight decay has acted. On a rank without a state, broadcast_optimizer_state takes a step with gradients of "
@@ -76,7 +77,7 @@ MISTAKES = {
     ("epoch", "different steps"): "The ranks have different numbers of steps: who has one more waits for ever. n = {n}, {p} ranks.",
     ("epoch", "sizes"): "A step must have {rows} rows on every rank; what is left over of {n} is left out.",
     ("epoch", "too many steps"): "There are too many steps: a step takes {rows} rows on each of {p} ranks, and there are {n}.",
-    ("epoch", "too few steps"): "There are too few steps: {n} // ({rows} * {p}) whole ones are there.",
+    ("epoch", "too few steps"): "There are too few steps: {n} // ({rows} * {p}) whole ones are there. Where nothing is left over, the last one counts too.",
     ("epoch", "not scaled"): "The rate is that of one process, but a step has {p} times as many rows: multiply by hvd.size().",
     ("epoch", "by the root"): "The rate is multiplied by the square root of {p}; here the linear rule is wanted.",
     ("epoch", "rate"): "The rate is not base_rate * {p}.",
@@ -91,17 +92,30 @@ MISTAKES = {
     ("finish", "rank 0's"): "This is rank 0's own loss: it was broadcast, not averaged.",
     ("finish", "sum"): "This is the sum over the ranks: hvd.allreduce averages unless it is told op=hvd.Sum.",
     ("finish", "loss"): "This is not the mean of the ranks' losses.",
+    ("finish", "tensor"): "finish returns a tensor; a float is asked for: .item().",
     ("finish", "no number"): "finish returns the mean loss, on every rank: one number.",
 }
 
 HINTS = {
-    "10-diagnose": "Go through the edits in the order in which they act: the start, then the gradients, then rows and files. if symptoms['apart_at_start'] > 1e-9: return 'start', and so "
-                   "on. The distances say nothing of rows and files.",
-    "10-resume": "step = broken_resume(...) reads the file on rank 0. Then hvd.broadcast_optimizer_state(optimiser, root_rank=0), after it hvd.broadcast_parameters(model.state_dict(), "
-                 "root_rank=0), and hvd.broadcast_object(step, root_rank=0). All of them outside of any if.",
-    "10-fit": "count = hvd.allreduce(torch.tensor(len(x)), op=hvd.Sum) is the number of all rows. Loss: cross_entropy(model(x), y, reduction='sum') / count. Wrap the optimiser: "
-              "hvd.DistributedOptimizer(optimiser, named_parameters=model.named_parameters(), op=hvd.Sum).",
-    "10-epoch": "steps = n // (rows_per_rank * hvd.size()). Draw the order as the text says; order[hvd.rank()::hvd.size()] is one part of it, cut to steps * rows_per_rank rows. Rate: "
-                "base_rate * hvd.size().",
-    "10-finish": "Average first, on all ranks: hvd.allreduce(torch.tensor(loss, dtype=torch.float64)).item(). Then `if hvd.rank() == 0:` save. Then return, on all ranks.",
+    "10-diagnose": (
+        "Go through the edits in the order in which they act: the start, then the gradients. Who starts apart ends apart. The distances say nothing of rows and files. "
+        "What is the smallest distance that counts, and which numbers of writers are wrong?",
+        "if symptoms['apart_at_start'] > 1e-9: return 'start'; then likewise apart_at_end and 'gradients'; rows_counted != rows_there is 'rows'; writers != 1 is 'files'; "
+        "else 'nothing'."),
+    "10-resume": (
+        "Four things must be rank 0's on all ranks: parameters, buffers, the optimiser's state, the step. Which broadcast brings which? And one of the broadcasts takes a step with weight "
+        "decay on a rank that has no state yet: what must be sent after it?",
+        "step = broken_resume(...) reads the file on rank 0. Then hvd.broadcast_optimizer_state(optimiser, root_rank=0), after it hvd.broadcast_parameters(model.state_dict(), "
+        "root_rank=0), and hvd.broadcast_object(step, root_rank=0, name='step'). All of them outside of any if."),
+    "10-fit": (
+        "Two edits are missing at once. Who exchanges gradients? And each rank's mean is over its own rows: which number must every rank divide by, so that the parts add up to the mean of all?",
+        "count = hvd.allreduce(torch.tensor(len(x)), op=hvd.Sum) is the number of all rows. Loss: cross_entropy(model(x), y, reduction='sum') / count. Wrap the optimiser: "
+        "hvd.DistributedOptimizer(optimiser, named_parameters=model.named_parameters(), op=hvd.Sum)."),
+    "10-epoch": (
+        "All ranks draw one order; each takes another part of it. How many rows do all ranks take together in one step, and how many such steps fit into n?",
+        "steps = n // (rows_per_rank * hvd.size()). Draw the order as the text says; order[hvd.rank()::hvd.size()] is one part of it, cut to steps * rows_per_rank rows. Rate: "
+        "base_rate * hvd.size()."),
+    "10-finish": (
+        "One of the two lines is a call in which all ranks take part, the other is not. Only the latter may stand behind an if. And what does allreduce return: a float?",
+        "Average first, on all ranks: hvd.allreduce(torch.tensor(loss, dtype=torch.float64), name='loss').item(). Then `if hvd.rank() == 0:` save. Then return, on all ranks."),
 }

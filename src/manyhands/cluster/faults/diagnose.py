@@ -73,6 +73,8 @@ def cause_of_hang(where, edge_list, notes):
     if collectives and gone and not messages:
         calls = sorted({here.call for here in collectives.values()})
         return SENTENCES["never called"].format(culprits=ranks_text(gone), call=" / ".join(calls)), gone
+    if {here.call for here in waiting.values()} == {"broadcast_object"}:  # Horovod's: torch.distributed has a list, ours is bcast_obj
+        return SENTENCES["object without a name"], []
     if len(collectives) > 1 and len({(h.call, h.sequence) for h in collectives.values()}) > 1:
         calls = ", ".join(SENTENCES["is with"].format(what=what, ranks=ranks_text(ranks)) for what, ranks in _by_call(collectives))
         return SENTENCES["other order"].format(calls=calls), sorted(collectives)

@@ -61,6 +61,8 @@ SENTENCES = {
     "no gradient": "rank {rank} waits for a gradient from rank {peer}, whose backward never came to what it received: it is not part of its loss, or its graph is not connected.",
     "cycle of backward": "the ranks wait for each other in a circle: {cycle}. Is the graph of each rank connected, so that backward meets its calls in the right order?",
     "nobody receives": "rank {rank} sends to rank {peer}, which never received it.",
+    "object without a name": "Horovod lets calls of one name meet, and broadcast_object without a name is named after the type of its object: a dict on one rank and None on "
+                             "another wait for ever. Give it a name, the same on all ranks: name=\"state\".",
     "wrong tag": "rank {peer} sent with tag {sent}, and rank {rank} asks for tag {asked}.",
     "waits for raised": "{waiters} waited for {culprits}, which could not come because of the exception above.",
     "waits for died": "{waiters} waited for {culprits}, which had died.",

@@ -1,0 +1,23 @@
+"""fan_out uses the tuple of pseudo_connect as a tensor; a right round_trip keeps its point.
+
+fails: connect/fan-out
+shows: pseudo_connect returns a tuple, and the tuple was used as a tensor
+points: 11
+"""
+# %% grade_id="connect"
+# %%px --setup
+def round_trip(c, x, stage, last):
+    following, previous = (c.rank + 1) % c.size, (c.rank - 1) % c.size
+    if c.rank == 0:
+        delegate = functions.send(stage(x), c, rank=following)
+        return last(functions.recv(c, rank=previous, delegate_variable=delegate))
+    return functions.send(stage(functions.recv(c, rank=previous)), c, rank=following)
+
+
+def fan_out(c, pieces, own_loss):
+    if c.rank > 0:
+        return functions.recv(c, rank=0)
+    for r in range(1, c.size):
+        delegate = functions.send(pieces[r], c, rank=r)
+        own_loss = functions.pseudo_connect(delegate, own_loss)
+    return own_loss
