@@ -215,3 +215,10 @@ def test_a_function_that_only_this_kernel_has_is_told(here, says, monkeypatch):
     report = on_ranks.RankReport("rows", cluster, {"rows": {}}, {"unwritten": "{name} is not written yet.", "known": {}})
     with pytest.raises(Stopped, match=says):
         report.on_ranks("data_parallel.ranks", "rows", "rows_of", 1)
+
+
+def test_a_hint_is_found_without_the_units_number(capsys):
+    import manyhands.checks.data_parallel  # noqa: F401
+
+    hint("rows")
+    assert "How many rows" in capsys.readouterr().out
