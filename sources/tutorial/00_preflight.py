@@ -95,8 +95,8 @@ print(greeting, "from rank", os.environ["RANK"])
 # %% [markdown]
 # ## The first communication
 #
-# Ranks talk to each other through a **process group**. In `init_process_group` they find each other: rank 0 keeps a small store, at `MASTER_ADDR` and
-# `MASTER_PORT`, where each rank leaves its address. Whether a rank waits there until all have come depends on the library: do not count on it. `gloo`
+# Ranks talk to each other through a **process group**. In `init_process_group` they find each other: at `MASTER_ADDR` and `MASTER_PORT` there is
+# a small store, kept by rank 0 or by the launcher, where each rank leaves its address. Whether a rank waits there until all have come depends on the library: do not count on it. `gloo`
 # is the library that carries the messages; it works on every CPU. `nccl` is the one for GPUs; this unit takes `gloo` even where there are some, because
 # with it a call waits in the line where it stands, and that is what we want to see.
 #
@@ -271,7 +271,8 @@ print("through")
 # | `TORCH_DISTRIBUTED_DEBUG=DETAIL` | before each collective, whether all ranks make the same one with the same shapes; slow | both |
 # | flight recorder | each rank's last collectives, with their lines. `TORCH_NCCL_DUMP_ON_TIMEOUT=1` writes them to files, `torchfrtrace` compares these | NCCL (`gloo` records, and writes no file) |
 # | `NCCL_DEBUG=INFO` | what NCCL has found and chosen, and its errors | NCCL |
-#
+
+# %% [markdown]
 # > **On GPUs.** NCCL's calls return when they are *queued*, so a hang shows in a later line: the one that needs the result (`print`, `.item()`).
 # > A watchdog ends the process after 10 minutes, if you set no other time. Nothing is connected in `init_process_group`, but in the first
 # > collective (unless you give `device_id=`). Tags and a receive from anybody do not exist, and opposite messages belong into one `batch_isend_irecv`.

@@ -440,11 +440,13 @@ if rank == 0:
 # **The break-even.** If a row costs $c$ and the sum $s$, then $n$ rows take $c n$ on one device and $c n / p + s$ on $p$ of them. Sharing begins to pay at
 # $n = s / \big(c (1 - 1/p)\big)$ rows. Here four ranks may share fewer than four cores, so your figure holds for your machine only. (What is sent while backward
 # still runs costs less: unit 06.)
-#
+
+# %% [markdown]
 # > **On GPUs.** With NCCL, `all_reduce` returns as soon as the sum is *queued*, and `wait()` makes the GPU's stream wait, not Python: a clock
 # > needs `torch.cuda.synchronize()` before it is read. The order of additions depends on the algorithm that NCCL takes, for this size and this machine:
 # > compare with a tolerance. Each rank has a GPU of its own, and its gradients lie there (`torch.cuda.set_device(local_rank)` comes first).
-#
+
+# %% [markdown]
 # **Use it** when the network fits on one device, and computing a shard takes longer than sending the gradients: many rows, convolutions, long sequences. It is the
 # first thing to try, because the result can be checked against one process.
 #
