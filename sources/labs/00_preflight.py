@@ -12,7 +12,8 @@
 #
 # Cells that begin with `%%px` run on all four ranks; the others run in this kernel. Fill in the cells that raise `NotImplementedError`, then
 # run the check below each. A mistake may make the ranks hang: wait for the report, mend, run again. Leave `--setup` where it is: the checks
-# break the cluster on purpose, and healing brings your functions back.
+# break the cluster on purpose, and healing brings your functions back. Below each check stands what it says when the answer is right: that is what to
+# aim at. The process group is `gloo`'s on every machine, as in the tutorial: with it a call waits where it stands.
 
 # %% tags=["setup"]
 from manyhands import Cluster, hint
@@ -33,9 +34,9 @@ rank, world_size = dist.get_rank(), dist.get_world_size()
 # %% [markdown]
 # ## 1. Where am I?
 #
-# `torchrun` (and our cluster) tells each rank its node in `GROUP_RANK`. Other launchers have no such variable. But consecutive ranks fill one
-# node after the other, so two numbers are enough: `RANK`, and `LOCAL_WORLD_SIZE`, how many ranks each node has. Write a function that needs only
-# these two.
+# `torchrun` (and our cluster) tells each rank its node in `GROUP_RANK`. Other launchers have no such variable. Where consecutive ranks fill
+# one node after the other, two numbers are enough: `RANK`, and `LOCAL_WORLD_SIZE`, how many ranks each node has. So it is here and under `torchrun`; Slurm's
+# *cyclic* distribution and `mpirun --map-by node` deal the ranks out like cards. Write a function for the first kind that needs only these two numbers.
 #
 # *Difficulty ●○○, 4 minutes, 2 points*
 #
@@ -215,7 +216,6 @@ check.recover(cluster, recover)
 #
 # * To see your points, run `manyhands check 00` in a terminal. It runs your lab again, with other drawn numbers.
 # * Next: unit 01 (data parallelism by hand) or 02 (MirroredStrategy). Unit 04 builds all-reduce from `send` and `recv`, in a ring like yours.
-# * A *checkpoint* that outlives the notebook, too, is unit 18's.
 # * More on reading hangs: T. Hilbrich et al. 2012, *MPI Runtime Error Detection with MUST*,
 #   [doi:10.1109/SC.2012.79](https://doi.org/10.1109/SC.2012.79), finds them in programs with thousands of ranks.
 

@@ -128,13 +128,13 @@ check.share(cluster, "share")
 # %% [markdown]
 # ## 4. The step
 #
-# Put it together. Every rank of the group is given the same model and the whole batch, and looks only at its own rows. The update is the plainest one:
+# Put it together. Every rank of the group is given the same model and the whole batch, and puts only its own rows through the model. The update is the plainest one:
 # `w -= rate * gradient`. No optimiser is needed.
 #
 # Return the objective of the whole batch as it was before the update: the number that one process would print.
 #
 # The checks use groups of 4, 3 and 2 ranks, three steps in each, and batches of different sizes. In the group of ranks 1 and 3, rank 3 of the world
-# is rank 1.
+# is rank 1, which `dist.get_rank(group)` says.
 #
 # *Difficulty ●●○, 12 minutes, 3 points*
 #

@@ -1,15 +1,16 @@
-# %% [markdown] unit={"minutes": 35, "ranks": 1, "framework": "tensorflow", "title": "MirroredStrategy"}
+# %% [markdown] unit={"minutes": 45, "ranks": 1, "framework": "tensorflow", "title": "MirroredStrategy"}
 # # 02 Lab: one model on several devices
 #
 # You share a training step out over devices by hand, then let `MirroredStrategy` do it, and get one device's numbers each time. At the end
 # you can
 #
 # * place forward and backward of a shard on a device of your choice, and add up the gradients;
-# * plan global batch, steps and learning rate for any number of replicas;
-# * make variables that are mirrored, and a loss that does not depend on the number of replicas;
+# * cut a model by its layers, and place backward as forward;
+# * fine-tune with `Model.fit` on any number of replicas: scope, metric, global batch and learning rate;
+# * write a loss that does not depend on the number of replicas;
 # * write a training loop that is right to the last, uneven batch.
 #
-# **Before:** the tutorial of this unit, or as much `tf.distribute` as is in it. **Minutes:** 35. **Ranks:** none, one kernel with four devices.
+# **Before:** the tutorial of this unit, or as much `tf.distribute` as is in it. **Minutes:** 45. **Ranks:** none, one kernel with four devices.
 # **Points:** 10.
 #
 # Every cell runs in this kernel. Each exercise stands on its own: a check does not need the exercise before it. Below each check you see
@@ -82,67 +83,86 @@ def hand_made_step(devices: list[str], weights: tf.Variable, x: np.ndarray, y: n
 check.by_hand(hand_made_step)
 
 # %% [markdown]
-# ## 2. Plan a run
+# ## 2. A model cut by its layers
 #
-# A batch of `per_replica_batch` and a learning rate of `base_rate` are known to work on one device. Now there are `replicas` of them.
+# Now cut the model, and not the batch. There are at least as many layers as devices: device 0 takes the first ones, device 1 the next ones, and so on, as many as
+# `np.array_split` gives each. Place forward **and** backward of every layer on its device.
 #
-# *Difficulty ●○○, 5 minutes, 1 point*
+# `layer(w, x)` computes a layer. Backward begins with the gradient of the sum of the output's squares, which is twice the output.
+#
+# *Difficulty ●●○, 8 minutes, 1 point*
 #
 # <details><summary>Hint</summary>
 #
-# A shard is at most ceil(examples in this batch / replicas). In the tutorial 10 examples gave 3, 3, 3, 1, and 2 gave 1, 1, 0, 0.
-# For more, `hint("02-plan")`.
+# Why has each layer of the tutorial a tape of its own? `hint("02-split")`.
 # </details>
 
-# %% tags=["solution"] grade_id="plan"
-def make_plan(examples: int, per_replica_batch: int, replicas: int, base_rate: float) -> dict:
-    """What one epoch looks like, with every example used.
+# %% tags=["solution"] grade_id="split"
+def split_gradients(devices: list[str], starts: list[np.ndarray], x: tf.Tensor, layer) -> list[tf.Tensor]:
+    """The gradients of the sum of squares of the model's output, with respect to the weights of every layer, in their order.
 
-    Returns a dict: `global_batch`; `steps`, the number of steps in an epoch; `last_shards`, a
-    list with the number of examples that each replica gets in the last step, in the order of the
-    replicas; `learning_rate`, by the linear scaling rule: k times the batch, k times the rate.
+    `starts` are the weights; `layer(w, x)` is called once for each layer, on its device, and its
+    backward runs there too. The batch `x` goes through all layers.
     """
     ### BEGIN SOLUTION
-    global_batch = per_replica_batch * replicas
-    steps = -(-examples // global_batch)
-    last = examples - (steps - 1) * global_batch
-    share = -(-last // replicas)
-    return {
-        "global_batch": global_batch,
-        "steps": steps,
-        "last_shards": [max(0, min(share, last - i * share)) for i in range(replicas)],
-        "learning_rate": base_rate * replicas,
-    }
+    places = [device for device, own in zip(devices, np.array_split(np.arange(len(starts)), len(devices))) for _ in own]
+    kept = []
+    for device, start in zip(places, starts):
+        with tf.device(device), tf.GradientTape() as tape:
+            w = tf.Variable(start)
+            tape.watch(x)
+            y = layer(w, x)
+        kept.append((device, tape, w, x, y))
+        x = y
+    upstream, gradients = 2 * x, []
+    for device, tape, w, x, y in reversed(kept):
+        with tf.device(device):
+            gradient, upstream = tape.gradient(y, [w, x], output_gradients=upstream)
+        gradients.insert(0, gradient)
+    return gradients
     ### END SOLUTION
 
-# %% tags=["check"] grade_id="plan-check" points=1
-check.plan(make_plan)
+# %% tags=["check"] grade_id="split-check" points=1
+check.split(split_gradients)
 
 # %% [markdown]
-# ## 3. In the scope
+# ## 3. Fine-tune with `Model.fit`
 #
-# Make a model and its optimizer so that all their variables are mirrored.
+# `build_model()` gives a trained model. Train its last layer further, on all replicas: build and compile so that every variable is mirrored, freeze all layers but
+# the last, and let `fit` count the accuracy of each epoch.
 #
-# *Difficulty ●○○, 3 minutes, 1 point*
+# A batch of `per_replica_batch` and a learning rate of `base_rate` are known to work on **one** device. Keep a replica's share of the batch as it is,
+# and scale the rate with the global batch: k times the batch, k times the rate.
+#
+# *Difficulty ●●○, 7 minutes, 1 point*
 #
 # <details><summary>Hint</summary>
 #
-# An optimizer has variables too: its step counter, for one. For more, `hint("02-scope")`.
+# What does `batch_size` in `fit` count? And in which order does `fit` take arrays, if you say nothing? `hint("02-fit")`.
 # </details>
 
-# %% tags=["solution"] grade_id="scope"
-def build_mirrored(strategy: tf.distribute.Strategy, build_model, learning_rate: float) -> tuple:
-    """Return `(model, optimizer)`, every variable mirrored.
+# %% tags=["solution"] grade_id="fit"
+def fine_tune(strategy: tf.distribute.Strategy, build_model, x: np.ndarray, y: np.ndarray,
+              per_replica_batch: int, base_rate: float, epochs: int) -> tuple:
+    """Return `(model, accuracies)`: the model after `epochs` of plain SGD, and the accuracy of each epoch, as `fit` counts it.
 
-    The model is what `build_model()` gives, the optimizer a `tf.keras.optimizers.SGD`.
+    The model gives logits, the loss is the sparse categorical cross-entropy. Examples are taken
+    in their order. Only the last layer is trained.
     """
     ### BEGIN SOLUTION
+    replicas = strategy.num_replicas_in_sync
     with strategy.scope():
-        return build_model(), tf.keras.optimizers.SGD(learning_rate)
+        model = build_model()
+        for layer in model.layers[:-1]:
+            layer.trainable = False
+        loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+        model.compile(tf.keras.optimizers.SGD(base_rate * replicas), loss, metrics=["accuracy"])
+    history = model.fit(x, y, batch_size=per_replica_batch * replicas, epochs=epochs, shuffle=False, verbose=0)
+    return model, history.history["accuracy"]
     ### END SOLUTION
 
-# %% tags=["check"] grade_id="scope-check" points=1
-check.scope(build_mirrored)
+# %% tags=["check"] grade_id="fit-check" points=1
+check.fit(fine_tune)
 
 # %% [markdown]
 # ## 4. The loss of a replica
@@ -214,7 +234,8 @@ check.epoch(train_epoch)
 # %% [markdown]
 # ## What you can do now
 #
-# You have written what a strategy does (1), and used one where it leaves the thinking to you: the scale of the loss and the uneven batch (4, 5).
+# You have written what a strategy does (1) and what it does not do (2), let `fit` do it (3), and used one where it leaves the thinking to you: the scale of
+# the loss and the uneven batch (4, 5).
 #
 # **Go on** with numbers of your own: in the tutorial's training loop, raise the global batch with the number of replicas, and see what
 # three epochs then reach, with the old learning rate and with the scaled one. Then unit 07: the same on several machines.

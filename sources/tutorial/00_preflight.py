@@ -1,4 +1,4 @@
-# %% [markdown] unit={"minutes": 15, "ranks": 4, "framework": "torch", "title": "Preflight: your cluster"}
+# %% [markdown] unit={"minutes": 20, "ranks": 4, "framework": "torch", "title": "Preflight: your cluster"}
 # # 00 · Preflight: your cluster
 #
 # After this notebook you can
@@ -9,7 +9,7 @@
 # 4. read a wait-for graph: which rank do the others wait for, or do they wait in a circle?
 # 5. go on after a fault without restarting anything, and say what was lost and what came back.
 #
-# **You need** a little Python. **Minutes:** 15, then the lab. **Ranks:** 4, on 2 nodes.
+# **You need** a little Python. **Minutes:** 20, then the lab. **Ranks:** 4, on 2 nodes.
 # Run the cells from top to bottom with Shift+Enter. Three of them end in an error, on purpose.
 
 # %% [markdown]
@@ -38,6 +38,9 @@ cluster  # a picture; the devices in it are those of your machine
 #
 # So far every cell was run by **this kernel**: the one Python process behind the notebook. A cell that begins with `%%px` is run by
 # **all ranks** at once, and this kernel shows what they print, in the order of the ranks.
+#
+# Underneath is **ipyparallel**, a package that starts processes for a notebook (its *engines*; here each is a rank) and carries cells to them. It has a `%%px`
+# too; the one here is the course's own, built on it, with the order of the ranks, `--setup`, and the watch that you will meet below.
 #
 # Each rank finds its place in environment variables, as it would under PyTorch's launcher `torchrun`:
 
@@ -92,8 +95,10 @@ print(greeting, "from rank", os.environ["RANK"])
 # %% [markdown]
 # ## The first communication
 #
-# Ranks talk to each other through a **process group**. `init_process_group` is a meeting: no rank leaves it before all have come. `gloo` is
-# the library that carries the messages; it works on every CPU (`nccl` is the one for GPUs).
+# Ranks talk to each other through a **process group**. In `init_process_group` they find each other: at `MASTER_ADDR` and `MASTER_PORT` there is
+# a small store, kept by rank 0 or by the launcher, where each rank leaves its address. Whether a rank waits there until all have come depends on the library: do not count on it. `gloo`
+# is the library that carries the messages; it works on every CPU. `nccl` is the one for GPUs; this unit takes `gloo` even where there are some, because
+# with it a call waits in the line where it stands, and that is what we want to see.
 #
 # Remember the word `--setup`; it will become important.
 
@@ -144,7 +149,7 @@ if rank != 2:
 # %% [markdown]
 # <details><summary><b>Why?</b></summary>
 #
-# They wait. No rank has failed, so nobody gets an error message before the group's time-out (30 minutes for `gloo`, unless you set another), and until then a
+# They wait. No rank has failed, so nobody gets an error message before the group's time-out (for `gloo` 30 minutes, unless you set another), and until then a
 # wait inside the library cannot even be interrupted from Python. In a real job you would see four processes that look alive, and a log that does not grow.
 # </details>
 #
@@ -185,7 +190,8 @@ dist.send(torch.tensor([float(rank)]), dst=following)
 # ## Healed: what was lost, what came back
 #
 # After a hang the old ranks are of no use: they sit in a call that cannot be interrupted before its time-out. So the cluster **heals**: it ends all four
-# processes and starts four new ones, as `torchrun --max-restarts=3` does when a rank has failed. All four, because a process group cannot go on with a part of its members.
+# processes and starts four new ones, as `torchrun --max-restarts=3` does when a rank has failed. All four, because `gloo`'s
+# process group cannot go on with a part of its members. (NCCL's can: `dist.shrink_group` makes a group of those that are left.)
 #
 # This kernel was not restarted, and `x` is still 100 here. But the ranks are new processes.
 #
@@ -215,7 +221,7 @@ print(t.tolist())
 # ## An exception on one rank
 #
 # A rank can also fail loudly, while the others wait for it. Then patience is not needed: the exception comes first, and then who waited for
-# that rank. (It is the same when a rank dies, because its memory was full or its machine failed: unit 18 is about that.)
+# that rank. (It is the same when a rank dies, because its memory was full or its machine failed.)
 
 # %% tags=["raises-exception"]
 # %%px
@@ -253,6 +259,25 @@ print("through")
 # If you do nothing, the cell ends after two minutes (`--limit` sets another time).
 
 # %% [markdown]
+# ## A hang outside this course
+#
+# There nobody watches. What PyTorch and others give you:
+#
+# | tool | what it says | with |
+# |---|---|---|
+# | `py-spy dump --pid ...` | the line in which a running process stands; nothing must be prepared | both |
+# | `init_process_group(timeout=...)` | a stuck call raises after it; with NCCL the process is ended | both |
+# | `dist.monitored_barrier(timeout=...)` | on rank 0: which rank did not come | gloo only |
+# | `TORCH_DISTRIBUTED_DEBUG=DETAIL` | before each collective, whether all ranks make the same one with the same shapes; slow | both |
+# | flight recorder | each rank's last collectives, with their lines. `TORCH_NCCL_DUMP_ON_TIMEOUT=1` writes them to files, `torchfrtrace` compares these | NCCL (`gloo` records, and writes no file) |
+# | `NCCL_DEBUG=INFO` | what NCCL has found and chosen, and its errors | NCCL |
+
+# %% [markdown]
+# > **On GPUs.** NCCL's calls return when they are *queued*, so a hang shows in a later line: the one that needs the result (`print`, `.item()`).
+# > A watchdog ends the process after 10 minutes, if you set no other time. Nothing is connected in `init_process_group`, but in the first
+# > collective (unless you give `device_id=`). Tags and a receive from anybody do not exist, and opposite messages belong into one `batch_isend_irecv`.
+
+# %% [markdown]
 # ## What you can do now
 #
 # 1. *Rank, node, world:* a process, a machine with some of them, all of them. `RANK`, `GROUP_RANK`, `WORLD_SIZE`, and `LOCAL_RANK` on the node.
@@ -261,8 +286,7 @@ print("through")
 # 4. *Read a wait-for graph:* follow the arrows, to a rank that waits for nobody, or round a circle.
 # 5. *Go on:* all ranks are new, their variables are lost, cells marked `--setup` are run again, this kernel keeps everything.
 #
-# **Go on** with the lab `work/00_preflight`, then unit 01 (data parallelism by hand) or 02 (MirroredStrategy). Collectives are built in unit 04;
-# unit 18 trains through the death of a rank.
+# **Go on** with the lab `work/00_preflight`, then unit 01 (data parallelism by hand) or 02 (MirroredStrategy). Collectives are built in unit 04.
 #
 # **References.** E. G. Coffman, M. Elphick and A. Shoshani 1971, *System Deadlocks*,
 # [doi:10.1145/356586.356588](https://doi.org/10.1145/356586.356588) · R. C. Holt 1972, *Some Deadlock Properties of Computer Systems*,

@@ -1,4 +1,4 @@
-# %% [markdown] unit={"minutes": 20, "ranks": 4, "framework": "torch", "title": "Data parallelism by hand"}
+# %% [markdown] unit={"minutes": 30, "ranks": 4, "framework": "torch", "title": "Data parallelism by hand"}
 # # 01 Data parallelism by hand
 #
 # Four ranks train one network, each on a part of every batch, and end with the weights of one process. At the end you can
@@ -10,7 +10,7 @@
 # * name two layers with which the equality ends;
 # * predict the bytes of a step, and say when data parallelism is worth them.
 #
-# **Before:** you can train a model in PyTorch. **Minutes:** 20. **Ranks:** 4.
+# **Before:** you can train a model in PyTorch. **Minutes:** 30. **Ranks:** 4.
 
 # %% [markdown]
 # ## Four ranks
@@ -42,6 +42,9 @@ device = torch.device(os.environ["MANYHANDS_DEVICE"])
 rank, world_size = dist.get_rank(), dist.get_world_size()
 
 # %% [markdown]
+# A rank has a number in the world, `dist.get_rank()`. Where only some ranks work together, as a *group*, it has another one in that group, from 0:
+# `dist.get_rank(group)`. Here the group is the world; in the lab it is not always.
+#
 # ## An objective is a sum
 #
 # Training makes an objective small: a penalty on the weights, and the losses of all rows $i$.
@@ -144,8 +147,8 @@ curve = curves["by hand: sum of even shards"]
 print(f"rows {mine.start} to {mine.stop - 1}; objective {curve[0]:.4f} to {curve[-1]:.4f}")
 
 # %% [markdown]
-# No rank has seen more than a quarter of any batch, and none has sent a row to another one. All four hold the whole network, start from the same weights, and take the
-# same steps.
+# Each rank's gradients come from its own 62 or 63 rows (the objective of all 250 is computed beside, to draw the curve), and no row was sent. All four
+# hold the whole network, start from the same weights, and take the same steps.
 #
 # ## The same, to how many digits?
 #
@@ -183,7 +186,7 @@ print(f"equal to rank 0: {spread(model) == 0}; equal to one process, to 1e-12: {
 #
 # ## Sum or mean?
 #
-# `cross_entropy` divides by the number of rows that it is given. A rank gives it only its own.
+# As it is called here, `cross_entropy` divides by the number of rows that it is given. A rank gives it only its own.
 #
 # **Predict.** Each rank calls `backward` on that mean, and the gradients are added up. How many times too long is the gradient?
 
@@ -260,6 +263,28 @@ coinciding(("one process", serial), shown, tolerance=1e-12, words={**WORDS, "los
 #
 # With equal shards the mean of means is right. 250 rows on four ranks are not equal shards, and nor is the last batch of most epochs.
 #
+# ## Equal shards, and still wrong
+#
+# Not always are rows what a mean counts. With `ignore_index`, as for the padding of sequences, `cross_entropy` divides by the number of labels that
+# are not ignored; with class weights, by the sum of the weights. **Predict.** Four equal shards of 62 rows; half of rank 0's labels are padding. Is the
+# mean of means right?
+
+# %%
+# %%px
+labels, mine = y[:248].clone(), shard(248, rank, world_size)
+labels[:62:2] = -100  # what cross_entropy ignores
+scores = model(x[:248])  # the one that was trained above
+mean = cross_entropy(scores[mine], labels[mine]).detach() / world_size
+loss, count = cross_entropy(scores[mine], labels[mine], reduction="sum").detach(), (labels[mine] != -100).sum()
+for one in (mean, loss, count):
+    dist.all_reduce(one)
+if rank == 0:
+    print(f"{count} labels: one process {cross_entropy(scores, labels):.4f}, sum / count {loss / count:.4f}, mean of means {mean:.4f}")
+
+# %% [markdown]
+# No: the ranks' counts differ. Each rank adds up its losses, one number more is all-reduced (the count of labels, or the sum of the weights), and all divide by it
+# once. For a language model that is the number of tokens.
+#
 # ## Weight decay counts once
 #
 # **Predict.** Someone puts the penalty into the loss, as one process would: each rank calls `backward` on `part_of_the_mean + decay / 2 * |w|^2`. How large is the
@@ -280,6 +305,9 @@ if rank == 0:
 
 # %% [markdown]
 # Losses belong to rows, and rows to ranks. The penalty belongs to no row. Add it after the sum (an optimiser's `weight_decay` does so), or give each rank its share.
+#
+# **Clipping** by the norm of the gradient comes after the sum too. A rank that clips its own part uses its own norm, and the sum of clipped parts is another
+# direction. After the all-reduce all ranks have the same gradient, compute the same norm, and need no further message.
 #
 # ## Tied and frozen weights
 #
@@ -357,8 +385,8 @@ print("each rank with a seed of its own:                   ", torch.equal(mask(r
 print("drawn for all 8 rows, and cut:                      ", torch.equal(mask(0, rows=8)[mine_of_8], one[mine_of_8]))
 
 # %% [markdown]
-# With the same seed all ranks draw the *same* mask for different rows: four times the same noise. Give each rank its own seed for dropout. The training is then
-# as good as that of one process, but not equal to it, just as one process with another seed is not. To test for equality, turn dropout off, or draw for all rows.
+# With the same seed all ranks draw the *same* mask for different rows: four times the same noise. Give each rank its own seed for dropout, **after**
+# the model has been built: its first weights must be equal on all ranks. The training is then as good as that of one process, but not equal to it, just as one process with another seed is not. To test for equality, turn dropout off, or draw for all rows.
 #
 # So check a new system without dropout and batch norm first. Afterwards a difference says something.
 #
@@ -381,7 +409,7 @@ if rank == 0:
     print(f"{numbers} numbers of 8 bytes: {sent.item():.0f} bytes from all ranks together, formula {2 * (world_size - 1) * numbers * 8}")
 
 # %% [markdown]
-# And the time of a step, of this small network, on your machine:
+# And the time of a step of this small network, on your machine:
 
 # %% tags=["measured"]
 # %%px
@@ -392,37 +420,57 @@ def median_ms(mine, after_backward):
     for _ in range(30):
         dist.barrier()
         start = time.perf_counter()
-        cross_entropy(model(x[:250][mine]), y[:250][mine]).backward()
+        cross_entropy(model(x[:1000][mine]), y[:1000][mine]).backward()
         after_backward(model)
+        if device.type == "cuda":
+            torch.cuda.synchronize()  # until here the GPU was only told what to do
         taken.append((time.perf_counter() - start) * 1e3)
     return sorted(taken)[15]
 
-alone, by_hand = median_ms(slice(250), lambda model: None), median_ms(shard(250, rank, world_size), sum_gradients)
+# %% tags=["measured"]
+# %%px
+nothing, quarter = (lambda model: None), shard(1000, rank, world_size)
+whole_ms, quarter_ms, together_ms = median_ms(slice(1000), nothing), median_ms(quarter, nothing), median_ms(quarter, sum_gradients)
+row_ms, sum_ms = (whole_ms - quarter_ms) / 750, together_ms - quarter_ms
 if rank == 0:
-    print(f"the whole batch: {alone:.2f} ms; a quarter of it and the sum of all gradients: {by_hand:.2f} ms")
+    print(f"1000 rows: {whole_ms:.2f} ms; a quarter of them: {quarter_ms:.2f} ms; and the sum of all gradients: {together_ms:.2f} ms")
+    print(f"a row {row_ms:.4f} ms, the sum {sum_ms:.2f} ms; break-even at {sum_ms / (0.75 * row_ms):.0f} rows")
+
+# %% [markdown]
+# **The break-even.** If a row costs $c$ and the sum $s$, then $n$ rows take $c n$ on one device and $c n / p + s$ on $p$ of them. Sharing begins to pay at
+# $n = s / \big(c (1 - 1/p)\big)$ rows. Here four ranks may share fewer than four cores, so your figure holds for your machine only. (What is sent while backward
+# still runs costs less: unit 06.)
+
+# %% [markdown]
+# > **On GPUs.** With NCCL, `all_reduce` returns as soon as the sum is *queued*, and `wait()` makes the GPU's stream wait, not Python: a clock
+# > needs `torch.cuda.synchronize()` before it is read. The order of additions depends on the algorithm that NCCL takes, for this size and this machine:
+# > compare with a tolerance. Each rank has a GPU of its own, and its gradients lie there (`torch.cuda.set_device(local_rank)` comes first).
 
 # %% [markdown]
 # **Use it** when the network fits on one device, and computing a shard takes longer than sending the gradients: many rows, convolutions, long sequences. It is the
 # first thing to try, because the result can be checked against one process.
 #
 # **Do not use it** when the network is small, like this one; when one device cannot hold the network, its gradients and the optimiser's state, all of which every rank
-# has in full (units 14 to 16 cut those); or when the batch would have to grow so much that training suffers (unit 17).
+# has in full (units 14 to 16, which are planned, cut those); or when the batch would have to grow so much that training suffers (unit 17).
 #
 # **The three most common mistakes.** A mean of means with shards that are not equal. Weight decay once on each rank. Ranks that send different lists of gradients:
 # tied twice, frozen, or unused. You meet all of them in the lab, each with its own message.
 #
 # ## What has aged
 #
+# <details><summary>Slides and articles of 2018 to 2021: what holds, and what does not</summary>
+#
 # This unit takes up slides and articles of 2018 to 2021. What still holds, and what does not:
 #
 # | they say | today |
 # |---|---|
-# | minimise $\lambda R(w) + \sum_i \ell_i(w)$; ranks compute parts of the sum | holds. But libraries give **means**: then $\lambda$ and the learning rate are for a mean, and change if you go over to the sum. (The update on the slide has lost its $\lambda$.) |
+# | minimise $\lambda R(w) + \sum_i \ell_i(w)$; ranks compute parts of the sum | holds. But libraries give **means**: then $\lambda$ and the learning rate are for a mean, and change if you go over to the sum. (In one of those lectures the factor $\lambda$ is in the objective, and missing in the update.) |
 # | with all-reduce, each rank has a copy of $w$ and updates it itself | holds, and is what you did here |
 # | with $p$ processes, divide the number of epochs by $p$ and multiply the learning rate by $p$ | the Keras example of Horovod let every process go through *all* the data in an epoch, so $p$ epochs were done in one. With shards, an epoch is an epoch. The rate changes only if the batch grows: here it does not |
 # | data parallelism makes the batch $p$ times as large | if you keep the rows per rank. You can also keep the batch, as here: then, without batch norm and dropout, nothing changes but the time |
 # | each rank takes `batch_size // world_size` rows | 250 // 4 is 62: two rows are lost in every batch |
 # | the distributed sampler gives no sample twice | it does, if the data does not divide (unit 06) |
+# </details>
 #
 # ## What you can say now
 #

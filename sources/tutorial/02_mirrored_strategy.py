@@ -1,15 +1,15 @@
-# %% [markdown] unit={"minutes": 20, "ranks": 1, "framework": "tensorflow", "title": "MirroredStrategy"}
+# %% [markdown] unit={"minutes": 30, "ranks": 1, "framework": "tensorflow", "title": "MirroredStrategy"}
 # # 02 · MirroredStrategy: one model on several devices
 #
 # After this notebook you can
 #
-# 1. place operations on a device by hand, and say what is still missing for training;
+# 1. place operations on a device by hand, a batch's or a model's, and say what is still missing for training;
 # 2. make a `MirroredStrategy` and show that every replica holds the same variables;
 # 3. scale a loss so that the gradient is one device's to 1e-5, for any number of replicas;
 # 4. train on a distributed dataset with your own loop and with `Model.fit`, the uneven last batch included;
 # 5. name the mistakes that give a wrong number without an error message.
 #
-# **You need** Python, NumPy and gradient descent; a little Keras helps. **Minutes:** 20, then the lab. **Ranks:** none.
+# **You need** Python, NumPy and gradient descent; a little Keras helps. **Minutes:** 30, then the lab. **Ranks:** none.
 # Every cell runs in this one kernel: `MirroredStrategy` is *one process that drives several devices*. No cluster is started.
 
 # %% [markdown]
@@ -69,6 +69,44 @@ for part in parts:
 print("sum over the devices:", int(tf.add_n(parts)), " one device:", int(tf.reduce_sum(numbers**2)))
 
 # %% [markdown]
+# ## A model cut by its layers
+#
+# Not only the batch can be cut. Here each **layer** of a model has a device of its own, its weights too, and the whole batch goes through all of them: *model
+# parallelism*, for a model that one device cannot hold. A layer keeps a tape of its own, because backward must be placed as forward was: it goes from the last
+# device to the first.
+
+# %%
+def layers_on(places, starts, x):
+    """Output and gradients of the sum of its squares: layer i on places[i]. What travels: activations forward, their gradients back."""
+    kept = []
+    for place, start in zip(places, starts):
+        with tf.device(place), tf.GradientTape() as tape:
+            w = tf.Variable(start)
+            tape.watch(x)
+            y = tf.tanh(x @ w)
+        kept.append((place, tape, x, w, y))
+        x = y
+    upstream, gradients = 2 * y, []
+    for place, tape, x, w, y in reversed(kept):
+        with tf.device(place):
+            upstream, own = tape.gradient(y, [x, w], output_gradients=upstream)
+        gradients.insert(0, own)
+    return kept, gradients
+
+# %%
+draw_weights = np.random.default_rng(1)
+starts = [draw_weights.normal(scale=0.2, size=size) for size in ((8, 6), (6, 5), (5, 3))]
+x = tf.constant(draw_weights.normal(size=(4, 8)))
+_, alone = layers_on(devices[:1] * 3, starts, x)
+kept, split = layers_on(devices[:3], starts, x)
+print("weights on", [index(w) for _, _, _, w, _ in kept], " outputs on", [index(y) for *_, y in kept], " gradients on", [index(g) for g in split])
+print("same gradients as on one device:", all(np.array_equal(a, b) for a, b in zip(alone, split)))
+
+# %% [markdown]
+# The same bits: nothing is added in another order. But while one device computes, the two others wait. Units 11 to 13 are about such models.
+#
+# ## What data parallelism needs
+#
 # A sum may be cut into pieces. The gradient of a batch is a sum over examples, so it may be cut too. That is all of data
 # parallelism. For training, three things are missing: a **copy of the weights** on each device, the **sum of the gradients**, and
 # the **same update** on every copy. You write these by hand in exercise 1 of the lab. `MirroredStrategy` does them for you:
@@ -249,7 +287,7 @@ print("mean of the replicas' means:", float(of_means))
 print("mean of the examples:       ", float(of_examples), " NumPy:", np.arange(10).mean())
 
 # %% [markdown]
-# The lonely 9 counted as much as three others together. Never average averages: sum, count, divide once. (`axis=0` makes
+# The 9, alone in its shard, counted as much as three others together. Never average averages: sum, count, divide once. (`axis=0` makes
 # `reduce` do so.) On an empty shard `tf.reduce_mean` would even be `nan`, but a sum is 0, which is right.
 #
 # ## A training loop
@@ -333,11 +371,43 @@ for n in (1, 2, 4):
 # the sum over 22 by 64 (exercise 5 of the lab).
 # </details>
 #
+# ## Metrics, fine-tuning, a checkpoint
+#
+# A metric counts in variables, so it is made in the scope too; `compile` does that. To **fine-tune**, freeze what is to stay, and compile again: the optimizer's
+# variables are new. A **checkpoint** holds one copy of each mirrored variable, so it can be read for another number of replicas.
+
+# %%
+data = tf.data.Dataset.from_tensor_slices((images[:1280], labels[:1280])).batch(BATCH)
+cross_entropy = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+with strategy.scope():
+    model = build_model()
+    model.compile(tf.keras.optimizers.SGD(0.5), cross_entropy, metrics=["accuracy"])
+model.fit(data, epochs=2, verbose=0)
+counted = np.mean(model.predict(images[:1280], verbose=0).argmax(1) == labels[:1280])
+print(f"accuracy, by the metric {model.evaluate(data, verbose=0)[1]:.4f}, counted {counted:.4f}")
+with strategy.scope():
+    model.layers[0].trainable = False
+    model.compile(tf.keras.optimizers.SGD(0.1), cross_entropy, metrics=["accuracy"])
+before = [w.numpy() for w in model.weights]
+model.fit(data, epochs=1, verbose=0)
+print("moved by the fine-tuning:", [not np.array_equal(a, w.numpy()) for a, w in zip(before, model.weights)])
+
+# %%
+from tempfile import TemporaryDirectory
+
+with TemporaryDirectory() as folder:
+    path = tf.train.Checkpoint(model=model, optimizer=model.optimizer).write(folder + "/step")
+    single = build_model()  # outside the scope: one device
+    tf.train.Checkpoint(model=single).read(path).expect_partial()  # its optimizer is not asked for
+print("read on one device:", all(np.array_equal(a, b) for a, b in zip(single.get_weights(), model.get_weights())))
+
+# %% [markdown]
 # ## The same weights as one process
 #
-# Most of units 01 to 10 train one small network, each with another system, and check whether it ends with the weights of one process (`manyhands.track`: 60 steps of
-# 250 rows, in `float64`; the judge is a training without any framework). Four replicas get 63, 63, 63 and 61 rows, and there is a penalty on the weights, which belongs to no
-# row: `scale_regularization_loss` gives each replica its quarter of it.
+# Most of units 01 to 10 train one small network, each with another system, and check whether it ends with the weights of one process (`manyhands.track`). The task is
+# always this: 1500 digits in six batches of 250 rows, ten times over, which makes 60 steps; `float64`; a penalty on the weights in the objective (weight decay), and a
+# training without any framework as the judge. Here four replicas get 63, 63, 63 and 61 rows. The penalty belongs to no row: `scale_regularization_loss` gives each
+# replica its quarter of it.
 
 # %%
 from manyhands import track
@@ -401,6 +471,11 @@ for n in (1, 2, 4):
 # so one raises the global batch with the number of replicas, and then the learning rate with it (Goyal et al. 2017; unit 17).
 
 # %% [markdown]
+# > **On GPUs.** One process drives all GPUs of the machine, with a replica on each. A step returns before they have finished: the clock above is right
+# > because `float(...)` fetches the result. TensorFlow takes nearly all memory of every GPU that it sees, unless
+# > `tf.config.experimental.set_memory_growth` is on. Between machines, unit 07 goes on.
+
+# %% [markdown]
 # ## The pitfalls
 #
 # **A variable made outside the scope.** It is not mirrored. All replicas share the one variable, and each of them changes it.
@@ -438,6 +513,34 @@ print(f"the whole batch, by NumPy: mean {values.mean(0)}, variance {values.var(0
 # Each shard has variance 4; the spread *between* the shards is lost. `synchronized=True` sums over all replicas, at the price of an
 # all-reduce in every such layer. Use it where the shard of a replica is small.
 #
+# **Dropout** in `tf_keras` draws another mask on each replica. Keras 3, which `tf.keras` is by default, keeps the seed in a mirrored variable, with the same
+# value on all replicas. **Predict, then run.** Two processes of their own, one with each Keras: where
+# are the replicas' masks equal?
+
+# %%
+program = """
+import tensorflow as tf
+cpu = tf.config.list_physical_devices("CPU")[0]
+tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 4)
+strategy = tf.distribute.MirroredStrategy([device.name for device in tf.config.list_logical_devices("CPU")])
+with strategy.scope():
+    layer = tf.keras.layers.Dropout(0.5)
+step = tf.function(lambda: strategy.run(lambda: layer(tf.ones(64), training=True)))
+masks = [mask.numpy().tolist() for mask in strategy.experimental_local_results(step())]
+print("the masks of", len(masks), "replicas are equal:", all(mask == masks[0] for mask in masks))
+"""
+
+# %%
+import subprocess
+import sys
+
+for name, legacy in (("tf_keras", "1"), ("Keras 3", "0")):
+    chosen = {**os.environ, "TF_USE_LEGACY_KERAS": legacy, "CUDA_VISIBLE_DEVICES": ""}
+    print(f"{name:<8}", subprocess.run([sys.executable, "-c", program], env=chosen, capture_output=True, text=True).stdout, end="")
+
+# %% [markdown]
+# With equal masks, four replicas draw the same noise for different examples, at every step: unit 01 has the same mistake in PyTorch.
+#
 # | pitfall | what you see | remedy |
 # |---|---|---|
 # | variable made outside the scope | a count n times too large; Keras raises `ValueError` when the optimizer meets it | make model, optimizer and metrics in the scope |
@@ -445,7 +548,7 @@ print(f"the whole batch, by NumPy: mean {values.mean(0)}, variance {values.var(0
 # | penalty on the weights in a loop of your own | every replica adds the whole penalty: n times too much | `tf.nn.scale_regularization_loss` |
 # | mean of the replicas' means | wrong as soon as shards are uneven | sum, count, divide once |
 # | batch normalisation | statistics of a shard, not of the batch | `synchronized=True`, or larger shards |
-# | dropout and other random layers | each replica draws its own mask, so a run on n replicas is not the run on one | nothing to mend; switch it off to compare |
+# | dropout and other random layers | `tf_keras`: each replica draws its own mask, so a run on n replicas is not the run on one. Keras 3: one mask for all | `tf_keras`: nothing to mend; switch it off to compare. Keras 3: `tf.nn.experimental.stateless_dropout`, with the replica's number in its seed |
 # | learning rate | more replicas, larger global batch, fewer steps: slower learning | scale the rate with the global batch, warm up (unit 17) |
 # | `batch_size` in `fit` | with n replicas and the batch unchanged, each shard is n times smaller | `batch_size=per_replica * strategy.num_replicas_in_sync` |
 # | shuffle after batching | the same examples always together | `dataset.shuffle(...).batch(global_batch)`, then distribute |
@@ -471,7 +574,10 @@ print(f"the whole batch, by NumPy: mean {values.mean(0)}, variance {values.var(0
 #   each other through `TF_CONFIG` (unit 07).
 # * **`ParameterServerStrategy`** keeps the variables on servers, and the workers do not wait for each other (unit 08).
 #
-# Reading older code? What became of its names:
+# **Where it stands.** `tf.distribute` works and is maintained; with Keras 3, `MirroredStrategy` and its `fit` work, the strategies of units 07 and 08 do so with a loop
+# of your own. Keras's own new interface, `keras.distribution`, is for JAX (the file that it has for TensorFlow begins with "do not use", in 3.15).
+#
+# <details><summary><b>Reading older code?</b> What became of its names</summary>
 #
 # | then | now |
 # |---|---|
@@ -483,6 +589,7 @@ print(f"the whole batch, by NumPy: mean {values.mean(0)}, variance {values.var(0
 # | `tf.estimator.RunConfig(train_distribute=strategy)` | gone with `tf.estimator` (TensorFlow 2.16); `Model.fit` in the scope |
 # | `tf.keras.utils.multi_gpu_model` | gone (2020); `MirroredStrategy` |
 # | Keras 2 as `tf.keras` | `tf_keras`, with `TF_USE_LEGACY_KERAS=1`; by default `tf.keras` is Keras 3 |
+# </details>
 
 # %% [markdown]
 # ## What you can do now

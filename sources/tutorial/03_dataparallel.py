@@ -1,4 +1,4 @@
-# %% [markdown] unit={"minutes": 20, "ranks": 1, "framework": "torch", "title": "DataParallel"}
+# %% [markdown] unit={"minutes": 30, "ranks": 1, "framework": "torch", "title": "DataParallel"}
 # # 03 DataParallel
 #
 # `nn.DataParallel` trains one module on several devices with one line, in one process. Here you write it yourself, in four functions. At the end you can
@@ -10,7 +10,7 @@
 # * count in bytes why device 0 fills up, and what to do about it;
 # * say what to use instead.
 #
-# **Before:** unit 01 helps. **Minutes:** 20. **Ranks:** none. Every cell runs in this kernel: DataParallel is *one process with one thread for each device*,
+# **Before:** unit 01 helps. **Minutes:** 30. **Ranks:** none. Every cell runs in this kernel: DataParallel is *one process with one thread for each device*,
 # and no cluster is started.
 
 # %% [markdown]
@@ -68,7 +68,8 @@ print("pieces:", {name: len(scatter(tensor, devices)) for name, tensor in inputs
 
 # %% [markdown]
 # Replica 0 gets one of the two layers of the state, and one of the four rows of the table. And there are only two pieces of the state: as the fewest pieces decide, only two replicas would run,
-# and half of `x` would never be seen. So: tables into buffers of the module, batches into dimension 0.
+# and half of `x` would never be seen, without a word. (So it is if all are positional or all are keywords. If `x` is positional and `state` a keyword, there are four
+# pieces of the one and two of the other, and `nn.DataParallel` raises an error.) So: tables into buffers of the module, batches into dimension 0.
 #
 # ## Replicate
 #
@@ -147,8 +148,8 @@ with torch.no_grad(), torch.autocast("cpu", dtype=torch.float16):
 # <details><summary>Why?</summary>
 #
 # Both belong to a thread, and a new thread begins with the defaults. `nn.DataParallel` carries over grad mode and whether autocast is on. It does not carry the
-# dtype over (so we read in `parallel_apply.py` of PyTorch 2.13): under `torch.autocast("cuda", dtype=torch.bfloat16)` its replicas use the default, `float16`,
-# which overflows where `bfloat16` does not.
+# dtype over (so we read in `parallel_apply.py` of PyTorch 2.13). The default is `bfloat16` on CPUs, as the cell shows, and `float16` on GPUs: under
+# `torch.autocast("cuda", dtype=torch.bfloat16)` its replicas use `float16`, which overflows where `bfloat16` does not.
 #
 # An exception, too, ends only its own thread. In the lab you hand it on.
 # </details>
@@ -411,6 +412,11 @@ print("names in its state_dict:", list(wrapped.state_dict()))
 print("names to save:          ", list(wrapped.module.state_dict()))
 
 # %% [markdown]
+# > **On GPUs.** One thread for each GPU, and backward runs in a C++ thread for each. Copies, inputs, outputs and gradients go between the GPUs
+# > through device 0. Operations are only *started* by Python: the clock of the cells above would have to call `torch.cuda.synchronize()` first.
+# > The replicas' gradients are added up on device 0, with NCCL where it is there.
+
+# %% [markdown]
 # With two GPUs or more, the next cell runs it on the track's task, and shows the memory of each. Elsewhere it is BLOCKED: it cannot be shown there, and nothing
 # is claimed.
 
@@ -450,6 +456,8 @@ else:
 #
 # ## What has aged
 #
+# <details><summary>What an older article says, and today</summary>
+#
 # | an older article says | today |
 # |---|---|
 # | DataParallel takes the module and the ids of the GPUs; without ids, all GPUs | holds |
@@ -457,6 +465,7 @@ else:
 # | on the CPU it must be left out with an `if` | no: without a GPU it calls the module |
 # | DDP is faster even on one machine, because of the GIL | holds, but the GIL is one reason of several: copies in every step, gathering, no overlap. Python 3.13 and later can be built without a GIL (PEP 703); the other reasons stay |
 # | the code is easy to adapt | holds. But in 2021 PyTorch's developers asked whether to remove it ([65936](https://github.com/pytorch/pytorch/issues/65936)); it is still there in 2.13, and new work goes into DDP and FSDP |
+# </details>
 #
 # ## What you can do now
 #

@@ -16,7 +16,7 @@ from manyhands.ledger import Ledger, median_steps  # noqa: E402
 def _work(rank, folder):
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=2)
-    told = {experiment.__name__: experiment(rank) for experiment in (_calls, _ddp, _steps)}
+    told = {experiment.__name__: experiment(rank) for experiment in (_calls, _ddp, _steps, _functional)}
     (folder / f"rank-{rank}").write_text(json.dumps(told))
     dist.barrier()
     gc.collect()  # DDP sits in a reference cycle: free it before its process group
@@ -102,3 +102,43 @@ def test_median_steps_gives_plain_numbers(told):
         (start, backward_ms, label), messages = step["compute"][0], step["network"]
         assert start == 0 and label == "backward" and [message[2] for message in messages] == ["0", "1"]
         assert 0 < backward_ms <= messages[0][0] <= messages[0][1] <= messages[1][1]
+
+
+def _functional(rank):
+    """Functional collectives, DTensor's among them, beside what torch's own counter says and beside the ordinary calls."""
+    import torch.distributed._functional_collectives as functional
+    from torch.distributed.tensor import Replicate, Shard, distribute_tensor, init_device_mesh
+    from torch.distributed.tensor.debug import CommDebugMode
+
+    x, group, mesh, told = torch.ones(4, 6), dist.group.WORLD, init_device_mesh("cpu", (2,)), {}
+    cut = distribute_tensor(torch.ones(4, 6), mesh, [Shard(0)])
+    leaf = x.clone().requires_grad_()
+    ways = {
+        "all_reduce": lambda: functional.all_reduce(x, "sum", group) + 0,
+        "all_gather": lambda: functional.all_gather_single(x, 0, group) + 0,
+        "reduce_scatter": lambda: functional.reduce_scatter_single(x, "sum", 0, group) + 0,
+        "all_to_all": lambda: functional.all_to_all_single(x, [1, 3] if rank else [3, 1], [3, 1] if rank == 0 else [1, 3], group) + 0,
+        "coalesced": lambda: [one + 0 for one in functional.all_reduce_coalesced([x, x], "sum", group)],
+        "dtensor": lambda: cut.redistribute(mesh, [Replicate()]).to_local() + 0,
+        "backward": lambda: functional.wait_tensor(torch.ops._c10d_functional.all_reduce(leaf, "sum", group.group_name)).sum().backward()}
+    for name, way in ways.items():
+        with CommDebugMode() as theirs:
+            way()
+        with Ledger() as ledger:
+            way()
+        told[name] = [theirs.get_total_counts(), len(ledger.entries), ledger.bytes_sent, ledger.rounds, all(e.stop_s for e in ledger.entries)]
+    with Ledger() as plain:
+        dist.all_reduce(x.clone())
+    return {**told, "gradient": leaf.grad.unique().tolist(), "plain": [plain.bytes_sent, plain.rounds],
+            "as before": type(torch.ops._c10d_functional.all_reduce).__name__}
+
+
+def test_functional_collectives_are_counted_as_torch_counts_them(told):
+    size = 4 * 6 * 4
+    for one in (one["_functional"] for one in told):
+        expected = {"all_reduce": (1, size, 2), "all_gather": (1, size, 1), "reduce_scatter": (1, size // 2, 1), "coalesced": (1, 2 * size, 2),
+                    "dtensor": (1, size // 2, 1), "backward": (2, 2 * size, 4)}
+        for name, (calls, sent, rounds) in expected.items():
+            assert one[name] == [calls, calls, sent, rounds, True], name
+        assert one["all_to_all"][:2] == [1, 1] and one["all_to_all"][2:] == [size // 4, 1, True]
+        assert one["plain"] == [size, 2] and one["gradient"] == [4.0] and one["as before"] == "OpOverloadPacket"

@@ -1,5 +1,7 @@
 """Checks of functions that run in the notebook's own kernel: a safe way to call what the learner wrote, and to read what it returns."""
 
+import re
+
 import numpy as np
 
 from manyhands.checks.report import Stopped
@@ -31,10 +33,10 @@ def call(function, *args):
 
 
 def _in_a_line(error):
-    """`ValueError: why`; where tf.function has put the learner's source lines before it, without them."""
+    """`ValueError: why`; without the source lines that tf.function puts before it, and where Keras has wrapped an error of a layer, that error."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [""]
-    own = type(error).__name__ + ":"
-    return next((line for line in lines if line.startswith(own)), f"{own} {lines[0]}")
+    causes = [line for line in lines if re.match(r"\w+(Error|Exception): ", line)]
+    return causes[-1] if causes else f"{type(error).__name__}: {lines[0]}"
 
 
 def number(value):

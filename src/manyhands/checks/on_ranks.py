@@ -9,16 +9,23 @@ from manyhands.checks.report import Report, Stopped
 PATIENCE_S, LIMIT_S = 3, 60
 
 
+HERE_ONLY = "{name} is defined in this kernel, and not on the ranks: put `%%px --setup` into the first line of its cell, and run it again."
+
+
 class Unwritten(NotImplementedError):
     """The learner has not written what stands in its message."""
 
 
+class Undefined(Unwritten):
+    """There is nothing by the name that stands in its message."""
+
+
 def learners(name):
-    """What the learner has called `name` on this rank. `Unwritten` if there is nothing, or only a stub."""
+    """What the learner has called `name` on this rank. `Undefined` if there is nothing, `Unwritten` if there is only a stub."""
     from IPython import get_ipython
 
     if name not in get_ipython().user_ns:
-        raise Unwritten(name)
+        raise Undefined(name)
     found = get_ipython().user_ns[name]
     parts = {f"{name}.{method}": getattr(found, method, None) for method in ("forward", "backward")} if isinstance(found, type) else {name: found}
     for part, function in parts.items():
@@ -27,15 +34,25 @@ def learners(name):
     return found
 
 
+def _defined_here(name):
+    """Whether the notebook's own kernel has something by this name: a cell without %%px, most likely."""
+    from IPython import get_ipython
+
+    shell = get_ipython()
+    return shell is not None and name in shell.user_ns
+
+
 def _on_rank(module, experiment, *args):
     """Runs on a rank. A stub that is not written yet is told as such; any other exception is the cluster's to report."""
     import traceback
     from importlib import import_module
 
-    from manyhands.checks.on_ranks import Unwritten
+    from manyhands.checks.on_ranks import Undefined, Unwritten
 
     try:
         return {"value": getattr(import_module("manyhands.checks." + module), experiment)(*args)}
+    except Undefined as error:
+        return {"undefined": str(error), "unwritten": str(error)}
     except Unwritten as error:
         return {"unwritten": str(error)}
     except NotImplementedError as error:
@@ -64,6 +81,9 @@ class RankReport(Report):
         except ClusterStopped as stopped:
             raise Stopped(str(stopped)) from None
         unwritten = [answer["unwritten"] for answer in answers if "unwritten" in answer]
+        undefined = [answer["undefined"] for answer in answers if "undefined" in answer]
+        if undefined and _defined_here(undefined[0]):
+            raise Stopped(HERE_ONLY.format(name=undefined[0]))
         if unwritten:
             raise Stopped(self._mistakes["unwritten"].format(name=unwritten[0]))
         return [answer["value"] for answer in answers]

@@ -61,7 +61,7 @@ def describe(call, group, args, facts, task, native=False):
     elif call == "recv_anysource":
         entry.call, entry.tag = "recv", args[1]  # the wait tells from whom
     elif call in ("alltoall_base", "all_to_all_single") and args[2]:
-        entry.taken, entry.given = _cut(args[0], args[2]), _cut(args[1], args[3])
+        entry.taken, entry.given = cut_bytes(args[0], args[2]), cut_bytes(args[1], args[3])
     return entry
 
 
@@ -74,7 +74,7 @@ def _tensors(value):
     return [value] if hasattr(value, "element_size") else []
 
 
-def _cut(tensor, rows):
+def cut_bytes(tensor, rows):
     """Bytes of the parts of a tensor that is cut along its first dimension into so many rows each."""
     row_bytes = tensor.numel() * tensor.element_size() // max(tensor.shape[0], 1) if tensor.dim() else tensor.element_size()
     return tuple([n * row_bytes for n in rows])

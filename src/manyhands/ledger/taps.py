@@ -4,7 +4,8 @@
 * what Python calls: the methods of `ProcessGroup`, below the functions of `torch.distributed`, so by whatever name those were imported;
 * what C++ calls (DistributedDataParallel's reducer, its broadcasts): torch's dispatcher, through which each collective goes. A Python
   kernel for the dispatch key Autograd notes the call and hands it on. Calls that a method above has noted skip that key. So do C++
-  calls in inference mode and those of torch's functional collectives: these are not seen;
+  calls in inference mode: these are not seen;
+* torch's functional collectives, DTensor's among them: `manyhands.ledger.functional_taps`;
 * `Work.wait`, to know which call was waited for before the next one.
 
 When the last ledger is closed, all is as it was before the first.
@@ -14,6 +15,7 @@ import functools
 import time
 from weakref import WeakKeyDictionary
 
+from manyhands.ledger import functional_taps
 from manyhands.ledger.entry import CALLS, describe
 
 _open = []  # the ledgers that are open now; each is told of everything
@@ -50,6 +52,7 @@ def _install():
     _replace(ProcessGroup, "_end_coalescing", _ending)
     _replace(Work, "wait", _waiting)
     _undo.append(_native_taps())
+    _undo.append(functional_taps.install(_note, _facts, _waited))
 
 
 def _remove():

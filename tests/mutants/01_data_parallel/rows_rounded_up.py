@@ -1,7 +1,7 @@
 """Rounded up, so that the last ranks get less or nothing.
 
 fails: rows/even
-shows: The rest of
+shows: rounded up on every rank
 points: 12
 runs: rows
 """

@@ -2,6 +2,7 @@
 
 fails: by-hand/gradient, by-hand/update
 shows: times too large: the number of replicas; divide by the global batch
+shows: the update is right for the gradient that you return
 points: 8
 """
 # %% grade_id="by-hand"

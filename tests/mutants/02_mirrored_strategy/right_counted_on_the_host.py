@@ -1,4 +1,4 @@
-"""Shards of ceil size, weighted means, a size counted on the host and handed in, a plan filled up replica by replica."""
+"""Shards of ceil size, weighted means, a size counted on the host and handed in; layers by recursion; fit once for each epoch."""
 # %% grade_id="by-hand"
 def hand_made_step(devices, weights, x, y, example_losses, learning_rate):
     share = -(-len(x) // len(devices))
@@ -11,25 +11,6 @@ def hand_made_step(devices, weights, x, y, example_losses, learning_rate):
         total += gradient * len(x[own]) / len(x)
     weights.assign(weights - learning_rate * total)
     return total
-
-# %% grade_id="plan"
-def make_plan(examples, per_replica_batch, replicas, base_rate):
-    import math
-
-    batch = replicas * per_replica_batch
-    last = examples % batch or batch
-    shards, left = [], last
-    for _ in range(replicas):
-        shards.append(min(math.ceil(last / replicas), left))
-        left -= shards[-1]
-    return {"learning_rate": replicas * base_rate, "last_shards": shards, "steps": math.ceil(examples / batch), "global_batch": batch}
-
-# %% grade_id="scope"
-def build_mirrored(strategy, build_model, learning_rate):
-    with strategy.scope():
-        optimizer = tf.keras.optimizers.SGD(learning_rate=learning_rate)
-        model = build_model()
-    return [model, optimizer]
 
 # %% grade_id="replica-loss"
 def replica_loss(example_losses, global_batch):
@@ -54,3 +35,40 @@ def train_epoch(strategy, model, optimizer, x, y, global_batch):
     for i, (xs, ys) in enumerate(strategy.experimental_distribute_dataset(dataset)):
         losses.append(step(xs, ys, tf.constant(min(global_batch, len(x) - i * global_batch), tf.float32)))
     return np.array(losses)
+
+# %% grade_id="split"
+def split_gradients(devices, starts, x, layer):
+    """Backward by recursion, and a variable that is made first; the tape watches by itself."""
+    owner = {i: device for device, own in zip(devices, np.array_split(range(len(starts)), len(devices))) for i in own}
+    weights = []
+    for i, start in enumerate(starts):
+        with tf.device(owner[i]):
+            weights.append(tf.Variable(start, dtype=tf.float64))
+
+    def through(i, x):
+        if i == len(weights):
+            return 2 * x, []
+        with tf.device(owner[i]), tf.GradientTape(persistent=True) as tape:
+            own = tf.identity(x)
+            tape.watch(own)
+            y = layer(weights[i], own)
+        upstream, later = through(i + 1, y)
+        with tf.device(owner[i]):
+            own_gradient = tape.gradient(y, weights[i], output_gradients=upstream)
+            return tape.gradient(y, own, output_gradients=upstream), [own_gradient, *later]
+
+    return through(0, x)[1]
+
+# %% grade_id="fit"
+def fine_tune(strategy, build_model, x, y, per_replica_batch, base_rate, epochs):
+    """A dataset that is batched beforehand; fit is called once for each epoch."""
+    replicas = strategy.num_replicas_in_sync
+    with strategy.scope():
+        model = build_model()
+        for layer in model.layers[:-1]:
+            layer.trainable = False
+        model.compile(optimizer=tf.keras.optimizers.SGD(learning_rate=replicas * base_rate),
+                      loss=tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+                      metrics=[tf.keras.metrics.SparseCategoricalAccuracy(name="right")])
+    data = tf.data.Dataset.from_tensor_slices((x, y)).batch(replicas * per_replica_batch)
+    return model, [model.fit(data, verbose=0).history["right"][0] for _ in range(epochs)]

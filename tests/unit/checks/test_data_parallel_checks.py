@@ -8,15 +8,22 @@ from manyhands.checks.data_parallel.words import CRITERIA, HINTS, MISTAKES
 
 @pytest.mark.parametrize("got, cover, even", [
     ([[0, 1, 2], [3, 4], [5, 6]], None, None),
-    ([[0, 1], [2, 3], [4, 5]], "belong to none", "one more"),
+    ([[0, 1], [2, 3], [4, 5]], "belong to none", "not 7 rows together"),
     ([[0, 1], [2, 3], [4, 5, 6]], None, "larger shards come first"),
-    ([[0, 1, 2], [2, 3, 4], [5, 6]], "belong to two", "lies on one rank"),
+    ([[0, 1, 2], [2, 3, 4], [5, 6]], "belong to two", "not 7 rows together"),
     ([[0, 3, 6], [1, 4], [2, 5]], "like cards", None),
+    ([[0, 1, 2], [3, 4, 5], [6]], None, "rounded up"),
     ([[0, 1, 2, 3, 4], [5], [6]], None, "lies on one rank")])
 def test_wrong_rows_are_named(got, cover, even):
-    case = {"n": 7, "world_size": 3, "got": got}
+    case = {"n": 7, "world_size": 3, "got": got, "odd": None, "borrowed": None}
     for problem, says in ((verdicts.cover_problem(case), cover), (verdicts.even_problem(case), even)):
         assert problem is None if says is None else says in problem["mistake"]
+
+
+@pytest.mark.parametrize("odd, borrowed, says", [("NoneType", None, "a `return`"), ("tuple", None, "returns tuple"), (None, "manyhands.data.shard", "the package has")])
+def test_what_is_no_slice_of_the_learners_own_is_told(odd, borrowed, says):
+    case = {"n": 7, "world_size": 3, "got": [[], [], []], "odd": odd, "borrowed": borrowed}
+    assert says in verdicts.cover_problem(case)["mistake"] and says in verdicts.even_problem(case)["mistake"]
 
 
 def gradients(**looks):
@@ -37,10 +44,21 @@ def test_the_tied_weight_is_told_before_others_and_a_frozen_one_before_all():
     assert "first.weight is frozen" in verdicts.gradient_problem(0, {**case, "frozen": ["first.weight"]})["mistake"]
 
 
-def test_a_missing_gradient_is_told_first():
+def test_a_missing_gradient_is_told_where_nothing_else_is_wrong():
     assert "take part with zeros" in verdicts.missing_problem(0, gradients(**{"a.weight": None, "spare.weight": "other"}))["mistake"]
-    assert "take part with zeros" not in verdicts.missing_problem(0, gradients(**{"a.weight": "mean", "spare.weight": None}))["mistake"]
+    for spare in (None, "mean"):
+        assert "take part with zeros" not in verdicts.missing_problem(0, gradients(**{"a.weight": "mean", "spare.weight": spare}))["mistake"]
 
+
+def test_an_all_reduce_that_nobody_waited_for_is_told():
+    case = {**gradients(**{"a.weight": "own"}), "not waited": 7}
+    assert "7 of the calls" in verdicts.gradient_problem(0, case)["mistake"] and "wait()" in verdicts.gradient_problem(0, case)["mistake"]
+
+
+def test_a_share_whose_value_alone_is_right_is_told_so():
+    case = {"sizes": [3, 2], "decay": 0.1, "value": 2.0, "serial": 2.0, "looks": "other", "gradient": [1.0], "serial gradient": [3.0]}
+    problem = verdicts.share_problem(case)
+    assert "value is right" in problem["mistake"] and (problem["expected"], problem["got"]) == ([3.0], [1.0])
 
 @pytest.mark.parametrize("sent, says", [(40, None), (44, None), (60, "do not gather"), (0, "takes 40")])
 def test_bytes_are_counted_over_the_group(sent, says):
@@ -57,11 +75,12 @@ def test_every_wrong_share_has_its_text(looks):
     assert problem["mistake"] and "{" not in problem["mistake"]
 
 
-@pytest.mark.parametrize("looks", [key[1] for key in MISTAKES if key[0] == "step" and key[1] != "frozen moved"])
+@pytest.mark.parametrize("looks", [key[1] for key in MISTAKES if key[0] == "step" and key[1] not in ("frozen moved", "whole batch")])
 def test_every_wrong_step_has_its_text(looks):
-    case = {"members": [1, 3], "frozen": True, "got": [1.0], "right": [2.0], "looks": looks}
+    case = {"members": [1, 3], "frozen": True, "got": [1.0], "right": [2.0], "looks": looks, "beyond": [0, 0, 0]}
     assert "{" not in verdicts.weights_problem(1, case)["mistake"]
     assert verdicts.weights_problem(1, {**case, "looks": None}) is None
+    assert "whole batch" in verdicts.weights_problem(1, {**case, "looks": None, "beyond": [2, 0, 3]})["mistake"]
     assert "has moved" in verdicts.weights_problem(1, {**case, "frozen": False})["mistake"]
 
 

@@ -204,3 +204,21 @@ def test_a_check_that_forgets_a_criterion_is_wrong_and_so_is_one_that_raises(cap
     with pytest.raises(TypeError, match="give a list"):
         Report("average", CRITERIA).judge("sum", [], map(float, [1]))
     assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("here, says", [(True, "and not on the ranks: put `%%px --setup`"), (False, "rows_of is not written yet")])
+def test_a_function_that_only_this_kernel_has_is_told(here, says, monkeypatch):
+    from manyhands.checks import on_ranks
+
+    cluster = types.SimpleNamespace(run=lambda *args, **kwargs: [{"undefined": "rows_of", "unwritten": "rows_of"}])
+    monkeypatch.setattr("IPython.get_ipython", lambda: types.SimpleNamespace(user_ns={"rows_of": len} if here else {}))
+    report = on_ranks.RankReport("rows", cluster, {"rows": {}}, {"unwritten": "{name} is not written yet.", "known": {}})
+    with pytest.raises(Stopped, match=says):
+        report.on_ranks("data_parallel.ranks", "rows", "rows_of", 1)
+
+
+def test_a_hint_is_found_without_the_units_number(capsys):
+    import manyhands.checks.data_parallel  # noqa: F401
+
+    hint("rows")
+    assert "How many rows" in capsys.readouterr().out

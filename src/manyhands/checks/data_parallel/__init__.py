@@ -31,20 +31,21 @@ def rows(cluster, function):
 def gradients(cluster, function):
     """Check `function(model, group)`: sums of gradients, tied, frozen and missing ones, and what was sent for them."""
     with check("gradients", cluster) as report:
+        remark = "group"
         with report.part("sum", "bytes"):
-            answers = report.on_ranks("data_parallel.ranks", "gradients", function, seed(), remark="group")
-            _judge_gradients(report, "sum", answers, verdicts.gradient_problem)
+            answers = report.on_ranks("data_parallel.ranks", "gradients", function, seed(), remark=remark)
+            remark = "missing" if _judge_gradients(report, "sum", answers, verdicts.gradient_problem) else remark
             moved = verdicts.sent_by_group(answers)
             problems = (verdicts.bytes_problem(*one) for one in moved)
             report.judge("bytes", problems, [verdicts.bytes_evidence(*one) for one in moved], atol=0.5)
-        answers = report.on_ranks("data_parallel.ranks", "missing", function, seed(), remark="missing")
+        answers = report.on_ranks("data_parallel.ranks", "missing", function, seed(), remark=remark)
         _judge_gradients(report, "missing", answers, verdicts.missing_problem)
 
 
 def _judge_gradients(report, name, answers, problem_of):
     cases = _cases(answers)
     values = [[case["frozen"], [one["got"] for one in case["gradients"].values()]] for _, case in cases]
-    report.judge(name, (problem_of(rank, case) for rank, case in cases), values, atol=verdicts.ATOL)
+    return report.judge(name, (problem_of(rank, case) for rank, case in cases), values, atol=verdicts.ATOL)
 
 
 def share(cluster, function):
@@ -62,6 +63,6 @@ def step(cluster, function):
     with check("step", cluster) as report:
         cases = _cases(report.on_ranks("data_parallel.ranks", "steps", function, seed(), remark="group"))
         problems = (verdicts.weights_problem(rank, case) for rank, case in cases)
-        report.judge("weights", problems, [[case["got"], case["frozen"]] for _, case in cases], atol=verdicts.ATOL)
+        report.judge("weights", problems, [[case["got"], case["frozen"], case["beyond"]] for _, case in cases], atol=verdicts.ATOL)
         problems = (verdicts.objective_problem(rank, case) for rank, case in cases)
         report.judge("objective", problems, [case["said"] for _, case in cases], atol=verdicts.ATOL)

@@ -5,7 +5,9 @@ one process would get, and what the likely mistakes would give (`looks` names th
 """
 
 import copy
+import math
 import random
+import time
 
 import torch
 import torch.distributed as dist
@@ -13,7 +15,9 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from manyhands.checks.on_ranks import learners
-from manyhands.checks.rank_tools import device, looks_like, make_groups, numbers
+from manyhands.checks.rank_tools import borrowing, device, looks_like, make_groups, numbers
+
+LATE_S = 0.05
 
 
 class Network(nn.Module):
@@ -21,12 +25,14 @@ class Network(nn.Module):
 
     def __init__(self, inputs, hidden, classes):
         super().__init__()
+        self.seen = []  # the inputs of each forward
         self.first, self.a, self.b = nn.Linear(inputs, hidden), nn.Linear(hidden, hidden), nn.Linear(hidden, hidden)
         self.head, self.spare = nn.Linear(hidden, classes), nn.Linear(hidden, classes)
         self.b.weight = self.a.weight
         self.first.weight.requires_grad_(False)
 
     def forward(self, x):
+        self.seen.append(x.detach())
         h = torch.tanh(self.b(torch.tanh(self.a(torch.tanh(self.first(x))))))
         return self.head(h) + self.spare(h)
 
@@ -54,18 +60,28 @@ def rows(name, seed):
     """The learner's rows for several sizes and worlds; no communication."""
     function, draw, cases = learners(name), random.Random(seed), []
     for n, world_size in ((draw.randint(21, 60), 4), (draw.randint(21, 60) * 3 + 2, 3), (12, 4), (3, 4), (draw.randint(5, 9), 1)):
-        cases.append({"n": n, "world_size": world_size, "got": [_indices(function(n, rank, world_size), n) for rank in range(world_size)]})
+        answers, borrowed = zip(*(borrowing(function, n, rank, world_size) for rank in range(world_size)))
+        odd = next((type(one).__name__ for one in answers if _indices(one, n) is None), None)
+        got = [[] if name else _indices(one, n) or [] for one, name in zip(answers, borrowed)]
+        cases.append({"n": n, "world_size": world_size, "got": got, "odd": odd, "borrowed": next(filter(None, borrowed), None)})
     return cases
 
 
 def _indices(answer, n):
-    return list(range(n))[answer] if isinstance(answer, slice) else [int(i) for i in answer]
+    """The rows that an answer names; None where it names none: (start, stop) in place of a slice, or a forgotten return."""
+    if isinstance(answer, slice):
+        return list(range(n))[answer]
+    try:
+        return None if isinstance(answer, tuple) else [int(i) for i in answer]
+    except (TypeError, ValueError):
+        return None
 
 
 # ------------------------------------------------------------------ 2: sum_gradients
 
 def gradients(name, seed):
-    """Made-up gradients through the learner's function on each group, and what was sent for it."""
+    """Made-up gradients through the learner's function on each group, and what was sent for it. The last rank of the group comes late: who does not
+    wait for the sum reads something else."""
     from manyhands.ledger import Ledger
 
     function, results = learners(name), []
@@ -74,11 +90,20 @@ def gradients(name, seed):
         local = _made_up(model, seed, members)
         for key, parameter in trainable(model).items():
             parameter.grad = local[dist.get_rank()][key].clone()
+        if dist.get_rank() == members[-1]:
+            time.sleep(LATE_S)
         with Ledger() as ledger:
             function(model, group)
+        told = _told(model, local)  # at once: what is still under way would come in
         size = sum(parameter.numel() for parameter in trainable(model).values())
-        results.append({"members": members, "sent": ledger.bytes_sent / 8, "size": size, **_told(model, local)})
+        results.append({"members": members, "sent": ledger.bytes_sent / 8, "size": size, "not waited": _not_waited(ledger), **told})
     return results
+
+
+def _not_waited(ledger):
+    """How many of the calls that were begun nobody has waited for."""
+    waited = {id(item[1]) for item in ledger.log if item[0] == "wait"}
+    return sum(item[0] == "start" and not item[1].native and id(item[1]) not in waited for item in ledger.log)
 
 
 def missing(name, seed):
@@ -138,7 +163,8 @@ def _shares(function, model, sizes, decay, seed):
     for a, b in pieces:
         one = function(model, a, b, n, decay, p)
         if not isinstance(one, torch.Tensor) or one.dim() or not one.requires_grad:
-            return {"value": None, "gradient": None, "looks": "no tensor", "serial": None}
+            looks = "nothing" if one is None else "no tensor"
+            return {"value": None, "gradient": None, "looks": looks, "serial": None, "serial gradient": None}
         value, total = value + one.item(), total + _flat(one, model)
     losses, penalty = cross_entropy(model(x), y, reduction="sum"), _penalty(model)
     means = sum(cross_entropy(model(a), b) for a, b in pieces if len(b))
@@ -151,7 +177,7 @@ def _shares(function, model, sizes, decay, seed):
              "tied twice": losses / n + decay * twice, "frozen": losses / n + decay * frozen, "no decay": losses / n}
     told = lambda term: torch.cat([term.detach().view(1), _flat(term, model)])  # noqa: E731
     looks = looks_like(torch.cat([total.new_tensor([value]), total]), told(right), {key: told(term) for key, term in wrong.items()})
-    return {"value": value, "gradient": numbers(total), "looks": looks, "serial": right.item()}
+    return {"value": value, "gradient": numbers(total), "looks": looks, "serial": right.item(), "serial gradient": numbers(_flat(right, model))}
 
 
 def _penalty(model):
@@ -173,14 +199,23 @@ def steps(name, seed):
         rate, decay = draw.uniform(0.3, 0.6), draw.uniform(0.1, 0.3)
         batches = [batch(seed + k, n, model) for k, n in enumerate((2 * p + draw.randint(1, p), p - 1, 3 * p + 1))]
         frozen, plan = model.first.weight.clone(), (copy.deepcopy(model), batches, rate, decay)
-        said = [function(model, x, y, rate, decay, group) for x, y in batches]
+        said, beyond = [], []
+        for x, y in batches:
+            model.seen.clear()
+            said.append(function(model, x, y, rate, decay, group))
+            beyond.append(max(0, _rows_seen(model, x) - math.ceil(len(x) / p)))
         right, objectives = _alone(*plan)
         wrong = {"accumulated": _alone(*plan, keep=p)[0], "decay on each": _alone(*plan, decays=p)[0], "decay twice": _alone(*plan, decays=2)[0],
                  "no decay": _alone(*plan, decays=0)[0], "times p": _alone(*plan, times=p)[0], "divided": _alone(*plan, times=1 / p)[0]}
         got = _state(model)
-        results.append({"members": members, "got": numbers(got), "right": numbers(right), "looks": looks_like(got, right, wrong),
+        results.append({"members": members, "got": numbers(got), "right": numbers(right), "looks": looks_like(got, right, wrong), "beyond": beyond,
                         "frozen": bool(torch.equal(frozen, model.first.weight)), "said": [_number(one) for one in said], "objectives": objectives})
     return results
+
+
+def _rows_seen(model, x):
+    """How many of the rows of x have gone through the model, each counted once. (The rows are random: no two are equal.)"""
+    return len({i for inputs in model.seen for i in (inputs[:, None] == x).all(-1).nonzero()[:, 1].tolist()})
 
 
 def _state(model):

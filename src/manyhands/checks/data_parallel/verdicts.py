@@ -19,6 +19,8 @@ def cover_problem(case):
     """Every row belongs to exactly one rank, and each rank's rows are neighbours, in the order of the ranks."""
     n, got = case["n"], case["got"]
     together = sum(got, [])
+    if case["odd"] or case["borrowed"]:
+        return _no_rows(case)
     if together == list(range(n)):
         return None
     if sorted(together) == list(range(n)):
@@ -30,13 +32,25 @@ def cover_problem(case):
     return {"expected": f"each of {n} rows once", "got": [len(rows) for rows in got], "mistake": MISTAKES[mistake].format(n=n, p=case["world_size"])}
 
 
+def _no_rows(case):
+    mistake = "borrowed" if case["borrowed"] else "nothing" if case["odd"] == "NoneType" else "no slice"
+    return {"mistake": MISTAKES[mistake].format(name=case["borrowed"], got=case["odd"])}
+
+
 def even_problem(case):
     """No rank has more than one row more than another, and the larger shards come first."""
     n, p, sizes = case["n"], case["world_size"], [len(rows) for rows in case["got"]]
     right = [n // p + (rank < n % p) for rank in range(p)]
     if sizes == right:
         return None
-    mistake = "larger last" if sorted(sizes, reverse=True) == right else "not even"
+    if case["odd"] or case["borrowed"]:
+        return _no_rows(case)
+    if sorted(sizes, reverse=True) == right:
+        mistake = "larger last"
+    elif sum(sizes) != n:
+        mistake = "not all"
+    else:
+        mistake = "not even" if max(sizes) > max(right) else "rounded up"
     return {"expected": right, "got": sizes, "mistake": MISTAKES[mistake].format(n=n, p=p)}
 
 
@@ -48,13 +62,16 @@ def gradient_problem(rank, case):
     for name, one in sorted(case["gradients"].items(), key=lambda item: item[0] != "a.weight"):  # the tied one first: it says most
         if one["looks"]:
             mistake = "tied summed twice" if name == "a.weight" and one["looks"] == "summed again" else one["looks"]
-            return {"rank": rank, "expected": one["right"], "got": one["got"], "mistake": MISTAKES["gradient", mistake].format(name=name, p=len(case["members"]))}
+            if case.get("not waited") and mistake in ("own", "other"):
+                mistake = "not waited"
+            return {"rank": rank, "expected": one["right"], "got": one["got"], "mistake": MISTAKES["gradient", mistake].format(name=name, p=len(case["members"]), works=case.get("not waited"))}
     return None
 
 
 def missing_problem(rank, case):
     problem = gradient_problem(rank, case)
-    if problem and case["gradients"]["spare.weight"]["looks"]:
+    wrong = {name.split(".")[0] for name, one in case["gradients"].items() if one["looks"]}
+    if wrong == {"spare"}:  # and nothing else
         problem["mistake"] = MISTAKES["missing"] + "\n" + problem["mistake"]
     return problem
 
@@ -92,6 +109,8 @@ def bytes_evidence(case, sent):
 def share_problem(case):
     if not case["looks"]:
         return None
+    if case["looks"] == "other" and not far(case["value"], case["serial"]):
+        return {"expected": case["serial gradient"], "got": case["gradient"], "mistake": MISTAKES["share", "gradient"]}
     text = MISTAKES["share", case["looks"]].format(p=len(case["sizes"]), n=sum(case["sizes"]), sizes=case["sizes"])
     return {"expected": case["serial"], "got": case["value"], "mistake": text}
 
@@ -102,6 +121,8 @@ def weights_problem(rank, case):
     facts = {"p": len(case["members"]), "members": case["members"]}
     if not case["frozen"]:
         return {"rank": rank, "mistake": MISTAKES["step", "frozen moved"]}
+    if any(case["beyond"]):
+        return {"rank": rank, "mistake": MISTAKES["step", "whole batch"].format(beyond=case["beyond"], **facts)}
     if case["looks"]:
         return {"rank": rank, "expected": case["right"], "got": case["got"], "mistake": MISTAKES["step", case["looks"]].format(**facts)}
     return None

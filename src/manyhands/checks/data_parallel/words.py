@@ -15,7 +15,7 @@ CRITERIA = {  # {check: {criterion: (points, what it asks for)}}
         "decay": (2, "with decay, they add up to the objective: R counted once, a tied weight once, a frozen one not"),
     },
     "step": {
-        "weights": (2, "after three steps all ranks have the weights of one process with the big batch, to 1e-9, in groups of 4, 3 and 2"),
+        "weights": (2, "after three steps all ranks have the weights of one process with the big batch, to 1e-9, in groups of 4, 3 and 2, each from its share of the rows"),
         "objective": (1, "each step returns the objective of the whole batch, on every rank"),
     },
 }
@@ -36,7 +36,13 @@ MISTAKES = {
     "dealt": "The rows are dealt out like cards. Here a shard is one slice: neighbours stay together.",
     "rows twice": "Some of {n} rows belong to two of {p} ranks: they would count twice.",
     "rows dropped": "Some of {n} rows belong to none of {p} ranks: n // world_size leaves a rest.",
+    "nothing": "The function returns nothing: is there a `return`?",
+    "no slice": "The function returns {got}: a slice is wanted, slice(start, stop).",
+    "borrowed": "This is {name}, which the package has. Here you write it yourself.",
+    "not all": "The shards have not {n} rows together.",
     "not even": "The rest of {n} / {p} rows lies on one rank, and all others wait for it in every step: the first n % world_size ranks take one more.",
+    "rounded up": "{n} / {p} is rounded up on every rank, so the last ranks get too little, or nothing. No step takes longer for it, but the shards are not "
+                  "even: the first n % world_size ranks take one row more than the others.",
     "larger last": "The larger shards come first: the first n % world_size ranks take one more.",
     # sum_gradients
     "frozen has a gradient": "{name} is frozen and has a gradient now: an optimiser with weight decay would move it. Skip what does not require a gradient.",
@@ -47,11 +53,16 @@ MISTAKES = {
     ("gradient", "own divided"): "{name} is this rank's own gradient, divided: the sum was not written back.",
     ("gradient", "none"): "{name} has no gradient: the sum was not written back.",
     ("gradient", "not finite"): "{name} holds numbers that are not finite: was a tensor sent before it was filled?",
+    ("gradient", "not waited"): "{name} was read while its all-reduce was under way: {works} of the calls that you began with async_op=True were never "
+                                "waited for. Keep what they return, and call wait() on it.",
     ("gradient", "other"): "{name} is wrong: do all ranks send the same parameters in the same order?",
     "too much sent": "{sent} numbers were moved among {p} ranks, {right} are enough. Add up on the way (all-reduce) and do not gather; send each trained parameter "
                      "once, and frozen ones never.",
     "too little sent": "Only {sent} numbers were moved among {p} ranks; an all-reduce of all gradients takes {right}.",
     # share
+    ("share", "nothing"): "share returns nothing: is there a `return`?",
+    ("share", "gradient"): "The value is right, and its gradient is not: a part of the share knows nothing of the model (.detach(), .item(), .data, "
+                           "torch.no_grad()). Shown are the gradients.",
     ("share", "no tensor"): "A share is one number in a tensor that knows its gradient: no .item(), no .detach().",
     ("share", "not finite"): "The sum is not a number. A shard of {sizes} is empty, or the mean of nothing was taken: add up losses, and divide by n = {n}.",
     ("share", "mean of means"): "This is the mean of the shards' means. Shards of {sizes} rows: a row of a small one counts more than a row of a large one. Add up "
@@ -68,6 +79,8 @@ MISTAKES = {
     ("share", "other"): "The shares add up to something else. Shards: {sizes}. Sum of losses / n, and decay * R once over all ranks.",
     # train_step
     ("step", "frozen moved"): "The frozen weight has moved.",
+    ("step", "whole batch"): "More rows went through the model than this rank's share: {beyond} too many in the three steps. Who computes the whole batch needs no "
+                             "other rank, and saves no time. Cut out your rows first.",
     ("step", "accumulated"): "Gradients of earlier steps are still in `grad`: backward adds to it. Empty it in every step.",
     ("step", "decay on each"): "The decay counts {p} times.",
     ("step", "decay twice"): "The decay counts twice: once in the share, once more in the update.",
@@ -80,13 +93,27 @@ MISTAKES = {
     "no number": "train_step returns the objective: one number.",
 }
 
-HINTS = {
-    "01-rows": "share, extra = divmod(n, world_size). The ranks before `rank` have share rows each, and the first `extra` of them one more: start = rank * share + "
-               "min(rank, extra).",
-    "01-gradients": "trained = [p for p in model.parameters() if p.requires_grad] is the same list on all ranks. Join the gradients with torch.cat (torch.zeros_like(p) "
-                    "for a missing one), dist.all_reduce(flat, group=group), then flat.split([p.numel() for p in trained]) and view_as.",
-    "01-share": "cross_entropy(model(x), y, reduction='sum') / n for the losses, also if x has no rows. For R: p.square().sum() / 2 over model.parameters() that require "
-                "a gradient; each rank takes decay / world_size of it.",
-    "01-step": "rank, p = dist.get_rank(group), dist.get_world_size(group). Take your rows, model.zero_grad(), share(...).backward(), sum_gradients(model, group), then "
-               "p -= rate * p.grad under torch.no_grad(). dist.all_reduce adds up the shares for the return value too.",
+HINTS = {  # {name: (where to look, nearly the code)}
+    "01-rows": (
+        "How many rows do all ranks before this one have together? Each of them has the share that all have; some of them have one row more, and never "
+        "more of them than there are rows left over.",
+        "share, extra = divmod(n, world_size). The ranks before `rank` have share rows each, and the first `extra` of them one more: start = rank * share + "
+        "min(rank, extra). This rank's own slice ends share rows later, or share + 1 if rank < extra."),
+    "01-gradients": (
+        "All ranks must make the same calls with the same sizes. What a rank has computed differs from rank to rank (a gradient may be None there), so the list "
+        "to go through is that of the parameters, and which of them are trained is the same everywhere. A parameter with two names comes once in "
+        "model.parameters(). One call for each parameter will do, or one for all of them joined.",
+        "trained = [p for p in model.parameters() if p.requires_grad] is the same list on all ranks. Join the gradients with torch.cat (torch.zeros_like(p) "
+        "for a missing one), dist.all_reduce(flat, group=group), then flat.split([p.numel() for p in trained]) and view_as. Or in a loop over trained: put "
+        "zeros where p.grad is None, and dist.all_reduce(p.grad, group=group)."),
+    "01-share": (
+        "Two parts. The losses: the sum of this rank's losses over the n of the whole batch, not over its own rows, so that the shares of all ranks add up. The "
+        "penalty belongs to no row: if every rank takes an equal part of it, it is there once.",
+        "cross_entropy(model(x), y, reduction='sum') / n for the losses, also if x has no rows. For R: p.square().sum() / 2 over model.parameters() that require "
+        "a gradient; each rank takes decay / world_size of it."),
+    "01-step": (
+        "The three functions above are the step; what is left is the order, and the group. Everything that counts ranks must count in the group. Before backward: "
+        "what is still in the gradients? After the update: which number do all ranks return, if each has a share of it?",
+        "rank, p = dist.get_rank(group), dist.get_world_size(group). Take your rows, model.zero_grad(), share(...).backward(), sum_gradients(model, group), then "
+        "p -= rate * p.grad under torch.no_grad(). dist.all_reduce adds up the shares for the return value too."),
 }

@@ -10,11 +10,11 @@ import numpy as np
 
 from manyhands.checks import Report, seed
 from manyhands.checks.in_kernel import array, ask
-from manyhands.checks.mirrored_strategy import verdicts
-from manyhands.checks.mirrored_strategy.words import CRITERIA, HINTS, MISTAKES, PLAN_WHY
+from manyhands.checks.mirrored_strategy import model_verdicts, verdicts
+from manyhands.checks.mirrored_strategy.words import CRITERIA, HINTS, MISTAKES
 from manyhands.checks.report import Stopped
 
-__all__ = ["HINTS", "by_hand", "epoch", "plan", "replica_loss", "scope"]
+__all__ = ["HINTS", "by_hand", "epoch", "fit", "replica_loss", "split"]
 
 ATOL = 1e-5
 check = partial(Report, criteria=CRITERIA)
@@ -75,38 +75,29 @@ def by_hand(hand_made_step):
             cut_short = serial_gradient(start, x[:examples - examples % n], y[:examples - examples % n])
             found["placement"].append((verdicts.placement(ledger, examples), ledger.evidence()))
             gradient, moved = array(result), array(weights) - start
-            found["gradient"].append((verdicts.average("gradient", gradient, expected, parts, shards, examples, cut_short), gradient))
-            found["update"].append((verdicts.update(moved, -rate * expected), moved))
+            problem = verdicts.average("gradient", gradient, expected, parts, shards, examples, cut_short)
+            named = problem and problem["mistake"] != MISTAKES["other value"].format(what="gradient")
+            found["gradient"].append((problem, gradient))
+            found["update"].append((verdicts.update(moved, -rate * expected, -rate * gradient if named else None), moved))
         _judge_all(report, found)
 
 
-def plan(make_plan):
-    """Exercise 2: make_plan(examples, per_replica_batch, replicas, base_rate) -> dict."""
+def split(split_gradients):
+    """Exercise 2: split_gradients(devices, starts, x, layer) -> the gradient of each layer."""
+    import tensorflow as tf
+
     rng = np.random.default_rng(seed())
-    with check("plan") as report:
-        values, problems = [], []
-        for leftover in ("none", "few", "many"):
-            replicas, own = int(rng.integers(3, 9)), int(rng.integers(4, 33))
-            whole, left = replicas * own, {"none": 0, "few": int(rng.integers(1, replicas)), "many": 2 * replicas + 1}[leftover]
-            examples, rate = whole * int(rng.integers(2, 9)) + left, round(float(rng.uniform(0.01, 0.1)), 3)
-            result = ask(make_plan, examples, own, replicas, rate)
-            last = left or whole
-            share = -(-last // replicas)
-            right = {"global_batch": whole, "steps": -(-examples // whole), "learning_rate": rate * replicas,
-                     "last_shards": [max(0, min(share, last - i * share)) for i in range(replicas)]}
-            problems.append(_plan_problem(result, right))
-            values.append([list(array(result.get(key)).ravel()) for key in right] if isinstance(result, dict) else [])
-        report.judge("plan", problems, values, atol=1e-9)
-
-
-def _plan_problem(result, right):
-    if not isinstance(result, dict) or set(right) - set(result):
-        return {"mistake": MISTAKES["not a dict"].format(keys=", ".join(right))}
-    for key, expected in right.items():
-        got = array(result[key])
-        if got.shape != np.shape(expected) or not np.allclose(got, expected, rtol=1e-9, atol=1e-9):
-            return {"expected": expected, "got": result[key], "mistake": MISTAKES["plan"].format(key=key, why=PLAN_WHY[key])}
-    return None
+    with check("split") as report:
+        devices, problems, values = drawn_devices(rng), [], []
+        for layers in (len(devices), len(devices) + int(rng.integers(1, 4))):
+            widths = rng.integers(3, 7, size=layers + 1)
+            starts = [rng.normal(scale=0.6, size=size) for size in zip(widths, widths[1:])]
+            x = rng.normal(size=(int(rng.integers(3, 8)), widths[0]))
+            ledger = model_verdicts.LayerLedger(devices, layers)
+            result = ask(split_gradients, devices, [start.copy() for start in starts], tf.constant(x), ledger.layer)
+            problems += [model_verdicts.layers(ledger), model_verdicts.layer_gradients(result, model_verdicts.serial_layers(starts, x))]
+            values += [ledger.evidence(), *([array(one) for one in result] if isinstance(result, (list, tuple)) else [])]
+        report.judge("split", problems, values, atol=ATOL)
 
 
 def make_strategy(devices):
@@ -116,24 +107,25 @@ def make_strategy(devices):
     return tf.distribute.MirroredStrategy(devices, tf.distribute.ReductionToOneDevice())
 
 
-def scope(build_mirrored):
-    """Exercise 3: build_mirrored(strategy, build_model, learning_rate) -> model, optimizer."""
+def fit(fine_tune):
+    """Exercise 3: fine_tune(strategy, build_model, x, y, per_replica_batch, base_rate, epochs) -> model, accuracies."""
     import tensorflow as tf
 
     rng = np.random.default_rng(seed())
-    with check("scope") as report:
+    with check("fit") as report:
         devices = drawn_devices(rng)
-        features, classes, rate = int(rng.integers(3, 7)), int(rng.integers(3, 6)), round(float(rng.uniform(0.1, 0.9)), 3)
-        start = [rng.normal(size=(features, classes)).astype("float32"), rng.normal(size=classes).astype("float32")]
+        case = model_verdicts.FineTuning(rng, len(devices))
 
         def build_model():
-            model = tf.keras.Sequential([tf.keras.layers.Dense(classes, input_shape=(features,))])
-            model.set_weights(start)
+            dense = tf.keras.layers.Dense
+            model = tf.keras.Sequential([dense(case.hidden, "tanh", input_shape=(case.features,)), dense(case.classes)])
+            model.set_weights(case.start)
             return model
 
         strategy = make_strategy(devices)
-        problem, values = verdicts.mirrored(strategy, ask(build_mirrored, strategy, build_model, rate), start, rate)
-        report.judge("mirrored", [problem], values, atol=ATOL)
+        result = ask(fine_tune, strategy, build_model, case.x.copy(), case.y.copy(), case.own_batch, case.rate, case.epochs)
+        problem, values = model_verdicts.fine_tuned(strategy, result, case)
+        report.judge("fit", [problem], values, atol=1e-4)
 
 
 def replica_loss(loss_of):
@@ -195,5 +187,5 @@ def epoch(train_epoch):
             losses, weights = array(result).ravel(), array(model.trainable_variables[0])
             found["shards"].append((case.shards_problem(counts), [sum(counts), max(counts) <= case.share(), min(counts) > 0, sum(mass)]))
             found["losses"].append((case.losses_problem(losses), losses))
-            found["weights"].append((case.weights_problem(weights), weights))
+            found["weights"].append((case.weights_problem(weights, losses), weights))
         _judge_all(report, found, {"shards": 1e-4, "weights": 1e-4})

@@ -6,11 +6,11 @@ CRITERIA = {  # {check: {criterion: (points, what it asks for)}}
         "gradient": (1, "the returned gradient equals one device's, to 1e-5, even and uneven batch"),
         "update": (1, "the weights took one step of gradient descent, even and uneven batch"),
     },
-    "plan": {
-        "plan": (1, "global batch, steps, shards of the last batch and learning rate"),
+    "split": {
+        "split": (1, "every layer runs forward and backward on its device, and the gradients equal one device's, to 1e-5"),
     },
-    "scope": {
-        "mirrored": (1, "every variable of model and optimizer is mirrored on all replicas"),
+    "fit": {
+        "fit": (1, "all variables are mirrored, only the last layer has moved, to one device's weights, and the accuracies are fit's own"),
     },
     "replica-loss": {
         "loss": (1, "the summed loss equals one device's, to 1e-5, even, uneven and empty shards"),
@@ -43,13 +43,28 @@ MISTAKES = {
     "uphill": "the weights went uphill: subtract learning_rate * gradient",
     "updated n times": "the weights moved {factor:.3g} times as far as they should: update once, by learning_rate * gradient of the mean loss",
     "moved elsewhere": "the weights are not start - learning_rate * gradient: take every shard's gradient at the same weights, then update once",
-    "not a dict": "return a dict with the keys {keys}",
-    "plan": "{key} is wrong: {why}",
-    "not a pair": "return the model and its optimizer, in this order",
-    "no variables": "the model has no variables: return what build_model() gives",
-    "not mirrored": "{variable} of the {owner} lives on {got} of {n} replicas: it was made outside strategy.scope()",
-    "other weights": "the model's weights are not those that build_model() gives",
-    "other rate": "the optimizer must be tf.keras.optimizers.SGD with the learning rate that is given",
+    "update follows": "the update is right for the gradient that you return, and that gradient is wrong: mend it first",
+    "layer calls": "layer was called {got} times: once for each layer of the model",
+    "layer place": "{what} of layer {i} on device {got}, and not on device {device}: make the variable and call layer inside `with tf.device(device)`. Device 0 "
+                   "of the list takes the first layers, as np.array_split deals them",
+    "layer backward": "backward of layer {i} ran on device {got} and not on device {device}: a tape for each layer, and its gradient inside `with tf.device(device)`",
+    "layer list": "return a list with one gradient for each of {count} layers, in their order",
+    "layer order": "the gradients are right, and in the order of backward: the first layer's comes first",
+    "layer half": "the gradient of layer {i} is half of what it should be: the gradient of the sum of squares is twice the output",
+    "layer gradient": "the gradient of layer {i} is wrong: what comes back from the layer after it goes in as output_gradients",
+    "not a pair": "return the model, fitted, and a list with the accuracy of each epoch",
+    "not mirrored": "{variable} lives on {got} of {n} replicas: it was made outside strategy.scope()",
+    "other model": "the model is not the one that build_model() gives",
+    "not frozen": "the first layer has moved: set its `trainable` to False before compile, which is when Keras looks at it",
+    "not trained": "the last layer has not moved: only the layers before it are frozen",
+    "old rate": "the learning rate is that of one replica: the global batch is {n} times as large, and so is the rate",
+    "own batch": "`batch_size` in fit is the global batch: with {batch} for all {n} replicas each gets an n-th of it",
+    "nothing scaled": "this is the run of one device, batch and rate: a replica's share is {batch}, so {n} replicas take {n} times as much in a step, at {n} times the rate",
+    "fitted otherwise": "the weights of the last layer are not those of plain SGD over the examples in their order: fit shuffles arrays unless told shuffle=False",
+    "accuracies": "the weights are right, and these are not the accuracies of {count} epochs: history.history['accuracy'], with metrics=['accuracy'] in compile",
+    "later losses": "your first loss is right, and the later ones are not: the weights that the steps leave are the reason, see below",
+    "order": "your losses are not those of one device, though a single batch is right: take the examples in their order, without shuffling, global_batch at a time",
+    "weights order": "the weights differ from one device's, and so do the losses before the last step: look at the losses first",
     "not losses": "return a list with one number per step",
     "steps": "{count} losses for {steps} steps: one per global batch, the last, smaller one too",
     "last by constant": "only the last loss is wrong: it is divided by the full global batch, but only {last} examples are there",
@@ -57,33 +72,39 @@ MISTAKES = {
     "too few": "the model saw {got} of {batch} examples: take every batch of the dataset, the last one too",
     "one replica": "replica {i} saw {got} of {batch} examples, its share is at most {share}: let experimental_distribute_dataset cut each batch",
     "idle replica": "replica {i} saw no example: call your function through strategy.run, on the distributed dataset",
-    "weights last": "the weights are right after full batches and wrong after the uneven last one: take it too, and divide by the examples that are there",
+    "weights last": "the weights are right after full batches and wrong after the uneven last one: take it too, add up its losses, and divide once by the examples that are there",
     "weights": "the weights differ from one device's",
     "weights still": "the weights did not change: apply the gradients in the function that strategy.run calls",
 }
 
-PLAN_WHY = {
-    "global_batch": "all replicas together take it in one step",
-    "steps": "steps are counted in global batches, and a smaller last batch is a step too",
-    "last_shards": "TensorFlow gives each replica ceil(examples left / replicas), until none are left",
-    "learning_rate": "the linear scaling rule: k times the batch, k times the rate",
-}
-
-HINTS = {
-    "02-by-hand": """
+HINTS = {  # {name: (where to look, nearly the code)}
+    "02-by-hand": ("""
+The gradient of the mean over the batch is a sum over examples, divided by the size of the WHOLE batch. So each device can have a shard, a tape
+and a gradient of its own; the sum and the update come after all of them. What stands outside `with tf.device` runs on the first device.""", """
 np.array_split(x, n) cuts an array into n pieces whose sizes differ by at most one. Cut x and y alike, and for each pair open
 `with tf.device(device):`. Inside it: a GradientTape, the sum of example_losses divided by the size of the WHOLE batch, and
-tape.gradient. After the loop, tf.add_n adds the gradients; weights.assign_sub makes the step.""",
-    "02-plan": """
-The last batch has examples - (steps - 1) * global_batch examples. TensorFlow rounds its share up: 22 examples on 4 replicas are
-6, 6, 6 and 4; 9 are 3, 3, 3 and 0. The learning rate is given for one replica's batch.""",
-    "02-scope": """
-`with strategy.scope():` around two lines: the one that calls build_model and the one that makes the optimizer.""",
-    "02-replica-loss": """
-A replica does not need to know how many replicas there are. Sum over what it has, divide by the global batch. Summed over the
-replicas this is (sum of all losses) / (global batch). tf.reduce_mean divides by the replica's own number of examples.""",
-    "02-epoch": """
-Take the loop of the tutorial. One thing is new: the last batch is smaller, so its size must be found. Inside the function that
-strategy.run calls, tf.distribute.get_replica_context().all_reduce("SUM", tf.shape(x)[0]) is the number of examples of all
-replicas in this step. Or count on the host: min(global_batch, examples left), and hand it in.""",
+tape.gradient. After the loop, tf.add_n adds the gradients; weights.assign_sub makes the step."""),
+    "02-split": ("""
+A single tape around all layers knows one `with tf.device` at the end, that of its tape.gradient: then all of backward runs there. With a tape
+for each layer, every layer's backward can be called where its forward was. Keep what it needs: device, tape, weights, input, output.""", """
+np.array_split(np.arange(len(starts)), len(devices)) says which layers a device takes. Forward, on its device: w = tf.Variable(start),
+tape.watch(x), y = layer(w, x); y is the next layer's x. Then upstream = 2 * y, and from the last layer to the first, on its device:
+gradient, upstream = tape.gradient(y, [w, x], output_gradients=upstream). Put each gradient before those that you have."""),
+    "02-fit": ("""
+Three things are made in the scope: the model, its optimizer, its metrics (compile makes those). What is frozen must be so before compile. Then
+count: how many examples do n replicas take in one step if each keeps its share, and what becomes of the rate?""", """
+with strategy.scope(): model = build_model(); layer.trainable = False for model.layers[:-1]; model.compile(tf.keras.optimizers.SGD(base_rate * n),
+a SparseCategoricalCrossentropy(from_logits=True), metrics=["accuracy"]). Then model.fit(x, y, batch_size=per_replica_batch * n,
+epochs=epochs, shuffle=False, verbose=0); its history.history["accuracy"] is the list."""),
+    "02-replica-loss": ("""
+A replica does not need to know how many replicas there are. What must be summed over all of them to give the mean over the global batch? An empty
+shard has a sum.""", """
+Sum over what the replica has, divide by the global batch: tf.reduce_sum(example_losses) / global_batch. Summed over the replicas this is
+(sum of all losses) / (global batch). tf.reduce_mean divides by the replica's own number of examples."""),
+    "02-epoch": ("""
+Take the loop of the tutorial. One thing is new: the last batch is smaller, and a replica knows the size of its own shard only. Who knows how many
+examples there are in this step: all replicas together, or the host that cuts the batch.""", """
+Inside the function that strategy.run calls, tf.distribute.get_replica_context().all_reduce("SUM", tf.shape(x)[0]) is the number of examples of
+all replicas in this step: tf.reduce_sum(each) / tf.cast(examples, each.dtype). Or count on the host: min(global_batch, examples left), and hand
+it in. Distribute tf.data.Dataset.from_tensor_slices((x, y)).batch(global_batch), and reduce the losses with "SUM"."""),
 }

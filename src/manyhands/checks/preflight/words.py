@@ -67,24 +67,34 @@ MISTAKES = {
     "wrong sum": "The sum over the ranks is wrong.",
 }
 
-HINTS = {
-    "00-place": """
-Environment variables are read with os.environ["RANK"], and they are text: int(...) makes a number of it.
-With 3 ranks on each node, ranks 0, 1, 2 are on node 0, ranks 3, 4, 5 on node 1. So the node of a rank is rank // 3.
-""",
-    "00-diagnose": """
-An absent rank is waited for, and does not wait: it is the second number of an arrow, and not in `waiting`.
-Nobody absent? Then stand on any rank that waits and walk along the arrows, writing down where you have been. Where you
-come for the second time, the circle begins: what you wrote down before that lies outside it.
-""",
-    "00-exchange": """
-Somebody has to send before receiving. "Rank 0 sends first" is not enough: rank 0 may not be in the ring.
-Either the ranks at even places send first and those at odd places receive first. Or everyone starts to send without
-waiting (request = dist.isend(...)), receives, and then waits for the request.
-""",
-    "00-recover": """
-Give the saved numbers to the new ranks: cluster.push({"saved": saved}). Then run a cell on them: cluster.px("...").
-In that cell: if there is no process group (dist.is_initialized()), make one; then take shard from saved[rank].
-A new rank has nothing that you have not given to it, imports included.
-""",
+HINTS = {  # {name: (where to look, nearly the code)}
+    "00-place": ("""
+With 3 ranks on each node, ranks 0, 1, 2 are on node 0, ranks 3, 4, 5 on node 1. Which two operations on whole numbers make the node
+and the local rank of it? Environment variables are text: what makes a number of them?
+""", """
+os.environ["RANK"] and os.environ["LOCAL_WORLD_SIZE"], each through int(...), inside the function. The node is rank // ranks_per_node,
+the local rank what is left: rank % ranks_per_node. Return the three numbers in their order.
+"""),
+    "00-diagnose": ("""
+An absent rank is waited for, and does not wait: it is the second number of an arrow, and not in `waiting`. Look for such ranks first.
+Only where there are none is there a circle. And from every rank that waits, a walk along the arrows must end in it.
+""", """
+absent = {b for a, b in edges} - set(waiting). If there are any, that is the answer, sorted.
+Else after = dict(edges): one arrow of each rank is enough. Start at any rank that waits and go on with here = after[here], writing down
+where you have been. Where you come for the second time, the circle begins: what you wrote down before that lies outside it.
+"""),
+    "00-exchange": ("""
+Somebody has to send before receiving. "Rank 0 sends first" is not enough: rank 0 may not be in the ring. Two ways are open: some
+members send first and others receive first (by their place in `members`), or everyone begins to send without waiting for it.
+""", """
+request = dist.isend(value, dst=following), then dist.recv(received, src=previous), then request.wait(): only after that may the caller
+change `value`. Or: members at even places send, then receive; those at odd places receive, then send.
+"""),
+    "00-recover": ("""
+A new rank has nothing that you have not given to it, imports included. What does it need: the saved numbers, a process group if there
+is none, its own shard. This kernel can give values to the ranks, and run a cell on them.
+""", """
+cluster.push({"saved": saved}), then cluster.px("...") with a cell that imports torch and torch.distributed as dist; makes the process
+group with dist.init_process_group("gloo") if not dist.is_initialized(); and sets shard = torch.tensor(saved[dist.get_rank()]).
+"""),
 }

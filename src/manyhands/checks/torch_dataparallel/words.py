@@ -170,23 +170,35 @@ MISTAKES = {
     ("loss", "bytes", "other"): "What a replica hands back must be tensors, {expected} numbers in all, and the loss must depend on them.",
 }
 
-HINTS = {
-    "03-scatter": "Four cases, and the function calls itself. A tensor: [piece.to(device) for piece, device in zip(value.chunk(len(devices)), "
-                  "devices)]. A tuple or list that is not empty: scatter each item; zip(*...) then puts together what belongs to replica 0, to replica "
-                  "1, ... and stops with the shortest. A dict: the same with its values; dict(zip(value, one)) brings the keys back. All else: [value] "
-                  "* len(devices).",
-    "03-gather": "Look at the first replica's output. A tensor: torch.stack if it has no dimensions, else torch.cat, of one.to(device) for each. None: "
-                 "None. A dict: check that all have the same set of keys, then gather([one[key] for one in outputs], device) for each key. A tuple or "
-                 "list: zip(*outputs). All else: raise TypeError.",
-    "03-replicate": "copy.deepcopy(module, memo) does not copy what it finds in memo, a dict {id(original): copy}: it takes that copy. So fill the memo "
-                    "for each replica with one connected copy of each parameter, p.to(device, copy=True), and one of each buffer; for replica 0 a view "
-                    "that shares memory, t.view_as(t).",
-    "03-apply": "Before the threads: kind = torch.device(devices[0]).type, torch.is_grad_enabled(), torch.is_autocast_enabled(kind), "
-                "torch.get_autocast_dtype(kind). In the thread: `with torch.set_grad_enabled(grad), torch.autocast(kind, dtype=dtype, enabled=on):`, "
-                "try, results[i] = ..., except Exception as error: errors[i] = error. Start all, join all, then look into errors.",
-    "03-forward": "scatter((inputs, kwargs), devices) cuts both together: a list of pairs. As many replicas as there are pairs. Then parallel_apply "
-                  "with the first and the second halves of the pairs, and gather.",
-    "03-loss": "part: cross_entropy(scores, labels, reduction='sum') and the number of rows, as two tensors without dimensions "
-               "(scores.new_tensor(float(len(labels)))). Gathered, each of them is a vector with one number for each replica. whole: the sum of the "
-               "one, divided by the sum of the other.",
+HINTS = {  # {name: (where to look, nearly the code)}
+    "03-scatter": (
+        "Four cases (a tensor, a tuple or list, a dict, all else), and the function calls itself for what is inside. What makes one list for each member into one "
+        "item for each replica, and stops where the shortest ends?",
+        "A tensor: [piece.to(device) for piece, device in zip(value.chunk(len(devices)), devices)]. A tuple or list that is not empty: scatter each item; zip(*...) "
+        "then puts together what belongs to replica 0, to replica 1, ... and stops with the shortest. A dict: the same with its values; dict(zip(value, one)) "
+        "brings the keys back. All else: [value] * len(devices)."),
+    "03-gather": (
+        "The first replica's output says which case it is. Two things are easily forgotten: a tensor without dimensions cannot be joined along its rows, and "
+        "what is refused must be refused at every depth.",
+        "A tensor: torch.stack if it has no dimensions, else torch.cat, of one.to(device) for each. None: None. A dict: check that all have the same set of keys, "
+        "then gather([one[key] for one in outputs], device) for each key. A tuple or list: zip(*outputs). All else: raise TypeError."),
+    "03-replicate": (
+        "A deep copy keeps the structure, ties too, because it copies each object once; but its leaves are unconnected. An operation makes a connected copy. "
+        "Can the deep copy be told which copies to take for the parameters and buffers?",
+        "copy.deepcopy(module, memo) does not copy what it finds in memo, a dict {id(original): copy}: it takes that copy. So fill the memo for each replica with one "
+        "connected copy of each parameter, p.to(device, copy=True), and one of each buffer; for replica 0 a view that shares memory, t.view_as(t)."),
+    "03-apply": (
+        "Ask for the caller's modes before the threads start: inside them it is too late. Each thread writes its result, or its error, to its own place. The caller "
+        "looks only when all are done.",
+        "Before the threads: kind = torch.device(devices[0]).type, torch.is_grad_enabled(), torch.is_autocast_enabled(kind), torch.get_autocast_dtype(kind). In the "
+        "thread: `with torch.set_grad_enabled(grad), torch.autocast(kind, dtype=dtype, enabled=on):`, try, results[i] = ..., except Exception as error: "
+        "errors[i] = error. Start all, join all, then look into errors."),
+    "03-forward": (
+        "If inputs and kwargs are cut apart, they can give different numbers of pieces. What is one value that holds both? And how many replicas are then needed?",
+        "scatter((inputs, kwargs), devices) cuts both together: a list of pairs. As many replicas as there are pairs. Then parallel_apply with the first and the second "
+        "halves of the pairs, and gather."),
+    "03-loss": (
+        "From means alone the mean of all cannot be made: pieces have different sizes. Which two numbers of each piece add up?",
+        "part: cross_entropy(scores, labels, reduction='sum') and the number of rows, as two tensors without dimensions (scores.new_tensor(float(len(labels)))). "
+        "Gathered, each of them is a vector with one number for each replica. whole: the sum of the one, divided by the sum of the other."),
 }

@@ -1,0 +1,144 @@
+"""How the checks of exercises 2 and 3 of unit 02 judge: a model cut by its layers, and one that was fine-tuned."""
+
+import numpy as np
+
+from manyhands.checks.in_kernel import array
+from manyhands.checks.mirrored_strategy.verdicts import near, place_of, say
+
+
+class LayerLedger:
+    """Notes on which device each call of `layer` ran, forward and backward, and where its weights live."""
+
+    def __init__(self, devices, layers):
+        dealt = np.array_split(np.arange(layers), len(devices))
+        self.places = [place_of(device) for device, own in zip(devices, dealt) for _ in own]
+        self.forward, self.backward = [], {}
+
+    def layer(self, w, x):
+        """tanh(x w)"""
+        import tensorflow as tf
+
+        y, number = tf.tanh(tf.convert_to_tensor(x) @ w), len(self.forward)
+        self.forward.append((place_of(w.device), place_of(y.device)))
+
+        @tf.custom_gradient
+        def watched(y):
+            def backward(upstream):
+                passed = tf.identity(upstream)
+                self.backward[number] = place_of(passed.device)
+                return passed
+
+            return tf.identity(y), backward
+
+        return watched(y)
+
+    def evidence(self):
+        return [len(self.forward), [pair == (place, place) for pair, place in zip(self.forward, self.places)],
+                [self.backward.get(i) == place for i, place in enumerate(self.places)]]
+
+
+def serial_layers(starts, x):
+    """The gradients of the sum of squares of the output, without TensorFlow."""
+    values = [x]
+    for w in starts:
+        values.append(np.tanh(values[-1] @ w))
+    upstream, gradients = 2 * values[-1], []
+    for w, x, y in zip(reversed(starts), reversed(values[:-1]), reversed(values[1:])):
+        slope = upstream * (1 - y ** 2)
+        gradients.insert(0, x.T @ slope)
+        upstream = slope @ w.T
+    return gradients
+
+
+def layers(ledger):
+    """Every layer on its device, forward and backward."""
+    if len(ledger.forward) != len(ledger.places):
+        return say("layer calls", expected=len(ledger.places), got=len(ledger.forward))
+    for i, (pair, place) in enumerate(zip(ledger.forward, ledger.places)):
+        for what, there in zip(("weights", "forward"), pair):
+            if there != place:
+                return say("layer place", expected=place[1], got=there[1], i=i, what=what, device=place[1])
+    for i, place in enumerate(ledger.places):
+        if ledger.backward.get(i) != place:
+            there = ledger.backward.get(i, (None, "none"))[1]
+            return say("layer backward", expected=place[1], got=there, i=i, device=place[1])
+    return None
+
+
+def layer_gradients(result, right):
+    if not isinstance(result, (list, tuple)) or len(result) != len(right):
+        return say("layer list", count=len(right))
+    got = [array(one) for one in result]
+    if all(near(a, b) for a, b in zip(got, right)):
+        return None
+    if all(near(a, b) for a, b in zip(got, reversed(right))):
+        return say("layer order")
+    i = next(i for i, (a, b) in enumerate(zip(got, right)) if not near(a, b))
+    mistake = "layer half" if near(2 * got[i], right[i]) else "layer gradient"
+    return say(mistake, expected=np.ravel(right[i]), got=np.ravel(got[i]), i=i)
+
+
+class FineTuning:
+    """The case of exercise 3, and what one process would make of it, with the mistakes that are likely."""
+
+    def __init__(self, rng, n):
+        self.n, self.epochs = n, 2
+        self.features, self.hidden, self.classes = (int(rng.integers(*ends)) for ends in ((3, 7), (4, 8), (3, 6)))
+        self.own_batch = 12 * int(rng.integers(1, 3))  # which 2, 3 and 4 replicas can share evenly, if somebody takes it for the global batch
+        shapes = ((self.features, self.hidden), (self.hidden,), (self.hidden, self.classes), (self.classes,))
+        self.start = [rng.normal(size=shape).astype("float32") for shape in shapes]
+        self.rate, examples = round(float(rng.uniform(0.05, 0.15)), 3), 4 * n * self.own_batch
+        self.x, self.y = rng.normal(size=(examples, self.features)).astype("float32"), rng.integers(self.classes, size=examples)
+
+    def alone(self, batch, rate):
+        """The last layer's weights at the end (bias in the last row), and the accuracy of each epoch, counted while it runs."""
+        inputs = np.tanh(self.x.astype(float) @ self.start[0] + self.start[1])
+        inputs, w = np.hstack([inputs, np.ones((len(inputs), 1))]), np.vstack([self.start[2], self.start[3]]).astype(float)
+        accuracies = []
+        for _ in range(self.epochs):
+            right = 0
+            for begin in range(0, len(inputs), batch):
+                own, labels = inputs[begin:begin + batch], self.y[begin:begin + batch]
+                scores = own @ w
+                right += int((scores.argmax(1) == labels).sum())
+                p = np.exp(scores - scores.max(1, keepdims=True))
+                p /= p.sum(1, keepdims=True)
+                p[np.arange(len(labels)), labels] -= 1
+                w = w - rate * own.T @ p / len(labels)
+            accuracies.append(right / len(inputs))
+        return w, accuracies
+
+
+def fine_tuned(strategy, result, case):
+    """(verdict, evidence) on exercise 3."""
+    try:
+        model, accuracies = result
+        accuracies = [float(one) for one in accuracies]
+        with strategy.scope():  # an old optimizer makes its counter when it is first asked for
+            variables = [*model.variables, model.optimizer.iterations]
+        weights = [np.asarray(one, dtype=float) for one in model.get_weights()]
+    except Exception:  # not a pair, or not what the pair should be
+        return say("not a pair"), []
+    copies = [len({copy.device for copy in strategy.experimental_local_results(variable)}) for variable in variables]
+    return _fine_tuned_problem(case, variables, copies, weights, accuracies), [copies, weights, accuracies]
+
+
+def _fine_tuned_problem(case, variables, copies, weights, accuracies):
+    for variable, got in zip(variables, copies):
+        if got != case.n:
+            return say("not mirrored", expected=case.n, got=got, variable=variable.name, n=case.n)
+    if [w.shape for w in weights] != [w.shape for w in case.start]:
+        return say("other model")
+    if not all(near(a, b) for a, b in zip(weights[:2], case.start)):
+        return say("not frozen")
+    got, whole = np.vstack(weights[2:]), case.n * case.own_batch
+    right, counted = case.alone(whole, case.n * case.rate)
+    numbers = {"expected": np.ravel(right), "got": np.ravel(got)}
+    if not near(got, right, 1e-4):
+        for mistake, batch, rate in (("old rate", whole, case.rate), ("own batch", case.own_batch, case.n * case.rate), ("nothing scaled", case.own_batch, case.rate)):
+            if near(got, case.alone(batch, rate)[0], 1e-4):
+                return say(mistake, **numbers, n=case.n, batch=case.own_batch)
+        return say("not trained" if near(got, np.vstack(case.start[2:])) else "fitted otherwise", **numbers)
+    if not near(np.array(accuracies), np.array(counted), 1e-4):
+        return say("accuracies", expected=counted, got=accuracies, count=case.epochs)
+    return None

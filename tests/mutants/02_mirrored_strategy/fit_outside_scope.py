@@ -1,0 +1,17 @@
+"""Fit: everything is made outside the scope, and runs on one device.
+
+fails: fit/fit
+shows: was made outside strategy.scope()
+points: 9
+runs: fit
+"""
+# %% grade_id="fit"
+def fine_tune(strategy, build_model, x, y, per_replica_batch, base_rate, epochs):
+    replicas = strategy.num_replicas_in_sync
+    if True:
+        model = build_model()
+        model.layers[0].trainable = False
+        loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+        model.compile(tf.keras.optimizers.SGD(base_rate * replicas), loss, metrics=["accuracy"])
+    history = model.fit(x, y, batch_size=per_replica_batch * replicas, epochs=epochs, shuffle=False, verbose=0)
+    return model, history.history["accuracy"]

@@ -1,0 +1,55 @@
+"""Unit 02: how wrong steps, cut models and fine-tuned models are named; without TensorFlow."""
+
+import numpy as np
+import pytest
+
+from manyhands.checks.mirrored_strategy import model_verdicts, verdicts
+from manyhands.checks.mirrored_strategy.words import CRITERIA, HINTS, MISTAKES
+
+
+def test_every_check_has_a_hint_of_two_steps():
+    assert {name.split("-", 1)[1] for name in HINTS} == set(CRITERIA)
+    assert all(len(steps) == 2 and all(steps) for steps in HINTS.values()) and all(MISTAKES.values())
+
+
+def test_a_right_update_by_a_wrong_gradient_is_not_blamed():
+    right = np.array([1.0, -2.0])
+    assert verdicts.update(-right, -right, -right) is None
+    assert "for the gradient that you return" in verdicts.update(-2 * right, -right, -2 * right)["mistake"]
+    assert "2 times as far" in verdicts.update(-2 * right, -right, -right)["mistake"]
+
+
+@pytest.mark.parametrize("forward, backward, says", [
+    ([0, 1, 1], [0, 1, 1], None), ([0, 1], [0, 1], "called 2 times"), ([0, 0, 1], [0, 0, 1], "of layer 1 on device 0"), ([0, 1, 1], [0, 0, 1], "backward of layer 1")])
+def test_a_layer_on_another_device_is_told(forward, backward, says):
+    ledger = model_verdicts.LayerLedger.__new__(model_verdicts.LayerLedger)
+    ledger.places = [("CPU", 0), ("CPU", 1), ("CPU", 1)]
+    ledger.forward = [(("CPU", i), ("CPU", i)) for i in forward]
+    ledger.backward = {number: ("CPU", i) for number, i in enumerate(backward)}
+    problem = model_verdicts.layers(ledger)
+    assert problem is None if says is None else says in problem["mistake"]
+
+
+def case_and_answer(**other):
+    case = model_verdicts.FineTuning(np.random.default_rng(3), 3)
+    weights, accuracies = case.alone(other.get("batch", 3 * case.own_batch), other.get("rate", 3 * case.rate))
+    return case, [*case.start[:2], weights[:-1], weights[-1]], accuracies
+
+
+@pytest.mark.parametrize("change, says", [(None, None), ("rate", "that of one replica"), ("batch", "is the global batch"), ("first", "has moved"),
+                                          ("still", "has not moved"), ("accuracies", "history.history"), ("copies", "made outside")])
+def test_a_wrong_fine_tuning_is_named(change, says):
+    case, weights, accuracies = case_and_answer()
+    if change == "rate":
+        _, weights, accuracies = case_and_answer(rate=case.rate)
+    elif change == "batch":
+        _, weights, accuracies = case_and_answer(batch=case.own_batch)
+    elif change == "first":
+        weights[0] = weights[0] + 1
+    elif change == "still":
+        weights = case.start
+    elif change == "accuracies":
+        accuracies = accuracies[:1]
+    variable = type("Variable", (), {"name": "kernel"})
+    problem = model_verdicts._fine_tuned_problem(case, [variable], [1 if change == "copies" else 3], weights, accuracies)
+    assert problem is None if says is None else says in problem["mistake"]
