@@ -291,7 +291,7 @@ run = cluster.launch("10_tensorflow.py", with_="mpirun", ranks_per_node=1, timeo
 # %% [markdown]
 # ## Where to go on
 #
-# * Unit 06 asks the same of DDP, unit 17 asks how far the rate can be scaled, unit 18 what happens when a rank dies.
+# * Unit 06 asks the same of DDP, unit 17 asks how far the rate can be scaled, unit 18 (planned) what happens when a rank dies.
 
 # %%
 cluster.stop()

@@ -86,7 +86,7 @@ def main():
     manager = tf.train.CheckpointManager(tf.train.Checkpoint(model=model, optimizer=model.optimizer), Path(options.run), max_to_keep=1)
     manager.restore_or_initialize()
     keep, each = Keep(manager, options.save_every, options.steps), -(-len(paths) // options.batch)
-    while (made := int(model.optimizer.iterations)) < options.epochs * each and keep.budget:
+    while (made := int(model.optimizer.iterations.numpy())) < options.epochs * each and keep.budget:
         epoch, done = divmod(made, each)
         print(f"epoch {epoch + 1}, {done} of {each} steps made", flush=True)
         model.fit(batches(paths, labels, options.batch, epoch, done), initial_epoch=epoch, epochs=epoch + 1, callbacks=[keep])

@@ -215,7 +215,7 @@ print(t.tolist())
 # ## An exception on one rank
 #
 # A rank can also fail loudly, while the others wait for it. Then patience is not needed: the exception comes first, and then who waited for
-# that rank. (It is the same when a rank dies, because its memory was full or its machine failed: unit 18 is about that.)
+# that rank. (It is the same when a rank dies, because its memory was full or its machine failed; unit 18, planned, is about that.)
 
 # %% tags=["raises-exception"]
 # %%px
@@ -262,7 +262,7 @@ print("through")
 # 5. *Go on:* all ranks are new, their variables are lost, cells marked `--setup` are run again, this kernel keeps everything.
 #
 # **Go on** with the lab `work/00_preflight`, then unit 01 (data parallelism by hand) or 02 (MirroredStrategy). Collectives are built in unit 04;
-# unit 18 trains through the death of a rank.
+# unit 18 (planned) trains through the death of a rank.
 #
 # **References.** E. G. Coffman, M. Elphick and A. Shoshani 1971, *System Deadlocks*,
 # [doi:10.1145/356586.356588](https://doi.org/10.1145/356586.356588) · R. C. Holt 1972, *Some Deadlock Properties of Computer Systems*,

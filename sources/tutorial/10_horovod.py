@@ -489,7 +489,7 @@ print(track.table("10", {system: max(one[system] for one in cluster.pull("far"))
 #
 # | you use | today's way to the same |
 # |---|---|
-# | PyTorch | `DistributedDataParallel` (unit 06), FSDP (unit 16) |
+# | PyTorch | `DistributedDataParallel` (unit 06), FSDP (unit 16, planned) |
 # | TensorFlow, Keras 2 | `MirroredStrategy`, `MultiWorkerMirroredStrategy` (units 02, 07) |
 #
 # The last release is 0.28.1 of June 2023. Lightning took its Horovod strategy out (December 2022); so did Ray's new Train: it had not worked with PyTorch after 2.3, was
@@ -531,7 +531,7 @@ print(track.table("10", {system: max(one[system] for one in cluster.pull("far"))
 # * *Timeline:* negotiation, fusion buffer, all-reduce; many small tensors leave together. Compression halves the bytes and costs digits.
 # * *Today:* DDP, FSDP and `tf.distribute` have taken its place; its four edits remain.
 #
-# **Now the lab:** broken trainings, to be repaired from their symptoms. Then unit 17 for large batches and unit 18 for Horovod's elastic side.
+# **Now the lab:** broken trainings, to be repaired from their symptoms. Then unit 11, where the network is cut instead of the batch; unit 17 for large batches; and unit 18 (planned) for Horovod's elastic side.
 #
 # **References.** A. Sergeev, M. Del Balso 2018, *Horovod: fast and easy distributed deep learning in TensorFlow*, [arXiv 1802.05799](https://arxiv.org/abs/1802.05799).
 # P. Goyal et al. 2017, *Accurate, Large Minibatch SGD*, [arXiv 1706.02677](https://arxiv.org/abs/1706.02677). S. Maleki et al. 2020, *Scaling Distributed Training with
