@@ -19,7 +19,7 @@
 # |---|---|---|
 # | a rank holds | the whole network and some rows | a part of the network, or of one image |
 # | what it is for | more rows a second | what does not fit on one device |
-# | what travels | gradients, as large as the network | activations and their gradients, as large as the batch |
+# | what travels | gradients, as large as the network | activations and their gradients, which grow with the batch |
 # | how often | once a step; it can hide behind backward | at each cut, forward and backward; the next layer waits for it |
 # | cut between layers | | [12](../notebooks/12_encoder_decoder.ipynb), 14 (planned) |
 # | cut inside each layer | | [13](../notebooks/13_channel_parallel.ipynb), 15 (planned); the calls: [11](../notebooks/11_differentiable_communication.ipynb) |
