@@ -13,6 +13,27 @@
 # **Before:** you can train a model in PyTorch. **Minutes:** 30. **Ranks:** 4.
 
 # %% [markdown]
+# ## The map: what is cut, and what travels
+#
+# | | **data parallel**: cut the batch | **model parallel**: cut the network |
+# |---|---|---|
+# | a rank holds | the whole network and some rows | a part of the network, or of one image |
+# | what it is for | more rows a second | what does not fit on one device |
+# | what travels | gradients, as large as the network | activations and their gradients, which grow with the batch |
+# | how often | once a step; it can hide behind backward | at each cut, forward and backward; the next layer waits for it |
+# | cut between layers | | [12](../notebooks/12_encoder_decoder.ipynb), 14 (planned) |
+# | cut inside each layer | | [13](../notebooks/13_channel_parallel.ipynb), 15 (planned); the calls: [11](../notebooks/11_differentiable_communication.ipynb) |
+#
+# Both together: [12](../notebooks/12_encoder_decoder.ipynb). Data parallel ways differ in two questions, who adds up and who waits:
+#
+# | | **synchronous**: a step waits for all | **asynchronous**: nobody waits |
+# |---|---|---|
+# | **peers**, by all-reduce | 01, here; [02](../notebooks/02_mirrored_strategy.ipynb), [04](../notebooks/04_collectives.ipynb), [06](../notebooks/06_ddp.ipynb), [07](../notebooks/07_multiworker.ipynb), [10](../notebooks/10_horovod.ipynb) | peers average now and then; no unit |
+# | **a server** adds up | [08](../notebooks/08_parameter_servers.ipynb); [03](../notebooks/03_dataparallel.ipynb), where the first device does it | [09](../notebooks/09_staleness.ipynb), [08](../notebooks/08_parameter_servers.ipynb) |
+#
+# What it costs is measured in [05](../notebooks/05_communication_costs.ipynb); how large a batch may grow, in [17](../notebooks/17_large_batches.ipynb).
+
+# %% [markdown]
 # ## Four ranks
 #
 # This kernel starts the ranks. Cells that begin with `%%px` run on all four of them; `--setup` marks what is to be run again if the cluster
@@ -451,7 +472,7 @@ if rank == 0:
 # first thing to try, because the result can be checked against one process.
 #
 # **Do not use it** when the network is small, like this one; when one device cannot hold the network, its gradients and the optimiser's state, all of which every rank
-# has in full (units 14 to 16, which are planned, cut those); or when the batch would have to grow so much that training suffers (unit 17).
+# has in full (units 12 and 13 cut the network; 14 to 16, planned, cut the rest); or when the batch would have to grow so much that training suffers (unit 17).
 #
 # **The three most common mistakes.** A mean of means with shards that are not equal. Weight decay once on each rank. Ranks that send different lists of gradients:
 # tied twice, frozen, or unused. You meet all of them in the lab, each with its own message.
@@ -481,7 +502,7 @@ if rank == 0:
 # * *Batch norm* looks at other rows, *dropout* at random numbers: with them the equality ends.
 # * *A step moves* $2 (p - 1)$ times the gradients, whatever the number of rows.
 #
-# **Now the lab:** write the step yourself. Then unit 04 for the all-reduce, and unit 06 for DistributedDataParallel, which is one line.
+# **Now the lab:** write the step yourself. Then units 02 and 03, where a library does it in one process; unit 04 for the all-reduce; and unit 06 for DistributedDataParallel, which is one line.
 #
 # **References.** P. Goyal et al. 2017, *Accurate, Large Minibatch SGD: Training ImageNet in 1 Hour*, [arXiv 1706.02677](https://arxiv.org/abs/1706.02677), section
 # 3 for weight decay and the division. N. J. Higham 1993, *The accuracy of floating point summation*, SIAM J. Sci. Comput. 14(4), for rounding in sums.

@@ -600,7 +600,7 @@ for name, legacy in (("tf_keras", "1"), ("Keras 3", "0")):
 # 4. *Uneven batches:* sum, count, divide once. `fit` averages the replicas' means, so its last batch is a little off.
 # 5. *Silent mistakes:* the table above.
 #
-# **Go on** with the lab `work/02_mirrored_strategy`, then unit 07 (several machines), unit 06 (the same in PyTorch, with one process per device),
+# **Go on** with the lab `work/02_mirrored_strategy`, then unit 03 (the same in PyTorch, with threads), unit 06 (with one process per device), unit 07 (several machines),
 # unit 17 (large batches).
 #
 # **References.** M. Abadi et al. 2016, *TensorFlow: A System for Large-Scale Machine Learning*,

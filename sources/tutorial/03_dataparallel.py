@@ -476,7 +476,7 @@ else:
 # * *Device 0:* outputs, loss, gradients and optimiser. Compute the loss inside.
 # * *Instead:* DistributedDataParallel.
 #
-# **Go on** with the lab of this unit, where the four functions become complete; then unit 06.
+# **Go on** with the lab of this unit, where the four functions become complete; then unit 04 for the all-reduce, and unit 06 for what took DataParallel's place.
 #
 # **References.** [nn.DataParallel](https://docs.pytorch.org/docs/stable/generated/torch.nn.DataParallel.html), PyTorch's documentation · S. Li et al. 2020,
 # *PyTorch Distributed: Experiences on Accelerating Data Parallel Training*, [arXiv 2006.15704](https://arxiv.org/abs/2006.15704) · S. Ioffe and C. Szegedy

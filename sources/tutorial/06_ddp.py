@@ -498,7 +498,7 @@ run = cluster.launch("scripts/06_train.py", with_="torchrun")
 # * *Uneven data* is padded: some samples are seen twice. *Unused parameters* need `find_unused_parameters=True`.
 # * *spawn, torchrun, cells:* they differ in who gives a process its rank and its meeting place; the training is the same.
 #
-# **Now the lab:** write DDP from hooks. Then unit 10 (Horovod) for the same ideas in another library, and unit 16 to shard what every rank holds here.
+# **Now the lab:** write DDP from hooks. Then unit 07 for several machines in TensorFlow, unit 10 (Horovod) for the same ideas in another library, and unit 16 (planned) to shard what every rank holds here.
 #
 # **References.** S. Li et al. 2020, *PyTorch Distributed: Experiences on Accelerating Data Parallel Training*, VLDB 13(12),
 # [arXiv 2006.15704](https://arxiv.org/abs/2006.15704).

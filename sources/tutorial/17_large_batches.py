@@ -367,7 +367,7 @@ print(f"batch 256 is {d.mean():.1f} points worse than batch 8 on average; with 9
 #   images.
 # * *Growing the batch* in place of a falling rate gives the same curve in fewer steps.
 #
-# **Now the lab:** 32 times the batch in the same epochs. Then unit 18, where ranks come and go, and unit 20.
+# **Now the lab:** 32 times the batch in the same epochs. Then units 18 (ranks come and go) and 20, both planned.
 #
 # **References.** P. Goyal et al. 2017, *Accurate, Large Minibatch SGD: Training ImageNet in 1 Hour*, [arXiv 1706.02677](https://arxiv.org/abs/1706.02677), figure 1 and section 5. A. Krizhevsky
 # 2014, *One weird trick for parallelizing convolutional neural networks*, [arXiv 1404.5997](https://arxiv.org/abs/1404.5997). S. L. Smith, Q. V. Le 2018, *A Bayesian Perspective on Generalization and

@@ -14,6 +14,7 @@ import numpy as np
 
 DIGITS_TRAIN = 1500
 SPLITS = ("train", "test")
+DOGS = "http://vision.stanford.edu/aditya86/ImageNetDogs/"
 
 
 def digits(split="train"):
@@ -67,17 +68,38 @@ def stanford_dogs(root, split="train", size=64):
     from scipy.io import loadmat
 
     root = Path(root)
-    home = "http://vision.stanford.edu/aditya86/ImageNetDogs/"
-    _present([root / f"{split}_list.mat"], "Stanford Dogs (lists), 0.5 MB", home + "lists.tar", f"tar xf lists.tar -C {root}")
+    _present([root / f"{split}_list.mat"], "Stanford Dogs (lists), 0.5 MB", DOGS + "lists.tar", f"tar xf lists.tar -C {root}")
     table = loadmat(root / f"{split}_list.mat")
     files = [root / "Images" / str(row[0]) for row in table["file_list"].ravel()]
-    _present(files, "Stanford Dogs (images), 757 MB", home + "images.tar", f"tar xf images.tar -C {root}")
+    _present(files, "Stanford Dogs (images), 757 MB", DOGS + "images.tar", f"tar xf images.tar -C {root}")
     x = np.empty((len(files), 3, size, size), np.float32)
     for pixels, path in zip(x, files):
         with Image.open(path) as image:
             square = ImageOps.fit(image.convert("RGB"), (size, size))
         pixels[:] = np.asarray(square, np.float32).transpose(2, 0, 1) / 255
     return x, table["labels"].ravel().astype(np.int64) - 1
+
+
+def dog_photos(root, split="train"):
+    """The files of Stanford Dogs, for who reads them one by one: their paths, their class numbers, and the number of breeds.
+
+    `root` is the folder that holds `Images/<breed>/*.jpg`. Its lists divide the images, where they are (`train_list.mat`, `test_list.mat`); else every
+    fifth image of a breed is for testing.
+    """
+    _known(split)
+    root = Path(root)
+    breeds = sorted(folder.name for folder in (root / "Images").glob("*") if folder.is_dir())
+    if not breeds:
+        raise FileNotFoundError(f"{root / 'Images'} has no folders of breeds. Fetch Stanford Dogs (images), 757 MB:\n  {DOGS}images.tar\n"
+                                f"and unpack it:\n  tar xf images.tar -C {root}")
+    if (root / f"{split}_list.mat").is_file():
+        from scipy.io import loadmat
+
+        names = [str(row[0]) for row in loadmat(root / f"{split}_list.mat")["file_list"].ravel()]
+    else:
+        every = [[f"{breed}/{path.name}" for path in sorted((root / "Images" / breed).glob("*.jpg"))] for breed in breeds]
+        names = [name for files in every for i, name in enumerate(files) if (i % 5 == 4) == (split == "test")]
+    return [root / "Images" / name for name in names], [breeds.index(name.split("/")[0]) for name in names], len(breeds)
 
 
 def _known(split):

@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from manyhands.data import cifar10, digits, shard, stanford_dogs
+from manyhands.data import cifar10, digits, dog_photos, shard, stanford_dogs
 
 
 def test_digits_are_scikit_learns():
@@ -112,6 +112,20 @@ def test_stanford_dogs_says_what_to_fetch(tmp_path):
     (tmp_path / "Images" / "n2-b" / "2.png").unlink()
     with pytest.raises(FileNotFoundError, match=r"(?s)1 of 2 files are missing.*images.tar"):
         stanford_dogs(tmp_path)
+
+
+def test_dog_photos_follow_the_lists_or_take_every_fifth_for_testing(tmp_path):
+    for breed in ("n2-b", "n1-a"):
+        (tmp_path / "Images" / breed).mkdir(parents=True)
+        for i in range(6):
+            (tmp_path / "Images" / breed / f"{i}.jpg").touch()
+    train, test = dog_photos(tmp_path), dog_photos(tmp_path, "test")
+    assert [path.parent.name + path.stem for path in test[0]] == ["n1-a4", "n2-b4"] and test[1:] == ([0, 1], 2)
+    assert len(train[0]) == 10 and train[1] == [0] * 5 + [1] * 5 and not set(train[0]) & set(test[0])
+    _write_dogs(tmp_path, ["n2-b/1.jpg", "n1-a/2.jpg"], [2, 1])
+    assert dog_photos(tmp_path) == ([tmp_path / "Images" / name for name in ("n2-b/1.jpg", "n1-a/2.jpg")], [1, 0], 2)
+    with pytest.raises(FileNotFoundError, match=r"(?s)no folders of breeds.*images.tar"):
+        dog_photos(tmp_path / "elsewhere")
 
 
 def test_cifar10_reads_a_pickle_as_python_2_wrote_it(tmp_path):

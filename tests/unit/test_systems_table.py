@@ -56,6 +56,15 @@ def missing_sections(text, sources):
     return found
 
 
+def scripts_of_others(text):
+    """Links to a script that stand behind the number of another unit than the script's own."""
+    found = []
+    for _, where, _ in rows(text):
+        for number, behind in re.findall(r"\[(\d\d)\]((?:(?!\[\d\d\]).)*)", where):
+            found += [f"{name} stands behind {number}" for name in re.findall(r"/scripts/([^)#]+)\)", behind) if name[:2] != number]
+    return found
+
+
 def no_longer_planned(text, planned):
     """Units that are called planned, and are not in `planned`."""
     parts = [part for _, where, _ in rows(text) for part in where.split(";") if "(planned)" in part]
@@ -74,6 +83,10 @@ def test_links_lead_to_what_is_there_or_planned(page):
 def test_sections_exist(page):
     written = {path.name[:2]: path.read_text(encoding="utf-8") for path in (ROOT / "sources" / "tutorial").glob("*.py")}
     assert missing_sections(page, written) == []
+
+
+def test_scripts_stand_behind_their_own_unit(page):
+    assert scripts_of_others(page) == []
 
 
 def test_only_planned_units_are_called_planned(page):
@@ -103,3 +116,7 @@ def test_a_bad_page_is_noticed(tmp_path):
     assert broken_links(good.replace("[06]:", "[07]:"), tmp_path, names) == ["no target: [06]", "never used: [07]", "[07] leads to ../notebooks/06_ddp.ipynb"]
     assert missing_sections(good.replace("*DDP*", "*FSDP*"), sources) == ["06 has no section 'FSDP'"]
     assert no_longer_planned(good, ["06"]) == ["15"]
+    script = "[script](../notebooks/scripts/06_train.py)"
+    assert scripts_of_others(good.replace("*DDP*", script)) == []
+    assert scripts_of_others(good.replace("(planned)", f"(planned): {script}")) == ["06_train.py stands behind 15"]
+    assert broken_links(good.replace("*DDP*", script), tmp_path, names) == ["not there: ../notebooks/scripts/06_train.py"]

@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from manyhands.checks.hints import hint_for
 from manyhands.checks.record import BLOCKED, FAIL, MIME, PASS, SCHEMA, flatten, shorten
 
+SAME = "The same as above."
+
 
 class Stopped(Exception):
     """A check cannot go on: what it has not judged fails, with these details (`mistake`, `rank`, `expected`, `got`)."""
@@ -62,10 +64,10 @@ class Report:
         return self.criterion(name, points=points, text=text, passed=not problem, values=values, **tolerance, **problem)
 
     def fail(self, stopped, names=None):
-        """Of these criteria, or of all, those that are not judged yet fail for one reason."""
-        for name in names or self.asked:
-            if name not in self._judged():
-                self.judge(name, [stopped.details])
+        """Of these criteria, or of all, those that are not judged yet fail for one reason, which the first of them tells."""
+        open_ones = [name for name in names or self.asked if name not in self._judged()]
+        for i, name in enumerate(open_ones):
+            self.judge(name, [stopped.details if i == 0 else {"rank": stopped.details.get("rank"), "mistake": SAME}])
 
     def _judged(self):
         return {criterion["name"] for criterion in self.criteria}

@@ -15,6 +15,16 @@ def in_notebook():
     return getattr(get_ipython(), "kernel", None) is not None
 
 
+def in_this_kernel(name):
+    """Whether the learner has given something this name here, in the kernel that has sent the cell to the ranks."""
+    if "IPython" not in sys.modules:
+        return False
+    from IPython import get_ipython
+
+    shell = get_ipython()
+    return shell is not None and name in shell.user_ns and name not in shell.user_ns_hidden
+
+
 def quiet():
     return os.environ.get("MANYHANDS_QUIET") == "1"
 

@@ -111,7 +111,7 @@ def _where(sandboxed, lack):
     """For the report: how the submission was kept apart, or why it was not."""
     if sandboxed:
         return "in a sandbox" + (" (a container)" if choose.contained() else "")
-    return "without a sandbox" + (f" ({'; '.join(lack.splitlines())})" if lack else "")
+    return "without a sandbox" + (f" (that changes no points; {'; '.join(lack.splitlines())})" if lack else "")
 
 
 def not_graded(solution_path, problem):
@@ -132,7 +132,7 @@ def reference(solution_path, solution, seed, *, limits=Limits(), progress=None, 
     with tempfile.TemporaryDirectory(prefix="mh-") as folder:
         copy_beside(solution_path, folder)
         plan = notebooks.plan_of_solution(solution)
-        shown, notes = run(plan, folder, seed, bool(image), limits, lambda done, of: report("the solution", done, of))
+        shown, notes = run(plan, folder, seed, bool(image), limits, lambda done, of: report("finding the right answers", done, of))
     _refuse_failures(solution, shown, notes)
     if cache:
         references.save(name, shown)

@@ -4,6 +4,7 @@ from manyhands.cluster.faults import diagnose
 from manyhands.cluster.faults.kinds import ControllerDied, Fault, Hang, Interrupted, LimitExceeded, Mismatch, RankDied, RankError, Where
 from manyhands.cluster.faults.picture import wait_for_graph
 from manyhands.cluster.faults.sentences import KNOWN_ERRORS, SENTENCES, ranks_text
+from manyhands.cluster.show import in_this_kernel
 
 LOST_CONNECTION = ("Connection closed by peer", "Connection reset by peer", "Read error", "Broken pipe", "Timed out waiting")
 
@@ -163,5 +164,6 @@ def _known(error, lost_names):
         if fragment in error["evalue"]:
             return SENTENCES[sentence]
     if error["ename"] == "NameError" and "'" in error["evalue"]:
-        return SENTENCES["name lost"].format(name=error["evalue"].split("'")[1])
+        name = error["evalue"].split("'")[1]
+        return SENTENCES["name here" if in_this_kernel(name) else "name lost"].format(name=name)
     return ""

@@ -80,6 +80,7 @@ SENTENCES = {
     "not initialised": "dist.init_process_group(\"gloo\") has not run on these ranks since they were started.",
     "out of memory": "the rank asked for more memory than there is.",
     "exit": "quit, exit and sys.exit end a script; on a rank they end only the cell. cluster.stop() ends the ranks.",
+    "name here": "{name} is defined in this kernel, not on the ranks. Write %%px in the first line of the cell that makes it, and run that cell again.",
     "name lost": "{name} is not defined on the ranks. Cells run on the ranks only if they begin with %%px, and healing loses variables.",
 }
 
