@@ -167,7 +167,8 @@ def backwards_problem(rank, answer):
     problem = schedule_problem(rank, answer["events"], answer["buckets"])
     if not problem:
         return None
-    sizes = [[event[2] for event in events if event[0] == "sent"] for events in (answer["events"], schedule(answer["buckets"], ready_of(answer["events"])))]
+    right = schedule(answer["buckets"], ready_of(answer["events"]))
+    sizes = [[event[2] for event in events if event[0] == "sent"] for events in (answer["events"], right)]
     early = answer["events"][:answer["events"].index(["end"])]
     if sizes[0] != sizes[1] and sorted(sizes[0]) == sorted(sizes[1]):
         mistake = "bucket order"
