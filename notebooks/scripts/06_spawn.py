@@ -20,11 +20,10 @@ def work(rank, world_size, folder):
     """What each process runs. spawn gives it its number, and nothing else: who meets where, we must say ourselves."""
     torch.set_num_threads(1)
     training = import_module("06_train")  # a name that begins with a digit cannot stand in an import statement
-    device, backend = training.pick_device(rank, world_size)
-    dist.init_process_group(backend, init_method=f"file://{folder}/meeting", rank=rank, world_size=world_size)
-    total = training.train(rank, world_size, device)
+    device = training.join(rank, world_size, init_method=f"file://{folder}/meeting", rank=rank, world_size=world_size)
+    total, _ = training.train(device)
     totals = [None] * world_size
-    dist.all_gather_object(totals, total)
+    dist.all_gather_object(totals, total)  # by NCCL an object travels through the current device: `join` has set it
     if rank == 0:
         for r, total in enumerate(totals):
             print(f"rank {r} of {world_size}  sum of |weights| {total:.2f}")

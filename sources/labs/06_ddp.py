@@ -1,15 +1,18 @@
-# %% [markdown] unit={"minutes": 50, "ranks": 4, "framework": "torch", "title": "DistributedDataParallel"}
+# %% [markdown] unit={"minutes": 75, "ranks": 4, "framework": "torch", "title": "DistributedDataParallel"}
 # # 06 Lab: DistributedDataParallel from hooks
 #
-# You write DistributedDataParallel yourself, in six small pieces, and it trains as one process does. At the end you can
+# You write DistributedDataParallel yourself, in six small pieces, and it trains as one process does. Then you mend a loop that somebody else
+# wrote, and hand a training to Slurm. At the end you can
 #
 # * start all ranks of a group from one state, parameters and buffers;
 # * cut gradients into buckets, and send each bucket as one asynchronous all-reduce while backward is still running;
 # * keep ranks that used different parameters from waiting for each other;
 # * accumulate gradients without communication;
-# * deal out uneven data so that every rank takes the same number of steps.
+# * deal out uneven data so that every rank takes the same number of steps;
+# * find what is wrong in a training that runs, from its messages, its rows and its weights;
+# * complete a batch file that starts a training on several nodes.
 #
-# **Before:** the tutorial of this unit, or as much PyTorch as is in it. **Minutes:** 50. **Ranks:** 4, on 2 nodes. **Points:** 12.
+# **Before:** the tutorial of this unit, or as much PyTorch as is in it. **Minutes:** 75. **Ranks:** 4, on 2 nodes. **Points:** 16.
 #
 # Cells that begin with `%%px` run on all four ranks; the others run in this kernel. A mistake may make the ranks wait for each other: the
 # cluster notices, says who waits for whom, and heals itself; cells marked `--setup` are run again by it. Below each check stands what it says when the
@@ -47,8 +50,8 @@ rank, world_size = dist.get_rank(), dist.get_world_size()
 #
 # <details><summary>Hint</summary>
 #
-# A model's state is more than what is trained. Which method gives you a batch norm's running mean? For more, run
-# `hint("06-broadcast")` in a cell of its own.
+# A model's state is more than what is trained, and more than what is saved. Which method gives you a batch norm's running mean? For more, run
+# `hint("06-broadcast")` in a cell of its own; run it again for the next step.
 # </details>
 
 # %% tags=["solution"] grade_id="broadcast"
@@ -167,8 +170,17 @@ class HandDDP(nn.Module):
 # %% [markdown]
 # You write what happens at a gradient, and what is left to do between backward and the optimiser's step.
 #
-# All ranks must send their buckets in the same order. A rank that did not use the last layer gets its *second* bucket ready first. So bucket
-# 1 never leaves before bucket 0, and whatever has not left when backward ends, `finish` sends.
+# All ranks must send their buckets in the same order. Say that bucket 0 holds the last layer. A rank that did not use that layer gets the others
+# ready first:
+#
+# ```
+#            gradients ready, in time ->     may leave
+# rank 0:    bucket 0   bucket 1   bucket 2    0, then 1, then 2
+# rank 1:    bucket 1   bucket 2   (end)       nothing; finish sends 0, 1, 2
+# rank 2:    bucket 1   bucket 2   bucket 0    nothing, nothing, then 0, 1, 2 at once
+# ```
+#
+# So bucket 1 never leaves before bucket 0, and whatever has not left when backward ends, `finish` sends.
 #
 # *Difficulty ●●●, 15 minutes, 3 points*
 #
@@ -294,22 +306,100 @@ class PaddedSampler(torch.utils.data.Sampler):
 check.sampler(cluster, "PaddedSampler")
 
 # %% [markdown]
-# ## All together
+# ## 7. Find the bug
 #
-# Your pieces train a network on handwritten digits, beside PyTorch's own DistributedDataParallel, which starts from the same state and sees the
-# same samples. Not graded: it works when your pieces do.
+# Somebody wrote this loop for DDP on two nodes. It runs, its loss falls, no error is raised. Each step of a rank takes 8 rows. Three things in it
+# are wrong. Do not read it too long; look at what it did, in the cell below it.
 
 # %%
-# %%px
+# %%px --setup
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DistributedSampler
+
+def faulty_training(ddp, x, y, epochs):
+    """Train with plain SGD; returns the rows of each step."""
+    sampler = DistributedSampler(range(len(x)), world_size, int(os.environ["LOCAL_RANK"]))
+    optimiser = torch.optim.SGD(ddp.parameters(), lr=0.5)
+    steps = []
+    for epoch in range(epochs):
+        for rows in torch.tensor(list(sampler)).split(8):
+            nn.functional.cross_entropy(ddp.module(x[rows]), y[rows]).backward()
+            optimiser.step()
+            optimiser.zero_grad()
+            steps.append(rows)
+    return steps
+
+# %% [markdown]
+# The evidence: what was sent, which rows each step took, how far this rank's weights are from rank 0's. With 64 rows and 2 epochs there are 4 steps.
+# What should each line say?
+
+# %%
+# %%px --setup
 from manyhands.data import digits
+from manyhands.ledger import Ledger
 
 def network(seed):
     torch.manual_seed(seed)
     return nn.Sequential(nn.Linear(64, 32), nn.Tanh(), nn.Linear(32, 10)).to(device)
 
+def evidence(train):
+    ddp = DistributedDataParallel(network(seed=rank))
+    x, y = (torch.from_numpy(array[:64]).to(device) for array in digits())
+    with Ledger() as ledger:
+        steps = train(ddp, x, y, epochs=2)
+    mine = torch.nn.utils.parameters_to_vector(ddp.parameters()).detach()
+    first = mine.clone()
+    dist.broadcast(first, src=0)
+    print(f"{ledger.count('allreduce')} all-reduces in {len(steps)} steps, {(mine - first).norm().item():.3f} from rank 0; rows",
+          "  ".join(str(rows[:4].tolist()) for rows in steps))
+
+# %%
+# %%px
+evidence(faulty_training)
+
+# %% [markdown]
+# Write the loop as it should be, then run `evidence(training)`.
+#
+# *Difficulty ●●○, 10 minutes, 2 points*
+#
+# <details><summary>Hint</summary>
+#
+# Two ranks with the same rows, an order that comes back in the second epoch, a number of messages: three clues, three things. For more,
+# `hint("06-bug")`.
+# </details>
+
+# %% tags=["solution"] grade_id="bug"
+# %%px --setup
+def training(ddp: DistributedDataParallel, x: torch.Tensor, y: torch.Tensor, epochs: int) -> list[torch.Tensor]:
+    """`faulty_training`, mended: all ranks end with the weights of one process. Returns the rows of each step."""
+    ### BEGIN SOLUTION
+    sampler = DistributedSampler(range(len(x)), world_size, rank)
+    optimiser = torch.optim.SGD(ddp.parameters(), lr=0.5)
+    steps = []
+    for epoch in range(epochs):
+        sampler.set_epoch(epoch)
+        for rows in torch.tensor(list(sampler)).split(8):
+            nn.functional.cross_entropy(ddp(x[rows]), y[rows]).backward()
+            optimiser.step()
+            optimiser.zero_grad()
+            steps.append(rows)
+    return steps
+    ### END SOLUTION
+
+# %% tags=["check"] grade_id="bug-check" points=2
+check.bug(cluster, "training")
+
+# %% [markdown]
+# ## All together
+#
+# Your pieces of exercises 1 to 6 train a network on handwritten digits, beside PyTorch's own DistributedDataParallel, which starts from the same state and sees the
+# same samples. Not graded: it works when your pieces do.
+
+# %%
+# %%px
 x, y = (torch.from_numpy(array).to(device) for array in digits("train"))
 hand = HandDDP(network(seed=rank), bucket_bytes=4096)
-theirs = nn.parallel.DistributedDataParallel(network(seed=rank))
+theirs = DistributedDataParallel(network(seed=rank))
 optimisers = [torch.optim.SGD(model.parameters(), lr=0.5) for model in (hand, theirs)]
 sampler = PaddedSampler(len(x), rank, world_size)
 
@@ -330,13 +420,53 @@ correct = (hand(x_test).argmax(1) == y_test).float().mean().item()
 print(f"accuracy {correct:.2f}, same weights as PyTorch's to 1e-5: {far < 1e-5}")
 
 # %% [markdown]
-# ## As a script
+# ## 8. A batch file
 #
-# On a real cluster no notebook holds the ranks. [06_train.py](06_train.py), beside this lab, is a training with PyTorch's DDP; `torchrun` starts it on two nodes,
-# which are emulated here. On Slurm, [06_train.sbatch](06_train.sbatch) does: `sbatch 06_train.sbatch`. Put your pieces into it, if you like: it is your copy.
+# On a real cluster no notebook holds the ranks. [06_train.py](06_train.py), beside this lab, is a training with PyTorch's DDP that saves and resumes;
+# `torchrun` starts it, here on two emulated nodes.
 
 # %%
 run = cluster.launch("06_train.py", with_="torchrun")
+
+# %% [markdown]
+# On Slurm, `sbatch FILE` waits for nodes and then runs the file **on the first of them**; `srun` starts a command on all, once for each task. Complete
+# the file below, in the places of `raise NotImplementedError()`:
+#
+# * it asks for two nodes, and one task on each (`#SBATCH` lines count up to the first command only);
+# * it starts one `torchrun` on each node, with two ranks each, for `06_train.py --checkpoint digits.pt`;
+# * all of them meet at the first node: `MASTER_ADDR` and `MASTER_PORT` are given;
+# * the number of nodes stands in one place only: `sbatch --nodes=3 FILE` must work too.
+#
+# No Slurm is needed here: the check has bash run the file, with stand-ins for `srun`, `scontrol` and `torchrun` that write down how they are called.
+# (The course's own tests hand the solution to a real Slurm.) To have it as a file: `pathlib.Path("digits.sbatch").write_text(JOB)`.
+#
+# *Difficulty ●●○, 10 minutes, 2 points*
+#
+# <details><summary>Hint</summary>
+#
+# Which shell puts the value in the place of `$SLURM_NODEID`: the one that runs the file, or one on each node? For more, `hint("06-job")`.
+# </details>
+
+# %% tags=["solution"] grade_id="job"
+JOB = r"""#!/bin/bash
+#SBATCH --job-name=digits
+#SBATCH --time=00:10:00
+#SBATCH --output=digits-%j.txt
+### BEGIN SOLUTION
+#SBATCH --nodes=2
+#SBATCH --ntasks-per-node=1
+### END SOLUTION
+
+export MASTER_ADDR=$(scontrol -o show node "$SLURM_JOB_NODELIST" | head -1 | sed 's/.*NodeAddr=\([^ ]*\).*/\1/')
+export MASTER_PORT=${PORT:-$((20000 + SLURM_JOB_ID % 10000))}
+### BEGIN SOLUTION
+srun bash -c 'exec torchrun --nnodes "$SLURM_NNODES" --node-rank "$SLURM_NODEID" --nproc-per-node 2 \
+    --master-addr "$MASTER_ADDR" --master-port "$MASTER_PORT" 06_train.py --checkpoint digits.pt'
+### END SOLUTION
+"""
+
+# %% tags=["check"] grade_id="job-check" points=2
+check.job(JOB)
 
 # %% [markdown]
 # ## Where to go on

@@ -1,4 +1,4 @@
-# %% [markdown] unit={"minutes": 20, "ranks": 4, "framework": "torch", "title": "DistributedDataParallel"}
+# %% [markdown] unit={"minutes": 40, "ranks": 4, "framework": "torch", "title": "DistributedDataParallel"}
 # # 06 DistributedDataParallel
 #
 # DistributedDataParallel (DDP) is one line around a model. This notebook takes it apart. At the end you can
@@ -7,9 +7,10 @@
 # * start an all-reduce from inside the backward pass, and show on a timeline what that saves;
 # * predict how many messages a step sends, with buckets and with `no_sync`;
 # * say which rank sees which sample when the data does not divide, and what an unused parameter does;
-# * start the same training from a notebook, with `torch.multiprocessing.spawn` and with `torchrun` on two nodes.
+# * read a profiler's trace of your own step: where the all-reduce is, and whether the step waits for its input;
+# * start a training as a job: on several nodes, with a `DataLoader`, clipping and checkpoints, so that it can resume.
 #
-# **Before:** you can train a model in PyTorch, and know what an all-reduce does. **Minutes:** 20. **Ranks:** 4, on 2 nodes.
+# **Before:** you can train a model in PyTorch, and know what an all-reduce does. **Minutes:** 40. **Ranks:** 4, on 2 nodes.
 
 # %% [markdown]
 # ## Four ranks
@@ -150,7 +151,7 @@ print("after DDP(norm):", norm.running_mean.tolist())
 
 # %% [markdown]
 # In training, each rank's batch norm sees only its own quarter of the batch; DDP sends rank 0's buffers to all again before a forward pass
-# (`broadcast_buffers=True`). If the statistics must be those of the whole batch, `nn.SyncBatchNorm` exchanges them.
+# (`forward_sync_buffers=True`). If the statistics must be those of the whole batch, `nn.SyncBatchNorm` exchanges them.
 #
 # ## Gradients do not come all at once
 #
@@ -197,16 +198,14 @@ print(f"weights the same as alone, to 1e-5: {far < 1e-5}")
 # %% [markdown]
 # ## DDP: all of that in one line
 #
-# The constructor broadcasts and puts hooks on the parameters; `backward()` returns when all gradients are averaged. So the loop is that of one process.
-# Remember the sum of the weights: it comes back below.
+# The constructor broadcasts and puts hooks on the parameters; after `backward()` the optimiser finds averaged gradients. So the loop is that of one process.
 
 # %%
 # %%px
 ddp = DistributedDataParallel(network(seed=rank))
 train(ddp, mine, lambda model: None)
 far = (weights(ddp) - weights(alone)).abs().max().item()
-total = weights(ddp).abs().sum().item()
-print(f"weights the same as alone, to 1e-5: {far < 1e-5}; sum of |weights| {total:.2f}")
+print(f"weights the same as alone, to 1e-5: {far < 1e-5}")
 
 # %% [markdown]
 # ## The picture: what overlap saves
@@ -271,16 +270,24 @@ timeline(measured, title="one step of rank 0: naive, hooks, DDP")
 #
 # An all-reduce cannot end before the last rank has come: a long first message under *naive* is mostly waiting for slower ranks.
 #
-# A bar runs from the call until the message is done, so messages that wait in line behind each other overlap. DDP waits inside `backward()` until all
-# buckets are done: its compute bar ends after its last message. On a machine with fewer cores than ranks, messages and computing fight for the same
-# cores, and the gain is smaller than on GPUs, where the network has hardware of its own.
+# A bar runs from the call until the message is done, so messages that wait in line behind each other overlap. With gloo, DDP waits inside `backward()`
+# until all buckets are done: its compute bar ends after its last message. On a machine with fewer cores than ranks, messages and computing fight for the
+# same cores, and the gain is small.
 # </details>
-#
+
+# %% [markdown]
+# > **On GPUs.** With NCCL every call returns when its work is *enqueued*: `backward()` ends early, the all-reduces run on a stream of their own, and the
+# > optimiser's kernels wait for them on the GPU. So a clock around `backward()` measures the launching: call `torch.cuda.synchronize()` before you read it.
+# > NCCL's all-reduce is a kernel too, and takes some of the GPU's processors from backward: overlap is not free there either.
+# > Each rank calls `torch.cuda.set_device(local_rank)` before anything else; without it, all ranks of a node use GPU 0, and hang or fail.
+
+# %% [markdown]
 # ## Buckets
 #
 # A message has a fixed cost before its first byte, so many small ones are slow; one large one could leave only at the end of backward. Buckets are in
-# between. DDP fills a bucket with gradients, in the order in which backward made them, until it holds `bucket_cap_mb` or more (25 MiB unless you say
-# otherwise, and 1 MiB for the first). With buckets, overlap and skipped messages (below), Li et al. 2020 report near-linear scaling to 256 GPUs.
+# between. DDP fills a bucket with gradients, in the order in which backward made them, until it holds `bucket_cap_mb` or more. Unless you say otherwise
+# that is 25 MiB, but only 1 MiB for the bucket that leaves first, so that the network has work early. With buckets, overlap and skipped messages (below),
+# Li et al. 2020 report near-linear scaling to 256 GPUs.
 #
 # Our small network with buckets of 1 KiB, step by step:
 
@@ -298,8 +305,12 @@ for step in range(3):
         print(f"step {step}: all-reduces of {sizes} numbers")
 
 # %% [markdown]
-# In its first step DDP does not know yet in which order the gradients come: it sends all in one bucket. Then it cuts: 330 numbers are the last layer
-# (32 x 10 weights and 10 biases), and 2080 the first (64 x 32 and 32).
+# In its first step DDP does not know yet in which order the gradients come: it sends all in one bucket, whatever their size. Then it cuts, by the limits
+# above: 330 numbers are the last layer (32 x 10 weights and 10 biases), and 2080 the first (64 x 32 and 32).
+#
+# Three switches for large models: `gradient_as_bucket_view=True` lets `grad` lie inside the buckets, which saves a copy of all gradients;
+# `static_graph=True` promises that every step uses the same parameters in the same way; and a hook sends half the bytes,
+# `ddp.register_comm_hook(None, default_hooks.bf16_compress_hook)`, and keeps two to three digits of each.
 #
 # ## no_sync: four micro-batches, one exchange
 #
@@ -365,8 +376,9 @@ print("with set_epoch:   ", epochs)
 # %% [markdown]
 # ## A parameter that nobody used
 #
-# DDP sends a bucket when all its gradients are there. A branch that the forward pass did not go through gives none, so its bucket is never sent, and the
-# other gradients in it are not averaged either. DDP notices at the *next* forward pass and says so. The cell catches the error.
+# DDP sends a bucket when all its gradients are there. A branch that the forward pass did not go through gives none. In the model below, one bucket holds
+# the weights and biases of `used` and of `skipped`: two gradients come, two never do. So the bucket is never sent, and `used` keeps its own rank's
+# gradients. DDP notices at the *next* forward pass and says so. The cell catches the error.
 
 # %%
 # %%px
@@ -399,7 +411,95 @@ print("two steps; gradient of the skipped branch:", ddp.module.skipped.weight.gr
 # %% [markdown]
 # If only *some* ranks skip the branch, the others would wait for its bucket in vain: there the flag prevents a hang, and the ranks that skipped it take
 # part with zeros.
+
+# %% [markdown]
+# ## A trace of your own step
 #
+# Where does a step of *your* training spend its time? `torch.profiler` notes every operation with its thread, start and end. Here are steps of the wide
+# network whose rows come from a `DataLoader`, and each row takes 1 ms to load, as from a disk. `record_function` gives a stretch of code a name in the trace.
+
+# %%
+# %%px
+import json
+import tempfile
+import time
+
+from torch.profiler import profile, record_function
+from torch.utils.data import DataLoader, Dataset
+class SlowRows(Dataset):
+    def __len__(self):
+        return 6 * 32
+
+    def __getitem__(self, i):
+        time.sleep(0.001)
+        return torch.ones(512)
+
+# %%
+# %%px
+def trace(workers, path):
+    batches = iter(DataLoader(SlowRows(), batch_size=32, num_workers=workers))
+    def step():
+        with record_function("input"):
+            x = next(batches).to(device)
+        with record_function("forward"):
+            loss = ddp_wide(x).square().mean()
+        with record_function("backward"):
+            loss.backward()
+    for _ in range(4):
+        step()  # the first steps make connections and buckets
+    with profile(acc_events=True) as trace_of_a_step:
+        step()
+    trace_of_a_step.export_chrome_trace(path)
+
+# %% [markdown]
+# `num_workers=0`: the process itself loads each batch when it is asked for. `num_workers=2`: two processes load the next batches meanwhile.
+# **Predict.** Which bars of the trace become shorter with workers, and which do not?
+
+# %% tags=["measured"]
+# %%px
+os.environ["KINETO_LOG_LEVEL"] = "99"  # the profiler says nothing of itself
+ddp_wide = DistributedDataParallel(wide(), bucket_cap_mb=2)
+files = {f"{workers} workers": f"{tempfile.mkdtemp()}/step_{workers}.json" for workers in (0, 2)}
+for name, path in files.items():
+    trace(int(name[0]), path)
+
+# %% [markdown]
+# A trace is a JSON file: a list of events, with a name, a start `ts` and a duration `dur` in microseconds. We read rank 0's. The all-reduces are called
+# `gloo:all_reduce`, and with NCCL `nccl:all_reduce`.
+
+# %% tags=["measured"]
+# %%px
+def bars(path):
+    with open(path) as file:
+        events = [event for event in json.load(file)["traceEvents"] if event.get("ph") == "X"]
+    start = min(event["ts"] for event in events if event["name"] == "input")
+    found = sorted((event["ts"] - start, event["dur"], event["name"]) for event in events)
+    spans = [(ts / 1e3, (ts + dur) / 1e3, name) for ts, dur, name in found]
+    messages = [span for span in spans if span[2].endswith(":all_reduce")]
+    return {"compute": [span for span in spans if span[2] in ("input", "forward", "backward")],
+            "network": [(start, stop, str(i)) for i, (start, stop, _) in enumerate(messages)]}
+
+traced = {name: bars(path) for name, path in files.items()}
+
+# %% tags=["measured"]
+traced = cluster.pull("traced")[0]
+print(table(traced))
+timeline(traced, title="one step of rank 0, from the profiler's trace: with 0 and with 2 workers")
+
+# %% [markdown]
+# <details><summary>How to read it</summary>
+#
+# *Where is the all-reduce?* Three messages, one for each bucket, on threads of their own. *Does it overlap?* The first ones begin long before backward ends; what
+# lies behind the last gradient is the tail. *Does the step wait for its input?* Without workers, `input` takes 32 times 1 ms, in which this rank neither computes nor
+# sends, and because of the all-reduce no other rank can go on either. With two workers the batch is there already, as long as two of them load faster than a step takes.
+# (Where all cores are busy, the loaders do not get one in time, and `input` stays long: what is stored here was measured on a crowded machine.)
+#
+# The whole trace, with every operation: `cluster.pull("files")[0]` names rank 0's files. Open one in your browser at [ui.perfetto.dev](https://ui.perfetto.dev), which
+# keeps it on your machine. Each row is a thread; on GPUs there is one for each stream, and NCCL's kernels stand on their own.
+# In a real job, profile a few steps in the middle (`torch.profiler.schedule`), on one or two ranks: a trace of an epoch fills a disk.
+# </details>
+
+# %% [markdown]
 # ## The same weights as one process
 #
 # Most of units 01 to 10 train one small network, each with another system, and check whether it ends with the weights of one process (`manyhands.track`: 60 steps of
@@ -458,23 +558,61 @@ done = subprocess.run([sys.executable, "scripts/06_spawn.py"], capture_output=Tr
 print(done.stdout or done.stderr, end="")
 
 # %% [markdown]
-# `torchrun` starts on each node as many processes as `--nproc-per-node` says, usually one per device, and tells each one who it is. It runs once per node; here both nodes are emulated on this
-# machine. The script is [scripts/06_train.py](scripts/06_train.py); [scripts/06_train.sbatch](scripts/06_train.sbatch) hands the same to Slurm.
+# How do processes on several nodes find each other? One of them, rank 0, listens at an address that all of them are told: `MASTER_ADDR` is its host, `MASTER_PORT` its
+# port. There each one says who it is, `RANK` of `WORLD_SIZE`, and learns the addresses of the others. `torchrun` sets these names. It runs **once per node** and starts there as many
+# processes as `--nproc-per-node` says, usually one per device. There are two ways to tell it where to meet:
+#
+# * all by hand, N being 0 on the node of `MASTER_ADDR`:
+#   `torchrun --nnodes 2 --node-rank N --nproc-per-node 4 --master-addr HOST --master-port PORT train.py`
+# * the same command on all nodes; the meeting (*c10d rendezvous*) deals out the places:
+#   `torchrun --nnodes 2 --nproc-per-node 4 --rdzv-backend c10d --rdzv-endpoint HOST:PORT --rdzv-id JOB train.py`
+#
+# The second one also takes `--nnodes 2:4`: ranks may be lost and come again. On Slurm, `srun` runs torchrun on each node:
+# [scripts/06_train.sbatch](scripts/06_train.sbatch); you complete such a file in the lab. Here both nodes are emulated on this machine.
 
 # %%
-run = cluster.launch("scripts/06_train.py", with_="torchrun")
+import os
+import tempfile
+
+folder = tempfile.TemporaryDirectory()
+checkpoint = os.path.join(folder.name, "digits.pt")
+run = cluster.launch("scripts/06_train.py", "--epochs", "3", "--checkpoint", checkpoint, with_="torchrun")
 
 # %% [markdown]
 # | name | what it counts |
 # |---|---|
-# | `RANK` | processes, through all nodes |
+# | `RANK` | processes, through all nodes: it picks the data |
 # | `LOCAL_RANK` | processes of this node: it picks the GPU |
 # | `GROUP_RANK` | nodes |
 # | `WORLD_SIZE` | how many processes there are in all |
 #
 # With four GPUs on each of two nodes, `RANK` would go from 0 to 7, and the second node would have 4 to 7, with `LOCAL_RANK` 0 to 3.
 #
-# Two processes from `spawn`, four from `torchrun`, four in the cells above: the same training, to the last digit shown.
+# ## What a job needs
+#
+# [scripts/06_train.py](scripts/06_train.py) is a whole one; read it now. In order:
+#
+# 1. `torch.cuda.set_device(device)`, then `init_process_group("nccl", device_id=device)`: the device first, because NCCL's objects and barriers use the current one.
+# 2. `DataLoader(data, BATCH // world_size, sampler=DistributedSampler(data), num_workers=...)`, and `set_epoch` before each epoch.
+# 3. Only forward and loss stand under `torch.autocast(..., dtype=torch.bfloat16)`. Weights, gradients and all-reduce stay in float32.
+# 4. Clipping comes after `backward()`: the gradients are averaged, so all ranks find the same norm. Inside `no_sync` it would not be.
+# 5. Rank 0 alone saves, beside the old file, then renames. It saves `ddp.module`, whose names have no `module.` in front, the optimiser and the epoch.
+# 6. All ranks load before they train: DDP's constructor would give them rank 0's weights, but not its momentum.
+# 7. `destroy_process_group()` at the end, on all ranks.
+#
+# **Predict.** The first run stopped after 3 of 5 epochs. We run the script again. Will it end with the weights that `spawn` printed, for two ranks without a pause?
+
+# %%
+run = cluster.launch("scripts/06_train.py", "--checkpoint", checkpoint, with_="torchrun")
+folder.cleanup()
+
+# %% [markdown]
+# Yes, to the last digit shown: resumed or not, with two ranks or four. (The sampler deals one shuffled order like cards, so the ranks' batches together are the same
+# 64 rows, however many ranks there are.)
+#
+# **Lightning** writes this loop for you: [scripts/06_lightning.py](scripts/06_lightning.py) hands the network of the table above to `Trainer(devices=2, strategy="ddp")`. It is
+# DDP inside, and ends with the same weights as one process (2e-16 apart, in our run of it). Lightning is not installed with the course: `pip install lightning==2.6.6`, then `python scripts/06_lightning.py`.
+# It adds a sampler of its own where you do not forbid it (`use_distributed_sampler=False`).
 #
 # ## Why not nn.DataParallel
 #
@@ -496,9 +634,24 @@ run = cluster.launch("scripts/06_train.py", with_="torchrun")
 # * *Overlap:* gradients of the last layer come first, and hooks send them while backward goes on. Only the tail costs time.
 # * *Messages of a step:* one per bucket; with `no_sync`, one per bucket for all micro-batches together.
 # * *Uneven data* is padded: some samples are seen twice. *Unused parameters* need `find_unused_parameters=True`.
+# * *A trace* shows the all-reduces on their own threads, and an `input` bar where a step waits for its data.
 # * *spawn, torchrun, cells:* they differ in who gives a process its rank and its meeting place; the training is the same.
+# * *A job* sets its device first, shuffles by epoch, clips averages, saves on rank 0, loads everywhere.
 #
-# **Now the lab:** write DDP from hooks. Then unit 07 for several machines in TensorFlow, unit 10 (Horovod) for the same ideas in another library, and unit 16 (planned) to shard what every rank holds here.
+# ## What has aged
+#
+# <details><summary>torch.distributed.launch, --local_rank</summary>
+#
+# * `python -m torch.distributed.launch` came before `torchrun`. It is still there, warns, and will be removed. It takes the same options.
+# * It passed each process an argument, `--local_rank`. Since PyTorch 2.0 it writes `--local-rank`, so a script that knows only the underscore stops with an
+#   error. torchrun passes none: read `os.environ["LOCAL_RANK"]`.
+# * Older texts set `MASTER_ADDR` to each process's own address. It is rank 0's host, the same for all.
+# * `DistributedDataParallel(model, device_ids=[local_rank])` still holds. With one device per process `device_ids` may be left out, if the model is on it.
+# * DDP's `broadcast_buffers` is called `forward_sync_buffers` since PyTorch 2.13; the old name warns.
+# </details>
+#
+# **Now the lab:** write DDP from hooks, find a bug, complete a batch file. Then unit 07 for the same on several nodes with TensorFlow, or unit 10 (Horovod) for the
+# same ideas in another library; unit 16 (planned) shards what every rank holds here.
 #
 # **References.** S. Li et al. 2020, *PyTorch Distributed: Experiences on Accelerating Data Parallel Training*, VLDB 13(12),
 # [arXiv 2006.15704](https://arxiv.org/abs/2006.15704).

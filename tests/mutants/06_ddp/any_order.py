@@ -1,8 +1,8 @@
 """A bucket leaves as soon as it is complete, before the ones in front of it: ranks that skip a branch send in another order.
 
-fails: hooks/unused
+fails: hooks/overlap, hooks/unused
 shows: Bucket 1 must never leave before bucket 0
-points: 11
+points: 14
 """
 # %% grade_id="hooks"
 # %%px --setup

@@ -3,7 +3,7 @@
 fails: flight/launch, hooks/overlap
 shows: give all_reduce async_op=True
 shows: Backward did not end until rank 3 had begun its own
-points: 10
+points: 14
 """
 # %% grade_id="flight"
 # %%px --setup

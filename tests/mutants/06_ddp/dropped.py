@@ -2,7 +2,7 @@
 
 fails: sampler/padding, sampler/epochs
 shows: Samples were dropped
-points: 10
+points: 14
 """
 # %% grade_id="sampler"
 # %%px --setup

@@ -2,7 +2,7 @@
 
 fails: sampler/padding, sampler/epochs
 shows: different numbers of samples
-points: 10
+points: 14
 """
 # %% grade_id="sampler"
 # %%px --setup

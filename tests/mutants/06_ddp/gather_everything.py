@@ -2,7 +2,7 @@
 
 fails: flight/launch, hooks/overlap, no-sync/silent
 shows: and no gathering
-points: 9
+points: 13
 """
 # %% grade_id="flight"
 # %%px --setup

@@ -2,7 +2,7 @@
 
 fails: no-sync/silent
 shows: set it back in a `finally`
-points: 11
+points: 15
 """
 # %% grade_id="no-sync"
 # %%px --setup

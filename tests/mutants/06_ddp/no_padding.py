@@ -2,7 +2,7 @@
 
 fails: sampler/padding, sampler/epochs
 shows: would wait for ever
-points: 10
+points: 14
 """
 # %% grade_id="sampler"
 # %%px --setup

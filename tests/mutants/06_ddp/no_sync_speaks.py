@@ -2,7 +2,7 @@
 
 fails: no-sync/silent
 shows: Gradients were sent inside no_sync
-points: 11
+points: 15
 """
 # %% grade_id="no-sync"
 # %%px --setup

@@ -2,7 +2,7 @@
 
 fails: sampler/epochs
 shows: draw with seed + epoch
-points: 11
+points: 15
 """
 # %% grade_id="sampler"
 # %%px --setup

@@ -2,7 +2,7 @@
 
 fails: flight/land, hooks/mean, hooks/unused, no-sync/sum
 shows: 4 times too large: summed, not averaged
-points: 8
+points: 12
 """
 # %% grade_id="flight"
 # %%px --setup

@@ -3,7 +3,7 @@
 fails: hooks/unused
 shows: HANG
 shows: finish must send what is left
-points: 11
+points: 15
 """
 # %% grade_id="hooks"
 # %%px --setup

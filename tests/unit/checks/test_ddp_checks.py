@@ -2,7 +2,7 @@
 
 import pytest
 
-from manyhands.checks.ddp import verdicts
+from manyhands.checks.ddp import batch_file, verdicts
 from manyhands.checks.ddp.words import CRITERIA, HINTS, MISTAKES
 
 
@@ -41,4 +41,24 @@ def test_a_wrong_average_is_named(got, says):
 
 def test_every_check_has_a_hint_and_every_text_a_check():
     assert {name.split("-", 1)[1] for name in HINTS} == set(CRITERIA)
-    assert all(MISTAKES.values()) and all(HINTS.values())
+    assert all(MISTAKES.values()) and all(len(steps) == 2 and all(steps) for steps in HINTS.values())
+
+
+def test_lines_for_sbatch_end_at_the_first_command():
+    text = "#!/bin/bash\n#SBATCH --nodes=2\n#SBATCH --ntasks-per-node 1\n\n#SBATCH -n4\necho\n#SBATCH --nodes=9\n"
+    assert batch_file.directives(text) == {"nodes": "2", "ntasks-per-node": "1", "ntasks": "4"}
+
+
+@pytest.mark.parametrize("command, says", [
+    ("srun torchrun --nnodes $SLURM_NNODES --nproc-per-node 2 --rdzv-backend=c10d --rdzv-endpoint=$FIRST:1234", (None, None)),
+    ("srun bash -c 'torchrun --nnodes=$SLURM_NNODES --node_rank=$SLURM_NODEID --nproc_per_node=2 --master_addr=$FIRST --master_port=1234 \"$@\"' sh", (None, None)),
+    ("srun torchrun --nnodes $SLURM_NNODES --node-rank $SLURM_NODEID --nproc-per-node 2 --master-addr $FIRST", (None, "before srun started")),
+    ("srun --ntasks-per-node 2 torchrun --nnodes $SLURM_NNODES --nproc-per-node 2", ("one is enough", "put in the value")),
+    ("srun python -u -m torch.distributed.run --nnodes 1 --nproc-per-node 2", ("told --nnodes 1", "put in the value")),
+    ("torchrn", ("command not found", "command not found"))])
+def test_a_batch_file_is_run_with_stand_ins(command, says):
+    first = "export FIRST=$(scontrol show hostnames $SLURM_JOB_NODELIST | head -n 1)"
+    run = batch_file.run(f"#!/bin/bash\n#SBATCH -N 2\n{first}\n{command} 06_train.py --checkpoint digits.pt", 3)
+    problems = verdicts.nodes_problem(run), verdicts.meeting_problem(run)
+    for problem, part in zip(problems, says):
+        assert problem is None if part is None else part in problem["mistake"]

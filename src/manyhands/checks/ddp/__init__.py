@@ -7,12 +7,12 @@ The experiments run there (`ranks`, `steps`); a hang becomes FAIL lines, and the
 import itertools
 from functools import partial
 
-from manyhands.checks import seed
-from manyhands.checks.ddp import verdicts
+from manyhands.checks import Report, seed
+from manyhands.checks.ddp import batch_file, verdicts
 from manyhands.checks.ddp.words import CRITERIA, HINTS, MISTAKES
 from manyhands.checks.on_ranks import RankReport
 
-__all__ = ["HINTS", "broadcast", "buckets", "flight", "hooks", "no_sync", "sampler"]
+__all__ = ["HINTS", "broadcast", "buckets", "bug", "flight", "hooks", "job", "no_sync", "sampler"]
 
 check = partial(RankReport, criteria=CRITERIA, mistakes=MISTAKES)
 _runs = itertools.count()  # numbers the experiments in which one rank waits for another
@@ -56,10 +56,11 @@ def _sample(tensor):
 def buckets(cluster, function):
     """Check `function(parameters, bucket_bytes)`: which parameters travel together, and in which order."""
     with check("buckets", cluster) as report:
-        facts, *_ = report.on_ranks("ddp.ranks", "buckets", function, seed())
-        problems = (verdicts.cut_problem(cut["bucket_bytes"], cut["got"], facts) for cut in facts["cuts"])
-        sizes = [[sum(facts["bytes"].get(name, 0) for name in bucket) for bucket in cut["got"]] for cut in facts["cuts"]]
-        report.judge("cut", problems, [sizes, [cut["got"] for cut in facts["cuts"]]])
+        by_type, *_ = report.on_ranks("ddp.ranks", "buckets", function, seed())
+        cuts = [(facts, cut) for facts in by_type for cut in facts["cuts"]]
+        problems = (verdicts.cut_problem(cut["bucket_bytes"], cut["got"], facts) for facts, cut in cuts)
+        sizes = [[sum(facts["bytes"].get(name, 0) for name in bucket) for bucket in cut["got"]] for facts, cut in cuts]
+        report.judge("cut", problems, [sizes, [cut["got"] for _, cut in cuts]])
 
 
 # ------------------------------------------------------------------ 3: launch and land
@@ -81,13 +82,17 @@ def hooks(cluster, ddp, finish):
     with check("hooks", cluster) as report:
         with report.part("mean", "overlap"):
             cases = _ranked(_by_group(report.on_ranks("ddp.steps", "hooks", ddp, finish, seed(), next(_runs), remark="group")))
-            problems = (verdicts.step_problem(rank, case, step) for rank, case in cases for step in (0, 1))
+            problems = verdicts.blame_start((verdicts.step_problem(rank, case, step) for rank, case in cases for step in (0, 1)),
+                                            [case for _, case in cases])
             values = [_sample(gradient) for _, case in cases for step in case["steps"] for gradient in step["got"].values()]
             report.judge("mean", problems, values, atol=verdicts.ATOL)
-            problems = (verdicts.overlap_problem(rank, case, step) for rank, case in cases for step in (0, 1))
-            report.judge("overlap", problems, [[case["blocked"], [step["events"] for step in case["steps"]]] for _, case in cases])
+            turned = report.on_ranks("ddp.steps", "backwards", ddp, finish, seed())
+            problems = [*(verdicts.overlap_problem(rank, case, step) for rank, case in cases for step in (0, 1)),
+                        *(verdicts.backwards_problem(rank, answer) for rank, answer in enumerate(turned))]
+            values = [[case["blocked"], [step["events"] for step in case["steps"]]] for _, case in cases]
+            report.judge("overlap", problems, [values, [answer["events"] for answer in turned]])
         answers = report.on_ranks("ddp.steps", "unused", ddp, finish, seed(), remark="unused order")
-        problems = (verdicts.unused_problem(rank, answer) for rank, answer in enumerate(answers))
+        problems = verdicts.blame_start((verdicts.unused_problem(rank, answer) for rank, answer in enumerate(answers)), answers)
         values = [gradient for answer in answers for name, gradient in answer["got"].items() if "nobody" not in name]
         report.judge("unused", problems, values, atol=verdicts.ATOL)
 
@@ -100,7 +105,7 @@ def no_sync(cluster, ddp, finish, function):
         answers = report.on_ranks("ddp.steps", "accumulation", ddp, finish, function, seed())
         problems = (verdicts.silence_problem(rank, answer) for rank, answer in enumerate(answers))
         report.judge("silent", problems, [[answer["sent"], answer["restored"]] for answer in answers])
-        problems = (verdicts.sum_problem(rank, answer, len(answers)) for rank, answer in enumerate(answers))
+        problems = verdicts.blame_start((verdicts.sum_problem(rank, answer, len(answers)) for rank, answer in enumerate(answers)), answers)
         report.judge("sum", problems, [list(answer["got"].values()) for answer in answers], atol=verdicts.ATOL)
 
 
@@ -112,4 +117,25 @@ def sampler(cluster, sampler_class):
         cases, *_ = report.on_ranks("ddp.ranks", "sampler", sampler_class, seed())
         values = [[case["lengths"], sorted(sum(case["epochs"][0], []))] for case in cases]
         report.judge("padding", map(verdicts.padding_problem, cases), values)
-        report.judge("epochs", map(verdicts.epoch_problem, cases), [case["epochs"] for case in cases])
+        report.judge("epochs", map(verdicts.epoch_problem, cases), [[case["epochs"], case["generator left alone"]] for case in cases])
+
+
+# ------------------------------------------------------------------ 7: find the bug
+
+def bug(cluster, training):
+    """Check `training(ddp, x, y, epochs)`: a loop around PyTorch's DDP that ends with the weights of one process."""
+    with check("bug", cluster) as report:
+        answers = report.on_ranks("ddp.steps", "training", training, seed())
+        report.judge("averaged", map(verdicts.averaged_problem, itertools.count(), answers), [answer["sent"] for answer in answers])
+        values = [_sample(answer["got"]) for answer in answers]
+        report.judge("weights", map(verdicts.weights_problem, itertools.count(), answers), values, atol=verdicts.ATOL)
+
+
+# ------------------------------------------------------------------ 8: a batch file
+
+def job(text):
+    """Check a batch file, without Slurm: bash runs it with stand-ins for srun and torchrun, as a job of two nodes and of more."""
+    with Report("job", CRITERIA) as report:
+        runs = [batch_file.run(text, seed(), nodes) for nodes in (None, 3 + seed() % 3)]
+        report.judge("nodes", map(verdicts.nodes_problem, runs), [verdicts.nodes_seen(run) for run in runs])
+        report.judge("meeting", map(verdicts.meeting_problem, runs), [verdicts.meeting_seen(run) for run in runs])

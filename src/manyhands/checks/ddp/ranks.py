@@ -22,7 +22,7 @@ def shapes(seed):
 
 
 def build(seed, model_seed):
-    """A network with everything that DDP must not stumble over: a tied weight, frozen parameters, buffers of two types."""
+    """A network with everything that DDP must not stumble over: a tied weight, frozen parameters, buffers of two types, one outside the state_dict."""
     import torch
     from torch import nn
 
@@ -34,6 +34,7 @@ def build(seed, model_seed):
     model[0].bias.requires_grad_(False)  # frozen
     model[3].running_mean.normal_()
     model[3].num_batches_tracked += model_seed
+    model[3].register_buffer("unsaved", torch.randn(hidden), persistent=False)
     return model.to(device())
 
 
@@ -88,7 +89,7 @@ def broadcast(function_name, seed):
             "members": members, "before": before,
             "after": [numbers(tensor) for tensor in [*model.parameters(), *model.buffers()]],
             "names": [name for name, _ in [*model.named_parameters(), *model.named_buffers()]],
-            "parameters": len(identities),
+            "parameters": len(identities), "saved": list(model.state_dict()),
             "same objects": identities == [id(parameter) for parameter in model.parameters()],
             "frozen": [not parameter.requires_grad for parameter in model.parameters()],
         })
@@ -96,7 +97,11 @@ def broadcast(function_name, seed):
 
 
 def buckets(function_name, seed):
-    model = build(seed, seed)
+    """Three cuts of the network's parameters in float32, and three in float64."""
+    return [_cuts(function_name, seed, build(seed, seed)), _cuts(function_name, seed, build(seed, seed).double())]
+
+
+def _cuts(function_name, seed, model):
     names = {id(parameter): name for name, parameter in model.named_parameters()}
     bytes_of = {name: parameter.numel() * parameter.element_size() for name, parameter in model.named_parameters()}
     trainable = [name for name, parameter in model.named_parameters() if parameter.requires_grad]
@@ -104,7 +109,7 @@ def buckets(function_name, seed):
     for bucket_bytes in (shapes(seed)[2], 1, 10**9):
         got = learners(function_name)(model.parameters(), bucket_bytes)
         cuts.append({"bucket_bytes": bucket_bytes, "got": [[names.get(id(p), "?") for p in bucket] for bucket in got]})
-    return {"bytes": bytes_of, "trainable": trainable, "cuts": cuts}
+    return {"bytes": bytes_of, "trainable": trainable, "cuts": cuts, "element": model[0].weight.element_size()}
 
 
 def flight(launch_name, land_name, seed, run):
@@ -140,10 +145,12 @@ def flight(launch_name, land_name, seed, run):
 
 
 def sampler(class_name, seed):
-    """Every rank's indices for several sizes and worlds and two epochs; no communication."""
+    """Every rank's indices for several sizes and worlds and two epochs, and whether torch's global generator is left alone; no communication."""
+    import torch
+
     PaddedSampler, draw, cases = learners(class_name), random.Random(seed), []
     for n, world_size in ((draw.randint(9, 30), 4), (draw.randint(9, 30), 3), (12, 4), (3, 4), (1, 4), (7, 1)):
-        epochs, lengths = [], []
+        epochs, lengths, before = [], [], torch.get_rng_state()
         for epoch in (0, 1, 0):
             ranks = []
             for rank in range(world_size):
@@ -153,6 +160,7 @@ def sampler(class_name, seed):
                 lengths.append(len(one))
             epochs.append(ranks)
         cases.append({"n": n, "world_size": world_size, "epochs": epochs, "lengths": lengths[:world_size], "seed": seed,
+                      "generator left alone": bool(torch.equal(before, torch.get_rng_state())),
                       "drawn": [_permutation(n, seed + epoch) for epoch in (0, 1, 0)]})
     return cases
 

@@ -31,6 +31,12 @@ def right_buckets(model, bucket_bytes):
     return [[sizes[name] for name in bucket] for bucket in names]
 
 
+def other_start(model, serial):
+    """The first tensor in which a rank's model differs from the one that all should start from; None if there is none."""
+    right = dict([*serial.named_parameters(), *serial.named_buffers()])
+    return next((name for name, tensor in [*model.named_parameters(), *model.named_buffers()] if not tensor.equal(right[name])), None)
+
+
 def _gradients(model):
     return {name: None if p.grad is None else numbers(p.grad) for name, p in model.named_parameters()}
 
@@ -52,9 +58,10 @@ def hooks(class_name, finish_name, seed, run):
         model = build(seed, 1000 * seed + dist.get_rank())
         log = Log(model)
         ddp = HandDDP(model, shapes(seed)[2], group)
+        start = other_start(model, serial)
         optimisers = [torch.optim.SGD(m.parameters(), lr=0.1) for m in (serial, model)]
         gate, blocked = Gate(run, members), False
-        result = {"members": members, "buckets": right_buckets(model, shapes(seed)[2]), "steps": []}
+        result = {"members": members, "start": start, "buckets": right_buckets(model, shapes(seed)[2]), "steps": []}
         for step in range(2):
             mse_loss(serial(x), y).backward()
             alone = copy.deepcopy(model)
@@ -75,6 +82,37 @@ def hooks(class_name, finish_name, seed, run):
                 optimiser.zero_grad()
         results.append({**result, "blocked": blocked})
     return results
+
+
+def backwards(class_name, finish_name, seed):
+    """One step of a model whose last bucket is ready first: its layers are used in another order than they are registered."""
+    import torch
+    from torch import nn
+    from torch.nn.functional import mse_loss
+
+    from manyhands.ledger import Ledger
+
+    inputs, hidden, _ = shapes(seed)
+
+    class LastFirst(nn.Module):
+        def __init__(self):
+            super().__init__()
+            torch.manual_seed(seed)
+            self.third, self.second = nn.Linear(hidden, 3, bias=False), nn.Linear(hidden, hidden, bias=False)
+            self.first = nn.Linear(inputs, hidden, bias=False)
+
+        def forward(self, x):
+            return self.third(torch.tanh(self.second(torch.tanh(self.first(x)))))
+
+    x, y = batch(seed, 4)
+    model = LastFirst().to(device())
+    log, ddp = Log(model), learners(class_name)(model, 1, None)  # a bucket for each weight
+    loss = mse_loss(ddp(x), y)
+    with Ledger(on_entry=log.sent):
+        loss.backward()
+        log.end()
+        learners(finish_name)(ddp)
+    return {"events": log.events, "buckets": right_buckets(model, 1)}
 
 
 def unused(class_name, finish_name, seed):
@@ -100,13 +138,14 @@ def unused(class_name, finish_name, seed):
     x, y = batch(seed, 4 * world_size)
     serial, model = (Branches(1000 * seed + r).to(device()) for r in (0, rank))
     ddp = learners(class_name)(model, 1, None)  # a bucket for each parameter
+    start = other_start(model, serial)
     for r in range(world_size):
         rows = slice(4 * r, 4 * r + 4)
         (mse_loss(serial(x[rows], r % 2 == 0), y[rows]) / world_size).backward()
     rows = slice(4 * rank, 4 * rank + 4)
     mse_loss(model(x[rows], rank % 2 == 0), y[rows]).backward()
     learners(finish_name)(ddp)
-    return {"got": _gradients(model), "serial": _gradients(serial)}
+    return {"start": start, "got": _gradients(model), "serial": _gradients(serial)}
 
 
 def accumulation(class_name, finish_name, no_sync_name, seed):
@@ -120,6 +159,7 @@ def accumulation(class_name, finish_name, no_sync_name, seed):
     x, y = batch(seed, rows * world_size)
     serial, model = (build(seed, 1000 * seed + r) for r in (0, rank))
     ddp = learners(class_name)(model, shapes(seed)[2], None)
+    start_differs = other_start(model, serial)
     finish, no_sync = learners(finish_name), learners(no_sync_name)
     mse_loss(serial(x), y).backward()
     start, sent = rows * rank, []
@@ -134,7 +174,7 @@ def accumulation(class_name, finish_name, no_sync_name, seed):
                 (mse_loss(ddp(x[part]), y[part]) / 3).backward()
                 finish(ddp)
         sent.append(ledger.count("allreduce"))
-    return {"sent": sent, "buckets": len(right_buckets(model, shapes(seed)[2])), "got": _gradients(model), "serial": _gradients(serial),
+    return {"start": start_differs, "sent": sent, "buckets": len(right_buckets(model, shapes(seed)[2])), "got": _gradients(model), "serial": _gradients(serial),
             "restored": _restored(ddp, no_sync)}
 
 
@@ -150,3 +190,43 @@ def _restored(ddp, no_sync):
         with no_sync(ddp):
             pass
         return [bool(after_error), not ddp.sync]
+
+
+def training(name, seed):
+    """The learner's loop around PyTorch's DDP, beside one process on the same batches, and beside what the likely mistakes would give."""
+    import random
+
+    import torch
+    from torch.nn.parallel import DistributedDataParallel
+
+    from manyhands.ledger import Ledger
+
+    draw, (inputs, hidden, _) = random.Random(seed), shapes(seed)
+    n, epochs, world_size = 32 * draw.randint(2, 5), draw.randint(2, 4), 4
+    generator = torch.Generator().manual_seed(seed)
+    x = torch.randn(n, inputs, generator=generator, dtype=torch.float64).to(device())
+    y = torch.randint(0, 3, (n,), generator=generator).to(device())
+
+    def model(model_seed):
+        torch.manual_seed(model_seed)
+        return torch.nn.Sequential(torch.nn.Linear(inputs, hidden), torch.nn.Tanh(), torch.nn.Linear(hidden, 3)).double().to(device())
+
+    def alone(places=range(world_size), later=1):
+        """One process; `places` are those that the ranks take in the order, `later` is what an epoch adds to its seed."""
+        serial = model(1000 * seed)
+        optimiser = torch.optim.SGD(serial.parameters(), lr=0.5)
+        for epoch in range(epochs):
+            order = torch.randperm(n, generator=torch.Generator().manual_seed(later * epoch))
+            for cards in order.split(8 * world_size):
+                rows = torch.cat([cards[place::world_size] for place in places])
+                torch.nn.functional.cross_entropy(serial(x[rows]), y[rows]).backward()
+                optimiser.step()
+                optimiser.zero_grad()
+        return numbers(torch.nn.utils.parameters_to_vector(serial.parameters()))
+
+    ddp = DistributedDataParallel(model(1000 * seed + torch.distributed.get_rank()))
+    with Ledger() as ledger:
+        learners(name)(ddp, x, y, epochs)
+    return {"sent": ledger.count("allreduce"), "steps": epochs * n // (8 * world_size), "serial": alone(),
+            "got": numbers(torch.nn.utils.parameters_to_vector(ddp.module.parameters())),
+            "local rank": alone(places=(0, 1, 0, 1)), "one epoch": alone(later=0), "both": alone((0, 1, 0, 1), 0)}

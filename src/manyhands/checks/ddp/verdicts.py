@@ -8,6 +8,7 @@ import numpy as np
 from manyhands.checks.ddp.words import MISTAKES
 
 ATOL = 1e-5
+SCRIPT = ["06_train.py", "--checkpoint", "digits.pt"]  # what exercise 8 is to start
 
 
 def far(a, b):
@@ -34,7 +35,7 @@ def state_problem(group, plain):
             if not far(case["after"][i], mean):
                 mistake = "averaged state"
             elif not far(case["after"][i], case["before"][i]):
-                mistake = "not broadcast" if plain else "buffer not broadcast"
+                mistake = "not broadcast" if plain else "buffer not broadcast" if name in case["saved"] else "not in state_dict"
             else:
                 mistake = "wrong root"
             return {"rank": rank, "expected": root["before"][i], "got": case["after"][i],
@@ -58,7 +59,8 @@ def cut_problem(bucket_bytes, got, facts):
     if got == expected:
         return None
     seen = [name for bucket in got for name in bucket]
-    elements = {name: size // 4 for name, size in facts["bytes"].items()}
+    elements = {name: size // facts["element"] for name, size in facts["bytes"].items()}
+    fours = {name: 4 * size for name, size in elements.items()}
     if set(seen) - set(facts["trainable"]):
         mistake = "frozen in bucket"
     elif not all(got):
@@ -69,6 +71,8 @@ def cut_problem(bucket_bytes, got, facts):
         mistake = "not every parameter"
     elif got == cut(facts["trainable"], elements, bucket_bytes):
         mistake = "elements not bytes"
+    elif got == cut(facts["trainable"], fours, bucket_bytes):
+        mistake = "four bytes"
     else:
         mistake = "other cut"
     return {"expected": str(expected), "got": str(got), "mistake": MISTAKES[mistake].format(bucket_bytes=bucket_bytes)}
@@ -116,6 +120,13 @@ def average_mistake(got, expected, local, world_size):
     return MISTAKES["other"]
 
 
+def blame_start(problems, cases):
+    """The problems; but where a rank's model was another one before the first step, that is their cause: exercise 1."""
+    name = next((case["start"] for case in cases if case["start"]), None)
+    mistake = name and {"mistake": MISTAKES["start"].format(name=name)}
+    return [{**problem, **mistake} if problem and mistake else problem for problem in problems]
+
+
 def step_problem(rank, case, number):
     step, size = case["steps"][number], len(case["members"])
     for name, expected in step["serial"].items():
@@ -145,9 +156,36 @@ def schedule(buckets, ready):
 
 
 def overlap_problem(rank, case, number):
-    events = case["steps"][number]["events"]
-    ready = [event[1] for event in events if event[0] == "ready"]
-    expected = schedule(case["buckets"], ready)
+    problem = schedule_problem(rank, case["steps"][number]["events"], case["buckets"])
+    if problem or not case["blocked"]:
+        return problem
+    return {"rank": case["members"][0], "mistake": MISTAKES["backward waits"].format(late=case["members"][-1])}
+
+
+def backwards_problem(rank, answer):
+    """Where the last bucket is ready first: all wait for the first one, and leave together with it."""
+    problem = schedule_problem(rank, answer["events"], answer["buckets"])
+    if not problem:
+        return None
+    right = schedule(answer["buckets"], ready_of(answer["events"]))
+    sizes = [[event[2] for event in events if event[0] == "sent"] for events in (answer["events"], right)]
+    early = answer["events"][:answer["events"].index(["end"])]
+    if sizes[0] != sizes[1] and sorted(sizes[0]) == sorted(sizes[1]):
+        mistake = "bucket order"
+    elif sizes[0] == sizes[1] and any(event[0] == "sent" for event in early):
+        mistake = "one at a time"
+    else:
+        return problem
+    return {**problem, "mistake": MISTAKES[mistake]}
+
+
+def ready_of(events):
+    """The names of the parameters whose gradients were ready, in order."""
+    return [event[1] for event in events if event[0] == "ready"]
+
+
+def schedule_problem(rank, events, buckets):
+    expected = schedule(buckets, ready_of(events))
     if events != expected:
         sent = [event for event in events if event[0] == "sent"]
         wanted = [event for event in expected if event[0] == "sent"]
@@ -159,8 +197,6 @@ def overlap_problem(rank, case, number):
         else:
             mistake = "too few messages" if len(sent) < len(wanted) else "other buckets"
         return {"rank": rank, "expected": told(expected), "got": told(events), "mistake": MISTAKES[mistake].format(n=len(wanted))}
-    if case["blocked"]:
-        return {"rank": case["members"][0], "mistake": MISTAKES["backward waits"].format(late=case["members"][-1])}
     return None
 
 
@@ -242,4 +278,83 @@ def epoch_problem(case):
             mistake = "other order"
         return {"rank": rank, "expected": expected[rank], "got": got[rank],
                 "mistake": MISTAKES[mistake].format(epoch=epoch, n=case["n"], world_size=case["world_size"])}
-    return None
+    return None if case["generator left alone"] else {"mistake": MISTAKES["global generator"]}
+
+
+def averaged_problem(rank, answer):
+    if answer["sent"] == answer["steps"]:
+        return None
+    mistake = MISTAKES["nothing averaged" if not answer["sent"] else "not one per step"]
+    return {"rank": rank, "expected": answer["steps"], "got": answer["sent"], "mistake": mistake}
+
+
+def weights_problem(rank, answer):
+    if not far(answer["got"], answer["serial"]):
+        return None
+    mistake = next((name for name in ("local rank", "one epoch", "both") if not far(answer["got"], answer[name])), "other weights")
+    mistake = "nothing averaged" if not answer["sent"] else mistake
+    return {"rank": rank, "expected": answer["serial"], "got": answer["got"], "mistake": MISTAKES[mistake]}
+
+
+def nodes_seen(run):
+    """What was started where: the evidence of the criterion "nodes"."""
+    return [run["nodes"], [[run["names"][call["node"]], call["nnodes"], call["nproc"], call["script"]] for call in run["calls"]]]
+
+
+def nodes_problem(run):
+    calls, wanted = run["calls"], run["wanted"]
+    places = [call["node"] for call in calls]
+    if run["unwritten"]:
+        mistake = MISTAKES["unwritten"].format(name="JOB")
+    elif run["nodes"] != wanted:
+        mistake = MISTAKES["nodes asked"].format(nodes=run["nodes"])
+    elif not calls:
+        mistake = MISTAKES["no torchrun"].format(said=run["said"])
+    elif len(set(places)) < wanted:
+        mistake = MISTAKES["first node only"].format(n=wanted)
+    elif len(places) > wanted:
+        mistake = MISTAKES["several on a node"].format(n=len(places) // wanted)
+    elif any(call["nnodes"] != str(wanted) for call in calls):
+        mistake = MISTAKES["nnodes"].format(told=calls[0]["nnodes"], n=wanted)
+    elif any(call["nproc"] != "2" for call in calls):
+        mistake = MISTAKES["nproc"].format(told=calls[0]["nproc"])
+    elif any(call["script"] != SCRIPT for call in calls):
+        mistake = MISTAKES["script"].format(told=" ".join(calls[0]["script"]), wanted=" ".join(SCRIPT))
+    else:
+        return None
+    return {"expected": f"torchrun on {wanted} nodes", "got": f"on {', '.join(map(str, places)) or 'none'}", "mistake": mistake}
+
+
+def meeting_seen(run):
+    """Where each torchrun goes to, and whether it knows its place: the evidence of the criterion "meeting"."""
+    ports = {call["port"] for call in run["calls"]}
+    return [[call["node"], call["address"], len(ports), rank_is_right(run, call)] for call in run["calls"]]
+
+
+def rank_is_right(run, call):
+    """Under c10d the place is dealt out by the meeting; else node-rank must be that of the node, 0 where the address is."""
+    return call["c10d"] or call["node_rank"] == str(call["node"])
+
+
+def meeting_problem(run):
+    calls, first = run["calls"], run["names"][0]
+    if run["unwritten"]:
+        mistake = MISTAKES["unwritten"].format(name="JOB")
+    elif not calls:
+        mistake = MISTAKES["no torchrun"].format(said=run["said"])
+    elif len(calls) < run["nodes"]:
+        mistake = MISTAKES["nobody to meet"].format(n=run["nodes"], calls=len(calls))
+    elif {call["node_rank"] for call in calls} == {"0"} and len(calls) > 1 and not calls[0]["c10d"]:
+        mistake = MISTAKES["expanded early"]
+    elif not all(rank_is_right(run, call) for call in calls):
+        mistake = MISTAKES["node rank"]
+    elif any(call["address"] in ("", "localhost", "127.0.0.1") for call in calls):
+        mistake = MISTAKES["local address"]
+    elif any(call["address"] != first for call in calls):
+        mistake = MISTAKES["address"].format(first=first)
+    elif len({call["port"] for call in calls}) > 1 or not calls[0]["port"].isdigit():
+        mistake = MISTAKES["port"]
+    else:
+        return None
+    told = [f"{call['address']}:{call['port']} as {'c10d' if call['c10d'] else call['node_rank']}" for call in calls]
+    return {"expected": f"all at {first}, as 0 to {run['nodes'] - 1}", "got": ", ".join(told), "mistake": mistake}

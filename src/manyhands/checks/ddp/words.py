@@ -25,6 +25,14 @@ CRITERIA = {  # {check: {criterion: (points, what it asks for)}}
         "padding": (1, "all ranks get equally many samples, all samples are seen, the repeated ones come from the beginning"),
         "epochs": (1, "each epoch has its own order, the same on all ranks, and dealt out like cards"),
     },
+    "bug": {
+        "averaged": (1, "the gradients of every step are averaged, once"),
+        "weights": (1, "all ranks end with the weights of one process that takes the same batches"),
+    },
+    "job": {
+        "nodes": (1, "one torchrun on each node of the job, of two or more, and two ranks each"),
+        "meeting": (1, "all of them meet at the first node, and each one knows its place"),
+    },
 }
 
 MISTAKES = {
@@ -40,6 +48,8 @@ MISTAKES = {
     "not broadcast": "rank {rank} differs from rank {root} after construction: parameter {name} was not broadcast.",
     "buffer not broadcast": "rank {rank} differs from rank {root} after construction: {name} was not broadcast. Take frozen parameters "
                             "and model.buffers() too.",
+    "not in state_dict": "rank {rank} differs from rank {root} after construction: {name} was not broadcast. A buffer registered with persistent=False "
+                         "is not in state_dict(): take model.parameters() and model.buffers().",
     "averaged state": "{name} is the mean of all ranks. The first rank's values are wanted: a model that was loaded there must not be mixed "
                       "with random ones.",
     "wrong root": "{name} is not that of rank {root}, the first rank of the group.",
@@ -50,6 +60,7 @@ MISTAKES = {
     "forward order": "The order is that of forward. Backward reaches the last layer first: begin with the last parameter.",
     "not every parameter": "A parameter that requires a gradient is missing, or there twice.",
     "elements not bytes": "bucket_bytes counts bytes, and you counted elements: a float32 has 4 bytes (element_size()).",
+    "four bytes": "You counted 4 bytes for each number, but these parameters are float64, with 8: element_size() tells.",
     "other cut": "The cut is elsewhere: a bucket takes parameters until it holds {bucket_bytes} bytes or more, then the next one begins.",
     # launch and land
     "several messages": "The bucket was sent in pieces. Join the gradients to one flat tensor, and all-reduce that.",
@@ -66,6 +77,7 @@ MISTAKES = {
     "other": "The values are neither the mean nor the sum of the ranks' gradients: look at the order of the pieces and at what is kept from "
              "an earlier step.",
     # hooks
+    "start": "{name} was not the same on all ranks before the first step: start with exercise 1, its check tells more.",
     "first step": "In the first step, {name}, group of {size}:",
     "second step": "In the second step, {name}, group of {size} (is `ready` and `flying` empty again after finish?):",
     "frozen": "{name} is frozen and must stay without a gradient.",
@@ -75,6 +87,9 @@ MISTAKES = {
     "too many messages": "More than {n} all-reduces: one per bucket. Send a bucket when it is complete, and as one message.",
     "too few messages": "Fewer than {n} all-reduces were seen: one per bucket, with dist.all_reduce.",
     "backward waits": "Backward did not end until rank {late} had begun its own: a hook waits for its message. Wait in finish.",
+    "one at a time": "When bucket 0 became complete, buckets behind it were complete already, and did not leave with it: launch in a loop, `while` "
+                     "the next bucket in line is complete, and not only once.",
+    "bucket order": "A bucket left before one in front of it. Bucket 1 must never leave before bucket 0, whichever is ready first.",
     "unused": "The gradient of {name} is wrong. Some ranks did not use it, and sent nothing: in finish, launch the buckets that are still there.",
     "unused order": "A rank that skips the last layer has its second bucket ready first. Bucket 1 must never leave before bucket 0, and finish must "
                     "send what is left.",
@@ -92,21 +107,74 @@ MISTAKES = {
     "other padding": "The repeated samples are not those at the beginning of the drawn order.",
     "epoch ignored": "Epochs 0 and 1 have the same order: draw with seed + epoch.",
     "not repeatable": "The same epoch gave two orders: draw from a generator that is seeded anew, not from torch's global one.",
+    "global generator": "The orders are right, but torch's global generator was used, and seeded: what the training draws after it, dropout for "
+                        "example, comes from there. Draw from a torch.Generator() of your own.",
     "not shuffled": "The samples are in their stored order: draw a permutation.",
     "dealt otherwise": "The right samples in the wrong hands: rank r takes places r, r + {world_size}, r + 2 * {world_size}, ...",
+    # find the bug
+    "nothing averaged": "The ledger saw no all-reduce, and every rank goes its own way: who is called in the forward pass? Only DDP's own forward prepares the "
+                        "backward pass for sending.",
+    "not one per step": "The number of all-reduces is not that of the steps: one backward pass through ddp in each step.",
+    "local rank": "Ranks 0 and 2 took the same rows, and half of the rows was never seen: LOCAL_RANK starts again at 0 on each node.",
+    "one epoch": "Every epoch had the order of the first one: the sampler was never told which epoch it is.",
+    "both": "Every epoch had the order of the first one, and half of the rows was never seen: look at what the sampler is told.",
+    "other weights": "All ranks must end with the weights of one process: 8 rows of each rank in a step, SGD with rate 0.5, the order of DistributedSampler.",
+    # a batch file
+    "nodes asked": "The file asks for {nodes} node(s). Lines that begin with #SBATCH, before the first command, ask for two.",
+    "no torchrun": "torchrun was not started. bash said: {said}",
+    "first node only": "torchrun was not started on each of the {n} nodes: the file itself runs on the first node only; srun starts a command on all.",
+    "nobody to meet": "The meeting waits for {n} torchruns, and {calls} came.",
+    "several on a node": "{n} torchruns were started on each node: one is enough, it starts the ranks. Ask for one task on each node.",
+    "nnodes": "torchrun was told --nnodes {told} in a job of {n} nodes. `sbatch --nodes={n}` changes the number: SLURM_NNODES has it.",
+    "nproc": "Two ranks on each node are wanted: --nproc-per-node 2, not {told}.",
+    "script": "torchrun was to start {wanted!r}, and not {told!r}.",
+    "expanded early": "Every node was told --node-rank 0: the batch shell put in the value before srun started anything. Single quotes around the command of "
+                      "`srun bash -c` leave it to the node.",
+    "node rank": "The node ranks are not 0, 1, ... in the order of the nodes: SLURM_NODEID has the number.",
+    "local address": "Each node would wait for the others at its own address. It must be that of the first node, on all nodes: MASTER_ADDR.",
+    "address": "All must meet at {first}, the first node, whose address is in MASTER_ADDR.",
+    "port": "The port must be a number, the same on all nodes: MASTER_PORT.",
     "other order": "In epoch {epoch} the order is not torch.randperm({n}) under a generator seeded with seed + epoch.",
 }
 
-HINTS = {
-    "06-broadcast": "A loop over [*model.parameters(), *model.buffers()]. dist.broadcast writes into the tensor that it is given; give it "
-                    "tensor.detach(), which shares the memory and stands outside the graph. group_src=0 is the first rank of a group.",
-    "06-buckets": "Go through reversed(list(parameters)) and skip what does not require a gradient. Open a new bucket when there is none yet, or "
-                  "when the last one holds bucket_bytes or more. Bytes of a tensor: numel() * element_size().",
-    "06-flight": "torch.cat joins flattened gradients; p.new_zeros(p.numel()) stands for a missing one. dist.all_reduce(flat, group=group, "
-                 "async_op=True) returns a work. In land: work.wait(), divide, flat.split([p.numel() for p in bucket]), view_as.",
-    "06-hooks": "The next bucket to send has the number len(ddp.flying). While there is one and all its parameters are in ddp.ready, launch it. "
-                "finish launches what is left, lands all in order, and empties ready and flying.",
-    "06-no-sync": "contextlib.contextmanager: remember ddp.sync, set it to False, yield in a `try`, and set it back in `finally`.",
-    "06-sampler": "math.ceil(n / world_size) samples for each rank. order = torch.randperm(n, generator=...).tolist(); repeat it until it is long "
-                  "enough, cut it at the total, and take order[rank::world_size].",
+HINTS = {  # where to look, then nearly the code
+    "06-broadcast": (
+        "A model holds three kinds of tensors: trained, frozen, and buffers. model.named_parameters() and model.named_buffers() show you all of them. Which call "
+        "gives the tensor of one rank to the others, and how does it name a rank of a group?",
+        "A loop over [*model.parameters(), *model.buffers()]. dist.broadcast writes into the tensor that it is given; give it tensor.detach(), which shares the "
+        "memory and stands outside the graph. group_src=0 is the first rank of a group."),
+    "06-buckets": (
+        "Two numbers change as you go: the list of the open bucket, and how many bytes it holds. Ask before you put a parameter in, not after: is there a bucket, "
+        "and has it still room? And how many bytes has one number of this tensor?",
+        "Go through reversed(list(parameters)) and skip what does not require a gradient. Open a new bucket when there is none yet, or "
+        "when the last one holds bucket_bytes or more. Bytes of a tensor: numel() * element_size()."),
+    "06-flight": (
+        "launch makes a new tensor that holds all gradients one behind the other; land needs that tensor and the work, so return both. What takes the place of a "
+        "gradient that is None, and how long must it be?",
+        "torch.cat joins flattened gradients; p.new_zeros(p.numel()) stands for a missing one. dist.all_reduce(flat, group=group, "
+        "async_op=True) returns a work. In land: work.wait(), divide by dist.get_world_size(group), flat.split([p.numel() for p in bucket]), view_as."),
+    "06-hooks": (
+        "Write down for three buckets which of them leave when the gradients of the third come first, then those of the second, then those of the first. How many "
+        "leave at that last moment? And what must be empty before the next step?",
+        "The next bucket to send has the number len(ddp.flying). While there is one and all its parameters are in ddp.ready, launch it. "
+        "finish launches what is left, lands all in order, and empties ready and flying."),
+    "06-no-sync": (
+        "Only ddp.sync changes. What was it before the block: always True? And which statement of Python runs its lines after an exception too?",
+        "Under @contextmanager: remember ddp.sync, set it to False, yield in a `try`, and set back what you remembered in `finally`."),
+    "06-sampler": (
+        "First the number of samples of a rank, the same for all; from it the length of the padded list. Then: draw an order of n, repeat it until it is long "
+        "enough, cut it, and take every world_size-th.",
+        "math.ceil(n / world_size) samples for each rank. order = torch.randperm(n, generator=...).tolist(); repeat it until it is long "
+        "enough, cut it at the total, and take order[rank::world_size]. The generator: torch.Generator().manual_seed(seed + epoch)."),
+    "06-bug": (
+        "Look at the evidence line by line. How many all-reduces are there, and how many should there be? Which two ranks have the same rows? What do the rows "
+        "of the first step of each epoch say?",
+        "The forward pass must go through ddp, not through ddp.module. DistributedSampler wants the number among all ranks. And sampler.set_epoch(epoch) stands "
+        "at the beginning of each epoch."),
+    "06-job": (
+        "Who reads which line? sbatch reads #SBATCH; the batch shell runs the rest, on the first node only; srun starts its command once for each task, where "
+        "SLURM_NODEID tells the node. So the node must fill in its own number.",
+        "#SBATCH --nodes=2 and --ntasks-per-node=1. Then: srun bash -c 'torchrun --nnodes \"$SLURM_NNODES\" --node-rank \"$SLURM_NODEID\" --nproc-per-node 2 "
+        "--master-addr \"$MASTER_ADDR\" --master-port \"$MASTER_PORT\" ...', in single quotes. Or one srun torchrun with --rdzv-backend c10d and "
+        "--rdzv-endpoint: then no node needs a number."),
 }

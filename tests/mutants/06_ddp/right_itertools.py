@@ -1,10 +1,13 @@
-"""The state travels as one pickled object, and is loaded in place; the sampler walks with itertools."""
+"""Parameters and buffers travel as one pickled object, and are copied in place; the sampler walks with itertools."""
 # %% grade_id="broadcast"
 # %%px --setup
 def broadcast_state(model, group=None):
-    box = [model.state_dict()]
+    mine = [*model.parameters(), *model.buffers()]
+    box = [[tensor.detach().cpu() for tensor in mine]]
     dist.broadcast_object_list(box, group=group, group_src=0)
-    model.load_state_dict(box[0])
+    with torch.no_grad():
+        for tensor, first in zip(mine, box[0]):
+            tensor.copy_(first)
 
 # %% grade_id="sampler"
 # %%px --setup

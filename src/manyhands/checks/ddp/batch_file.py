@@ -1,0 +1,124 @@
+"""A batch file run without Slurm: bash runs it, with stand-ins for `srun`, `scontrol` and `torchrun` that only write down how they were called.
+
+It tells what the file would start, and where. That a real Slurm takes it is tested in tests/dist/test_slurm.py.
+"""
+
+import os
+import random
+import re
+import subprocess
+import tempfile
+from pathlib import Path
+
+LIMIT_S = 30
+WITH_VALUE = "-c|-G|-t|-p|-o|-e|-J|-w|--gres|--gpus|--time|--output|--cpu-bind|--mpi|--export|--cpus-per-task|--gpus-per-node"
+
+SRUN = f"""#!/bin/bash
+nodes=$SLURM_NNODES tasks=$SLURM_NTASKS per_node=
+while [[ $1 == -* ]]; do
+    case $1 in
+        -N|--nodes) nodes=$2; shift;;
+        -n|--ntasks) tasks=$2; shift;;
+        --ntasks-per-node) per_node=$2; shift;;
+        --nodes=*) nodes=${{1#*=}};;
+        --ntasks=*) tasks=${{1#*=}};;
+        --ntasks-per-node=*) per_node=${{1#*=}};;
+        -N*) nodes=${{1#-N}};;
+        -n*) tasks=${{1#-n}};;
+        {WITH_VALUE}) shift;;
+    esac
+    shift
+done
+per_node=${{per_node:-$(((tasks + nodes - 1) / nodes))}}
+names=($STAND_IN_NAMES)
+for ((task = 0; task < nodes * per_node; task++)); do
+    node=$((task / per_node))
+    SLURM_PROCID=$task SLURM_NODEID=$node SLURM_LOCALID=$((task % per_node)) SLURMD_NODENAME=${{names[node]}} STAND_IN_NODE=$node "$@"
+done
+"""
+SCONTROL = """#!/bin/bash
+for name in $STAND_IN_NAMES; do
+    case "$*" in *hostname*) echo "$name";; *) echo "NodeName=$name NodeAddr=$name State=ALLOCATED";; esac
+done
+"""
+TORCHRUN = """#!/bin/bash
+printf '%s\\x1f' "$STAND_IN_NODE" "$MASTER_ADDR" "$MASTER_PORT" "$@" >> "$STAND_IN_CALLS"
+printf '\\x1e' >> "$STAND_IN_CALLS"
+"""
+PYTHON = """#!/bin/bash
+[[ $1 == -u ]] && shift
+if [[ $1 == -m && $2 == torch.distributed.run ]]; then shift 2; exec torchrun "$@"; fi
+exec "$STAND_IN_PYTHON" "$@"
+"""
+HOSTNAME = """#!/bin/bash
+names=($STAND_IN_NAMES); echo "${names[$STAND_IN_NODE]}"
+"""
+PROGRAMS = {"srun": SRUN, "scontrol": SCONTROL, "torchrun": TORCHRUN, "python": PYTHON, "python3": PYTHON, "hostname": HOSTNAME}
+
+
+def run(text, seed, nodes=None):
+    """What a batch file starts: `sbatch FILE`, or `sbatch --nodes=... FILE`. Plain numbers and words; the names of the nodes come from the seed."""
+    import sys
+
+    text = str(text)
+    asked = directives(text)
+    size = nodes or number(asked.get("nodes"), 1)
+    draw = random.Random(seed)
+    names = [f"node{draw.randint(100, 899)}-{i}" for i in range(min(size, 8))]
+    found = {"nodes": size, "wanted": nodes or 2, "names": names, "calls": [], "said": "", "unwritten": "NotImplementedError" in text}
+    if found["unwritten"]:
+        return found
+    per_node = number(asked.get("ntasks-per-node"), 1)
+    tasks = number(asked.get("ntasks"), size * per_node)
+    with tempfile.TemporaryDirectory(prefix="mh-") as folder:
+        programs = Path(folder, "bin")
+        programs.mkdir()
+        for name, program in PROGRAMS.items():
+            (programs / name).write_text(program)
+            (programs / name).chmod(0o755)
+        job = {"JOB_ID": draw.randint(10000, 99999), "JOB_NUM_NODES": size, "NNODES": size, "JOB_NODELIST": ",".join(names), "NTASKS": tasks,
+               "NTASKS_PER_NODE": per_node, "PROCID": 0, "NODEID": 0, "LOCALID": 0}
+        env = {name: value for name, value in os.environ.items() if not name.startswith(("SLURM", "MASTER_", "PORT"))}
+        env |= {f"SLURM_{name}": str(value) for name, value in job.items()}
+        env |= {"STAND_IN_NAMES": " ".join(names), "STAND_IN_NODE": "0", "STAND_IN_CALLS": f"{folder}/calls", "STAND_IN_PYTHON": sys.executable,
+                "PATH": f"{programs}:{os.environ.get('PATH', os.defpath)}"}
+        Path(folder, "job.sbatch").write_text(text)
+        try:
+            done = subprocess.run(["bash", "job.sbatch"], cwd=folder, env=env, capture_output=True, text=True, timeout=LIMIT_S, stdin=subprocess.DEVNULL)
+            found["said"] = (done.stderr or done.stdout).strip()[-300:] or "nothing"
+        except subprocess.TimeoutExpired:
+            found["said"] = f"nothing within {LIMIT_S} s"
+        calls = Path(folder, "calls")
+        found["calls"] = [call(line) for line in calls.read_text().split("\x1e")[:-1]] if calls.exists() else []
+    return found
+
+
+def directives(text):
+    """{option: value} of the #SBATCH lines before the first command, as sbatch reads them."""
+    found, short = {}, {"-N": "nodes", "-n": "ntasks"}
+    for line in text.splitlines():
+        if line.strip() and not line.startswith("#"):
+            break
+        if option := re.match(r"#SBATCH\s+(--[\w-]+|-\w)(?:[=\s]\s*|(?=\d))(\S+)", line):
+            found[short.get(option[1], option[1].lstrip("-"))] = option[2]
+    return found
+
+
+def number(word, otherwise):
+    return int(word) if str(word).isdigit() else otherwise
+
+
+def call(line):
+    """One call of torchrun: its node, and its options by one name each, whatever form they were written in."""
+    node, address, port, *words = line.split("\x1f")[:-1]
+    options, short = {}, {"master-addr": "address", "master-port": "port"}
+    while words and words[0].startswith("-"):
+        name, equals, value = words.pop(0).lstrip("-").replace("_", "-").partition("=")
+        if not equals and name not in ("standalone", "no-python", "m"):
+            value = words.pop(0) if words else ""
+        options[short.get(name, name)] = value
+    if endpoint := options.get("rdzv-endpoint"):
+        options["address"], _, options["port"] = endpoint.partition(":")
+    return {"node": int(node), "address": options.get("address", "127.0.0.1"), "port": options.get("port", "29500"),
+            "nnodes": options.get("nnodes", "1"), "nproc": options.get("nproc-per-node", "1"), "node_rank": options.get("node-rank", "0"),
+            "c10d": options.get("rdzv-backend") == "c10d", "script": words}
