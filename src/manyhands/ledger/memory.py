@@ -1,19 +1,22 @@
 """The peak of a block's tensor memory, as torch itself counts it; not the size of the process.
 
-On a GPU: `torch.cuda.max_memory_allocated` over the block, less what was allocated when it began. On the CPU torch keeps no such number, but
-its allocator tells `torch.profiler` of each block of memory that it takes and gives back, with its address; this module adds them up. What was
-alive before the block is not in the number, and does not make it smaller when it is freed inside.
+On a GPU: `torch.cuda.max_memory_allocated` over the block, less what was allocated when it began. On the CPU torch
+keeps no such number, but its allocator tells `torch.profiler` of each block of memory that it takes and gives back,
+with its address; this module adds them up. What was alive before the block is not in the number, and does not make it
+smaller when it is freed inside.
 
-Limits on the CPU: some ten microseconds for each block of memory, most of them when the ledger closes; threads that torch does not start by
-itself are not seen, nor memory that does not come from torch's allocator (oneDNN's scratch space, numpy's arrays); no other profiler can be at
-work on the same thread. On the GPU the block resets torch's own peak.
+Limits on the CPU: some ten microseconds for each block of memory, most of them when the ledger closes; threads that
+torch does not start by itself are not seen, nor memory that does not come from torch's allocator (oneDNN's scratch
+space, numpy's arrays); no other profiler can be at work on the same thread. On the GPU the block resets torch's own
+peak.
 """
 
 import os
 import threading
 from contextlib import contextmanager
 
-_MESSAGES = (b"Memory block of unknown size was allocated before the profiling started", b"SyncActivityProfilerHandler", b"ActivityProfilerController", b"reassociate")
+_MESSAGES = (b"Memory block of unknown size was allocated before the profiling started", b"SyncActivityProfilerHandler",
+             b"ActivityProfilerController", b"reassociate")
 
 
 class Peak:
@@ -29,12 +32,17 @@ class Peak:
             self._before = torch.cuda.memory_allocated()
             return
         if torch.autograd._profiler_enabled():
-            raise ValueError("Ledger(memory=True) cannot count while another profiler or another such ledger is at work: leave that one first")
+            raise ValueError("Ledger(memory=True) cannot count while another profiler or another such ledger is at "
+                             "work: leave that one first")
         self._quiet = _without_profiler_messages()
         self._quiet.__enter__()
-        # An activity that nothing here has: allocations only. With operators it is slow, and a receive of gloo that was begun
+        # An activity that nothing here has: allocations only. With operators it is slow, and a receive of gloo that was
+        # begun
         # before the block and ends after it writes into the freed record of an operator (torch 2.13).
-        config, activities = torch.autograd.profiler.profile(profile_memory=True, use_kineto=True).config(), {torch.profiler.ProfilerActivity.MTIA}
+        config, activities = (
+            torch.autograd.profiler.profile(profile_memory=True, use_kineto=True).config(),
+            {torch.profiler.ProfilerActivity.MTIA},
+        )
         torch.autograd._prepare_profiler(config, activities)
         torch.autograd._enable_profiler(config, activities)
 
@@ -64,13 +72,15 @@ def _peak(events):
             alive += change.alloc_size
             peak = max(peak, alive)
         else:
-            alive -= sizes.pop(change.ptr, 0)  # 0: it is older than the block; the profiler may know it from another block
+            # 0: it is older than the block; the profiler may know it from another block
+            alive -= sizes.pop(change.ptr, 0)
     return peak
 
 
 @contextmanager
 def _without_profiler_messages():
-    """Keep what the profiler's C++ side says of itself off stderr: that it begins and ends, and that something older was freed. All other lines pass."""
+    """Keep what the profiler's C++ side says of itself off stderr:
+    that it begins and ends, and that something older was freed. All other lines pass."""
     kept = os.dup(2)
     reads, writes = os.pipe()
     os.dup2(writes, 2)

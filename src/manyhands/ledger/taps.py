@@ -1,10 +1,12 @@
 """Where the ledgers listen: while one is open, and at no other time.
 
 * our own messages: `manyhands.comm.observers`;
-* what Python calls: the methods of `ProcessGroup`, below the functions of `torch.distributed`, so by whatever name those were imported;
-* what C++ calls (DistributedDataParallel's reducer, its broadcasts): torch's dispatcher, through which each collective goes. A Python
-  kernel for the dispatch key Autograd notes the call and hands it on. Calls that a method above has noted skip that key. So do C++
-  calls in inference mode and those of torch's functional collectives: these are not seen;
+* what Python calls: the methods of `ProcessGroup`, below the functions of `torch.distributed`, so by whatever name
+  those were imported;
+* what C++ calls (DistributedDataParallel's reducer, its broadcasts): torch's dispatcher, through which each collective
+  goes. A Python kernel for the dispatch key Autograd notes the call and hands it on. Calls that a method above has
+  noted skip that key. So do C++ calls in inference mode and those of torch's functional collectives: these are not
+  seen;
 * `Work.wait`, to know which call was waited for before the next one.
 
 When the last ledger is closed, all is as it was before the first.
@@ -93,7 +95,7 @@ def _facts(group):
     return facts
 
 
-# --- calls from Python ---------------------------------------------------------------------------------------------------
+# --- calls from Python ------------------------------------------------------------------------------------------------
 
 
 def _noting(call, original):
@@ -182,7 +184,7 @@ def _ending(original):
     return end
 
 
-# --- calls from C++ ------------------------------------------------------------------------------------------------------
+# --- calls from C++ ---------------------------------------------------------------------------------------------------
 
 
 def _native_taps():
