@@ -1,4 +1,5 @@
-"""What communication costs, from two numbers of a link: the time of a message of n bytes is latency_s + n / bytes_per_s.
+"""What communication costs, from two numbers of a link:
+the time of a message of n bytes is latency_s + n / bytes_per_s.
 
     link = fit(n_bytes, times_s)          # from measured messages
     ring_s(64, 100e6, *link)              # an all-reduce of 100 MB on 64 ranks, predicted
@@ -10,4 +11,5 @@ from manyhands.simulate.collective_costs import crossover_bytes, message_s, para
 from manyhands.simulate.fit import Link, bootstrap, fit, interval
 from manyhands.simulate.fusion import buckets, finish_s, resnet50_bytes
 
-__all__ = ["Link", "bootstrap", "buckets", "crossover_bytes", "finish_s", "fit", "interval", "message_s", "parameter_server_s", "resnet50_bytes", "ring_s", "tree_s"]
+__all__ = ["Link", "bootstrap", "buckets", "crossover_bytes", "finish_s", "fit", "interval", "message_s",
+           "parameter_server_s", "resnet50_bytes", "ring_s", "tree_s"]
