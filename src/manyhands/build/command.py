@@ -12,7 +12,8 @@ from manyhands.units import NotAClone, find_root
 def main(argv):
     parser = argparse.ArgumentParser(prog="manyhands build", description="sources -> notebooks, solutions, labs")
     parser.add_argument("units", nargs="*", metavar="UNIT", help="06, 06_ddp or a path; all units if none is named")
-    parser.add_argument("--no-execute", action="store_true", help="keep the outputs stored for unchanged cells, run nothing")
+    parser.add_argument("--no-execute", action="store_true",
+                        help="keep the outputs stored for unchanged cells, run nothing")
     parser.add_argument("--check", action="store_true", help="compare with the committed files, write nothing")
     parser.add_argument("--remeasure", action="store_true", help="take new outputs for cells tagged measured")
     options = parser.parse_args(argv)
@@ -21,19 +22,23 @@ def main(argv):
 
 def adopt(argv):
     parser = argparse.ArgumentParser(prog="manyhands adopt", description="write an edited notebook back to its source")
-    parser.add_argument("paths", nargs="+", metavar="NOTEBOOK", help="notebooks/NN_topic.ipynb or solutions/NN_topic/NN_topic.ipynb")
+    parser.add_argument("paths", nargs="+", metavar="NOTEBOOK",
+                        help="notebooks/NN_topic.ipynb or solutions/NN_topic/NN_topic.ipynb")
     return _telling(_adopt, parser.parse_args(argv))
 
 
 def validate(argv):
-    parser = argparse.ArgumentParser(prog="manyhands validate", description="run notebooks and compare every output (nbval)")
+    parser = argparse.ArgumentParser(prog="manyhands validate",
+                                     description="run notebooks and compare every output (nbval)")
     parser.add_argument("units", nargs="*", metavar="UNIT", help="06, 06_ddp or a path; all units if none is named")
-    parser.add_argument("--jobs", type=int, help="how many at once (by default one more than there are cores, 8 at most)")
+    parser.add_argument("--jobs", type=int,
+                        help="how many at once (by default one more than there are cores, 8 at most)")
     return _telling(_validate, parser.parse_args(argv))
 
 
 def slides(argv):
-    parser = argparse.ArgumentParser(prog="manyhands slides", description="slides/NN_topic.md -> slides/built/, HTML and PDF")
+    parser = argparse.ArgumentParser(prog="manyhands slides",
+                                     description="slides/NN_topic.md -> slides/built/, HTML and PDF")
     parser.add_argument("decks", nargs="*", metavar="DECK", help="06 or 06_ddp; all decks if none is named")
     return _telling(_slides, parser.parse_args(argv))
 
@@ -85,7 +90,8 @@ def _validate(root, options):
     from manyhands.build.validate import JOBS, Validation
 
     failed = 0
-    with Validation([piece.notebook for piece in layout.pieces(root, options.units)], jobs=options.jobs or JOBS) as verdicts:
+    with Validation([piece.notebook for piece in layout.pieces(root, options.units)], jobs=options.jobs
+                    or JOBS) as verdicts:
         for verdict in verdicts:
             word = "PASS" if verdict.passed else "FAIL"
             print(f"{word}  {verdict.seconds:6.1f} s  {os.path.relpath(verdict.notebook, root)}", flush=True)
