@@ -10,10 +10,10 @@ from manyhands.grading.check_command import Unknown, labs, unit_named
 from manyhands.grading.nbgrader.class_settings import Classroom
 from manyhands.units import NotAClone, find_root
 
-RELEASE = """Put labs into nbgrader's exchange, where attendees fetch them (on a hub, in JupyterLab: Nbgrader, Assignment List)."""
+RELEASE = """Put labs into nbgrader's exchange, where attendees fetch them (on a hub, in JupyterLab: Nbgrader, Assignment List)."""  # noqa: E501
 COLLECT = """Take in what attendees have handed in. What was collected before is kept in classroom/received/."""
 GRADE = """Grade what was collected and has no grade yet, in a sandbox each, on all cores. Stop it at any time: the next run goes on
-where it stopped. A grade that changes is kept beside the new one, and marks given by hand in formgrader stay."""
+where it stopped. A grade that changes is kept beside the new one, and marks given by hand in formgrader stay."""  # noqa: E501
 FEEDBACK = """Write a page for each attendee (classroom/feedback/) and release it, so that they can fetch it."""
 EXPORT = """Write all grades as CSV: a row for each attendee and lab, and one for each check."""
 STOPPED = "Stopped. What is graded is kept; the same command goes on with the rest."
@@ -27,7 +27,8 @@ def _parser(name, description, many="one or more labs: 02, 02_mirrored_strategy"
 
 
 def _with_runs(made):
-    made.add_argument("--student", action="append", default=[], metavar="NAME", help="only this attendee (can be given again)")
+    made.add_argument("--student", action="append", default=[], metavar="NAME",
+                      help="only this attendee (can be given again)")
     made.add_argument("--jobs", type=int, default=0, metavar="N", help="cores to use (all)")
     made.add_argument("--cell-timeout", type=float, default=None, metavar="S", help="seconds for one cell")
     made.add_argument("--timeout", type=float, default=None, metavar="S", help="seconds for one whole notebook")
@@ -36,8 +37,10 @@ def _with_runs(made):
 
 def release(argv=None):
     made = _parser("release", RELEASE)
-    made.add_argument("--due", metavar="TIME", help='when it is due: "2026-12-01 18:00" (UTC), "2026-12-01 18:00 +0900"')
-    made.add_argument("--again", action="store_true", help="put a changed lab in the place of the one that was released")
+    made.add_argument("--due", metavar="TIME",
+                      help='when it is due: "2026-12-01 18:00" (UTC), "2026-12-01 18:00 +0900"')
+    made.add_argument("--again", action="store_true",
+                      help="put a changed lab in the place of the one that was released")
     return _each(made.parse_args(argv), _release)
 
 
@@ -75,7 +78,8 @@ def _grade(classroom, unit, arguments):
     from manyhands.grading.classroom import steps
 
     with _bar(unit) as progress:
-        outcome = steps.grade(classroom, unit, arguments.student, arguments.again, progress=progress, **_limits(arguments))
+        outcome = steps.grade(classroom, unit, arguments.student, arguments.again, progress=progress,
+                              **_limits(arguments))
     print(f"{unit}: {len(outcome.graded)} graded, {len(outcome.kept)} had their grade already.")
     grades = steps.journal_of(classroom, unit)
     for student in outcome.graded:
@@ -101,8 +105,9 @@ def _feedback(classroom, unit, arguments):
     from manyhands.grading.classroom import steps
 
     with _bar(unit) as progress:
-        pages, kept_back, failed = steps.give_feedback(classroom, unit, arguments.student, arguments.hold_back, progress=progress,
-                                                           **_limits(arguments))
+        pages, kept_back, failed = steps.give_feedback(
+            classroom, unit, arguments.student, arguments.hold_back, progress=progress, **_limits(arguments)
+        )
     released = 0 if arguments.hold_back else len(pages) - len(kept_back)
     print(f"{unit}: {len(pages)} pages in {classroom.folder / 'feedback'}, {released} of them released.")
     for student, why in [*kept_back.items(), *failed.items()]:
@@ -122,7 +127,11 @@ def _export(classroom, units, arguments):
     if not units:
         units = [unit for unit in labs(classroom.root) if (classroom.folder / "grades" / unit).is_dir()]
     with contextlib.ExitStack() as opened:
-        file = opened.enter_context(open(arguments.output, "w", newline="", encoding="utf-8")) if arguments.output else sys.stdout
+        file = (
+            opened.enter_context(open(arguments.output, "w", newline="", encoding="utf-8"))
+            if arguments.output
+            else sys.stdout
+        )
         rows, failed = steps.export(classroom, units, file)
     for whose, why in failed.items():
         print(f"{whose}: NOT IN THE TABLE, {why}", file=sys.stderr)
