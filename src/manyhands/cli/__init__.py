@@ -10,7 +10,8 @@ COMMANDS = {
     "release": ("manyhands.grading.classroom.class_commands:release", "a class: put labs where attendees fetch them"),
     "collect": ("manyhands.grading.classroom.class_commands:collect", "a class: take in what was handed in"),
     "grade": ("manyhands.grading.classroom.class_commands:grade", "a class: grade what was collected"),
-    "feedback": ("manyhands.grading.classroom.class_commands:feedback", "a class: give each attendee a page about their work"),
+    "feedback": ("manyhands.grading.classroom.class_commands:feedback",
+                 "a class: give each attendee a page about their work"),
     "export": ("manyhands.grading.classroom.class_commands:export", "a class: all grades as CSV"),
     "hub": ("manyhands.hub.hub_command:main", "start a JupyterHub for a class"),
     "accounts": ("manyhands.hub.accounts.accounts_command:main", "trial accounts: make, list, end"),
@@ -24,7 +25,11 @@ COMMANDS = {
 def usage():
     width = max(map(len, COMMANDS))
     lines = [f"  manyhands {name:<{width}}  {text}" for name, (_, text) in COMMANDS.items()]
-    return "usage: manyhands COMMAND [options]\n\n" + "\n".join(lines) + "\n\n`manyhands COMMAND --help` tells the options of one."
+    return (
+        "usage: manyhands COMMAND [options]\n\n"
+        + "\n".join(lines)
+        + "\n\n`manyhands COMMAND --help` tells the options of one."
+    )
 
 
 def main(argv=None):

@@ -26,7 +26,8 @@ def parse(argv):
         epilog="All other options go to JupyterLab, for example --no-browser, --port=8890, --ip=0.0.0.0.",
     )
     parser.add_argument("--new", metavar="UNIT", action="append", default=[],
-                        help="put the course's new version of this unit (06, or 06_ddp) beside your copy, as *.new.ipynb; may be repeated")
+                        help="put the course's new version of this unit (06, or 06_ddp) beside your copy, "
+                             "as *.new.ipynb; may be repeated")
     parser.add_argument("--copy-only", action="store_true", help="make the copies and the start page, start nothing")
     return parser.parse_known_args(argv)
 
@@ -90,7 +91,8 @@ def _serve(root, arguments, lock):
     print(_welcome(address), flush=True)
     status = server.wait()
     if status and not stop.asked:
-        print(f"JupyterLab ended with status {status}. The end of its log, {server.log}:\n\n{_tail(server.log)}", file=sys.stderr)
+        print(f"JupyterLab ended with status {status}. The end of its log, {server.log}:\n\n{_tail(server.log)}",
+              file=sys.stderr)
         return 1
     print("Stopped.")
     return 0
@@ -116,7 +118,8 @@ class _Stop:
         if not sys.stdin.isatty() or time.monotonic() - self.last < TWICE_WITHIN_S:
             return self.now()
         self.last = time.monotonic()
-        print("\nPress Ctrl-C again to stop JupyterLab with all kernels and clusters. Notebooks that are saved stay.", flush=True)
+        print("\nPress Ctrl-C again to stop JupyterLab with all kernels and clusters. Notebooks that are saved stay.",
+              flush=True)
 
 
 def _welcome(address):
