@@ -1,9 +1,11 @@
-"""A class on one hub: `python -m benchmarks attendees [--people 40]`, as root. Each person is a thread that does over HTTP what a browser does.
+"""A class on one hub: `python -m benchmarks attendees [--people 40]`, as root.
+Each person is a thread that does over HTTP what a browser does.
 
-They open the page at times drawn evenly from one minute (seed 0), and go on without a pause: log in with the printed password, wait for the
-server, load JupyterLab; then for lab 02 (TensorFlow) and lab 06 (a cluster of PyTorch ranks): fetch it in the Assignment List, save what
-they have done (every second person leaves the last answer out), `manyhands check` it in a terminal, submit it; log out. Hub, course and
-labs are real: units 00, 02 and 06. The people run on the same machine; their own time is small.
+They open the page at times drawn evenly from one minute (seed 0), and go on without a pause: log in with the printed
+password, wait for the server, load JupyterLab; then for lab 02 (TensorFlow) and lab 06 (a cluster of PyTorch ranks):
+fetch it in the Assignment List, save what they have done (every second person leaves the last answer out), `manyhands
+check` it in a terminal, submit it; log out. Hub, course and labs are real: units 00, 02 and 06. The people run on the
+same machine; their own time is small.
 
 Any failure is told with its cause, and makes the exit status 1.
 """
@@ -56,7 +58,8 @@ def course(clone):
 
 
 class Person(Visitor):
-    """One attendee. What happened: `times`, {step: seconds}; `failure`, (step, cause) or None; `places`, where a check stood in the queue."""
+    """One attendee. What happened: `times`, {step: seconds}; `failure`, (step, cause) or None;
+    `places`, where a check stood in the queue."""
 
     def __init__(self, hub, number, name, password, arrives_s):
         super().__init__(hub, address="")
@@ -128,7 +131,8 @@ class Person(Visitor):
     def _assignment(self, action, unit):
         """A button of the Assignment List."""
         self._ask("GET", self.own + "assignments", params={"course_id": "manyhands"})
-        answer = self._ask("POST", f"{self.own}assignments/{action}", data={"course_id": "manyhands", "assignment_id": unit}).json()
+        answer = self._ask("POST", f"{self.own}assignments/{action}",
+                           data={"course_id": "manyhands", "assignment_id": unit}).json()
         assert answer["success"], answer
         status = "submitted" if action == "submit" else "fetched"
         assert any(one["assignment_id"] == unit and one["status"] == status for one in answer["value"]), answer
@@ -136,11 +140,13 @@ class Person(Visitor):
     def _in_terminal(self, command, number):
         """What a terminal shows of a command."""
         name = self._ask("POST", self.own + "api/terminals").json()["name"]
-        cookies = "; ".join(f"{one.name}={one.value}" for one in self.session.cookies if f"/{self.own}".startswith(one.path))
+        cookies = "; ".join(f"{one.name}={one.value}" for one in self.session.cookies
+                            if f"/{self.own}".startswith(one.path))
         address = self.hub.servers.replace("http", "ws", 1) + f"{self.own}terminals/websocket/{name}"
         shown, waits_since = "", None
         waited_s = 0.0
-        with closing(websocket.create_connection(address, timeout=PATIENCE_S, cookie=cookies, origin=self.hub.servers.rstrip("/"))) as terminal:
+        with closing(websocket.create_connection(address, timeout=PATIENCE_S, cookie=cookies,
+                                                 origin=self.hub.servers.rstrip("/"))) as terminal:
             terminal.send(json.dumps(["stdin", f"{command}; echo status=$?\r"]))
             while not re.search(r"status=\d", shown):
                 kind, *text = json.loads(terminal.recv())
@@ -160,7 +166,9 @@ class Person(Visitor):
         mine = (one.value for one in self.session.cookies if one.name == "_xsrf" and one.path == f"/{self.own}")
         headers = {"X-XSRFToken": next(mine, ""), **options.pop("headers", {})}
         answer = self.session.request(method, self.hub.address + path, timeout=PATIENCE_S, headers=headers, **options)
-        assert answer.ok, f"{method} {path}: {answer.status_code} {'' if options.get('stream') else in_words(answer.text)}"
+        assert answer.ok, (
+            f"{method} {path}: {answer.status_code} {'' if options.get('stream') else in_words(answer.text)}"
+        )
         return answer
 
 
@@ -234,7 +242,8 @@ def table(people, memory, seconds):
 
 def main(arguments):
     """Print the table; the exit status."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks attendees", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks attendees", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--people", type=int, default=40)
     count, draw = parser.parse_args(arguments).people, random.Random(0)
     if os.geteuid() != 0:
@@ -245,10 +254,12 @@ def main(arguments):
     hub = Hub(course(folder / "clone"), folder / "hub")
     try:
         hub.wait_until_open()
-        subprocess.run([sys.executable, "-m", "manyhands", "release", *(unit[:2] for unit in LABS)], check=True, env=hub.environment, cwd=folder / "clone")
+        subprocess.run([sys.executable, "-m", "manyhands", "release", *(unit[:2] for unit in LABS)], check=True,
+                       env=hub.environment, cwd=folder / "clone")
         references = [folder / "hub" / "course" / "references" / f"{unit}.json" for unit in LABS]
         wait_for(lambda: all(path.is_file() for path in references), "the references are not made", PATIENCE_S)
-        people = [Person(hub, number, *account, draw.uniform(0, ARRIVE_WITHIN_S)) for number, account in enumerate(hub.create(count))]
+        people = [Person(hub, number, *account, draw.uniform(0, ARRIVE_WITHIN_S))
+                  for number, account in enumerate(hub.create(count))]
         memory, begin = Memory(), time.monotonic()
         threads = [threading.Thread(target=person.live, daemon=True) for person in people]
         for thread in threads:

@@ -16,10 +16,12 @@ def python():
     found = cache / "bin" / "python"
     if (cache / "complete").exists():
         return found
-    print(f"making {cache} (ChainerMN 7.8.1 with numpy 1.23.5; delete the folder when you like)", file=sys.stderr, flush=True)
+    print(f"making {cache} (ChainerMN 7.8.1 with numpy 1.23.5; delete the folder when you like)", file=sys.stderr,
+          flush=True)
     shutil.rmtree(cache, ignore_errors=True)
     subprocess.run([sys.executable, "-m", "venv", str(cache)], check=True)
     for words in STEPS:
-        subprocess.run([str(found), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *words], check=True)
+        subprocess.run([str(found), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *words],
+                       check=True)
     (cache / "complete").touch()
     return found

@@ -1,12 +1,15 @@
-"""Forward and backward of our functions between two ranks, against the same messages by hand, torch's own functions, and the real ChainerMN.
+"""Forward and backward of our functions between two ranks, against the same messages by hand, torch's own functions,
+and the real ChainerMN.
 
-All are measured in one run, in blocks that alternate: one block runs, everybody else sleeps. Sizes are those of one message.
-Peers:
-* by hand: a header with the shape, then the payload, in both directions, inside an autograd function that does nothing else. The target's peer.
+All are measured in one run, in blocks that alternate: one block runs, everybody else sleeps. Sizes are those of one
+message. Peers:
+* by hand: a header with the shape, then the payload, in both directions, inside an autograd function that does nothing
+  else. The target's peer.
 * loop: the same messages in a loop without autograd. No target: it shows what autograd itself costs.
 * collective: the backend's own Bcast, Allgather, Alltoall after a header, inside the same autograd function. No target.
 * torch.distributed.nn.functional, over gloo only. It has no send and recv. No target.
-* ChainerMN 7.8.1, over MPI only, with its fastest shape: one row (it makes a graph node of each row that it sends). Built once, in a cache folder.
+* ChainerMN 7.8.1, over MPI only, with its fastest shape: one row (it makes a graph node of each row that it sends).
+  Built once, in a cache folder.
 """
 
 import sys
@@ -28,7 +31,8 @@ BLOCKS, BLOCK_S, STEPS = 15, 0.03, (3, 300)
 def main():
     python = chainermn_venv.python()
     with tempfile.TemporaryDirectory() as folder:
-        ours = Job(mpiexec(), sys.executable, HERE / "communication_rank.py", {"TURNS_STORE": str(Path(folder) / "store")})
+        ours = Job(mpiexec(), sys.executable, HERE / "communication_rank.py",
+                   {"TURNS_STORE": str(Path(folder) / "store")})
         chainermn = Job(mpiexec(python), str(python), HERE / "communication_chainermn.py", {})
         try:
             for backend in ("mpi", "gloo"):
@@ -43,10 +47,13 @@ def main():
 
 
 def measured(contestants, case, blocks=BLOCKS, steps=None):
-    """{name: [microseconds of a step, one for each block]}; contestants: {name: job}. The first of each round changes."""
+    """{name: [microseconds of a step, one for each block]}; contestants: {name: job}.
+    The first of each round changes."""
     names, found = list(contestants), {name: [] for name in contestants}
     least, most = STEPS
-    counts = steps or {name: min(max(int(BLOCK_S / contestants[name].block(name, case, least)), least), most) for name in names}
+    counts = steps or {
+        name: min(max(int(BLOCK_S / contestants[name].block(name, case, least)), least), most) for name in names
+    }
     for turn in range(blocks):
         first = turn % len(names)
         for name in names[first:] + names[:first]:
@@ -56,7 +63,8 @@ def measured(contestants, case, blocks=BLOCKS, steps=None):
 
 def lines(ours, chainermn, backend, call, size):
     """The rows of one call and size: (peer, its words, target)."""
-    peers = [(f"autograd over {backend}", "by hand", 1.5 if size == "1 KB" else 1.15), (f"loop over {backend}", "loop by hand", None)]
+    peers = [(f"autograd over {backend}", "by hand", 1.5 if size == "1 KB" else 1.15),
+             (f"loop over {backend}", "loop by hand", None)]
     if call != "send, recv":
         peers.append((f"collective over {backend}", f"{backend}'s collective", None))
         if backend == "gloo":
@@ -64,22 +72,27 @@ def lines(ours, chainermn, backend, call, size):
     if backend == "mpi":
         peers.append(("chainermn", "ChainerMN", 1.0))
     me = f"ours over {backend}"
-    found = measured({me: ours} | {name: chainermn if name == "chainermn" else ours for name, _, _ in peers}, (call, (1, SIZES[size] // 4)))
+    found = measured({me: ours} | {name: chainermn if name == "chainermn" else ours for name, _, _ in peers},
+                     (call, (1, SIZES[size] // 4)))
     for name, words, target in peers:
         yield ratio_line(f"{call}, {backend}, {size}: {words}", found[me], found[name], "us", target)
 
 
 def many_rows(ours, chainermn):
     """A 1-D tensor: ChainerMN builds a graph node for each of its elements."""
-    jobs, steps = {"ours over mpi": ours, "chainermn": chainermn}, {"ours over mpi": 50, "chainermn": 1}  # one takes it seconds
+    # one takes it seconds
+    jobs, steps = {"ours over mpi": ours, "chainermn": chainermn}, {"ours over mpi": 50, "chainermn": 1}
     found = measured(jobs, ("send, recv", (2**18,)), blocks=3, steps=steps)
-    return ratio_line("send, recv, mpi, 1-D of 262,144 elements: ChainerMN", found["ours over mpi"], found["chainermn"], "us", 0.2)
+    return ratio_line("send, recv, mpi, 1-D of 262,144 elements: ChainerMN", found["ours over mpi"], found["chainermn"],
+                      "us", 0.2)
 
 
 def ledger_line(ours):
-    """Our functions inside a ledger against the same ones outside, in turn; many long blocks, as the difference is small.
+    """Our functions inside a ledger against the same ones outside, in turn;
+    many long blocks, as the difference is small.
 
-    To open a ledger takes a millisecond, and leaves the processor's caches cold for the first steps: in a long block this does not count.
+    To open a ledger takes a millisecond, and leaves the processor's caches cold for the first steps: in a long block
+    this does not count.
     """
     jobs = {"ours, ledger on over mpi": ours, "ours over mpi": ours}
     found = measured(jobs, ("send, recv", (1, 2**18)), blocks=3 * BLOCKS, steps=dict.fromkeys(jobs, 300))

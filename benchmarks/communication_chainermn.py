@@ -1,4 +1,5 @@
-"""The ranks of the real ChainerMN: the steps that benchmarks/communication.py hands out. Runs in ChainerMN's own environment."""
+"""The ranks of the real ChainerMN: the steps that benchmarks/communication.py hands out.
+Runs in ChainerMN's own environment."""
 
 import chainer
 import chainermn

@@ -1,8 +1,9 @@
 """The same messages written by hand, for two ranks: what our functions are measured against.
 
-Each payload goes after a header with its shape, forward and backward, as in ChainerMN; what arrives goes into a new tensor of that shape.
-`Mpi` and `Gloo` carry messages. "hand" is the sum of the two messages that a call consists of; "collective" asks the backend's own
-collective instead. Both are measured inside an autograd function that does nothing else, and in a loop without autograd.
+Each payload goes after a header with its shape, forward and backward, as in ChainerMN; what arrives goes into a new
+tensor of that shape. `Mpi` and `Gloo` carry messages. "hand" is the sum of the two messages that a call consists of;
+"collective" asks the backend's own collective instead. Both are measured inside an autograd function that does nothing
+else, and in a loop without autograd.
 """
 
 import numpy as np
@@ -17,7 +18,9 @@ class Mpi:
 
     def __init__(self, comm):
         self.comm, self.rank, self.peer = comm, comm.rank, 1 - comm.rank
-        self.mine, self.theirs, self.all = np.zeros(WORDS, np.int64), np.zeros(WORDS, np.int64), np.zeros((2, WORDS), np.int64)
+        self.mine, self.theirs, self.all = (
+            np.zeros(WORDS, np.int64), np.zeros(WORDS, np.int64), np.zeros((2, WORDS), np.int64)
+        )
 
     def header(self, tensor):
         self.mine[0], self.mine[1] = FLOAT32, tensor.dim()
@@ -150,7 +153,8 @@ class Gloo:
 
 
 class Hand:
-    """The calls as messages from one rank to the other. forward(inputs) gives outputs; backward(gradients) the gradients of the inputs."""
+    """The calls as messages from one rank to the other. forward(inputs) gives outputs;
+    backward(gradients) the gradients of the inputs."""
 
     def __init__(self, messages, call):
         self.messages, self.rank, self.peer = messages, messages.rank, messages.peer

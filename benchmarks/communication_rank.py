@@ -1,6 +1,8 @@
-"""The ranks of our functions, of the messages by hand, and of torch's own functions: the steps that benchmarks/communication.py hands out.
+"""The ranks of our functions, of the messages by hand, and of torch's own functions:
+the steps that benchmarks/communication.py hands out.
 
-A step is one forward and one backward on this rank. The gradient that enters backward is rank + 1 everywhere, so that each result is known.
+A step is one forward and one backward on this rank. The gradient that enters backward is rank + 1 everywhere, so that
+each result is known.
 """
 
 import os
@@ -28,7 +30,8 @@ def expected(call):
 
 
 def make(contestant, call, shape):
-    """(step, check, around) for "ours", "ours, ledger on", "autograd", "loop", "collective" over "mpi" or "gloo", or "torch"."""
+    """(step, check, around) for "ours", "ours, ledger on", "autograd", "loop", "collective" over "mpi" or "gloo",
+    or "torch"."""
     who, _, backend = contestant.partition(" over ")
     leaves = [torch.ones(shape, requires_grad=True) for _ in range(size if call == "alltoall" else 1)]
     gradients = [torch.full(shape, rank + 1.0) for _ in range(size if call in ("allgather", "alltoall") else 1)]
@@ -72,7 +75,8 @@ def loop(calls, leaves, gradients, values):
 
 
 def bare(calls, call):
-    anchor = torch.zeros((), requires_grad=True)  # who has no input of its own needs a leaf, or autograd would not come back
+    # who has no input of its own needs a leaf, or autograd would not come back
+    anchor = torch.zeros((), requires_grad=True)
     if rank == 1 and call == "send, recv":
         return lambda leaves: Bare.apply(calls, anchor)
     return lambda leaves: Bare.apply(calls, *leaves)
@@ -81,7 +85,9 @@ def bare(calls, call):
 def our_forward(c, call):
     """A program of our functions, as a user writes it."""
     if call == "send, recv":
-        return (lambda leaves: (functions.send(leaves[0], c, 1),)) if rank == 0 else lambda leaves: (functions.recv(c, 0),)
+        return (
+            (lambda leaves: (functions.send(leaves[0], c, 1),)) if rank == 0 else lambda leaves: (functions.recv(c, 0),)
+        )
     return {
         "bcast": lambda leaves: (functions.bcast(c, leaves[0] if rank == 0 else None),),
         "allgather": lambda leaves: functions.allgather(c, leaves[0]),

@@ -1,8 +1,8 @@
 """A class's submissions graded by `manyhands grade`, against `nbgrader autograde` on the same ones in the same run.
 
-40 of a lab of two small questions, 10 of a lab with a cluster of four ranks: some solved, some in part. Both are commands, timed
-from start to end; ours also runs the solution once for its reference. Before them, and not timed, the gradebooks learn
-of the labs, by `manyhands release` and `nbgrader generate_assignment`.
+40 of a lab of two small questions, 10 of a lab with a cluster of four ranks: some solved, some in part. Both are
+commands, timed from start to end; ours also runs the solution once for its reference. Before them, and not timed, the
+gradebooks learn of the labs, by `manyhands release` and `nbgrader generate_assignment`.
 """
 
 import copy
@@ -54,7 +54,8 @@ def hand_in(folder, submitted):
     """What is handed in: of each three one solved, one with its first answer missing, one with its last."""
     for unit, count in COUNTS.items():
         solved = nbformat.read(folder / "solutions" / unit / f"{unit}.ipynb", 4)
-        answers = [number for number, cell in enumerate(solved.cells) if (cell.metadata.get("nbgrader") or {}).get("solution")]
+        answers = [number for number, cell in enumerate(solved.cells)
+                   if (cell.metadata.get("nbgrader") or {}).get("solution")]
         for number in range(count):
             notebook = copy.deepcopy(solved)
             for cell in notebook.cells:
@@ -88,7 +89,8 @@ class Memory(threading.Thread):
 
 def timed(folder, *words):
     """(seconds, MiB) of a command that must succeed."""
-    environment = {**os.environ, "MANYHANDS_ROOT": str(folder), "XDG_CACHE_HOME": str(folder / "cache"), "OMP_NUM_THREADS": "1",
+    environment = {**os.environ, "MANYHANDS_ROOT": str(folder), "XDG_CACHE_HOME": str(folder / "cache"),
+                   "OMP_NUM_THREADS": "1",
                    "PATH": os.path.dirname(sys.executable) + os.pathsep + os.environ["PATH"]}
     with open(folder / "log", "w+") as log:
         start = time.perf_counter()
@@ -113,8 +115,15 @@ def main():
         for unit, count in COUNTS.items():
             timed(ours, "manyhands", "release", unit)
             timed(peer, "nbgrader", "generate_assignment", unit)
-            (our_s, our_mb), (peer_s, peer_mb) = timed(ours, "manyhands", "grade", unit), timed(peer, "nbgrader", "autograde", unit)
-            name = f"{count} submissions {'with a cluster' if unit == CLUSTER else 'without a cluster'} graded (peer: `nbgrader autograde`)"
+            (our_s, our_mb), (peer_s, peer_mb) = (
+                timed(ours, "manyhands", "grade", unit),
+                timed(peer, "nbgrader", "autograde", unit),
+            )
+            name = (
+                f"{count} submissions {'with a cluster' if unit == CLUSTER else 'without a cluster'} graded (peer: "
+                "`nbgrader autograde`)"
+            )
             yield ratio_line(name, [our_s], [peer_s], "s", round(TARGETS[unit], 3))
-            yield f"| submissions in a minute | {60 * count / our_s:.1f} | {60 * count / peer_s:.1f} | {peer_s / our_s:.2f} times | | |"
+            yield (f"| submissions in a minute | {60 * count / our_s:.1f} | {60 * count / peer_s:.1f} "
+                   f"| {peer_s / our_s:.2f} times | | |")
             yield ratio_line("memory of all their processes, at most", [our_mb], [peer_mb], "MiB", None)

@@ -1,7 +1,7 @@
 """A class of thirty, five of whom hand in what was made to stop the class, against the same class without those five.
 
-Both are collected, graded and given feedback by our commands, timed from start to end. The 25 must have the grades that they have
-without the five, and each of the five must be told by name: a run in which that is not so ends with an error.
+Both are collected, graded and given feedback by our commands, timed from start to end. The 25 must have the grades that
+they have without the five, and each of the five must be told by name: a run in which that is not so ends with an error.
 """
 
 import copy
@@ -111,9 +111,11 @@ def plain(folder, notebook):
 
 def run(folder, command):
     """(seconds, what it said) of one of our commands; that something was refused is no error here."""
-    environment = {**os.environ, "MANYHANDS_ROOT": str(folder), "XDG_CACHE_HOME": str(folder / "cache"), "OMP_NUM_THREADS": "1"}
+    environment = {**os.environ, "MANYHANDS_ROOT": str(folder), "XDG_CACHE_HOME": str(folder / "cache"),
+                   "OMP_NUM_THREADS": "1"}
     start = time.perf_counter()
-    done = subprocess.run([sys.executable, "-m", "manyhands", command, SIMPLE], cwd=folder, env=environment, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-m", "manyhands", command, SIMPLE], cwd=folder, env=environment,
+                          capture_output=True, text=True)
     said = done.stdout + done.stderr
     if done.returncode > 1:
         raise RuntimeError(f"{command}: {said}")
@@ -135,8 +137,12 @@ def played(folder, hostile):
     for name, write in hostile.items():
         hand_in(folder, name, write, copy.deepcopy(lab.notebook))
     ran = {command: run(folder, command) for command in COMMANDS}
-    subprocess.run(["rm", "-rf", folder / "classroom" / "exchange"], check=True)  # shutil.rmtree cannot remove what is so deep
-    return {name: seconds for name, (seconds, _) in ran.items()}, {name: points(folder, name) for name in honest}, "".join(said for _, said in ran.values())
+    # shutil.rmtree cannot remove what is so deep
+    subprocess.run(["rm", "-rf", folder / "classroom" / "exchange"], check=True)
+    return (
+        {name: seconds for name, (seconds, _) in ran.items()}, {name: points(folder, name) for name in honest},
+        "".join(said for _, said in ran.values())
+    )
 
 
 def main():
@@ -144,11 +150,13 @@ def main():
         our_s, ours_got, said = played(Path(ours), HOSTILE)
         peer_s, peer_got, _ = played(Path(peer), {})
         told = {name: [line.strip() for line in said.splitlines() if name in line] for name in HOSTILE}
-    wrong = [name for number, name in enumerate(peer_got) if not ours_got[name] == peer_got[name] == [4, 2, 2][number % 3]]
+    wrong = [name for number, name in enumerate(peer_got)
+             if not ours_got[name] == peer_got[name] == [4, 2, 2][number % 3]]
     silent = [name for name, lines in told.items() if not lines]
     if wrong or silent:
         raise RuntimeError(f"not graded right: {wrong}; not told: {silent}\n{said}")
     for command in COMMANDS:
-        yield ratio_line(f"`manyhands {command}`, {HONEST} honest and {len(HOSTILE)} hostile (peer: the {HONEST} alone)", [our_s[command]], [peer_s[command]], "s", None)
+        yield ratio_line(f"`manyhands {command}`, {HONEST} honest and {len(HOSTILE)} hostile (peer: the {HONEST} "
+                         "alone)", [our_s[command]], [peer_s[command]], "s", None)
     for name, lines in told.items():
         yield f"| {name}: {HOSTILE[name].__doc__} | {'; '.join(lines)} | | | | |"

@@ -7,7 +7,8 @@ import sys
 
 
 def ratio_line(name, ours, peers, unit, target):
-    """One line of the table: medians, the median of the paired ratios with its range, and the target (None: there is none)."""
+    """One line of the table: medians, the median of the paired ratios with its range, and the target (None:
+    there is none)."""
     ratios = [a / b for a, b in zip(ours, peers)]
     middle = statistics.median(ratios)
     verdict = "" if target is None else "reached" if middle <= target else "MISSED"

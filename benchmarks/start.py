@@ -1,4 +1,5 @@
-"""From nothing to four ranks with torch loaded: seconds and memory, against plain ipyparallel with `import torch` on all engines."""
+"""From nothing to four ranks with torch loaded: seconds and memory,
+against plain ipyparallel with `import torch` on all engines."""
 
 from .pairs import alternate, in_fresh_process, ratio_line
 

@@ -1,4 +1,5 @@
-"""Jobs of several ranks that take turns: a driver hands out blocks of steps, and who has no block sleeps in a socket's read.
+"""Jobs of several ranks that take turns: a driver hands out blocks of steps,
+and who has no block sleeps in a socket's read.
 
 Only the standard library is imported here: the ranks of ChainerMN run in an environment of their own.
 """
@@ -26,8 +27,10 @@ class Job:
         self.output = tempfile.TemporaryFile("w+")
         with Listener(("127.0.0.1", 0), authkey=key) as listener:
             address = f"{listener.address[0]}:{listener.address[1]}"
-            env = {**os.environ, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo", "TURNS": address, "TURNS_KEY": key.hex(), **env}
-            self.process = subprocess.Popen([mpiexec, "-n", str(RANKS), python, str(program)], env=env, stdout=self.output, stderr=self.output)
+            env = {**os.environ, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo", "TURNS": address,
+                   "TURNS_KEY": key.hex(), **env}
+            self.process = subprocess.Popen([mpiexec, "-n", str(RANKS), python, str(program)], env=env,
+                                            stdout=self.output, stderr=self.output)
             listener._listener._socket.settimeout(1)  # so that ranks that end before they call are noticed
             self.ranks = {}
             while len(self.ranks) < RANKS:
@@ -80,8 +83,8 @@ class Job:
 def serve(rank, make, barrier):
     """A rank's side: until the driver says end, run the blocks that it orders.
 
-    make(contestant, call, shape) gives (step, check, around): step is one forward and backward, check raises if its gradients are wrong,
-    around() is a context manager in which a block runs, or None.
+    make(contestant, call, shape) gives (step, check, around): step is one forward and backward, check raises if its
+    gradients are wrong, around() is a context manager in which a block runs, or None.
     """
     host, port = os.environ["TURNS"].split(":")
     driver = Client((host, int(port)), authkey=bytes.fromhex(os.environ["TURNS_KEY"]))

@@ -1,4 +1,5 @@
-"""nbval of all notebooks and solutions, as `make test` runs it, against the sum of plain `pytest --nbval` file by file."""
+"""nbval of all notebooks and solutions, as `make test` runs it,
+against the sum of plain `pytest --nbval` file by file."""
 
 import subprocess
 import sys
@@ -21,5 +22,6 @@ def main():
     ours, done = timed([sys.executable, "-m", "manyhands", "validate"])
     if done.returncode:
         raise RuntimeError(done.stdout + done.stderr)
-    alone = sum(timed([sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--nbval", "--rootdir", str(file.parent), str(file)])[0] for file in files)
+    alone = sum(timed([sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--nbval", "--rootdir",
+                       str(file.parent), str(file)])[0] for file in files)
     yield ratio_line(f"nbval of all {len(files)} notebooks and solutions", [ours], [alone], "s", 0.7)

@@ -1,6 +1,8 @@
-"""`python -m benchmarks.weights`: how far each system's weights end from those of one process, as the tutorials of the track find it.
+"""`python -m benchmarks.weights`: how far each system's weights end from those of one process,
+as the tutorials of the track find it.
 
-The notebooks themselves say "yes" where the difference is rounding, because its digits differ from machine to machine. Here they are.
+The notebooks themselves say "yes" where the difference is rounding, because its digits differ from machine to machine.
+Here they are.
 """
 
 import json

@@ -1,5 +1,7 @@
-"""The order of all tests, cheapest first; which of them stay together when two processes share them; and the tests that need a GPU."""
+"""The order of all tests: cheapest first, or where processes share them, what is longest in one piece first;
+which of them stay together then; and the tests that need a GPU."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -10,13 +12,16 @@ pytest_plugins = ["in_browser"]
 HERE = Path(__file__).resolve().parent
 # Folders and files of tests/ from cheap to dear; what is not named here comes after the unit tests.
 ORDER = ("unit", "test_drift.py", "", "labs", "dist", "notebooks", "hub", "browser")
+# Where processes share the tests: none should begin with a long piece when the others have nothing left to do.
+SHARED_ORDER = ("hub", "notebooks", "browser", *ORDER)
 FIRST = ("test_mutants.py",)  # in its folder: it leaves the solutions' references, which test_labs.py compares with
 
 
 def cost(item):
     """The place of a test in the order."""
     part = item.path.relative_to(HERE).parts[0] if item.path.is_relative_to(HERE) else ""
-    return ORDER.index(part if part in ORDER else ""), item.path.name not in FIRST
+    order = SHARED_ORDER if "PYTEST_XDIST_WORKER" in os.environ else ORDER
+    return order.index(part if part in order else ""), item.path.name not in FIRST
 
 
 def together(nodeid):

@@ -1,7 +1,7 @@
 """Small real data sets as plain arrays, and how to cut them into one piece per rank.
 
-Every loader returns `(x, y)`: x float32 between 0 and 1, y int64 class numbers. The order of the samples is the same in every
-process and on every machine, because ranks agree on who takes which sample only if they count in the same order.
+Every loader returns `(x, y)`: x float32 between 0 and 1, y int64 class numbers. The order of the samples is the same in
+every process and on every machine, because ranks agree on who takes which sample only if they count in the same order.
 Nothing is downloaded: a loader whose files are missing says what to fetch and where to put it.
 """
 
@@ -59,9 +59,9 @@ def cifar10(root, split="train"):
 def stanford_dogs(root, split="train", size=64):
     """Stanford Dogs from files on disk: 12,000 images for training, 8,580 for testing, 120 breeds.
 
-    Each image is cut to its middle square and scaled to `size` x `size`. Returns x of shape [n, 3, size, size] and y of shape [n].
-    x takes 12 * size * size bytes per image: 0.6 GB for training at size 64, 9.7 GB at size 260 (EfficientNet-B2).
-    `root` is the folder that holds `Images`, `train_list.mat` and `test_list.mat`.
+    Each image is cut to its middle square and scaled to `size` x `size`. Returns x of shape [n, 3, size, size] and y of
+    shape [n]. x takes 12 * size * size bytes per image: 0.6 GB for training at size 64, 9.7 GB at size 260
+    (EfficientNet-B2). `root` is the folder that holds `Images`, `train_list.mat` and `test_list.mat`.
     """
     _known(split)
     from PIL import Image, ImageOps

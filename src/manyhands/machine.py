@@ -8,7 +8,8 @@ from pathlib import Path
 
 
 def processors():
-    """How many processors this process may use: fewer than the machine has where `taskset`, Slurm or the cpuset of a container leaves it only some."""
+    """How many processors this process may use: fewer than the machine has where `taskset`,
+    Slurm or the cpuset of a container leaves it only some."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

@@ -13,7 +13,11 @@ def adopt(root, path):
     piece = piece_of(root, path)
     path = Path(path).resolve()
     name = piece.short(path)
-    source = text.read(path.read_text(encoding="utf-8"), name) if path.suffix == ".py" else as_source(canonical.load(path), piece)
+    source = (
+        text.read(path.read_text(encoding="utf-8"), name)
+        if path.suffix == ".py"
+        else as_source(canonical.load(path), piece)
+    )
     new = text.write(source)
     _refuse_loss(source, text.read(new, name), name)
     old = piece.source.read_text(encoding="utf-8") if piece.source.exists() else None
@@ -23,7 +27,8 @@ def adopt(root, path):
     if old is not None and path != piece.source and _source_is_newer(path, old):
         kept = _free_name(piece.source)
         write_one(kept, old.encode())
-        told.append(f"{piece.short(piece.source)} was edited after this notebook was built: what it said is kept in {kept.name}")
+        told.append(f"{piece.short(piece.source)} was edited after this notebook was built: "
+                    f"what it said is kept in {kept.name}")
     write_one(piece.source, new.encode())
     told.append(f"{piece.short(piece.source)} written; now run: manyhands build {piece.number}")
     if "unit=" not in new.split("\n", 1)[0]:
@@ -39,8 +44,9 @@ def piece_of(root, path):
     parts = path.relative_to(root).parts if path.is_relative_to(root) else ()
     if parts[:1] == ("labs",):
         raise BuildError(
-            f"{'/'.join(parts)} is made from the solution, which a lab does not contain: adopting it would lose the answers. "
-            f"Edit solutions/{path.stem}/{path.stem}.ipynb and adopt that, or edit sources/labs/{path.stem}.py"
+            f"{'/'.join(parts)} is made from the solution, which a lab does not contain: "
+            f"adopting it would lose the answers. Edit solutions/{path.stem}/{path.stem}.ipynb and adopt that, "
+            f"or edit sources/labs/{path.stem}.py"
         )
     if parts[:1] == ("work",):
         raise BuildError(f"{'/'.join(parts)} is a learner's own copy: nothing is made from it")

@@ -81,7 +81,8 @@ def _metadata(cell):
 
 
 def clean(notebook, root=None):
-    """Bring an executed notebook to its canonical form, in place: counts 1..n, tidy outputs, only the metadata we keep."""
+    """Bring an executed notebook to its canonical form, in place:
+    counts 1..n, tidy outputs, only the metadata we keep."""
     notebook.metadata = nbformat.from_dict({**METADATA, **_ours(notebook)})
     count = 0
     for cell in notebook.cells:
@@ -140,7 +141,9 @@ def _without_places(text, root):
 
 def refuse_places(notebook, name, folders):
     """Stop if an output or a traceback shows a folder of this machine: it would differ on every other."""
-    places = [re.escape(str(folder)) + r"(?![\w.-])" for folder in folders] + [re.escape(tempfile.gettempdir()) + r"/\w+"]
+    places = [re.escape(str(folder)) + r"(?![\w.-])" for folder in folders] + [
+        re.escape(tempfile.gettempdir()) + r"/\w+"
+    ]
     for number, cell in enumerate(notebook.cells, 1):
         for output in cell.get("outputs", []):
             shown = str({key: value for key, value in output.items() if key != "metadata"})

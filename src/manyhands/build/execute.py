@@ -34,7 +34,8 @@ def execute(notebook, folder, name, cell_timeout_s=CELL_TIMEOUT_S, seed=0):
         on_cell_start=lambda cell, cell_index: started.append(cell_index),
     )
     client.create_kernel_manager()
-    client.km.transport, client.km.ip = "ipc", str(home / "k")  # no TCP port: two kernels that start at once cannot meet
+    # no TCP port: two kernels that start at once cannot meet
+    client.km.transport, client.km.ip = "ipc", str(home / "k")
     try:
         with open(home / "kernel.log", "w") as kernel_log:
             client.execute(env=kernel_environment(home, seed), stderr=kernel_log)

@@ -109,7 +109,8 @@ def leaks(solution_texts, lab_text):
     tokens and does not also stand outside the answers, where the learner may read it; a long one (six tokens) is found
     inside another line too.
     """
-    found = [mark for mark in ("BEGIN SOLUTION", "END SOLUTION", "BEGIN HIDDEN", "BEGIN MARK SCHEME") if mark in lab_text]
+    found = [mark for mark in ("BEGIN SOLUTION", "END SOLUTION", "BEGIN HIDDEN", "BEGIN MARK SCHEME")
+             if mark in lab_text]
     answers, given = set(), []
     for text in solution_texts:
         inside = False

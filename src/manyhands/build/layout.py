@@ -53,7 +53,8 @@ class Piece:
 
 
 def pieces(root, wanted=()):
-    """The sources asked for ("06", "6", "06_ddp", a path of a source or of its notebook), all of them if none is named."""
+    """The sources asked for ("06", "6", "06_ddp", a path of a source or of its notebook),
+    all of them if none is named."""
     root = Path(root)
     found = [
         Piece(root, kind, path.stem)
@@ -62,7 +63,8 @@ def pieces(root, wanted=()):
     ]
     for piece in found:
         if not UNIT_NAME.fullmatch(piece.name):
-            raise BuildError(f"{piece.short(piece.source)}: a unit is called NN_topic, two digits and lower-case letters")
+            raise BuildError(f"{piece.short(piece.source)}: a unit is called NN_topic, two digits and lower-case "
+                             "letters")
     if not wanted:
         return found
     chosen = []

@@ -137,7 +137,8 @@ def _remove(paths):
 
 def others(folder, known):
     """What stands in a generated folder besides the files that are known."""
-    return [path for path in sorted(folder.rglob("*")) if path.is_file() and path not in known and not _hidden(path, folder)]
+    return [path for path in sorted(folder.rglob("*")) if path.is_file() and path not in known
+            and not _hidden(path, folder)]
 
 
 def _hidden(path, folder):

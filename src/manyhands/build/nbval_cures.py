@@ -2,8 +2,9 @@
 
 nbval alone passes: a cell whose execution_count is None (it is not compared), a cell that timed out inside a call that
 swallows the interrupt, the cells after it (expected failures), and a cell that is to raise and does not. And it knows
-nothing of the tag `measured`. It compares pictures as texts, though processors differ in the last place of a position. Its kernels listen on TCP ports that they choose by looking for free ones: two kernels that start at
-the same moment may choose the same, and one of them never answers. Sockets in a folder of their own cannot meet.
+nothing of the tag `measured`. It compares pictures as texts, though processors differ in the last place of a position.
+Its kernels listen on TCP ports that they choose by looking for free ones: two kernels that start at the same moment may
+choose the same, and one of them never answers. Sockets in a folder of their own cannot meet.
 """
 
 import os
@@ -20,7 +21,8 @@ from manyhands.build.canonical import RECORD
 OUTPUT_TIMEOUT_S = 20  # how long an output may be on its way after its cell has ended; 5 is too short on a busy machine
 SVG, SVG_POINTS = "image/svg+xml", 0.01  # how far apart positions in a picture may be
 _NUMBER = re.compile(r"(?<![\w#.-])-?\d+(?:\.\d+)?(?![\w.])")
-_ID = re.compile(r'(?<=url\(#)\w+|(?<=href="#)\w+|(?<= id=")\w+')  # matplotlib makes those of markers and clips from their positions
+# matplotlib makes those of markers and clips from their positions
+_ID = re.compile(r'(?<=url\(#)\w+|(?<=href="#)\w+|(?<= id=")\w+')
 
 
 def pytest_configure(config):
@@ -62,11 +64,13 @@ def pytest_runtest_makereport(item, call):
 
 
 def _shown(item):
-    """What a cell that raised had shown before, as text: a cluster's report of a fault stands there, and the exception is its first line only."""
+    """What a cell that raised had shown before, as text:
+    a cluster's report of a fault stands there, and the exception is its first line only."""
     outputs = item.test_outputs or []
     if not any(out.output_type == "error" for out in outputs):
         return ""
-    return "".join(out.text if out.output_type == "stream" else out.data.get("text/plain", "") + "\n" for out in outputs if out.output_type != "error")
+    return "".join(out.text if out.output_type == "stream" else out.data.get("text/plain", "") + "\n" for out in outputs
+                   if out.output_type != "error")
 
 
 def _compare_outputs(item, compare, test, ref, skip_compare=None):
@@ -79,15 +83,19 @@ def _compare_outputs(item, compare, test, ref, skip_compare=None):
 
 
 def same_picture(one, other):
-    """Whether two SVG texts differ in nothing but numbers inside their tags, each by less than SVG_POINTS, and names of ids. Letters must be the same."""
+    """Whether two SVG texts differ in nothing but numbers inside their tags, each by less than SVG_POINTS,
+    and names of ids. Letters must be the same."""
     parts, others = re.split("(<[^>]*>)", _ids_numbered(one)), re.split("(<[^>]*>)", _ids_numbered(other))
-    return len(parts) == len(others) and all(a == b or a[:1] == b[:1] == "<" and _same_tag(a, b) for a, b in zip(parts, others))
+    return len(parts) == len(others) and all(
+        a == b or a[:1] == b[:1] == "<" and _same_tag(a, b) for a, b in zip(parts, others)
+    )
 
 
 def _ids_numbered(text):
     """The text with the ids that its tags give and use named in the order in which they come."""
     names = {}
-    return re.sub("<[^>]*>", lambda tag: _ID.sub(lambda name: f"id_{names.setdefault(name[0], len(names))}_", tag[0]), text)
+    return re.sub("<[^>]*>", lambda tag: _ID.sub(lambda name: f"id_{names.setdefault(name[0], len(names))}_", tag[0]),
+                  text)
 
 
 def _same_tag(one, other):

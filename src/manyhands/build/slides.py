@@ -1,6 +1,7 @@
 """Decks: slides/NN_topic.md -> slides/built/NN_topic.html and .pdf, made by Marp, to be read without a network.
 
-What a deck was made from, and what came out, stands as hashes in the last line of the page: so drift is found without Node.js.
+What a deck was made from, and what came out, stands as hashes in the last line of the page: so drift is found without
+Node.js.
 """
 
 import base64
@@ -22,7 +23,8 @@ _COMMON = ("theme.css", "marp.config.mjs", "package.json", "package-lock.json")
 _PICTURE = re.compile(r"""(src="|url\((?:&quot;|"|')?)(?!data:|https?:|#)([^"'()&]+\.(?:svg|png|jpe?g|gif))""")
 _IN_MARKDOWN = re.compile(r"""(?:\]\(|src=["']|url\(["']?)\s*(?!data:|https?:)([^)\s"']+\.(?:svg|png|jpe?g|gif))""")
 _FROM_THE_NETWORK = re.compile(
-    r"""<(?:script|img|link|iframe|source)\b[^>]*(?:src|href)=["']?https?:|url\((?:&quot;|["'])?https?:|@import\s+(?:url\()?["']?https?:"""
+    r"""<(?:script|img|link|iframe|source)\b[^>]*(?:src|href)=["']?https?:|"""
+    r"""url\((?:&quot;|["'])?https?:|@import\s+(?:url\()?["']?https?:"""
 )
 _SEAL = "\n<!-- made from "
 _MIME = {".svg": "image/svg+xml", ".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".gif": "image/gif"}
@@ -117,7 +119,8 @@ def _marp(root):
             "The built decks are in slides/built/, so nothing else needs it."
         )
     print("installing Marp into slides/node_modules ...", flush=True)
-    done = subprocess.run([npm, "ci", "--no-audit", "--no-fund"], cwd=folder, capture_output=True, text=True, env=_no_downloads())
+    done = subprocess.run([npm, "ci", "--no-audit", "--no-fund"], cwd=folder, capture_output=True, text=True,
+                          env=_no_downloads())
     if done.returncode:
         raise BuildError(f"npm ci in slides/ failed:\n{done.stderr.strip()[-2000:]}")
     return program
@@ -132,7 +135,8 @@ def _browser():
     names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
     found = os.environ.get("CHROME_PATH") or next(filter(None, map(shutil.which, names)), None)
     if found is None:
-        raise BuildError("the PDF is printed by Chromium, which is missing: apt-get install chromium, or set CHROME_PATH")
+        raise BuildError("the PDF is printed by Chromium, which is missing: apt-get install chromium, or set "
+                         "CHROME_PATH")
     return found
 
 
@@ -161,7 +165,8 @@ def _run(marp, browser, deck, target):
         env={**_no_downloads(), "CHROME_PATH": browser, **sandbox},
     )
     if done.returncode or not target.exists():
-        raise BuildError(f"Marp cannot make {target.suffix[1:]} from slides/{deck.name}:\n{done.stderr.strip()[-2000:]}")
+        raise BuildError(f"Marp cannot make {target.suffix[1:]} from "
+                         f"slides/{deck.name}:\n{done.stderr.strip()[-2000:]}")
 
 
 def inlined(page, folder):

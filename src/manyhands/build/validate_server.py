@@ -1,7 +1,7 @@
 """The process that `validate` starts: it forks one process for each notebook, some at a time, and tells their verdicts.
 
-In each, nbval runs on a copy of the notebook's folder, in the environment that notebooks are built in, with the cures of
-`nbval_cures`; then whatever the notebook left running is ended.
+In each, nbval runs on a copy of the notebook's folder, in the environment that notebooks are built in, with the cures
+of `nbval_cures`; then whatever the notebook left running is ended.
 """
 
 import json
@@ -70,7 +70,9 @@ class Run:
 
     def _text(self):
         output = self.home / "output"
-        return output.read_text(encoding="utf-8", errors="replace").replace(f"{self.home}/", "") if output.exists() else ""
+        return (
+            output.read_text(encoding="utf-8", errors="replace").replace(f"{self.home}/", "") if output.exists() else ""
+        )
 
 
 def run_nbval(notebook, home, cell_timeout_s):

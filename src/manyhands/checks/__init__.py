@@ -5,8 +5,8 @@
                      atol=1e-5, rank=2, expected=serial, got=gradients, mistake="You summed, but did not divide.")
     report.show()
 
-The line is for the reader. The record is for `manyhands.grading`, which compares its values, outside the kernel, with those
-of the solution under the same seed: a verdict made inside the kernel is never itself the evidence.
+The line is for the reader. The record is for `manyhands.grading`, which compares its values, outside the kernel, with
+those of the solution under the same seed: a verdict made inside the kernel is never itself the evidence.
 """
 
 import os

@@ -1,4 +1,7 @@
-"""The name by which tutorial 05 imports the ways of an all-reduce: `manyhands.checks.collectives.ranks`."""
+"""The older name of `manyhands.checks.collectives.ranks`, by which tutorial 05 imports the ways of an all-reduce.
+
+It stays for the copies of these notebooks that learners have; what is new imports the module itself.
+"""
 
 import sys
 

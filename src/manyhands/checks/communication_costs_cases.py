@@ -1,4 +1,7 @@
-"""The name by which tutorial 05 imports its measurements: `manyhands.checks.communication_costs.cases`."""
+"""The older name of `manyhands.checks.communication_costs.cases`, by which tutorial 05 imports its measurements.
+
+It stays for the copies of these notebooks that learners have; what is new imports the module itself.
+"""
 
 import sys
 

@@ -1,4 +1,7 @@
-"""The name by which lab 03 imports its checks: `manyhands.checks.torch_dataparallel`."""
+"""The older name of `manyhands.checks.torch_dataparallel`, by which lab 03 imports its checks.
+
+It stays for the copies of these notebooks that learners have; what is new imports the module itself.
+"""
 
 import sys
 

@@ -1,7 +1,9 @@
-"""Hints: `hint("06-average")` prints a first step, called again the next one, and remembers that it was opened. Hints cost nothing.
+"""Hints: `hint("06-average")` prints a first step, called again the next one, and remembers that it was opened.
+Hints cost nothing.
 
-The texts stand in a dict `HINTS` in the unit's package; a hint's name is the unit's number, a dash, and the name of the report that it
-helps with. One dict per unit, `{"06-average": ("where to look", "nearly the code")}`; a hint of one step may be a string.
+The texts stand in a dict `HINTS` in the unit's package; a hint's name is the unit's number, a dash, and the name of the
+report that it helps with. One dict per unit, `{"06-average": ("where to look", "nearly the code")}`; a hint of one step
+may be a string.
 """
 
 import sys

@@ -1,4 +1,5 @@
-"""Checks of functions that run in the notebook's own kernel: a safe way to call what the learner wrote, and to read what it returns."""
+"""Checks of functions that run in the notebook's own kernel:
+a safe way to call what the learner wrote, and to read what it returns."""
 
 import re
 

@@ -1,7 +1,7 @@
 """An experiment with the learner's functions on all ranks, and what becomes of it when it does not come to an end.
 
-An experiment is a function of a module of this package that is imported on the ranks only. `RankReport.on_ranks` runs it; a hang ends
-after the report's patience, becomes FAIL lines, and the cluster heals.
+An experiment is a function of a module of this package that is imported on the ranks only. `RankReport.on_ranks` runs
+it; a hang ends after the report's patience, becomes FAIL lines, and the cluster heals.
 """
 
 from manyhands.checks.report import Report, Stopped
@@ -27,7 +27,11 @@ def learners(name):
     if name not in get_ipython().user_ns:
         raise Undefined(name)
     found = get_ipython().user_ns[name]
-    parts = {f"{name}.{method}": getattr(found, method, None) for method in ("forward", "backward")} if isinstance(found, type) else {name: found}
+    parts = (
+        {f"{name}.{method}": getattr(found, method, None) for method in ("forward", "backward")}
+        if isinstance(found, type)
+        else {name: found}
+    )
     for part, function in parts.items():
         if getattr(getattr(function, "__code__", None), "co_names", None) == ("NotImplementedError",):
             raise Unwritten(part)
@@ -43,7 +47,8 @@ def _defined_here(name):
 
 
 def _on_rank(module, experiment, *args):
-    """Runs on a rank. A stub that is not written yet is told as such; any other exception is the cluster's to report."""
+    """Runs on a rank. A stub that is not written yet is told as such;
+    any other exception is the cluster's to report."""
     import traceback
     from importlib import import_module
 
@@ -60,22 +65,24 @@ def _on_rank(module, experiment, *args):
 
 
 class RankReport(Report):
-    """A report that asks the ranks of `cluster`. `mistakes` are the unit's words: "unwritten" and "known", {part of an error: what to do
-    about it}, must be among them."""
+    """A report that asks the ranks of `cluster`. `mistakes` are the unit's words: "unwritten" and "known", {part of an
+    error: what to do about it}, must be among them."""
 
     def __init__(self, name, cluster, criteria, mistakes, patience_s=PATIENCE_S):
         super().__init__(name, criteria)
         self.cluster, self._mistakes, self._patience_s = cluster, mistakes, patience_s
 
     def on_ranks(self, module, experiment, *args, remark=None, patience_s=None):
-        """Run an experiment on all ranks; the values by rank. `Stopped` if a rank raises, ends or waits in vain, or has no such function.
+        """Run an experiment on all ranks; the values by rank.
+        `Stopped` if a rank raises, ends or waits in vain, or has no such function.
 
         `remark` names a mistake that is likely when ranks wait for each other in this experiment.
         """
         from manyhands.cluster import ClusterStopped, Fault
 
         try:
-            answers = self.cluster.run(_on_rank, module, experiment, *args, patience_s=patience_s or self._patience_s, limit_s=LIMIT_S)
+            answers = self.cluster.run(_on_rank, module, experiment, *args, patience_s=patience_s or self._patience_s,
+                                       limit_s=LIMIT_S)
         except Fault as fault:
             raise Stopped(self._of_fault(fault, remark), rank=min(fault.culprits, default=None)) from None
         except ClusterStopped as stopped:
@@ -89,7 +96,8 @@ class RankReport(Report):
         return [answer["value"] for answer in answers]
 
     def _of_fault(self, fault, remark):
-        """What of a fault's report helps here, the most telling first: long texts are cut. The cluster has shown the whole of it."""
+        """What of a fault's report helps here, the most telling first: long texts are cut.
+        The cluster has shown the whole of it."""
         lines = [line.strip() for line in fault.text.splitlines() if line.strip()]
         known = next((text for fragment, text in self._mistakes["known"].items() if fragment in fault.text), None)
         waiting = fault.kind in ("hang", "mismatch")

@@ -1,4 +1,5 @@
-"""The learner's progress: `work/.manyhands/progress.json`, `{"06_ddp": {"points": 5, "max": 8, "when": ..., "hints": []}}`."""
+"""The learner's progress: `work/.manyhands/progress.json`, `{"06_ddp": {"points": 5, "max": 8, "when": ..., "hints":
+[]}}`."""
 
 import fcntl
 import json

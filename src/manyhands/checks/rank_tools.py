@@ -1,4 +1,5 @@
-"""What experiments on ranks share: where tensors live, the groups that are tried, and which known mistake a tensor looks like."""
+"""What experiments on ranks share: where tensors live, the groups that are tried,
+and which known mistake a tensor looks like."""
 
 import os
 import sys
@@ -37,7 +38,8 @@ def borrowing(function, *args):
 
 
 def make_groups():
-    """The groups of GROUPS in which this rank is, as (members, group). The world itself is `None`: the learner's default. Collective."""
+    """The groups of GROUPS in which this rank is, as (members, group).
+    The world itself is `None`: the learner's default. Collective."""
     import torch.distributed as dist
 
     found = []

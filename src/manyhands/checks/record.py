@@ -1,7 +1,8 @@
 """What a check cell hands to the grader: plain JSON, made here, compared in `manyhands.grading`.
 
-A record is `{"schema": 1, "name": ..., "criteria": [...]}`; a criterion is `{"name", "text", "points", "status", "values",
-"atol", "rtol", "detail"}`. `values` are the evidence: numbers that depend on the seed and on what the learner's code did.
+A record is `{"schema": 1, "name": ..., "criteria": [...]}`; a criterion is `{"name", "text", "points", "status",
+"values", "atol", "rtol", "detail"}`. `values` are the evidence: numbers that depend on the seed and on what the
+learner's code did.
 """
 
 import math

@@ -24,9 +24,11 @@ class Stopped(Exception):
 
 
 class Report:
-    """The result of one check cell, as a context manager: shown when its block ends; where it ends by `Stopped`, what was not judged fails.
+    """The result of one check cell, as a context manager: shown when its block ends;
+    where it ends by `Stopped`, what was not judged fails.
 
-    `name` is the cell's grade_id without `-check`; `criteria[name]` are its criteria, {name: (points, what it asks for)}, in the order of the cell's lines.
+    `name` is the cell's grade_id without `-check`; `criteria[name]` are its criteria, {name: (points, what it asks
+    for)}, in the order of the cell's lines.
     """
 
     def __init__(self, name, criteria=None):
@@ -49,16 +51,19 @@ class Report:
 
     @contextmanager
     def part(self, *names):
-        """The part of a check that these criteria need: where it ends by `Stopped`, only they fail, and the check goes on."""
+        """The part of a check that these criteria need: where it ends by `Stopped`, only they fail,
+        and the check goes on."""
         try:
             yield
         except Stopped as stopped:
             self.fail(stopped, names)
 
     def judge(self, name, problems, values=(), **tolerance):
-        """Add a criterion, and return whether it passed. `problems`: details of FAIL lines, or None, of which the first counts; `values`, `atol`, `rtol`: as in `criterion`."""
+        """Add a criterion, and return whether it passed. `problems`: details of FAIL lines, or None,
+        of which the first counts; `values`, `atol`, `rtol`: as in `criterion`."""
         if isinstance(values, Iterator):
-            raise TypeError(f"the values of criterion {name!r} are an iterator, which the record cannot hold: give a list")
+            raise TypeError(f"the values of criterion {name!r} are an iterator, which the record cannot hold: give a "
+                            "list")
         problem = next(filter(None, problems), {})
         points, text = self.asked[name]
         return self.criterion(name, points=points, text=text, passed=not problem, values=values, **tolerance, **problem)
@@ -76,10 +81,11 @@ class Report:
                   rank=None, expected=None, got=None, mistake=None):
         """Add one criterion; returns whether it passed.
 
-        `values` is the evidence: numbers (nested lists, arrays and tensors will do) that depend on the seed and that the
-        learner's code has produced, never the check's own expectation. The grader compares them with the solution's to
-        `atol` + `rtol` * |reference|. A criterion that passes without values is a mistake of the check: `ValueError`.
-        `rank`, `expected`, `got` and `mistake` (the likely mistake and its remedy) are shown where it fails.
+        `values` is the evidence: numbers (nested lists, arrays and tensors will do) that depend on the seed and that
+        the learner's code has produced, never the check's own expectation. The grader compares them with the solution's
+        to `atol` + `rtol` * |reference|. A criterion that passes without values is a mistake of the check:
+        `ValueError`. `rank`, `expected`, `got` and `mistake` (the likely mistake and its remedy) are shown where it
+        fails.
         """
         passed, values = bool(passed), flatten(values)
         if passed and not values:

@@ -1,18 +1,19 @@
 """The set-up behind `make lab` and `make test`: a clone becomes an environment in which the course runs.
 
     python3 src/manyhands/cli/bootstrap.py setup            make or mend the environment
-    python3 src/manyhands/cli/bootstrap.py offline          the same, then write all that it fetches into the folder offline/
+    python3 src/manyhands/cli/bootstrap.py offline          the same, then write all that it fetches into offline/
     python3 src/manyhands/cli/bootstrap.py run MODULE ...   the same, then `python -m MODULE ...` in it
 
-Run by whatever Python the machine has (3.9 or later, standard library only); it looks for the Python that the course needs.
-A stamp in the environment remembers what was installed, so that a second start takes a moment.
+Run by whatever Python the machine has (3.9 or later, standard library only); it looks for the Python that the course
+needs. A stamp in the environment remembers what was installed, so that a second start takes a moment.
 """
 
 import sys
 
 if sys.version_info < (3, 9):
-    sys.exit("manyhands needs Python 3.11, 3.12 or 3.13, and Python 3.9 or later to look for it; this is Python %d.%d.\n"
-             "Install one (Debian and Ubuntu: apt-get install python3 python3-venv), then type the same command again." % sys.version_info[:2])
+    sys.exit("manyhands needs Python 3.11, 3.12 or 3.13, and Python 3.9 or later to look for it; this is Python "
+             "%d.%d.\nInstall one (Debian and Ubuntu: apt-get install python3 python3-venv), "
+             "then type the same command again." % sys.version_info[:2])
 
 import fcntl
 import os
@@ -25,9 +26,9 @@ ROOT = Path(__file__).resolve().parents[3]
 if not __package__:  # run as a script: the package is not installed yet
     sys.path[0] = str(ROOT / "src")
 
-from manyhands.cli import horovod_wheel, offline, pythons, setup_plan
-from manyhands.cli.installers import fetch_python
-from manyhands.cli.setup_steps import StepFailed, Steps
+from manyhands.cli import horovod_wheel, offline, pythons, setup_plan  # noqa: E402
+from manyhands.cli.installers import fetch_python  # noqa: E402
+from manyhands.cli.setup_steps import StepFailed, Steps  # noqa: E402
 
 NO_SKIPS = os.environ.get("MANYHANDS_NO_SKIPS") == "1"
 
@@ -78,7 +79,8 @@ def one_at_a_time(path):
 
 
 def make_environment(plan, steps):
-    """Steps 1 and 2: a Python that the course runs on, then the virtual environment (or the conda environment that is active)."""
+    """Steps 1 and 2: a Python that the course runs on,
+    then the virtual environment (or the conda environment that is active)."""
     steps.begin("Python")
     if plan.conda:
         steps.end(f"from the conda environment {plan.prefix}")
@@ -105,7 +107,8 @@ def make_environment(plan, steps):
     if plan.site:
         plan.show_site(base)
     plan.installer(steps).get_uv()
-    plan.stamp = {"root": str(plan.root), "python": pythons.series(pythons.ask_python(str(plan.python))), "site": plan.site}
+    plan.stamp = {"root": str(plan.root), "python": pythons.series(pythons.ask_python(str(plan.python))),
+                  "site": plan.site}
     plan.save()
     return steps.end(f"{plan.prefix.name} made")
 
@@ -136,7 +139,8 @@ def install_torch(plan, steps):
 
 
 def install_packages(plan, steps):
-    """Step 4: every other pinned package, without asking for dependencies: the list is whole. Then the course itself."""
+    """Step 4: every other pinned package, without asking for dependencies: the list is whole.
+    Then the course itself."""
     steps.begin("packages")
     names = plan.write_package_list()
     if plan.stamp.get("packages") != plan.packages_wanted():
@@ -145,7 +149,9 @@ def install_packages(plan, steps):
         def watch(line):
             if line.startswith(("Collecting", "Requirement already", "Processing")):  # pip's words
                 seen.add(line.split()[3 if line.startswith("Requirement") else 1])
-            return ", ".join(filter(None, [seen and f"{min(len(seen), len(names))} of {len(names)}", setup_plan.detail(line)]))
+            return ", ".join(filter(None,
+                                    [seen and f"{min(len(seen), len(names))} of {len(names)}",
+                                     setup_plan.detail(line)]))
 
         options = ["--no-deps", "--requirement", plan.package_list, *plan.begin_part("packages")]
         plan.installer(steps).install(*options, watch=watch)
@@ -168,7 +174,8 @@ def install_horovod(plan, steps, again):
         missing = [] if plan.horovod_cached() else horovod_wheel.missing_tools(plan.python)
         plan.stamp["horovod_lacks"] = [what for what, _ in missing]
         if missing:
-            raise StepFailed("not found: " + ", ".join(what for what, _ in missing), "; ".join(remedy for _, remedy in missing))
+            raise StepFailed("not found: " + ", ".join(what for what, _ in missing),
+                             "; ".join(remedy for _, remedy in missing))
         wheel = horovod_wheel.get_wheel(
             plan.python, lambda command, env, cwd: steps.call(command, env, cwd, watch=setup_plan.build_detail),
             waiting=lambda: steps.note("another set-up is building it; waiting for that one ..."))
@@ -180,7 +187,8 @@ def install_horovod(plan, steps, again):
             raise failed from error
         print(steps.failure(failed), flush=True)
         plan.finish_part("horovod_failed", wanted)
-        print(f"  The rest of the course works. Affected: {horovod_wheel.AFFECTED}. `make setup` tries again.", flush=True)
+        print(f"  The rest of the course works. Affected: {horovod_wheel.AFFECTED}. `make setup` tries again.",
+              flush=True)
         return None
     plan.finish_part("horovod", wanted)
     return steps.end("is there")
@@ -191,7 +199,8 @@ def write_offline(plan):
     steps = Steps(3, plan.root / ".manyhands" / "offline.log")
     with failures_told(steps), one_at_a_time(plan.root / ".manyhands" / "setup.lock"):
         offline.write(plan, steps, plan.version("torch"))
-    print(f"Carry the clone with {offline.NAME}/ to a machine with Python {plan.stamp['python']}; `make lab` there needs no network.")
+    print(f"Carry the clone with {offline.NAME}/ to a machine with Python {plan.stamp['python']}; "
+          "`make lab` there needs no network.")
 
 
 def main(argv):

@@ -53,7 +53,8 @@ def languages():
     only_horovod = "building Horovod (not needed once its wheel is in the cache)"
     python = platform.python_version()
     return [
-        Finding("Python", f"{python} ({sys.executable})" if python.rpartition(".")[0] in PYTHONS else None, f"everything: the course is made for {any_of(PYTHONS)}", REPAIR),
+        Finding("Python", f"{python} ({sys.executable})" if python.rpartition(".")[0] in PYTHONS else None,
+                f"everything: the course is made for {any_of(PYTHONS)}", REPAIR),
         Finding("C++ compiler", first_line(compiler), only_horovod, "apt-get install g++"),
         Finding("CMake", first_line(says("cmake", "--version")), only_horovod, REPAIR),
         Finding("make", first_line(says("make", "--version")), only_horovod, "apt-get install make"),
@@ -66,12 +67,19 @@ def combination():
         pins = read_pins(find_root() / "constraints.txt")
     except (NotAClone, OSError):
         return Finding("combination", "not known: the pins lie in a clone of the course")
-    found = {name: (package(name) or "").partition("+")[0] for name in ("torch", "tensorflow-cpu", "tf-keras", "keras", "numpy", "matplotlib")}
-    other = [f"{name} {version} (pinned: {pins[name]})" for name, version in found.items() if version and version != pins[name]]
+    found = {name: (package(name) or "").partition("+")[0]
+             for name in ("torch", "tensorflow-cpu", "tf-keras", "keras", "numpy", "matplotlib")}
+    other = [f"{name} {version} (pinned: {pins[name]})" for name, version in found.items() if version
+             and version != pins[name]]
     if other:
-        return Finding("combination", None, f"stored outputs may differ in their last digits, checks do not: {', '.join(other)}", REPAIR)
+        return Finding("combination", None,
+                       f"stored outputs may differ in their last digits, checks do not: {', '.join(other)}", REPAIR)
     python = platform.python_version()
-    told = "outputs are as stored" if python.startswith(f"{TESTED}.") else f"the stored outputs were made with Python {TESTED}, and not yet compared on this one"
+    told = (
+        "outputs are as stored"
+        if python.startswith(f"{TESTED}.")
+        else f"the stored outputs were made with Python {TESTED}, and not yet compared on this one"
+    )
     return Finding("combination", f"Python {python} with the pinned packages: {told}")
 
 
@@ -84,7 +92,8 @@ def frameworks():
         Finding("Keras", package("keras"), numbers("TensorFlow", "Keras", "all"), REPAIR),
         Finding("ipyparallel", package("ipyparallel"), "all units", REPAIR),
         Finding("JupyterLab", package("jupyterlab"), "`make lab`", REPAIR),
-        Finding("Horovod", horovod(), numbers("Horovod", "Keras", "all") + ", cluster.launch with horovodrun", REPAIR + " (it builds Horovod again)"),
+        Finding("Horovod", horovod(), numbers("Horovod", "Keras", "all") + ", cluster.launch with horovodrun", REPAIR
+                + " (it builds Horovod again)"),
         combination(),
     ]
 
@@ -97,7 +106,8 @@ def horovod():
     built = []
     for library in Path(metadata.distribution("horovod").locate_file("horovod")).glob("*/mpi_lib*.so"):
         content = library.read_bytes()
-        controllers = [name for name, mark in (("Gloo", b"HOROVOD_GLOO_RENDEZVOUS_ADDR"), ("MPI", b"libmpi.so")) if mark in content]
+        controllers = [name for name, mark in (("Gloo", b"HOROVOD_GLOO_RENDEZVOUS_ADDR"), ("MPI", b"libmpi.so"))
+                       if mark in content]
         built.append(f"{library.parent.name}: {' and '.join(controllers) or 'no controller'}")
     return f"{version} ({'; '.join(sorted(built)) or 'no library was built'})"
 
@@ -106,11 +116,13 @@ def devices():
     gpus = [line for line in (says("nvidia-smi", "-L") or "").splitlines() if line.startswith("GPU ")]
     return [
         Finding("GPUs", "; ".join(line.split(" (UUID")[0] for line in gpus) or None,
-                "unit 03 (it shows DataParallel on CPU only), NCCL everywhere (its criteria are BLOCKED, not failed); all else runs on CPU",
+                "unit 03 (it shows DataParallel on CPU only), NCCL everywhere (its criteria are BLOCKED, not failed); "
+                "all else runs on CPU",
                 "none needed"),
         amount("cores", processors(), 2, "", "speed: ranks take turns", "a machine with 2 cores or more"),
         amount("memory", memory_gb(), 4, " GB", "clusters of 4 ranks", "4 GB of memory or more"),
-        amount("disk", int(shutil.disk_usage(Path.cwd()).free / 1e9), 2, " GB free", "notebooks and saved work", "make room"),
+        amount("disk", int(shutil.disk_usage(Path.cwd()).free / 1e9), 2, " GB free", "notebooks and saved work",
+               "make room"),
     ]
 
 
@@ -122,14 +134,19 @@ def amount(name, there, needed, unit, affects, remedy):
 
 
 def clusters():
-    mpi = next((line.split(":", 1)[1].strip() for line in (says("mpirun", "--version") or "").splitlines() if "Version:" in line), None)
+    mpi = next((line.split(":", 1)[1].strip() for line in (says("mpirun", "--version") or "").splitlines()
+                if "Version:" in line), None)
     nodes = says("sinfo", "--noheader", "--format=%D nodes %T", timeout_s=5)
     daemons = [name for name in ("slurmctld", "slurmd", "munged") if not program(name)]
     return [
-        Finding("MPI", (f"MPICH {mpi}" if mpi else first_line(says("mpirun", "--version"))), "MANYHANDS_PROFILE=mpi, cluster.launch with mpirun", REPAIR),
-        Finding("Slurm cluster", ", ".join(nodes.splitlines()) if nodes else None, "MANYHANDS_PROFILE=slurm; no unit needs it",
-                "work on a node of a Slurm cluster" if program("sbatch") else "apt-get install slurm-client, on a node of a Slurm cluster"),
-        Finding("Slurm's daemons", None if daemons else "slurmctld, slurmd, munged", "only the tests of the slurm profile",
+        Finding("MPI", (f"MPICH {mpi}" if mpi else first_line(says("mpirun", "--version"))),
+                "MANYHANDS_PROFILE=mpi, cluster.launch with mpirun", REPAIR),
+        Finding("Slurm cluster", ", ".join(nodes.splitlines()) if nodes else None,
+                "MANYHANDS_PROFILE=slurm; no unit needs it",
+                "work on a node of a Slurm cluster" if program("sbatch")
+                else "apt-get install slurm-client, on a node of a Slurm cluster"),
+        Finding("Slurm's daemons", None if daemons else "slurmctld, slurmd, munged",
+                "only the tests of the slurm profile",
                 "apt-get install slurmctld slurmd munge"),
     ]
 
@@ -137,15 +154,22 @@ def clusters():
 def isolation():
     spaces = "yes" if says("unshare", "--user", "--map-root-user", "--mount", "--net", "true") is not None else None
     sandbox = says("bwrap", "--ro-bind", "/", "/", "--unshare-all", "--proc", "/proc", "true")
-    engines = {"podman": ("--version",), "docker": ("version", "--format={{.Server.Version}}")}  # docker's client alone can do nothing
-    container = next((f"{name}: {first_line(text)}" for name, words in engines.items() if (text := says(name, *words))), None)
-    browser = next(filter(None, (says(name, "--version") for name in ("chromium", "chromium-browser", "google-chrome"))), None)
+    # docker's client alone can do nothing
+    engines = {"podman": ("--version",), "docker": ("version", "--format={{.Server.Version}}")}
+    container = next((f"{name}: {first_line(text)}" for name, words in engines.items() if (text := says(name, *words))),
+                     None)
+    browser = next(filter(None,
+                          (says(name, "--version") for name in ("chromium", "chromium-browser", "google-chrome"))),
+                   None)
     return [
         Finding("user namespaces", spaces, "grading in a sandbox, emulated networks; no unit stops without them",
-                "allow them (sysctl kernel.unprivileged_userns_clone=1, or kernel.apparmor_restrict_unprivileged_userns=0)"),
+                "allow them (sysctl kernel.unprivileged_userns_clone=1, or "
+                "kernel.apparmor_restrict_unprivileged_userns=0)"),
         Finding("bubblewrap", says("bwrap", "--version") if sandbox is not None else None,
-                "grading takes containers, where there are any (docs/GRADING.md); else `manyhands check` does without a sandbox",
-                "apt-get install bubblewrap" if not program("bwrap") else "it is installed, but user namespaces are forbidden here"),
+                "grading takes containers, where there are any (docs/GRADING.md); "
+                "else `manyhands check` does without a sandbox",
+                "apt-get install bubblewrap" if not program("bwrap")
+                else "it is installed, but user namespaces are forbidden here"),
         Finding("containers", container, "container images for instructors; no unit", "apt-get install podman"),
         Finding("Chromium", browser, "the browser tests, slides as PDF; no unit", "apt-get install chromium"),
     ]
@@ -153,7 +177,8 @@ def isolation():
 
 def survey():
     """{group: [Finding]} of this machine."""
-    return {"languages": languages(), "frameworks": frameworks(), "devices": devices(), "clusters": clusters(), "isolation": isolation()}
+    return {"languages": languages(), "frameworks": frameworks(), "devices": devices(), "clusters": clusters(),
+            "isolation": isolation()}
 
 
 def report(groups):
@@ -165,7 +190,8 @@ def report(groups):
     missing = [finding for finding in findings if not finding.found]
     lines += ["", "Missing:" if missing else "Nothing is missing."]
     for finding in missing:
-        lines += [f"  {finding.name:<{width}}  affects: {finding.affects}", f"  {'':<{width}}  remedy:  {finding.remedy}"]
+        lines += [f"  {finding.name:<{width}}  affects: {finding.affects}",
+                  f"  {'':<{width}}  remedy:  {finding.remedy}"]
     return "\n".join(lines)
 
 

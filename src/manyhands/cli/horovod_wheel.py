@@ -20,11 +20,14 @@ VERSION = "0.28.1"
 AFFECTED = "unit 10 (Horovod) and the tests of horovodrun"
 
 # Libraries are found relative to the installed module, so that a cached wheel serves any other environment too.
-# From lib/python3.11/site-packages/horovod/<framework>/ these are the environment's lib/ (MPI) and the frameworks' own folders.
+# From lib/python3.11/site-packages/horovod/<framework>/ these are the environment's lib/ (MPI) and the frameworks' own
+# folders.
 RUN_PATH = "$ORIGIN/../../../..;$ORIGIN/../../torch/lib;$ORIGIN/../../tensorflow"
 
-# On the loopback each process listens on an address of its own, not on 127.0.0.1. Its Gloo takes whoever connects to a port for the rank that it waits for, and
-# 127.0.0.1 is full of strangers: whatever waits for a Jupyter kernel to come up tries its ports, free until then, ten times a second.
+# On the loopback each process listens on an address of its own, not on 127.0.0.1. Its Gloo takes whoever connects to a
+# port for the rank that it waits for, and
+# 127.0.0.1 is full of strangers: whatever waits for a Jupyter kernel to come up tries its ports, free until then, ten
+# times a second.
 # A rank that met one waited for 30 s, and all were aborted.
 OWN_LOOPBACK_ADDRESS = """lookupAddrForHostname(attr);
   }
@@ -45,7 +48,8 @@ EDITS = [
     ("horovod/tensorflow/CMakeLists.txt",
      'list(APPEND TF_SOURCES "${PROJECT_SOURCE_DIR}/horovod/tensorflow/xla_mpi_ops.cc")', ""),
     ("cmake/Modules/FindPytorch.cmake", 'string(TOUPPER "${Pytorch_CUDA}" Pytorch_CUDA)', 'set(Pytorch_CUDA "FALSE")'),
-    ("third_party/gloo/gloo/transport/tcp/device.cc", "lookupAddrForHostname(attr);\n  }\n  return attr;", OWN_LOOPBACK_ADDRESS),
+    ("third_party/gloo/gloo/transport/tcp/device.cc", "lookupAddrForHostname(attr);\n  }\n  return attr;",
+     OWN_LOOPBACK_ADDRESS),
 ]
 SETTINGS = {
     "HOROVOD_WITH_PYTORCH": "1", "HOROVOD_WITH_TENSORFLOW": "1", "HOROVOD_WITHOUT_MXNET": "1",
@@ -139,7 +143,8 @@ def build_environment(bin_folder, environ=os.environ):
 
 @contextmanager
 def locked(path, waiting):
-    """One build at a time on this machine: a second set-up says `waiting()`, waits, then finds the wheel in the cache."""
+    """One build at a time on this machine: a second set-up says `waiting()`, waits,
+    then finds the wheel in the cache."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with open(path, "w") as handle:
         try:
@@ -177,11 +182,13 @@ def build(python, folder, call):
     pip = [str(python), "-m", "pip"]
     with tempfile.TemporaryDirectory(prefix="manyhands-horovod-") as work:
         source = Path(work) / f"horovod-{VERSION}"
-        call([*pip, "download", "--no-deps", "--no-build-isolation", "--no-binary", "horovod", "--dest", work, f"horovod=={VERSION}"], env, work)
+        call([*pip, "download", "--no-deps", "--no-build-isolation", "--no-binary", "horovod", "--dest", work,
+              f"horovod=={VERSION}"], env, work)
         with tarfile.open(next(Path(work).glob("horovod-*.tar.gz"))) as archive:
             archive.extractall(work)
         edit_sources(source)
-        call([*pip, "wheel", "--verbose", "--no-deps", "--no-build-isolation", "--wheel-dir", work, str(source)], env, work)
+        call([*pip, "wheel", "--verbose", "--no-deps", "--no-build-isolation", "--wheel-dir", work, str(source)], env,
+             work)
         wheel = next(Path(work).glob("horovod-*.whl"))
         with tempfile.TemporaryDirectory(prefix=".unfinished-", dir=folder.parent) as unfinished:
             shutil.copy(wheel, unfinished)

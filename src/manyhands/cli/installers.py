@@ -1,7 +1,7 @@
 """What installs packages: uv, in a fraction of pip's time, and pip where uv cannot.
 
-uv itself comes from PyPI, by pip. It does not read pip's configuration (index, mirror, proxy, certificate): it is told what pip says of it.
-Standard library only, and readable by Python 3.9.
+uv itself comes from PyPI, by pip. It does not read pip's configuration (index, mirror, proxy, certificate): it is told
+what pip says of it. Standard library only, and readable by Python 3.9.
 """
 
 import ast
@@ -11,11 +11,15 @@ import sys
 
 from manyhands.cli.setup_steps import StepFailed
 
-# pip's setting -> uv's variable; several values stand in one text, with blanks between them in both, but for places of wheels in uv's
-SAME = {"index-url": "UV_DEFAULT_INDEX", "extra-index-url": "UV_INDEX", "find-links": "UV_FIND_LINKS", "trusted-host": "UV_INSECURE_HOST",
+# pip's setting -> uv's variable; several values stand in one text, with blanks between them in both, but for places of
+# wheels in uv's
+SAME = {"index-url": "UV_DEFAULT_INDEX", "extra-index-url": "UV_INDEX", "find-links": "UV_FIND_LINKS",
+        "trusted-host": "UV_INSECURE_HOST",
         "cert": "SSL_CERT_FILE", "proxy": "ALL_PROXY"}
-# as pip: the best version of all indexes; compiled, for who uses it may not be allowed to write there; no long wait for what cannot be reached
-SETTINGS = {"UV_INDEX_STRATEGY": "unsafe-best-match", "UV_COMPILE_BYTECODE": "1", "UV_HTTP_TIMEOUT": "30", "UV_HTTP_RETRIES": "1", "UV_NO_PROGRESS": "1"}
+# as pip: the best version of all indexes; compiled, for who uses it may not be allowed to write there; no long wait for
+# what cannot be reached
+SETTINGS = {"UV_INDEX_STRATEGY": "unsafe-best-match", "UV_COMPILE_BYTECODE": "1", "UV_HTTP_TIMEOUT": "30",
+            "UV_HTTP_RETRIES": "1", "UV_NO_PROGRESS": "1"}
 FETCHED = "3.13"
 FETCHES = "There is none here that the course runs on; uv fetches one (30 MB) ..."
 INSTEAD = "uv could not do it ({why}); pip does"
@@ -43,35 +47,43 @@ class Installer:
         if self.uv.exists() and self.environ.get("MANYHANDS_PIP") != "1":
             try:
                 config = self.pip_config()
-                no_index = ["--no-index"] if config.get("no-index", "0").lower() not in ("0", "false", "no", "off") else []
+                no_index = (
+                    ["--no-index"] if config.get("no-index", "0").lower() not in ("0", "false", "no", "off") else []
+                )
                 command = [self.uv, "pip", "install", "--python", self.python, *no_index, *only_uv, *arguments]
                 return self.steps.call(command, env=self.uv_environment(config), watch=watch)
             except StepFailed as error:
                 self.steps.note(INSTEAD.format(why=error.why))
-        return self.steps.call(self.pip("install", "--progress-bar", "off", *only_pip, *arguments), env=self.environ, watch=watch)
+        return self.steps.call(self.pip("install", "--progress-bar", "off", *only_pip, *arguments), env=self.environ,
+                               watch=watch)
 
     def pip(self, *arguments):
         """A command of pip's, which obeys its own configuration."""
         return [self.python, "-m", "pip", "--disable-pip-version-check", *arguments]
 
     def pip_config(self):
-        """What `pip config list` prints, as a dictionary: `global.index-url='...'`, `:env:.index-url='...'`; the environment wins over files."""
-        said = subprocess.run(list(map(str, self.pip("config", "list"))), env=self.environ, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        """What `pip config list` prints, as a dictionary:
+        `global.index-url='...'`, `:env:.index-url='...'`; the environment wins over files."""
+        said = subprocess.run(list(map(str, self.pip("config", "list"))), env=self.environ, stdout=subprocess.PIPE,
+                              stderr=subprocess.DEVNULL, text=True)
         return pip_config(said.stdout)
 
     def uv_environment(self, config):
         """pip's configuration as uv's variables; what the user has set for uv itself wins."""
-        told = {SAME[name]: ("," if name == "find-links" else " ").join(value.split()) for name, value in config.items() if name in SAME}
+        told = {SAME[name]: ("," if name == "find-links" else " ").join(value.split()) for name, value in config.items()
+                if name in SAME}
         return {**SETTINGS, **told, **self.environ}
 
 
 def pip_config(text):
     lines = sorted((line for line in text.splitlines() if "=" in line), key=lambda line: line.startswith(":env:"))
-    return {name.rpartition(".")[2].replace("_", "-"): str(ast.literal_eval(value)) for name, _, value in (line.partition("=") for line in lines)}
+    return {name.rpartition(".")[2].replace("_", "-"): str(ast.literal_eval(value))
+            for name, _, value in (line.partition("=") for line in lines)}
 
 
 def fetch_python(root, steps, lack):
-    """A Python that uv fetches, where this machine has none that the course runs on; its path. Raises `lack` where uv cannot."""
+    """A Python that uv fetches, where this machine has none that the course runs on; its path.
+    Raises `lack` where uv cannot."""
     try:
         steps.note(FETCHES)
         steps.call([sys.executable, "-m", "venv", root / ".manyhands" / "uv"])
@@ -79,7 +91,8 @@ def fetch_python(root, steps, lack):
         helper.get_uv()
         env = helper.uv_environment(helper.pip_config())
         steps.call([helper.uv, "python", "install", FETCHED], env=env)
-        return subprocess.run([str(helper.uv), "python", "find", "--managed-python", FETCHED], env=env, stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
+        return subprocess.run([str(helper.uv), "python", "find", "--managed-python", FETCHED], env=env,
+                              stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
     except (StepFailed, OSError, subprocess.CalledProcessError) as error:
         steps.note(f"It could not be fetched: {getattr(error, 'why', error)}")
         raise lack from error

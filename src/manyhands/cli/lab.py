@@ -91,7 +91,8 @@ def _serve(root, arguments, lock):
     print(_welcome(address), flush=True)
     status = server.wait()
     if status and not stop.asked:
-        print(f"JupyterLab ended with status {status}. The end of its log, {server.log}:\n\n{_tail(server.log)}", file=sys.stderr)
+        print(f"JupyterLab ended with status {status}. The end of its log, {server.log}:\n\n{_tail(server.log)}",
+              file=sys.stderr)
         return 1
     print("Stopped.")
     return 0
@@ -117,7 +118,8 @@ class _Stop:
         if not sys.stdin.isatty() or time.monotonic() - self.last < TWICE_WITHIN_S:
             return self.now()
         self.last = time.monotonic()
-        print("\nPress Ctrl-C again to stop JupyterLab with all kernels and clusters. Notebooks that are saved stay.", flush=True)
+        print("\nPress Ctrl-C again to stop JupyterLab with all kernels and clusters. Notebooks that are saved stay.",
+              flush=True)
 
 
 def _welcome(address):

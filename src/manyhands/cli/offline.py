@@ -1,4 +1,5 @@
-"""`make offline`: the folder `offline/`, with all that the set-up fetches. The clone with it, carried to a machine without a network, sets up there.
+"""`make offline`: the folder `offline/`, with all that the set-up fetches.
+The clone with it, carried to a machine without a network, sets up there.
 
     offline/made_for.json     {"python": "3.12", "torch": "2.13.0+cpu"}
     offline/wheels/           every package of the list, PyTorch with what it brings
@@ -29,7 +30,11 @@ def made_for(folder):
 
 def settings(folder):
     """pip's settings (and so uv's): only what lies in the folder."""
-    return {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(folder / "wheels"), "PIP_CONFIG_FILE": "/dev/null"} if folder else {}
+    return (
+        {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(folder / "wheels"), "PIP_CONFIG_FILE": "/dev/null"}
+        if folder
+        else {}
+    )
 
 
 def unpack(folder, root):
@@ -42,7 +47,8 @@ def unpack(folder, root):
 
 
 def write(plan, steps, torch):
-    """Make the folder from an environment that is set up; `torch` is its PyTorch's version. What was there is replaced when all is there."""
+    """Make the folder from an environment that is set up; `torch` is its PyTorch's version.
+    What was there is replaced when all is there."""
     new, folder = plan.root / f".{NAME}.new", plan.root / NAME
     shutil.rmtree(new, ignore_errors=True)
     wheels, installer = new / "wheels", plan.installer(steps)

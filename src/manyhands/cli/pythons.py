@@ -15,7 +15,9 @@ TESTED = "3.11"  # all tests run on it, and the stored outputs were made on it
 PYTHONS = (TESTED, "3.12", "3.13")  # the first that is found, in this order
 SITE_TORCH = (2, 11)  # the oldest PyTorch of a site's own that will do
 NO_SITE_TORCH = "MANYHANDS_SITE=1 asks for the PyTorch of the active environment, and {python} has {found}"
-SITE_REMEDY = "load the module or activate the environment that has PyTorch 2.11 or later, then type the same command again"
+SITE_REMEDY = (
+    "load the module or activate the environment that has PyTorch 2.11 or later, then type the same command again"
+)
 
 
 def find_python(environ, wanted=PYTHONS):
@@ -24,7 +26,8 @@ def find_python(environ, wanted=PYTHONS):
     pyenv = Path(environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
     names = [asked] if asked else ["python3", "/usr/bin/python3"]
     for version in () if asked else wanted:
-        names += ["python" + version, "/usr/bin/python" + version, *sorted(map(str, pyenv.glob(f"versions/{version}.*/bin/python")))]
+        names += ["python" + version, "/usr/bin/python" + version,
+                  *sorted(map(str, pyenv.glob(f"versions/{version}.*/bin/python")))]
     seen, without_venv, good = [], [], []
     for name in names:
         path = shutil.which(name, path=environ.get("PATH"))
@@ -37,11 +40,12 @@ def find_python(environ, wanted=PYTHONS):
     if good:
         return min(good)[-1]
     if without_venv:
-        raise StepFailed(f"{without_venv[0][-1]} lacks the venv module", "install it (Debian: apt-get install python3-venv)")
+        raise StepFailed(f"{without_venv[0][-1]} lacks the venv module",
+                         "install it (Debian: apt-get install python3-venv)")
     raise NoPython(
         f"no Python {any_of(wanted)} was found; found: {', '.join(dict.fromkeys(seen)) or 'none'}",
-        f"install one (Debian and Ubuntu: apt-get install python3 python3-venv; elsewhere: pyenv install {wanted[-1]}, or environment.yml "
-        f"with conda), or name it: make lab MANYHANDS_PYTHON=/path/to/python{wanted[-1]}")
+        f"install one (Debian and Ubuntu: apt-get install python3 python3-venv; elsewhere: pyenv install {wanted[-1]}, "
+        f"or environment.yml with conda), or name it: make lab MANYHANDS_PYTHON=/path/to/python{wanted[-1]}")
 
 
 def any_of(versions):
@@ -50,11 +54,13 @@ def any_of(versions):
 
 
 def site_python(environ, wanted=PYTHONS):
-    """The active Python, whose own PyTorch is to be used as it is. Raises StepFailed where it has none, or an old one."""
+    """The active Python, whose own PyTorch is to be used as it is.
+    Raises StepFailed where it has none, or an old one."""
     path = shutil.which("python3", path=environ.get("PATH"))
     facts = ask_python(path) if path else None
     if not facts or series(facts) not in wanted:
-        raise StepFailed(f"the active python3 is {facts['version'] if facts else 'none'}, and the course needs {any_of(wanted)}", SITE_REMEDY)
+        raise StepFailed(f"the active python3 is {facts['version'] if facts else 'none'}, "
+                         f"and the course needs {any_of(wanted)}", SITE_REMEDY)
     found = version_of(path, "torch")
     if tuple(map(int, re.findall(r"\d+", found)[:2])) < SITE_TORCH:
         raise StepFailed(NO_SITE_TORCH.format(python=path, found=f"PyTorch {found}" if found else "none"), SITE_REMEDY)
@@ -78,11 +84,12 @@ def series(facts):
 
 def ask_python(path):
     """What a Python interpreter is and has, or None where it does not run."""
-    ask = ("import json, os, sys, sysconfig, importlib.util as u; print(json.dumps(dict(version='%d.%d.%d' % sys.version_info[:3], "
-           "path=sys.executable, venv=bool(u.find_spec('venv') and u.find_spec('ensurepip')), "
+    ask = ("import json, os, sys, sysconfig, importlib.util as u; print(json.dumps(dict(version='%d.%d.%d' % "
+           "sys.version_info[:3], path=sys.executable, venv=bool(u.find_spec('venv') and u.find_spec('ensurepip')), "
            "headers=os.path.exists(os.path.join(sysconfig.get_path('include'), 'Python.h')))))")
     try:
-        answer = subprocess.run([path, "-c", ask], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=30, check=True)
+        answer = subprocess.run([path, "-c", ask], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=30,
+                                check=True)
         return json.loads(answer.stdout)
     except (OSError, ValueError, subprocess.SubprocessError):
         return None

@@ -21,10 +21,13 @@ from manyhands.cli.setup_steps import REASONS, StepFailed
 NEEDED_GB, NEEDED_GB_GPU = 5, 12
 CUDA_NOT_WANTED = (
     "This machine shows no GPU, but the package index offers PyTorch's CUDA build: several GB.\n"
-    "      For the small CPU build stop here and type: make lab TORCH_INDEX=<the CPU index named on pytorch.org, page Get Started>")
+    "      For the small CPU build stop here and type: make lab TORCH_INDEX=<the CPU index named on pytorch.org, "
+    "page Get Started>")
 GPU_NOT_USED = (
-    "There is a GPU, but this is PyTorch's CPU build. For the other: make setup TORCH_INDEX=<the CUDA index named on pytorch.org>")
-NOT_FOR_PROGRAMS = {"PYTHONHOME", "MAKEFLAGS", "MFLAGS", "MAKEOVERRIDES", "MAKELEVEL", "ARGS", "NB", "TORCH_INDEX", "TORCH_FIND_LINKS"}
+    "There is a GPU, but this is PyTorch's CPU build. For the other: "
+    "make setup TORCH_INDEX=<the CUDA index named on pytorch.org>")
+NOT_FOR_PROGRAMS = {"PYTHONHOME", "MAKEFLAGS", "MFLAGS", "MAKEOVERRIDES", "MAKELEVEL", "ARGS", "NB", "TORCH_INDEX",
+                    "TORCH_FIND_LINKS"}
 HOROVOD_AGAIN = f"affected: {horovod_wheel.AFFECTED}; `make setup` tries again"
 TRY_HOROVOD = ("import horovod.torch as hvd, horovod.tensorflow; "
                "assert hvd.gloo_built() and hvd.mpi_built(), 'a controller is missing'")
@@ -103,7 +106,9 @@ class Plan:
             self.stamp = json.loads(self.stamp_path.read_text())
         except (OSError, ValueError):
             self.stamp = {}
-        self.site = environ.get("MANYHANDS_SITE") == "1" or "MANYHANDS_SITE" not in environ and self.stamp.get("site", False)
+        self.site = (
+            environ.get("MANYHANDS_SITE") == "1" or "MANYHANDS_SITE" not in environ and self.stamp.get("site", False)
+        )
 
     # -- what the stamp says
 
@@ -129,7 +134,8 @@ class Plan:
         return bool(self.stamp.get("horovod_lacks")) and not horovod_wheel.missing_tools(self.python)
 
     def begin_part(self, name):
-        """Remember that a part was begun; returns pip's option that writes every file again, where it was interrupted before."""
+        """Remember that a part was begun; returns pip's option that writes every file again,
+        where it was interrupted before."""
         interrupted = self.stamp.get("unfinished") == name
         self.stamp["unfinished"] = name
         self.stamp.pop(name, None)
@@ -166,17 +172,25 @@ class Plan:
 
     def torch_arguments(self):
         """Another build of the same version counts as installed: when the source changes, force it."""
-        force = ["--force-reinstall"] if self.version("torch") and self.torch_source() != self.stamp.get("torch_source", []) else []
-        return ["--constraint", self.root / "constraints.txt", f"torch=={self.pins()['torch']}", *self.torch_source(), *force]
+        force = (
+            ["--force-reinstall"]
+            if self.version("torch") and self.torch_source() != self.stamp.get("torch_source", [])
+            else []
+        )
+        return ["--constraint", self.root / "constraints.txt", f"torch=={self.pins()['torch']}", *self.torch_source(),
+                *force]
 
     def torch_build(self):
-        """Where nobody has said which build: uv asks the machine; from the ordinary index, which pip asks, comes the one for CUDA."""
+        """Where nobody has said which build: uv asks the machine;
+        from the ordinary index, which pip asks, comes the one for CUDA."""
         if self.torch_source() or self.offline:
             return {}
-        return {"only_uv": ["--torch-backend", "auto"], "only_pip": ["--constraint", self.root / "constraints-cuda.txt"]}
+        return {"only_uv": ["--torch-backend", "auto"],
+                "only_pip": ["--constraint", self.root / "constraints-cuda.txt"]}
 
     def packages_wanted(self):
-        return digest(*(self.root.joinpath(name).read_text() for name in ("requirements.txt", "constraints.txt", "environment.yml")),
+        return digest(*(self.root.joinpath(name).read_text()
+                        for name in ("requirements.txt", "constraints.txt", "environment.yml")),
                       self.environ.get("MANYHANDS_TF_GPU") == "1")
 
     def course_wanted(self):
@@ -188,7 +202,9 @@ class Plan:
         return digest(horovod_wheel.wheel_key({}), self.torch_wanted(), self.packages_wanted())
 
     def horovod_cached(self):
-        folder = horovod_wheel.cache_folder(self.environ) / horovod_wheel.wheel_key(horovod_wheel.installed_versions(self.python))
+        folder = horovod_wheel.cache_folder(self.environ) / horovod_wheel.wheel_key(
+            horovod_wheel.installed_versions(self.python)
+        )
         return bool(horovod_wheel.cached_wheel(folder))
 
     def pins(self):
@@ -201,7 +217,8 @@ class Plan:
     def site_packages(self):
         """The names of all packages that the site brings, in pip's canonical form."""
         ask = ("import importlib.metadata as m, sys; "
-               "print('\\n'.join(d.metadata['Name'] for d in m.distributions() if not str(d.locate_file('')).startswith(sys.prefix)))")
+               "print('\\n'.join(d.metadata['Name'] for d in m.distributions() if not "
+               "str(d.locate_file('')).startswith(sys.prefix)))")
         said = subprocess.run([str(self.python), "-c", ask], stdout=subprocess.PIPE, text=True).stdout
         return {re.sub(r"[-_.]+", "-", name).lower() for name in said.split()}
 
@@ -237,15 +254,20 @@ class Plan:
 
     def show_site(self, base):
         """Let the environment see what the active one has, with its .pth files; what is installed here comes first."""
-        ask = "import json, sys; print(json.dumps([path for path in sys.path if path.endswith(('site-packages', 'dist-packages'))]))"
+        ask = (
+            "import json, sys; print(json.dumps([path for path in sys.path if path.endswith(('site-packages', "
+            "'dist-packages'))]))"
+        )
         folders = json.loads(subprocess.run([base, "-c", ask], stdout=subprocess.PIPE, text=True, check=True).stdout)
         [place] = self.prefix.glob("lib/python*/site-packages")
-        (place / "manyhands-site.pth").write_text("".join(f"import site; site.addsitedir({folder!r})\n" for folder in folders))
+        (place / "manyhands-site.pth").write_text("".join(f"import site; site.addsitedir({folder!r})\n"
+                                                          for folder in folders))
 
     def clear_prefix(self):
         """An empty folder with our mark in it; never clear a folder that somebody else made."""
         if self.prefix.exists() and not self.stamp:
-            raise StepFailed(f"{self.prefix} is there, but `make` has not made it", "move it away, then type the same command again")
+            raise StepFailed(f"{self.prefix} is there, but `make` has not made it",
+                             "move it away, then type the same command again")
         shutil.rmtree(self.prefix, ignore_errors=True)
         self.check_disk()
         self.prefix.mkdir(parents=True)
@@ -262,4 +284,5 @@ class Plan:
     def check_conda(self):
         facts = ask_python(str(self.python))
         if not facts or series(facts) not in PYTHONS:
-            raise StepFailed(f"the conda environment has no Python {any_of(PYTHONS)}", "make it from the file: conda env create -f environment.yml")
+            raise StepFailed(f"the conda environment has no Python {any_of(PYTHONS)}",
+                             "make it from the file: conda env create -f environment.yml")

@@ -16,23 +16,32 @@ from collections import deque
 REASONS = [
     (r"No space left on device|Errno 28", "the disk is full",
      "make room (5 GB for .venv; TMPDIR and the cache folder of pip need 1 GB each), then type the same command again"),
-    (r"CERTIFICATE_VERIFY_FAILED|SSLError|SSLCertVerificationError|invalid peer certificate", "the package index's certificate is not trusted here",
+    (r"CERTIFICATE_VERIFY_FAILED|SSLError|SSLCertVerificationError|invalid peer certificate",
+     "the package index's certificate is not trusted here",
      "tell pip about your network's certificate (PIP_CERT=/path/to/ca.pem), then type the same command again"),
-    (r"Temporary failure in name resolution|Name or service not known|NewConnectionError|Network is unreachable|Connection refused"
-     r"|Connection reset|ConnectTimeoutError|Read timed out|ReadTimeoutError|ProxyError|Max retries exceeded|NameResolutionError|are you offline|dns error|error sending request",
+    (r"Temporary failure in name resolution|Name or service not known|NewConnectionError|Network is "
+     r"unreachable|Connection refused"
+     r"|Connection reset|ConnectTimeoutError|Read timed out|ReadTimeoutError|ProxyError|Max retries "
+     r"exceeded|NameResolutionError|are you offline|dns error|error sending request",
      "there is no network, or the package index cannot be reached",
-     "check the network (behind a proxy set HTTPS_PROXY; for a mirror set PIP_INDEX_URL), then type the same command again"),
+     "check the network (behind a proxy set HTTPS_PROXY; for a mirror set PIP_INDEX_URL), then type the same command "
+     "again"),
     (r"No matching distribution found for (\S+)", "the package index does not have {0}",
-     "check PIP_INDEX_URL and TORCH_INDEX or TORCH_FIND_LINKS; the pinned version must be there for this Python and platform"),
+     "check PIP_INDEX_URL and TORCH_INDEX or TORCH_FIND_LINKS; the pinned version must be there for this Python and "
+     "platform"),
     (r"ensurepip is not available|No module named '?(?:venv|ensurepip)", "this Python lacks the venv module",
      "install it (Debian: apt-get install python3-venv), then type the same command again"),
-    (r"Python\.h: No such file", "Python's header files are missing", "install them (Debian: apt-get install python3-dev)"),
-    (r"Killed signal terminated program|Cannot allocate memory|MemoryError|std::bad_alloc", "there was not enough memory",
+    (r"Python\.h: No such file", "Python's header files are missing",
+     "install them (Debian: apt-get install python3-dev)"),
+    (r"Killed signal terminated program|Cannot allocate memory|MemoryError|std::bad_alloc",
+     "there was not enough memory",
      "close other programs, or build with one compiler at a time: MANYHANDS_BUILD_JOBS=1 make setup"),
     (r"No CMAKE_CXX_COMPILER could be found|command 'g\+\+' failed|g\+\+: not found", "no C++ compiler was found",
      "install one (Debian: apt-get install g++)"),
-    (r"Could not find MPI|MPI_CXX \(missing", "MPI's compiler mpicxx was not found", "run `make clean`, then type the same command again"),
-    (r"Permission denied|Errno 13", "a file or folder may not be written", "see the log for its name; was an earlier set-up run as another user?"),
+    (r"Could not find MPI|MPI_CXX \(missing", "MPI's compiler mpicxx was not found",
+     "run `make clean`, then type the same command again"),
+    (r"Permission denied|Errno 13", "a file or folder may not be written",
+     "see the log for its name; was an earlier set-up run as another user?"),
 ]
 
 
@@ -155,7 +164,9 @@ class Steps:
         except OSError:
             pass  # the disk is full: what is there must do
         lines = self.log_path.read_text(encoding="utf-8", errors="replace").rstrip().splitlines()[-12:]
-        told = [f"Step [{self.number}/{self.total}] {self.name} failed.", f"  why:  {error.why}", f"  do:   {error.remedy}"]
-        if any(line.startswith("$ ") for line in lines) or not lines[-1].startswith("== step"):  # a command has run in this step
+        told = [f"Step [{self.number}/{self.total}] {self.name} failed.", f"  why:  {error.why}",
+                f"  do:   {error.remedy}"]
+        # a command has run in this step
+        if any(line.startswith("$ ") for line in lines) or not lines[-1].startswith("== step"):
             told += [f"  log:  {self.log_path}; its last lines:", *("        | " + line[:160] for line in lines)]
         return "\n".join(told)

@@ -1,4 +1,5 @@
-"""Where each rank can be reached: what a framework that wants a list of all addresses beforehand must be told (TensorFlow's TF_CONFIG)."""
+"""Where each rank can be reached: what a framework that wants a list of all addresses beforehand must be told
+(TensorFlow's TF_CONFIG)."""
 
 import json
 import os
@@ -11,10 +12,12 @@ _held = []  # the ports that this rank has told the others of: held until the pr
 
 
 def exchange(timeout_s=30):
-    """The addresses of all ranks, ["host:port", ...] in the order of the ranks: on each rank's host one port that nobody else takes.
+    """The addresses of all ranks, ["host:port", ...] in the order of the ranks:
+    on each rank's host one port that nobody else takes.
 
-    All ranks of a cluster call it. It uses MASTER_ADDR and MASTER_PORT, and so must not run while a process group of torch does. The port
-    itself stays unbound, so that a framework can bind it; each call gives new ones. TimeoutError if a rank does not come.
+    All ranks of a cluster call it. It uses MASTER_ADDR and MASTER_PORT, and so must not run while a process group of
+    torch does. The port itself stays unbound, so that a framework can bind it; each call gives new ones. TimeoutError
+    if a rank does not come.
     """
     meeting = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
     host = meeting[0]
@@ -23,11 +26,13 @@ def exchange(timeout_s=30):
 
         host = address()
     _held.append(reserve(1, host))
-    return meet(int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]), meeting, f"{host}:{_held[-1].ports[0]}", timeout_s)
+    return meet(int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]), meeting, f"{host}:{_held[-1].ports[0]}",
+                timeout_s)
 
 
 def meet(rank, world_size, meeting, word, timeout_s):
-    """The words of all ranks, on each of them: rank 0 waits at `meeting`, a (host, port) of its own, and hands out the list."""
+    """The words of all ranks, on each of them: rank 0 waits at `meeting`, a (host, port) of its own,
+    and hands out the list."""
     deadline = time.monotonic() + timeout_s
     try:
         if rank == 0:
@@ -40,7 +45,8 @@ def meet(rank, world_size, meeting, word, timeout_s):
                 raise TimeoutError
             return json.loads(answer)
     except TimeoutError:
-        raise TimeoutError(f"Not all {world_size} ranks have told their addresses within {timeout_s:g} s: all of them must call it.") from None
+        raise TimeoutError(f"Not all {world_size} ranks have told their addresses within {timeout_s:g} s: "
+                           "all of them must call it.") from None
 
 
 def _collect(world_size, meeting, word, deadline):

@@ -1,4 +1,5 @@
-"""What a cluster is given: arguments, environment, this machine. What cannot work is told in a sentence before anything starts."""
+"""What a cluster is given: arguments, environment, this machine.
+What cannot work is told in a sentence before anything starts."""
 
 import os
 import sys
@@ -10,7 +11,8 @@ RANKS_PER_CORE = 16  # more would only be slow; MANYHANDS_MAX_RANKS lifts the li
 FRAMEWORKS = {"torch": ["torch"], "tensorflow": ["tensorflow"], "both": ["torch", "tensorflow"], None: []}
 PROFILES = ("local", "emulated", "mpi", "slurm", "ssh", "containers")
 LARGEST_RANK = 999_999  # that anybody may name
-FILES, FILES_PER_RANK = 128, 4  # that a process may have to open: rank 0 had 72 + 4 for each rank, with three process groups
+# that a process may have to open: rank 0 had 72 + 4 for each rank, with three process groups
+FILES, FILES_PER_RANK = 128, 4
 
 
 def seconds(name, value):
@@ -38,7 +40,8 @@ def check_ranks(ranks, world_size):
     if isinstance(ranks, str) or not (isinstance(ranks, int) or hasattr(ranks, "__iter__")):
         raise ValueError(SENTENCES["not ranks"].format(given=ranks, last=world_size - 1))
     found = set()
-    for rank in [ranks] if isinstance(ranks, int) else ranks:  # until the first wrong one: somebody may ask for a million
+    # until the first wrong one: somebody may ask for a million
+    for rank in [ranks] if isinstance(ranks, int) else ranks:
         if not isinstance(rank, int) or not 0 <= rank < world_size:
             raise ValueError(SENTENCES["no such rank"].format(wrong=rank, last=world_size - 1))
         found.add(rank)
@@ -81,12 +84,16 @@ SENTENCES = {
     "not ranks": "ranks={given!r} names no rank. Give a rank or a list of ranks, from 0 to {last}.",
     "no such rank": "There is no rank {wrong}; the ranks go from 0 to {last}.",
     "framework": "framework={given!r} is not known. Use \"torch\", \"tensorflow\", \"both\" or None.",
-    "profile": "profile={given!r} is not known. Use \"local\", \"emulated\", \"mpi\", \"slurm\", \"ssh\" or \"containers\" (argument, or MANYHANDS_PROFILE).",
-    "not whole": "nodes, ranks_per_node, threads_per_rank and memory_mib must be whole numbers from 1 up, not {given!r}.",
-    "too many": "{asked} ranks on {cores} core(s) would only wait for each other. At most {most:g} ranks start here: lower nodes or "
-                "ranks_per_node, use a larger machine (profile=\"slurm\"), or raise the environment variable MANYHANDS_MAX_RANKS.",
-    "optimized": "Python runs without docstrings here (PYTHONOPTIMIZE=2, or python -OO), and ipyparallel and the frameworks need theirs. "
-                 "Unset PYTHONOPTIMIZE and start Jupyter anew.",
+    "profile": "profile={given!r} is not known. Use \"local\", \"emulated\", \"mpi\", \"slurm\", "
+               "\"ssh\" or \"containers\" (argument, or MANYHANDS_PROFILE).",
+    "not whole": "nodes, ranks_per_node, threads_per_rank and memory_mib must be whole numbers from 1 up, not "
+                 "{given!r}.",
+    "too many": "{asked} ranks on {cores} core(s) would only wait for each other. At most {most:g} ranks start here: "
+                "lower nodes or ranks_per_node, use a larger machine (profile=\"slurm\"), "
+                "or raise the environment variable MANYHANDS_MAX_RANKS.",
+    "optimized": "Python runs without docstrings here (PYTHONOPTIMIZE=2, or python -OO), "
+                 "and ipyparallel and the frameworks need theirs. Unset PYTHONOPTIMIZE and start Jupyter anew.",
     "open files": "A process may have only {allowed} files open here, and a cluster of {n} ranks needs up to {needed}. "
-                  "Run `ulimit -n {needed}`, or a higher number, in the shell before Jupyter is started there; if that is refused, ask the administrator.",
+                  "Run `ulimit -n {needed}`, or a higher number, in the shell before Jupyter is started there; "
+                  "if that is refused, ask the administrator.",
 }

@@ -30,27 +30,33 @@ _PID = os.getpid()
 class Cluster(Healing):
     """`nodes` x `ranks_per_node` processes that run the cells marked `%%px`.
 
-    An engine of ipyparallel is a rank. On one machine the nodes are emulated: each has its own share of the devices, its own
-    LOCAL_RANK numbering and its own folder. Returns when all ranks are ready; `framework` is imported there already.
+    An engine of ipyparallel is a rank. On one machine the nodes are emulated: each has its own share of the devices,
+    its own LOCAL_RANK numbering and its own folder. Returns when all ranks are ready; `framework` is imported there
+    already.
 
     nodes, ranks_per_node : the shape of the world.
     framework : "torch", "tensorflow", "both" or None.
-    profile : "local", "emulated", "mpi", "slurm", "ssh" or "containers"; by default the environment variable MANYHANDS_PROFILE, else "local".
-    rate_mbit, delay_ms : emulated profile: Mbit/s of each node's link, each way (default 100), and the one-way delay between nodes (1).
+    profile : "local", "emulated", "mpi", "slurm", "ssh" or "containers"; by default the environment variable
+        MANYHANDS_PROFILE, else "local".
+    rate_mbit, delay_ms : emulated profile: Mbit/s of each node's link, each way (default 100), and the one-way delay
+    between nodes (1).
     patience_s : a hang is reported when every unfinished rank has waited in one communication call for so long.
     limit_s : the hard limit of one cell.
     threads_per_rank : compute threads of each rank on the CPU.
     memory_mib : a rank that grows over it is killed, as in a container (local and emulated profile).
     name : a kernel has one cluster for each name; a second one of the same name takes the place of the first.
 
-    Raises ValueError for a shape that this machine cannot hold, and RuntimeError with the log's path if a rank does not start.
+    Raises ValueError for a shape that this machine cannot hold, and RuntimeError with the log's path if a rank does not
+    start.
     """
 
     def __init__(self, nodes=1, ranks_per_node=4, framework="torch", *, profile=None, patience_s=None, limit_s=120.0,
                  threads_per_rank=1, memory_mib=None, name="cluster", rate_mbit=None, delay_ms=None):
         self.profile = profile or os.environ.get("MANYHANDS_PROFILE", "local")
         self.nodes, self.ranks_per_node, self.framework = nodes, ranks_per_node, framework
-        self.patience_s = check_arguments.seconds("patience_s", patience_s) or check_arguments.setting("MANYHANDS_PATIENCE_S", 10)
+        self.patience_s = check_arguments.seconds("patience_s", patience_s) or check_arguments.setting(
+            "MANYHANDS_PATIENCE_S", 10
+        )
         self.limit_s = check_arguments.positive("limit_s", limit_s)
         self.threads_per_rank, self.memory_mib, self.name = threads_per_rank, memory_mib, name
         self.fault, self.names = None, []
@@ -91,13 +97,20 @@ class Cluster(Healing):
 
     def __repr__(self):
         state = "" if self._runtime else ", stopped"
-        return f"Cluster(nodes={self.nodes}, ranks_per_node={self.ranks_per_node}, framework={self.framework!r}, profile={self.profile!r}{state})"
+        return (
+            f"Cluster(nodes={self.nodes}, ranks_per_node={self.ranks_per_node}, framework={self.framework!r}, "
+            f"profile={self.profile!r}{state})"
+        )
 
     def _repr_mimebundle_(self, include=None, exclude=None):
         text = {"text/plain": repr(self)}
         if self._runtime is None or not self._runtime.can_renew():
             return text
-        where = self.profile if self.link is None else f"{self.profile}: {self.link.rate_mbit:g} Mbit/s, {self.link.delay_ms:g} ms"
+        where = (
+            self.profile
+            if self.link is None
+            else f"{self.profile}: {self.link.rate_mbit:g} Mbit/s, {self.link.delay_ms:g} ms"
+        )
         svg = world(self._runtime.layout(), where, self.backend, str(self.framework))
         return {**text, "image/svg+xml": svg}
 
@@ -106,7 +119,8 @@ class Cluster(Healing):
     def px(self, code, ranks=None, setup=False, patience_s=None, limit_s=None, first_line=1, key=None):
         """Run the text `code` on all ranks, or on `ranks`, as a `%%px` cell does. Shows what they print, in rank order.
 
-        setup=True: run it again after each healing; a later text with the same `key` takes its place. Raises a Fault (see faults/kinds.py) if the cell does not end well on every rank.
+        setup=True: run it again after each healing; a later text with the same `key` takes its place. Raises a Fault
+        (see faults/kinds.py) if the cell does not end well on every rank.
         """
         with self._turn:
             self._use()
@@ -114,7 +128,9 @@ class Cluster(Healing):
             outcome = self._execute(agent.run_cell, (code,), ranks, patience_s, limit_s, cell_file)
             self._finish(outcome, cell_file, limit_s)
         if setup:  # only what has worked is run again, and what was run last comes last
-            self._setups = [one for one in self._setups if one.key != (key or code)] + [Setup(key or code, code, ranks, first_line)]
+            self._setups = [one for one in self._setups if one.key != (key or code)] + [
+                Setup(key or code, code, ranks, first_line)
+            ]
 
     def run(self, function, *args, ranks=None, patience_s=None, limit_s=None):
         """Call `function(*args)` on all ranks, or on `ranks`; returns the list of results in rank order.
@@ -136,10 +152,12 @@ class Cluster(Healing):
         self.run(_set_variables, variables)
 
     def launch(self, script, *args, with_="torchrun", nodes=None, ranks_per_node=None, **options):
-        """Run a script under a real launcher, on as many nodes and ranks as this cluster has: see manyhands.cluster.launch.run_script."""
+        """Run a script under a real launcher, on as many nodes and ranks as this cluster has:
+        see manyhands.cluster.launch.run_script."""
         from manyhands.cluster.launch.run_script import launch
 
-        return launch(script, *args, with_=with_, nodes=nodes or self.nodes, ranks_per_node=ranks_per_node or self.ranks_per_node, **options)
+        return launch(script, *args, with_=with_, nodes=nodes or self.nodes, ranks_per_node=ranks_per_node
+                      or self.ranks_per_node, **options)
 
     # ---------------------------------------------------------------- healing
 
@@ -174,7 +192,10 @@ class Cluster(Healing):
 
     def _execute(self, function, args, ranks, patience_s, limit_s, cell_file):
         targets = self.ranks if ranks is None else check_arguments.check_ranks(ranks, self.world_size)
-        patience_s, limit_s = check_arguments.seconds("patience_s", patience_s), check_arguments.seconds("limit_s", limit_s)
+        patience_s, limit_s = (
+            check_arguments.seconds("patience_s", patience_s),
+            check_arguments.seconds("limit_s", limit_s),
+        )
         cell, started = next(self._cells), time.monotonic()
         runtime = self._runtime
         runtime.reports.clear()
@@ -185,7 +206,8 @@ class Cluster(Healing):
             self._sound = True
             raise
         progress = Progress(SENTENCES_CORE["running"].format(n=len(targets)), after_s=3)
-        watch = Watch(pending, cell, runtime.reports, runtime.exits, patience_s or self.patience_s, limit_s or self.limit_s,
+        watch = Watch(pending, cell, runtime.reports, runtime.exits, patience_s or self.patience_s, limit_s
+                      or self.limit_s,
                       controller_runs=runtime.controller_runs)
         with progress:
             outcome = watch.run()
@@ -198,7 +220,9 @@ class Cluster(Healing):
                 outcome.notes[rank] = notes or runtime.reports.notes(rank, cell)
                 if notes is None:
                     outcome.early.add(rank)
-        made = [reply["names"] for reply in outcome.results.values()] + [runtime.reports.names(rank, cell) for rank in targets]
+        made = [reply["names"] for reply in outcome.results.values()] + [
+            runtime.reports.names(rank, cell) for rank in targets
+        ]
         self.names = sorted(set(self.names).union(*made))
         return outcome
 

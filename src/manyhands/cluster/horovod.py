@@ -1,4 +1,5 @@
-"""What `horovodrun` does for its processes, for ranks that run already: a meeting place, and the environment that names it."""
+"""What `horovodrun` does for its processes, for ranks that run already:
+a meeting place, and the environment that names it."""
 
 import os
 import socket
@@ -9,27 +10,36 @@ import time
 from manyhands.cluster.on_rank import agent
 from manyhands.cluster.on_rank.stack import is_user_file
 
-CYCLE_MS = 5  # so often Horovod looks for tensors to send. Its own choice, 1 ms, keeps a quarter of a core busy on each rank, for nothing
+# so often Horovod looks for tensors to send. Its own choice, 1 ms, keeps a quarter of a core busy on each rank, for
+# nothing
+CYCLE_MS = 5
 _servers = {}  # port -> the server, on rank 0
 
 
 def rendezvous(size=None):
-    """Prepare the next `hvd.init()` of this process. All ranks of a cluster call it, outside of Horovod (not between init and shutdown).
+    """Prepare the next `hvd.init()` of this process. All ranks of a cluster call it,
+    outside of Horovod (not between init and shutdown).
 
-    Rank 0 keeps a server at MASTER_ADDR:MASTER_PORT, where the ranks leave their addresses for each other, as they do at the server of
-    `horovodrun`; torch.distributed cannot use that port then. Everything else is environment: HOROVOD_RANK and its like are the
-    cluster's RANK and its like. `size`: only the ranks below it will call `hvd.init()`, all on one node; by default all do.
+    Rank 0 keeps a server at MASTER_ADDR:MASTER_PORT, where the ranks leave their addresses for each other, as they do
+    at the server of `horovodrun`; torch.distributed cannot use that port then. Everything else is environment:
+    HOROVOD_RANK and its like are the cluster's RANK and its like. `size`: only the ranks below it will call
+    `hvd.init()`, all on one node; by default all do.
     """
     e = os.environ
     rank, local_size = int(e["RANK"]), int(e["LOCAL_WORLD_SIZE"])
     if size is None:
-        size, place = int(e["WORLD_SIZE"]), (rank % local_size, local_size, rank // local_size, int(e["GROUP_WORLD_SIZE"]))
+        size, place = (
+            int(e["WORLD_SIZE"]),
+            (rank % local_size, local_size, rank // local_size, int(e["GROUP_WORLD_SIZE"])),
+        )
     else:
         place = (rank, size, 0, 1)
     names = ("LOCAL_RANK", "LOCAL_SIZE", "CROSS_RANK", "CROSS_SIZE")
     e.update({"HOROVOD_" + name: str(value) for name, value in zip(names, place)})
-    e.update(HOROVOD_RANK=str(rank), HOROVOD_SIZE=str(size), HOROVOD_HOSTNAME=f"node{place[2]}", HOROVOD_CONTROLLER="gloo",
-             HOROVOD_CPU_OPERATIONS="gloo", HOROVOD_GLOO_RENDEZVOUS_ADDR=e["MASTER_ADDR"], HOROVOD_GLOO_RENDEZVOUS_PORT=e["MASTER_PORT"],
+    e.update(HOROVOD_RANK=str(rank), HOROVOD_SIZE=str(size), HOROVOD_HOSTNAME=f"node{place[2]}",
+             HOROVOD_CONTROLLER="gloo",
+             HOROVOD_CPU_OPERATIONS="gloo", HOROVOD_GLOO_RENDEZVOUS_ADDR=e["MASTER_ADDR"],
+             HOROVOD_GLOO_RENDEZVOUS_PORT=e["MASTER_PORT"],
              HOROVOD_GLOO_IFACE=e.get("GLOO_SOCKET_IFNAME") or _interface(e["MASTER_ADDR"], int(e["MASTER_PORT"])))
     e.setdefault("HOROVOD_CYCLE_TIME", str(CYCLE_MS))
     if rank == 0:
@@ -65,7 +75,8 @@ def _wait_for_server(patience_s=60):
 
 
 def _server():
-    """Horovod's server, with room for all who knock at once: it has Python's 5, and who finds no room waits for a second."""
+    """Horovod's server, with room for all who knock at once:
+    it has Python's 5, and who finds no room waits for a second."""
     from horovod.runner.http.http_server import RendezvousHTTPServer
 
     class Server(RendezvousHTTPServer):
@@ -75,8 +86,8 @@ def _server():
 
 
 def _handler():
-    """Horovod's handler, with one fault mended: the end of one scope made it forget who had finished in the others, so that their
-    addresses stayed behind and misled the next `hvd.init()`."""
+    """Horovod's handler, with one fault mended: the end of one scope made it forget who had finished in the others, so
+    that their addresses stayed behind and misled the next `hvd.init()`."""
     from horovod.runner.http.http_server import RendezvousHandler
 
     class Handler(RendezvousHandler):
@@ -105,8 +116,8 @@ def _interface(address, port):
 
 
 def _note_waits(recorder):
-    """Have each wait of horovod.torch noted while it lasts: its own threads keep the process busy, so that the stack alone does not tell
-    a rank that waits from one that computes."""
+    """Have each wait of horovod.torch noted while it lasts: its own threads keep the process busy, so that the stack
+    alone does not tell a rank that waits from one that computes."""
     from horovod.torch import mpi_lib_v2 as library
 
     original = library.horovod_torch_wait_and_clear
@@ -115,7 +126,9 @@ def _note_waits(recorder):
 
     def wait(handle):
         wait.count += 1
-        recorder._write({"call": _asked(sys._getframe(1)), "group": f"horovod on rank {os.environ['RANK']}", "sequence": wait.count})  # ranks may wait for their tensors in any order
+        # ranks may wait for their tensors in any order
+        recorder._write({"call": _asked(sys._getframe(1)), "group": f"horovod on rank {os.environ['RANK']}",
+                         "sequence": wait.count})
         try:
             return original(handle)
         finally:

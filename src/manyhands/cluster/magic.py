@@ -25,7 +25,8 @@ def _ranks(text):
 
 
 def _first_line(shell, body):
-    """The number, in the cell that runs, of the line at which the body of its `%%px` begins; 2 where the cell cannot be seen."""
+    """The number, in the cell that runs, of the line at which the body of its `%%px` begins;
+    2 where the cell cannot be seen."""
     try:
         cell = shell.kernel.get_parent()["content"]["code"]
     except (AttributeError, KeyError, TypeError):
@@ -36,7 +37,8 @@ def _first_line(shell, body):
 
 
 def _cell_id(shell):
-    """JupyterLab's id of the cell that runs, so that an edited --setup cell takes the place of what it was; elsewhere None."""
+    """JupyterLab's id of the cell that runs, so that an edited --setup cell takes the place of what it was;
+    elsewhere None."""
     try:
         return shell.kernel.get_parent()["metadata"].get("cellId")
     except (AttributeError, KeyError, TypeError):
@@ -65,7 +67,8 @@ class RankMagics(Magics):
             return
         args = parse_argstring(self.px, line)
         if args.statement:
-            raise UsageError(f"%%px does not know {' '.join(args.statement)!r}; see %%px? for its options, which stand in one line")
+            raise UsageError(f"%%px does not know {' '.join(args.statement)!r}; see %%px? for its options, "
+                             "which stand in one line")
         try:
             self.cluster.px(cell, ranks=args.ranks, setup=args.setup, patience_s=args.patience, limit_s=args.limit,
                             first_line=_first_line(self.shell, cell), key=_cell_id(self.shell))

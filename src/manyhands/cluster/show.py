@@ -1,4 +1,5 @@
-"""What a cell on the ranks puts on the page: outputs in rank order, a passing line of progress, the report of a fault."""
+"""What a cell on the ranks puts on the page: outputs in rank order, a passing line of progress,
+the report of a fault."""
 
 import os
 import sys
@@ -30,7 +31,8 @@ def quiet():
 
 
 class Progress:
-    """A line that says what is going on and for how long, and that is taken away at the end. Silent with MANYHANDS_QUIET=1."""
+    """A line that says what is going on and for how long, and that is taken away at the end.
+    Silent with MANYHANDS_QUIET=1."""
 
     def __init__(self, text, after_s=0.5):
         self._text, self._after_s = text, after_s
@@ -90,7 +92,8 @@ def show_outputs(outcome):
 
 
 def _prefixed(rank, text):
-    lines = (line.rstrip("\r").rsplit("\r", 1)[-1] for line in text.rstrip("\r\n").split("\n"))  # a terminal's line end; of a progress bar, the last state
+    # a terminal's line end; of a progress bar, the last state
+    lines = (line.rstrip("\r").rsplit("\r", 1)[-1] for line in text.rstrip("\r\n").split("\n"))
     return "".join(f"[rank {rank}] {line}\n" for line in lines)
 
 

@@ -1,4 +1,5 @@
-"""What every call of a communicator is made of: messages under a tag, and numbered steps that all ranks take together."""
+"""What every call of a communicator is made of: messages under a tag,
+and numbered steps that all ranks take together."""
 
 import functools
 import operator
@@ -12,14 +13,16 @@ SENT_BY = {"recv": "send", "recv_obj": "send_obj"}
 
 
 class Calls:
-    """The part of a communicator that `manyhands.functions` is built on. A call raises where two ranks do not agree, and numbers go on."""
+    """The part of a communicator that `manyhands.functions` is built on.
+    A call raises where two ranks do not agree, and numbers go on."""
 
     def next_operation(self):
         """A name for a message of this rank, unlike any other."""
         return self._exchange.rank, self.name, next(self._operations)
 
     def post(self, rank, tag, call, tensors, op, wants=False):
-        """Send tensors to `rank` of this communicator under a tag; `op` is the operation's name, `wants` whether a gradient is awaited."""
+        """Send tensors to `rank` of this communicator under a tag;
+        `op` is the operation's name, `wants` whether a gradient is awaited."""
         peer, tag = self.peer(rank, call), checked_tag(tag)
         self.enter()
         facts = {"tag": tag, "op": op, "wants": wants}
@@ -51,9 +54,11 @@ class Calls:
         """The rank, of any type that counts, as an int. ValueError unless it is one of this communicator."""
         number = _whole(rank)
         if number is None:
-            raise ValueError(f"{call}: {word} {rank!r} is not a whole number. The ranks of communicator {self.name!r} are 0 to {self.size - 1}.")
+            raise ValueError(f"{call}: {word} {rank!r} is not a whole number. The ranks of communicator {self.name!r} "
+                             f"are 0 to {self.size - 1}.")
         if not 0 <= number < self.size:
-            raise ValueError(f"{call}: {word} {number} is not in communicator {self.name!r}, whose ranks are 0 to {self.size - 1}.")
+            raise ValueError(f"{call}: {word} {number} is not in communicator {self.name!r}, "
+                             f"whose ranks are 0 to {self.size - 1}.")
         return number
 
     def enter(self):
@@ -86,19 +91,27 @@ class Calls:
         self.epoch, self._calls, self.stopped = epoch, 0, None
         self.spoiled.clear()
         inbox = self._exchange.inbox
-        for key, source in [k for k in inbox if k[0][:2] == ("collective", self.name) and k[0][2][0] < epoch and k[0][3] < BACKWARD]:
+        for key, source in [
+            k for k in inbox if k[0][:2] == ("collective", self.name) and k[0][2][0] < epoch and k[0][3] < BACKWARD
+        ]:
             del inbox[key, source]
 
     def exchange(self, place, call, outgoing, sources, step=0, check=None, **facts):
-        """One step of a collective call: send `outgoing` {rank: tensors}, then return {rank: message} from `sources`, in their order.
+        """One step of a collective call: send `outgoing` {rank: tensors}, then return {rank:
+        message} from `sources`, in their order.
 
-        `check(message)`, if given, returns what is wrong with a message, or None. The facts travel with what is sent; all ranks must give the same `root`.
+        `check(message)`, if given, returns what is wrong with a message, or None. The facts travel with what is sent;
+        all ranks must give the same `root`.
         """
         exchange, members, key = self._exchange, self.members, ("collective", self.name, place, step)
         wait = Wait("collective", self, call, facts, place, step)
         if step < BACKWARD:
             self.last_call = wait
-        if outgoing and (unfinished := exchange.post([(members[rank], tensors) for rank, tensors in outgoing.items()], key, call, facts)):
+        if outgoing and (
+            unfinished := exchange.post(
+                [(members[rank], tensors) for rank, tensors in outgoing.items()], key, call, facts
+            )
+        ):
             exchange.finish(unfinished, wait)
         came = {}
         for rank in sources:
@@ -114,7 +127,10 @@ class Calls:
 
     def _conflict(self, message, call, root, rank):
         if message.call != call:
-            return f"rank {rank} called {message.call} in its place, with {describe(message.tensors)}. All ranks must make the same calls in the same order."
+            return (
+                f"rank {rank} called {message.call} in its place, with {describe(message.tensors)}. "
+                "All ranks must make the same calls in the same order."
+            )
         if message.facts.get("root") != root:
             return f"rank {rank} has root {message.facts.get('root')}, this rank has root {root}."
         return None
@@ -136,7 +152,7 @@ class Calls:
             if member != self._exchange.rank:
                 self._exchange.notify(member, ("control", "spoiled"), "", **facts)
 
-    # --- gradients, on their way back: an operation is named as by `next_operation`, or by the place of its call --------------
+    # --- gradients, on their way back: an operation is named as by `next_operation`, or by the place of its call ------
 
     def expect(self, op):
         """From now on a gradient may come for this operation."""
@@ -151,7 +167,8 @@ class Calls:
         exchange, facts = self._exchange, {"op": op}
         if op in exchange.control.freed:
             raise CommunicationError(exchange.control.freed.pop(op))
-        unfinished = exchange.post([(self.members[rank], tensors) for rank, tensors in gradients.items()], ("gradient", op), call, facts)
+        unfinished = exchange.post([(self.members[rank], tensors) for rank, tensors in gradients.items()],
+                                   ("gradient", op), call, facts)
         if unfinished:
             exchange.finish(unfinished, Wait("gradient", self, call, facts))
 
@@ -163,7 +180,8 @@ class Calls:
         return exchange.take(self.members[rank], ("gradient", op), Wait("gradient", self, call, facts)).tensors
 
     def give_none(self, op, call, rank):
-        """`rank` waits in vain: the node that would have sent its gradient is gone. Never waits, so that a finaliser may call it."""
+        """`rank` waits in vain: the node that would have sent its gradient is gone.
+        Never waits, so that a finaliser may call it."""
         self._exchange.notify(self.members[rank], ("gradient", op), call, freed=True, op=op)
 
     def want_none(self, op, rank, text):
@@ -190,10 +208,11 @@ class Calls:
         """Whether the communicator over all ranks has been closed."""
         return self._exchange.closed
 
-    # --- tensors to and from all ranks ------------------------------------------------------------------------------------
+    # --- tensors to and from all ranks --------------------------------------------------------------------------------
 
     def bcast_tensors(self, place, call, tensors, root=0, **facts):
-        """The root's tensors on all ranks, along a binomial tree: ceil(log2 size) steps. Returns the message's tensors and facts."""
+        """The root's tensors on all ranks, along a binomial tree: ceil(log2 size) steps.
+        Returns the message's tensors and facts."""
         parent, children = _tree(self.rank, self.size, root)
         if parent is not None:
             message = self.exchange(place, call, {}, (parent,), root=root)[parent]
@@ -213,13 +232,19 @@ class Calls:
             if message.facts["like"] == like:
                 return None
             there = torch.empty(message.facts["like"][1], dtype=DTYPES[message.facts["like"][0]], device="meta")
-            return f"its tensor is {describe([tensor])}, that of rank {self.name_of(message.source)} is {describe([there])}. They cannot be added."
+            return (
+                f"its tensor is {describe([tensor])}, that of rank {self.name_of(message.source)} is "
+                f"{describe([there])}. They cannot be added."
+            )
 
-        came = self.exchange(place, call, {rank: [chunks[rank]] for rank in self.others}, self.others, step, check=check, like=like)
-        parts = [chunks[rank] if rank == self.rank else came[rank].tensors[0].to(tensor.device) for rank in range(self.size)]
+        came = self.exchange(place, call, {rank: [chunks[rank]] for rank in self.others}, self.others, step,
+                             check=check, like=like)
+        parts = [chunks[rank] if rank == self.rank else came[rank].tensors[0].to(tensor.device)
+                 for rank in range(self.size)]
         total = sum(parts[1:], parts[0])
         came = self.exchange(place, call, {rank: [total] for rank in self.others}, self.others, step + 1)
-        return torch.cat([total if rank == self.rank else came[rank].tensors[0].to(tensor.device) for rank in range(self.size)]).view(tensor.shape)
+        return torch.cat([total if rank == self.rank else came[rank].tensors[0].to(tensor.device)
+                          for rank in range(self.size)]).view(tensor.shape)
 
 
 def _give_up(exchange, op):

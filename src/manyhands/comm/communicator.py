@@ -13,21 +13,27 @@ from manyhands.comm.store import process_group
 
 
 class Communicator(Calls):
-    """Made by `create_communicator` or `split`. Its calls without gradients are here; those with gradients in `manyhands.functions`.
+    """Made by `create_communicator` or `split`. Its calls without gradients are here;
+    those with gradients in `manyhands.functions`.
 
-    `rank`, `size`: this rank and the number of ranks. `intra_rank`, `intra_size`: the same among the ranks of this node; `inter_rank`, `inter_size`:
-    the node's number, and the number of nodes. `device`: where received tensors go that came from a GPU. `timeout_s`: how long a call waits.
-    Collective calls must be made by all ranks of the communicator, in the same order.
+    `rank`, `size`: this rank and the number of ranks. `intra_rank`, `intra_size`: the same among the ranks of this
+    node; `inter_rank`, `inter_size`: the node's number, and the number of nodes. `device`: where received tensors go
+    that came from a GPU. `timeout_s`: how long a call waits. Collective calls must be made by all ranks of the
+    communicator, in the same order.
     """
 
     def __init__(self, exchange, name, members, nodes, device, timeout_s):
         self._exchange, self.name, self.members, self._nodes = exchange, name, members, nodes
         self.device, self.timeout_s = device, timeout_s
         self.rank, self.size = members.index(exchange.rank), len(members)
-        self.others = [(self.rank + i) % self.size for i in range(1, self.size)]  # beginning with the next one: so that not all send to rank 0 first
-        self._closed, self.epoch, self._calls = False, 0, 0  # collective calls are numbered, anew in each epoch; an epoch ends with an error
+        # beginning with the next one: so that not all send to rank 0 first
+        self.others = [(self.rank + i) % self.size for i in range(1, self.size)]
+        # collective calls are numbered, anew in each epoch; an epoch ends with an error
+        self._closed, self.epoch, self._calls = False, 0, 0
         self.spoiled = set()  # places of calls in which some rank could not do its part: what comes for them is dropped
-        self.stopped, self.last_call = None, None  # (number of a call that failed elsewhere, the epoch after it, why it is to raise here or None); the Wait of the last collective call
+        # (number of a call that failed elsewhere, the epoch after it, why it is to raise here or None); the Wait of the
+        # last collective call
+        self.stopped, self.last_call = None, None
         self._splits, self._operations, self._group = itertools.count(), itertools.count(), None
         mine = nodes[exchange.rank]
         here, order = [m for m in members if nodes[m] == mine], list(dict.fromkeys(nodes[m] for m in members))
@@ -47,7 +53,8 @@ class Communicator(Calls):
         return self.members.index(member)
 
     def split(self, color, key=0):
-        """Cut the communicator: ranks with the same `color` get one together, ordered by `key`, then by rank. Collective.
+        """Cut the communicator: ranks with the same `color` get one together, ordered by `key`, then by rank.
+        Collective.
 
         A rank whose color is None gets None. The parts share the connections of the whole.
         """
@@ -56,19 +63,21 @@ class Communicator(Calls):
         if color is None:
             return None
         chosen = sorted((key, rank) for rank, (other, key) in enumerate(wanted) if other == color)
-        return Communicator(self._exchange, name, [self.members[rank] for _, rank in chosen], self._nodes, self.device, self.timeout_s)
+        return Communicator(self._exchange, name, [self.members[rank] for _, rank in chosen], self._nodes, self.device,
+                            self.timeout_s)
 
     @property
     def process_group(self):
         """A `torch.distributed` group of the same ranks, for DistributedDataParallel. Collective when first used.
 
-        If torch.distributed is not initialised yet, this does it: then all ranks of the world must come by, each with its own communicator.
+        If torch.distributed is not initialised yet, this does it: then all ranks of the world must come by, each with
+        its own communicator.
         """
         if self._group is None:
             self._group = process_group(self)
         return self._group
 
-    # --- messages from one rank to one other -----------------------------------------------------------------------------
+    # --- messages from one rank to one other --------------------------------------------------------------------------
 
     def send_obj(self, obj, dest, tag=0):
         """Send any Python object; the other rank calls `recv_obj`."""
@@ -78,7 +87,7 @@ class Communicator(Calls):
         """Receive what `send_obj` has sent."""
         return _unpickled(self.take(source, tag, "recv_obj").tensors[0])
 
-    # --- calls of all ranks ----------------------------------------------------------------------------------------------
+    # --- calls of all ranks -------------------------------------------------------------------------------------------
 
     def bcast_obj(self, obj, root=0):
         """The root's object on all ranks."""
@@ -93,7 +102,11 @@ class Communicator(Calls):
         at_root = self.rank == root
         outgoing = {} if at_root else {root: self.checked(place, "gather_obj", lambda: [_pickled(obj)])}
         came = self.exchange(place, "gather_obj", outgoing, self.others if at_root else [], root=root)
-        return [obj if rank == root else _unpickled(came[rank].tensors[0]) for rank in range(self.size)] if at_root else None
+        return (
+            [obj if rank == root else _unpickled(came[rank].tensors[0]) for rank in range(self.size)]
+            if at_root
+            else None
+        )
 
     def allgather_obj(self, obj):
         """The list of all ranks' objects, on all ranks."""
@@ -124,26 +137,30 @@ class Communicator(Calls):
         return first
 
     def barrier(self):
-        """Returns when all ranks have called it. What they sent before is here then: if it shows an error of an earlier call, that is raised."""
+        """Returns when all ranks have called it. What they sent before is here then:
+        if it shows an error of an earlier call, that is raised."""
         self.exchange(self.next_call(), "barrier", {rank: [] for rank in self.others}, self.others)
         self.enter()
 
     def allreduce(self, tensor):
-        """A new tensor: the sum over all ranks, the same to the last bit on all of them. Shapes and dtypes must agree. No gradient."""
+        """A new tensor: the sum over all ranks, the same to the last bit on all of them. Shapes and dtypes must agree.
+        No gradient."""
         place = self.next_call()
         self.checked(place, "allreduce", lambda: check_tensor(tensor, "allreduce"))
         return self.sum_tensors(place, "allreduce", tensor)
 
     def bcast_data(self, module):
-        """Give every rank the parameters and buffers of rank 0's module, in place. CommunicationError, and nothing copied, where modules differ."""
+        """Give every rank the parameters and buffers of rank 0's module, in place.
+        CommunicationError, and nothing copied, where modules differ."""
         tensors = [*module.parameters(), *module.buffers()]
         theirs = self.allgather_obj([describe([tensor]) for tensor in tensors])
         for rank, other in enumerate(theirs):
             if other != theirs[0]:
                 place = next(i for i, (a, b) in enumerate(itertools.zip_longest(theirs[0], other)) if a != b)
                 here, there = ([*one, *["nothing"] * (place + 1)][place] for one in (theirs[0], other))
-                raise CommunicationError(f"bcast_data: the modules differ. Of their parameters and buffers, number {place} is {here} on rank 0 and {there} on "
-                                         f"rank {rank}. Make the same model on all ranks.")
+                raise CommunicationError("bcast_data: the modules differ. Of their parameters and buffers, "
+                                         f"number {place} is {here} on rank 0 and {there} on rank {rank}. "
+                                         "Make the same model on all ranks.")
         with torch.no_grad():
             for tensor in tensors:
                 (value,), _ = self.bcast_tensors(self.next_call(), "bcast_data", [tensor])
@@ -156,10 +173,11 @@ class Communicator(Calls):
             if parameter.requires_grad:
                 parameter.grad = self.allreduce(gradient_of(parameter)) / self.size
 
-    # --- the end ---------------------------------------------------------------------------------------------------------
+    # --- the end ------------------------------------------------------------------------------------------------------
 
     def close(self):
-        """Say goodbye to the others and leave; done by itself when the process ends. Closing a part of a split closes only that part."""
+        """Say goodbye to the others and leave; done by itself when the process ends.
+        Closing a part of a split closes only that part."""
         self._closed = True
         if self.name == "world":
             self._exchange.close()

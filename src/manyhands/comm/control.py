@@ -1,7 +1,8 @@
 """What goes wrong between ranks: who is asked, what is said, and how the ranks meet again afterwards.
 
-Nothing here runs as long as all goes well. When a time-out strikes, the rank asks the others where they are; a rank that waits in a call
-answers, one that computes does not. Then the message that was in the wrong place is dropped, and those whom it concerns are told.
+Nothing here runs as long as all goes well. When a time-out strikes, the rank asks the others where they are; a rank
+that waits in a call answers, one that computes does not. Then the message that was in the wrong place is dropped, and
+those whom it concerns are told.
 """
 
 import itertools
@@ -21,7 +22,8 @@ _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
 class CommunicationError(RuntimeError):
-    """Ranks do not agree on what they do, one of them did not come in time, or it is gone. The communicator can be used again."""
+    """Ranks do not agree on what they do, one of them did not come in time, or it is gone.
+    The communicator can be used again."""
 
 
 @dataclass(eq=False)
@@ -70,7 +72,7 @@ class Control:
         self.pending = None  # an error that belongs to a call that has ended: raised by the next one
         self._answers = {}
 
-    # --- messages that come ----------------------------------------------------------------------------------------------
+    # --- messages that come -------------------------------------------------------------------------------------------
 
     def take_in(self, message):
         getattr(self, f"_take_{message.key[1]}")(message.source, message.facts)
@@ -85,7 +87,8 @@ class Control:
     def _take_query(self, peer, facts):
         wait = self._wait(lambda wait: wait.communicator.name == facts["communicator"]) or self._wait(lambda _: True)
         if wait is not None and wait.kind != facts["kind"] and not wait.extended:
-            wait.extended, wait.deadline = True, time.perf_counter() + wait.communicator.timeout_s  # the asking rank will give up first
+            # the asking rank will give up first
+            wait.extended, wait.deadline = True, time.perf_counter() + wait.communicator.timeout_s
         answer = {"query": facts["query"], "text": None}
         if wait is not None:
             same = wait.communicator.name == facts["communicator"]
@@ -106,7 +109,8 @@ class Control:
             communicator.stopped = communicator.stopped or (facts["number"], facts["epoch"], facts["text"])
             return
         wait = self._wait(lambda wait: wait.communicator is communicator and wait.kind == "collective")
-        if wait is not None and wait.place[0] == facts["at"][0] and wait.place < facts["at"]:  # an earlier call, which the failed rank has ended: this one ends it too
+        # an earlier call, which the failed rank has ended: this one ends it too
+        if wait is not None and wait.place[0] == facts["at"][0] and wait.place < facts["at"]:
             communicator.stopped = communicator.stopped or (facts["at"][1], facts["epoch"], None)
             return
         communicator.begin_epoch(facts["epoch"])
@@ -154,31 +158,42 @@ class Control:
     def _say(self, peer, what, facts):
         self.exchange.notify(peer, ("control", what), "", **facts)
 
-    # --- gradients that nobody waits for ---------------------------------------------------------------------------------
+    # --- gradients that nobody waits for ------------------------------------------------------------------------------
 
     def unclaimed_gradient(self, message):
         """A gradient has come for a node that is gone: the next call says so."""
         if message.facts.get("freed") or all(t is None for t in message.tensors):
             return
         forward = message.call.removesuffix(".backward")
-        text = (f"A gradient came from global rank {message.source} for a {forward} of this rank whose result is not part of any graph "
-                "here: it is lost. ")
+        text = (f"A gradient came from global rank {message.source} for a {forward} of this rank whose result is not "
+                "part of any graph here: it is lost. ")
         if forward == "send":
-            self.pending = CommunicationError(text + "Give what send returned (the delegate) to recv as delegate_variable, join it to the loss by "
-                                              "pseudo_connect, or call its backward(). If no gradient is wanted, send x.detach().")
+            self.pending = CommunicationError(text
+                                              + "Give what send returned (the delegate) to recv as delegate_variable, "
+                                              "join it to the loss by pseudo_connect, or call its backward(). "
+                                              "If no gradient is wanted, send x.detach().")
         else:
-            warnings.warn(text + "Join the result to this rank's loss by pseudo_connect, so that backward passes through it.", RuntimeWarning, stacklevel=2)
+            warnings.warn(text + "Join the result to this rank's loss by pseudo_connect, "
+                                 "so that backward passes through it.", RuntimeWarning, stacklevel=2)
 
-    # --- a wait that has ended badly -------------------------------------------------------------------------------------
+    # --- a wait that has ended badly ----------------------------------------------------------------------------------
 
     def ask(self, wait):
         """Ask those concerned where they are. Returns {global rank: answer}; who does not answer is not in a call."""
         query = next(_numbers)
-        asked = [m for m in wait.communicator.members if m != self.exchange.rank] if wait.kind == "collective" else [wait.peer]
+        asked = (
+            [m for m in wait.communicator.members if m != self.exchange.rank]
+            if wait.kind == "collective"
+            else [wait.peer]
+        )
         for peer in asked:
             self._say(peer, "query", {"query": query, "kind": wait.kind, "communicator": wait.communicator.name})
         deadline = time.perf_counter() + ASK_S
-        while time.perf_counter() < deadline and not wait.error and any((peer, query) not in self._answers for peer in asked if peer not in self.exchange.gone):
+        while (
+            time.perf_counter() < deadline
+            and not wait.error
+            and any((peer, query) not in self._answers for peer in asked if peer not in self.exchange.gone)
+        ):
             self.exchange.pump()
             time.sleep(1e-3)
         return {peer: self._answers.pop((peer, query), None) for peer in asked}
@@ -186,8 +201,11 @@ class Control:
     def timed_out(self, wait, answers):
         """The error of a wait whose time is over; puts the ranks in order again."""
         communicator, me = wait.communicator, wait.communicator.rank
-        head = f"Rank {me} waited {communicator.timeout_s:g} s in {wait}{_line()}, on communicator {communicator.name!r}."
-        lines = [head, *(f"  Rank {communicator.name_of(peer)} {self._where(wait, peer, answer)}." for peer, answer in sorted(answers.items()))]
+        head = (
+            f"Rank {me} waited {communicator.timeout_s:g} s in {wait}{_line()}, on communicator {communicator.name!r}."
+        )
+        lines = [head, *(f"  Rank {communicator.name_of(peer)} {self._where(wait, peer, answer)}."
+                         for peer, answer in sorted(answers.items()))]
         if wait.kind == "collective":
             lines.append("  All ranks of a communicator must make the same calls in the same order.")
         elif wait.kind == "gradient":
@@ -205,7 +223,8 @@ class Control:
             raise CommunicationError(wait.error)
 
     def look_for_strays(self, wait):
-        """Raise if a message has come for a collective call that this rank has made without taking it: it made another call."""
+        """Raise if a message has come for a collective call that this rank has made without taking it:
+        it made another call."""
         communicator = wait.communicator
         now = communicator.epoch, communicator._calls + (wait.kind != "collective")
         for (key, source), box in list(self.exchange.inbox.items()):
@@ -215,16 +234,21 @@ class Control:
                     continue
                 mine = communicator.last_call
                 mine = mine if mine and mine.place == key[2] else "another call"
-                if mine != "another call" and (mine.call, mine.facts.get("root")) == (box[0].call, box[0].facts.get("root")):
+                if mine != "another call" and (mine.call, mine.facts.get("root")) == (
+                    box[0].call,
+                    box[0].facts.get("root"),
+                ):
                     del self.exchange.inbox[key, source]  # the same call: it has ended otherwise
                     continue
-                text = (f"Rank {communicator.rank} called {mine}, but rank {communicator.name_of(source)} called {box[0]} in its place. "
-                        "All ranks must make the same calls in the same order, with the same root.")
+                text = (f"Rank {communicator.rank} called {mine}, but rank {communicator.name_of(source)} called "
+                        f"{box[0]} in its place. All ranks must make the same calls in the same order, with the same "
+                        "root.")
                 self._refuse((communicator.name, *key[2]), text)
                 raise self.fail(Wait("collective", communicator, box[0].call, peer=source), text, place=key[2])
 
     def fail(self, wait, text, answers=(), place=None):
-        """Tell the others that this rank has stopped waiting; returns the error to raise. `place`: of the call in which ranks do not agree."""
+        """Tell the others that this rank has stopped waiting; returns the error to raise.
+        `place`: of the call in which ranks do not agree."""
         communicator, peer = wait.communicator, wait.peer
         if wait.kind == "collective":
             facts = {"communicator": communicator.name, "epoch": communicator.epoch + 1, "text": text, "at": wait.place,
@@ -252,7 +276,10 @@ class Control:
 
     def peer_gone(self, wait, peer):
         wait.peer = peer
-        text = f"Rank {wait.communicator.rank} cannot go on in {wait}{_line()}: rank {wait.communicator.name_of(peer)} will not come, {self.exchange.gone[peer]}."
+        text = (
+            f"Rank {wait.communicator.rank} cannot go on in {wait}{_line()}: "
+            f"rank {wait.communicator.name_of(peer)} will not come, {self.exchange.gone[peer]}."
+        )
         return self.fail(wait, text)
 
     def _where(self, wait, peer, answer):
@@ -263,24 +290,30 @@ class Control:
             return f"will not come: {self.exchange.gone[peer]}"
         if self.gave_up.get(peer, (0.0,))[0] > wait.start:
             return f"waited in {self.gave_up[peer][1]} and has given up"
-        return "is in no call now: it computes, waits for something else, or has ended" + (f" (the last thing that came from it: {told(*last)})" if last else "")
+        return "is in no call now: it computes, waits for something else, or has ended" + (
+            f" (the last thing that came from it: {told(*last)})" if last else ""
+        )
 
     def _gradient(self, wait):
-        return ("  The gradient comes when the other rank's backward passes through what it received. Is that part of its loss, does it call backward(), "
-                "and is its graph connected (delegate_variable, pseudo_connect)?")
+        return ("  The gradient comes when the other rank's backward passes through what it received. "
+                "Is that part of its loss, does it call backward(), and is its graph connected (delegate_variable, "
+                "pseudo_connect)?")
 
     def unclaimed(self, wait):
         """Messages of the peer, on the same communicator, that nobody has asked for."""
         name = wait.communicator.name
-        return sorted((m for (key, source), box in self.exchange.inbox.items() if source == wait.peer and key[:2] == ("p2p", name) for m in box),
+        return sorted((m for (key, source), box in self.exchange.inbox.items() if source == wait.peer
+                       and key[:2] == ("p2p", name) for m in box),
                       key=lambda m: m.facts["op"])
 
     def _tags(self, wait):
         if not wait.call.startswith("recv"):
-            return ["  A large message is sent when the other rank receives; a small one is kept there until it does, 16 of them at most."]
+            return ["  A large message is sent when the other rank receives; a small one is kept there until it does, "
+                    "16 of them at most."]
         found = self.unclaimed(wait)
         lines = [f"  It has sent {message}, which nobody has asked for." for message in found[:4]]
-        return [*lines, "  Do the tags differ? The first of these messages is dropped."] if lines else ["  Nothing from it is waiting here."]
+        return [*lines, "  Do the tags differ? The first of these messages is "
+                        "dropped."] if lines else ["  Nothing from it is waiting here."]
 
 
 def _line():
@@ -288,9 +321,14 @@ def _line():
     frame = sys._getframe(1)
     while frame is not None:
         name = frame.f_code.co_filename
-        if not name.startswith(_PACKAGE) and f"{os.sep}torch{os.sep}" not in name and not name.endswith(f"{os.sep}threading.py"):
+        if (
+            not name.startswith(_PACKAGE)
+            and f"{os.sep}torch{os.sep}" not in name
+            and not name.endswith(f"{os.sep}threading.py")
+        ):
             text = linecache.getline(name, frame.f_lineno).strip()
-            where = "" if "ipykernel" in name else f"{os.path.basename(name)}, line {frame.f_lineno}: "  # a cell has no name that a reader knows
+            # a cell has no name that a reader knows
+            where = "" if "ipykernel" in name else f"{os.path.basename(name)}, line {frame.f_lineno}: "
             return f" ({where}{text})"
         frame = frame.f_back
     return ""

@@ -1,7 +1,7 @@
 """Messages over gloo: `ProcessGroupGloo`'s send and recv, the same that `torch.distributed.isend` calls.
 
-A gloo call that times out closes its connections for good, so no call here has a time-out. Instead, receives for heads are posted
-ahead of time, and their first byte tells whether something has come: gloo's own thread writes it.
+A gloo call that times out closes its connections for good, so no call here has a time-out. Instead, receives for heads
+are posted ahead of time, and their first byte tells whether something has come: gloo's own thread writes it.
 """
 
 import datetime
@@ -23,7 +23,8 @@ class GlooWire:
     """Sends and receives heads and payloads between global ranks. Never waits for a peer that has not yet sent."""
 
     name, confirms = "gloo", True  # a large message has left when the peer says so
-    spin_s = 0.0001  # of a wait, before it sleeps between looks: gloo's own thread moves the bytes, and needs a processor
+    # of a wait, before it sleeps between looks: gloo's own thread moves the bytes, and needs a processor
+    spin_s = 0.0001
     payload, room = staticmethod(as_bytes), staticmethod(make_room)  # how a large tensor is sent, and where it goes
 
     def __init__(self, store, rank, size):
@@ -70,7 +71,8 @@ class GlooWire:
         self._under_way[peer].append((number, work, payload, False))
 
     def fetch(self, peer, number, place, payload):
-        """Receive what the peer has announced; returns when it is there. ConnectionError if the peer dies before that."""
+        """Receive what the peer has announced; returns when it is there.
+        ConnectionError if the peer dies before that."""
         try:
             self._group.recv([payload], peer, PAYLOADS + number % 2**20 * 16 + place % 16).wait()
         except RuntimeError as error:
@@ -87,7 +89,8 @@ class GlooWire:
         self._posted.pop(peer, None)
 
     def close(self):
-        """Returns when all heads have been sent. What is larger goes only when the peer asks for it, which it may never do."""
+        """Returns when all heads have been sent. What is larger goes only when the peer asks for it,
+        which it may never do."""
         for under_way in self._under_way.values():
             for _, work, _, head in under_way:
                 try:

@@ -1,7 +1,7 @@
 """What goes over the wire: a head that says what a message is, and the tensors themselves.
 
-A head is one short byte string, a marshalled tuple, in which a few small tensors travel as well. Else payloads follow it: all small tensors
-together, then each larger one by itself, straight from and into the memory of a tensor.
+A head is one short byte string, a marshalled tuple, in which a few small tensors travel as well. Else payloads follow
+it: all small tensors together, then each larger one by itself, straight from and into the memory of a tensor.
 """
 
 import math
@@ -10,11 +10,14 @@ from dataclasses import dataclass, field
 
 import torch
 
-INLINE_BYTES, INLINE_TENSORS = 8192, 32  # no more than so many tensors, if they are no larger in sum, travel inside the head
-SMALL = 8192  # bytes of a tensor that follows the head together with other small ones: thousands of payloads take seconds
+# no more than so many tensors, if they are no larger in sum, travel inside the head
+INLINE_BYTES, INLINE_TENSORS = 8192, 32
+# bytes of a tensor that follows the head together with other small ones: thousands of payloads take seconds
+SMALL = 8192
 SHOWN = 4  # tensors of a message that an error names
 
-DTYPES = [torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8,
+DTYPES = [torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.int16,
+          torch.int8, torch.uint8,
           torch.bool, torch.complex64, torch.complex128, torch.complex32, torch.uint16, torch.uint32, torch.uint64,
           torch.float8_e4m3fn, torch.float8_e5m2]
 NUMBER = {dtype: i for i, dtype in enumerate(DTYPES)}
@@ -22,7 +25,8 @@ NUMBER = {dtype: i for i, dtype in enumerate(DTYPES)}
 
 @dataclass(eq=False, slots=True)
 class Message:
-    """One message: from whom, what for (`key`), in which call, with which facts, and its tensors (None stands for "no gradient")."""
+    """One message: from whom, what for (`key`), in which call, with which facts,
+    and its tensors (None stands for "no gradient")."""
 
     source: int  # global rank
     key: tuple
@@ -37,7 +41,10 @@ class Message:
 
 def told(call, facts, specs):
     """A message in words: `send, tag 3 with float32 (2, 3)`."""
-    return f"{call}{_facts(facts)} with {describe([s and torch.empty(s[2], dtype=DTYPES[s[0]], device='meta') for s in specs])}"
+    return (
+        f"{call}{_facts(facts)} with "
+        f"{describe([s and torch.empty(s[2], dtype=DTYPES[s[0]], device='meta') for s in specs])}"
+    )
 
 
 def _facts(facts):
@@ -46,14 +53,16 @@ def _facts(facts):
 
 def describe(tensors):
     """`float32 (2, 3)`: what an error message says of tensors."""
-    words = ["nothing" if t is None else f"{str(t.dtype).removeprefix('torch.')} {tuple(t.shape)}" for t in tensors[:SHOWN]]
+    words = ["nothing" if t is None else f"{str(t.dtype).removeprefix('torch.')} {tuple(t.shape)}"
+             for t in tensors[:SHOWN]]
     return " and ".join(words + [f"{len(tensors) - SHOWN} more"] * (len(tensors) > SHOWN)) or "no tensor"
 
 
 def check_tensor(x, call):
     """ValueError unless x is a dense tensor of a dtype that can be sent, and not only a shape (device meta)."""
     if not isinstance(x, torch.Tensor):
-        raise ValueError(f"{call}: a tensor is needed, not {type(x).__name__}. For other objects the communicator has calls that end in _obj.")
+        raise ValueError(f"{call}: a tensor is needed, not {type(x).__name__}. "
+                         "For other objects the communicator has calls that end in _obj.")
     if x.layout is not torch.strided:
         raise ValueError(f"{call}: a tensor with layout {x.layout} cannot be sent; use x.to_dense().")
     if x.is_meta:
@@ -63,7 +72,8 @@ def check_tensor(x, call):
 
 
 def measured(tensors):
-    """What the receiver must know of each to make room (None, or dtype, whether it lies on a GPU, shape), and the bytes of all."""
+    """What the receiver must know of each to make room (None, or dtype, whether it lies on a GPU, shape),
+    and the bytes of all."""
     specs, total = [], 0
     for tensor in tensors:
         if tensor is None:
@@ -109,7 +119,8 @@ def payloads(tensors):
 
 
 def fetched(specs, room, fetch):
-    """The tensors of a message from their `payloads`: `room(spec)` makes room for a larger one, `fetch(place, tensor)` receives a payload."""
+    """The tensors of a message from their `payloads`: `room(spec)` makes room for a larger one, `fetch(place,
+    tensor)` receives a payload."""
     spaces, tensors, place, small, start = [*map(space, specs)], [], 0, b"", 0
     if together := sum([one for one in spaces if one <= SMALL]):
         raw = torch.empty(together, dtype=torch.uint8)

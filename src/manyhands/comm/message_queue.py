@@ -1,7 +1,7 @@
 """One rank's post office: hands messages over, takes in what comes, and waits for one message with a time-out.
 
-While a rank waits for anything, it takes in whatever comes from anybody. So a rank that sends never waits for a peer that is itself waiting
-to send, and a late answer has its own key and is never mistaken for another one.
+While a rank waits for anything, it takes in whatever comes from anybody. So a rank that sends never waits for a peer
+that is itself waiting to send, and a late answer has its own key and is never mistaken for another one.
 """
 
 import marshal
@@ -13,11 +13,14 @@ import weakref
 from collections import defaultdict, deque
 
 from manyhands.comm.control import Control
-from manyhands.comm.message import INLINE_BYTES, INLINE_TENSORS, Message, copied, fetched, measured, nbytes, payloads, restored
+from manyhands.comm.message import (
+    INLINE_BYTES, INLINE_TENSORS, Message, copied, fetched, measured, nbytes, payloads, restored
+)
 from manyhands.machine import processors
 
 WINDOW = 16  # heads under way to one peer that it has not yet confirmed
-LOOKS, SHARED_LOOKS = 200, 8  # for a message, in one turn of a wait; where ranks share processors, others are let compute sooner
+# for a message, in one turn of a wait; where ranks share processors, others are let compute sooner
+LOOKS, SHARED_LOOKS = 200, 8
 SLOW_S = 0.05  # a wait first spins, for as long as suits the wire, then sleeps shortly, and after this time longer
 CONFIRM = ("control", "confirm")  # the key of a head that says only how many heads have been taken; not counted itself
 
@@ -58,10 +61,11 @@ class Exchange:
         self.control = Control(self)
         _all.add(self)
 
-    # --- sending ---------------------------------------------------------------------------------------------------------
+    # --- sending ------------------------------------------------------------------------------------------------------
 
     def post(self, messages, key, call, facts):
-        """Hand over messages, a list of (peer, tensors). Small ones are copied; for the others `finish` must wait: a list of them is returned."""
+        """Hand over messages, a list of (peer, tensors). Small ones are copied; for the others `finish` must wait:
+        a list of them is returned."""
         unfinished = []
         with self._lock:
             for peer, tensors in messages:
@@ -94,7 +98,8 @@ class Exchange:
         return self._lock.locked()
 
     def _send_notices(self):
-        while self.notices and self._lock.acquire(blocking=False):  # else: whoever holds the lock comes by here after it
+        # else: whoever holds the lock comes by here after it
+        while self.notices and self._lock.acquire(blocking=False):
             try:
                 while self.notices:
                     notice = self.notices.popleft()
@@ -107,7 +112,8 @@ class Exchange:
                 self._lock.release()
 
     def _send(self, peer, key, call, tensors, facts):
-        """Send, or put into the outbox. If the call must not return at once: (peer, number, a function of both: whether it may)."""
+        """Send, or put into the outbox. If the call must not return at once: (peer, number, a function of both:
+        whether it may)."""
         if peer in self.gone:
             return peer, math.inf, self._left
         now = time.perf_counter() if observers and key[0] != "control" else None
@@ -126,7 +132,8 @@ class Exchange:
             self._hand_over(peer, line, head, large)
             unfinished = None if inline else (peer, line.sent, self._left)
         if now is not None:
-            _observe("sent", peer, total, call, now, _identity(self.rank, key, facts), facts)  # now it is under way, and this takes nobody's time
+            # now it is under way, and this takes nobody's time
+            _observe("sent", peer, total, call, now, _identity(self.rank, key, facts), facts)
         return unfinished
 
     def _confirmed(self, peer, number):
@@ -159,7 +166,7 @@ class Exchange:
         except RuntimeError:
             self._lost(peer)
 
-    # --- taking in -------------------------------------------------------------------------------------------------------
+    # --- taking in ----------------------------------------------------------------------------------------------------
 
     def pump(self):
         """Take in all that has come."""
@@ -191,7 +198,8 @@ class Exchange:
             tensors = [*map(restored, specs, small)]
         else:
             try:
-                tensors = fetched(specs, self.wire.room, lambda place, tensor: self.wire.fetch(peer, line.got, place, self.wire.payload(tensor)))
+                tensors = fetched(specs, self.wire.room, lambda place,
+                                  tensor: self.wire.fetch(peer, line.got, place, self.wire.payload(tensor)))
             except ConnectionError:
                 self._lost(peer)
                 return
@@ -201,7 +209,8 @@ class Exchange:
         if key[0] == "control":
             self.control.take_in(message)
             return
-        self.last_from[peer] = call, facts, specs  # not the message: it would keep its tensors, and with them the graph that they are part of
+        # not the message: it would keep its tensors, and with them the graph that they are part of
+        self.last_from[peer] = call, facts, specs
         if key[0] == "gradient" and key[1] not in self.control.live:
             self.control.unclaimed_gradient(message)
         else:
@@ -211,10 +220,11 @@ class Exchange:
         self.gone.setdefault(peer, "its process is gone")
         self.wire.abandon(peer)
 
-    # --- waiting ---------------------------------------------------------------------------------------------------------
+    # --- waiting ------------------------------------------------------------------------------------------------------
 
     def take(self, peer, key, wait):
-        """The next message with this key from this peer. Raises CommunicationError when it does not come within the wait's time-out."""
+        """The next message with this key from this peer. Raises CommunicationError when it does not come within the
+        wait's time-out."""
         place, message = (key, peer), None
         while message is None:
             if not self.inbox.get(place):
@@ -225,11 +235,13 @@ class Exchange:
         if self.inbox and wait.kind == "collective":
             self.control.look_for_strays(wait)  # what this peer sent for an earlier call came before this message
         if observers:
-            _observe("received", peer, nbytes(message.tensors), message.call, time.perf_counter(), _identity(peer, key, message.facts), message.facts)
+            _observe("received", peer, nbytes(message.tensors), message.call, time.perf_counter(),
+                     _identity(peer, key, message.facts), message.facts)
         return message
 
     def _claimed(self, place):
-        """The next message of a place in the inbox, or None. Locked: meanwhile another thread may take in, or want the same message."""
+        """The next message of a place in the inbox, or None. Locked:
+        meanwhile another thread may take in, or want the same message."""
         with self._lock:
             box = self.inbox.get(place)
             message = box.popleft() if box else None
@@ -267,14 +279,17 @@ class Exchange:
         finally:
             self.waits.remove(wait)
 
-    # --- the end ---------------------------------------------------------------------------------------------------------
+    # --- the end ------------------------------------------------------------------------------------------------------
 
     def close(self, limit_s=10.0):
         """Hand over what is still here, say goodbye, and leave."""
         if self.closed:
             return
         deadline = time.perf_counter() + limit_s
-        while any(line.outbox and peer not in self.gone for peer, line in enumerate(self.lines)) and time.perf_counter() < deadline:
+        while (
+            any(line.outbox and peer not in self.gone for peer, line in enumerate(self.lines))
+            and time.perf_counter() < deadline
+        ):
             self.pump()
             time.sleep(1e-4)
         for peer in range(self.size):

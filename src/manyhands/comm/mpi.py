@@ -12,7 +12,8 @@ from manyhands.comm.message import make_room, plain
 
 os.environ.setdefault("UCX_LOG_LEVEL", "error")  # else it warns, at a rank's end, of each goodbye that came after the rank's own
 HEADS, PAYLOADS = 1, 2
-FETCH_LOOKS = 30  # for a payload, before others may compute: each moves a part of it, and a busy machine comes back after milliseconds
+# for a payload, before others may compute: each moves a part of it, and a busy machine comes back after milliseconds
+FETCH_LOOKS = 30
 LEFT_LOOKS = 4  # whether one has left, before the next look for a message
 
 
@@ -50,7 +51,8 @@ class MpiWire:
             under_way.popleft()[1].Wait()
 
     def send_payload(self, peer, number, place, payload, last):
-        # Issend is done when the peer receives it, and MPI then sends a word back: one for each message, for thousands fill a queue that the peer must empty
+        # Issend is done when the peer receives it, and MPI then sends a word back: one for each message, for thousands
+        # fill a queue that the peer must empty
         send = self._comm.Issend if last else self._comm.Isend
         request = send(self._memory(payload), peer, PAYLOADS)
         self._under_way[peer].append((number, request, payload))
@@ -99,7 +101,8 @@ def all_here(timeout_s):
     barrier, deadline = MPI.COMM_WORLD.Ibarrier(), time.perf_counter() + timeout_s
     while not barrier.Test():
         if time.perf_counter() > deadline:
-            raise CommunicationError(f"create_communicator: rank {MPI.COMM_WORLD.rank} waited {timeout_s:g} s for the others. All "
-                                     f"{MPI.COMM_WORLD.size} ranks that were started together must call it, equally often.")
+            raise CommunicationError(f"create_communicator: rank {MPI.COMM_WORLD.rank} waited {timeout_s:g} s for the "
+                                     f"others. All {MPI.COMM_WORLD.size} ranks that were started together must call "
+                                     "it, equally often.")
         time.sleep(1e-4)
     return MPI.COMM_WORLD.size

@@ -9,8 +9,8 @@ from manyhands.comm.message import DTYPES, as_bytes
 class NcclWire(GlooWire):
     """As GlooWire; large CUDA tensors go from GPU to GPU, all others as there.
 
-    NCCL carries out the calls of one group one after the other, and a send ends with its receive. So each direction has a group of its own: two
-    ranks that send to each other at once do not wait for each other.
+    NCCL carries out the calls of one group one after the other, and a send ends with its receive. So each direction has
+    a group of its own: two ranks that send to each other at once do not wait for each other.
     """
 
     name = "nccl"
@@ -18,10 +18,15 @@ class NcclWire(GlooWire):
     def __init__(self, store, rank, size, device):
         super().__init__(torch.distributed.PrefixStore("heads", store), rank, size)
         self._device = device
-        self._groups = {up: torch.distributed.ProcessGroupNCCL(torch.distributed.PrefixStore(f"payloads/{up}", store), rank, size) for up in (True, False)}
+        self._groups = {up: torch.distributed.ProcessGroupNCCL(torch.distributed.PrefixStore(f"payloads/{up}", store),
+                                                               rank, size) for up in (True, False)}
 
     def payload(self, tensor):
-        return tensor.detach().resolve_conj().resolve_neg().contiguous().view(-1).view(torch.uint8) if tensor.is_cuda else as_bytes(tensor)
+        return (
+            tensor.detach().resolve_conj().resolve_neg().contiguous().view(-1).view(torch.uint8)
+            if tensor.is_cuda
+            else as_bytes(tensor)
+        )
 
     def room(self, spec):
         return torch.empty(spec[2], dtype=DTYPES[spec[0]], device=self._device if spec[1] else "cpu")

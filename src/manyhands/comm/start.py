@@ -15,7 +15,8 @@ from manyhands.comm.message_queue import Exchange
 from manyhands.comm.store import MPI_STARTED, open_store
 
 BACKENDS = ("auto", "gloo", "nccl", "mpi")
-CHAINERMN = ("naive", "flat", "hierarchical", "two_dimensional", "single_node", "non_cuda_aware", "pure_nccl")  # taken as "auto"
+# taken as "auto"
+CHAINERMN = ("naive", "flat", "hierarchical", "two_dimensional", "single_node", "non_cuda_aware", "pure_nccl")
 _open = weakref.WeakSet()  # closed at the end of the process
 _made = 0  # communicators made so far: the same on all ranks
 
@@ -23,9 +24,10 @@ _made = 0  # communicators made so far: the same on all ranks
 def create_communicator(backend="auto", timeout_s=60.0):
     """Connect all ranks that were started together. Collective.
 
-    "mpi" moves tensors on the CPU through MPI's shared memory; start the program with `mpirun`. "gloo" goes through TCP; start it with
-    `torchrun`, `mpirun` or in the course's cluster. "nccl" is for ranks with a GPU each. "auto" takes what fits: MPI under mpirun, else NCCL
-    if every rank has a GPU of its own, else gloo; ChainerMN's names of communicators mean the same. A process that was started alone is rank 0 of 1.
+    "mpi" moves tensors on the CPU through MPI's shared memory; start the program with `mpirun`. "gloo" goes through
+    TCP; start it with `torchrun`, `mpirun` or in the course's cluster. "nccl" is for ranks with a GPU each. "auto"
+    takes what fits: MPI under mpirun, else NCCL if every rank has a GPU of its own, else gloo; ChainerMN's names of
+    communicators mean the same. A process that was started alone is rank 0 of 1.
 
     `timeout_s`: how long a call waits for another rank before it raises `CommunicationError`.
     """
@@ -71,7 +73,8 @@ def _mpi(timeout_s):
     world_size = int(os.environ.get("WORLD_SIZE", 0))
     size = all_here(timeout_s)
     if world_size > 1 and size != world_size:
-        raise ValueError(f"WORLD_SIZE is {world_size}, but MPI has started {size} process(es): start the program with `mpirun -n {world_size} python ...`, "
+        raise ValueError(f"WORLD_SIZE is {world_size}, but MPI has started {size} process(es): "
+                         f"start the program with `mpirun -n {world_size} python ...`, "
                          'or use the "gloo" backend under torchrun.')
     return MpiWire(int(os.environ.get("RANK", 0)))
 
@@ -86,7 +89,8 @@ def _nccl(timeout_s):
     from manyhands.comm.nccl import NcclWire
 
     if not torch.cuda.is_available():
-        raise ValueError('The "nccl" backend needs a GPU for every rank, and this process sees none: use "gloo" or "mpi".')
+        raise ValueError('The "nccl" backend needs a GPU for every rank, and this process sees none: use "gloo" or '
+                         '"mpi".')
     return NcclWire(*_meet(timeout_s), _device())
 
 
@@ -100,8 +104,9 @@ def _meet(timeout_s):
         mine.wait(keys, datetime.timedelta(seconds=timeout_s))
     except RuntimeError:  # DistStoreError
         missing = [key for key in keys if not mine.check([key])]
-        raise CommunicationError(f"create_communicator: rank {rank} waited {timeout_s:g} s for {', '.join(missing)} of {size} ranks. "
-                                 "All ranks that were started together must call it, equally often.") from None
+        raise CommunicationError(f"create_communicator: rank {rank} waited {timeout_s:g} s for {', '.join(missing)} of "
+                                 f"{size} ranks. All ranks that were started together must call it, equally "
+                                 "often.") from None
     return mine, rank, size
 
 

@@ -28,14 +28,20 @@ def open_store(timeout_s=300):
 
 
 def _store_by_environment(timeout_s):
-    """Like torch's rendezvous "env://", but rank 0 does not wait for the others here: `create_communicator` does, and knows who is missing."""
+    """Like torch's rendezvous "env://", but rank 0 does not wait for the others here:
+    `create_communicator` does, and knows who is missing."""
     rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     served_by_torchrun = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
-    address, port, limit = os.environ.get("MASTER_ADDR", "localhost"), int(os.environ["MASTER_PORT"]), datetime.timedelta(seconds=timeout_s)
+    address, port, limit = (
+        os.environ.get("MASTER_ADDR", "localhost"), int(os.environ["MASTER_PORT"]),
+        datetime.timedelta(seconds=timeout_s)
+    )
     try:
-        store = dist.TCPStore(address, port, size, rank == 0 and not served_by_torchrun, limit, wait_for_workers=False, multi_tenant=True)
+        store = dist.TCPStore(address, port, size, rank == 0 and not served_by_torchrun, limit, wait_for_workers=False,
+                              multi_tenant=True)
     except dist.DistError:
-        raise CommunicationError(f"create_communicator: rank {rank} found nobody at {address}, port {port}, in {timeout_s:g} s: rank 0 did not come.") from None
+        raise CommunicationError(f"create_communicator: rank {rank} found nobody at {address}, port {port}, "
+                                 f"in {timeout_s:g} s: rank 0 did not come.") from None
     store.set_timeout(datetime.timedelta(seconds=300))
     return store, rank, size
 
@@ -44,7 +50,9 @@ def _store_by_mpi():
     from mpi4py import MPI
 
     world = MPI.COMM_WORLD
-    store = dist.TCPStore("localhost", 0, world.size, is_master=True, wait_for_workers=False) if world.rank == 0 else None
+    store = (
+        dist.TCPStore("localhost", 0, world.size, is_master=True, wait_for_workers=False) if world.rank == 0 else None
+    )
     host, port, name = world.bcast((socket.gethostname(), store.port, socket.gethostname()) if store else None)
     if store is None:
         store = dist.TCPStore("localhost" if name == socket.gethostname() else host, port, world.size, is_master=False)
@@ -56,13 +64,16 @@ def process_group(communicator):
     if not dist.is_initialized():
         wire = communicator._exchange.wire
         store, rank, size = open_store()
-        dist.init_process_group("nccl" if wire.name == "nccl" else "gloo", store=dist.PrefixStore("default", store), rank=rank, world_size=size)
+        dist.init_process_group("nccl" if wire.name == "nccl" else "gloo", store=dist.PrefixStore("default", store),
+                                rank=rank, world_size=size)
     if communicator.members == list(range(dist.get_world_size())):
         return dist.group.WORLD
     # `new_group` would number the groups of this process, and wait for ranks that have made another number of them
     c10d, name = dist.distributed_c10d, f"manyhands/{communicator._exchange.number}/{communicator.name}"
     store = dist.PrefixStore(name, c10d._get_default_store())
-    group, _ = c10d._new_process_group_helper(communicator.size, communicator.rank, communicator.members, c10d.Backend(dist.get_backend()), store, name,
-                                              timeout=datetime.timedelta(seconds=communicator.timeout_s))
+    group, _ = c10d._new_process_group_helper(
+        communicator.size, communicator.rank, communicator.members, c10d.Backend(dist.get_backend()), store, name,
+        timeout=datetime.timedelta(seconds=communicator.timeout_s)
+    )
     c10d._world.pg_group_ranks[group] = {member: rank for rank, member in enumerate(communicator.members)}
     return group

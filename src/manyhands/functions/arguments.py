@@ -7,9 +7,11 @@ from torch.autograd.function import once_differentiable
 
 from manyhands.comm.message import check_tensor
 
-# autograd runs the backward of a call whose inputs need no gradient only if some input does: this one always does, and gets none
+# autograd runs the backward of a call whose inputs need no gradient only if some input does: this one always does, and
+# gets none
 ANCHOR = torch.zeros((), requires_grad=True)
-SAVED = torch.empty(0)  # what calls save for backward: torch then notices a second backward, and torch.utils.checkpoint the first
+# what calls save for backward: torch then notices a second backward, and torch.utils.checkpoint the first
+SAVED = torch.empty(0)
 
 
 def once(backward):

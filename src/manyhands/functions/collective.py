@@ -1,4 +1,5 @@
-"""bcast, gather, scatter, allgather, alltoall and allreduce: calls that all ranks of a communicator make, in the same order."""
+"""bcast, gather, scatter, allgather, alltoall and allreduce:
+calls that all ranks of a communicator make, in the same order."""
 
 import torch
 
@@ -10,8 +11,8 @@ from manyhands.functions.tickets import Ticket
 def bcast(c, x, root=0):
     """The root's tensor on all ranks. What the others give as x (None, say) is not looked at.
 
-    Forward: along a binomial tree. Backward: the sum over all ranks of the gradients goes to the root's x; they travel straight to it.
-    All ranks of c call it. After `chainermn.functions.bcast` (Akiba et al. 2017).
+    Forward: along a binomial tree. Backward: the sum over all ranks of the gradients goes to the root's x; they travel
+    straight to it. All ranks of c call it. After `chainermn.functions.bcast` (Akiba et al. 2017).
     """
     root = c.check_rank(root, "bcast", "root")
     place = c.next_call()
@@ -23,24 +24,29 @@ def bcast(c, x, root=0):
 
 
 def gather(c, x, root=0):
-    """At the root a tuple of all ranks' tensors, in the order of ranks; elsewhere a delegate (see `send`). Shapes may differ.
+    """At the root a tuple of all ranks' tensors, in the order of ranks; elsewhere a delegate (see `send`).
+    Shapes may differ.
 
-    Backward: each rank gets the gradient of its own tensor from the root. On the other ranks backward must reach the delegate.
-    All ranks of c call it. Raises CommunicationError at the root if dtypes differ. After `chainermn.functions.gather` (Akiba et al. 2017).
+    Backward: each rank gets the gradient of its own tensor from the root. On the other ranks backward must reach the
+    delegate. All ranks of c call it. Raises CommunicationError at the root if dtypes differ. After
+    `chainermn.functions.gather` (Akiba et al. 2017).
     """
     root = c.check_rank(root, "gather", "root")
     place = c.next_call()
     c.checked(place, "gather", lambda: check_tensor(x, "gather"))
-    gathered = _Gather.apply((c, place, root, True), x) if wants(x) else _Gather.apply((c, place, root, False), x, ANCHOR)
+    gathered = (
+        _Gather.apply((c, place, root, True), x) if wants(x) else _Gather.apply((c, place, root, False), x, ANCHOR)
+    )
     return gathered if c.rank == root else gathered[0]
 
 
 def scatter(c, xs, root=0):
-    """This rank's item of the root's sequence, which has one tensor for each rank. What the others give as xs is not looked at.
+    """This rank's item of the root's sequence, which has one tensor for each rank.
+    What the others give as xs is not looked at.
 
     Backward: the root gets the gradients of all its tensors. Shapes may differ.
-    All ranks of c call it. Raises ValueError at the root, and CommunicationError elsewhere, if the number of tensors is wrong.
-    After `chainermn.functions.scatter` (Akiba et al. 2017).
+    All ranks of c call it. Raises ValueError at the root, and CommunicationError elsewhere, if the number of tensors is
+    wrong. After `chainermn.functions.scatter` (Akiba et al. 2017).
     """
     root = c.check_rank(root, "scatter", "root")
     place = c.next_call()
@@ -48,14 +54,18 @@ def scatter(c, xs, root=0):
         return _Scatter.apply((c, place, root, ()), ANCHOR)
     xs = c.checked(place, "scatter", lambda: tensors(xs, "scatter", c.size))
     wanted = [wants(x) for x in xs]
-    return _Scatter.apply((c, place, root, wanted), *xs) if any(wanted) else _Scatter.apply((c, place, root, wanted), *xs, ANCHOR)
+    return (
+        _Scatter.apply((c, place, root, wanted), *xs)
+        if any(wanted)
+        else _Scatter.apply((c, place, root, wanted), *xs, ANCHOR)
+    )
 
 
 def allgather(c, x):
     """A tuple of all ranks' tensors, in the order of ranks, on all ranks. Shapes may differ, dtypes must not.
 
-    Backward: rank r's x gets the sum, over all ranks, of the gradients of their copies of it: an all-to-all, then a sum (a reduce-scatter).
-    All ranks of c call it. After `chainermn.functions.allgather` (Akiba et al. 2017).
+    Backward: rank r's x gets the sum, over all ranks, of the gradients of their copies of it: an all-to-all, then a sum
+    (a reduce-scatter). All ranks of c call it. After `chainermn.functions.allgather` (Akiba et al. 2017).
     """
     place = c.next_call()
     c.checked(place, "allgather", lambda: check_tensor(x, "allgather"))
@@ -63,9 +73,11 @@ def allgather(c, x):
 
 
 def alltoall(c, xs):
-    """A tuple whose item j is the tensor that rank j has for this rank: rank j's `xs[this rank]`. Shapes may differ, dtypes must not.
+    """A tuple whose item j is the tensor that rank j has for this rank:
+    rank j's `xs[this rank]`. Shapes may differ, dtypes must not.
 
-    Backward: an all-to-all of the gradients. All ranks of c call it. After `chainermn.functions.alltoall` (Akiba et al. 2017).
+    Backward: an all-to-all of the gradients. All ranks of c call it. After `chainermn.functions.alltoall` (Akiba et al.
+    2017).
     """
     place = c.next_call()
     xs = c.checked(place, "alltoall", lambda: tensors(xs, "alltoall", c.size))
@@ -76,8 +88,8 @@ def alltoall(c, xs):
 def allreduce(c, x):
     """The sum of all ranks' tensors, on all ranks. Shapes and dtypes must agree.
 
-    Forward and backward: reduce-scatter, then all-gather. Backward: every rank's x gets the sum over all ranks of the gradients; so the
-    backward of all ranks must pass through it. All ranks of c call it.
+    Forward and backward: reduce-scatter, then all-gather. Backward: every rank's x gets the sum over all ranks of the
+    gradients; so the backward of all ranks must pass through it. All ranks of c call it.
     """
     place = c.next_call()
     c.checked(place, "allreduce", lambda: check_tensor(x, "allreduce"))
@@ -90,7 +102,10 @@ def _same_dtype(c, dtype):
     def check(message):
         if message.specs[0][0] == number:
             return None
-        return f"it has {str(dtype).removeprefix('torch.')}, rank {c.name_of(message.source)} sent {describe(message.tensors)}. The dtypes must agree."
+        return (
+            f"it has {str(dtype).removeprefix('torch.')}, rank {c.name_of(message.source)} sent "
+            f"{describe(message.tensors)}. The dtypes must agree."
+        )
 
     return check
 
@@ -100,7 +115,8 @@ def _op(c, place):
 
 
 def _total(mine, gradients):
-    """The sum of those that are there, in their order, in the memory of one that came: `mine` belongs to autograd. None if there is none."""
+    """The sum of those that are there, in their order, in the memory of one that came: `mine` belongs to autograd.
+    None if there is none."""
     found = [g for g in gradients if g is not None]
     if len(found) < 2:
         return found[0] if found else None
@@ -138,7 +154,8 @@ class _Bcast(torch.autograd.Function):
         c, ticket, mine = ctx.c, ctx.ticket, None
         ticket.send({ctx.root: [gradient]})
         if ticket.waits:
-            mine = _total(gradient, (gradient if rank == ctx.root else _on(_first(ticket.take(rank)), ctx.device) for rank in range(c.size)))
+            mine = _total(gradient, (gradient if rank == ctx.root else _on(_first(ticket.take(rank)), ctx.device)
+                                     for rank in range(c.size)))
         return None, mine, None
 
 
@@ -149,7 +166,8 @@ class _Gather(torch.autograd.Function):
         ctx.c, ctx.root, ctx.device, op = c, root, x.device, _op(c, place)
         at_root = c.rank == root
         ctx.ticket = Ticket(c, op, "gather", waits=wanted and not at_root)
-        came = c.exchange(place, "gather", {} if at_root else {root: [x]}, c.others if at_root else [], root=root, check=_same_dtype(c, x.dtype),
+        came = c.exchange(place, "gather", {} if at_root else {root: [x]}, c.others if at_root else [], root=root,
+                          check=_same_dtype(c, x.dtype),
                           wants=wanted, op=op)
         ctx.ticket.owe(rank for rank, message in came.items() if message.facts["wants"])
         ctx.ticket.tells = [root] if ctx.ticket.waits else []
@@ -198,7 +216,8 @@ class _Scatter(torch.autograd.Function):
         if c.rank != ctx.root:
             ctx.ticket.send({ctx.root: [gradient]})
             return None, None
-        theirs = [gradient if rank == c.rank else _on(_first(ctx.ticket.take(rank)), ctx.devices[rank]) if ctx.wanted[rank] else None for rank in range(c.size)]
+        theirs = [gradient if rank == c.rank else _on(_first(ctx.ticket.take(rank)), ctx.devices[rank])
+                  if ctx.wanted[rank] else None for rank in range(c.size)]
         return None, *theirs, None
 
 
@@ -208,7 +227,8 @@ class _Allgather(torch.autograd.Function):
         c, place, wanted = to
         ctx.c, ctx.device, ctx.ticket = c, x.device, Ticket(c, _op(c, place), "allgather", waits=wanted)
         ctx.save_for_backward(SAVED)
-        came = c.exchange(place, "allgather", {rank: [x] for rank in c.others}, c.others, check=_same_dtype(c, x.dtype), wants=wanted)
+        came = c.exchange(place, "allgather", {rank: [x] for rank in c.others}, c.others, check=_same_dtype(c, x.dtype),
+                          wants=wanted)
         ctx.ticket.owe([rank for rank in came if came[rank].facts["wants"]])
         outputs = tuple(x.view_as(x) if rank == c.rank else placed(came[rank], c)[0] for rank in range(c.size))
         no_gradient_for_whole_numbers(ctx, outputs)
@@ -221,7 +241,9 @@ class _Allgather(torch.autograd.Function):
         c, ticket, mine = ctx.c, ctx.ticket, None
         ticket.send({rank: [gradients[rank]] for rank in c.others})
         if ticket.waits:
-            mine = _total(gradients[c.rank], (gradients[rank] if rank == c.rank else _on(_first(ticket.take(rank)), ctx.device) for rank in range(c.size)))
+            mine = _total(gradients[c.rank],
+                          (gradients[rank] if rank == c.rank else _on(_first(ticket.take(rank)), ctx.device)
+                           for rank in range(c.size)))
         return None, mine, None
 
 
@@ -232,10 +254,13 @@ class _Alltoall(torch.autograd.Function):
         xs = xs[:len(wanted)]
         ctx.c, ctx.wanted, ctx.devices = c, wanted, [x.device for x in xs]
         ctx.save_for_backward(SAVED)
-        ctx.ticket = Ticket(c, _op(c, place), "alltoall", waits=any(w for rank, w in enumerate(wanted) if rank != c.rank))
-        came = c.exchange(place, "alltoall", {rank: [xs[rank]] for rank in c.others}, c.others, check=_same_dtype(c, xs[c.rank].dtype), wants=list(wanted))
+        ctx.ticket = Ticket(c, _op(c, place), "alltoall",
+                            waits=any(w for rank, w in enumerate(wanted) if rank != c.rank))
+        came = c.exchange(place, "alltoall", {rank: [xs[rank]] for rank in c.others}, c.others,
+                          check=_same_dtype(c, xs[c.rank].dtype), wants=list(wanted))
         ctx.ticket.owe([rank for rank in came if came[rank].facts["wants"][c.rank]])
-        outputs = tuple(xs[rank].view_as(xs[rank]) if rank == c.rank else placed(came[rank], c)[0] for rank in range(c.size))
+        outputs = tuple(xs[rank].view_as(xs[rank]) if rank == c.rank else placed(came[rank], c)[0]
+                        for rank in range(c.size))
         no_gradient_for_whole_numbers(ctx, outputs)
         return outputs
 
@@ -245,7 +270,8 @@ class _Alltoall(torch.autograd.Function):
         ctx.saved_tensors  # see _Send
         c, ticket = ctx.c, ctx.ticket
         ticket.send({rank: [gradients[rank]] for rank in c.others})
-        mine = [gradients[rank] if rank == c.rank else _on(_first(ticket.take(rank)), ctx.devices[rank]) if ctx.wanted[rank] else None for rank in range(c.size)]
+        mine = [gradients[rank] if rank == c.rank else _on(_first(ticket.take(rank)), ctx.devices[rank])
+                if ctx.wanted[rank] else None for rank in range(c.size)]
         return None, *mine, None
 
 
@@ -280,7 +306,9 @@ class _Used:
         self.c.forget(_op(self.c, self.place))
         self.c.forget_step(self.place, step=2)
         if not self.done and not self.c.ended:
-            self.c.spoil(self.place, "allreduce.backward", "its result was dropped there, so its backward cannot take part. Use it, or join it to the loss by pseudo_connect.", step=2)
+            self.c.spoil(self.place, "allreduce.backward",
+                         "its result was dropped there, so its backward cannot take part. Use it, "
+                         "or join it to the loss by pseudo_connect.", step=2)
 
 
 def _on(tensor, device):

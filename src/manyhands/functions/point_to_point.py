@@ -10,14 +10,15 @@ from manyhands.functions.tickets import Ticket
 def send(x, c, rank, tag=0):
     """Send a tensor, or a sequence of tensors in one message, to `rank`; that rank calls `recv`.
 
-    Forward: returns a *delegate*, a zero of dimension 0, which stands for what was sent in this rank's graph. Backward: waits for the gradient from
-    `rank` and passes it to x; None if that rank has not used what it got. So backward must reach the delegate: hand it to a `recv`, join it
-    to the loss with `pseudo_connect`, add it to the loss, or call its `backward()`.
+    Forward: returns a *delegate*, a zero of dimension 0, which stands for what was sent in this rank's graph. Backward:
+    waits for the gradient from `rank` and passes it to x; None if that rank has not used what it got. So backward must
+    reach the delegate: hand it to a `recv`, join it to the loss with `pseudo_connect`, add it to the loss, or call its
+    `backward()`.
 
-    Returns when the message is on its way (up to 8 KB, in up to 32 tensors, and no more than 16 messages that the other rank has not yet taken in) or when
-    the other rank has taken it in; it does so in any call of its own that waits.
-    Raises ValueError for this rank itself or one that does not exist, CommunicationError after the communicator's time-out.
-    After `chainermn.functions.send` (Akiba et al. 2017).
+    Returns when the message is on its way (up to 8 KB, in up to 32 tensors, and no more than 16 messages that the other
+    rank has not yet taken in) or when the other rank has taken it in; it does so in any call of its own that waits.
+    Raises ValueError for this rank itself or one that does not exist, CommunicationError after the communicator's
+    time-out. After `chainermn.functions.send` (Akiba et al. 2017).
     """
     if isinstance(x, (list, tuple)):
         xs = tensors(x, "send")
@@ -31,12 +32,12 @@ def send(x, c, rank, tag=0):
 def recv(c, rank, delegate_variable=None, tag=0, force_tuple=False):
     """Receive what `rank` sends: a tensor, or a tuple of tensors if it sent several, or `force_tuple`.
 
-    Forward: shapes and dtypes come with the message. Messages with one tag come in the order in which they were sent; others may overtake
-    them. Backward: sends the gradient back to `rank`. With `delegate_variable`, the result depends on it: backward goes on from here to
-    the send that the delegate stands for.
+    Forward: shapes and dtypes come with the message. Messages with one tag come in the order in which they were sent;
+    others may overtake them. Backward: sends the gradient back to `rank`. With `delegate_variable`, the result depends
+    on it: backward goes on from here to the send that the delegate stands for.
 
-    Raises ValueError for this rank itself or one that does not exist, CommunicationError when nothing comes within the communicator's time-out.
-    After `chainermn.functions.recv` (Akiba et al. 2017).
+    Raises ValueError for this rank itself or one that does not exist, CommunicationError when nothing comes within the
+    communicator's time-out. After `chainermn.functions.recv` (Akiba et al. 2017).
     """
     if delegate_variable is not None:
         check_tensor(delegate_variable, "recv")
@@ -48,10 +49,18 @@ class Connected(tuple):
     """The tuple that `pseudo_connect` returns."""
 
     def backward(self, gradient=None):
-        """Backward from all of them, each with gradient one (they must be scalars), or with its own of a sequence of gradients."""
-        gradients = [None] * len(self) if gradient is None else [gradient] if isinstance(gradient, torch.Tensor) else list(gradient)
+        """Backward from all of them, each with gradient one (they must be scalars),
+        or with its own of a sequence of gradients."""
+        gradients = (
+            [None] * len(self)
+            if gradient is None
+            else [gradient]
+            if isinstance(gradient, torch.Tensor)
+            else list(gradient)
+        )
         if len(gradients) != len(self):
-            raise ValueError(f"backward: {len(gradients)} gradients for {len(self)} tensors; there must be one for each.")
+            raise ValueError(f"backward: {len(gradients)} gradients for {len(self)} tensors; there must be one for "
+                             "each.")
         wanted = [(t, g) for t, g in zip(self, gradients) if t.requires_grad]
         torch.autograd.backward([t for t, _ in wanted], [g for _, g in wanted])
 
@@ -59,8 +68,9 @@ class Connected(tuple):
 def pseudo_connect(delegate_variable, *actual_variables):
     """Returns the actual variables as a tuple, joined to the delegate: backward from any of them reaches both.
 
-    Backward: gradients go on unchanged to the actual variables, zeros go to the delegate. Sends nothing itself. With None for the delegate the
-    actual variables are returned as they are. After `chainermn.functions.pseudo_connect` (Akiba et al. 2017).
+    Backward: gradients go on unchanged to the actual variables, zeros go to the delegate. Sends nothing itself. With
+    None for the delegate the actual variables are returned as they are. After `chainermn.functions.pseudo_connect`
+    (Akiba et al. 2017).
     """
     for one in actual_variables:
         check_tensor(one, "pseudo_connect")
@@ -88,7 +98,8 @@ class _Send(torch.autograd.Function):
     @staticmethod
     @once
     def backward(ctx, _):
-        ctx.saved_tensors  # under torch.utils.checkpoint this runs the forward again, with its messages, before this rank waits
+        # under torch.utils.checkpoint this runs the forward again, with its messages, before this rank waits
+        ctx.saved_tensors
         if not ctx.ticket.waits:
             return (None,) * (2 + len(ctx.devices))
         gradients = ctx.ticket.take(ctx.rank) or [None] * len(ctx.devices)

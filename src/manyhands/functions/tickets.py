@@ -4,8 +4,8 @@
 class Ticket:
     """One operation's two halves: gradients that this rank owes to others, and whether it waits for one itself.
 
-    It belongs to the node in autograd's graph. When the node goes before backward has passed it, those who would wait for this rank are told
-    that no gradient comes; so an output that nobody uses never hangs another rank.
+    It belongs to the node in autograd's graph. When the node goes before backward has passed it, those who would wait
+    for this rank are told that no gradient comes; so an output that nobody uses never hangs another rank.
     """
 
     __slots__ = "c", "op", "forward", "call", "waits", "owes", "tells", "done"
@@ -43,8 +43,10 @@ class Ticket:
             for rank in self.owes:
                 c.give_none(op, self.call, rank)
             for rank in self.tells:
-                c.want_none(op, rank, f"Rank {c.rank} does not wait for the gradient of its {self.forward} any more: the result was dropped. On that rank, give "
-                            "the delegate to recv as delegate_variable, join it to the loss by pseudo_connect, or call its backward(). If no gradient is wanted, detach.")
+                c.want_none(op, rank, f"Rank {c.rank} does not wait for the gradient of its {self.forward} any more: "
+                            "the result was dropped. On that rank, give the delegate to recv as delegate_variable, "
+                            "join it to the loss by pseudo_connect, or call its backward(). If no gradient is wanted, "
+                            "detach.")
         if self.waits or self.owes:
             c.forget(op)
 

@@ -12,7 +12,7 @@ from manyhands.units import NotAClone, find_root, units
 
 DESCRIPTION = """Grade a lab: your own copy in work/, or the notebook that you name. Your file is only read, never changed.
 The checks run on a fresh kernel with a hidden seed, in a sandbox where there is one. On an attendee's server, where no solutions
-are, the seed is the public one, and the room is the sandbox. Exit code 0 means full marks."""
+are, the seed is the public one, and the room is the sandbox. Exit code 0 means full marks."""  # noqa: E501
 NO_LAB = "There is no lab {word!r}. There are: {known}."
 PLANNED = "Unit {number}, {title}, is coming: it has no lab yet. There are: {known}."
 NO_FILE = "There is no file {path}."
@@ -26,7 +26,8 @@ class Unknown(Exception):
 
 
 def labs(root):
-    """The names of all labs that have a solution; where there are no solutions (an attendee's server), of all that were released."""
+    """The names of all labs that have a solution; where there are no solutions (an attendee's server),
+    of all that were released."""
     folder = Path(root) / ("solutions" if (Path(root) / "solutions").is_dir() else "labs")
     return sorted(path.parent.name for path in folder.glob("*/*.ipynb") if path.stem == path.parent.name)
 
@@ -91,7 +92,8 @@ def parser():
     made = command_parser("check", DESCRIPTION, ["06", "06 07", "work/06_ddp/06_ddp.ipynb", "my_copy.ipynb --lab 06"])
     made.add_argument("lab_or_notebook", nargs="+", help="06, 06_ddp, labs/06_ddp, or the path of a notebook").completer = unit_names_and_notebooks
     made.add_argument("--lab", help="which lab the notebook is, where its name does not tell")
-    made.add_argument("--no-sandbox", action="store_true", help="run as an ordinary process, even where a sandbox works")
+    made.add_argument("--no-sandbox", action="store_true",
+                      help="run as an ordinary process, even where a sandbox works")
     made.add_argument("--cell-timeout", type=float, default=None, metavar="S", help="seconds for one cell")
     made.add_argument("--timeout", type=float, default=None, metavar="S", help="seconds for the whole notebook")
     made.add_argument("--json", action="store_true", help="print the grade as JSON")
@@ -126,7 +128,8 @@ def _one(word, root, arguments):
     progress = Progress(sys.stderr)
     try:
         against = _against(root, unit)
-        own_server = "wanted" in against  # nothing that the work must not see is there, and the person's room has its own limits
+        # nothing that the work must not see is there, and the person's room has its own limits
+        own_server = "wanted" in against
         grade = engine.grade(submission, **against, progress=progress, place=check_place.taken(progress.say),
                              sandboxed=False if arguments.no_sandbox or own_server else None,
                              limits=Limits(**{name: value for name, value in limits.items() if value}))
@@ -147,17 +150,20 @@ def _one(word, root, arguments):
 
 
 def _against(root, unit):
-    """What to grade against: the solution under a hidden seed, or, where it is not there, the lab and its public reference."""
+    """What to grade against: the solution under a hidden seed, or, where it is not there,
+    the lab and its public reference."""
     from manyhands.grading.store import public_references
 
     solution = root / "solutions" / unit / f"{unit}.ipynb"
     if solution.is_file():
         return {"solution_path": solution}
-    return {"solution_path": root / "labs" / unit / f"{unit}.ipynb", "seed": public_references.SEED, "wanted": public_references.load(root, unit)}
+    return {"solution_path": root / "labs" / unit / f"{unit}.ipynb", "seed": public_references.SEED,
+            "wanted": public_references.load(root, unit)}
 
 
 def tell_board(submission, unit, grade):
-    """Tell the class's board, if there is one and the notebook is the learner's own copy; returns the class's announcement, or ""."""
+    """Tell the class's board, if there is one and the notebook is the learner's own copy;
+    returns the class's announcement, or ""."""
     from manyhands.grading.hub_client import class_board
 
     work = memory.work_folder(Path(submission).parent)

@@ -1,4 +1,5 @@
-"""Comparing what a check cell showed in the learner's kernel with what it showed for the solution, outside any kernel."""
+"""Comparing what a check cell showed in the learner's kernel with what it showed for the solution,
+outside any kernel."""
 
 import copy
 import math
@@ -11,7 +12,8 @@ from nbval.plugin import IPyNbCell, coalesce_streams, nocolors
 
 from manyhands.checks.record import BLOCKED, FAIL, MIME, PASS
 
-NOT_COMPARED = ("metadata", "traceback", "prompt_number", "output_type", "name", "execution_count", "image/png", "image/jpeg",
+NOT_COMPARED = ("metadata", "traceback", "prompt_number", "output_type", "name", "execution_count", "image/png",
+                "image/jpeg",
                 "image/svg+xml", "application/vnd.jupyter.widget-view+json")
 LONGEST = 600  # letters of a detail
 MUCH = 10_000  # letters more than the solution shows: nbval takes hours over some long lines
@@ -35,7 +37,8 @@ class Criterion:
 
 def records(outputs):
     """All records among a cell's outputs."""
-    return [_data(output)[MIME] for output in outputs if output.get("output_type") in ("display_data", "execute_result") and MIME in _data(output)]
+    return [_data(output)[MIME] for output in outputs if output.get("output_type") in ("display_data", "execute_result")
+            and MIME in _data(output)]
 
 
 def _data(output):
@@ -89,8 +92,9 @@ def differs(values, reference, atol, rtol):
         return "It passes in your notebook, but its evidence has another length than a right solution's."
     for number, (value, wanted) in enumerate(zip(values, reference), 1):
         if not _equal(value, wanted, atol, rtol):
-            return (f"It passes in your notebook, but with another seed value {number} of {len(reference)} of its evidence "
-                    "is not that of a right solution. Are numbers written into the answer that should be computed?")
+            return (f"It passes in your notebook, but with another seed value {number} of {len(reference)} of its "
+                    "evidence is not that of a right solution. Are numbers written into the answer that should be "
+                    "computed?")
     return None
 
 
@@ -107,7 +111,8 @@ def _equal(value, wanted, atol, rtol):
 def _safe_detail(detail):
     """What a failing criterion says of itself, as short text: it is shown, and never counts."""
     detail = detail if isinstance(detail, dict) else {}
-    return {key: printable(str(detail[key])[:LONGEST]) for key in ("rank", "expected", "got", "mistake") if key in detail}
+    return {key: printable(str(detail[key])[:LONGEST]) for key in ("rank", "expected", "got", "mistake")
+            if key in detail}
 
 
 def printable(text):
@@ -154,7 +159,8 @@ def _same(got, reference):
         if len(str(got)) > 2 * len(str(reference)) + MUCH:
             return False
         return _Comparator().compare_outputs(*(
-            coalesce_streams([nbformat.from_dict(copy.deepcopy(dict(output))) for output in outputs]) for outputs in (got, reference)))
+            coalesce_streams([nbformat.from_dict(copy.deepcopy(dict(output))) for output in outputs])
+            for outputs in (got, reference)))
     except Exception:  # nothing that a kernel showed may stop the grader
         return False
 
@@ -164,5 +170,11 @@ def _text(outputs):
     for output in outputs:
         data = _data(output)
         stream = isinstance(output.get("text"), str)
-        parts += [output["text"]] if stream else [f"{part}\n" for part in (data.get("text/plain"), output.get("evalue")) if part and isinstance(part, str)]
+        parts += (
+            [output["text"]]
+            if stream
+            else [
+                f"{part}\n" for part in (data.get("text/plain"), output.get("evalue")) if part and isinstance(part, str)
+            ]
+        )
     return "".join(parts).strip()

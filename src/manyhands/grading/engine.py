@@ -18,14 +18,21 @@ from manyhands.grading.store.beneath import Below
 
 NOT_RUN = "not run"
 FOLDER_BYTES, FILE_AT_LEAST = 50 * 2**20, 2**14  # of what lies beside a notebook; what a file counts for however small
-TOO_MUCH = f"The folder holds more than {FOLDER_BYTES // 2**20} MB, too many files, or folders too deep: not all of them were taken along."
-SHOWN = "Every submission could read the solution {path}: it lies in a folder that the sandbox shows. Keep the course elsewhere."
+TOO_MUCH = (
+    f"The folder holds more than {FOLDER_BYTES // 2**20} MB, too many files, or folders too deep: "
+    "not all of them were taken along."
+)
+SHOWN = (
+    "Every submission could read the solution {path}: it lies in a folder that the sandbox shows. "
+    "Keep the course elsewhere."
+)
 ENDED = {
     "total": "The notebook took more than {total_s:.0f} s in all. The check cells after that point were not run.",
     "cell": "A cell took more than {cell_s:.0f} s and could not be interrupted. The cells after it were not run.",
     "memory": "The notebook used more than {memory_gb:.1f} GB of memory. The cells after that point were not run.",
     "processes": "The notebook started more than {processes} processes. The cells after that point were not run.",
-    "output": "A cell showed more than {output_mb:.0f} MB, or broke off its connection. The cells after it were not run.",
+    "output": "A cell showed more than {output_mb:.0f} MB, or broke off its connection. The cells after it were not "
+              "run.",
     "died": "The kernel ended while it ran a cell. The cells after it were not run.",
     "start": "The kernel did not start within {start_s:.0f} s.",
 }
@@ -67,12 +74,13 @@ class SolutionFails(RuntimeError):
     """The solution itself does not pass its checks on this machine."""
 
 
-def grade(submission_path, solution_path, *, seed=None, wanted=None, sandboxed=None, limits=Limits(), progress=None, cache=True,
+def grade(submission_path, solution_path, *, seed=None, wanted=None, sandboxed=None, limits=Limits(), progress=None,
+          cache=True,
           place=nullcontext()):
     """Grade a notebook against its solution; the file that was handed in is only read.
 
-    seed: None draws a hidden one. wanted: the reference under that seed, where the caller has it; the released lab does then for the solution.
-    sandboxed: None uses a sandbox if there is one, True insists, False does without.
+    seed: None draws a hidden one. wanted: the reference under that seed, where the caller has it; the released lab does
+    then for the solution. sandboxed: None uses a sandbox if there is one, True insists, False does without.
     progress: called as `progress(what, done, of)` while cells run. place: a context manager, entered while kernels run.
     Returns a `Grade`; raises `SolutionFails`.
     """
@@ -96,7 +104,9 @@ def grade(submission_path, solution_path, *, seed=None, wanted=None, sandboxed=N
     result.seed = "the public seed" if seed == 0 else result.seed
     with place, tempfile.TemporaryDirectory(prefix="mh-") as folder:
         started = time.monotonic()
-        wanted = wanted or reference(solution_path, solution, seed, limits=limits, progress=progress, cache=cache, image=image)
+        wanted = wanted or reference(
+            solution_path, solution, seed, limits=limits, progress=progress, cache=cache, image=image
+        )
         result.notes += plan.notes
         result.notes += copy_beside(submission_path, folder)
         shown, notes = run(plan, folder, seed, sandboxed, limits, lambda done, of: progress("your notebook", done, of))
@@ -123,7 +133,8 @@ def not_graded(solution_path, problem):
 
 
 def reference(solution_path, solution, seed, *, limits=Limits(), progress=None, cache=True, image=""):
-    """{grade_id: outputs} of the solution's check cells under this seed; run if it is not kept already, in a container of the image if one is named."""
+    """{grade_id: outputs} of the solution's check cells under this seed;
+    run if it is not kept already, in a container of the image if one is named."""
     name = references.key(solution_path, solution, seed, image)
     kept = references.load(name) if cache else None
     if kept is not None:
@@ -147,7 +158,8 @@ def _refuse_failures(solution, shown, notes):
         if outputs is None or len(found) > 1:
             problems.append(f"{name}: {len(found)} records")
         for record in found:
-            problems += [f"{name}: {one['name']}: {one['detail']}" for one in record["criteria"] if one["status"] == FAIL]
+            problems += [f"{name}: {one['name']}: {one['detail']}" for one in record["criteria"]
+                         if one["status"] == FAIL]
     if problems:
         raise SolutionFails("The solution does not pass its own checks on this machine:\n  " + "\n  ".join(problems))
 
@@ -175,9 +187,11 @@ def run(plan, folder, seed, sandboxed, limits, progress):
 
 
 def copy_beside(notebook_path, folder):
-    """Copy what lies beside a notebook (scripts that it launches), without notebooks, hidden files and links; notes if not all.
+    """Copy what lies beside a notebook (scripts that it launches), without notebooks, hidden files and links;
+    notes if not all.
 
-    The files may be somebody else's, who changes them meanwhile (see `beneath`); no more is read than there is room for.
+    The files may be somebody else's, who changes them meanwhile (see `beneath`); no more is read than there is room
+    for.
     """
     room = FOLDER_BYTES
     with Below(Path(notebook_path).parent.resolve()) as base:

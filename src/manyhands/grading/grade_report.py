@@ -74,7 +74,8 @@ def as_html(grade):
         cells = [html.escape(criterion.check.removesuffix("-check")),
                  f'<b style="{STYLE[criterion.status]}">{criterion.status.upper()}</b>', share(criterion),
                  html.escape(criterion.text) + extra]
-        rows.append("<tr>" + "".join(f'<td style="text-align:left;vertical-align:top">{cell}</td>' for cell in cells) + "</tr>")
+        rows.append("<tr>" + "".join(f'<td style="text-align:left;vertical-align:top">{cell}</td>'
+                                     for cell in cells) + "</tr>")
     after = [grade.verdict, *grade.notes, *(HELP.format(name=name) for name in grade.hints), DONE if grade.full else ""]
     after.append(HOW.format(seed=grade.seed, sandbox=grade.sandbox, seconds=grade.seconds) if grade.sandbox else "")
     below = "".join(f"<p>{html.escape(line)}</p>" for line in after if line)
@@ -88,5 +89,6 @@ def as_data(grade):
 
 def from_data(data):
     """What `as_data` made, as something that this module can show again."""
-    criteria = [SimpleNamespace(**one, earned=one["points"] if one["status"] == PASS else 0) for one in data["criteria"]]
+    criteria = [SimpleNamespace(**one, earned=one["points"] if one["status"] == PASS else 0)
+                for one in data["criteria"]]
     return SimpleNamespace(**{"seed": "a hidden seed", **data, "criteria": criteria})

@@ -39,7 +39,8 @@ def read(path):
 
 
 def read_in(folder, name):
-    """The notebook at a path in an open folder (a `Below`), which may be somebody else's; `NotGraded` if there is none."""
+    """The notebook at a path in an open folder (a `Below`), which may be somebody else's;
+    `NotGraded` if there is none."""
     shown = in_a_line(Path(name).name, 100)
     data = _data(folder, name, shown)
     if pieces(data, TOO_MANY_PIECES) == TOO_MANY_PIECES:
@@ -62,8 +63,8 @@ def read_in(folder, name):
 
 
 def _bare(notebook):
-    """A notebook of any format without outputs and odd tags. nbformat would only note that they are wrong, but takes hours and all memory for it:
-    for the same reason this does not go through its `reads`, which validates."""
+    """A notebook of any format without outputs and odd tags. nbformat would only note that they are wrong, but takes
+    hours and all memory for it: for the same reason this does not go through its `reads`, which validates."""
     sheets = [notebook, *notebook.get("worksheets", [])]
     cells = [cell for sheet in sheets for cell in sheet.get("cells", [])]
     if len(cells) > MOST_CELLS:
@@ -125,7 +126,8 @@ def checks_of(solution):
 def answers_of(solution):
     """The grade_ids of the solution's answer cells."""
     return [grade_id(cell) for cell in solution.cells
-            if cell.cell_type == "code" and not is_check(cell) and (cell.metadata.get("nbgrader") or {}).get("solution")]
+            if cell.cell_type == "code" and not is_check(cell)
+            and (cell.metadata.get("nbgrader") or {}).get("solution")]
 
 
 @dataclass
@@ -173,18 +175,20 @@ def plan(submission, solution):
 
 def _doubled(submission, answers):
     found = [grade_id(cell) for cell in submission.cells]
-    return [f"The answer cell `{name}` is there {found.count(name)} times. All of them were run, in their order: the last one counts."
+    return [f"The answer cell `{name}` is there {found.count(name)} times. All of them were run, in their order: "
+            "the last one counts."
             for name in answers if found.count(name) > 1]
 
 
 def _other_kernel(submission):
-    """A note where the notebook was saved with a kernel that is not Python's: what runs is the course's Python anyway."""
+    """A note where the notebook was saved with a kernel that is not Python's:
+    what runs is the course's Python anyway."""
     spec = submission.metadata.get("kernelspec")
     language = spec.get("language") if isinstance(spec, dict) else None
     if not isinstance(language, str) or language.lower() == "python":
         return []
-    return [f"The notebook asks for a kernel of another language ({language[:40]!r}). It was run with the course's Python: "
-            "choose the kernel Python 3 and run it again."]
+    return [f"The notebook asks for a kernel of another language ({language[:40]!r}). "
+            "It was run with the course's Python: choose the kernel Python 3 and run it again."]
 
 
 def _to_the_last_check(steps):

@@ -1,8 +1,8 @@
 """Who is at the other end of a connection to the hub, and whose word about that is believed.
 
-Requests come through the proxy, which says from where (X-Forwarded-For); only the proxy is believed: a process of the hub's own user on this
-machine. A room comes through the relay, which connects from an address of the loopback that carries the person's user number. Anybody else, as a node
-of a cluster, is taken for what the kernel says.
+Requests come through the proxy, which says from where (X-Forwarded-For); only the proxy is believed: a process of the
+hub's own user on this machine. A room comes through the relay, which connects from an address of the loopback that
+carries the person's user number. Anybody else, as a node of a cluster, is taken for what the kernel says.
 """
 
 import ipaddress
@@ -26,7 +26,8 @@ def address_of_room(uid):
 
 
 def place(address, accounts):
-    """What the log says for an address, and where attempts are counted: a room; of IPv6 the network, in which one machine has what addresses it likes."""
+    """What the log says for an address, and where attempts are counted: a room;
+    of IPv6 the network, in which one machine has what addresses it likes."""
     found = ipaddress.ip_address(address)
     found = getattr(found, "ipv4_mapped", None) or found
     if found.version == 6:
@@ -34,7 +35,8 @@ def place(address, accounts):
     if found not in ROOMS:
         return str(found)
     uid = int(found) - int(ROOMS.network_address)
-    return next((f"room of {account.name}" for account in accounts.values() if account.uid == uid), f"user number {uid}")
+    return next((f"room of {account.name}" for account in accounts.values() if account.uid == uid),
+                f"user number {uid}")
 
 
 class HubServer(HTTPServer):
@@ -54,7 +56,9 @@ class _Unheard(HTTPMessageDelegate):
 
     def __init__(self, delegate):
         self.delegate = delegate
-        self.data_received, self.finish, self.on_connection_close = delegate.data_received, delegate.finish, delegate.on_connection_close
+        self.data_received, self.finish, self.on_connection_close = (
+            delegate.data_received, delegate.finish, delegate.on_connection_close
+        )
 
     def headers_received(self, start_line, headers):
         for name in SAID:

@@ -4,8 +4,9 @@
     course/facts.json                                 minutes and ranks of the units, which the sources tell in a clone
     course/references/06_ddp.json                     what the solution shows under the public seed
 
-A check on an attendee's server compares with the reference, so the solution need not be there. The seed is public: whoever
-writes the reference's numbers into a lab deceives nobody but themselves, for grades are taken under a hidden one.
+A check on an attendee's server compares with the reference, so the solution need not be there. The seed is public:
+whoever writes the reference's numbers into a lab deceives nobody but themselves, for grades are taken under a hidden
+one.
 """
 
 import json
@@ -22,7 +23,8 @@ FOLDERS = ("notebooks", "labs", "slides/built")
 
 
 def make(root, course):
-    """Copy the clone's course to the folder `course`; the references that are there stay. Call it before rooms are opened."""
+    """Copy the clone's course to the folder `course`; the references that are there stay.
+    Call it before rooms are opened."""
     for name in FOLDERS:
         source, target = Path(root) / name, Path(course) / name
         shutil.rmtree(target, ignore_errors=True)
@@ -37,17 +39,21 @@ def make(root, course):
 
 
 def start_references(root, course, log):
-    """Begin to make the references that are missing or out of date, one after the other, behind all else; the process."""
-    command = [*WITH_PARENT, "nice", "-n", "19", sys.executable, "-P", "-m", "manyhands.hub.course", str(root), str(course)]
+    """Begin to make the references that are missing or out of date, one after the other, behind all else;
+    the process."""
+    command = [*WITH_PARENT, "nice", "-n", "19", sys.executable, "-P", "-m", "manyhands.hub.course", str(root),
+               str(course)]
     return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
 
 def make_references(root, course, report=print):
-    """Make them. A solution that does not pass its own checks here is told and tried once more: the machine may have been too busy."""
+    """Make them. A solution that does not pass its own checks here is told and tried once more:
+    the machine may have been too busy."""
     solutions = {unit.name: Path(root) / "solutions" / unit.name / f"{unit.name}.ipynb" for unit in units(root)}
     left = [name for name, path in solutions.items() if path.is_file()]
     for _ in range(2):
-        left = [name for name in left if not _made(name, solutions[name], Path(course) / "references" / f"{name}.json", report)]
+        left = [name for name in left
+                if not _made(name, solutions[name], Path(course) / "references" / f"{name}.json", report)]
 
 
 def _made(name, solution, path, report):

@@ -6,7 +6,8 @@ from pathlib import Path
 from manyhands.units import find_root
 
 BOARD = "board.sock"  # the socket of `manyhands.hub.board.service`
-WITH_PARENT = ["setpriv", "--pdeathsig", "TERM", "--"]  # before a command: it ends when the process that started it has gone, however it went
+# before a command: it ends when the process that started it has gone, however it went
+WITH_PARENT = ["setpriv", "--pdeathsig", "TERM", "--"]
 DOORS = "doors.sock"  # the socket of `manyhands.hub.servers.socket_handover`
 PLACES = "places.sock"  # the socket of `manyhands.hub.services.check_queue`
 
@@ -21,14 +22,18 @@ def prepare(folder):
     """Make the hub's folder with its parts. Others may pass through it to what is theirs, and list nothing."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    for name, mode in (("", 0o711), ("homes", 0o711), ("run", 0o711), ("run/sockets", 0o755), ("tmp", 0o700), ("archive", 0o700), ("handouts", 0o700), ("course", 0o755)):
+    for name, mode in (
+        ("", 0o711), ("homes", 0o711), ("run", 0o711), ("run/sockets", 0o755), ("tmp", 0o700), ("archive", 0o700),
+        ("handouts", 0o700), ("course", 0o755)
+    ):
         part = folder / name
         part.mkdir(exist_ok=True)
         part.chmod(mode)
 
 
 def sockets(folder):
-    """The folder of the sockets that rooms see. Who listens there makes a socket of mode 666, and asks the kernel who has connected."""
+    """The folder of the sockets that rooms see. Who listens there makes a socket of mode 666,
+    and asks the kernel who has connected."""
     return Path(folder) / "run" / "sockets"
 
 

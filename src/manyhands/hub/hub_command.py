@@ -24,13 +24,21 @@ from manyhands.machine import processors
 from manyhands.units import NotAClone, find_root
 
 DESCRIPTION = """Start a JupyterHub on this machine: local processes, one closed room for each attendee. Accounts: `manyhands accounts`.
-Run it as root for a class; without root it is a demonstration for one person. Ctrl-C stops it and every server."""
-DEMONSTRATION = "DEMONSTRATION for one person's trust: without root nothing keeps one user of this hub from another's files. Run as root for a class."
+Run it as root for a class; without root it is a demonstration for one person. Ctrl-C stops it and every server."""  # noqa: E501
+DEMONSTRATION = (
+    "DEMONSTRATION for one person's trust: without root nothing keeps one user of this hub from another's files. "
+    "Run as root for a class."
+)
 CLASSROOM = "A classroom: each attendee has a user number and a closed room of their own; limits by {limits}."
-CONTAINERS = "A classroom: each attendee has a user number and a container of their own, of the image {image}; limits by the engine of containers."
+CONTAINERS = (
+    "A classroom: each attendee has a user number and a container of their own, of the image {image}; "
+    "limits by the engine of containers."
+)
 CLUSTER = """A class on a Slurm cluster: each attendee's server is a job of the cluster's user with the account's name.
 Nothing but UNIX accounts and Slurm keeps attendees apart: see "On a Slurm cluster" in docs/HUB.md."""
-NOT_ROOT = "With --image or --slurm attendees' servers run under user numbers that are not yours: start the hub as root."
+NOT_ROOT = (
+    "With --image or --slurm attendees' servers run under user numbers that are not yours: start the hub as root."
+)
 NO_JOBS = "{why}\nThe hub does not start."
 NO_ROOM = "{why}\nWithout a room attendees could read each other and the solutions, so the hub does not start."
 BYTES = {"M": 2**20, "G": 2**30, "T": 2**40}
@@ -55,30 +63,43 @@ def parser():
     made.add_argument("--home", metavar="FOLDER", help="where it keeps all it writes (default: .manyhands/hub in the clone)")
     made.add_argument("--ip", default="127.0.0.1", help="the address to listen on; 0.0.0.0: all of this machine's (default: this machine only)")
     made.add_argument("--port", type=int, default=0, help="default: that of the last start, at first a free one")
-    made.add_argument("--servers-port", type=int, default=0, help="where people's servers are shown, apart from the hub (default: that of the last start, "
+    made.add_argument("--servers-port", type=int, default=0,
+                      help="where people's servers are shown, apart from the hub (default: that of the last start, "
                                                                   "at first a free one)")
     made.add_argument("--address", help="what attendees type, where it is not http://IP:PORT/")
     made.add_argument("--servers-address", default="", metavar="ADDRESS",
-                      help="with --address: how browsers reach the servers, where that is not the hub's name with --servers-port")
-    made.add_argument("--behind", action="append", default=[], metavar="IP", help="a proxy of yours in front of this one, whose X-Forwarded-For is believed")
+                      help="with --address: how browsers reach the servers, where that is not the hub's name with "
+                           "--servers-port")
+    made.add_argument("--behind", action="append", default=[], metavar="IP",
+                      help="a proxy of yours in front of this one, whose X-Forwarded-For is believed")
     made.add_argument("--certificate", default="", metavar="FILE", help="for https, with --key")
     made.add_argument("--key", default="", metavar="FILE")
     made.add_argument("--cpus", type=float, default=usual.cpus, help="for each person (default: %(default)g)")
-    made.add_argument("--memory", type=size, default=usual.memory_bytes, metavar="SIZE", help="for each person (default: 4G)")
-    made.add_argument("--processes", type=int, default=usual.processes, help="for each person, threads too (default: %(default)d)")
+    made.add_argument("--memory", type=size, default=usual.memory_bytes, metavar="SIZE",
+                      help="for each person (default: 4G)")
+    made.add_argument("--processes", type=int, default=usual.processes,
+                      help="for each person, threads too (default: %(default)d)")
     made.add_argument("--disk", type=size, default=usual.disk_bytes, metavar="SIZE", help="for each home (default: 2G)")
-    made.add_argument("--tidy-up", type=int, default=10, metavar="MINUTES", help="after this time the server of a home that is larger is stopped (default: 10)")
+    made.add_argument("--tidy-up", type=int, default=10, metavar="MINUTES",
+                      help="after this time the server of a home that is larger is stopped (default: 10)")
     made.add_argument("--places", type=int, default=processors(), metavar="N",
                       help="`manyhands check`s that run at once; others queue (default: one for each core)")
     kind = made.add_mutually_exclusive_group()
-    kind.add_argument("--image", default="", help="attendees' servers run in containers of this image, as a rule manyhands:cpu (docker/README.md), "
+    kind.add_argument("--image", default="",
+                      help="attendees' servers run in containers of this image, "
+                                                  "as a rule manyhands:cpu (docker/README.md), "
                                                   "not in rooms made by bubblewrap")
-    kind.add_argument("--slurm", action="store_true", help="attendees' servers are jobs of Slurm, and attendees users of the cluster; variables of sbatch "
-                                                           "(SBATCH_PARTITION, SBATCH_ACCOUNT, SBATCH_GRES ...) are passed on to it")
-    made.add_argument("--hub-name", default=socket.gethostname(), metavar="HOST", help="with --slurm: this machine, as the nodes reach it "
+    kind.add_argument("--slurm", action="store_true",
+                      help="attendees' servers are jobs of Slurm, and attendees users of the cluster; variables of "
+                                                           "sbatch (SBATCH_PARTITION, SBATCH_ACCOUNT, "
+                                                           "SBATCH_GRES ...) are passed on to it")
+    made.add_argument("--hub-name", default=socket.gethostname(), metavar="HOST",
+                      help="with --slurm: this machine, as the nodes reach it "
                                                                                        "(default: %(default)s)")
-    made.add_argument("--gpus", type=int, default=0, metavar="N", help="with --image: how many GPUs the machine has; a person gets one, in turn")
-    made.add_argument("--idle", type=int, default=60, metavar="MINUTES", help="an unused server is stopped after this time (default: 60)")
+    made.add_argument("--gpus", type=int, default=0, metavar="N",
+                      help="with --image: how many GPUs the machine has; a person gets one, in turn")
+    made.add_argument("--idle", type=int, default=60, metavar="MINUTES",
+                      help="an unused server is stopped after this time (default: 60)")
     return made
 
 
@@ -112,7 +133,8 @@ def _containers():
     try:
         from manyhands.hub.servers import docker
     except ImportError as missing:
-        raise CannotStart(f"{missing.name} is missing, with which the hub starts containers: pip install dockerspawner") from None
+        raise CannotStart(f"{missing.name} is missing, with which the hub starts containers: pip install "
+                          "dockerspawner") from None
     return docker
 
 
@@ -125,7 +147,8 @@ def _slurm():
 
 
 def _remove_servers(settings):
-    """End what an earlier hub in the same folder has left; jobs and containers do not end with the process that started them."""
+    """End what an earlier hub in the same folder has left;
+    jobs and containers do not end with the process that started them."""
     if settings.kind != "rooms":
         (_slurm() if settings.kind == "slurm" else _containers()).remove(settings.folder)
 
@@ -134,7 +157,8 @@ def _only_one(lock, folder):
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        raise CannotStart(f"A hub runs in {folder} already. Stop it first, or name another folder with --home.") from None
+        raise CannotStart(f"A hub runs in {folder} already. Stop it first, or name another folder with "
+                          "--home.") from None
 
 
 def _free_ports(count):
@@ -167,18 +191,22 @@ def _settings(root, folder, options):
     hub_port, proxy_port, formgrader_port, board_port = _free_ports(4)
     return Settings(
         root=str(root), formgrader_port=formgrader_port,
-        folder=str(folder), ip=options.ip, port=_port(folder, options.port), servers_port=_port(folder, options.servers_port, "servers_port"),
+        folder=str(folder), ip=options.ip, port=_port(folder, options.port),
+        servers_port=_port(folder, options.servers_port, "servers_port"),
         hub_port=hub_port, proxy_port=proxy_port, board_port=board_port,
         address=options.address or "", servers_address=options.servers_address, behind=options.behind,
         proxy=proxy.command(os.environ.get("MANYHANDS_PROXY") or root / ".manyhands"), exchange=_exchange(root),
-        idle_s=options.idle * 60, tidy_up_s=options.tidy_up * 60, places=max(1, options.places), certificate=options.certificate, key=options.key,
-        limits=limits.Limits(options.cpus, options.memory, options.processes, options.disk), image=options.image, gpus=options.gpus,
+        idle_s=options.idle * 60, tidy_up_s=options.tidy_up * 60, places=max(1, options.places),
+        certificate=options.certificate, key=options.key,
+        limits=limits.Limits(options.cpus, options.memory, options.processes, options.disk), image=options.image,
+        gpus=options.gpus,
         hub_name=options.hub_name if options.slurm else "",
     )
 
 
 def _exchange(root):
-    """The folder through which labs are fetched and handed in; made here, for a room shows only what is there when it is opened."""
+    """The folder through which labs are fetched and handed in;
+    made here, for a room shows only what is there when it is opened."""
     from manyhands.grading.nbgrader import exchange
     from manyhands.grading.nbgrader.class_settings import Classroom
     from manyhands.grading.store.paths import exchange_of
@@ -197,18 +225,26 @@ def _serve(root, folder, settings, named):
         _remove_servers(settings)
         _mark(folder, settings)
         hub = _start(folder, settings, log)
-        references = course.start_references(root, folder / "course", log) if is_classroom() and find_spec("ipyparallel") else None  # else made elsewhere
+        # else made elsewhere
+        references = (
+            course.start_references(root, folder / "course", log)
+            if is_classroom() and find_spec("ipyparallel")
+            else None
+        )
         stop = _Stop(hub)
         try:
             if not _answers(hub, settings):
-                raise CannotStart(f"The hub did not start. The end of its log, {folder / 'hub.log'}:\n\n{_tail(folder / 'hub.log')}")
-            print(_welcome(address, settings, "import people.csv" if settings.kind == "slurm" else "create 40"), flush=True)
+                raise CannotStart("The hub did not start. The end of its log, "
+                                  f"{folder / 'hub.log'}:\n\n{_tail(folder / 'hub.log')}")
+            print(_welcome(address, settings, "import people.csv" if settings.kind == "slurm" else "create 40"),
+                  flush=True)
             status = hub.wait()
         finally:
             for process in filter(None, (references, hub)):
                 _end(process)
     if status and not stop.asked:
-        raise CannotStart(f"The hub ended with status {status}. The end of its log, {folder / 'hub.log'}:\n\n{_tail(folder / 'hub.log')}")
+        raise CannotStart(f"The hub ended with status {status}. The end of its log, "
+                          f"{folder / 'hub.log'}:\n\n{_tail(folder / 'hub.log')}")
     print("Stopped.")
     return 0
 
@@ -226,10 +262,13 @@ def _start(folder, settings, log):
 
     def in_child():
         end_with_parent()
-        signal.signal(signal.SIGINT, signal.SIG_DFL)  # JupyterHub ends its services with it; a shell may have made us ignore it
+        # JupyterHub ends its services with it; a shell may have made us ignore it
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
 
-    command = [sys.executable, "-P", "-m", "jupyterhub", "--config", str(Path(__file__).with_name("jupyterhub_config.py"))]
-    return subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, preexec_fn=in_child,
+    command = [sys.executable, "-P", "-m", "jupyterhub", "--config",
+               str(Path(__file__).with_name("jupyterhub_config.py"))]
+    return subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                            start_new_session=True, preexec_fn=in_child,
                             umask=0o077, env=os.environ | {VARIABLE: settings.as_text()})
 
 
@@ -239,12 +278,19 @@ def _answers(hub, settings):
     from http.client import HTTPException  # something else than a hub may have taken the port
     from urllib.request import HTTPSHandler, ProxyHandler, build_opener
 
-    opener = build_opener(ProxyHandler({}), HTTPSHandler(context=ssl._create_unverified_context()))  # it is our own machine, under another name
+    # it is our own machine, under another name
+    opener = build_opener(ProxyHandler({}), HTTPSHandler(context=ssl._create_unverified_context()))
     ip = "127.0.0.1" if settings.ip == "0.0.0.0" else settings.ip
-    hub_itself, through_proxy = f"http://127.0.0.1:{settings.hub_port}", f"{'https' if settings.certificate else 'http'}://{ip}:{settings.port}"
+    hub_itself, through_proxy = (
+        f"http://127.0.0.1:{settings.hub_port}",
+        f"{'https' if settings.certificate else 'http'}://{ip}:{settings.port}",
+    )
     until = time.monotonic() + START_LIMIT_S
     while hub.poll() is None and time.monotonic() < until:
-        with suppress(OSError, HTTPException), opener.open(hub_itself + "/hub/health", timeout=5), opener.open(through_proxy + "/hub/health", timeout=5):
+        with (
+            suppress(OSError, HTTPException), opener.open(hub_itself + "/hub/health", timeout=5),
+            opener.open(through_proxy + "/hub/health", timeout=5)
+        ):
             return True
         time.sleep(0.5)
     return False
@@ -278,9 +324,10 @@ def _end(process, patience_s=60):
 
 def _welcome(address, settings, accounts):
     folder, servers = Path(settings.folder), settings.servers_address or f"port {settings.servers_port}"
-    return (f"\nThe hub is open at\n\n    {address}\n\nand shows people's servers at {servers}: browsers must reach both.\n\n"
-            f"Accounts: manyhands accounts {accounts} --expires 3d\nLog: {folder / 'hub.log'}; "
-            f"log-ins and accounts: {folder / 'log.jsonl'}\nPress Ctrl-C to stop it and every server.")
+    return (f"\nThe hub is open at\n\n    {address}\n\nand shows people's servers at {servers}: "
+            f"browsers must reach both.\n\nAccounts: manyhands accounts {accounts} --expires 3d\nLog: "
+            f"{folder / 'hub.log'}; log-ins and accounts: {folder / 'log.jsonl'}\nPress Ctrl-C to stop it and every "
+            "server.")
 
 
 def _tail(path, lines=20):

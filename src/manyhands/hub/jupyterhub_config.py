@@ -8,4 +8,5 @@ from manyhands.hub import jupyterhub_settings
 from manyhands.hub.connections import HubServer
 
 HTTPServer.configure(HubServer)
-jupyterhub_settings.configure(c, jupyterhub_settings.from_text(os.environ[jupyterhub_settings.VARIABLE]))  # noqa: F821 (JupyterHub puts `c` there)
+settings = jupyterhub_settings.from_text(os.environ[jupyterhub_settings.VARIABLE])
+jupyterhub_settings.configure(c, settings)  # noqa: F821 (JupyterHub puts `c` there)

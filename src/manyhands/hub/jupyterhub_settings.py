@@ -15,7 +15,8 @@ SHUT_DOWN_GRACE_S = 10
 START_LIMIT_S = 180  # on a busy machine; JupyterHub gives a service 30 s, then ends itself
 WAIT_LIMIT_S = 900  # for a server, with the time that it waits for its turn
 SPAWNERS = {"rooms": "spawner.RoomSpawner", "containers": "docker.ContainerSpawner", "slurm": "slurm.SlurmRoomSpawner"}
-PASSED_ON = ("HOME", "XDG_CACHE_HOME", "MANYHANDS_CLASSROOM", "MANYHANDS_IMAGE", "DOCKER_HOST", "TMPDIR")  # to formgrader, which grades
+# to formgrader, which grades
+PASSED_ON = ("HOME", "XDG_CACHE_HOME", "MANYHANDS_CLASSROOM", "MANYHANDS_IMAGE", "DOCKER_HOST", "TMPDIR")
 NOTICE = "A server that nobody uses is stopped after {minutes} minutes; files stay."
 
 
@@ -33,7 +34,8 @@ class Settings:
     formgrader_port: int
     proxy: list
     board_port: int
-    address: str = ""  # what people type for the hub; and how browsers reach the servers, where the two have not one name and these ports
+    # what people type for the hub; and how browsers reach the servers, where the two have not one name and these ports
+    address: str = ""
     servers_address: str = ""
     behind: list = field(default_factory=list)  # addresses of proxies in front of ours
     exchange: str = ""
@@ -109,39 +111,50 @@ def configure(c, settings):
 
 
 def _doors(settings):
-    """What the proxy must know of its two doors; where they are named, both are, else they have the name by which a browser has asked."""
+    """What the proxy must know of its two doors; where they are named, both are,
+    else they have the name by which a browser has asked."""
     names = {"hub": settings.address, "servers": settings.servers_address} if settings.servers_address else {}
     return json.dumps({"servers_port": settings.servers_port, "names": names, "behind": settings.behind})
 
 
 def _roles(hub):
-    """Who may do what. Attendees: JupyterHub's own role `user`, which reaches nothing but one's own; and the board, which shows each what is theirs."""
+    """Who may do what. Attendees: JupyterHub's own role `user`, which reaches nothing but one's own;
+    and the board, which shows each what is theirs."""
     helping = ["admin-ui", "list:users", "read:users:activity", "read:servers", "servers"]
     hub.load_roles = [
         {"name": "user", "scopes": ["self", "access:services!service=board"]},
-        {"name": ASSISTANT, "description": "see who works, start and stop servers", "groups": [ASSISTANT], "scopes": helping},
+        {"name": ASSISTANT, "description": "see who works, start and stop servers", "groups": [ASSISTANT],
+         "scopes": helping},
         {"name": INSTRUCTOR, "description": "and open an attendee's server, and grade", "groups": [INSTRUCTOR],
          "scopes": [*helping, "access:servers", "access:services!service=formgrader"]},
-        {"name": "keeper", "services": ["keeper"], "scopes": ["list:users", "read:users", "delete:users", "delete:servers"]},
-        {"name": "culler", "services": ["culler"], "scopes": ["list:users", "read:users:activity", "read:servers", "delete:servers"]},
+        {"name": "keeper", "services": ["keeper"],
+         "scopes": ["list:users", "read:users", "delete:users", "delete:servers"]},
+        {"name": "culler", "services": ["culler"],
+         "scopes": ["list:users", "read:users:activity", "read:servers", "delete:servers"]},
     ]
 
 
 def _services(hub, settings):
     python = [*WITH_PARENT, sys.executable, "-P", "-m"]
     passed_on = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
-    own = {f"JUPYTER_{part}_DIR": str(Path(settings.folder) / "run" / "formgrader" / part.lower()) for part in ("CONFIG", "DATA", "RUNTIME")}
+    own = {f"JUPYTER_{part}_DIR": str(Path(settings.folder) / "run" / "formgrader" / part.lower())
+           for part in ("CONFIG", "DATA", "RUNTIME")}
     hub.services = [
-        {"name": "formgrader", "url": f"http://127.0.0.1:{settings.formgrader_port}", "command": [*python, "manyhands.hub.services.formgrader"],
+        {"name": "formgrader", "url": f"http://127.0.0.1:{settings.formgrader_port}",
+         "command": [*python, "manyhands.hub.services.formgrader"],
          "cwd": settings.root, "oauth_no_confirm": True, "timeout": START_LIMIT_S,
-         "environment": {**passed_on, **own, "MANYHANDS_ROOT": settings.root, "MANYHANDS_EXCHANGE": settings.exchange, "MANYHANDS_HUB": settings.folder}},
-        {"name": "keeper", "command": [*python, "manyhands.hub.services.expiry", settings.folder, str(settings.limits.disk_bytes), str(settings.tidy_up_s)]},
+         "environment": {**passed_on, **own, "MANYHANDS_ROOT": settings.root, "MANYHANDS_EXCHANGE": settings.exchange,
+                         "MANYHANDS_HUB": settings.folder}},
+        {"name": "keeper", "command": [*python, "manyhands.hub.services.expiry", settings.folder,
+                                       str(settings.limits.disk_bytes), str(settings.tidy_up_s)]},
         {"name": "culler", "command": [*python, "jupyterhub_idle_culler", f"--timeout={settings.idle_s}",
                                        f"--cull-every={max(1, min(60, settings.idle_s // 4))}"]},
     ]
     if settings.kind != "slurm":  # they speak to servers through sockets of this machine
         hub.services += [
-            {"name": "places", "command": [*python, "manyhands.hub.services.check_queue", str(sockets(settings.folder) / PLACES), str(settings.places)]},
-            {"name": "board", "command": [*python, "manyhands.hub.board.service", settings.folder], "url": f"http://127.0.0.1:{settings.board_port}",
+            {"name": "places", "command": [*python, "manyhands.hub.services.check_queue",
+                                           str(sockets(settings.folder) / PLACES), str(settings.places)]},
+            {"name": "board", "command": [*python, "manyhands.hub.board.service", settings.folder],
+             "url": f"http://127.0.0.1:{settings.board_port}",
              "oauth_no_confirm": True, "timeout": START_LIMIT_S},
         ]

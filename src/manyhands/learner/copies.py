@@ -1,11 +1,12 @@
-"""The learner's own copies: each file of `labs/` and `notebooks/` is copied to `work/` once, and nothing there is overwritten.
+"""The learner's own copies: each file of `labs/` and `notebooks/` is copied to `work/` once,
+and nothing there is overwritten.
 
     labs/06_ddp/06_ddp.ipynb  -> work/06_ddp/06_ddp.ipynb      the lab, and the scripts beside it
     notebooks/06_ddp.ipynb    -> work/06_ddp_tutorial.ipynb    the tutorial, without its outputs: a prediction is made before the answer is seen
     notebooks/scripts/06_a.py -> work/scripts/06_a.py
 
-Depths are kept, so that relative links hold. `work/.manyhands/copies.json` remembers which version a copy was made from, so
-that a newer one is noticed.
+Depths are kept, so that relative links hold. `work/.manyhands/copies.json` remembers which version a copy was made
+from, so that a newer one is noticed.
 """
 
 import hashlib
@@ -36,7 +37,8 @@ def lab_copy(unit_name):
 
 
 def number_of(name):
-    """The number of the unit that a path inside `work/` belongs to: `06` of `06_ddp/train.py` and `scripts/06_train.py`."""
+    """The number of the unit that a path inside `work/` belongs to:
+    `06` of `06_ddp/train.py` and `scripts/06_train.py`."""
     return next((part[:2] for part in name.split("/") if part[:2].isdigit()), "")
 
 

@@ -1,7 +1,7 @@
 """JupyterLab as a child process: settings of its own, an end that leaves nothing behind.
 
-We stand above the server as the process that inherits orphans (Linux), so that at the end every kernel and every cluster
-that it started can be seen to be gone.
+We stand above the server as the process that inherits orphans (Linux), so that at the end every kernel and every
+cluster that it started can be seen to be gone.
 """
 
 import ctypes
@@ -31,9 +31,11 @@ def state_folder(root):
 
 
 def environment(root):
-    """The environment of the server and its kernels: this Python first, nothing of the user's own Jupyter configuration."""
+    """The environment of the server and its kernels: this Python first,
+    nothing of the user's own Jupyter configuration."""
     state, binaries = state_folder(root), Path(sys.executable).parent
-    env = {name: value for name, value in os.environ.items() if name not in ("JUPYTER_PATH", "JUPYTERLAB_DIR", "PYTHONHOME")}
+    env = {name: value for name, value in os.environ.items()
+           if name not in ("JUPYTER_PATH", "JUPYTERLAB_DIR", "PYTHONHOME")}
     return env | {
         "PATH": f"{binaries}{os.pathsep}{env.get('PATH', os.defpath)}",
         "JUPYTER_CONFIG_DIR": str(state / "config"),
@@ -54,7 +56,8 @@ def command(root, page, arguments):
         f"--LabApp.default_url=/lab/tree/{page}?reset",
         f"--LabApp.app_settings_dir={SETTINGS}",
         "--LabApp.custom_css=True",
-        f"--ServerApp.terminado_settings={{'shell_command': [{os.environ.get('SHELL') or 'sh'!r}]}}",  # a login shell would reset PATH
+        # a login shell would reset PATH
+        f"--ServerApp.terminado_settings={{'shell_command': [{os.environ.get('SHELL') or 'sh'!r}]}}",
     ]
     if not any(one.startswith(("--port", "--ServerApp.port")) for one in arguments):  # given twice it would be refused
         ours.append("--ServerApp.port=0")

@@ -5,10 +5,12 @@ from manyhands.learner.copies import copy_course, number_of
 
 
 def prepare(root, new=(), fetched=()):
-    """Make the copies and the page, and tell what was done; `new`: numbers of units whose new versions are asked for; `fetched`: see `copy_course`."""
+    """Make the copies and the page, and tell what was done; `new`: numbers of units whose new versions are asked for;
+    `fetched`: see `copy_course`."""
     copied = copy_course(root, new, fetched)
     if copied.made:
-        print(f"Your own copies in work/ are made: {len(copied.made)} files of the units {', '.join(_numbers(copied.made))}.")
+        print(f"Your own copies in work/ are made: {len(copied.made)} files of the units "
+              f"{', '.join(_numbers(copied.made))}.")
     for name in copied.beside:
         print(f"The new version lies beside yours: work/{name}")
     for number in _numbers(copied.newer):

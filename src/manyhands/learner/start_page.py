@@ -1,4 +1,5 @@
-"""The page that the learner lands on, `work/Start_Here.md`: made anew at each start and whenever progress is written."""
+"""The page that the learner lands on, `work/Start_Here.md`:
+made anew at each start and whenever progress is written."""
 
 import os
 import tempfile
@@ -17,7 +18,7 @@ NAME = "Start_Here.md"
 EXCHANGE = """
 **Labs that your instructor releases:** menu *Nbgrader*, *Assignment List*. There you fetch a lab (it comes to `work/`), hand it in (*Submit*), and get
 your feedback. Save the notebook before you hand it in: Ctrl+S. You may hand in again; the last one counts.
-"""
+"""  # noqa: E501
 TO_FETCH = "your lab (to fetch)"
 GREY = '<span style="color: #8a8a8a">{}</span>'
 
@@ -48,7 +49,8 @@ def text(root):
     template = Template(files("manyhands.learner").joinpath("start_page.md").read_text(encoding="utf-8"))
     return template.substitute(
         machine=machine(), notice=notice(), next=next_step(course, done, missing), table=table(course, done, missing),
-        check=f"`manyhands check {_any_ready(course)}`", one_day=path_line(course, "one_day"), two_days_more=path_line(course, "two_days_more"),
+        check=f"`manyhands check {_any_ready(course)}`", one_day=path_line(course, "one_day"),
+        two_days_more=path_line(course, "two_days_more"),
     )
 
 
@@ -94,12 +96,20 @@ def next_step(course, done, missing):
         points = done.get(unit.name, {})
         if unit.planned or "max" in points and points.get("points") == points.get("max"):
             continue
-        return f"unit {unit.number}, {unit.title}: {_link('tutorial', tutorial_copy(unit.name))}, then {_lab(unit, missing)}."
-    return "you have full marks in every lab that is ready." if any(not unit.planned for unit in course) else "no unit is ready yet."
+        return (
+            f"unit {unit.number}, {unit.title}: {_link('tutorial', tutorial_copy(unit.name))}, then "
+            f"{_lab(unit, missing)}."
+        )
+    return (
+        "you have full marks in every lab that is ready."
+        if any(not unit.planned for unit in course)
+        else "no unit is ready yet."
+    )
 
 
 def table(course, done, missing):
-    lines = ["| # | unit | framework | minutes | ranks | tutorial | lab | slides | points |", "|---|---|---|---|---|---|---|---|---|"]
+    lines = ["| # | unit | framework | minutes | ranks | tutorial | lab | slides | points |",
+             "|---|---|---|---|---|---|---|---|---|"]
     return "\n".join(lines + [_row(unit, done.get(unit.name, {}), missing) for unit in course])
 
 
@@ -134,4 +144,5 @@ def path_line(course, path):
     by_number = {unit.number: unit for unit in course}
     chosen = [by_number[number] for number in paths()[path]]
     shown = [f"{unit.number} {unit.title}" for unit in chosen]
-    return " · ".join(GREY.format(name) if unit.planned else _link(name, tutorial_copy(unit.name)) for unit, name in zip(chosen, shown))
+    return " · ".join(GREY.format(name) if unit.planned else _link(name, tutorial_copy(unit.name))
+                      for unit, name in zip(chosen, shown))

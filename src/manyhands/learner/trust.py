@@ -1,7 +1,7 @@
 """Sign the course's own notebooks, so that JupyterLab shows the pictures in their stored outputs.
 
-JupyterLab shows no SVG in a notebook that nobody on this machine has run or signed. A signature covers the content: that of
-a file of the clone covers the learner's fresh copy of it.
+JupyterLab shows no SVG in a notebook that nobody on this machine has run or signed. A signature covers the content:
+that of a file of the clone covers the learner's fresh copy of it.
 """
 
 from contextlib import suppress

@@ -1,18 +1,20 @@
 """From what was heard to an account: which message belongs to which round, sums per call, and all ranks put together.
 
-**Rounds.** Each rank has a clock that starts at 0. A message gets a round when it is sent: the sender's clock + 1. A clock moves on to the
-round of a message when the rank takes that message in, or when it has waited for its own sending of it (`work.wait()`, `dist.send`). So
-messages of one round may all be under way at once, a message of round r had to wait for one of round r - 1, and the number of rounds is
-the length of the longest chain of messages each of which had to wait for the one before: Lamport's clocks (1978), counted in messages.
-A ring all-reduce has 2(p - 1) rounds, a binomial tree log2 p, direct sends from each rank to each other one 1.
+**Rounds.** Each rank has a clock that starts at 0. A message gets a round when it is sent: the sender's clock + 1. A
+clock moves on to the round of a message when the rank takes that message in, or when it has waited for its own sending
+of it (`work.wait()`, `dist.send`). So messages of one round may all be under way at once, a message of round r had to
+wait for one of round r - 1, and the number of rounds is the length of the longest chain of messages each of which had
+to wait for the one before: Lamport's clocks (1978), counted in messages. A ring all-reduce has 2(p - 1) rounds, a
+binomial tree log2 p, direct sends from each rank to each other one 1.
 
-A collective of torch.distributed starts on all its ranks in the round after the largest of their clocks, and takes the rounds of its
-model; who waits for its work has the clock of its last round. Calls that DDP's reducer makes in one backward pass do not wait for each
-other; the end of that pass waits for all of them. So do other calls of one kind that C++ makes directly one after the other.
+A collective of torch.distributed starts on all its ranks in the round after the largest of their clocks, and takes the
+rounds of its model; who waits for its work has the clock of its last round. Calls that DDP's reducer makes in one
+backward pass do not wait for each other; the end of that pass waits for all of them. So do other calls of one kind that
+C++ makes directly one after the other.
 
-One rank alone does not know the rounds of what it receives. Its own account (`Ledger.rounds`) takes a message that comes in to be of the
-same round as the last one that it sent: right where ranks go in step (ring, recursive doubling, all-to-all), a guess elsewhere. `merge`
-knows the senders, and is exact.
+One rank alone does not know the rounds of what it receives. Its own account (`Ledger.rounds`) takes a message that
+comes in to be of the same round as the last one that it sent: right where ranks go in step (ring, recursive doubling,
+all-to-all), a guess elsewhere. `merge` knows the senders, and is exact.
 
 Lamport 1978: Time, clocks, and the ordering of events in a distributed system, Communications of the ACM 21(7).
 """
@@ -26,15 +28,18 @@ from manyhands.ledger.rounds import replay
 
 Row = namedtuple("Row", "messages_sent messages_received bytes_sent bytes_received rounds how")
 
-# One line of `Merged.events`. kind: "sent", "received", or "call" for a collective of torch.distributed, which has start and stop.
-# `round` is that of a message, the first one of a collective. Seconds are of time.perf_counter(), None in a model's messages.
+# One line of `Merged.events`. kind: "sent", "received", or "call" for a collective of torch.distributed, which has
+# start and stop.
+# `round` is that of a message, the first one of a collective. Seconds are of time.perf_counter(), None in a model's
+# messages.
 Event = namedtuple("Event", "kind peer bytes call round seconds stop_s key how")
 
 COUNTED = "counted"
 
 
 def this_rank(log):
-    """This rank's global number: torch.distributed's, else that of the first message that it sent, else what its launcher said."""
+    """This rank's global number: torch.distributed's, else that of the first message that it sent,
+    else what its launcher said."""
     try:
         import torch.distributed as dist
 
@@ -48,11 +53,12 @@ def this_rank(log):
     return int(os.environ.get("RANK", os.environ.get("PMI_RANK", os.environ.get("OMPI_COMM_WORLD_RANK", 0))))
 
 
-# --- one rank's log as plain events ---------------------------------------------------------------------------------------
+# --- one rank's log as plain events -----------------------------------------------------------------------------------
 
 
 def events_of(log):
-    """The log as `{"events": [...], "collectives": {...}}` of plain values, with names for messages that are the same on both sides.
+    """The log as `{"events": [...], "collectives": {...}}` of plain values,
+    with names for messages that are the same on both sides.
 
     Events: ["sent", key, peer, bytes, call, seconds], ["passed", key]: its sending was waited for,
     ["received", key, peer, bytes, call, seconds], ["enter", key] and ["leave", key] of a collective.
@@ -82,7 +88,8 @@ class _Plain:
         """One of our own functions' messages; several that go to different ranks may have one identity."""
         self.flush(None)
         name = ".".join(str(part) for part in identity)
-        self.events.append([kind, self._key(f"{name}>{peer if kind == 'sent' else rank} #"), peer, nbytes, call, seconds])
+        self.events.append([kind, self._key(f"{name}>{peer if kind == 'sent' else rank} #"), peer, nbytes, call,
+                            seconds])
 
     def start(self, entry):
         alike = ("backward", entry.task) if entry.task != -1 else ("native", entry.call) if entry.native else None
@@ -93,7 +100,8 @@ class _Plain:
         key = self._key(f"{entry.group} #")
         self.keys[id(entry)] = key
         self.collectives[key] = {
-            "call": entry.call, "rank": entry.rank, "ranks": list(entry.ranks), "given": list(entry.given), "taken": list(entry.taken),
+            "call": entry.call, "rank": entry.rank, "ranks": list(entry.ranks), "given": list(entry.given),
+            "taken": list(entry.taken),
             "itemsize": entry.itemsize, "root": entry.root, "start_s": entry.start_s, "stop_s": entry.stop_s}
         self.events.append(["enter", key])
         if alike and id(entry) not in self._waited:
@@ -121,7 +129,8 @@ class _Plain:
             self.events.append(["leave", self.keys[id(entry)]])
 
     def _received(self, entry):
-        key = self.keys.get(id(entry)) or self._key(f"{entry.group} {entry.ranks[entry.peer]}>{entry.rank} {entry.tag} #")
+        key = self.keys.get(id(entry)) or self._key(f"{entry.group} {entry.ranks[entry.peer]}>{entry.rank} {entry.tag} "
+                                                    "#")
         self.events.append(["received", key, entry.ranks[entry.peer], entry.bytes, "dist.recv", entry.stop_s])
 
     def flush(self, alike):
@@ -142,7 +151,7 @@ class _Plain:
         return f"{start}{self._numbers[start]}"
 
 
-# --- all ranks ------------------------------------------------------------------------------------------------------------
+# --- all ranks --------------------------------------------------------------------------------------------------------
 
 
 def merge(accounts):
@@ -153,8 +162,9 @@ def merge(accounts):
 class Merged:
     """The account of all ranks.
 
-    `ranks`: each rank's numbers as a dict; `rounds`: over all of them; `messages`, `bytes`: sums of what was sent; `events`: per rank a list
-    of `Event`, what `manyhands.plots.spacetime` draws; `by_call`, `table`, `log`: the account as rows and as text.
+    `ranks`: each rank's numbers as a dict; `rounds`: over all of them; `messages`, `bytes`: sums of what was sent;
+    `events`: per rank a list of `Event`, what `manyhands.plots.spacetime` draws; `by_call`, `table`, `log`: the account
+    as rows and as text.
     """
 
     def __init__(self, accounts):
@@ -167,25 +177,30 @@ class Merged:
         self.bytes = sum(each["bytes_sent"] for each in self.ranks)
 
     def by_call(self, rank=None):
-        """`{call: Row}` in the order of first use: of one rank, or summed over all. A call's rounds are those that it has a message in."""
+        """`{call: Row}` in the order of first use: of one rank, or summed over all.
+        A call's rounds are those that it has a message in."""
         groups = defaultdict(list)
         for name, events in zip(self._names, self.events):
             for event in events:
                 if event.kind != "call" and rank in (None, name):
                     groups[event.call].append(event)
-        return {call: Row(*_sums(events), len({event.round for event in events}), events[0].how) for call, events in groups.items()}
+        return {call: Row(*_sums(events), len({event.round for event in events}), events[0].how)
+                for call, events in groups.items()}
 
     def table(self, rank=None):
         """One line per call and one of sums as text; nothing in it depends on time. Of one rank, or over all."""
         rows, seen = self.by_call(rank), self.ranks if rank is None else [self.ranks[self._names.index(rank)]]
         head = ("call", "messages out", "messages in", "bytes out", "bytes in", "rounds", "")
         lines = [(call, *row[:5], row.how if row.how == COUNTED else f"model: {row.how}") for call, row in rows.items()]
-        sums = [sum(each[name] for each in seen) for name in ("messages_sent", "messages_received", "bytes_sent", "bytes_received")]
+        sums = [sum(each[name] for each in seen)
+                for name in ("messages_sent", "messages_received", "bytes_sent", "bytes_received")]
         return _as_text([head, *lines, ("all", *sums, max([each["rounds"] for each in seen], default=0), "")])
 
     def log(self):
-        """One line per message as text, by rounds: who sent what to whom, in which call. Nothing in it depends on time."""
-        lines = [(event.round, event.call, rank, event.peer, event.bytes) for rank, events in zip(self._names, self.events)
+        """One line per message as text, by rounds: who sent what to whom, in which call.
+        Nothing in it depends on time."""
+        lines = [(event.round, event.call, rank, event.peer, event.bytes)
+                 for rank, events in zip(self._names, self.events)
                  for event in events if event.kind == "sent"]
         lines.sort(key=lambda line: (line[0], line[2], line[3]))
         return _as_text([("round", "call", "from", "to", "bytes"), *lines])
@@ -203,10 +218,14 @@ def _events(account, clocks):
             how, given = models.name(about["call"]), sum(about["given"])
             yield "call", None, given, call, first, about["start_s"], about["stop_s"], key, how
             me = about["rank"]
-            for step in models.steps(about["call"], len(ranks), ranks.index(me), about["given"], about["taken"], about["itemsize"], about["root"]):
+            for step in models.steps(about["call"], len(ranks), ranks.index(me), about["given"], about["taken"],
+                                     about["itemsize"], about["root"]):
                 peer = ranks[step.peer]
                 ends = (me, peer) if step.kind == "sent" else (peer, me)
-                yield step.kind, peer, step.bytes, call, first + step.step, None, None, f"{key} {step.step} {ends[0]}>{ends[1]}", how
+                yield (
+                    step.kind, peer, step.bytes, call, first + step.step, None, None,
+                    f"{key} {step.step} {ends[0]}>{ends[1]}", how
+                )
 
 
 def _sums(events):
@@ -217,7 +236,8 @@ def _sums(events):
 def _numbers(account, events):
     names = ("messages_sent", "messages_received", "bytes_sent", "bytes_received")
     rounds = max([event.round for event in events if event.kind != "call"], default=0)
-    return {"rank": account["rank"], **dict(zip(names, _sums(events))), "rounds": rounds, "peak_bytes": account["peak_bytes"]}
+    return {"rank": account["rank"], **dict(zip(names, _sums(events))), "rounds": rounds,
+            "peak_bytes": account["peak_bytes"]}
 
 
 def _as_text(lines):

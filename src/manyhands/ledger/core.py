@@ -11,19 +11,21 @@ class Ledger:
         ledger.bytes_sent, ledger.rounds
         print(ledger.table())
 
-    Each rank has its own; to open it is no communication, and other ranks need none. Numbers over all ranks: `gather`, or `merge` of
-    the ranks' `account()`.
+    Each rank has its own; to open it is no communication, and other ranks need none. Numbers over all ranks: `gather`,
+    or `merge` of the ranks' `account()`.
 
-    * `messages_sent`, `messages_received`, `bytes_sent`, `bytes_received`: payload that left and that came. A collective of
-      torch.distributed counts with the messages of a model (`manyhands.ledger.models`); all others are counted one by one.
-    * `rounds`: how many steps this rank's messages needed one after the other, as far as one rank can tell; see `manyhands.ledger.account`
-      for the definition.
-    * `peak_bytes`: with `memory=True`, the most bytes of tensors that were alive at once of those that the block made; see
-      `manyhands.ledger.memory`. Else None.
+    * `messages_sent`, `messages_received`, `bytes_sent`, `bytes_received`: payload that left and that came. A
+      collective of torch.distributed counts with the messages of a model (`manyhands.ledger.models`); all others are
+      counted one by one.
+    * `rounds`: how many steps this rank's messages needed one after the other, as far as one rank can tell; see
+      `manyhands.ledger.account` for the definition.
+    * `peak_bytes`: with `memory=True`, the most bytes of tensors that were alive at once of those that the block made;
+      see `manyhands.ledger.memory`. Else None.
     * `entries`: this rank's calls of torch.distributed in the order in which they were made, DDP's own among them.
 
-    `on_entry`, if given, is called with each new `Entry`. With gloo `stop_s` of an entry is the moment at which the work was done; with
-    NCCL a work counts as done when it is queued on the GPU. An open ledger costs some microseconds a call; a closed one costs nothing.
+    `on_entry`, if given, is called with each new `Entry`. With gloo `stop_s` of an entry is the moment at which the
+    work was done; with NCCL a work counts as done when it is queued on the GPU. An open ledger costs some microseconds
+    a call; a closed one costs nothing.
     """
 
     def __init__(self, on_entry=None, memory=False):
@@ -66,7 +68,8 @@ class Ledger:
     def gather(self, communicator=None):
         """The accounts of all ranks, merged: the same on each rank.
 
-        Collective: all ranks of the communicator (of torch.distributed's world without one) call it, after their blocks.
+        Collective: all ranks of the communicator (of torch.distributed's world without one) call it, after their
+        blocks.
         """
         if communicator is not None:
             return account.merge(communicator.allgather_obj(self.account()))
@@ -77,7 +80,8 @@ class Ledger:
         return account.merge(accounts)
 
     def by_call(self):
-        """`{call: Row}` in the order of first use: messages and bytes of this rank, its rounds, and how they are known."""
+        """`{call: Row}` in the order of first use: messages and bytes of this rank, its rounds,
+        and how they are known."""
         return self._merged().by_call(self._merged().ranks[0]["rank"])
 
     def table(self):

@@ -1,15 +1,20 @@
-"""One call of torch.distributed as a ledger notes it: its name, its sizes, its group, when it started and when it ended."""
+"""One call of torch.distributed as a ledger notes it:
+its name, its sizes, its group, when it started and when it ended."""
 
 from dataclasses import dataclass
 
 # method of ProcessGroup -> the position of the argument that holds what this rank hands in
-CALLS = {"allreduce": 0, "allreduce_coalesced": 0, "broadcast": 0, "reduce": 0, "send": 0, "recv": 0, "recv_anysource": 0, "barrier": None,
-         "monitored_barrier": None, "allgather": 1, "_allgather_base": 1, "all_gather_single": 1, "allgather_coalesced": 1,
-         "all_gather_single_coalesced": 1, "allgather_into_tensor_coalesced": 1, "gather": 1, "scatter": 1, "reduce_scatter": 1,
+CALLS = {"allreduce": 0, "allreduce_coalesced": 0, "broadcast": 0, "reduce": 0, "send": 0, "recv": 0,
+         "recv_anysource": 0, "barrier": None,
+         "monitored_barrier": None, "allgather": 1, "_allgather_base": 1, "all_gather_single": 1,
+         "allgather_coalesced": 1,
+         "all_gather_single_coalesced": 1, "allgather_into_tensor_coalesced": 1, "gather": 1, "scatter": 1,
+         "reduce_scatter": 1,
          "_reduce_scatter_base": 1, "reduce_scatter_single": 1, "reduce_scatter_single_coalesced": 1,
          "reduce_scatter_tensor_coalesced": 1, "alltoall": 1, "alltoall_base": 1, "all_to_all_single": 1}
 POINT_TO_POINT = ("send", "recv")
-_ROOT = {"broadcast": 1, "reduce": 1, "gather": 2, "scatter": 2}  # the position of the root, or of the options that name it
+# the position of the root, or of the options that name it
+_ROOT = {"broadcast": 1, "reduce": 1, "gather": 2, "scatter": 2}
 
 
 @dataclass(slots=True, eq=False)
@@ -39,7 +44,8 @@ class Entry:
 
 
 def describe(call, group, args, facts, task, native=False):
-    """The entry of a call of ProcessGroup's method `call` with these arguments; `facts` is (name, global ranks, own global rank) of the group."""
+    """The entry of a call of ProcessGroup's method `call` with these arguments;
+    `facts` is (name, global ranks, own global rank) of the group."""
     place, given, taken, itemsize, numel = CALLS[call], (), (), 1, 0
     if place is not None:
         tensors = _tensors(args[place])
@@ -52,7 +58,8 @@ def describe(call, group, args, facts, task, native=False):
             taken = tuple([t.numel() * t.element_size() for t in filled])
             if filled and not tensors:
                 itemsize = filled[0].element_size()
-    entry = Entry(call, numel, sum(given), len(facts[1]), 0.0, None, *facts, given, taken, itemsize, native=native, task=task)
+    entry = Entry(call, numel, sum(given), len(facts[1]), 0.0, None, *facts, given, taken, itemsize, native=native,
+                  task=task)
     if call in _ROOT:
         root = args[_ROOT[call]] if len(args) > _ROOT[call] else 0
         entry.root = getattr(root, "rootRank", root)
@@ -76,5 +83,7 @@ def _tensors(value):
 
 def cut_bytes(tensor, rows):
     """Bytes of the parts of a tensor that is cut along its first dimension into so many rows each."""
-    row_bytes = tensor.numel() * tensor.element_size() // max(tensor.shape[0], 1) if tensor.dim() else tensor.element_size()
+    row_bytes = (
+        tensor.numel() * tensor.element_size() // max(tensor.shape[0], 1) if tensor.dim() else tensor.element_size()
+    )
     return tuple([n * row_bytes for n in rows])

@@ -1,8 +1,8 @@
 """The messages that a collective of `torch.distributed` is taken to consist of. A model, not a measurement.
 
-A ledger sees that a collective was called, not what its library sends for it: that depends on the library, the size and the network. So
-one textbook algorithm stands for each collective, and every account names it. Ranks are counted 0 to p - 1 inside the group, S is the
-number of bytes of the whole tensor.
+A ledger sees that a collective was called, not what its library sends for it: that depends on the library, the size and
+the network. So one textbook algorithm stands for each collective, and every account names it. Ranks are counted 0 to p
+- 1 inside the group, S is the number of bytes of the whole tensor.
 
 | collective | model | messages sent by a rank | bytes sent by a rank | rounds | source |
 |---|---|---|---|---|---|
@@ -14,19 +14,22 @@ number of bytes of the whole tensor.
 | barrier | dissemination | log2 p, rounded up | 0 | log2 p, rounded up | Hensgen, Finkel and Manber 1988 |
 | monitored barrier | direct | to rank 0 and back | 0 | 2 | |
 
-Patarasuk, Yuan 2009: Bandwidth optimal all-reduce algorithms for clusters of workstations, J. Parallel Distrib. Comput. 69(2).
-Thakur, Rabenseifner, Gropp 2005: Optimization of collective communication operations in MPICH, Int. J. High Perform. Comput. Appl. 19(1).
-Hensgen, Finkel, Manber 1988: Two algorithms for barrier synchronization, Int. J. Parallel Program. 17(1).
+Patarasuk, Yuan 2009: Bandwidth optimal all-reduce algorithms for clusters of workstations, J. Parallel Distrib. Comput.
+69(2). Thakur, Rabenseifner, Gropp 2005: Optimization of collective communication operations in MPICH, Int. J. High
+Perform. Comput. Appl. 19(1). Hensgen, Finkel, Manber 1988: Two algorithms for barrier synchronization, Int. J. Parallel
+Program. 17(1).
 """
 
 from collections import namedtuple
 
-# What a rank sends or receives in one step of a model: step from 0, kind "sent" or "received", peer's rank in the group.
+# What a rank sends or receives in one step of a model: step from 0, kind "sent" or "received", peer's rank in the
+# group.
 Step = namedtuple("Step", "step kind peer bytes")
 
 
 def steps(call, p, rank, given, taken, itemsize=1, root=0):
-    """`[Step, ...]` of one rank. `given` and `taken` are the sizes in bytes of the tensors that the call handed in and was to fill."""
+    """`[Step, ...]` of one rank. `given` and `taken` are the sizes in bytes of the tensors that the call handed in and
+    was to fill."""
     return _STEPS[call](p, rank, given, taken, itemsize, root) if p > 1 else []
 
 
@@ -39,7 +42,8 @@ def length(call, p):
     """The number of steps that the model takes with p ranks."""
     if p == 1:
         return 0
-    return {"ring": p - 1, "ring, twice": 2 * (p - 1), "direct": 1, "direct, twice": 2}.get(NAMES[call], (p - 1).bit_length())
+    return {"ring": p - 1, "ring, twice": 2 * (p - 1), "direct": 1,
+            "direct, twice": 2}.get(NAMES[call], (p - 1).bit_length())
 
 
 def even(total, p, itemsize):
@@ -112,12 +116,15 @@ def _scatter(p, rank, given, taken, itemsize, root):
 def _all_to_all(p, rank, given, taken, itemsize, root):
     out, back = _parts(given, p, itemsize), _parts(taken, p, itemsize)
     others = [peer for peer in range(p) if peer != rank]
-    return [Step(0, "sent", peer, out[peer]) for peer in others] + [Step(0, "received", peer, back[peer]) for peer in others]
+    return [Step(0, "sent", peer, out[peer]) for peer in others] + [
+        Step(0, "received", peer, back[peer]) for peer in others
+    ]
 
 
 def _barrier(p, rank, given, taken, itemsize, root):
     hops = [(k, 2**k) for k in range((p - 1).bit_length())]
-    return [Step(k, kind, (rank + hop * sign) % p, 0) for k, hop in hops for kind, sign in (("sent", 1), ("received", -1))]
+    return [Step(k, kind, (rank + hop * sign) % p, 0) for k, hop in hops
+            for kind, sign in (("sent", 1), ("received", -1))]
 
 
 def _monitored_barrier(p, rank, given, taken, itemsize, root):
@@ -128,9 +135,11 @@ def _monitored_barrier(p, rank, given, taken, itemsize, root):
 
 _ALIKE = {
     ("ring, twice", _all_reduce): ("allreduce", "allreduce_coalesced"),
-    ("ring", _all_gather): ("allgather", "_allgather_base", "all_gather_single", "allgather_coalesced", "all_gather_single_coalesced",
+    ("ring", _all_gather): ("allgather", "_allgather_base", "all_gather_single", "allgather_coalesced",
+                            "all_gather_single_coalesced",
                             "allgather_into_tensor_coalesced"),
-    ("ring", _reduce_scatter): ("reduce_scatter", "_reduce_scatter_base", "reduce_scatter_single", "reduce_scatter_single_coalesced",
+    ("ring", _reduce_scatter): ("reduce_scatter", "_reduce_scatter_base", "reduce_scatter_single",
+                                "reduce_scatter_single_coalesced",
                                 "reduce_scatter_tensor_coalesced"),
     ("binomial tree", _broadcast): ("broadcast",),
     ("binomial tree", _reduce): ("reduce",),

@@ -4,7 +4,8 @@ from manyhands.ledger import models
 
 
 def replay(accounts):
-    """Go through the events of all ranks, each rank's in its own order, none before what it had to wait for. Returns the `Clocks`."""
+    """Go through the events of all ranks, each rank's in its own order, none before what it had to wait for.
+    Returns the `Clocks`."""
     clocks = Clocks(accounts)
     while True:
         moved = [clocks.go_on(rank) for rank in range(len(accounts))]
@@ -38,7 +39,8 @@ class Clocks:
         return self._place[rank] > begun
 
     def break_free(self):
-        """No rank can go on: logs that do not belong together. Let the first one that stands still guess; whether there was one."""
+        """No rank can go on: logs that do not belong together. Let the first one that stands still guess;
+        whether there was one."""
         for rank, account in enumerate(self._accounts):
             if self._place[rank] < len(account["events"]):
                 kind, key = account["events"][self._place[rank]][:2]

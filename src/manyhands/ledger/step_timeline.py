@@ -8,9 +8,10 @@ from manyhands.ledger.core import Ledger
 def median_steps(ways, warm_up=3, repeats=9):
     """Time a step of training in several ways, in turn; of each way return the step of median length as plain numbers.
 
-    `ways` maps a name to `(loss, finish)`: two functions without arguments, the forward pass and what stands between backward and
-    the optimiser. All ranks of the world call it. Returns `{name: {"compute": [(start_ms, stop_ms, label)], "network": [...]}}` in ms
-    from the start of backward. A message is under way from the call that starts it until its work is done; its label is its number.
+    `ways` maps a name to `(loss, finish)`: two functions without arguments, the forward pass and what stands between
+    backward and the optimiser. All ranks of the world call it. Returns `{name: {"compute": [(start_ms, stop_ms,
+    label)], "network": [...]}}` in ms from the start of backward. A message is under way from the call that starts it
+    until its work is done; its label is its number.
     """
     steps = {name: [] for name in ways}
     for _ in range(warm_up + repeats):
@@ -32,7 +33,8 @@ def _step(loss, finish):
     deadline = time.perf_counter() + 5
     while any(entry.stop_s is None for entry in ledger.entries) and time.perf_counter() < deadline:
         time.sleep(0.001)  # the thread that notes the end of a work may be a moment late
-    messages = [((entry.start_s - start_s) * 1e3, (entry.stop_s - start_s) * 1e3, str(i)) for i, entry in enumerate(ledger.entries)]
+    messages = [((entry.start_s - start_s) * 1e3, (entry.stop_s - start_s) * 1e3, str(i))
+                for i, entry in enumerate(ledger.entries)]
     return {"compute": [(0.0, (backward_s - start_s) * 1e3, "backward")], "network": messages}
 
 

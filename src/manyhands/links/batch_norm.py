@@ -10,21 +10,23 @@ from manyhands.links.places import KeepsCommunicator
 class MultiNodeBatchNorm(KeepsCommunicator, _BatchNorm):
     """`nn.BatchNorm` whose mean and variance are those of the batches of all ranks together.
 
-    num_features, eps, momentum, affine, track_running_stats: as in `torch.nn.BatchNorm1d`, whose state_dict this one shares.
-    Forward: y = (x - mean) / sqrt(var + eps) * weight + bias, as one process would compute on the concatenated batch. Every value counts once: a
-    rank's batch may be of any size, or empty. Running statistics are the same on all ranks. In evaluation they are used, and nothing is
-    communicated, unless `track_running_stats=False`.
-    Backward: the gradient of x is that of one process. That of weight and bias is the MEAN over all ranks, the same on each, as in ChainerMN: one
-    process's gradient divided by the number of ranks, which an optimizer that averages over ranks leaves as it is.
-    Shapes: x is (batch, features), or (batch, features, ...) with up to three more dimensions; all but the features may differ from rank to rank.
-    Who calls: all ranks of `c`, in training. One message to each other rank forward (4 * features + 1 numbers), and one backward.
-    Raises ValueError for an x of other shapes, and on all ranks if they have together less than two values for a feature; CommunicationError if
-    a rank does not take part.
-    Source: Ioffe and Szegedy 2015, https://arxiv.org/abs/1502.03167, equations of figure 1; the variances of the ranks are combined as in Chan, Golub and
-    LeVeque 1983, https://doi.org/10.1080/00031305.1983.10483115, equation 2.1, which loses no digits where mean and deviation are far apart.
+    num_features, eps, momentum, affine, track_running_stats: as in `torch.nn.BatchNorm1d`, whose state_dict this one
+    shares. Forward: y = (x - mean) / sqrt(var + eps) * weight + bias, as one process would compute on the concatenated
+    batch. Every value counts once: a rank's batch may be of any size, or empty. Running statistics are the same on all
+    ranks. In evaluation they are used, and nothing is communicated, unless `track_running_stats=False`.
+    Backward: the gradient of x is that of one process. That of weight and bias is the MEAN over all ranks, the same on
+    each, as in ChainerMN: one process's gradient divided by the number of ranks, which an optimizer that averages over
+    ranks leaves as it is. Shapes: x is (batch, features), or (batch, features, ...) with up to three more dimensions;
+    all but the features may differ from rank to rank. Who calls: all ranks of `c`, in training. One message to each
+    other rank forward (4 * features + 1 numbers), and one backward. Raises ValueError for an x of other shapes, and on
+    all ranks if they have together less than two values for a feature; CommunicationError if a rank does not take part.
+    Source: Ioffe and Szegedy 2015, https://arxiv.org/abs/1502.03167, equations of figure 1; the variances of the ranks
+    are combined as in Chan, Golub and LeVeque 1983, https://doi.org/10.1080/00031305.1983.10483115, equation 2.1, which
+    loses no digits where mean and deviation are far apart.
     """
 
-    def __init__(self, num_features, c, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True, device=None, dtype=None):
+    def __init__(self, num_features, c, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True, device=None,
+                 dtype=None):
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype)
         self.c = c
 
@@ -43,17 +45,18 @@ class MultiNodeBatchNorm(KeepsCommunicator, _BatchNorm):
 
     def _check_input_dim(self, x):
         if not 2 <= x.dim() <= 5 or x.shape[1] != self.num_features:
-            raise ValueError(f"MultiNodeBatchNorm({self.num_features}) takes x of shape (batch, {self.num_features}) with up to three more dimensions, "
-                             f"and got {tuple(x.shape)}.")
+            raise ValueError(f"MultiNodeBatchNorm({self.num_features}) takes x of shape (batch, "
+                             f"{self.num_features}) with up to three more dimensions, and got {tuple(x.shape)}.")
 
     def _combine(self, rows):
-        """Number of values, mean and variance for each feature over all ranks; `rows` has one row of `_Statistics` for each rank."""
+        """Number of values, mean and variance for each feature over all ranks;
+        `rows` has one row of `_Statistics` for each rank."""
         n = self.num_features
         counts, means, squares = rows[:, :1].detach(), rows[:, 1 : n + 1], rows[:, n + 1 : 2 * n + 1]
         count = counts.sum().item()
         if count < 2:
-            raise ValueError(f"Training needs at least two values for each feature over all ranks, and there are {count:.0f}. "
-                             "Give the ranks larger batches, or call eval().")
+            raise ValueError("Training needs at least two values for each feature over all ranks, "
+                             f"and there are {count:.0f}. Give the ranks larger batches, or call eval().")
         mean = (counts * means).sum(0) / count
         return count, mean, (squares.sum(0) + (counts * (means - mean) ** 2).sum(0)) / count
 
@@ -86,7 +89,8 @@ def _wide(numbers, x):
 
 
 class _Statistics(torch.autograd.Function):
-    """Of a rank's batch: how many values a feature has, their means, and their sums of squared deviations, in one vector."""
+    """Of a rank's batch: how many values a feature has, their means, and their sums of squared deviations,
+    in one vector."""
 
     @staticmethod
     def forward(ctx, x, dtype):
@@ -102,7 +106,9 @@ class _Statistics(torch.autograd.Function):
     def backward(ctx, grad):
         x, mean = ctx.saved_tensors
         of_mean, of_squares = grad[1:].view(2, -1)
-        return (_wide(of_mean / max(ctx.count, 1), x) + _wide(2 * of_squares, x) * (x - _wide(mean, x))).to(x.dtype), None
+        return (_wide(of_mean / max(ctx.count, 1), x) + _wide(2 * of_squares, x) * (x - _wide(mean, x))).to(
+            x.dtype
+        ), None
 
 
 class _Normalise(torch.autograd.Function):

@@ -1,10 +1,11 @@
 """Pairs of operators for layers whose loss is computed alike on every rank.
 
-In each pair the forward pass of one is the backward pass of the other, so that a gradient that is the same on all ranks is counted once:
-`copy_to_ranks` (identity, all-reduce) and `sum_over_ranks` (all-reduce, identity); `split_channels` (cut, all-gather) and `gather_channels`
-(all-gather, cut). These are not adjoints of the global program, in which N equal losses count N times.
-All ranks call them, forward and backward, with gradients that are the same on all ranks. Channels are the third dimension from the end.
-Source: Shoeybi et al. 2019, Megatron-LM, https://arxiv.org/abs/1909.08053, section 3 and figure 3: f and g.
+In each pair the forward pass of one is the backward pass of the other, so that a gradient that is the same on all ranks
+is counted once: `copy_to_ranks` (identity, all-reduce) and `sum_over_ranks` (all-reduce, identity); `split_channels`
+(cut, all-gather) and `gather_channels` (all-gather, cut). These are not adjoints of the global program, in which N
+equal losses count N times. All ranks call them, forward and backward, with gradients that are the same on all ranks.
+Channels are the third dimension from the end. Source: Shoeybi et al. 2019, Megatron-LM,
+https://arxiv.org/abs/1909.08053, section 3 and figure 3: f and g.
 """
 
 import torch
@@ -14,7 +15,8 @@ from manyhands import functions
 
 
 def copy_to_ranks(c, x):
-    """Forward: x, which is the same on all ranks. Backward: the sum of all ranks' gradients. Any shape, the same on all ranks."""
+    """Forward: x, which is the same on all ranks. Backward: the sum of all ranks' gradients.
+    Any shape, the same on all ranks."""
     return _Copy.apply(c, x)
 
 
@@ -24,12 +26,14 @@ def sum_over_ranks(c, x):
 
 
 def split_channels(c, x, sizes):
-    """Forward: this rank's channels of x, which is the same on all ranks. Backward: the ranks' gradients side by side. `sizes[r]`: channels of rank r."""
+    """Forward: this rank's channels of x, which is the same on all ranks. Backward: the ranks' gradients side by side.
+    `sizes[r]`: channels of rank r."""
     return _Split.apply(c, x, sizes)
 
 
 def gather_channels(c, x, sizes):
-    """Forward: the channels of all ranks side by side. Backward: this rank's channels of the gradient. `sizes[r]`: channels of rank r."""
+    """Forward: the channels of all ranks side by side. Backward: this rank's channels of the gradient.
+    `sizes[r]`: channels of rank r."""
     return _Gather.apply(c, x, sizes)
 
 

@@ -8,7 +8,8 @@ from manyhands.comm import CommunicationError
 
 
 class ScatteredDataset(Subset):
-    """A rank's share: a `torch.utils.data.Subset`, which also takes slices. `order[i]` is the index that example i had in the whole data set."""
+    """A rank's share: a `torch.utils.data.Subset`, which also takes slices.
+    `order[i]` is the index that example i had in the whole data set."""
 
     def __init__(self, dataset, indices, order):
         super().__init__(dataset, indices)
@@ -28,16 +29,18 @@ def scatter_dataset(dataset, c, root=0, shuffle=False, seed=None, force_equal_le
 
         train = links.scatter_dataset(train if c.rank == 0 else None, c, shuffle=True, seed=0)
 
-    dataset: counts at `root` only. Of a tensor, array, list, tuple, `TensorDataset`, or `Subset` of these, each rank is sent its own examples and no
-    others. Any other data set is sent as it is, so that each rank reads and transforms its examples itself: it should be small, like a list of files.
-    shuffle, seed: share out a permutation, `numpy.random.RandomState(seed).permutation(n)`, which is ChainerMN's: the shares are the same as there.
-    force_equal_length: True: all shares have ceil(n / size) examples, and some examples may be in the shares of two ranks. False: each example is in
-    one share, and sizes differ by at most one.
-    Who calls: all ranks of `c`. Raises ValueError at `root` for a data set without length, and on all ranks for a `root` that is none; CommunicationError
+    dataset: counts at `root` only. Of a tensor, array, list, tuple, `TensorDataset`, or `Subset` of these, each rank is
+    sent its own examples and no others. Any other data set is sent as it is, so that each rank reads and transforms its
+    examples itself: it should be small, like a list of files. shuffle, seed: share out a permutation,
+    `numpy.random.RandomState(seed).permutation(n)`, which is ChainerMN's: the shares are the same as there.
+    force_equal_length: True: all shares have ceil(n / size) examples, and some examples may be in the shares of two
+    ranks. False: each example is in one share, and sizes differ by at most one. Who calls: all ranks of `c`. Raises
+    ValueError at `root` for a data set without length, and on all ranks for a `root` that is none; CommunicationError
     on the other ranks if `root` had no data set, or does not come. Source: ChainerMN 7.8.1, function of the same name.
     """
     if isinstance(root, bool) or not isinstance(root, int) or not 0 <= root < c.size:
-        raise ValueError(f"root={root!r}: this communicator has the ranks 0 to {c.size - 1}. Give the rank that has the data set.")
+        raise ValueError(f"root={root!r}: this communicator has the ranks 0 to {c.size - 1}. "
+                         "Give the rank that has the data set.")
     problem = _problem(dataset) if c.rank == root else None
     if c.rank != root:
         shares = None
@@ -47,7 +50,8 @@ def scatter_dataset(dataset, c, root=0, shuffle=False, seed=None, force_equal_le
         shares = _shares(dataset, c.size, root, shuffle, seed, force_equal_length)
     share = c.scatter_obj(shares, root)
     if problem:
-        raise ValueError(f"{problem} Call scatter_dataset(dataset, c) with a data set that has a length at rank {root}; it may be None on the others.")
+        raise ValueError(f"{problem} Call scatter_dataset(dataset, c) with a data set that has a length at rank "
+                         f"{root}; it may be None on the others.")
     if isinstance(share, str):
         raise CommunicationError(f"scatter_dataset: rank {root}, the root, had nothing to share out. {share}")
     part, order, is_whole = share
@@ -89,7 +93,8 @@ def bounds(n, size, force_equal_length):
 
 
 def cut(dataset, indices):
-    """The examples with these indices as a data set of their own; None for a kind of data set that cannot be cut without reading its examples."""
+    """The examples with these indices as a data set of their own;
+    None for a kind of data set that cannot be cut without reading its examples."""
     if isinstance(dataset, torch.Tensor):
         return dataset[torch.tensor(indices, dtype=torch.long, device=dataset.device)]
     if isinstance(dataset, np.ndarray):

@@ -18,4 +18,5 @@ def check_rank(rank, c, name):
     if isinstance(rank, bool) or not isinstance(rank, int):
         raise ValueError(f"{name}={rank!r} is not a rank. Give a whole number from 0 to {c.size - 1}, or None.")
     if not 0 <= rank < c.size:
-        raise ValueError(f"{name}={rank}: this communicator has the ranks 0 to {c.size - 1}. Take one of them, or start more ranks.")
+        raise ValueError(f"{name}={rank}: this communicator has the ranks 0 to {c.size - 1}. Take one of them, "
+                         "or start more ranks.")

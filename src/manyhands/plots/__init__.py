@@ -1,7 +1,7 @@
 """Figures from plain numbers: one look for the whole course, and SVG that is the same from build to build.
 
-A figure module decorates its function with `@styled`, takes its axes from `figure()` and returns `svg(fig, "what it shows")`.
-Words inside a figure are arguments with an English default, so that a translation can hand in its own.
+A figure module decorates its function with `@styled`, takes its axes from `figure()` and returns `svg(fig, "what it
+shows")`. Words inside a figure are arguments with an English default, so that a translation can hand in its own.
 """
 
 import functools

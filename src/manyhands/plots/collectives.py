@@ -9,18 +9,21 @@ MARKERS, LINES = ("o", "s", "^", "D", "v"), ("-", (0, (5, 2)), "-", (0, (1, 1.5)
 
 
 @styled
-def busiest(measured, formulas, ranks_to=16, words=WORDS, title="bytes of the busiest rank against the number of ranks"):
+def busiest(measured, formulas, ranks_to=16, words=WORDS,
+            title="bytes of the busiest rank against the number of ranks"):
     """One line for each way: marks where it was measured, and a formula's line up to `ranks_to` ranks.
 
-    `measured` maps the name of a way to {number of ranks: bytes of the busiest rank / bytes of the tensor}; `formulas` maps the same names to a
-    function of the number of ranks. Returns an `Svg`.
+    `measured` maps the name of a way to {number of ranks: bytes of the busiest rank / bytes of the tensor}; `formulas`
+    maps the same names to a function of the number of ranks. Returns an `Svg`.
     """
     fig, ax = figure(height=3.4)
     every = np.arange(2, ranks_to + 1)
     for i, (way, points) in enumerate(measured.items()):
         colour = rank_colour(i)
-        ax.plot(every, [formulas[way](int(p)) for p in every], color=colour, linewidth=1.4, linestyle=LINES[i % len(LINES)])
-        ax.plot(list(points), list(points.values()), MARKERS[i % len(MARKERS)], color=colour, markeredgecolor=INK, markeredgewidth=0.4,
+        ax.plot(every, [formulas[way](int(p)) for p in every], color=colour, linewidth=1.4,
+                linestyle=LINES[i % len(LINES)])
+        ax.plot(list(points), list(points.values()), MARKERS[i % len(MARKERS)], color=colour, markeredgecolor=INK,
+                markeredgewidth=0.4,
                 markersize=8 - i, label=way)
     ax.set(xlabel=words["x"], ylabel=words["y"], xticks=every[::2], ylim=(0, None))
     ax.grid(True)
@@ -30,9 +33,11 @@ def busiest(measured, formulas, ranks_to=16, words=WORDS, title="bytes of the bu
 
 
 def busiest_table(measured, formulas, more=()):
-    """The numbers of the picture: a line for each number of ranks, measured / formula; for those in `more` the formula alone."""
+    """The numbers of the picture: a line for each number of ranks, measured / formula;
+    for those in `more` the formula alone."""
     lines = ["ranks" + "".join(f"{way:>16}" for way in measured)]
     for p in [*next(iter(measured.values())), *more]:
-        cells = [(f"{points[p]:.3f} / " if p in points else "") + f"{formulas[way](p):.3f}" for way, points in measured.items()]
+        cells = [(f"{points[p]:.3f} / " if p in points else "") + f"{formulas[way](p):.3f}"
+                 for way, points in measured.items()]
         lines.append(f"{p:>5}" + "".join(f"{cell:>16}" for cell in cells))
     return "\n".join(lines)

@@ -12,8 +12,10 @@ MARKERS, LINES = ("o", "^", "s", "D"), ("-", (0, (5, 2)), (0, (1, 1.5)), "-.")
 def crossover(predicted, measured, at=None, bands=None, words=WORDS, title="predicted and measured time against size"):
     """A line for each way that is predicted, marks where it was measured.
 
-    predicted : maps the name of a way to a function of the number of bytes (an array of them) that gives seconds. measured : maps names to {bytes: seconds}.
-    at : the size at which two of them cross, drawn as a dotted line if it is above 0. bands : maps names to a function of the bytes that gives
+    predicted : maps the name of a way to a function of the number of bytes (an array of them) that gives seconds.
+        measured : maps names to {bytes: seconds}.
+    at : the size at which two of them cross, drawn as a dotted line if it is above 0. bands : maps names to a function
+        of the bytes that gives
     (lowest, highest) seconds. Returns an `Svg`.
     """
     fig, ax = figure(height=3.6)
@@ -25,11 +27,13 @@ def crossover(predicted, measured, at=None, bands=None, words=WORDS, title="pred
         if bands and way in bands:
             low, high = bands[way](every)
             ax.fill_between(every, low, high, color=colour, alpha=0.2, linewidth=0)
-        ax.plot(list(points), list(points.values()), MARKERS[i % len(MARKERS)], color=colour, markeredgecolor=INK, markeredgewidth=0.4, markersize=6)
+        ax.plot(list(points), list(points.values()), MARKERS[i % len(MARKERS)], color=colour, markeredgecolor=INK,
+                markeredgewidth=0.4, markersize=6)
     ax.set(xscale="log", yscale="log", xlabel=words["x"], ylabel=words["y"])
     if at:
         ax.axvline(at, color=GREY, linestyle=":", linewidth=1)
-        ax.text(at, ax.get_ylim()[1], " " + words["crossover"].format(size=f"{at:,.0f}"), color=INK, fontsize=8, va="top")
+        ax.text(at, ax.get_ylim()[1], " " + words["crossover"].format(size=f"{at:,.0f}"), color=INK, fontsize=8,
+                va="top")
     ax.grid(True)
     ax.legend(loc="upper left")
     ax.text(0.99, 0.03, words["key"], transform=ax.transAxes, ha="right", color=GREY, fontsize=8)

@@ -11,8 +11,9 @@ WORDS = {"step": "step", "loss": "loss", "difference": "difference", "tolerance"
 def coinciding(reference, curves, tolerance, words=WORDS, title="loss curves on top of each other"):
     """Above: the curves, the first one as a wide pale line. Below: how far each of the others is from it, step by step.
 
-    `reference` is `(name, values)`; `curves` maps names to values, one for each step. The lower axis is logarithmic; its bottom line stands for
-    exactly 0. A dotted line marks the `tolerance`; curves that leave it far behind are shown too. Returns an `Svg`.
+    `reference` is `(name, values)`; `curves` maps names to values, one for each step. The lower axis is logarithmic;
+    its bottom line stands for exactly 0. A dotted line marks the `tolerance`; curves that leave it far behind are shown
+    too. Returns an `Svg`.
     """
     name, values = reference
     values = np.asarray(values, float)
@@ -28,7 +29,8 @@ def coinciding(reference, curves, tolerance, words=WORDS, title="loss curves on 
         top.plot(steps, curve, label=other, **look)
         bottom.plot(steps, np.maximum(gaps[other], floor), **look)
     bottom.axhline(tolerance, color=INK, linestyle=":", linewidth=1)
-    bottom.text(steps[-1], tolerance, words["tolerance"].format(value=tolerance), ha="right", va="bottom", color=INK, fontsize=8)
+    bottom.text(steps[-1], tolerance, words["tolerance"].format(value=tolerance), ha="right", va="bottom", color=INK,
+                fontsize=8)
     bottom.set_yscale("log")
     bottom.set(xlabel=words["step"], ylabel=words["difference"], ylim=(floor / 2, ceiling))
     marks = 10.0 ** np.arange(np.log10(floor), np.log10(ceiling), 4)

@@ -4,7 +4,8 @@ import numpy as np
 
 from manyhands.plots import GREY, INK, figure, rank_colour, styled, svg
 
-WORDS = {"along": "along the way of one process", "across": "across", "rank": "rank {rank}", "start": "start", "end": "end"}
+WORDS = {"along": "along the way of one process", "across": "across", "rank": "rank {rank}", "start": "start",
+         "end": "end"}
 LINES = ("-", (0, (5, 2)), (0, (2, 1.5)), (0, (1, 1.5)))
 
 
@@ -12,17 +13,19 @@ LINES = ("-", (0, (5, 2)), (0, (2, 1.5)), (0, (1, 1.5)))
 def drift(ways, serial, words=WORDS, title="ways of the ranks through the space of weights"):
     """One panel for each way to train, in the same scale; one line for each rank, from a ring (start) to a dot (end).
 
-    `ways` maps names to arrays [ranks, points, weights]; `serial` is `(start, end)` of one process, each [weights]. All panels show the same direction
-    to the right, from `start` to `end`; upwards, each shows the direction in which its own ranks differ most. Distances in the plane are never larger than
-    the real ones. Returns an `Svg`.
+    `ways` maps names to arrays [ranks, points, weights]; `serial` is `(start, end)` of one process, each [weights]. All
+    panels show the same direction to the right, from `start` to `end`; upwards, each shows the direction in which its
+    own ranks differ most. Distances in the plane are never larger than the real ones. Returns an `Svg`.
     """
     fig, axes = figure(height=2.7, columns=len(ways), sharex=True, sharey=True, squeeze=False)
     for ax, (name, paths) in zip(axes[0], ways.items()):
         for rank, points in enumerate(plane(np.asarray(paths, float), *serial)):
-            look = {"color": rank_colour(rank), "linewidth": 4.2 - 0.9 * (rank % 4), "linestyle": LINES[rank % len(LINES)]}
+            look = {"color": rank_colour(rank), "linewidth": 4.2 - 0.9 * (rank % 4),
+                    "linestyle": LINES[rank % len(LINES)]}
             ax.plot(*points.T, label=words["rank"].format(rank=rank), zorder=2 + rank, **look)
             ax.plot(*points[0], "o", color="white", markeredgecolor=rank_colour(rank), markersize=6, zorder=9)
-            ax.plot(*points[-1], "o", color=rank_colour(rank), markeredgecolor=INK, markeredgewidth=0.4, markersize=5, zorder=9)
+            ax.plot(*points[-1], "o", color=rank_colour(rank), markeredgecolor=INK, markeredgewidth=0.4, markersize=5,
+                    zorder=9)
         ax.set(title=name, xlabel=words["along"])
         ax.grid(True)
         for spine in ax.spines.values():
@@ -33,7 +36,8 @@ def drift(ways, serial, words=WORDS, title="ways of the ranks through the space 
 
 
 def plane(paths, start, end):
-    """[ranks, points, 2]: how far along the way from `start` to `end`, and across it, where the ranks differ most (or, if they do not differ, where they turn); six decimals."""
+    """[ranks, points, 2]: how far along the way from `start` to `end`, and across it, where the ranks differ most (or,
+    if they do not differ, where they turn); six decimals."""
     start, end = np.asarray(start, float), np.asarray(end, float)
     along = (end - start) / np.linalg.norm(end - start)
     moved = paths - start

@@ -1,4 +1,5 @@
-"""The autograd graphs of several ranks as one picture: what backward reaches on each rank, and the messages between them."""
+"""The autograd graphs of several ranks as one picture:
+what backward reaches on each rank, and the messages between them."""
 
 from manyhands.plots import GREY, INK, figure, ink_on, rank_colour, styled, svg
 
@@ -9,10 +10,11 @@ LANE, BOX = 1.0, (0.36, 0.17)  # height of a rank's lane; half the width and hal
 def walk(*outputs, names=None):
     """This rank's autograd graph as plain numbers and words; runs on the rank.
 
-    `outputs` are tensors: the first is the one on which backward is called; from the others, parts are found that it may not
-    reach. `names` maps a name to a leaf tensor. A node that sends or receives has the attributes `peer` and `tag`, as an
-    autograd Function has that keeps them in its `ctx`. Returns `{"nodes": [...], "edges": [[node, input], ...]}`; a node is
-    `{"label", "call": "send" | "recv" | None, "peer", "tag", "reached"}`, and an edge leads from a node to one of its inputs.
+    `outputs` are tensors: the first is the one on which backward is called; from the others, parts are found that it
+    may not reach. `names` maps a name to a leaf tensor. A node that sends or receives has the attributes `peer` and
+    `tag`, as an autograd Function has that keeps them in its `ctx`. Returns `{"nodes": [...], "edges": [[node, input],
+    ...]}`; a node is `{"label", "call": "send" | "recv" | None, "peer", "tag", "reached"}`, and an edge leads from a
+    node to one of its inputs.
     """
     leaves = {id(tensor): name for name, tensor in (names or {}).items()}
     places, nodes, edges = {}, [], []
@@ -35,11 +37,13 @@ def _describe(function, leaves):
     call = label if label in ("send", "recv") else None
     if hasattr(function, "variable"):
         label = leaves.get(id(function.variable), "leaf")
-    return {"label": label, "call": call, "peer": getattr(function, "peer", None), "tag": getattr(function, "tag", None)}
+    return {"label": label, "call": call, "peer": getattr(function, "peer", None),
+            "tag": getattr(function, "tag", None)}
 
 
 def messages(ranks):
-    """[(sender, its node, receiver, its node)]: the messages between the graphs `{rank: walk(...)}`, in order of the senders."""
+    """[(sender, its node, receiver, its node)]: the messages between the graphs `{rank:
+    walk(...)}`, in order of the senders."""
     found = []
     for sender, graph in sorted(ranks.items()):
         for i, node in enumerate(graph["nodes"]):
@@ -50,14 +54,16 @@ def messages(ranks):
 
 
 def table(graphs):
-    """The picture as text: for each graph and rank the nodes that backward reaches, the ones it does not, and lost gradients."""
+    """The picture as text: for each graph and rank the nodes that backward reaches, the ones it does not,
+    and lost gradients."""
     lines = []
     for title, ranks in graphs.items():
         lines.append(title)
         for rank, graph in sorted(ranks.items()):
             reached = [node["label"] for node in graph["nodes"] if node["reached"]]
             missed = [node["label"] for node in graph["nodes"] if not node["reached"]]
-            lines.append(f"  rank {rank}: backward reaches {', '.join(reached)}" + (f"; never {', '.join(missed)}" if missed else ""))
+            lines.append(f"  rank {rank}: backward reaches {', '.join(reached)}"
+                         + (f"; never {', '.join(missed)}" if missed else ""))
         lines += [f"  rank {receiver} sends a gradient to rank {sender}, which never receives it"
                   for sender, i, receiver, j in messages(ranks) if _lost(ranks, sender, i, receiver, j)]
     return "\n".join(lines)
@@ -68,7 +74,8 @@ def _lost(ranks, sender, i, receiver, j):
 
 
 def levels(ranks):
-    """{(rank, node): step of the forward pass}: every node comes after its inputs, and a leaf just before what uses it."""
+    """{(rank, node): step of the forward pass}: every node comes after its inputs,
+    and a leaf just before what uses it."""
     inputs = {(rank, i): [(rank, b) for a, b in graph["edges"] if a == i] for rank, graph in ranks.items()
               for i in range(len(graph["nodes"]))}
     for sender, i, receiver, j in messages(ranks):
@@ -90,12 +97,17 @@ def levels(ranks):
 
 @styled
 def graph(graphs, words=WORDS, title="autograd graphs of the ranks"):
-    """Draw one panel for each entry of `graphs`, `{name: {rank: walk(...)}}`: a lane for each rank, the forward pass to the right.
+    """Draw one panel for each entry of `graphs`, `{name: {rank:
+    walk(...)}}`: a lane for each rank, the forward pass to the right.
 
-    Full boxes are what backward reaches. A thick arrow is a gradient that travels to another rank; if it is dotted and ends in
-    a cross, nobody receives it. A dashed arrow is a delegate edge: from a recv to the send that it was given. Returns an `Svg`.
+    Full boxes are what backward reaches. A thick arrow is a gradient that travels to another rank; if it is dotted and
+    ends in a cross, nobody receives it. A dashed arrow is a delegate edge: from a recv to the send that it was given.
+    Returns an `Svg`.
     """
-    fig, axes = figure(rows=len(graphs), height=0.35 + sum(0.3 + 0.75 * len(ranks) for ranks in graphs.values()), squeeze=False, sharex=True)
+    fig, axes = figure(
+        rows=len(graphs), height=0.35 + sum(0.3 + 0.75 * len(ranks) for ranks in graphs.values()), squeeze=False,
+        sharex=True
+    )
     for ax, (name, ranks) in zip(axes[:, 0], graphs.items()):
         places = _places(ranks)
         for (rank, i), (x, y) in places.items():
@@ -103,19 +115,24 @@ def graph(graphs, words=WORDS, title="autograd graphs of the ranks"):
         for rank, one in ranks.items():
             for a, b in one["edges"]:
                 delegate = one["nodes"][a]["call"] == "recv" and one["nodes"][b]["call"] == "send"
-                _arrow(ax, places[rank, a], places[rank, b], INK if one["nodes"][a]["reached"] else GREY, "--" if delegate else "-")
+                _arrow(ax, places[rank, a], places[rank, b], INK if one["nodes"][a]["reached"] else GREY, "--"
+                       if delegate else "-")
         for sender, i, receiver, j in messages(ranks):
-            _message(ax, places[receiver, j], places[sender, i], rank_colour(receiver), _lost(ranks, sender, i, receiver, j))
+            _message(ax, places[receiver, j], places[sender, i], rank_colour(receiver),
+                     _lost(ranks, sender, i, receiver, j))
         lanes = sorted(ranks)
-        ax.set(title=name, yticks=[LANE * n for n in range(len(lanes))], yticklabels=[words["rank"].format(rank=rank) for rank in lanes],
-               ylim=(LANE * (len(lanes) - 0.5), -0.5 * LANE), xlim=(-0.5, max(x for x, _ in places.values()) + 0.5), xticks=[])
+        ax.set(title=name, yticks=[LANE * n for n in range(len(lanes))],
+               yticklabels=[words["rank"].format(rank=rank) for rank in lanes],
+               ylim=(LANE * (len(lanes) - 0.5), -0.5 * LANE), xlim=(-0.5, max(x for x, _ in places.values()) + 0.5),
+               xticks=[])
         ax.tick_params(axis="y", length=0)
     axes[-1, 0].set_xlabel(words["step"])
     return svg(fig, title)
 
 
 def _places(ranks):
-    """{(rank, node): (x, y)}; nodes of one rank that share a step stand below each other, what talks to a rank nearest to it."""
+    """{(rank, node): (x, y)}; nodes of one rank that share a step stand below each other,
+    what talks to a rank nearest to it."""
     at, lanes, places = levels(ranks), sorted(ranks), {}
     for lane, rank in enumerate(lanes):
         def towards(i):
@@ -136,7 +153,8 @@ def _box(ax, x, y, rank, node):
 
     half_width, half_height = BOX
     reached = node["reached"]
-    ax.add_patch(FancyBboxPatch((x - half_width, y - half_height), 2 * half_width, 2 * half_height, boxstyle="round,pad=0,rounding_size=0.06",
+    ax.add_patch(FancyBboxPatch((x - half_width, y - half_height), 2 * half_width, 2 * half_height,
+                                boxstyle="round,pad=0,rounding_size=0.06",
                                 facecolor=rank_colour(rank) if reached else "white", edgecolor=INK if reached else GREY,
                                 linestyle="-" if reached else ":", linewidth=0.8))
     ax.text(x, y, node["label"], ha="center", va="center", fontsize=8.5, color=ink_on(rank) if reached else GREY)
@@ -146,13 +164,16 @@ def _arrow(ax, start, end, colour, style, width=1.0):
     """From the left side of the later node to the right side of the earlier one: the way that backward takes."""
     half_width, _ = BOX
     ax.annotate("", (end[0] + half_width, end[1]), (start[0] - half_width, start[1]),
-                arrowprops={"arrowstyle": "-|>", "color": colour, "linewidth": width, "linestyle": style, "shrinkA": 0, "shrinkB": 0})
+                arrowprops={"arrowstyle": "-|>", "color": colour, "linewidth": width, "linestyle": style, "shrinkA": 0,
+                            "shrinkB": 0})
 
 
 def _message(ax, start, end, colour, lost):
-    """From the receiver of a message to its sender, which the gradient goes back to: between the facing sides of the two boxes."""
+    """From the receiver of a message to its sender, which the gradient goes back to:
+    between the facing sides of the two boxes."""
     side = BOX[1] if end[1] > start[1] else -BOX[1]
     ax.annotate("", (end[0], end[1] - side), (start[0], start[1] + side),
-                arrowprops={"arrowstyle": "-|>", "color": colour, "linewidth": 2, "linestyle": ":" if lost else "-", "shrinkA": 0, "shrinkB": 0})
+                arrowprops={"arrowstyle": "-|>", "color": colour, "linewidth": 2, "linestyle": ":" if lost else "-",
+                            "shrinkA": 0, "shrinkB": 0})
     if lost:
         ax.plot((start[0] + end[0]) / 2, (start[1] + end[1]) / 2, "x", color=INK, markersize=11, markeredgewidth=2.5)

@@ -1,18 +1,21 @@
-"""Error against the batch, the learner's own beside published figures; and one training on two clocks: epochs and steps."""
+"""Error against the batch, the learner's own beside published figures; and one training on two clocks:
+epochs and steps."""
 
 from manyhands.plots import GREY, INK, figure, rank_colour, styled, svg
 
-WORDS = {"batch": "images in a batch", "error": "error in %", "own": "measured here", "published": "published: {source}",
+WORDS = {"batch": "images in a batch", "error": "error in %", "own": "measured here",
+         "published": "published: {source}",
          "epochs": "epochs", "steps": "steps", "bars": "bars: standard deviation over runs"}
 LINES, MARKERS = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (6, 1.5, 1, 1.5))), ("o", "s", "^", "D")
 
 
 @styled
 def hockey_stick(own, published, source, words=WORDS, title="error against the batch, measured and published"):
-    """Two panels that share nothing but their kind of axes: batches double to the right, errors in per cent grow upwards.
+    """Two panels that share nothing but their kind of axes:
+    batches double to the right, errors in per cent grow upwards.
 
-    `own` and `published` map the name of a way to train to {batch: (mean error, standard deviation over runs)}; a way with one batch is one mark.
-    Names that are in both have one look. `source` says who has published. Returns an `Svg`.
+    `own` and `published` map the name of a way to train to {batch: (mean error, standard deviation over runs)}; a way
+    with one batch is one mark. Names that are in both have one look. `source` says who has published. Returns an `Svg`.
     """
     fig, axes = figure(columns=2, height=3.3)
     names = list(dict.fromkeys([*own, *published]))
@@ -21,7 +24,8 @@ def hockey_stick(own, published, source, words=WORDS, title="error against the b
         for name, points in ways.items():
             look, batches = names.index(name), sorted(points)
             means, spreads = zip(*(points[batch] for batch in batches))
-            ax.errorbar(batches, means, yerr=spreads, label=name, color=rank_colour(look), linestyle=LINES[look % 4], linewidth=1.4, capsize=2.5, elinewidth=0.9,
+            ax.errorbar(batches, means, yerr=spreads, label=name, color=rank_colour(look), linestyle=LINES[look % 4],
+                        linewidth=1.4, capsize=2.5, elinewidth=0.9,
                         marker=MARKERS[look % 4], markersize=4.5, markeredgecolor=INK, markeredgewidth=0.4)
         every = sorted({batch for points in ways.values() for batch in points})
         ax.set_xscale("log", base=2)
@@ -57,7 +61,8 @@ def two_clocks(ways, words=WORDS, title="one training against epochs and against
     for look, (name, points) in enumerate(ways.items()):
         epochs, steps, errors = zip(*points)
         for ax, x, label in zip(axes, (epochs, steps), (words["epochs"], words["steps"])):
-            ax.plot(x, errors, label=name, color=rank_colour(look), linestyle=LINES[look % 4], linewidth=(3.2, 1.6)[look % 2], marker=MARKERS[look % 4], markersize=3.5)
+            ax.plot(x, errors, label=name, color=rank_colour(look), linestyle=LINES[look % 4],
+                    linewidth=(3.2, 1.6)[look % 2], marker=MARKERS[look % 4], markersize=3.5)
             ax.set(xlabel=label)
             ax.grid(True)
     axes[0].set(ylabel=words["error"])

@@ -12,7 +12,8 @@ STEP_WORDS = {
 }
 SCALING_WORDS = {
     "wrong": "loss divided by the replica's own batch", "right": "loss divided by the global batch",
-    "x": "gradient on one device", "y": "gradient summed over replicas", "replicas": "{n} replicas", "replica": "1 replica",
+    "x": "gradient on one device", "y": "gradient summed over replicas", "replicas": "{n} replicas",
+    "replica": "1 replica",
 }
 
 
@@ -20,8 +21,9 @@ SCALING_WORDS = {
 def gradient_scaling(one, wrong, right, words=SCALING_WORDS, points=48, title="gradients against one device's"):
     """Each point is one weight: across, its gradient on one device; up, its gradient summed over the replicas.
 
-    `one` is an array; `wrong` and `right` map a number of replicas to an array of the same shape. At most `points` weights
-    are drawn, spread evenly over the values. A thin line of slope n stands behind the points of n replicas. Returns an `Svg`.
+    `one` is an array; `wrong` and `right` map a number of replicas to an array of the same shape. At most `points`
+    weights are drawn, spread evenly over the values. A thin line of slope n stands behind the points of n replicas.
+    Returns an `Svg`.
     """
     one = np.asarray(one).ravel()
     order = np.argsort(one, kind="stable")
@@ -45,7 +47,8 @@ def gradient_scaling(one, wrong, right, words=SCALING_WORDS, points=48, title="g
 
 @styled
 def replicated_step(shards, words=STEP_WORDS, title="one step of training on several replicas"):
-    """One global batch, cut into `shards` (examples per replica); each replica's gradient; their sum; one update on every copy.
+    """One global batch, cut into `shards` (examples per replica); each replica's gradient; their sum;
+    one update on every copy.
 
     Returns an `Svg`.
     """

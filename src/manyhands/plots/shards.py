@@ -2,7 +2,8 @@
 
 from manyhands.plots import GREY, INK, PALE, RANK_COLOURS, figure, ink_on, rank_colour, styled, svg
 
-WORDS = {"sample": "sample", "worker": "worker {rank}", "times": "times in all", "step": "number in a square: the step in which the worker sees the sample"}
+WORDS = {"sample": "sample", "worker": "worker {rank}", "times": "times in all",
+         "step": "number in a square: the step in which the worker sees the sample"}
 
 
 def steps_of(steps):
@@ -24,25 +25,32 @@ def times(workers, samples):
 
 
 def table(seen, samples):
-    """The picture in letters: a line for each worker, its batches one after the other, and which samples are not seen exactly once."""
+    """The picture in letters: a line for each worker, its batches one after the other,
+    and which samples are not seen exactly once."""
     width, lines = max(map(len, seen)), []
     for policy, workers in seen.items():
         for rank, steps in enumerate(workers):
             head = policy if rank == 0 else ""
             lines.append(f"{head:<{width}}  worker {rank}: " + " ".join(str(batch) for batch in steps))
         counts = times(workers, samples)
-        twice, never = ([sample for sample, count in enumerate(counts) if test(count)] for test in (lambda c: c > 1, lambda c: c == 0))
-        wrong = [f"{word} {found if len(found) < samples else 'all'}" for word, found in (("more than once:", twice), ("never:", never)) if found]
+        twice, never = (
+            [sample for sample, count in enumerate(counts) if test(count)]
+            for test in (lambda c: c > 1, lambda c: c == 0)
+        )
+        wrong = [f"{word} {found if len(found) < samples else 'all'}"
+                 for word, found in (("more than once:", twice), ("never:", never)) if found]
         lines.append(f"{'':<{width}}  " + ("; ".join(wrong) or "each sample once"))
     return "\n".join(lines)
 
 
 @styled
 def who_holds(seen, samples, words=WORDS, title="which worker sees which sample, for each way to share the data"):
-    """One panel for each way: workers against samples. A square says that the worker sees the sample, its number in which step.
+    """One panel for each way: workers against samples.
+    A square says that the worker sees the sample, its number in which step.
 
-    `seen` maps the name of a way to a list with one entry for each worker: its batches in the order of the steps, as lists of sample numbers
-    from 0 to `samples` - 1. Below each panel stands how often a sample is seen by all workers together. Returns an `Svg`.
+    `seen` maps the name of a way to a list with one entry for each worker: its batches in the order of the steps, as
+    lists of sample numbers from 0 to `samples` - 1. Below each panel stands how often a sample is seen by all workers
+    together. Returns an `Svg`.
     """
     workers = max(map(len, seen.values()))
     fig, panels = figure(rows=len(seen), height=(0.3 * workers + 0.62) * len(seen) + 0.4, sharex=True, squeeze=False)
@@ -50,10 +58,12 @@ def who_holds(seen, samples, words=WORDS, title="which worker sees which sample,
         for rank, steps in enumerate(of_workers):
             for sample, numbers in steps_of(steps).items():
                 ax.add_patch(_square(sample, rank, rank_colour(rank)))
-                ax.text(sample, rank, ", ".join(map(str, numbers)), ha="center", va="center", color=ink_on(rank), fontsize=8)
+                ax.text(sample, rank, ", ".join(map(str, numbers)), ha="center", va="center", color=ink_on(rank),
+                        fontsize=8)
         for sample, count in enumerate(times(of_workers, samples)):
             right = count == 1
-            ax.text(sample, len(of_workers), count, ha="center", va="center", color=GREY if right else RANK_COLOURS[1], fontsize=8,
+            ax.text(sample, len(of_workers), count, ha="center", va="center", color=GREY if right else RANK_COLOURS[1],
+                    fontsize=8,
                     fontweight="normal" if right else "bold")
         labels = [words["worker"].format(rank=rank) for rank in range(len(of_workers))]
         ax.set_yticks(range(len(of_workers) + 1), [*labels, words["times"]])

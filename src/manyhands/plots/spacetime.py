@@ -1,4 +1,5 @@
-"""Messages in space and time: one line per rank, time from left to right, an arrow from where a message was sent to where it was received."""
+"""Messages in space and time: one line per rank, time from left to right,
+an arrow from where a message was sent to where it was received."""
 
 from collections import namedtuple
 
@@ -8,8 +9,10 @@ Message = namedtuple("Message", "round source dest bytes call how sent_ms receiv
 Call = namedtuple("Call", "rank call how start_ms stop_ms")
 
 COLOURS = RANK_COLOURS[:7]  # the eighth is too pale for a thin line
-STYLES = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (6, 1.5, 1, 1.5)), (0, (3, 1, 1, 1, 1, 1)), (0, (8, 2)), (0, (2, 2)), (0, (1, 3)))
-WORDS = {"rank": "rank {i}", "rounds": "round (a message of a round waits for none of the same round)", "ms": "time (ms)", "model": "{call} (model: {how})"}
+STYLES = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (6, 1.5, 1, 1.5)), (0, (3, 1, 1, 1, 1, 1)), (0, (8, 2)), (0, (2, 2)),
+          (0, (1, 3)))
+WORDS = {"rank": "rank {i}", "rounds": "round (a message of a round waits for none of the same round)",
+         "ms": "time (ms)", "model": "{call} (model: {how})"}
 COUNTED = "counted"  # what an event says of a message that was seen; else the name of a model
 
 
@@ -17,11 +20,11 @@ COUNTED = "counted"  # what an event says of a message that was seen; else the n
 def spacetime(events_per_rank, title="messages between ranks", clock="rounds", words=WORDS):
     """Draw the messages between ranks: arrows; colours and line styles tell the calls apart.
 
-    `events_per_rank` is `Merged.events` of a ledger: for each rank a list of (kind, peer, bytes, call, round, seconds, stop_s, key, how); a
-    dict {rank: list} will do too. With clock="rounds" time is counted in rounds, and the picture is the same in each run. With clock="ms" time is
-    that of the ranks' clocks, in ms from the first event: so the ranks must be on one host, and the numbers are measured. What a model says
-    (a collective of torch.distributed) has no times: there the call is a bar on each rank, from its start to the end of its work.
-    Returns an `Svg`.
+    `events_per_rank` is `Merged.events` of a ledger: for each rank a list of (kind, peer, bytes, call, round, seconds,
+    stop_s, key, how); a dict {rank: list} will do too. With clock="rounds" time is counted in rounds, and the picture
+    is the same in each run. With clock="ms" time is that of the ranks' clocks, in ms from the first event: so the ranks
+    must be on one host, and the numbers are measured. What a model says (a collective of torch.distributed) has no
+    times: there the call is a bar on each rank, from its start to the end of its work. Returns an `Svg`.
     """
     if clock not in ("rounds", "ms"):
         raise ValueError(f"clock is 'rounds' or 'ms', not {clock!r}.")
@@ -32,7 +35,8 @@ def spacetime(events_per_rank, title="messages between ranks", clock="rounds", w
         ax.axhline(lane, color=GREY, linewidth=0.8, zorder=1)
     draw = _in_rounds if clock == "rounds" else _in_ms
     end = draw(ax, lanes, messages, calls, names)
-    ax.set(yticks=range(len(lanes)), yticklabels=[words["rank"].format(i=i) for i in lanes], ylim=(len(lanes) - 0.6, -0.4), xlim=(0, end), xlabel=words[clock])
+    ax.set(yticks=range(len(lanes)), yticklabels=[words["rank"].format(i=i) for i in lanes],
+           ylim=(len(lanes) - 0.6, -0.4), xlim=(0, end), xlabel=words[clock])
     ax.tick_params(axis="y", length=0)
     ax.spines["left"].set_visible(False)
     _legend(fig, names, messages, calls, words)
@@ -40,7 +44,8 @@ def spacetime(events_per_rank, title="messages between ranks", clock="rounds", w
 
 
 def table(events_per_rank, clock="rounds"):
-    """The numbers of the picture as text: one line per message, and with clock="ms" one per collective call of each rank."""
+    """The numbers of the picture as text: one line per message,
+    and with clock="ms" one per collective call of each rank."""
     _, messages, calls = _read(events_per_rank)
     if clock == "rounds":
         return "\n".join([f"{'round':>5}  {'call':<18} from   to {'bytes':>10}",
@@ -59,7 +64,13 @@ def _ms(value):
 
 
 def _when(message):
-    return message.sent_ms if message.sent_ms is not None else message.received_ms if message.received_ms is not None else 0.0
+    return (
+        message.sent_ms
+        if message.sent_ms is not None
+        else message.received_ms
+        if message.received_ms is not None
+        else 0.0
+    )
 
 
 def _read(events_per_rank):
@@ -78,14 +89,17 @@ def _read(events_per_rank):
     for both in ends.values():
         rank, peer, nbytes, call, round_number, _, how = both.get("sent") or both["received"]
         source, dest = (rank, peer) if "sent" in both else (peer, rank)
-        messages.append(Message(round_number, source, dest, nbytes, call, how, *(both[kind][5] if kind in both else None for kind in ("sent", "received"))))
-    messages.sort(key=lambda m: (m.round, m.source, m.dest))  # those of one round between the same ranks stay in the order of sending
+        messages.append(Message(round_number, source, dest, nbytes, call, how,
+                                *(both[kind][5] if kind in both else None for kind in ("sent", "received"))))
+    # those of one round between the same ranks stay in the order of sending
+    messages.sort(key=lambda m: (m.round, m.source, m.dest))
     ranks = sorted({*lanes, *(m.source for m in messages), *(m.dest for m in messages)})
     return {rank: lane for lane, rank in enumerate(ranks)}, messages, calls
 
 
 def _in_rounds(ax, lanes, messages, calls, names):
-    """A message leaves at the beginning of its round and comes at the end of it. Several between the same two ranks stand beside each other."""
+    """A message leaves at the beginning of its round and comes at the end of it.
+    Several between the same two ranks stand beside each other."""
     alike = {}
     for m in messages:
         alike.setdefault((m.round, m.source, m.dest), []).append(m)
@@ -116,7 +130,8 @@ def _in_ms(ax, lanes, messages, calls, names):
     for c in calls:
         colour, style = _look(c.call, names)
         stop_ms = end if c.stop_ms is None else c.stop_ms
-        ax.barh(lanes[c.rank], stop_ms - c.start_ms, left=c.start_ms, height=0.16, facecolor="white", edgecolor=colour, linestyle=style, linewidth=1.2, zorder=2)
+        ax.barh(lanes[c.rank], stop_ms - c.start_ms, left=c.start_ms, height=0.16, facecolor="white", edgecolor=colour,
+                linestyle=style, linewidth=1.2, zorder=2)
     return end * 1.02 or 1.0
 
 
@@ -130,7 +145,8 @@ def _arrow(ax, x0, y0, x1, y1, message, names):
     colour, style = _look(message.call, names)
     seen = message.how == COUNTED
     ax.annotate("", (x1, y1), (x0, y0), zorder=3, annotation_clip=False,
-                arrowprops={"arrowstyle": "-|>" if seen else "->", "color": colour, "linestyle": style, "linewidth": 1.3 if seen else 0.9,
+                arrowprops={"arrowstyle": "-|>" if seen else "->", "color": colour, "linestyle": style, "linewidth": 1.3
+                            if seen else 0.9,
                             "shrinkA": 0, "shrinkB": 0, "mutation_scale": 9})
     ax.plot([x0], [y0], marker="o", markersize=2.5, color=colour, zorder=3)
 
@@ -140,6 +156,8 @@ def _legend(fig, names, messages, calls, words):
 
     how = {event.call: event.how for event in [*messages, *calls]}
     handles = [Line2D([], [], color=_look(call, names)[0], linestyle=_look(call, names)[1],
-                      label=call if how[call] == COUNTED else words["model"].format(call=call, how=how[call])) for call in names]
+                      label=call if how[call] == COUNTED else words["model"].format(call=call, how=how[call]))
+               for call in names]
     if handles:
-        fig.legend(handles=handles, loc="outside upper left", ncols=min(3, len(handles)), handlelength=3.2, labelcolor=INK)
+        fig.legend(handles=handles, loc="outside upper left", ncols=min(3, len(handles)), handlelength=3.2,
+                   labelcolor=INK)

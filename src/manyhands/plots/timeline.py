@@ -13,9 +13,9 @@ WORDS = {"compute": "compute", "network": "network", "time": "time (ms)"}
 def timeline(tracks, rank=0, words=WORDS, title="timeline of one step"):
     """Draw one pair of lanes per track, all on the same time axis.
 
-    `tracks` maps the name of a way of training to `{"compute": [Span, ...], "network": [Span, ...]}`; times are in ms from the
-    start of that step (plain tuples will do). Bars of one lane that overlap in time stand below each other. A dotted line marks
-    where each step ends. Returns an `Svg`.
+    `tracks` maps the name of a way of training to `{"compute": [Span, ...], "network": [Span, ...]}`; times are in ms
+    from the start of that step (plain tuples will do). Bars of one lane that overlap in time stand below each other. A
+    dotted line marks where each step ends. Returns an `Svg`.
     """
     fig, axes = figure(height=0.55 + 1.15 * len(tracks), rows=len(tracks), sharex=True, squeeze=False)
     for ax, (name, lanes) in zip(axes[:, 0], tracks.items()):
@@ -27,7 +27,8 @@ def timeline(tracks, rank=0, words=WORDS, title="timeline of one step"):
                 _bar(ax, top + height * (row + 0.5), height, span, _fill(lane, i, rank))
         end = max(stop_ms for lane in lanes.values() for _, stop_ms, _ in lane)
         ax.axvline(end, color=INK, linestyle=":", linewidth=1)
-        ax.set(title=name, yticks=[0.4, 1.6], yticklabels=[words["compute"], words["network"]], ylim=(2.35, -0.15), xlim=(0, None))
+        ax.set(title=name, yticks=[0.4, 1.6], yticklabels=[words["compute"], words["network"]], ylim=(2.35, -0.15),
+               xlim=(0, None))
         ax.tick_params(axis="y", length=0)
         ax.grid(axis="x")
     axes[-1, 0].set_xlabel(words["time"])
@@ -55,7 +56,8 @@ def _bar(ax, y, height, span, colours):
     fill, ink = colours
     width = span.stop_ms - span.start_ms
     ax.barh(y, width, left=span.start_ms, height=height, color=fill, edgecolor=INK, linewidth=0.6)
-    ax.text(span.start_ms + width / 2, y, span.label, ha="center", va="center", color=ink, fontsize=8 if height > 0.5 else 6.5, clip_on=True)
+    ax.text(span.start_ms + width / 2, y, span.label, ha="center", va="center", color=ink, fontsize=8 if height > 0.5
+            else 6.5, clip_on=True)
 
 
 def table(tracks):
@@ -63,5 +65,6 @@ def table(tracks):
     lines = [f"{'':<12} {'lane':<8} {'what':<12} {'from ms':>8} {'to ms':>8}"]
     for name, lanes in tracks.items():
         for lane, spans in lanes.items():
-            lines += [f"{name:<12} {lane:<8} {label:<12} {start_ms:>8.1f} {stop_ms:>8.1f}" for start_ms, stop_ms, label in spans]
+            lines += [f"{name:<12} {lane:<8} {label:<12} {start_ms:>8.1f} {stop_ms:>8.1f}"
+                      for start_ms, stop_ms, label in spans]
     return "\n".join(lines)

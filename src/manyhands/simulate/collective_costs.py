@@ -10,8 +10,9 @@ A message of n bytes takes `latency_s + n_bytes / bytes_per_s` (alpha + n beta).
 Only `hierarchical_s` knows two kinds of links, inside a node and between nodes. `p` is the number of ranks, `n_bytes` the size of the tensor, a number or an array. All functions return seconds, in the shape of `n_bytes`; with one
 rank there is nothing to send. p < 1 is a ValueError.
 
-Hockney 1994, The communication challenge for MPP: Intel Paragon and Meiko CS-2, Parallel Computing 20(3): the model of a message.
-Thakur, Rabenseifner, Gropp 2005, Optimization of collective communication operations in MPICH, Int. J. High Perform. Comput. Appl. 19(1): of collectives.
+Hockney 1994, The communication challenge for MPP: Intel Paragon and Meiko CS-2, Parallel Computing 20(3): the model of
+a message. Thakur, Rabenseifner, Gropp 2005, Optimization of collective communication operations in MPICH, Int. J. High
+Perform. Comput. Appl. 19(1): of collectives.
 """
 
 import numpy as np
@@ -25,16 +26,18 @@ def message_s(n_bytes, latency_s, bytes_per_s):
 def ring_s(p, n_bytes, latency_s, bytes_per_s):
     """Reduce-scatter and all-gather along a ring: 2 (p - 1) rounds, a p-th of the tensor in each.
 
-    2 (p - 1) (alpha + n / (p B)). Patarasuk and Yuan 2009, Bandwidth optimal all-reduce algorithms for clusters of workstations, J. Parallel Distrib. Comput. 69(2).
+    2 (p - 1) (alpha + n / (p B)). Patarasuk and Yuan 2009, Bandwidth optimal all-reduce algorithms for clusters of
+    workstations, J. Parallel Distrib. Comput. 69(2).
     """
     return 2 * (_ranks(p) - 1) * message_s(np.asarray(n_bytes, float) / p, latency_s, bytes_per_s)
 
 
 def tree_s(p, n_bytes, latency_s, bytes_per_s):
-    """A sum along a binomial tree to one rank, then a broadcast along the same tree: 2 log2 p rounds, log2 p rounded up, the whole tensor in each.
+    """A sum along a binomial tree to one rank, then a broadcast along the same tree:
+    2 log2 p rounds, log2 p rounded up, the whole tensor in each.
 
-    2 ceil(log2 p) (alpha + n / B). Thakur, Rabenseifner and Gropp 2005, section 4. Where p is no power of two, a sum can take less than that: some
-    messages to one rank overlap.
+    2 ceil(log2 p) (alpha + n / B). Thakur, Rabenseifner and Gropp 2005, section 4. Where p is no power of two, a sum
+    can take less than that: some messages to one rank overlap.
     """
     return 2 * _depth(p) * message_s(n_bytes, latency_s, bytes_per_s)
 
@@ -66,12 +69,14 @@ def hierarchical_s(nodes, ranks_per_node, n_bytes, inside, between, links_per_no
 
 
 def parameter_server_s(workers, n_bytes, latency_s, bytes_per_s, servers=1):
-    """All workers send their gradients to the servers, which add up and send the sum back to all; each server keeps a part of the tensor.
+    """All workers send their gradients to the servers, which add up and send the sum back to all;
+    each server keeps a part of the tensor.
 
-    2 (alpha + w n / (s B)) for w workers and s servers that are no workers: the messages to a server set out together, so that their latencies pass at
-    the same time, and then share its link; back the same. A worker's own link carries n each way, which takes longer where there are more servers than
-    workers. If the server is one of p ranks itself, p - 1 workers send. Nothing is sent back before all has come. Li et al. 2014, Scaling distributed
-    machine learning with the parameter server, OSDI (the parts; the formula is ours).
+    2 (alpha + w n / (s B)) for w workers and s servers that are no workers: the messages to a server set out together,
+    so that their latencies pass at the same time, and then share its link; back the same. A worker's own link carries n
+    each way, which takes longer where there are more servers than workers. If the server is one of p ranks itself, p -
+    1 workers send. Nothing is sent back before all has come. Li et al. 2014, Scaling distributed machine learning with
+    the parameter server, OSDI (the parts; the formula is ours).
     """
     if workers < 1 or servers < 1:
         raise ValueError(f"{workers} workers and {servers} servers: there must be one of each at least")
@@ -81,8 +86,8 @@ def parameter_server_s(workers, n_bytes, latency_s, bytes_per_s, servers=1):
 def crossover_bytes(p, latency_s, bytes_per_s):
     """The size at which ring and tree take the same time: below it the tree is faster, above it the ring.
 
-    alpha B (p - 1 - L) / (L - (p - 1)/p) with L = log2 p, rounded up. 0 for two and three ranks: there the ring has no more rounds than the tree, and
-    fewer bytes. ValueError for one rank.
+    alpha B (p - 1 - L) / (L - (p - 1)/p) with L = log2 p, rounded up. 0 for two and three ranks: there the ring has no
+    more rounds than the tree, and fewer bytes. ValueError for one rank.
     """
     if _ranks(p) == 1:
         raise ValueError("one rank sends nothing: ring and tree do not cross")

@@ -10,10 +10,11 @@ Link = namedtuple("Link", "latency_s bytes_per_s")  # alpha and 1/beta
 def fit(n_bytes, times_s):
     """The `Link` whose messages take the measured times.
 
-    n_bytes : the sizes, at least two different ones. times_s : for each size its time, or a list of repeated measurements, of which the median
-    counts: a few that were disturbed do not move it. Least squares of the *relative* errors, sum ((alpha + n beta - t) / t)^2: a tenth of a
-    small message's time is worth as much as a tenth of a large one's. Without the division the largest messages decide alone, and alpha is
-    their noise. ValueError where no line with a positive bandwidth fits.
+    n_bytes : the sizes, at least two different ones. times_s : for each size its time, or a list of repeated
+        measurements, of which the median
+    counts: a few that were disturbed do not move it. Least squares of the *relative* errors, sum ((alpha + n beta - t)
+    / t)^2: a tenth of a small message's time is worth as much as a tenth of a large one's. Without the division the
+    largest messages decide alone, and alpha is their noise. ValueError where no line with a positive bandwidth fits.
     """
     sizes, times = np.asarray(n_bytes, float), np.array([np.median(one) for one in times_s])
     if len(set(sizes.tolist())) < 2 or sizes.shape != times.shape or not np.all(times > 0):
@@ -25,10 +26,11 @@ def fit(n_bytes, times_s):
 
 
 def bootstrap(n_bytes, times_s, resamples=400, seed=0):
-    """What `fit` would have given, had the measurement been made again: an array [resamples, 2] of (latency_s, bytes_per_s).
+    """What `fit` would have given, had the measurement been made again:
+    an array [resamples, 2] of (latency_s, bytes_per_s).
 
-    Each time, as many of a size's repeated times are drawn as there are, with replacement, and fitted anew. Efron 1979, Bootstrap methods: another look
-    at the jackknife, Annals of Statistics 7(1).
+    Each time, as many of a size's repeated times are drawn as there are, with replacement, and fitted anew. Efron 1979,
+    Bootstrap methods: another look at the jackknife, Annals of Statistics 7(1).
     """
     draw = np.random.default_rng(seed)
     medians = [np.median(draw.choice(one, (resamples, len(one))), axis=1) for one in times_s]
@@ -37,12 +39,14 @@ def bootstrap(n_bytes, times_s, resamples=400, seed=0):
 
 
 def interval(values, level=0.9):
-    """(low, high) between which the middle `level` of the values lie, along the first axis: of resampled numbers, or of what is predicted from them."""
+    """(low, high) between which the middle `level` of the values lie, along the first axis:
+    of resampled numbers, or of what is predicted from them."""
     return tuple(np.quantile(values, [(1 - level) / 2, (1 + level) / 2], axis=0))
 
 
 def _line(sizes, times):
-    """alpha and beta with the smallest sum of ((alpha + n beta - t) / t)^2, along the last axis: the normal equations, with sizes in units of the largest."""
+    """alpha and beta with the smallest sum of ((alpha + n beta - t) / t)^2, along the last axis:
+    the normal equations, with sizes in units of the largest."""
     largest = sizes.max()
     one, n = 1 / times, sizes / largest / times
     a, b, c = (one * one).sum(-1), (one * n).sum(-1), (n * n).sum(-1)

@@ -4,9 +4,11 @@ _STAGES = ((64, 3), (128, 4), (256, 6), (512, 3))  # ResNet-50: width of the 3 x
 
 
 def buckets(n_bytes, bucket_bytes):
-    """Put tensors together, in order: a bucket is full as soon as it holds `bucket_bytes` or more. Returns lists of indices.
+    """Put tensors together, in order: a bucket is full as soon as it holds `bucket_bytes` or more.
+    Returns lists of indices.
 
-    So does DistributedDataParallel (there the limit of the first bucket is a smaller one). A tensor is never cut. 0 gives each tensor a bucket of its own.
+    So does DistributedDataParallel (there the limit of the first bucket is a smaller one). A tensor is never cut. 0
+    gives each tensor a bucket of its own.
     """
     found, filled = [], bucket_bytes
     for i, size in enumerate(n_bytes):
@@ -21,8 +23,10 @@ def buckets(n_bytes, bucket_bytes):
 def finish_s(ready_s, n_bytes, bucket_bytes, all_reduce_s):
     """When the last gradient has been summed, counted from the start of the backward pass.
 
-    ready_s : when each tensor's gradient is computed, in the order in which that happens. all_reduce_s : seconds of an all-reduce of so many bytes. A
-    bucket is sent when all in it are ready and the bucket before it has arrived: one network, one message at a time, beside the computing.
+    ready_s : when each tensor's gradient is computed, in the order in which that happens. all_reduce_s : seconds of an
+        all-reduce of so many bytes. A
+    bucket is sent when all in it are ready and the bucket before it has arrived: one network, one message at a time,
+    beside the computing.
     """
     free_s = 0.0
     for bucket in buckets(n_bytes, bucket_bytes):
@@ -33,12 +37,15 @@ def finish_s(ready_s, n_bytes, bucket_bytes, all_reduce_s):
 def resnet50_bytes(itemsize=4):
     """The sizes of ResNet-50's 161 gradients, in the order of the backward pass: the last layer's first.
 
-    25,557,032 numbers. He et al. 2016, Deep residual learning for image recognition, CVPR, table 1; 1000 classes, batch norm, the stride in the 3 x 3 convolution.
+    25,557,032 numbers. He et al. 2016, Deep residual learning for image recognition, CVPR, table 1; 1000 classes, batch
+    norm, the stride in the 3 x 3 convolution.
     """
     numbers, inputs = [3 * 64 * 49, 64, 64], 64
     for width, blocks in _STAGES:
         for block in range(blocks):
-            for weights, outputs in ((inputs * width, width), (9 * width * width, width), (4 * width * width, 4 * width)):
+            for weights, outputs in (
+                (inputs * width, width), (9 * width * width, width), (4 * width * width, 4 * width)
+            ):
                 numbers += [weights, outputs, outputs]  # a convolution and its batch norm
             if block == 0:  # the shortcut's own convolution
                 numbers += [4 * inputs * width, 4 * width, 4 * width]

@@ -1,19 +1,23 @@
-"""Times that were measured once, by the functions of notebook 05: for its text, and for machines that have no emulated network.
+"""Times that were measured once, by the functions of notebook 05:
+for its text, and for machines that have no emulated network.
 
-Four nodes of the profile `emulated`, 10 Mbit/s and 10 ms, on 2 busy cores (x86-64, Linux, PyTorch 2.13 with gloo), November 2026. A message's time is half of a round
-trip, five rounds after two that do not count; an all-reduce's is the better of two means of three calls; "ready ahead" are the rounds of a ring whose receives are all
-posted before, the best of three.
+Four nodes of the profile `emulated`, 10 Mbit/s and 10 ms, on 2 busy cores (x86-64, Linux, PyTorch 2.13 with gloo),
+November 2026. A message's time is half of a round trip, five rounds after two that do not count; an all-reduce's is the
+better of two means of three calls; "ready ahead" are the rounds of a ring whose receives are all posted before, the
+best of three.
 """
 
 from collections import namedtuple
 
-# what: a name for the reader; p ranks; n_bytes and times_s: sizes of messages, and for each the times of its rounds; all_reduce_s: {way: {bytes: seconds}}
+# what: a name for the reader; p ranks; n_bytes and times_s: sizes of messages, and for each the times of its rounds;
+# all_reduce_s: {way: {bytes: seconds}}
 Measurement = namedtuple("Measurement", "what n_bytes times_s all_reduce_s")
 
 
 def _recording(what, messages_us, all_reduce_us):
     times_s = [[1e-6 * one for one in times] for times in messages_us.values()]
-    return Measurement(what, list(messages_us), times_s, {way: {n: 1e-6 * one for n, one in points.items()} for way, points in all_reduce_us.items()})
+    return Measurement(what, list(messages_us), times_s,
+                       {way: {n: 1e-6 * one for n, one in points.items()} for way, points in all_reduce_us.items()})
 
 
 # Two nodes of two ranks, links as above: torch.distributed's all-reduce over all four ranks, and one in two levels: seconds, the mean of three calls after one that does

@@ -1,4 +1,5 @@
-"""Engines that one of ipyparallel's launchers starts: under MPI, in a Slurm job, on hosts reached by ssh (profiles.py)."""
+"""Engines that one of ipyparallel's launchers starts:
+under MPI, in a Slurm job, on hosts reached by ssh (profiles.py)."""
 
 import time
 
@@ -31,7 +32,8 @@ class RemoteEngines:
         self.facts = {rank: facts for rank, (_, facts) in started.items()}
         self._master = self._ask(0, agent.choose_port)
         self._real = {} if self.profile.emulated_nodes else {
-            rank: self._ask(rank, agent.own_devices, rank % self.ranks_per_node, self.ranks_per_node) for rank in self._ids}
+            rank: self._ask(rank, agent.own_devices, rank % self.ranks_per_node, self.ranks_per_node)
+            for rank in self._ids}
         return self._ids
 
     def _ask(self, rank, function, *args):
@@ -47,7 +49,8 @@ class RemoteEngines:
         self._client.send_signal(int(number), targets=self._ids[rank], block=False)
 
     def kill(self, client, engine_ids):
-        """End every rank, and wait until the controller has forgotten them: old and new ranks must not live side by side."""
+        """End every rank, and wait until the controller has forgotten them:
+        old and new ranks must not live side by side."""
         self._ids = {}
         self.profile.stop(self.ipp_cluster, client)
 

@@ -1,8 +1,10 @@
-"""A node of the containers profile: `python -m manyhands.cluster.engines.container_node` in each container waits there for notebooks.
+"""A node of the containers profile: `python -m manyhands.cluster.engines.container_node` in each container waits there
+for notebooks.
 
-It takes the lowest number that no other node holds, and listens on the socket MANYHANDS_FOLDER/nodes/NUMBER.sock. A notebook sends
-one line, {"frameworks": ["torch"]}, is told {"event": "node", "address": ...}, and from then on speaks with a zygote (zygote.py) of its own.
-The socket is for its owner only: who connects can run programs here, as in any cluster.
+It takes the lowest number that no other node holds, and listens on the socket MANYHANDS_FOLDER/nodes/NUMBER.sock. A
+notebook sends one line, {"frameworks": ["torch"]}, is told {"event": "node", "address": ...}, and from then on speaks
+with a zygote (zygote.py) of its own. The socket is for its owner only: who connects can run programs here, as in any
+cluster.
 """
 
 import fcntl
@@ -20,7 +22,8 @@ from manyhands.cluster.engines.profiles import address
 
 
 def take_number(folder):
-    """(number, lock): the lock is held for as long as it is open, and the kernel lets go of it when this process ends, however it ends."""
+    """(number, lock): the lock is held for as long as it is open, and the kernel lets go of it when this process ends,
+    however it ends."""
     for number in itertools.count():
         lock = open(os.path.join(folder, f"{number}.lock"), "a")
         try:
@@ -54,7 +57,8 @@ def serve(connection):
         connection.sendall(json.dumps({"event": "node", "address": address()}).encode() + b"\n")
         zygote = [sys.executable, "-m", "manyhands.cluster.engines.zygote", *json.loads(first)["frameworks"]]
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
-        subprocess.run(zygote, stdin=connection, stdout=connection, env=environment, start_new_session=True, check=False)
+        subprocess.run(zygote, stdin=connection, stdout=connection, env=environment, start_new_session=True,
+                       check=False)
 
 
 def main():

@@ -1,8 +1,10 @@
-"""The containers profile: the nodes are containers, each with an address, memory and processors of its own (docker/compose.yaml).
+"""The containers profile: the nodes are containers, each with an address,
+memory and processors of its own (docker/compose.yaml).
 
-Nodes and notebook share a folder, MANYHANDS_FOLDER. In each node `python -m manyhands.cluster.engines.container_node` waits at a socket there
-(container_node.py) and gives whoever connects a zygote of their own: the same commands and events as in the local profile, through a
-socket instead of two pipes. When the connection ends, all ranks of that node have ended: so a lost node is noticed at once.
+Nodes and notebook share a folder, MANYHANDS_FOLDER. In each node `python -m manyhands.cluster.engines.container_node`
+waits at a socket there (container_node.py) and gives whoever connects a zygote of their own: the same commands and
+events as in the local profile, through a socket instead of two pipes. When the connection ends, all ranks of that node
+have ended: so a lost node is noticed at once.
 """
 
 import json
@@ -18,8 +20,8 @@ from manyhands.cluster.engines.local import IMPORT_TIMEOUT_S, LocalEngines
 from manyhands.cluster.engines.profiles import START_TIMEOUT_S, address
 from manyhands.cluster.on_rank import agent
 
-NO_FOLDER = ("The containers profile needs the folder that the notebook and its nodes share, in MANYHANDS_FOLDER. `docker compose --profile ring up` "
-             "in the folder docker/ sets it.")
+NO_FOLDER = ("The containers profile needs the folder that the notebook and its nodes share, in MANYHANDS_FOLDER. "
+             "`docker compose --profile ring up` in the folder docker/ sets it.")
 TOO_FEW = ("{wanted} nodes were asked for, and {came} came within {seconds:.0f} s (looked in {folder}). "
            "Start more: docker compose --profile ring up --detach --scale node={wanted}")
 LOST = "the connection to {node} ended before it was ready"
@@ -84,7 +86,8 @@ class Node:
 
 
 class ContainerEngines(LocalEngines):
-    """Engines in containers: the first nodes that answer, in the order of their numbers; a lost one is replaced by the next, or by itself."""
+    """Engines in containers: the first nodes that answer, in the order of their numbers;
+    a lost one is replaced by the next, or by itself."""
 
     group = None  # no process of ours: when this kernel ends, its connections end, and with them the zygotes
 
@@ -109,7 +112,8 @@ class ContainerEngines(LocalEngines):
     def _answering(self):
         """[(number, path of the socket)] of all nodes that have been there; some may have gone."""
         names = os.listdir(self._place) if os.path.isdir(self._place) else []
-        return sorted((int(found[1]), os.path.join(self._place, name)) for name in names if (found := re.fullmatch(r"(\d+)\.sock", name)))
+        return sorted((int(found[1]), os.path.join(self._place, name)) for name in names
+                      if (found := re.fullmatch(r"(\d+)\.sock", name)))
 
     def _make_ready(self):
         deadline = time.monotonic() + START_TIMEOUT_S
@@ -118,11 +122,13 @@ class ContainerEngines(LocalEngines):
             if len(self._nodes) == self._wanted and all(self._is_ready(node) for node in self._nodes):
                 return
             if time.monotonic() > deadline:
-                raise RuntimeError(TOO_FEW.format(wanted=self._wanted, came=len(self._nodes), seconds=START_TIMEOUT_S, folder=self._place))
+                raise RuntimeError(TOO_FEW.format(wanted=self._wanted, came=len(self._nodes), seconds=START_TIMEOUT_S,
+                                                  folder=self._place))
             time.sleep(0.1)
 
     def _is_ready(self, node):
-        """Whether its zygote has imported the frameworks; a node that is lost meanwhile is not, one that cannot raises RuntimeError."""
+        """Whether its zygote has imported the frameworks;
+        a node that is lost meanwhile is not, one that cannot raises RuntimeError."""
         try:
             node.ready = node.ready or self._next_event(node.events, f"the log of {node}")["event"] == "ready"
         except RuntimeError:
@@ -157,12 +163,14 @@ class ContainerEngines(LocalEngines):
             return client[ids[rank]].apply_async(function, *args).get(timeout=60)
 
         self._master = ask(0, agent.choose_port)
-        self._devices = {rank: ask(rank, agent.own_devices, rank % self._ranks_per_node, self._ranks_per_node) for rank in ids}
+        self._devices = {rank: ask(rank, agent.own_devices, rank % self._ranks_per_node, self._ranks_per_node)
+                         for rank in ids}
         return ids
 
     def environment_of(self, rank, environment):
         """The ranks meet at the first node's address, and each node shares out its own GPUs."""
-        return {**environment, "MASTER_ADDR": self._nodes[0].address, "MASTER_PORT": str(self._master), **self._devices[rank]}
+        return {**environment, "MASTER_ADDR": self._nodes[0].address, "MASTER_PORT": str(self._master),
+                **self._devices[rank]}
 
     def stop(self):
         for node in self._nodes:

@@ -1,7 +1,9 @@
-"""The emulated profile: each node is a network namespace of this machine, and between the nodes lie links of a given rate and delay.
+"""The emulated profile: each node is a network namespace of this machine,
+and between the nodes lie links of a given rate and delay.
 
-The ranks are those of the local profile, forked from a zygote. What they send each other passes the switch (host/namespaces.py); what they say
-to the notebook does not: a rank's threads that were there before it joined its node stay in the machine's own network.
+The ranks are those of the local profile, forked from a zygote. What they send each other passes the switch
+(host/namespaces.py); what they say to the notebook does not: a rank's threads that were there before it joined its node
+stay in the machine's own network.
 """
 
 import json
@@ -21,7 +23,8 @@ Link = namedtuple("Link", "rate_mbit delay_ms")
 
 
 def missing():
-    """What this machine lacks for the emulated profile, in a sentence that says what to do; None if nothing. Any process may ask; takes 0.1 s."""
+    """What this machine lacks for the emulated profile, in a sentence that says what to do; None if nothing.
+    Any process may ask; takes 0.1 s."""
     try:
         Network(1, Link(RATE_MBIT, DELAY_MS)).close()
     except RuntimeError as error:
@@ -30,34 +33,42 @@ def missing():
 
 
 def sent(cluster):
-    """What each node of a cluster has sent to the others so far: a list of `Sent`, by node. Only the emulated profile's switch counts.
+    """What each node of a cluster has sent to the others so far: a list of `Sent`, by node.
+    Only the emulated profile's switch counts.
 
-    `payload_bytes`: what programs have sent, each byte once; the machine's load does not change it. `repeated_bytes`: what TCP has sent again,
-    which it does where an answer comes late. `frame_bytes`: all that the link has carried, headers, acknowledgements and repetitions included.
+    `payload_bytes`: what programs have sent, each byte once; the machine's load does not change it. `repeated_bytes`:
+    what TCP has sent again, which it does where an answer comes late. `frame_bytes`: all that the link has carried,
+    headers, acknowledgements and repetitions included.
     """
     if cluster.link is None:
-        raise ValueError(f"What the nodes send is counted with profile=\"emulated\" only: profile={cluster.profile!r} takes the network as it is.")
+        raise ValueError("What the nodes send is counted with profile=\"emulated\" only: "
+                         f"profile={cluster.profile!r} takes the network as it is.")
     with cluster._turn:  # while another thread runs a cell, a use would heal the cluster under it
         cluster._use()
         return cluster._runtime._engines.network.sent()
 
 
 def link(profile, nodes, rate_mbit=None, delay_ms=None):
-    """The `Link` of each node in this profile, with defaults for what is None; None in a profile that takes the network as it is."""
+    """The `Link` of each node in this profile, with defaults for what is None;
+    None in a profile that takes the network as it is."""
     if profile != "emulated":
         if rate_mbit is not None or delay_ms is not None:
-            raise ValueError(f"rate_mbit and delay_ms are for profile=\"emulated\": profile={profile!r} takes the network as it is.")
+            raise ValueError("rate_mbit and delay_ms are for profile=\"emulated\": "
+                             f"profile={profile!r} takes the network as it is.")
         return None
     one = Link(RATE_MBIT if rate_mbit is None else rate_mbit, DELAY_MS if delay_ms is None else delay_ms)
-    if not (all(isinstance(number, Real) for number in one) and 0 < one.rate_mbit < float("inf") and 0 <= one.delay_ms < float("inf")):
-        raise ValueError(f"rate_mbit must be above 0 and delay_ms 0 or more, not {one.rate_mbit!r} and {one.delay_ms!r}.")
+    if not (all(isinstance(number, Real) for number in one) and 0 < one.rate_mbit < float("inf")
+            and 0 <= one.delay_ms < float("inf")):
+        raise ValueError(f"rate_mbit must be above 0 and delay_ms 0 or more, not {one.rate_mbit!r} and "
+                         f"{one.delay_ms!r}.")
     if nodes > MOST_NODES:
         raise ValueError(f"The emulated network has addresses for {MOST_NODES} nodes, not {nodes}.")
     return one
 
 
 class Network:
-    """The process of the switch. `user`: file of the user namespace that it needed, or None; `nodes`: file of each node's namespace.
+    """The process of the switch. `user`: file of the user namespace that it needed, or None;
+    `nodes`: file of each node's namespace.
 
     Raises RuntimeError, with what is missing, where it cannot be made.
     """
@@ -68,7 +79,8 @@ class Network:
         self._process = subprocess.Popen(
             [sys.executable, "-I", namespaces.__file__, str(nodes), str(link.rate_mbit), str(link.delay_ms)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True)
-        answer = json.loads(self._process.stdout.readline() or '{"why": "The switch of the emulated network did not start."}')
+        answer = json.loads(self._process.stdout.readline()
+                            or '{"why": "The switch of the emulated network did not start."}')
         if "why" in answer:
             self.close()
             raise RuntimeError(answer["why"])
@@ -90,7 +102,8 @@ class Network:
             while (answer := json.loads(self._process.stdout.readline()))["asked"] != self._asked:
                 pass
         except (BrokenPipeError, ValueError):
-            raise RuntimeError("The switch of the emulated network has ended: cluster.heal() makes a new one, whose counts begin at 0.") from None
+            raise RuntimeError("The switch of the emulated network has ended: cluster.heal() makes a new one, "
+                               "whose counts begin at 0.") from None
         return [Sent(*one) for one in answer["sent"]]
 
     def close(self):
@@ -120,12 +133,14 @@ class EmulatedEngines(LocalEngines):
         return {"TORCH_CPP_LOG_LEVEL": "ERROR", **user}
 
     def environment_of(self, rank, environment):
-        """The ranks meet at the first node's address. Its namespace is new: a port that is free on this machine is free there."""
+        """The ranks meet at the first node's address. Its namespace is new:
+        a port that is free on this machine is free there."""
         return {**environment, "MASTER_ADDR": namespaces.address(0), "GLOO_SOCKET_IFNAME": "eth0",
                 "MANYHANDS_NETWORK_NAMESPACE": self.network.nodes[rank // self._ranks_per_node]}
 
     def start(self, client, environments):
-        if not self.network.runs():  # somebody has killed the switch: the old user namespace has no rights over the new nodes
+        # somebody has killed the switch: the old user namespace has no rights over the new nodes
+        if not self.network.runs():
             self.network.close()
             self.network = Network(*self._shape)
             self._end_zygote()

@@ -1,8 +1,8 @@
 """A small process that outlives the notebook's kernel just long enough to end what the kernel started.
 
-It is started with the kernel's end of a pipe as its standard input. Lines on it are what must be ended, as JSON: a process
-group ({"group": 123}), a folder to remove ({"folder": path}) or an ipyparallel cluster file ({"cluster_file": path}).
-When the pipe closes without the line "done", the kernel has died, and the guard ends all of it.
+It is started with the kernel's end of a pipe as its standard input. Lines on it are what must be ended, as JSON: a
+process group ({"group": 123}), a folder to remove ({"folder": path}) or an ipyparallel cluster file ({"cluster_file":
+path}). When the pipe closes without the line "done", the kernel has died, and the guard ends all of it.
 """
 
 import json

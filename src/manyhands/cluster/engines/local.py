@@ -36,9 +36,11 @@ class LocalEngines:
         self._log = open(os.path.join(self.folder, "zygote.log"), "a")
         self._zygote = subprocess.Popen(
             [sys.executable, "-m", "manyhands.cluster.engines.zygote", *self.frameworks],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, text=True, start_new_session=True, env=environment)
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, text=True, start_new_session=True,
+            env=environment)
         self._ready, self._events = False, queue.Queue()
-        threading.Thread(target=self._listen, args=(self._zygote, self._events), daemon=True, name="zygote-events").start()
+        threading.Thread(target=self._listen, args=(self._zygote, self._events), daemon=True,
+                         name="zygote-events").start()
 
     def _zygote_environment(self):
         return {}
@@ -78,8 +80,11 @@ class LocalEngines:
         self.exits, self.pids = {}, {}
         identity = {rank: f"rank-{rank}-{self._generation}-{os.urandom(4).hex()}" for rank in range(len(environments))}
         for rank, environment in enumerate(environments):
-            argv = [f"--file={self.connection_file}", f"--Session.session={identity[rank]}", "--IPEngine.enable_nanny=False", "--log-level=40",
-                    "--IPEngine.max_heartbeat_misses=0"]  # else a rank ends itself when the controller has been without the processor for 30 s; the zygote ends them
+            argv = [f"--file={self.connection_file}", f"--Session.session={identity[rank]}",
+                    "--IPEngine.enable_nanny=False", "--log-level=40",
+                    # else a rank ends itself when the controller has been without the processor for 30 s; the zygote
+                    # ends them
+                    "--IPEngine.max_heartbeat_misses=0"]
             log = os.path.join(self.folder, f"rank-{rank}.log")
             self._tell(do="fork", rank=rank, argv=argv, env=environment, log=log, memory_bytes=self.memory_bytes)
         return self._wait_registered(client, identity)
@@ -96,7 +101,9 @@ class LocalEngines:
         try:
             event = events.get(timeout=IMPORT_TIMEOUT_S)
         except queue.Empty:
-            event = {"event": "failed", "why": f"{' and '.join(self.frameworks) or 'Python'} was not imported within {IMPORT_TIMEOUT_S} s; the machine may be busy"}
+            event = {"event": "failed",
+                     "why": f"{' and '.join(self.frameworks) or 'Python'} was not imported within {IMPORT_TIMEOUT_S} "
+                            "s; the machine may be busy"}
         if event["event"] == "failed":
             raise RuntimeError(f"The ranks cannot be started: {event['why']} (see {log})")
         return event

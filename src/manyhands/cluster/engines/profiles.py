@@ -1,7 +1,7 @@
 """Where the ranks live: on this machine, under MPI, in a Slurm job, on hosts reached by ssh. ipyparallel starts them.
 
-`profile_named("slurm")` gives a `Profile`. `make` configures an `ipyparallel.Cluster`; `start` starts its engines and says
-which engine is which rank; `stop` ends them all. An engine's id is not its rank: ids grow with every renewal.
+`profile_named("slurm")` gives a `Profile`. `make` configures an `ipyparallel.Cluster`; `start` starts its engines and
+says which engine is which rank; `stop` ends them all. An engine's id is not its rank: ids grow with every renewal.
 """
 
 import logging
@@ -18,7 +18,8 @@ HEARTBEAT_MS, MISSES = 200, 50  # an engine counts as lost after 10 s of silence
 
 
 def profile_named(name, hosts=None):
-    """The profile "mpi", "slurm" or "ssh". `hosts` for ssh: ["node1", "user@node2:2222"], else MANYHANDS_HOSTS, comma-separated."""
+    """The profile "mpi", "slurm" or "ssh". `hosts` for ssh:
+    ["node1", "user@node2:2222"], else MANYHANDS_HOSTS, comma-separated."""
     if name not in _PROFILES:
         raise ValueError(f"There is no profile {name!r}: take one of local, {', '.join(_PROFILES)}.")
     return _PROFILES[name](hosts) if name == "ssh" else _PROFILES[name]()
@@ -99,7 +100,8 @@ class Profile:
         per_node = [hosts[i : i + self.ranks_per_node] for i in range(0, len(hosts), self.ranks_per_node)]
         names = [set(group) for group in per_node]
         if any(len(group) != 1 for group in names) or len(set.union(*names)) != self.nodes:
-            raise RuntimeError(f"{self.nodes} nodes of {self.ranks_per_node} ranks were asked for, and these hosts came: {hosts}.")
+            raise RuntimeError(f"{self.nodes} nodes of {self.ranks_per_node} ranks were asked for, "
+                               f"and these hosts came: {hosts}.")
 
     def stop(self, cluster, client):
         """End all engines, also those that hang in a C++ call, and wait until the controller has forgotten them."""
@@ -144,7 +146,8 @@ class Mpi(Profile):
 
 
 class Slurm(Profile):
-    """A Slurm job of its own; partition, account and time as for any job: SBATCH_PARTITION, SBATCH_ACCOUNT, SBATCH_TIMELIMIT."""
+    """A Slurm job of its own; partition, account and time as for any job:
+    SBATCH_PARTITION, SBATCH_ACCOUNT, SBATCH_TIMELIMIT."""
 
     name, launcher = "slurm", "slurm"
     too_few = (
@@ -180,7 +183,9 @@ class Ssh(Profile):
     name, launcher, shared_folder = "ssh", "ssh", False
 
     def __init__(self, hosts=None):
-        self.hosts = hosts or [host.strip() for host in os.environ.get("MANYHANDS_HOSTS", "").split(",") if host.strip()]
+        self.hosts = hosts or [
+            host.strip() for host in os.environ.get("MANYHANDS_HOSTS", "").split(",") if host.strip()
+        ]
         if not self.hosts:
             raise ValueError("The ssh profile needs hosts: set MANYHANDS_HOSTS=node1,node2 (or user@node1:port).")
 
@@ -196,10 +201,14 @@ class Ssh(Profile):
     def sort_key(self, facts):
         """Nodes in the order of the hosts asked for, by the address at which ssh reached them."""
         addresses = [socket.gethostbyname(host.rpartition("@")[2].partition(":")[0]) for host in self.hosts]
-        return addresses.index(facts["host"]) if facts["host"] in addresses else len(addresses), facts["host"], facts["pid"]
+        return (
+            addresses.index(facts["host"]) if facts["host"] in addresses else len(addresses), facts["host"],
+            facts["pid"]
+        )
 
     def stop_launchers(self, cluster, client):
-        """Engines that the controller has seen die need none of the several connections per rank by which ipyparallel asks."""
+        """Engines that the controller has seen die need none of the several connections per rank by which ipyparallel
+        asks."""
         if client.ids:
             return cluster.stop_engines_sync()
         for engine_set in cluster.engines.values():

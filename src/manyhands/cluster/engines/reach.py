@@ -1,4 +1,5 @@
-"""Waiting until new engines can be reached: ipyparallel drops what it is given for an engine whose connection is not complete yet."""
+"""Waiting until new engines can be reached: ipyparallel drops what it is given for an engine whose connection is not
+complete yet."""
 
 import os
 import time
@@ -22,10 +23,11 @@ def is_running(process):
 
 
 def until_answering(client, engines):
-    """Ask each engine for its process number, and those that are silent once more, until all have answered. Raises RuntimeError.
+    """Ask each engine for its process number, and those that are silent once more, until all have answered.
+    Raises RuntimeError.
 
-    An engine is told of as soon as its heart beats; its connection for work may be complete a moment later, and a message that comes before
-    that is lost. So nothing that matters is sent to it before it has answered.
+    An engine is told of as soon as its heart beats; its connection for work may be complete a moment later, and a
+    message that comes before that is lost. So nothing that matters is sent to it before it has answered.
     """
     asked, deadline = {engine: [] for engine in engines}, time.monotonic() + LIMIT_S
     while asked:
@@ -35,6 +37,7 @@ def until_answering(client, engines):
         while asked and time.monotonic() < again:
             time.sleep(POLL_S)
             # any of its answers counts: on a busy machine each may take longer than the time until the next question
-            asked = {engine: answers for engine, answers in asked.items() if not any(answer.ready() for answer in answers)}
+            asked = {engine: answers for engine, answers in asked.items()
+                     if not any(answer.ready() for answer in answers)}
         if asked and time.monotonic() > deadline:
             raise RuntimeError(SILENT.format(engines=list(asked), seconds=LIMIT_S))

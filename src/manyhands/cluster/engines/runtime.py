@@ -24,7 +24,8 @@ STOP_S = 0.7  # how long a rank may take to answer an interrupt before it is kil
 
 
 class Runtime:
-    """Everything that is started for a Cluster, and ended with it. Built anew when the controller has died, or when `renew` was stopped half-way.
+    """Everything that is started for a Cluster, and ended with it.
+    Built anew when the controller has died, or when `renew` was stopped half-way.
 
     Any of its steps may be stopped: what has begun is then ended by `stop()`, which may itself be called again.
     """
@@ -59,7 +60,8 @@ class Runtime:
                 self._end_later(group=self._engines.group)
             self._ipp_cluster = self._ipp.Cluster(
                 n=0, profile_dir=os.path.join(self.folder, "profile"), log_level=logging.ERROR, shutdown_atexit=False,
-                controller_args=[f"--HeartMonitor.period={HEARTBEAT_MS}", "--HeartMonitor.max_heartmonitor_misses=600", "--log-level=40"])
+                controller_args=[f"--HeartMonitor.period={HEARTBEAT_MS}", "--HeartMonitor.max_heartmonitor_misses=600",
+                                 "--log-level=40"])
             if self._engines.report_ip != "127.0.0.1":
                 self._ipp_cluster.controller_ip, self._ipp_cluster.controller_location = "*", self._engines.report_ip
         else:
@@ -85,7 +87,8 @@ class Runtime:
         self._whole = True
 
     def _start_guard(self):
-        self._guard = subprocess.Popen([sys.executable, "-m", "manyhands.cluster.engines.guard"], stdin=subprocess.PIPE, text=True,
+        self._guard = subprocess.Popen([sys.executable, "-m", "manyhands.cluster.engines.guard"], stdin=subprocess.PIPE,
+                                       text=True,
                                        start_new_session=True, stdout=subprocess.DEVNULL)
         self._tell_guard(self._duties)
 
@@ -99,7 +102,8 @@ class Runtime:
         self._tell_guard([duty])
 
     def keep_guard(self):
-        """Before each use: a guard that somebody has killed is replaced. Without one a kernel that is killed leaves processes and files."""
+        """Before each use: a guard that somebody has killed is replaced.
+        Without one a kernel that is killed leaves processes and files."""
         if self._guard.poll() is not None:
             with suppress(BrokenPipeError):
                 self._guard.stdin.close()
@@ -113,7 +117,8 @@ class Runtime:
         joined, loopback = {}, self._loopback()
         for rank, engine in self._ids.items():
             environment = self._engines.environment_of(rank, {**environments[rank], **loopback})
-            joined[rank] = self._view(rank).apply_async(agent.join, rank, self.reports.url, self.reports.token, self.folder, environment, sys.path)
+            joined[rank] = self._view(rank).apply_async(agent.join, rank, self.reports.url, self.reports.token,
+                                                        self.folder, environment, sys.path)
         self.facts = {rank: result.get(timeout=60) for rank, result in joined.items()}
 
     def _loopback(self):
@@ -133,7 +138,8 @@ class Runtime:
             node, local_rank = divmod(rank, cluster.ranks_per_node)
             environments.append({
                 "RANK": str(rank), "WORLD_SIZE": str(cluster.world_size), "LOCAL_RANK": str(local_rank),
-                "LOCAL_WORLD_SIZE": str(cluster.ranks_per_node), "GROUP_RANK": str(node), "GROUP_WORLD_SIZE": str(cluster.nodes),
+                "LOCAL_WORLD_SIZE": str(cluster.ranks_per_node), "GROUP_RANK": str(node),
+                "GROUP_WORLD_SIZE": str(cluster.nodes),
                 "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(self._port.ports[0]),
                 "OMP_NUM_THREADS": str(cluster.threads_per_rank), "MANYHANDS_BACKEND": self.backend,
                 "MANYHANDS_NODE_DIR": os.path.join(self.folder, f"node-{node}"), **self._devices[rank],
@@ -144,7 +150,8 @@ class Runtime:
         """[(node's name, [(rank, device), ...]), ...] for the picture of the cluster."""
         cluster = self.cluster
         return [(f"node {node}", [(rank, self._devices[rank]["MANYHANDS_DEVICE"]) for rank in
-                                  range(node * cluster.ranks_per_node, (node + 1) * cluster.ranks_per_node)]) for node in range(cluster.nodes)]
+                                  range(node * cluster.ranks_per_node, (node + 1) * cluster.ranks_per_node)])
+                for node in range(cluster.nodes)]
 
     def _view(self, rank):
         view = self._client[self._ids[rank]]
@@ -168,7 +175,8 @@ class Runtime:
         return struck(os.path.join(self.folder, f"crash-{rank}.log"))
 
     def interrupt(self, watch):
-        """The stop button: SIGINT to every unfinished rank, and a moment to answer. A call inside a C++ library does not answer."""
+        """The stop button: SIGINT to every unfinished rank, and a moment to answer.
+        A call inside a C++ library does not answer."""
         for rank in watch.unfinished:
             self._engines.signal(rank, signal.SIGINT)
         deadline = time.monotonic() + STOP_S
@@ -189,7 +197,8 @@ class Runtime:
     # ---------------------------------------------------------------- controller
 
     def controller_runs(self):
-        """Whether all processes of the controller still run: its hub, and the schedulers that pass on what is asked and answered."""
+        """Whether all processes of the controller still run:
+        its hub, and the schedulers that pass on what is asked and answered."""
         return controller_runs(self._ipp_cluster) and all(is_running(process) for process in self._schedulers)
 
     def can_renew(self):
@@ -225,7 +234,11 @@ class Runtime:
 
     def _stop_controller(self):
         deadline = time.monotonic() + 5
-        while self._starts_controller and getattr(self._ipp_cluster.controller, "pid", -1) < 0 and time.monotonic() < deadline:
+        while (
+            self._starts_controller
+            and getattr(self._ipp_cluster.controller, "pid", -1) < 0
+            and time.monotonic() < deadline
+        ):
             time.sleep(0.02)  # in a notebook a thread of ipyparallel goes on to start what was stopped half-way
         controller = self._ipp_cluster and self._ipp_cluster.controller
         if controller is None:

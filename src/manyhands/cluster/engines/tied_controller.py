@@ -1,7 +1,9 @@
-"""ipyparallel's controller, tied to the notebook's kernel: `python -m manyhands.cluster.engines.tied_controller KERNEL FOLDER ...`, with the kernel's process number.
+"""ipyparallel's controller, tied to the notebook's kernel:
+`python -m manyhands.cluster.engines.tied_controller KERNEL FOLDER ...`, with the kernel's process number.
 
-When the kernel has gone, the guard ends the controller and removes the cluster's folder. If the guard has been killed too, it is done here.
-(Linux's parent-death signal would do, if it did not come when the thread ends that has made the cluster.)
+When the kernel has gone, the guard ends the controller and removes the cluster's folder. If the guard has been killed
+too, it is done here. (Linux's parent-death signal would do, if it did not come when the thread ends that has made the
+cluster.)
 """
 
 import os

@@ -1,11 +1,14 @@
-"""The process that imports the framework once and forks engines: `python -m manyhands.cluster.engines.zygote FRAMEWORK...`.
+"""The process that imports the framework once and forks engines:
+`python -m manyhands.cluster.engines.zygote FRAMEWORK...`.
 
 It reads commands, one JSON object a line, from its standard input and writes events to its standard output:
-  {"do": "fork", "rank": 0, "argv": [...], "env": {...}, "log": path, "memory_bytes": null}  ->  {"event": "forked", "rank": 0, "pid": ...}
+  {"do": "fork", "rank": 0, "argv": [...], "env": {...}, "log": path, "memory_bytes": null}
+      ->  {"event": "forked", "rank": 0, "pid": ...}
   {"do": "signal", "rank": 0, "signal": 9}
-and, whenever an engine ends: {"event": "exit", "rank": 0, "pid": ..., "status": wait status, "memory": true if it grew over its limit}.
-When its input closes, because the notebook's kernel has gone, it kills every engine and ends. What engines have started ends with them, in other sessions
-too; only if this process itself is killed by SIGKILL does such a one stay. (Where ipyparallel starts the engines, under MPI, Slurm or ssh, it stays too.)
+and, whenever an engine ends: {"event": "exit", "rank": 0, "pid": ..., "status": wait status, "memory": true if it grew
+over its limit}. When its input closes, because the notebook's kernel has gone, it kills every engine and ends. What
+engines have started ends with them, in other sessions too; only if this process itself is killed by SIGKILL does such a
+one stay. (Where ipyparallel starts the engines, under MPI, Slurm or ssh, it stays too.)
 """
 
 import gc
@@ -39,7 +42,8 @@ def tell(**event):
 
 
 class Zygote:
-    """The engines of one cluster, by rank: {rank: pid}. What an engine leaves in another session becomes a child of this process, and ends with the last engine."""
+    """The engines of one cluster, by rank: {rank: pid}.
+    What an engine leaves in another session becomes a child of this process, and ends with the last engine."""
 
     def __init__(self):
         self.pids, self.limits, self.over = {}, {}, set()
@@ -109,7 +113,8 @@ def _resident_bytes(pid):
             fields = file.read().split()
     except OSError:
         return 0
-    return (int(fields[1]) - int(fields[2])) * os.sysconf("SC_PAGE_SIZE")  # resident, less what is shared with the zygote's files
+    # resident, less what is shared with the zygote's files
+    return (int(fields[1]) - int(fields[2])) * os.sysconf("SC_PAGE_SIZE")
 
 
 def _be_an_engine(argv, env, log):
@@ -149,7 +154,8 @@ def _import(frameworks):
 
 def main(frameworks):
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    if "MANYHANDS_USER_NAMESPACE" in os.environ:  # in the emulated profile: there, and with it here, its ranks may go into their nodes
+    # in the emulated profile: there, and with it here, its ranks may go into their nodes
+    if "MANYHANDS_USER_NAMESPACE" in os.environ:
         enter(os.environ["MANYHANDS_USER_NAMESPACE"])
     events, sys.stdout = sys.stdout, sys.stderr  # what an import prints must not be taken for an event
     _import(frameworks)

@@ -1,4 +1,5 @@
-"""Who waits for whom, and why: from what each rank was seen to do to the edges of the wait-for graph and a likely cause."""
+"""Who waits for whom, and why: from what each rank was seen to do to the edges of the wait-for graph and a likely
+cause."""
 
 from dataclasses import dataclass
 
@@ -7,11 +8,13 @@ from manyhands.cluster.faults.sentences import SENTENCES, ranks_text
 
 @dataclass
 class Odd:
-    """The first calls that do not fit together: what is said of them, the ranks to look at, and the kind of difference."""
+    """The first calls that do not fit together: what is said of them, the ranks to look at,
+    and the kind of difference."""
 
     text: str
     ranks: list
-    kind: str  # "different calls", "different" (shape or dtype), "different op", "different root" or "different message"
+    # "different calls", "different" (shape or dtype), "different op", "different root" or "different message"
+    kind: str
 
 
 def edges(where, world_size):
@@ -76,26 +79,35 @@ def cause_of_hang(where, edge_list, notes):
     if {here.call for here in waiting.values()} == {"broadcast_object"}:  # Horovod's: torch.distributed has a list, ours is bcast_obj
         return SENTENCES["object without a name"], []
     if len(collectives) > 1 and len({(h.call, h.sequence) for h in collectives.values()}) > 1:
-        calls = ", ".join(SENTENCES["is with"].format(what=what, ranks=ranks_text(ranks)) for what, ranks in _by_call(collectives))
+        calls = ", ".join(SENTENCES["is with"].format(what=what, ranks=ranks_text(ranks))
+                          for what, ranks in _by_call(collectives))
         return SENTENCES["other order"].format(calls=calls), sorted(collectives)
     for rank, here in sorted(messages.items()):
         sent = _unanswered_tag(rank, here, notes)
         if sent is not None:
-            return SENTENCES["wrong tag"].format(rank=rank, peer=here.peer, sent=sent, asked=here.tag), [rank, here.peer]
+            return SENTENCES["wrong tag"].format(rank=rank, peer=here.peer, sent=sent, asked=here.tag), [
+                rank,
+                here.peer,
+            ]
     for rank, here in sorted(messages.items()):
         if here.peer in gone and "recv" in here.call and any(
-                n["call"] == "isend" and n.get("peer") == rank and n["tag"] == here.tag and n["sequence"] == here.sequence for n in notes.get(here.peer, [])):
+                n["call"] == "isend" and n.get("peer") == rank and n["tag"] == here.tag
+                and n["sequence"] == here.sequence for n in notes.get(here.peer, [])):
             return SENTENCES["dropped"].format(peer=here.peer), [here.peer]
         if here.peer in gone and here.call.endswith(".backward"):
             return SENTENCES["no gradient"].format(rank=rank, peer=here.peer), [here.peer]
         if here.peer in gone:
-            return SENTENCES["nobody sends" if "recv" in here.call else "nobody receives"].format(rank=rank, peer=here.peer), [here.peer]
+            return SENTENCES["nobody sends" if "recv" in here.call else "nobody receives"].format(
+                rank=rank, peer=here.peer
+            ), [here.peer]
     circle = cycle(edge_list)
     if circle:
         text = " -> ".join(map(str, circle + circle[:1]))
         all_receive = all(rank in messages and messages[rank].call in ("recv", "irecv") for rank in circle)
         backward = any(waiting[rank].call.endswith(".backward") for rank in circle)
-        return SENTENCES["cycle of recv" if all_receive else "cycle of backward" if backward else "cycle"].format(cycle=text), circle
+        return SENTENCES["cycle of recv" if all_receive else "cycle of backward" if backward else "cycle"].format(
+            cycle=text
+        ), circle
     return "", sorted({b for _, b in edge_list if b not in waiting})
 
 
@@ -104,7 +116,8 @@ def name_work(here, notes):
     mine = [note for note in notes.get(here.rank, []) if note["call"] in ("isend", "irecv")]
     for note in mine:
         other = "recv" if note["call"] == "isend" else "send"
-        answers = [n for n in notes.get(note.get("peer"), []) if n["call"].lstrip("i") == other and n.get("peer") == here.rank
+        answers = [n for n in notes.get(note.get("peer"), []) if n["call"].lstrip("i") == other
+                   and n.get("peer") == here.rank
                    and n["tag"] == note["tag"] and n["sequence"] == note["sequence"]]
         if not answers:
             here.call, here.peer, here.tag = note["call"], note.get("peer"), note["tag"]
@@ -144,7 +157,8 @@ def _mismatched_collective(notes, uneven_all_gather):
     for (_, sequence), by_rank in sorted(groups.items(), key=lambda item: item[0][1]):
         if len({note["call"] for note in by_rank.values()}) > 1:
             return _differs("different calls", sequence, by_rank, lambda note: note["call"])
-        if any(other in by_rank and note["ranks"] != by_rank[other].get("ranks") for note in by_rank.values() for other in note.get("ranks") or []):
+        if any(other in by_rank and note["ranks"] != by_rank[other].get("ranks") for note in by_rank.values()
+               for other in note.get("ranks") or []):
             return _differs("different group", sequence, by_rank, _with("ranks of a group", "ranks", _members))
         if "all_to_all" in next(iter(by_rank.values()))["call"]:
             continue
@@ -175,7 +189,8 @@ def _differs(sentence, sequence, by_rank, describe):
     kinds = {}
     for rank, note in sorted(by_rank.items()):
         kinds.setdefault(describe(note), []).append(rank)
-    described = ", ".join(SENTENCES["is with"].format(what=what, ranks=ranks_text(ranks)) for what, ranks in kinds.items())
+    described = ", ".join(SENTENCES["is with"].format(what=what, ranks=ranks_text(ranks))
+                          for what, ranks in kinds.items())
     fewest = min(kinds.values(), key=lambda ranks: (len(ranks), -ranks[0]))
     return Odd(SENTENCES[sentence].format(number=sequence + 1, described=described), fewest, sentence)
 
@@ -191,7 +206,8 @@ def _mismatched_message(notes):
             if note["call"].lstrip("i") == "recv" and note.get("peer") is not None:
                 other = sent.get((note["peer"], rank, note["tag"], note["sequence"]))
                 if other and (other.get("dtype"), _numel(other)) != (note.get("dtype"), _numel(note)):
-                    text = SENTENCES["different message"].format(source=note["peer"], target=rank, sent=_tensor(other), asked=_tensor(note))
+                    text = SENTENCES["different message"].format(source=note["peer"], target=rank, sent=_tensor(other),
+                                                                 asked=_tensor(note))
                     return Odd(text, [note["peer"], rank], "different message")
     return None
 

@@ -1,12 +1,15 @@
 """From the outcome of a cell to the Fault that the learner reads: states, wait-for graph, likely cause."""
 
 from manyhands.cluster.faults import diagnose
-from manyhands.cluster.faults.kinds import ControllerDied, Fault, Hang, Interrupted, LimitExceeded, Mismatch, RankDied, RankError, Where
+from manyhands.cluster.faults.kinds import (
+    ControllerDied, Fault, Hang, Interrupted, LimitExceeded, Mismatch, RankDied, RankError, Where
+)
 from manyhands.cluster.faults.picture import wait_for_graph
 from manyhands.cluster.faults.sentences import KNOWN_ERRORS, SENTENCES, ranks_text
 from manyhands.cluster.show import in_this_kernel
 
-LOST_CONNECTION = ("Connection closed by peer", "Connection reset by peer", "Read error", "Broken pipe", "Timed out waiting")
+LOST_CONNECTION = ("Connection closed by peer", "Connection reset by peer", "Read error", "Broken pipe",
+                   "Timed out waiting")
 
 
 def states(outcome, runtime, cell_file, places, memory_mib):
@@ -15,7 +18,8 @@ def states(outcome, runtime, cell_file, places, memory_mib):
     for rank in outcome.asked:
         if rank in outcome.exits:
             where[rank] = _last_seen(rank, outcome, reports.newest.get(rank), cell_file, places)
-            where[rank].detail = _how_it_died(outcome.exits[rank], memory_mib, runtime.log_tail(rank), runtime.struck(rank))
+            where[rank].detail = _how_it_died(outcome.exits[rank], memory_mib, runtime.log_tail(rank),
+                                              runtime.struck(rank))
             where[rank].early = rank in outcome.early
         elif rank in outcome.errors:
             error = outcome.errors[rank]
@@ -45,11 +49,13 @@ def _standing(rank, report, cell, cell_file, places):
     call = report["call"] or {}
     lines = report["lines"]
     if call.get("file"):  # the record knows the line of the call itself
-        lines = [*lines[:-1], {**(lines[-1] if lines else {"path": "", "function": ""}), "file": call["file"], "line": call["line"]}]
+        lines = [*lines[:-1], {**(lines[-1] if lines else {"path": "", "function": ""}), "file": call["file"],
+                               "line": call["line"]}]
     place, source, line = places.find(lines, cell_file)
     if not report["blocked"]:
         return Where(rank, "computes", place=place, source=source, line=line)
-    return Where(rank, "waits", call=call.get("call", ""), place=place, source=source, line=line, shape=call.get("shape"),
+    return Where(rank, "waits", call=call.get("call", ""), place=place, source=source, line=line,
+                 shape=call.get("shape"),
                  dtype=call.get("dtype", ""), peer=call.get("peer"), tag=call.get("tag", 0), group=call.get("ranks"),
                  sequence=call.get("sequence"))
 
@@ -60,7 +66,8 @@ def _last_seen(rank, outcome, report, cell_file, places):
     if notes and (notes[-1].get("open") or notes[-1]["call"] == "os._exit"):
         note = notes[-1]
         place, source, line = places.find([{"path": "", "function": "", **note}], cell_file)
-        return Where(rank, "died", call=note["call"], place=place, source=source, line=line, shape=note.get("shape"), dtype=note.get("dtype", ""),
+        return Where(rank, "died", call=note["call"], place=place, source=source, line=line, shape=note.get("shape"),
+                     dtype=note.get("dtype", ""),
                      peer=note.get("peer"), tag=note.get("tag", 0))
     if report is not None and report["cell"] == outcome.cell:
         place, source, line = places.find(report["lines"], cell_file)
@@ -110,7 +117,11 @@ def make(outcome, where, world_size, limit_s, lost_names=()):
         kind, title, culprits, cause = ControllerDied, SENTENCES["title controller"], [], ""
     elif outcome.reason == "limit":
         kind, title, culprits, cause = LimitExceeded, SENTENCES["title limit"].format(limit_s=limit_s), [], ""
-    elif odd and (odd.kind != "different calls" or outcome.reason == "finished" and not outcome.exits) and not (first and not secondary(outcome) and not outcome.exits):
+    elif (
+        odd
+        and (odd.kind != "different calls" or outcome.reason == "finished" and not outcome.exits)
+        and not (first and not secondary(outcome) and not outcome.exits)
+    ):
         kind, title = Mismatch, SENTENCES["title mismatch"]
         cause, culprits = odd.text, odd.ranks
     elif outcome.exits:
@@ -122,7 +133,10 @@ def make(outcome, where, world_size, limit_s, lost_names=()):
         title = _capital(SENTENCES["title exception"].format(ranks=ranks_text(culprits)))
         cause = _known(outcome.errors[first[0]], lost_names) or _cause_of_waiting("waits for raised", waiting, culprits)
     elif outcome.reason == "hang":
-        kind, title = Hang, SENTENCES["title hang" if len(waiting) > 1 else "title hang one"].format(ranks=ranks_text(waiting))
+        kind, title = (
+            Hang,
+            SENTENCES["title hang" if len(waiting) > 1 else "title hang one"].format(ranks=ranks_text(waiting)),
+        )
         cause, culprits = (odd.text, odd.ranks) if odd else diagnose.cause_of_hang(where, edge_list, outcome.notes)
     else:
         return None
@@ -130,12 +144,17 @@ def make(outcome, where, world_size, limit_s, lost_names=()):
 
 
 def _write(kind, title, where, waiting, culprits, traceback, edge_list, cause):
-    order = sorted(where, key=lambda rank: (where[rank].state not in ("raised", "died"), rank)) if kind in (RankError, RankDied) else sorted(where)
+    order = (
+        sorted(where, key=lambda rank: (where[rank].state not in ("raised", "died"), rank))
+        if kind in (RankError, RankDied)
+        else sorted(where)
+    )
     width = max((len(str(rank)) for rank in where), default=1)
     lines, indent = [title], " " * (width + 9)
     for rank in order:
         lines.append(f"  rank {rank:>{width}}  {where[rank].describe()}")
-        lines += [indent + SENTENCES["called from"].format(place=place, source=source.strip()) for place, source in where[rank].callers]
+        lines += [indent + SENTENCES["called from"].format(place=place, source=source.strip())
+                  for place, source in where[rank].callers]
     if edge_list:
         lines.append(SENTENCES["edges"].format(edges=", ".join(f"{a} -> {b}" for a, b in edge_list)))
     if cause:

@@ -14,13 +14,15 @@ from manyhands.cluster.show import show_fault
 class Healing:
     """The part of a Cluster that heals.
 
-    `_sound` is true while every rank is there and waits for work. It turns false before anything is sent to a rank or is ended, and true again only
-    after all ranks have answered or all setup cells have run: whatever stops the notebook in between, the next use of the cluster begins by healing.
-    `_lost` are the names of variables that went with their ranks, until a healing has come to its end and has told of them.
+    `_sound` is true while every rank is there and waits for work. It turns false before anything is sent to a rank or
+    is ended, and true again only after all ranks have answered or all setup cells have run: whatever stops the notebook
+    in between, the next use of the cluster begins by healing. `_lost` are the names of variables that went with their
+    ranks, until a healing has come to its end and has told of them.
     """
 
     def _use(self):
-        """Before each use: what was left unsound is healed, and a rank or a controller that has died since the last one is told of."""
+        """Before each use: what was left unsound is healed,
+        and a rank or a controller that has died since the last one is told of."""
         self._check_running()
         if not self._sound:
             print(SENTENCES["heal first"])
@@ -28,7 +30,8 @@ class Healing:
         self._runtime.keep_guard()
         exits, reason = dict(self._runtime.exits()), "finished" if self._runtime.controller_runs() else "controller"
         if exits or reason == "controller":
-            outcome = Outcome(exits=exits, early=set(exits), reason=reason, asked=sorted(exits), started=time.monotonic())
+            outcome = Outcome(exits=exits, early=set(exits), reason=reason, asked=sorted(exits),
+                              started=time.monotonic())
             self._finish(outcome, "", self.limit_s)
 
     def _mend(self, fault=None):
@@ -61,7 +64,8 @@ class Healing:
         return "\n".join(lines)
 
     def _renew(self):
-        """New ranks in the same cluster; where that fails, because the controller has gone or does not answer, everything is started afresh."""
+        """New ranks in the same cluster; where that fails, because the controller has gone or does not answer,
+        everything is started afresh."""
         if self._runtime.can_renew():
             try:
                 return self._runtime.renew()
@@ -74,7 +78,8 @@ class Healing:
         self._runtime.start()
 
     def _run_setups(self, trouble):
-        """Run the setup cells in their order until one fails, which `trouble` then tells of. False if new ranks are needed once more."""
+        """Run the setup cells in their order until one fails, which `trouble` then tells of.
+        False if new ranks are needed once more."""
         for cell in list(self._setups):
             cell_file = self._places.add(cell.code, cell.first_line)
             outcome = self._execute(agent.run_cell, (cell.code,), cell.ranks, None, None, cell_file)
@@ -111,5 +116,6 @@ class Turn:
 
 def is_broken(outcome, fault):
     """Whether the ranks cannot go on after this."""
-    return bool(outcome.exits or outcome.reason in ("hang", "limit", "controller") or fault.kind == "mismatch" or explain.secondary(outcome)
+    return bool(outcome.exits or outcome.reason in ("hang", "limit", "controller") or fault.kind == "mismatch"
+                or explain.secondary(outcome)
                 or outcome.reason == "interrupted" and len(outcome.results) < len(outcome.asked))

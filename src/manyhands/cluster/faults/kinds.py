@@ -7,7 +7,8 @@ from manyhands.cluster.faults.sentences import SENTENCES
 
 @dataclass
 class Where:
-    """Where a rank stands: `state` is "waits", "computes", "finished", "raised" or "died"; the rest as far as it is known."""
+    """Where a rank stands: `state` is "waits", "computes", "finished", "raised" or "died";
+    the rest as far as it is known."""
 
     rank: int
     state: str
@@ -33,7 +34,8 @@ class Where:
             sentence = "died early"
         if self.state in ("raised", "waits", "computes") and not self.place:
             sentence = f"{self.state} elsewhere"
-        text = SENTENCES[sentence].format(what=self.what(), place=self.place, source=self.source.strip(), detail=self.detail)
+        text = SENTENCES[sentence].format(what=self.what(), place=self.place, source=self.source.strip(),
+                                          detail=self.detail)
         return text if self.source.strip() else text.rstrip(": ")
 
     def what(self):
@@ -45,7 +47,8 @@ class Where:
             if self.peer is None:
                 inside.append(SENTENCES["anybody"])
             else:
-                inside.append(SENTENCES["to" if self.call.lstrip("i") in ("send", "send_obj") else "from"].format(rank=self.peer))
+                inside.append(SENTENCES["to" if self.call.lstrip("i") in ("send", "send_obj")
+                                        else "from"].format(rank=self.peer))
             if self.tag:
                 inside.append(f"tag {self.tag}")
         return f"{self.call}({', '.join(inside)})" if inside else self.call
@@ -53,9 +56,9 @@ class Where:
 
 class Fault(RuntimeError):
     """A cell did not end well on the ranks. `text` is the whole report, `svg` the wait-for graph (or None),
-    `edges` the same as a list of (rank, rank it waits for), `waiting` = {rank: Where}, `culprits` the ranks that the others
-    waited for, `traceback` = {rank: text}; `reported_s` after how many seconds of the cell it was reported, `healed_s` how
-    long the healing took."""
+    `edges` the same as a list of (rank, rank it waits for), `waiting` = {rank: Where}, `culprits` the ranks that the
+    others waited for, `traceback` = {rank: text}; `reported_s` after how many seconds of the cell it was reported,
+    `healed_s` how long the healing took."""
 
     kind = "fault"
 
@@ -65,7 +68,8 @@ class Fault(RuntimeError):
         self.text, self.svg, self.edges = message, None, []
         self.reported_s = self.healed_s = 0.0
 
-    def _render_traceback_(self):  # IPython: the report is already on the page; the stack of the notebook's side says nothing
+    # IPython: the report is already on the page; the stack of the notebook's side says nothing
+    def _render_traceback_(self):
         return [f"{type(self).__name__}: {self}"]
 
 
@@ -120,7 +124,8 @@ class ControllerDied(Fault):
 
 @dataclass
 class Outcome:
-    """What the watch of one cell has seen: results by rank, exceptions by rank, exits by rank, and where each rank stood."""
+    """What the watch of one cell has seen: results by rank, exceptions by rank, exits by rank,
+    and where each rank stood."""
 
     results: dict = field(default_factory=dict)
     errors: dict = field(default_factory=dict)

@@ -3,19 +3,27 @@
 import math
 from html import escape
 
-FILL = {"waits": "#f6c85f", "computes": "#9ecae1", "finished": "#d9d9d9", "raised": "#e6786e", "died": "#7f7f7f", "unknown": "#ffffff"}
-STATE = {"waits": "waits", "computes": "computes", "finished": "finished", "raised": "exception", "died": "died", "unknown": "?"}
+FILL = {"waits": "#f6c85f", "computes": "#9ecae1", "finished": "#d9d9d9", "raised": "#e6786e", "died": "#7f7f7f",
+        "unknown": "#ffffff"}
+STATE = {"waits": "waits", "computes": "computes", "finished": "finished", "raised": "exception", "died": "died",
+         "unknown": "?"}
 INK = "#333333"
 WAITS_FOR = "waits for"
 STYLE = 'font-family="DejaVu Sans, Verdana, sans-serif"'
 
 
 def _text(x, y, text, size=11, weight="normal", fill=INK, anchor="middle"):
-    return f'<text x="{x:.0f}" y="{y:.0f}" text-anchor="{anchor}" font-size="{size}" font-weight="{weight}" fill="{fill}">{escape(text)}</text>'
+    return (
+        f'<text x="{x:.0f}" y="{y:.0f}" text-anchor="{anchor}" font-size="{size}" font-weight="{weight}" '
+        f'fill="{fill}">{escape(text)}</text>'
+    )
 
 
 def _svg(width, height, parts, title):
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" role="img" {STYLE}>'
+    head = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
+        f'role="img" {STYLE}>'
+    )
     back = f'<title>{escape(title)}</title><rect width="{width}" height="{height}" fill="#ffffff"/>'
     return "\n".join([head, back, *parts, "</svg>"])
 
@@ -26,12 +34,15 @@ def wait_for_graph(where, edges):
     n, radius = len(ranks), max(80, 24 * len(ranks))
     width, height = 2 * radius + 280, 2 * radius + 140
     centre = (width / 2, height / 2)
-    spot = {rank: (centre[0] + radius * math.sin(2 * math.pi * i / n), centre[1] - radius * math.cos(2 * math.pi * i / n)) for i, rank in enumerate(ranks)}
-    parts = [f'<defs><marker id="tip" markerWidth="9" markerHeight="9" refX="7" refY="3.5" orient="auto"><path d="M0,0 L8,3.5 L0,7 z" fill="{INK}"/></marker></defs>']
+    spot = {rank: (centre[0] + radius * math.sin(2 * math.pi * i / n),
+                   centre[1] - radius * math.cos(2 * math.pi * i / n)) for i, rank in enumerate(ranks)}
+    parts = ['<defs><marker id="tip" markerWidth="9" markerHeight="9" refX="7" refY="3.5" orient="auto"><path d="M0,0 '
+             f'L8,3.5 L0,7 z" fill="{INK}"/></marker></defs>']
     parts += [_arrow(spot[a], spot[b], (b, a) in edges) for a, b in edges if a in spot and b in spot]
     for rank in ranks:
         here, (x, y) = where[rank], spot[rank]
-        parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="24" fill="{FILL[here.state]}" stroke="{INK}" stroke-width="1.5"/>')
+        parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="24" fill="{FILL[here.state]}" stroke="{INK}" '
+                     'stroke-width="1.5"/>')
         parts.append(_text(x, y + 5, str(rank), 15, "bold"))
         label = here.call if here.call and here.state in ("waits", "died") else STATE[here.state]
         parts += _label(x, y, centre, label, here.place.split(" of ")[0])
@@ -53,8 +64,13 @@ def _arrow(start, end, both_ways):
     length = math.hypot(x2 - x1, y2 - y1) or 1
     ux, uy = (x2 - x1) / length, (y2 - y1) / length
     side = 5 if both_ways else 0
-    x1, y1, x2, y2 = x1 + 26 * ux - side * uy, y1 + 26 * uy + side * ux, x2 - 28 * ux - side * uy, y2 - 28 * uy + side * ux
-    return f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="{INK}" stroke-width="1.8" marker-end="url(#tip)"/>'
+    x1, y1, x2, y2 = (
+        x1 + 26 * ux - side * uy, y1 + 26 * uy + side * ux, x2 - 28 * ux - side * uy, y2 - 28 * uy + side * ux
+    )
+    return (
+        f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="{INK}" stroke-width="1.8" '
+        'marker-end="url(#tip)"/>'
+    )
 
 
 def world(nodes, profile, backend, framework):
@@ -69,7 +85,8 @@ def world(nodes, profile, backend, framework):
     parts = []
     for i, (name, ranks) in enumerate(nodes):
         x0, y0 = 14 + (i % columns) * (box_w + 14), 12 + (i // columns) * (box_h + 14)
-        parts.append(f'<rect x="{x0}" y="{y0}" width="{box_w}" height="{box_h}" rx="8" fill="#f3f6fa" stroke="#8899aa"/>')
+        parts.append(f'<rect x="{x0}" y="{y0}" width="{box_w}" height="{box_h}" rx="8" fill="#f3f6fa" '
+                     'stroke="#8899aa"/>')
         parts.append(_text(x0 + box_w / 2, y0 + 18, name, 11, fill="#556677"))
         for k, (rank, device) in enumerate(ranks):
             x, y = x0 + 10 + (k % per_row) * 62, y0 + 26 + (k // per_row) * 58

@@ -53,13 +53,18 @@ SENTENCES = {
     "abort hint": "aborted by a library: {line}",
     # likely causes
     "never called": "{culprits} never called {call}. Every rank of the group must call it.",
-    "cycle of recv": "every rank waits to receive before it sends: {cycle}. Let one of them send first, or use isend and irecv.",
+    "cycle of recv": "every rank waits to receive before it sends: {cycle}. Let one of them send first, "
+                     "or use isend and irecv.",
     "cycle": "the ranks wait for each other in a circle: {cycle}. Change the order of the calls on one of them.",
-    "other order": "the ranks call collectives in different orders: {calls}. All ranks must call the same collectives in the same order.",
+    "other order": "the ranks call collectives in different orders: {calls}. "
+                   "All ranks must call the same collectives in the same order.",
     "nobody sends": "rank {rank} waits for a message from rank {peer}, which never sent it.",
-    "dropped": "rank {peer} began to send it with isend, and did not wait for it: keep what isend returns, and call its wait().",
-    "no gradient": "rank {rank} waits for a gradient from rank {peer}, whose backward never came to what it received: it is not part of its loss, or its graph is not connected.",
-    "cycle of backward": "the ranks wait for each other in a circle: {cycle}. Is the graph of each rank connected, so that backward meets its calls in the right order?",
+    "dropped": "rank {peer} began to send it with isend, and did not wait for it: keep what isend returns, "
+               "and call its wait().",
+    "no gradient": "rank {rank} waits for a gradient from rank {peer}, whose backward never came to what it received: "
+                   "it is not part of its loss, or its graph is not connected.",
+    "cycle of backward": "the ranks wait for each other in a circle: {cycle}. Is the graph of each rank connected, "
+                         "so that backward meets its calls in the right order?",
     "nobody receives": "rank {rank} sends to rank {peer}, which never received it.",
     "object without a name": "Horovod lets calls of one name meet, and broadcast_object without a name is named after the type of its object: a dict on one rank and None on "
                              "another wait for ever. Give it a name, the same on all ranks: name=\"state\".",
@@ -69,14 +74,19 @@ SENTENCES = {
     "different": "in call {number} of the cell {described}. Shape and dtype must be the same on all ranks.",
     "different op": "in call {number} of the cell {described}. The operation must be the same on all ranks.",
     "different root": "in call {number} of the cell {described}. The root (src or dst) must be the same on all ranks.",
-    "different group": "in call {number} of the cell {described}. Every rank must make the group from the same list of ranks.",
+    "different group": "in call {number} of the cell {described}. Every rank must make the group from the same list of "
+                       "ranks.",
     "ranks of a group": "{call} in a group of {value}", "all ranks": "all ranks",
     "op": "{call} with {value}", "root": "{call} with root {value}",
-    "different message": "rank {source} sent {sent} and rank {target} asked for {asked}. Shape and dtype must be the same on both sides.",
-    "different calls": "call {number} of the cell is {described}. All ranks must call the same collectives in the same order.",
+    "different message": "rank {source} sent {sent} and rank {target} asked for {asked}. "
+                         "Shape and dtype must be the same on both sides.",
+    "different calls": "call {number} of the cell is {described}. All ranks must call the same collectives in the same "
+                       "order.",
     "is with": "{what} on {ranks}",
-    "tensorflow late": "TensorFlow has already run an operation in this process. Run cluster.heal() for new processes, and make the strategy in the first cell after it.",
-    "twice": "the process group exists already. Ask `if not dist.is_initialized():` first, or call dist.destroy_process_group().",
+    "tensorflow late": "TensorFlow has already run an operation in this process. Run cluster.heal() for new processes, "
+                       "and make the strategy in the first cell after it.",
+    "twice": "the process group exists already. Ask `if not dist.is_initialized():` first, "
+             "or call dist.destroy_process_group().",
     "not initialised": "dist.init_process_group(\"gloo\") has not run on these ranks since they were started.",
     "out of memory": "the rank asked for more memory than there is.",
     "exit": "quit, exit and sys.exit end a script; on a rank they end only the cell. cluster.stop() ends the ranks.",

@@ -9,8 +9,10 @@ from os.path import basename
 from manyhands.cluster.faults.sentences import SENTENCES
 from manyhands.cluster.on_rank.stack import TIMED
 
-LINE_END = re.compile(r"\r\n|\r|\n")  # where Python ends a line, and a notebook too: str.splitlines would also end one at a form feed
-Cell = namedtuple("Cell", "lines inner")  # [(number that the learner sees, text)] of what Python compiles; the file of what a second magic runs, or None
+# where Python ends a line, and a notebook too: str.splitlines would also end one at a form feed
+LINE_END = re.compile(r"\r\n|\r|\n")
+# [(number that the learner sees, text)] of what Python compiles; the file of what a second magic runs, or None
+Cell = namedtuple("Cell", "lines inner")
 
 
 class Places:
@@ -20,7 +22,8 @@ class Places:
         self._cells = {}
 
     def add(self, code, first_line):
-        """Remember a cell; `first_line` is the number that the learner sees beside its first line. Returns its file's name."""
+        """Remember a cell; `first_line` is the number that the learner sees beside its first line.
+        Returns its file's name."""
         from ipykernel.compiler import get_file_name
 
         name, lines, inner = basename(get_file_name(code)), _numbered(code, first_line), None
@@ -40,7 +43,8 @@ class Places:
         return [self._name(spot, this_cell)[:2] for spot in reversed(self._own(lines, this_cell)[:-1])]
 
     def _own(self, lines, this_cell):
-        """The lines without those of second magics. What `%%time` runs has no name of its own: it is taken for this cell's."""
+        """The lines without those of second magics. What `%%time` runs has no name of its own:
+        it is taken for this cell's."""
         *magics, innermost = self._files(this_cell)
         named = [{**spot, "file": innermost} if magics and spot["file"].startswith(TIMED) else spot for spot in lines]
         named = [spot for spot in named if not spot["file"].startswith(TIMED)]
@@ -65,7 +69,8 @@ class Places:
 
 
 def _numbered(code, first_line):
-    """[(number, text), ...] of the lines that Python compiles: IPython drops empty ones before the first, and joins those of a `!command \\`."""
+    """[(number, text), ...] of the lines that Python compiles:
+    IPython drops empty ones before the first, and joins those of a `!command \\`."""
     from IPython.core.inputtransformer2 import TransformerManager
 
     lines = list(enumerate(LINE_END.split(code.rstrip()), first_line))
@@ -74,5 +79,6 @@ def _numbered(code, first_line):
     compiled = LINE_END.split(TransformerManager().transform_cell(code).rstrip())
     if len(compiled) == len(lines):
         return lines
-    changes = SequenceMatcher(None, [text.strip() for _, text in lines], [text.strip() for text in compiled], autojunk=False).get_opcodes()
+    changes = SequenceMatcher(None, [text.strip() for _, text in lines], [text.strip() for text in compiled],
+                              autojunk=False).get_opcodes()
     return [line for _, first, _, start, end in changes for line in lines[first:first + end - start]]

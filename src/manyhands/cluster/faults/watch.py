@@ -1,7 +1,7 @@
 """The watch over a running cell: is it finished, hanging, failed, or still at work?
 
-The ranks report where they stand a few times a second (on_rank/agent.py). A hang is: every unfinished rank has stood in the same
-communication call for `patience_s`. A rank that computes, however slowly, is never part of a hang.
+The ranks report where they stand a few times a second (on_rank/agent.py). A hang is: every unfinished rank has stood in
+the same communication call for `patience_s`. A rank that computes, however slowly, is never part of a hang.
 """
 
 import secrets
@@ -72,7 +72,13 @@ class Reports:
         A wait counts from its first report, but only once a second one has confirmed it and brought the rank's notes.
         """
         report, now = self.newest.get(rank), time.monotonic()
-        if report is None or report["cell"] != cell or not report["blocked"] or "notes" not in report or now - self.heard[rank] > STALE_S:
+        if (
+            report is None
+            or report["cell"] != cell
+            or not report["blocked"]
+            or "notes" not in report
+            or now - self.heard[rank] > STALE_S
+        ):
             return 0.0
         return now - self.since[rank]
 
@@ -82,7 +88,8 @@ class Reports:
 
 
 class Watch:
-    """Waits for the ranks of one cell. `pending` = {rank: AsyncResult}; `controller_runs()`: no answer comes without it."""
+    """Waits for the ranks of one cell. `pending` = {rank: AsyncResult};
+    `controller_runs()`: no answer comes without it."""
 
     def __init__(self, pending, cell, reports, exits, patience_s, limit_s, on_wait=None, controller_runs=lambda: True):
         self.pending, self.cell, self.reports, self.exits = dict(pending), cell, reports, exits
@@ -91,10 +98,12 @@ class Watch:
         self._on_wait = on_wait or (lambda seconds, unfinished: None)
         self._controller_runs, self._looked_at = controller_runs, 0.0
         self._failed_at = None
-        self._moved_at = 0.0  # when a rank last finished: those that waited for it may be through, and have not said so yet
+        # when a rank last finished: those that waited for it may be through, and have not said so yet
+        self._moved_at = 0.0
 
     def run(self):
-        """Until every rank has finished, or nothing more can be expected. Never raises for what the learner's code does."""
+        """Until every rank has finished, or nothing more can be expected.
+        Never raises for what the learner's code does."""
         start = time.monotonic()
         try:
             while not self._collect():
@@ -135,7 +144,8 @@ class Watch:
                 if rank in self.exits() or "EngineError" in type(error).__name__ or "died" in str(error):
                     self.outcome.exits[rank] = self.exits().get(rank, {"status": None, "memory": False})
                 else:
-                    self.outcome.errors[rank] = {"ename": type(error).__name__, "evalue": str(error), "lines": [], "traceback": str(error), "memory": False}
+                    self.outcome.errors[rank] = {"ename": type(error).__name__, "evalue": str(error), "lines": [],
+                                                 "traceback": str(error), "memory": False}
                 self._failed_at = self._failed_at or time.monotonic()
             if reply is not None:
                 self._take(rank, reply)
@@ -162,7 +172,11 @@ class Watch:
             enough = AFTER_DEATH_S if self.outcome.exits else AFTER_ERROR_S
             if waited >= enough and min(blocked) >= min(enough, 0.5):
                 return "hang"
-            if self.outcome.exits and waited >= 2 * AFTER_DEATH_S and not any(self._computes(rank) for rank in self.pending):
+            if (
+                self.outcome.exits
+                and waited >= 2 * AFTER_DEATH_S
+                and not any(self._computes(rank) for rank in self.pending)
+            ):
                 return "hang"
         if elapsed > self.limit_s:
             return "limit"

@@ -35,6 +35,7 @@ def share(nodes, ranks_per_node, gpus=None):
     for rank in range(nodes * ranks_per_node):
         node, local_rank = divmod(rank, ranks_per_node)
         mine = [gpus[(node * per_node + k) % len(gpus)] for k in range(min(per_node, len(gpus)))]
-        environments.append({"CUDA_VISIBLE_DEVICES": ",".join(mine), "MANYHANDS_DEVICE": f"cuda:{local_rank % len(mine)}"})
+        environments.append({"CUDA_VISIBLE_DEVICES": ",".join(mine),
+                             "MANYHANDS_DEVICE": f"cuda:{local_rank % len(mine)}"})
     alone = nodes * ranks_per_node <= len(gpus) and ranks_per_node <= per_node
     return ("nccl" if alone else "gloo"), environments

@@ -1,13 +1,15 @@
-"""The network of the emulated profile: a namespace for each node, and a switch between them that a link's rate and delay slow down.
+"""The network of the emulated profile: a namespace for each node,
+and a switch between them that a link's rate and delay slow down.
 
-`python namespaces.py NODES RATE_MBIT DELAY_MS` makes, for each node, a network namespace with a loopback device of its own and
-a device eth0: a TAP device, whose frames this process reads and writes. Each frame that a node sends is held until a real link would have
-delivered it. Nothing here has a name outside this process: the namespaces and devices end with it and with the ranks in them.
+`python namespaces.py NODES RATE_MBIT DELAY_MS` makes, for each node, a network namespace with a loopback device of its
+own and a device eth0: a TAP device, whose frames this process reads and writes. Each frame that a node sends is held
+until a real link would have delivered it. Nothing here has a name outside this process: the namespaces and devices end
+with it and with the ranks in them.
 
-As root it needs nothing more; an ordinary user gets a user namespace first, in which making network namespaces is allowed.
-It writes one JSON object to its standard output, {"user": path or null, "nodes": [path of each namespace]} or {"why": what is missing},
-and ends when its standard input closes, because the notebook's kernel has gone. A line there, a number, asks what the nodes have sent:
-{"asked": the number, "sent": [a `Sent` of each node]}.
+As root it needs nothing more; an ordinary user gets a user namespace first, in which making network namespaces is
+allowed. It writes one JSON object to its standard output, {"user": path or null, "nodes": [path of each namespace]} or
+{"why": what is missing}, and ends when its standard input closes, because the notebook's kernel has gone. A line there,
+a number, asks what the nodes have sent: {"asked": the number, "sent": [a `Sent` of each node]}.
 """
 
 import collections
@@ -27,22 +29,26 @@ CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000
 TUN, TUNSETIFF, IFF_TAP, IFF_NO_PI = "/dev/net/tun", 0x400454CA, 0x0002, 0x1000
 SIOCSIFFLAGS, SIOCSIFADDR, SIOCSIFNETMASK, SIOCSIFMTU, SIOCSIFHWADDR = 0x8914, 0x8916, 0x891C, 0x8922, 0x8924
 IFF_UP, ARPHRD_ETHER = 0x1, 1
-FRAME_S, SMALLEST_MTU, LARGEST_MTU, HEADER = 0.0005, 9000, 65000, 14  # a faster link has larger frames: this process has the same work
+# a faster link has larger frames: this process has the same work
+FRAME_S, SMALLEST_MTU, LARGEST_MTU, HEADER = 0.0005, 9000, 65000, 14
 BROADCAST, MAC = b"\xff" * 6, b"\x02manyh"[:5]
 FRAMES_AT_ONCE = 64
 IP4, IP6, TCP, SYN = 0x0800, 0x86DD, 6, 2
 Sent = collections.namedtuple("Sent", "payload_bytes repeated_bytes frame_bytes")
 
 WHY = {
-    "namespaces": "This machine lets this user make no network namespaces ({error}). As root it works; for ordinary users the administrator can allow it: "
-                  "sysctl user.max_user_namespaces=10000, on Debian also kernel.unprivileged_userns_clone=1, on Ubuntu "
+    "namespaces": "This machine lets this user make no network namespaces ({error}). As root it works; "
+                  "for ordinary users the administrator can allow it: sysctl user.max_user_namespaces=10000, "
+                  "on Debian also kernel.unprivileged_userns_clone=1, on Ubuntu "
                   "kernel.apparmor_restrict_unprivileged_userns=0. A container needs --cap-add SYS_ADMIN.",
-    "tap": "This machine has no TAP devices ({error}): as root, `modprobe tun`; a container needs --device /dev/net/tun.",
+    "tap": "This machine has no TAP devices ({error}): as root, `modprobe tun`; a container needs --device "
+           "/dev/net/tun.",
 }
 
 
 def mtu(rate_mbit):
-    """Bytes of the largest frame, without its Ethernet header: what the link carries in half a millisecond, within what TCP can do."""
+    """Bytes of the largest frame, without its Ethernet header:
+    what the link carries in half a millisecond, within what TCP can do."""
     return int(min(LARGEST_MTU, max(SMALLEST_MTU, rate_mbit * 1e6 / 8 * FRAME_S)))
 
 
@@ -52,10 +58,11 @@ def address(node):
 
 
 class Links:
-    """When does a frame arrive? Each node has a link to the switch that carries `rate_mbit` each way, and a frame is `delay_ms` under way.
+    """When does a frame arrive? Each node has a link to the switch that carries `rate_mbit` each way,
+    and a frame is `delay_ms` under way.
 
-    A frame leaves when the sender's link has carried what was sent before it, and arrives when the receiver's link has carried what came
-    before it. Without a jam it takes size / rate + delay.
+    A frame leaves when the sender's link has carried what was sent before it, and arrives when the receiver's link has
+    carried what came before it. Without a jam it takes size / rate + delay.
     """
 
     def __init__(self, nodes, rate_mbit, delay_ms):
@@ -103,7 +110,8 @@ class Flow:
 
 
 class Count:
-    """What a node has sent. What of it TCP sends twice depends on how busy this machine is: a frame that this process delivers late looks lost."""
+    """What a node has sent. What of it TCP sends twice depends on how busy this machine is:
+    a frame that this process delivers late looks lost."""
 
     def __init__(self):
         self._payload_bytes = self._repeated_bytes = self._frame_bytes = 0
@@ -123,7 +131,8 @@ class Count:
         return Sent(self._payload_bytes, self._repeated_bytes, self._frame_bytes)
 
     def _payload(self, frame):
-        """(bytes of payload, how many of them come for the first time) of a frame. An IP packet that is not TCP's is all payload."""
+        """(bytes of payload, how many of them come for the first time) of a frame.
+        An IP packet that is not TCP's is all payload."""
         kind, = struct.unpack_from("!H", frame, 12)
         if kind == IP4:
             head, total, part, protocol = struct.unpack_from("!BxHxxHxB", frame, HEADER)
@@ -145,7 +154,8 @@ class Count:
 
     def _flow(self, key, number, flags):
         flow = self._flows.get(key)
-        if flow is None or flags & SYN and (number + 1 - flow.first) % 2**32:  # a new connection with the ports of an old one
+        # a new connection with the ports of an old one
+        if flow is None or flags & SYN and (number + 1 - flow.first) % 2**32:
             flow = self._flows[key] = Flow(number + bool(flags & SYN))
         return flow
 
@@ -215,7 +225,8 @@ def _call(name, *args):
 
 
 def enter(path):
-    """Go into a namespace, given by its file. Into a network namespace goes only the thread that calls, with the threads that it starts later."""
+    """Go into a namespace, given by its file. Into a network namespace goes only the thread that calls,
+    with the threads that it starts later."""
     with open(path) as file:
         _call("setns", file.fileno(), 0)
 

@@ -1,8 +1,8 @@
 """Ports that nobody else takes between the choice and the use.
 
-Binding to port 0 is the best way to get a port, but some addresses must be known beforehand: a rendezvous, every task in
-TF_CONFIG. Choosing a free port and hoping is a race that twenty learners on one machine lose. So a port that we choose
-is also held, for as long as the process lives, by a name that the kernel gives to one process only.
+Binding to port 0 is the best way to get a port, but some addresses must be known beforehand: a rendezvous, every task
+in TF_CONFIG. Choosing a free port and hoping is a race that twenty learners on one machine lose. So a port that we
+choose is also held, for as long as the process lives, by a name that the kernel gives to one process only.
 """
 
 import errno
@@ -58,7 +58,8 @@ def reserve(n=1, host="127.0.0.1"):
     reservation = Reservation(ports, holders)
     if len(ports) < n:
         reservation.close()
-        raise RuntimeError(f"{n} ports were asked for, and only {len(ports)} of {FIRST}-{LAST} are free on {host}: stop some clusters.")
+        raise RuntimeError(f"{n} ports were asked for, and only {len(ports)} of {FIRST}-{LAST} are free on {host}: "
+                           "stop some clusters.")
     return reservation
 
 
@@ -94,7 +95,8 @@ def _hold(port):
 
 
 def _is_free(port, host):
-    """Can the port be bound, on `host` and on all addresses? Without SO_REUSEADDR, so that one in TIME_WAIT counts as taken."""
+    """Can the port be bound, on `host` and on all addresses? Without SO_REUSEADDR,
+    so that one in TIME_WAIT counts as taken."""
     addresses = [(socket.AF_INET, host), (socket.AF_INET, "")]
     if socket.has_dualstack_ipv6():
         addresses.append((socket.AF_INET6, "::"))

@@ -34,7 +34,8 @@ class RankState:
 
 
 class Collector:
-    """Hears the ranks on a socket in `folder` and the launchers on the guard's stdout. `run()` returns when all has ended."""
+    """Hears the ranks on a socket in `folder` and the launchers on the guard's stdout.
+    `run()` returns when all has ended."""
 
     def __init__(self, folder, job, guard, timeout_s, on_line):
         self.job, self.guard, self.on_line = job, guard, on_line
@@ -67,17 +68,19 @@ class Collector:
     def _running(self):
         return [rank for rank, state in enumerate(self.states) if state.running]
 
-    # -- phases: running -> aborting -> ending -> over ---------------------------------------------------------------------
+    # -- phases: running -> aborting -> ending -> over -----------------------------------------------------------------
 
     def _next_phase(self):
-        waited_for = [rank for rank, state in enumerate(self.states) if state.code is None and rank not in self.job.servers]
+        waited_for = [rank for rank, state in enumerate(self.states) if state.code is None
+                      and rank not in self.job.servers]
         if self._phase == "running" and waited_for:
             self._phase, self._deadline = "aborting", time.monotonic() + ABORT_GRACE_S
             self.timed_out, self.unfinished = time.monotonic() >= self._time_out, waited_for
             for rank in self._running():
                 self._send_abort(self.states[rank].control)
         else:
-            self._phase = "ending" if self._phase != "ending" else "over"  # "over": something cannot be killed; leave it
+            # "over": something cannot be killed; leave it
+            self._phase = "ending" if self._phase != "ending" else "over"
             self._deadline = time.monotonic() + END_GRACE_S
             self.guard.stdin.close()  # the guard kills everything, and our connections end
 
@@ -89,7 +92,8 @@ class Collector:
             pass  # it has just ended
 
     def _note_end(self, rank, code):
-        """`code` None: its launcher has killed it. That, or the launcher's SIGTERM, is not the failure that came first."""
+        """`code` None: its launcher has killed it. That, or the launcher's SIGTERM,
+        is not the failure that came first."""
         self.states[rank].code = STOPPED if code is None else code
         if self._phase != "running":
             return

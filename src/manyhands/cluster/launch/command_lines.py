@@ -21,7 +21,8 @@ _FOREIGN_NAMES = {
     *("FORCE_COLOR", "CLICOLOR_FORCE"),  # Jupyter's, for programs that write into cells
 }
 # Few threads per rank; TensorFlow silent below an error, and with the same rounding on every machine.
-_DEFAULTS = {"OMP_NUM_THREADS": "1", "TF_CPP_MIN_LOG_LEVEL": "2", "TF_ENABLE_ONEDNN_OPTS": "0", "GRPC_VERBOSITY": "ERROR"}
+_DEFAULTS = {"OMP_NUM_THREADS": "1", "TF_CPP_MIN_LOG_LEVEL": "2", "TF_ENABLE_ONEDNN_OPTS": "0",
+             "GRPC_VERBOSITY": "ERROR"}
 _TASK_ORDER = ("chief", "worker", "ps")
 
 
@@ -47,7 +48,8 @@ class Job:
 
 
 def base_env(env):
-    """This process's environment without what belongs to another launch, few threads per rank, then the caller's `env`."""
+    """This process's environment without what belongs to another launch, few threads per rank,
+    then the caller's `env`."""
     clean = {k: v for k, v in os.environ.items() if not k.startswith(_FOREIGN) and k not in _FOREIGN_NAMES}
     if clean.get("MPLBACKEND", "").startswith("module://"):
         del clean["MPLBACKEND"]  # Jupyter's, which shows figures in cells
@@ -78,7 +80,8 @@ def _rank_names(nodes, ranks_per_node):
 
 
 def _torchrun(around, nodes, ranks_per_node, env, python):
-    """torchrun once per node, as one types it on each host. Static rendezvous: the numbers of nodes and ranks are ours."""
+    """torchrun once per node, as one types it on each host. Static rendezvous:
+    the numbers of nodes and ranks are ours."""
     reservation = reserve(1)
     common = [python, "-m", "torch.distributed.run", f"--nnodes={nodes}", f"--nproc-per-node={ranks_per_node}"]
     common += ["--master-addr=127.0.0.1", f"--master-port={reservation.ports[0]}", "--max-restarts=0", "--no-python"]
@@ -89,7 +92,8 @@ def _torchrun(around, nodes, ranks_per_node, env, python):
 def _mpirun(around, nodes, ranks_per_node, env, python):
     """mpiexec with as many host names as nodes, all started here by fork: MPI itself then sees that many nodes."""
     hosts = ",".join(f"node{node}:{ranks_per_node}" for node in range(nodes))
-    argv = [mpiexec(python), "-launcher", "fork", "-rmk", "user", "-hosts", hosts, "-n", str(nodes * ranks_per_node), *around]
+    argv = [mpiexec(python), "-launcher", "fork", "-rmk", "user", "-hosts", hosts, "-n", str(nodes * ranks_per_node),
+            *around]
     return Job([{"argv": argv, "env": env}], "PMI_RANK", ranks_per_node, _rank_names(nodes, ranks_per_node))
 
 
@@ -98,7 +102,8 @@ def mpiexec(python=sys.executable):
     beside = Path(python).with_name("mpiexec.hydra")
     found = str(beside) if beside.exists() else shutil.which("mpiexec.hydra")
     if not found:
-        raise LaunchError("mpirun is missing: `pip install mpich mpi4py` brings it (MPICH, with no need for a system package).")
+        raise LaunchError("mpirun is missing: `pip install mpich mpi4py` brings it (MPICH, "
+                          "with no need for a system package).")
     return found
 
 
@@ -106,10 +111,13 @@ def _horovodrun(around, nodes, ranks_per_node, env, python):
     """horovodrun with as many names of this host as nodes. It starts ranks by ssh elsewhere, and here by itself."""
     program = Path(python).with_name("horovodrun")
     if not program.exists() or importlib.util.find_spec("horovod") is None:
-        raise LaunchError("Horovod is not installed: `make lab` builds it (needs g++; `manyhands doctor` says what is missing).")
-    # 127.0.0.1, 127.0.0.01, 127.0.0.001 ... are one address and, for Horovod, different hosts: no other name is local everywhere
+        raise LaunchError("Horovod is not installed: `make lab` builds it (needs g++; "
+                          "`manyhands doctor` says what is missing).")
+    # 127.0.0.1, 127.0.0.01, 127.0.0.001 ... are one address and, for Horovod, different hosts: no other name is local
+    # everywhere
     hosts = ",".join(f"127.0.0.{'0' * node}1:{ranks_per_node}" for node in range(nodes))
-    patience = ["--gloo-timeout-seconds", "120"]  # for each other: on a busy machine some import their framework much later; Horovod's own 30 s are too few
+    # for each other: on a busy machine some import their framework much later; Horovod's own 30 s are too few
+    patience = ["--gloo-timeout-seconds", "120"]
     argv = [str(program), "-np", str(nodes * ranks_per_node), "--gloo", *patience, "-H", hosts, *around]
     return Job([{"argv": argv, "env": env}], "HOROVOD_RANK", ranks_per_node, _rank_names(nodes, ranks_per_node))
 
@@ -118,7 +126,8 @@ def _tf_config(around, tasks, env):
     """One process per task, each told the whole layout and its own place in it; no launcher stands between."""
     unknown = set(tasks) - set(_TASK_ORDER)
     if unknown or tasks.get("chief", 0) > 1 or not all(isinstance(n, int) and n > 0 for n in tasks.values()):
-        raise ValueError(f"tasks={tasks}: give the number of each kind, as in {{'chief': 1, 'worker': 2, 'ps': 1}}, at most one chief.")
+        raise ValueError(f"tasks={tasks}: give the number of each kind, as in {{'chief': 1, 'worker': 2, 'ps': 1}}, "
+                         "at most one chief.")
     order = [(kind, index) for kind in _TASK_ORDER for index in range(tasks.get(kind, 0))]
     reservation = reserve(len(order))
     layout = {}
@@ -129,7 +138,11 @@ def _tf_config(around, tasks, env):
         config = {"cluster": layout, "task": {"type": kind, "index": index}}
         commands.append({"argv": around, "env": {**env, "TF_CONFIG": json.dumps(config), "MANYHANDS_TASK": str(rank)}})
     names = [f"{kind} {index}" for kind, index in order]
-    servers = frozenset(r for r, (kind, _) in enumerate(order) if kind != "chief") if {"chief", "ps"} <= set(tasks) else frozenset()
+    servers = (
+        frozenset(r for r, (kind, _) in enumerate(order) if kind != "chief")
+        if {"chief", "ps"} <= set(tasks)
+        else frozenset()
+    )
     return Job(commands, "MANYHANDS_TASK", 1, names, reservation, servers)
 
 

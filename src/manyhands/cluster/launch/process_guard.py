@@ -1,10 +1,10 @@
 """Two small programs around a launch: one guards all its processes, one stands around each rank.
 
     python process_guard.py guard [FOLDER]    started by the kernel; starts the launchers and ends when they have ended
-    python process_guard.py rank FOLDER CMD   started by the launcher in place of CMD; runs CMD and tells the kernel about it
+    python process_guard.py rank FOLDER CMD   started by the launcher in place of CMD; runs CMD, tells the kernel
 
-The guard adopts every process that loses its parent, so nothing that a launch has started can get away from it: when the
-launch ends, or the kernel goes, it kills what is left; in the latter case it also removes the launch's FOLDER.
+The guard adopts every process that loses its parent, so nothing that a launch has started can get away from it: when
+the launch ends, or the kernel goes, it kills what is left; in the latter case it also removes the launch's FOLDER.
 Run as a file, not as a module, so that it starts in milliseconds.
 """
 
@@ -36,7 +36,8 @@ def _die_with_parent():
 
 
 def guard():
-    """Start the commands that come as one line on stdin; kill all they have started when they end, or at stdin's end."""
+    """Start the commands that come as one line on stdin;
+    kill all they have started when they end, or at stdin's end."""
     import psutil  # noqa: F401  # now: the signal below must not find it half imported
 
     parent = os.getppid()
@@ -47,7 +48,8 @@ def guard():
     if os.getppid() != parent:
         return 143  # the kernel went before it could be tied to us
     launchers = [
-        subprocess.Popen(c["argv"], env=c["env"], stdin=subprocess.DEVNULL, preexec_fn=_die_with_parent) for c in commands
+        subprocess.Popen(c["argv"], env=c["env"], stdin=subprocess.DEVNULL, preexec_fn=_die_with_parent)
+        for c in commands
     ]
     threading.Thread(target=_end_all_at_eof, daemon=True).start()
     codes = _wait_for({launcher.pid for launcher in launchers})
@@ -56,7 +58,8 @@ def guard():
 
 
 def _wait_for(pids):
-    """The exit codes of our children `pids`, when all have ended. Adopted processes that end are not left as zombies."""
+    """The exit codes of our children `pids`, when all have ended.
+    Adopted processes that end are not left as zombies."""
     codes = []
     while pids:
         try:
@@ -164,7 +167,8 @@ def _no_core_file():
 
 
 def _obey(control, child, aborted):
-    """`a` from the kernel: abort the script, whose faulthandler then writes where it stood. The kernel gone: kill it."""
+    """`a` from the kernel: abort the script, whose faulthandler then writes where it stood. The kernel gone:
+    kill it."""
     try:
         while control.recv(1) == b"a":
             aborted.set()

@@ -40,7 +40,8 @@ class Launch:
         """The lines that tell how the ranks ended, when not all of them ended well."""
         lines = []
         if self.first_failed is not None:
-            lines.append(f"{self.names[self.first_failed]} failed first: {_meaning(self.returncodes[self.first_failed])}.")
+            lines.append(f"{self.names[self.first_failed]} failed first: "
+                         f"{_meaning(self.returncodes[self.first_failed])}.")
         if self.timed_out:
             lines.append(f"Time-out: {len(self.where)} of {len(self.names)} ranks had not finished.")
         lines += [f"[{self.names[rank]}] {text}" for rank, text in self.where.items()]
@@ -51,7 +52,10 @@ class Launch:
 
     def __repr__(self):
         codes = [code for rank, code in self.returncodes.items() if rank not in self.servers]
-        text = f"{Path(self.script).name} under {self.with_}: {codes.count(0)} of {len(codes)} ranks ended with exit code 0"
+        text = (
+            f"{Path(self.script).name} under {self.with_}: {codes.count(0)} of {len(codes)} ranks ended with exit code "
+            "0"
+        )
         text += f", {len(self.servers)} servers were stopped" if self.servers else ""
         return f"<{text}{', timed out' if self.timed_out else ''}>"
 
@@ -61,11 +65,15 @@ class Launch:
             f"<td>{html.escape(self.where.get(rank, ''))}</td></tr>"
             for rank, name in enumerate(self.names)
         )
-        return f"<p>{html.escape(repr(self)[1:-1])}</p><table><tr><th></th><th>end</th><th>stood at</th></tr>{rows}</table>"
+        return (
+            f"<p>{html.escape(repr(self)[1:-1])}</p><table><tr><th></th><th>end</th><th>stood "
+            f"at</th></tr>{rows}</table>"
+        )
 
 
 def launch(
-    script, *args, with_="torchrun", nodes=2, ranks_per_node=2, tasks=None, env=None, timeout_s=120, python=sys.executable, echo=True
+    script, *args, with_="torchrun", nodes=2, ranks_per_node=2, tasks=None, env=None, timeout_s=120,
+    python=sys.executable, echo=True
 ):
     """Run `script` with `args` under the launcher `with_` and return a `Launch` when all its processes have ended.
 
@@ -77,11 +85,13 @@ def launch(
     echo       show each rank's output: in a terminal as it comes, elsewhere by rank when all have ended.
 
     All nodes are emulated on this machine, also when the cluster's ranks live elsewhere. A rank that fails is no
-    exception here: see `.returncode`, `.returncodes`, `.report()`. Every process that the launch has started ends with it.
+    exception here: see `.returncode`, `.returncodes`, `.report()`. Every process that the launch has started ends with
+    it.
     """
     path, timeout_s = _check(script, with_, nodes, ranks_per_node, tasks), positive("timeout_s", timeout_s)
     live = echo and sys.stdout.isatty() and not quiet()
-    short = None if len(tempfile.gettempdir()) < 60 else "/tmp"  # a socket's path has room for 107 bytes, on macOS for 103
+    # a socket's path has room for 107 bytes, on macOS for 103
+    short = None if len(tempfile.gettempdir()) < 60 else "/tmp"
     with tempfile.TemporaryDirectory(prefix="manyhands-", dir=short) as folder:
         job = make_job(with_, folder, str(path), args, nodes, ranks_per_node, tasks, env, python)
         try:
@@ -133,7 +143,8 @@ def _run(folder, job, nodes, timeout_s, path, live):
 
 
 def _result(script, path, with_, job, collector):
-    result = Launch(script, with_, job.names, {}, {}, first_failed=collector.first_failed, timed_out=collector.timed_out)
+    result = Launch(script, with_, job.names, {}, {}, first_failed=collector.first_failed,
+                    timed_out=collector.timed_out)
     result.servers = sorted(job.servers)
     for rank, state in enumerate(collector.states):
         text, frames = split_dump(state.text.decode(errors="replace"))
@@ -153,11 +164,16 @@ def _where(state, path, frames):
     if not state.control:
         return "had not started yet"
     place = where_in(path, frames)
-    return f"stood at {place}" if place else "was not in Python code: still at the start, or already at the end, of the process"
+    return (
+        f"stood at {place}"
+        if place
+        else "was not in Python code: still at the start, or already at the end, of the process"
+    )
 
 
 def _total(result, collector):
-    """One exit code for the launch: that of the rank that failed first, else the launcher's, if any rank ended badly."""
+    """One exit code for the launch: that of the rank that failed first, else the launcher's,
+    if any rank ended badly."""
     if collector.first_failed is not None:
         return result.returncodes[collector.first_failed]
     if collector.timed_out:

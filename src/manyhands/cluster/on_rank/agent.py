@@ -1,7 +1,8 @@
 """What runs on a rank: join the world, run a cell or a function, and say where the rank stands while it runs.
 
-Nothing here is called by learners. The notebook sends these functions to the ranks (see cluster.py); a thread of each rank tells
-the notebook a few times a second where the main thread is. It reads the stack, as a debugger does: user code is not changed.
+Nothing here is called by learners. The notebook sends these functions to the ranks (see cluster.py); a thread of each
+rank tells the notebook a few times a second where the main thread is. It reads the stack, as a debugger does: user code
+is not changed.
 """
 
 import asyncio
@@ -53,7 +54,8 @@ class Rank:
         socket = zmq.Context.instance().socket(zmq.PUSH)
         socket.linger = 0
         socket.connect(self._url)
-        told = None  # the call whose notes have been sent: they are sent once, when the rank has stood there for a second report
+        # the call whose notes have been sent: they are sent once, when the rank has stood there for a second report
+        told = None
         before = None
         while True:
             self._busy.wait()
@@ -64,7 +66,9 @@ class Rank:
                     here = self.where()
                     stands = (self.cell, here["key"])
                     if here["blocked"] and stands == before and stands != told:
-                        here["notes"], here["names"], told = read(self.recorder.path), _names(InteractiveShell.instance()), stands
+                        here["notes"], here["names"], told = (
+                            read(self.recorder.path), _names(InteractiveShell.instance()), stands
+                        )
                     before = stands
                     socket.send_json({"token": self.token, "rank": self.rank, "cell": self.cell, **here}, zmq.NOBLOCK)
                 except zmq.Again:
@@ -80,14 +84,16 @@ class Rank:
             here.update(blocked=True, key=f"call {self.recorder.entered}", call=note)
         elif (wait := self._waited_work(here)) is not None:
             note, key = wait
-            here.update(blocked=True, key=key, call={**(note or here["call"] or {"call": "Work.wait"}), **innermost_of(here["lines"])})
+            here.update(blocked=True, key=key,
+                        call={**(note or here["call"] or {"call": "Work.wait"}), **innermost_of(here["lines"])})
         elif (wait := _own_wait()) is not None and here["lines"]:
             note, key = wait
             here.update(blocked=True, key=key, call={**note, **innermost_of(here["lines"])})
         return here
 
     def _waited_work(self, here):
-        """The note of the asynchronous call that is waited for, None where it is not known, and a key of the wait; or None."""
+        """The note of the asynchronous call that is waited for, None where it is not known, and a key of the wait;
+        or None."""
         if self.recorder.waits is not None:
             number, note = self.recorder.waits
             return note, f"work {number}"
@@ -98,7 +104,8 @@ class Rank:
 
 def _own_wait():
     """What `manyhands.comm` waits for on this rank, as a note like the recorder's and a key of the wait; or None."""
-    current_wait = getattr(sys.modules.get("manyhands.comm.message_queue"), "current_wait", None)  # None too while the module is being imported
+    # None too while the module is being imported
+    current_wait = getattr(sys.modules.get("manyhands.comm.message_queue"), "current_wait", None)
     wait = current_wait and current_wait()
     if not wait:
         return None
@@ -131,13 +138,15 @@ def join(rank, url, token, folder, environment, path):
             _limit_threads(name, int(environment["OMP_NUM_THREADS"]))
     if "torch" in sys.modules:
         RANK.recorder.install()
-    if "MANYHANDS_NETWORK_NAMESPACE" in environment:  # the threads that talk to the notebook are there already, and stay outside
+    # the threads that talk to the notebook are there already, and stay outside
+    if "MANYHANDS_NETWORK_NAMESPACE" in environment:
         enter(environment["MANYHANDS_NETWORK_NAMESPACE"])
     return {"pid": os.getpid(), "host": os.uname().nodename}
 
 
 def _stay_after_quit():
-    """Have `quit` and `exit` raise SystemExit, as they do in a script: IPython's would end this process a moment after the cell, untold."""
+    """Have `quit` and `exit` raise SystemExit, as they do in a script:
+    IPython's would end this process a moment after the cell, untold."""
     from IPython import get_ipython
 
     get_ipython().ask_exit = sys.exit
@@ -213,7 +222,8 @@ _loop = None
 
 
 def _run_awaiting(coroutine):
-    """Run a cell with `await` to its end, in a loop that is kept for the next: the engine's own loop is running already, further out on this stack."""
+    """Run a cell with `await` to its end, in a loop that is kept for the next:
+    the engine's own loop is running already, further out on this stack."""
     global _loop
     engines = asyncio._get_running_loop()
     asyncio._set_running_loop(None)
@@ -238,13 +248,15 @@ def call(function, args, cell):
     value = error = None
     try:
         value = function(*args)
-    except BaseException as caught:  # KeyboardInterrupt and SystemExit too: what the function does must not end this process
+    except BaseException as caught:
+        # KeyboardInterrupt and SystemExit too: what the function does must not end this process
         error = caught
     finally:
         RANK.end()
     if "torch" in sys.modules:
         RANK.recorder.install()
-    return {"ok": error is None, "value": value, "error": error and describe(error), "notes": _notes(), "names": _names(get_ipython())}
+    return {"ok": error is None, "value": value, "error": error and describe(error), "notes": _notes(),
+            "names": _names(get_ipython())}
 
 
 def _notes():
@@ -254,12 +266,15 @@ def _notes():
 def _names(shell):
     """What the learner has made in this namespace: no modules, no imported functions and classes."""
     hidden = shell.user_ns_hidden
-    return sorted(name for name, value in list(shell.user_ns.items()) if not name.startswith("_") and name not in hidden and not _imported(value))
+    return sorted(name for name, value in list(shell.user_ns.items()) if not name.startswith("_") and name not in hidden
+                  and not _imported(value))
 
 
 def _imported(value):
     try:
-        return isinstance(value, type(sys)) or (callable(value) and hasattr(value, "__name__") and getattr(value, "__module__", "__main__") != "__main__")
+        return isinstance(value, type(sys)) or (
+            callable(value) and hasattr(value, "__name__") and getattr(value, "__module__", "__main__") != "__main__"
+        )
     except Exception:  # an object of the learner's that answers no question
         return False
 
@@ -269,13 +284,15 @@ def describe(error):
     lines = [{"file": os.path.basename(f.filename), "path": f.filename, "line": f.lineno, "function": f.name}
              for f in traceback.extract_tb(error.__traceback__) if is_user_file(f.filename)]
     if isinstance(error, SyntaxError) and error.lineno:
-        lines.append({"file": os.path.basename(error.filename or ""), "path": error.filename or "", "line": error.lineno, "function": ""})
+        lines.append({"file": os.path.basename(error.filename or ""), "path": error.filename or "",
+                      "line": error.lineno, "function": ""})
     full = "".join(traceback.format_exception(error))
     try:
         message = error.msg if isinstance(error, SyntaxError) else str(error)
     except Exception as unsaid:
         message = f"(its message cannot be shown: __str__ raised {type(unsaid).__name__})"
-    return {"ename": _shown(type(error).__name__), "evalue": _shown(message), "lines": lines, "traceback": _shown(full), "memory": is_memory_error(error, message)}
+    return {"ename": _shown(type(error).__name__), "evalue": _shown(message), "lines": lines, "traceback": _shown(full),
+            "memory": is_memory_error(error, message)}
 
 
 def _shown(text):

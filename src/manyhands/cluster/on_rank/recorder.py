@@ -1,8 +1,9 @@
 """What a rank has asked of torch.distributed: a short record in shared memory, so that it outlives the process.
 
-Every public communication call of `torch.distributed` is replaced by one that first notes its name, group, shape, dtype,
-peer, tag and line (a few microseconds), then calls the original. The notebook reads the notes when a rank hangs or dies,
-and compares them between ranks when a cell ends: gloo itself does not notice that two ranks reduce different shapes.
+Every public communication call of `torch.distributed` is replaced by one that first notes its name, group, shape,
+dtype, peer, tag and line (a few microseconds), then calls the original. The notebook reads the notes when a rank hangs
+or dies, and compares them between ranks when a cell ends: gloo itself does not notice that two ranks reduce different
+shapes.
 """
 
 import functools
@@ -26,8 +27,10 @@ COLLECTIVES = {
     "reduce_scatter_tensor": "output", "all_to_all": None, "all_to_all_single": None, "barrier": None,
     "monitored_barrier": None, "new_group": None,
 }
-ROOTS = {"broadcast": "src", "reduce": "dst", "gather": "dst", "scatter": "src"}  # name -> the argument that says which rank gives or gets
-POINT_TO_POINT = {"send": ("tensor", "dst"), "isend": ("tensor", "dst"), "recv": ("tensor", "src"), "irecv": ("tensor", "src")}
+# name -> the argument that says which rank gives or gets
+ROOTS = {"broadcast": "src", "reduce": "dst", "gather": "dst", "scatter": "src"}
+POINT_TO_POINT = {"send": ("tensor", "dst"), "isend": ("tensor", "dst"), "recv": ("tensor", "src"),
+                  "irecv": ("tensor", "src")}
 
 
 def read(path, cell=None):
@@ -90,7 +93,8 @@ class Recorder:
         return None if work is None else self._works.get(work)
 
     def install(self):
-        """Replace the functions of torch.distributed, once per process; they are looked up by name, so DDP's C++ calls stay unseen."""
+        """Replace the functions of torch.distributed, once per process;
+        they are looked up by name, so DDP's C++ calls stay unseen."""
         import torch.distributed as dist
         from torch.distributed import distributed_c10d as c10d
 
@@ -134,11 +138,15 @@ class Recorder:
         from torch.distributed import Work
 
         parameters = inspect.signature(bare).parameters
-        names, defaults = list(parameters), {name: one.default for name, one in parameters.items() if one.default is not one.empty}
+        names, defaults = (
+            list(parameters),
+            {name: one.default for name, one in parameters.items() if one.default is not one.empty},
+        )
 
         @functools.wraps(original)
         def call(*args, **kwargs):
-            if self.in_call or kwargs.get("use_local_synchronization"):  # a call inside a call (broadcast_object_list) is noted once, a group made by some not at all
+            # a call inside a call (broadcast_object_list) is noted once, a group made by some not at all
+            if self.in_call or kwargs.get("use_local_synchronization"):
                 return original(*args, **kwargs)
             self._enter(name, {**defaults, **dict(zip(names, args)), **kwargs})
             note = self.last

@@ -13,15 +13,19 @@ import sysconfig
 import time
 from pathlib import Path
 
-_LIBRARIES = tuple(sorted({os.path.realpath(sysconfig.get_path(name)) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")}
-                          | {sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")}))
+_LIBRARIES = tuple(sorted({os.path.realpath(sysconfig.get_path(name)) + os.sep
+                           for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+                          | {sysconfig.get_path(name) + os.sep
+                             for name in ("stdlib", "platstdlib", "purelib", "platlib")}))
 _HERE = str(Path(__file__).absolute().parents[2]) + os.sep  # the package
 _LEDGER = _HERE + "ledger" + os.sep
 _AGENT = str(Path(__file__).absolute().with_name("agent.py"))
 # packages whose frames mean communication when the process does nothing else
 _COMMUNICATION = tuple(os.sep + part.replace("/", os.sep) for part in (
-    "torch/distributed/", "torch/autograd/", "torch/nn/parallel/", "horovod/", "mpi4py/", "torch/futures/", "tensorflow/", "manyhands/functions", "manyhands/comm"))
-_WRAPPERS = {"error_handler", "wrapper", "inner", "decorated", "__call__"}  # frames around a framework's function, which say nothing of it
+    "torch/distributed/", "torch/autograd/", "torch/nn/parallel/", "horovod/", "mpi4py/", "torch/futures/",
+    "tensorflow/", "manyhands/functions", "manyhands/comm"))
+# frames around a framework's function, which say nothing of it
+_WRAPPERS = {"error_handler", "wrapper", "inner", "decorated", "__call__"}
 TIMED = "<timed "  # what IPython names the code that `%%time` runs
 IDLE_SHARE = 0.1  # of one core: below it, a process that stands in such a frame is waiting
 
@@ -32,7 +36,8 @@ def is_user_file(filename):
     if filename.startswith("<") and not filename.startswith(("<ipython-input", TIMED)):
         return False
     path = os.path.abspath(filename)
-    if os.path.basename(path).startswith("__autograph_generated_file"):  # TensorFlow's own rewriting, in the folder for temporary files
+    # TensorFlow's own rewriting, in the folder for temporary files
+    if os.path.basename(path).startswith("__autograph_generated_file"):
         return False
     return not path.startswith(_LIBRARIES) and not path.startswith(_HERE)
 
@@ -43,7 +48,8 @@ class Stack:
     def __init__(self, thread_id):
         self._thread_id = thread_id
         self._before = (time.monotonic(), time.process_time())
-        self.awaited = None  # the coroutine of a cell with `await`: while it is suspended, its lines are not on the stack
+        # the coroutine of a cell with `await`: while it is suspended, its lines are not on the stack
+        self.awaited = None
         self.handle = None  # the Work that was last seen to be waited for
 
     def look(self):
@@ -62,9 +68,12 @@ class Stack:
         if not _users(frames) and (suspended := _suspended(self.awaited)):
             frames = suspended
         users = _users(frames)
-        lines = [{"file": os.path.basename(f.f_code.co_filename), "path": f.f_code.co_filename, "line": f.f_lineno, "function": f.f_code.co_name}
+        lines = [{"file": os.path.basename(f.f_code.co_filename), "path": f.f_code.co_filename, "line": f.f_lineno,
+                  "function": f.f_code.co_name}
                  for _, f in reversed(users)]
-        depth, innermost = next(iter(users or [(i, f) for i, f in enumerate(frames) if f.f_code.co_filename == _AGENT]), (0, None))
+        depth, innermost = next(
+            iter(users or [(i, f) for i, f in enumerate(frames) if f.f_code.co_filename == _AGENT]), (0, None)
+        )
         if innermost is None:
             return {"blocked": False, "key": "", "call": None, "lines": []}
         inner = frames[:depth]
@@ -78,9 +87,9 @@ class Stack:
 def _no_collection():
     """Without garbage collection, as reading another thread's frames needs it in Python 3.11.
 
-    `f_back` and `f_locals` make objects there, which may start a collection in the middle of them. A finalizer (a tensor's, a graph's) that
-    gives up the GIL then lets the other thread return from the very frame that is being read: a segmentation fault. (Since 3.12 a collection
-    waits for the end of the bytecode.)
+    `f_back` and `f_locals` make objects there, which may start a collection in the middle of them. A finalizer (a
+    tensor's, a graph's) that gives up the GIL then lets the other thread return from the very frame that is being read:
+    a segmentation fault. (Since 3.12 a collection waits for the end of the bytecode.)
     """
     was_on = gc.isenabled()
     gc.disable()
@@ -97,9 +106,11 @@ def innermost_of(lines):
 
 
 def _users(frames):
-    """[(index, frame)] of the learner's frames, innermost first; where there are none, of functions that come from a text without a name."""
+    """[(index, frame)] of the learner's frames, innermost first;
+    where there are none, of functions that come from a text without a name."""
     return [(i, f) for i, f in enumerate(frames) if is_user_file(f.f_code.co_filename)] or [
-        (i, f) for i, f in enumerate(frames) if f.f_code.co_filename in ("<string>", "<stdin>") and f.f_code.co_name != "<module>"]
+        (i, f) for i, f in enumerate(frames) if f.f_code.co_filename in ("<string>", "<stdin>")
+        and f.f_code.co_name != "<module>"]
 
 
 def _suspended(coroutine):
@@ -112,10 +123,12 @@ def _suspended(coroutine):
 
 
 def _communication_call(inner, innermost, idle):
-    """(the name of the call that the thread waits in, or None if it computes; the Work that it waits for, if it is known)."""
+    """(the name of the call that the thread waits in, or None if it computes;
+    the Work that it waits for, if it is known)."""
     owner, value = _owner_of_running_call(inner[0] if inner else innermost)
     if inner and inner[0].f_code.co_name == "wait" and inner[0].f_code.co_filename.startswith(_LEDGER):
-        owner, value = "torch.distributed.Work", inner[0].f_locals.get("work")  # the ledger puts a wait of its own in the place of torch's
+        # the ledger puts a wait of its own in the place of torch's
+        owner, value = "torch.distributed.Work", inner[0].f_locals.get("work")
     if owner and owner.startswith("mpi4py"):
         return owner, None
     names = [f.f_code.co_name for f in reversed(inner) if any(part in f.f_code.co_filename for part in _COMMUNICATION)]
@@ -129,7 +142,8 @@ def _communication_call(inner, innermost, idle):
 
 
 def struck(path, deepest=4):
-    """Where the thread stood that a fatal signal struck, as faulthandler wrote it to `path`: ["function (file.py, line 3)", ...], innermost first."""
+    """Where the thread stood that a fatal signal struck, as faulthandler wrote it to `path`: ["function (file.py,
+    line 3)", ...], innermost first."""
     try:
         with open(path, errors="replace") as file:
             stack = file.read().partition("Current thread")[2].split("\n\n")[0]
@@ -140,7 +154,8 @@ def struck(path, deepest=4):
 
 
 def _owner_of_running_call(frame):
-    """Of a C function that `frame` is inside of, such as `work.wait()`: the type that it belongs to, where it is known, and the value."""
+    """Of a C function that `frame` is inside of, such as `work.wait()`: the type that it belongs to, where it is known,
+    and the value."""
     code = frame.f_code
     names = code.co_names + code.co_varnames
     text = _text_of_running_call(frame)
@@ -172,7 +187,9 @@ def _name_in_text(frame):
 
 def _text_of_running_call(frame):
     """What is written where `frame` is, as far as Python's positions and the file's text are known; else None."""
-    line, end_line, start, end = next(itertools.islice(frame.f_code.co_positions(), frame.f_lasti // 2, None), (None,) * 4)
+    line, end_line, start, end = next(
+        itertools.islice(frame.f_code.co_positions(), frame.f_lasti // 2, None), (None,) * 4
+    )
     if None in (line, end_line, start, end):
         return None
     lines = [linecache.getline(frame.f_code.co_filename, number).encode() for number in range(line, end_line + 1)]

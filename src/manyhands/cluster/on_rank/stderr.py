@@ -1,6 +1,7 @@
 """What C++ libraries write to a rank's stderr: to a file, where it outlives an abort, and from there to the notebook.
 
-The kernel's own way is a pipe that a thread of the same process empties: the words before an abort, its reason, are lost with the process.
+The kernel's own way is a pipe that a thread of the same process empties: the words before an abort, its reason, are
+lost with the process.
 """
 
 import os

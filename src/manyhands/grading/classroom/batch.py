@@ -1,6 +1,7 @@
 """Grading a class: every submission of a unit that has no grade yet, side by side; what is done stays done.
 
-It can be killed at any moment: each grade is kept as soon as it is known (see `grade_journal`), and the next run does the rest.
+It can be killed at any moment: each grade is kept as soon as it is known (see `grade_journal`), and the next run does
+the rest.
 """
 
 import secrets
@@ -23,7 +24,8 @@ from manyhands.grading.store import grade_journal, submissions
 from manyhands.grading.store.beneath import Below
 from manyhands.machine import processors
 
-PLACES_PER_CORE = 2  # a kernel that starts, and ranks that wait for each other, leave the core to others a part of the time
+# a kernel that starts, and ranks that wait for each other, leave the core to others a part of the time
+PLACES_PER_CORE = 2
 SIMPLE_PLACES, CLUSTER_PLACES = 1, 2
 SIMPLE_BYTES, CLUSTER_BYTES = 600 * 2**20, 1600 * 2**20  # what one of them usually takes
 REFERENCE = "the solution"
@@ -84,7 +86,9 @@ class Batch:
                 else:
                     todo[student] = key
         wanted = self._reference(solution, scratch, lock) if todo else None
-        for student, result in self._pool(list(todo), lambda student: self._grade(student, solution, wanted), solution, scratch, lock):
+        for student, result in self._pool(
+            list(todo), lambda student: self._grade(student, solution, wanted), solution, scratch, lock
+        ):
             with _alone(outcome, student):
                 self._keep(student, todo[student], result, outcome)
             self.progress(len(outcome.graded) + len(outcome.failed), len(todo), student)
@@ -95,7 +99,8 @@ class Batch:
         history = self.grades.history(student)
         old = next((one for one in reversed(history) if grade_journal.same_work(one["key"], key)), None)
         if old is not None and old is not history[-1]:
-            again = grade_journal.entry(key, old["grade"], grade_journal.reason(history[-1], key), self._handed_in_at(student))
+            again = grade_journal.entry(key, old["grade"], grade_journal.reason(history[-1], key),
+                                        self._handed_in_at(student))
             self.grades.add(student, again)
         return old is not None
 
@@ -120,10 +125,12 @@ class Batch:
         cost, memory = (CLUSTER_PLACES, CLUSTER_BYTES) if solution.clustered else (SIMPLE_PLACES, SIMPLE_BYTES)
         cores = self.jobs or processors()
         places = max(1, min(PLACES_PER_CORE * cores, psutil.virtual_memory().available // memory * cost))
-        return pool.run(jobs, work, places=places, cost=lambda job: cost, scratch=scratch, wall_s=self.limits.wall_s, closed=[lock])
+        return pool.run(jobs, work, places=places, cost=lambda job: cost, scratch=scratch, wall_s=self.limits.wall_s,
+                        closed=[lock])
 
     def _reference(self, solution, scratch, lock):
-        """What the solution shows, which is run if need be, in a process of its own: this one must stay without threads."""
+        """What the solution shows, which is run if need be, in a process of its own:
+        this one must stay without threads."""
         image = choose.image() if self.sandboxed else ""
 
         def work(_):
@@ -131,7 +138,8 @@ class Batch:
                 return engine.reference(self.solution, solution.notebook, self.seed, limits=self.limits, image=image)
             except (engine.SolutionFails, container.NotStarted) as problem:
                 return pool.Failed(str(problem))
-        ((_, shown),) = pool.run([REFERENCE], work, places=1, cost=lambda job: 1, scratch=scratch, wall_s=self.limits.wall_s, closed=[lock])
+        ((_, shown),) = pool.run([REFERENCE], work, places=1, cost=lambda job: 1, scratch=scratch,
+                                 wall_s=self.limits.wall_s, closed=[lock])
         if isinstance(shown, pool.Failed):
             raise engine.SolutionFails(shown.why)
         return shown
@@ -142,10 +150,12 @@ class Batch:
         try:
             name, _, note = submissions.notebook_in(folder, solution)
         except NotGraded as problem:
-            return grade_report.as_data(engine.not_graded(self.solution, " ".join([str(problem), *submissions.notes_of(folder)])))
+            return grade_report.as_data(engine.not_graded(self.solution,
+                                                          " ".join([str(problem), *submissions.notes_of(folder)])))
         with tempfile.TemporaryDirectory(prefix="mh-") as place, Below(folder) as there:
             notes = ([note] if note else []) + submissions.copy(there, place, name) + submissions.notes_of(folder)
-            grade = engine.grade(Path(place) / name, self.solution, seed=self.seed, wanted=wanted, sandboxed=self.sandboxed,
+            grade = engine.grade(Path(place) / name, self.solution, seed=self.seed, wanted=wanted,
+                                 sandboxed=self.sandboxed,
                                  limits=self.limits)
         grade.notes[:0] = notes
         return grade_report.as_data(grade)

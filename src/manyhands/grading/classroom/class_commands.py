@@ -9,10 +9,10 @@ from manyhands.grading import grade_report
 from manyhands.grading.check_command import Unknown, labs, unit_named
 from manyhands.units import NotAClone, find_root
 
-RELEASE = """Put labs into nbgrader's exchange, where attendees fetch them (on a hub, in JupyterLab: Nbgrader, Assignment List)."""
+RELEASE = """Put labs into nbgrader's exchange, where attendees fetch them (on a hub, in JupyterLab: Nbgrader, Assignment List)."""  # noqa: E501
 COLLECT = """Take in what attendees have handed in. What was collected before is kept in classroom/received/."""
 GRADE = """Grade what was collected and has no grade yet, in a sandbox each, on all cores. Stop it at any time: the next run goes on
-where it stopped. A grade that changes is kept beside the new one, and marks given by hand in formgrader stay."""
+where it stopped. A grade that changes is kept beside the new one, and marks given by hand in formgrader stay."""  # noqa: E501
 FEEDBACK = """Write a page for each attendee (classroom/feedback/) and release it, so that they can fetch it."""
 EXPORT = """Write all grades as CSV: a row for each attendee and lab, and one for each check."""
 STOPPED = "Stopped. What is graded is kept; the same command goes on with the rest."
@@ -25,7 +25,8 @@ def _parser(name, description, examples, many="one or more labs: 02, 02_mirrored
 
 
 def _with_runs(made):
-    made.add_argument("--student", action="append", default=[], metavar="NAME", help="only this attendee (can be given again)")
+    made.add_argument("--student", action="append", default=[], metavar="NAME",
+                      help="only this attendee (can be given again)")
     made.add_argument("--jobs", type=int, default=0, metavar="N", help="cores to use (all)")
     made.add_argument("--cell-timeout", type=float, default=None, metavar="S", help="seconds for one cell")
     made.add_argument("--timeout", type=float, default=None, metavar="S", help="seconds for one whole notebook")
@@ -73,7 +74,8 @@ def _grade(classroom, unit, arguments):
     from manyhands.grading.classroom import steps
 
     with _bar(unit) as progress:
-        outcome = steps.grade(classroom, unit, arguments.student, arguments.again, progress=progress, **_limits(arguments))
+        outcome = steps.grade(classroom, unit, arguments.student, arguments.again, progress=progress,
+                              **_limits(arguments))
     print(f"{unit}: {len(outcome.graded)} graded, {len(outcome.kept)} had their grade already.")
     grades = steps.journal_of(classroom, unit)
     for student in outcome.graded:
@@ -99,8 +101,9 @@ def _feedback(classroom, unit, arguments):
     from manyhands.grading.classroom import steps
 
     with _bar(unit) as progress:
-        pages, kept_back, failed = steps.give_feedback(classroom, unit, arguments.student, arguments.hold_back, progress=progress,
-                                                           **_limits(arguments))
+        pages, kept_back, failed = steps.give_feedback(
+            classroom, unit, arguments.student, arguments.hold_back, progress=progress, **_limits(arguments)
+        )
     released = 0 if arguments.hold_back else len(pages) - len(kept_back)
     print(f"{unit}: {len(pages)} pages in {classroom.folder / 'feedback'}, {released} of them released.")
     for student, why in [*kept_back.items(), *failed.items()]:
@@ -120,7 +123,11 @@ def _export(classroom, units, arguments):
     if not units:
         units = [unit for unit in labs(classroom.root) if (classroom.folder / "grades" / unit).is_dir()]
     with contextlib.ExitStack() as opened:
-        file = opened.enter_context(open(arguments.output, "w", newline="", encoding="utf-8")) if arguments.output else sys.stdout
+        file = (
+            opened.enter_context(open(arguments.output, "w", newline="", encoding="utf-8"))
+            if arguments.output
+            else sys.stdout
+        )
         rows, failed = steps.export(classroom, units, file)
     for whose, why in failed.items():
         print(f"{whose}: NOT IN THE TABLE, {why}", file=sys.stderr)

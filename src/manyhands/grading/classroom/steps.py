@@ -1,4 +1,5 @@
-"""What an instructor does with a unit: release, collect, grade, give feedback, export. The commands show what these return."""
+"""What an instructor does with a unit: release, collect, grade, give feedback, export.
+The commands show what these return."""
 
 import csv
 from contextlib import contextmanager
@@ -18,7 +19,10 @@ from manyhands.grading.store.atomic import replace_folder
 from manyhands.grading.store.grade_journal import Journal
 
 PUBLIC_SEED = 0
-NOTHING = "Nothing of {unit} is graded, and nothing was collected: first `manyhands collect {number}`, then `manyhands grade {number}`."
+NOTHING = (
+    "Nothing of {unit} is graded, and nothing was collected: first `manyhands collect {number}`, "
+    "then `manyhands grade {number}`."
+)
 
 
 class Refused(RuntimeError):
@@ -38,8 +42,8 @@ def release(classroom, unit, due=None, again=False):
     released = _released(classroom, unit)
     if released.is_dir() and not again:
         if _content(released) != _content(lab):
-            raise Refused(f"{unit} was released before, and another version of it: `--again` puts the new one in its place. "
-                          "Who has fetched the old one keeps it.")
+            raise Refused(f"{unit} was released before, and another version of it: "
+                          "`--again` puts the new one in its place. Who has fetched the old one keeps it.")
         return False
     _start(out)
     return True
@@ -55,7 +59,8 @@ def _time(text):
         time = datetime.fromisoformat(text.strip().replace(" +", "+").replace(" -", "-"))
         return time.astimezone(UTC).replace(tzinfo=None) if time.tzinfo else time
     except (ValueError, OverflowError):
-        raise Refused(f"{text!r} is no time. Write it as 2026-12-01 18:00, or with its zone: 2026-12-01 18:00 +0900.") from None
+        raise Refused(f"{text!r} is no time. Write it as 2026-12-01 18:00, or with its zone: 2026-12-01 18:00 "
+                      "+0900.") from None
 
 
 def _content(folder):
@@ -63,14 +68,17 @@ def _content(folder):
 
 
 def exchange(classroom, unit, part, student="", **options):
-    """One of the parts of nbgrader's exchange ("ReleaseAssignment", "Collect", "ReleaseFeedback"), ready to be started."""
+    """One of the parts of nbgrader's exchange ("ReleaseAssignment", "Collect", "ReleaseFeedback"),
+    ready to be started."""
     from nbgrader.coursedir import CourseDirectory
 
     log, said = gradebook.quiet_log(part)
-    course = CourseDirectory(config=classroom.config, log=log, assignment_id=unit, **({"student_id": student} if student else {}))
+    course = CourseDirectory(config=classroom.config, log=log, assignment_id=unit,
+                             **({"student_id": student} if student else {}))
     authenticator = Authenticator(config=classroom.config, log=log)
     factory = ExchangeFactory(config=classroom.config, log=log)
-    made = getattr(factory, part)(coursedir=course, authenticator=authenticator, parent=None, config=classroom.config, log=log, **options)
+    made = getattr(factory, part)(coursedir=course, authenticator=authenticator, parent=None, config=classroom.config,
+                                  log=log, **options)
     made.said = said
     return made
 
@@ -123,7 +131,8 @@ def _batch(classroom, unit, kind, students, seed=PUBLIC_SEED, **options):
 
 
 def _into_gradebook(classroom, unit, grades, students):
-    """Write all these grades into the gradebook and what formgrader shows; both are made from the journal and can be made again.
+    """Write all these grades into the gradebook and what formgrader shows;
+    both are made from the journal and can be made again.
 
     Returns {student: what went wrong}.
     """
@@ -174,12 +183,14 @@ def give_feedback(classroom, unit, students=(), hold_back=False, **options):
         else:
             failed[student] = f"no grade yet for what was collected last. First `manyhands grade {unit[:2]}`."
     if not entries:
-        raise Refused("\n".join(f"{student}: {why}" for student, why in failed.items()) or NOTHING.format(unit=unit, number=unit[:2]))
+        raise Refused("\n".join(f"{student}: {why}" for student, why in failed.items())
+                      or NOTHING.format(unit=unit, number=unit[:2]))
     failing = [student for student, entry in entries.items() if not entry["grade"]["verdict"]
                and any(line["status"] == FAIL for line in entry["grade"]["criteria"])]
     if failing:
         outcome = _batch(classroom, unit, "public", failing, **options).run()
-        failed.update({student: f"what was expected is not on the page: {why}" for student, why in outcome.failed.items()})
+        failed.update({student: f"what was expected is not on the page: {why}"
+                       for student, why in outcome.failed.items()})
     grades.forget_seed()  # before anybody can read what has passed
     pages = _pages(classroom, unit, entries, failing, failed)
     why_not = {student: _release_page(classroom, unit, student) for student in ([] if hold_back else pages)}
@@ -224,7 +235,8 @@ def _release_page(classroom, unit, student):
         return str(problem)
 
 
-HEAD = ["lab", "student", "first_name", "last_name", "submitted", "late_s", "points", "max", "late_penalty", "check", "check_points",
+HEAD = ["lab", "student", "first_name", "last_name", "submitted", "late_s", "points", "max", "late_penalty", "check",
+        "check_points",
         "check_max", "by_hand", "graded", "reason", "verdict"]
 
 
@@ -242,7 +254,8 @@ def export(classroom, units, file):
         with gradebook.opened(classroom) as book:
             for student in [student for student in grades.students() if student not in without]:
                 with _alone(without, student, book):
-                    rows = [{key: _cell(value) for key, value in row.items()} for row in _rows(classroom, book, unit, student)]
+                    rows = [{key: _cell(value) for key, value in row.items()}
+                            for row in _rows(classroom, book, unit, student)]
                     table.writerows(rows)
                     count += len(rows)
         failed.update({f"{unit}: {student}": why for student, why in without.items()})
@@ -250,14 +263,18 @@ def export(classroom, units, file):
 
 
 def _rows(classroom, book, unit, student):
-    marks, entry, person = feedback.marks_of(book, unit, student), journal_of(classroom, unit).current(student), book.find_student(student)
+    marks, entry, person = (
+        feedback.marks_of(book, unit, student), journal_of(classroom, unit).current(student), book.find_student(student)
+    )
     both = {"lab": unit, "student": student}
     yield {**both, "first_name": person.first_name, "last_name": person.last_name, "submitted": marks["submitted"],
-           "late_s": f"{marks['late_s']:.0f}", "points": marks["score"], "max": marks["max"], "late_penalty": marks["penalty"],
+           "late_s": f"{marks['late_s']:.0f}", "points": marks["score"], "max": marks["max"],
+           "late_penalty": marks["penalty"],
            "by_hand": any(mark["by_hand"] for mark in marks["checks"].values()), "graded": entry["time"],
            "reason": entry["reason"], "verdict": entry["grade"]["verdict"]}
     for name, mark in marks["checks"].items():
-        yield {**both, "check": name, "check_points": mark["score"], "check_max": mark["max"], "by_hand": mark["by_hand"]}
+        yield {**both, "check": name, "check_points": mark["score"], "check_max": mark["max"],
+               "by_hand": mark["by_hand"]}
 
 
 def _cell(value):

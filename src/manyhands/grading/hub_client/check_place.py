@@ -1,4 +1,5 @@
-"""On a hub's machine, where many people share few cores: a check waits for a place (`manyhands.hub.services.check_queue` gives them out)."""
+"""On a hub's machine, where many people share few cores:
+a check waits for a place (`manyhands.hub.services.check_queue` gives them out)."""
 
 import json
 import os
@@ -18,10 +19,12 @@ class Refused(RuntimeError):
 
 @contextmanager
 def taken(say):
-    """Wait for a place, and hold it while the block runs; the kernel gives it back when this process ends, however it ends.
+    """Wait for a place, and hold it while the block runs;
+    the kernel gives it back when this process ends, however it ends.
 
-    say: called with a line whenever the position has changed, and with one that `stays` where there is no queue to stand in. Outside
-    a hub there is nothing to wait for. A service that does not answer keeps nobody from a check. Raises Refused.
+    say: called with a line whenever the position has changed, and with one that `stays` where there is no queue to
+    stand in. Outside a hub there is nothing to wait for. A service that does not answer keeps nobody from a check.
+    Raises Refused.
     """
     if path := os.environ.get(SOCKET):
         with socket.socket(socket.AF_UNIX) as connection:

@@ -20,7 +20,8 @@ LONGEST, LONGEST_ANSWER = 200, 4096
 def tell(grade, hints):
     """Tell the board of a grade and of how many hints were opened; returns the class's announcement, or "".
 
-    Takes a second at most, and says nothing where there is no board or it does not answer: a check must not wait for it.
+    Takes a second at most, and says nothing where there is no board or it does not answer: a check must not wait for
+    it.
     """
     path = os.environ.get(VARIABLE)
     if not path:
@@ -44,7 +45,8 @@ def _send(path, message, answers):
 
 
 def _message(grade, hints):
-    criteria = [{"check": one.check, "name": one.name, "status": one.status, "message": _why(one)} for one in grade.criteria]
+    criteria = [{"check": one.check, "name": one.name, "status": one.status, "message": _why(one)}
+                for one in grade.criteria]
     return {"unit": grade.unit, "verdict": grade.verdict, "criteria": criteria, "hints": hints}
 
 
@@ -53,5 +55,7 @@ def _why(criterion):
     if criterion.status != FAIL:
         return ""
     told = criterion.detail
-    words = [told[key] for key in ("mistake", "problem") if key in told] or [f"{key}: {value}" for key, value in told.items()]
+    words = [told[key] for key in ("mistake", "problem") if key in told] or [
+        f"{key}: {value}" for key, value in told.items()
+    ]
     return in_a_line(" ".join(map(str, words)), LONGEST)

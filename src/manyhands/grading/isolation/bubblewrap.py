@@ -23,7 +23,8 @@ FILE_BYTES = 2**30
 COPY_IN = (f'ulimit -c 0 && ulimit -f {FILE_BYTES // 512} && cp -r /submission/. "$HOME/submission" && '
            'cd "$HOME/submission" && exec "$@"')
 SHOWN = {"MATPLOTLIBRC", "MANYHANDS_SEED", "MANYHANDS_RECORD", "MANYHANDS_PATIENCE_S", "OPENBLAS_CORETYPE"}
-FROM_ETC = ["ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "localtime", "fonts", "ssl/openssl.cnf", "ssl/certs", "mime.types"]
+FROM_ETC = ["ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "localtime", "fonts", "ssl/openssl.cnf",
+            "ssl/certs", "mime.types"]
 FILES = {
     "passwd": f"root:x:0:0:root:/root:/bin/sh\nlearner:x:1000:1000:learner:{HOME}:/bin/sh\n",
     "group": "root:x:0:\nlearner:x:1000:\n",
@@ -52,7 +53,8 @@ def spaces():
 
 @contextmanager
 def closed_calls():
-    """The descriptors that bubblewrap is to inherit: one, of a filter of system calls, or none on a machine whose calls are not known."""
+    """The descriptors that bubblewrap is to inherit: one, of a filter of system calls,
+    or none on a machine whose calls are not known."""
     with tempfile.TemporaryFile() as file:
         known = os.uname().machine in container_init.CALLS
         file.write(container_init.closed_calls() if known else b"")
@@ -61,7 +63,8 @@ def closed_calls():
 
 
 def _frame(options, calls):
-    arguments = [*options, *(word for number in calls for word in ("--seccomp", str(number))), "--die-with-parent", "--new-session", "--cap-drop", "ALL", "--hostname", "sandbox"]
+    arguments = [*options, *(word for number in calls for word in ("--seccomp", str(number))), "--die-with-parent",
+                 "--new-session", "--cap-drop", "ALL", "--hostname", "sandbox"]
     return [*arguments, *system_places(), "--proc", "/proc", "--dev", "/dev"]
 
 
@@ -78,10 +81,12 @@ def system_places():
 
 
 def command(inner, *, submission, private, memory_bytes, calls):
-    """The command that runs `inner` in the sandbox, and inherits `calls` (see `closed_calls`); what it is to see of the environment is passed on as it is.
+    """The command that runs `inner` in the sandbox, and inherits `calls` (see `closed_calls`);
+    what it is to see of the environment is passed on as it is.
 
-    `submission` is the folder to be copied in; `private` holds the kernel's connection file, visible inside under the same
-    path. Nothing of the host can be written: what is written inside is memory, a quarter of `memory_bytes` in each place.
+    `submission` is the folder to be copied in; `private` holds the kernel's connection file, visible inside under the
+    same path. Nothing of the host can be written: what is written inside is memory, a quarter of `memory_bytes` in each
+    place.
     """
     etc = Path(private).parent / "etc"
     etc.mkdir(exist_ok=True)
@@ -99,7 +104,8 @@ def command(inner, *, submission, private, memory_bytes, calls):
         arguments += ["--dev-bind", device, device]
     arguments += ["--ro-bind", str(submission), "/submission", "--dir", FOLDER, "--ro-bind", str(private), str(private)]
     # for a grader that is root, /proc/sys would otherwise be the host's to write
-    return [*arguments, "--remount-ro", "/proc", "--remount-ro", "/dev", "--remount-ro", "/", "--", "/bin/sh", "-c", COPY_IN, "sh", *inner]
+    return [*arguments, "--remount-ro", "/proc", "--remount-ro", "/dev", "--remount-ro", "/", "--", "/bin/sh", "-c",
+            COPY_IN, "sh", *inner]
 
 
 def environment(ordinary):

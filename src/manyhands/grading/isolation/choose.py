@@ -1,4 +1,5 @@
-"""Where a submission runs: inside bubblewrap if it works here, else in a container if that does, else not, or without a sandbox."""
+"""Where a submission runs: inside bubblewrap if it works here, else in a container if that does, else not,
+or without a sandbox."""
 
 from pathlib import Path
 

@@ -1,7 +1,9 @@
-"""Where bubblewrap does not work: a submission's kernel in a container of the course's image, closed as `bubblewrap` is.
+"""Where bubblewrap does not work: a submission's kernel in a container of the course's image,
+closed as `bubblewrap` is.
 
-Nothing of the host is in it but one folder, read only. The kernel's sockets are opened outside and handed in; the connection over which that
-happens is then what keeps the container: it ends when this process does, however that is (see `container_init`, which runs inside).
+Nothing of the host is in it but one folder, read only. The kernel's sockets are opened outside and handed in; the
+connection over which that happens is then what keeps the container: it ends when this process does, however that is
+(see `container_init`, which runs inside).
 """
 
 import functools
@@ -54,10 +56,17 @@ def engine():
 
 @functools.cache
 def identity():
-    """Of the image, as the engine names it; "" where there is no engine. A reference made in it is another one than one made here."""
+    """Of the image, as the engine names it; "" where there is no engine.
+    A reference made in it is another one than one made here."""
     program, _ = engine()
-    return program and subprocess.run([program, "image", "inspect", "--format", "{{.Id}}", image()], capture_output=True, text=True, check=True,
-                                      stdin=subprocess.DEVNULL, timeout=ANSWER_S).stdout.strip() or ""
+    return (
+        program
+        and subprocess.run(
+            [program, "image", "inspect", "--format", "{{.Id}}", image()], capture_output=True, text=True, check=True,
+            stdin=subprocess.DEVNULL, timeout=ANSWER_S
+        ).stdout.strip()
+        or ""
+    )
 
 
 def why_none():
@@ -67,9 +76,13 @@ def why_none():
 
 def _lack(program):
     """What keeps submissions from being run by this engine: it is asked, and tried."""
-    for words, lack in ((["version"], "it does not answer"), (["image", "inspect", image()], f"it has no image {image()} (docker/README.md)")):
+    for words, lack in (
+        (["version"], "it does not answer"),
+        (["image", "inspect", image()], f"it has no image {image()} (docker/README.md)"),
+    ):
         try:
-            done = subprocess.run([program, *words], capture_output=True, text=True, errors="replace", stdin=subprocess.DEVNULL, timeout=ANSWER_S)
+            done = subprocess.run([program, *words], capture_output=True, text=True, errors="replace",
+                                  stdin=subprocess.DEVNULL, timeout=ANSWER_S)
         except (OSError, subprocess.TimeoutExpired) as problem:
             return f"{lack} ({problem})"
         if done.returncode:
@@ -94,24 +107,31 @@ def _try(program, folder):
 
 
 def command(program, name, folder, *, memory_bytes, tasks):
-    """The command that starts a container which sees the folder `p` of `folder`, under the same path; what is written inside is memory."""
-    options = {"name": name, "pull": "never", "network": "none", "user": "1000:1000", "cap-drop": "ALL", "security-opt": "no-new-privileges",
-               "memory": memory_bytes, "memory-swap": memory_bytes, "pids-limit": tasks, "hostname": "sandbox", "workdir": "/",
-               "shm-size": memory_bytes // 4, "tmpfs": f"/tmp:size={memory_bytes // 4},mode=1777,exec", "entrypoint": PYTHON}
+    """The command that starts a container which sees the folder `p` of `folder`, under the same path;
+    what is written inside is memory."""
+    options = {"name": name, "pull": "never", "network": "none", "user": "1000:1000", "cap-drop": "ALL",
+               "security-opt": "no-new-privileges",
+               "memory": memory_bytes, "memory-swap": memory_bytes, "pids-limit": tasks, "hostname": "sandbox",
+               "workdir": "/",
+               "shm-size": memory_bytes // 4, "tmpfs": f"/tmp:size={memory_bytes // 4},mode=1777,exec",
+               "entrypoint": PYTHON}
     arguments = [program, "run", "--rm", "--read-only", *(f"--{option}={value}" for option, value in options.items())]
-    shown = {folder / PRIVATE: folder / PRIVATE, **{folder / "etc" / name: f"/etc/{name}" for name in (*bubblewrap.FILES, "resolv.conf")}}
+    shown = {folder / PRIVATE: folder / PRIVATE,
+             **{folder / "etc" / name: f"/etc/{name}" for name in (*bubblewrap.FILES, "resolv.conf")}}
     arguments += [f"--mount=type=bind,source={there},target={inside},readonly" for there, inside in shown.items()]
     return [*arguments, image(), "-I", "-c", Path(container_init.__file__).read_text(), str(folder / PRIVATE / "door")]
 
 
 def environment(ordinary):
-    """What a kernel in a container sees of its ordinary environment: what it sees in a sandbox, with the image's folders."""
+    """What a kernel in a container sees of its ordinary environment:
+    what it sees in a sandbox, with the image's folders."""
     shown = {name: value for name, value in bubblewrap.environment(ordinary).items() if name != "MATPLOTLIBRC"}
     return {**shown, "HOME": HOME, "PATH": f"{Path(PYTHON).parent}:/usr/local/bin:/usr/bin:/bin"}
 
 
 class Container:
-    """A container that waits for its order (`tell`), and ends by `stop` or with this process; `reason` is why it has ended before.
+    """A container that waits for its order (`tell`), and ends by `stop` or with this process;
+    `reason` is why it has ended before.
 
     `folder` is the caller's, closed to others; `p` in it is what the container sees.
     """
@@ -127,14 +147,16 @@ class Container:
         self.door.bind(str(self.private / "door"))
         self.door.listen(1)
         for place in (self.private, *self.private.iterdir(), *(Path(folder) / "etc").iterdir()):
-            place.chmod(0o755 if place.is_dir() else 0o666 if place.is_socket() else 0o644)  # for the user inside; nobody else gets through `folder`
+            # for the user inside; nobody else gets through `folder`
+            place.chmod(0o755 if place.is_dir() else 0o666 if place.is_socket() else 0o644)
         words = command(program, self.name, Path(folder), memory_bytes=memory_bytes, tasks=tasks)
         with process_limits.no_own_limit():
             self.process = subprocess.Popen(words, start_new_session=True, cwd=folder,
                                             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=self._errors)
 
     def tell(self, order, fds, until):
-        """Give the order and open files to the first process inside, as soon as it asks; to nobody else, and once. Its answer; raises NotStarted."""
+        """Give the order and open files to the first process inside, as soon as it asks; to nobody else, and once.
+        Its answer; raises NotStarted."""
         self.door.settimeout(0.2)
         while not self.line:
             with suppress(TimeoutError):
@@ -182,7 +204,8 @@ class Container:
             self.process.wait(END_S)
         if self.process.returncode != 0:
             with suppress(OSError, subprocess.TimeoutExpired):
-                subprocess.run([self.program, "rm", "--force", self.name], capture_output=True, stdin=subprocess.DEVNULL, timeout=3 * END_S)
+                subprocess.run([self.program, "rm", "--force", self.name], capture_output=True,
+                               stdin=subprocess.DEVNULL, timeout=3 * END_S)
             self.process.kill()
             self.process.wait()
         self._errors.close()

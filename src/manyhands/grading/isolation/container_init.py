@@ -1,8 +1,10 @@
-"""The first process of a container that a submission runs in: it starts the kernel, watches it, and ends with the grader.
+"""The first process of a container that a submission runs in:
+it starts the kernel, watches it, and ends with the grader.
 
-The image's Python gets this text and the path of a socket. Over the socket come the order and the open files for the kernel; from then on the
-connection is the line to the grader. When the line is cut, or the kernel has ended, this process ends, and with it, as the first of its
-namespace, all others. They cannot keep it from that: it is closed to tracing, and none of their signals reaches it.
+The image's Python gets this text and the path of a socket. Over the socket come the order and the open files for the
+kernel; from then on the connection is the line to the grader. When the line is cut, or the kernel has ended, this
+process ends, and with it, as the first of its namespace, all others. They cannot keep it from that: it is closed to
+tracing, and none of their signals reaches it.
 """
 
 import ctypes
@@ -23,9 +25,13 @@ from pathlib import Path
 EVERY_S = 0.2
 CGROUPS = Path("/sys/fs/cgroup")
 # each with its file in version 2 of the control groups and in version 1
-MEMORY, TASKS, KILLS = ("memory.max", "memory/memory.limit_in_bytes"), ("pids.max", "pids/pids.max"), ("memory.events", "memory/memory.oom_control")
+MEMORY, TASKS, KILLS = (
+    ("memory.max", "memory/memory.limit_in_bytes"), ("pids.max", "pids/pids.max"),
+    ("memory.events", "memory/memory.oom_control")
+)
 _PR_SET_DUMPABLE, _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS, _FILTER = 4, 22, 38, 2
-# machine -> its number, and those of clone, fcntl, and what is refused as a whole: unshare, setns, and each way to watch files, of which the
+# machine -> its number, and those of clone, fcntl, and what is refused as a whole: unshare, setns, and each way to
+# watch files, of which the
 # host has a number for all of a user's processes; that of clone3 is 435 everywhere
 CALLS = {"x86_64": (0xC000003E, 56, 72, 272, 308, 253, 294, 300), "aarch64": (0xC00000B7, 220, 25, 97, 268, 26, 262)}
 _NEW_SPACES, _X32, _LEASE, _NOTIFY = 0x7E020000, 0x40000000, 1024, 1026
@@ -46,7 +52,8 @@ def main(path):
 
 def facts():
     """What the image holds, and which limits hold here."""
-    return {"course": course(Path(find_spec("manyhands").origin).parent), "limits": [_read(MEMORY).strip(), _read(TASKS).strip()]}
+    return {"course": course(Path(find_spec("manyhands").origin).parent),
+            "limits": [_read(MEMORY).strip(), _read(TASKS).strip()]}
 
 
 def course(package):
@@ -63,8 +70,10 @@ def start(order, fds):
     resource.setrlimit(resource.RLIMIT_FSIZE, (order["file_bytes"], order["file_bytes"]))
     with tarfile.open(order["submission"]) as archive:
         archive.extractall(order["folder"])
-    kernel = subprocess.Popen([*order["command"][:-1], order["command"][-1] + ",".join(map(str, fds))], env=order["environment"], cwd=order["folder"],
-                              stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, pass_fds=fds)
+    kernel = subprocess.Popen([*order["command"][:-1], order["command"][-1] + ",".join(map(str, fds))],
+                              env=order["environment"], cwd=order["folder"],
+                              stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                              pass_fds=fds)
     for fd in fds:
         os.close(fd)
     return kernel
@@ -82,7 +91,8 @@ def watch(line, kernel, processes):
 
 
 def _killed_for_memory():
-    return any(line.split()[0] == "oom_kill" and int(line.split()[1]) for line in _read(KILLS).splitlines() if line.strip())
+    return any(line.split()[0] == "oom_kill" and int(line.split()[1]) for line in _read(KILLS).splitlines()
+               if line.strip())
 
 
 def _read(names):
@@ -96,7 +106,8 @@ def _read(names):
 
 
 def _close_off():
-    """No signal from inside is heard, nobody looks into this process, and nobody here makes what `closed_calls` closes."""
+    """No signal from inside is heard, nobody looks into this process,
+    and nobody here makes what `closed_calls` closes."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     _prctl(_PR_SET_DUMPABLE, 0)
     calls = closed_calls()
@@ -107,16 +118,19 @@ def _close_off():
 
 
 def closed_calls():
-    """A filter of system calls, as the operating system reads it: no new namespaces (which podman allows), no watches of files, no leases."""
+    """A filter of system calls, as the operating system reads it:
+    no new namespaces (which podman allows), no watches of files, no leases."""
     machine, clone, fcntl, *refused = CALLS[os.uname().machine]
-    load, equal, at_least, any_of, end = 0x20, 0x15, 0x35, 0x45, 0x06  # the two numbers after a comparison: steps to skip if it holds, and if not
+    # the two numbers after a comparison: steps to skip if it holds, and if not
+    load, equal, at_least, any_of, end = 0x20, 0x15, 0x35, 0x45, 0x06
     allow, refuse, missing = 0x7FFF0000, 0x00050001, 0x00050026  # an error: EPERM, ENOSYS
     steps = [
         (load, 0, 0, 4), (equal, 1, 0, machine), (end, 0, 0, refuse),  # system calls of another machine
         (load, 0, 0, 0), (at_least, 0, 1, _X32), (end, 0, 0, refuse),
         (equal, 0, 1, 435), (end, 0, 0, missing),  # clone3, whose flags cannot be seen: all fall back to clone
         *(step for number in refused for step in ((equal, 0, 1, number), (end, 0, 0, refuse))),
-        (equal, 0, 5, fcntl), (load, 0, 0, 24), (equal, 1, 0, _LEASE), (equal, 0, 1, _NOTIFY), (end, 0, 0, refuse), (end, 0, 0, allow),
+        (equal, 0, 5, fcntl), (load, 0, 0, 24), (equal, 1, 0, _LEASE), (equal, 0, 1, _NOTIFY), (end, 0, 0, refuse),
+        (end, 0, 0, allow),
         (equal, 0, 3, clone), (load, 0, 0, 16), (any_of, 0, 1, _NEW_SPACES), (end, 0, 0, refuse),
         (end, 0, 0, allow),
     ]

@@ -7,5 +7,6 @@ PIECES = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[{,:]', re.DOTALL)
 
 
 def pieces(text, most):
-    """How many texts, brackets, commas and colons there are in JSON text (bytes), as far as `most`: each costs some hundred bytes."""
+    """How many texts, brackets, commas and colons there are in JSON text (bytes), as far as `most`:
+    each costs some hundred bytes."""
     return sum(1 for _ in islice(PIECES.finditer(text), most))

@@ -23,8 +23,11 @@ from manyhands.grading.isolation.zmtp import Cut, Wire
 POLL_S = 0.2
 OWN_S = 300  # for what the grader does itself about a submission; on a busy machine it is long
 CHANNELS = 4  # shell, iopub, stdin and control, in the order of their ports
-# Nothing beside the notebook is imported before the kernel runs; IPython puts the folder back into the path, after the library.
-START = "import sys; del sys.path[0]; from manyhands.grading.isolation.kernel_app import Inside; Inside.launch_instance()"
+# Nothing beside the notebook is imported before the kernel runs; IPython puts the folder back into the path, after the
+# library.
+START = (
+    "import sys; del sys.path[0]; from manyhands.grading.isolation.kernel_app import Inside; Inside.launch_instance()"
+)
 TASKS_PER_PROCESS = 10  # what a control group limits are threads
 
 
@@ -55,7 +58,8 @@ class KernelEnded(Exception):
 
 
 class Kernel:
-    """A kernel in the sandbox (`sandboxed=True`) or beside it; a context manager that leaves no process behind. May raise `NotStarted`.
+    """A kernel in the sandbox (`sandboxed=True`) or beside it; a context manager that leaves no process behind.
+    May raise `NotStarted`.
 
     `submission` is a folder whose copy the kernel starts in. It is spoken to over sockets in a private folder, which it
     cannot write in.
@@ -70,7 +74,11 @@ class Kernel:
             adopt_orphans()
         self.home = tempfile.TemporaryDirectory(prefix="mh-", ignore_cleanup_errors=True)
         self.tasks = TASKS_PER_PROCESS * self.limits.processes
-        self.group = process_limits.NoGroup() if self.contained else process_limits.memory_group(self.limits.memory_bytes, self.tasks)
+        self.group = (
+            process_limits.NoGroup()
+            if self.contained
+            else process_limits.memory_group(self.limits.memory_bytes, self.tasks)
+        )
         self.until = time.monotonic() + self.limits.total_s
         try:
             self._start()
@@ -106,7 +114,8 @@ class Kernel:
         with bubblewrap.closed_calls() as calls, process_limits.no_own_limit():
             if self.sandboxed:
                 environment = bubblewrap.environment(environment)
-                inner = bubblewrap.command(inner, submission=self.submission, private=home / container.PRIVATE, memory_bytes=self.limits.memory_bytes,
+                inner = bubblewrap.command(inner, submission=self.submission, private=home / container.PRIVATE,
+                                           memory_bytes=self.limits.memory_bytes,
                                         calls=calls)
                 folder = home
             else:
@@ -121,9 +130,11 @@ class Kernel:
     def _start_contained(self, home, fds, environment):
         archive = home / container.PRIVATE / "submission.tar"
         container.pack(self.submission, archive)
-        self.watcher = container.Container(container.engine()[0], home, memory_bytes=self.limits.memory_bytes, tasks=self.tasks)
+        self.watcher = container.Container(container.engine()[0], home, memory_bytes=self.limits.memory_bytes,
+                                           tasks=self.tasks)
         self.process = self.watcher.process
-        order = {"command": self._command(container.PYTHON, []), "environment": container.environment(environment), "submission": str(archive),
+        order = {"command": self._command(container.PYTHON, []), "environment": container.environment(environment),
+                 "submission": str(archive),
                  "folder": container.FOLDER, "file_bytes": bubblewrap.FILE_BYTES, "processes": self.limits.processes}
         self.watcher.tell(order, fds, time.monotonic() + self.limits.start_s)
 
@@ -131,7 +142,9 @@ class Kernel:
         return [python, "-c", START, "-f", self.connection, "--Inside.fds=" + ",".join(map(str, fds))]
 
     def _connect(self):
-        shell, iopub, _, control = (Path(self.home.name) / container.PRIVATE / f"k-{port}" for port in range(1, CHANNELS + 1))
+        shell, iopub, _, control = (
+            Path(self.home.name) / container.PRIVATE / f"k-{port}" for port in range(1, CHANNELS + 1)
+        )
         try:
             for path, kind in ((shell, "DEALER"), (iopub, "SUB"), (control, "DEALER")):
                 self.wires.append(Wire(path, kind))
@@ -163,7 +176,8 @@ class Kernel:
         return ran
 
     def _run(self, source, until, ran):
-        content = dict(code=source, silent=not source, store_history=bool(source), user_expressions={}, allow_stdin=False, stop_on_error=False)
+        content = dict(code=source, silent=not source, store_history=bool(source), user_expressions={},
+                       allow_stdin=False, stop_on_error=False)
         self.cell = self._send(self.shell, "execute_request", content, until)
         self._listen(until, ran)
 

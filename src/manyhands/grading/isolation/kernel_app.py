@@ -1,7 +1,7 @@
 """The kernel that a submission runs in.
 
-It serves sockets that were opened outside, so that the sandbox needs no folder of the host to write in; and what the grader
-has not read yet waits in the kernel's own memory, which is limited, and is never dropped.
+It serves sockets that were opened outside, so that the sandbox needs no folder of the host to write in; and what the
+grader has not read yet waits in the kernel's own memory, which is limited, and is never dropped.
 """
 
 import zmq

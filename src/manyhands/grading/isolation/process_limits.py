@@ -1,4 +1,5 @@
-"""Limits on a tree of processes: by cgroup (version 2 or 1) where we may make one, else by watching the processes. And one on the grader's own."""
+"""Limits on a tree of processes: by cgroup (version 2 or 1) where we may make one, else by watching the processes.
+And one on the grader's own."""
 
 import os
 import resource
@@ -15,7 +16,8 @@ EVERY_S = 0.5
 
 
 def limit_own(more_bytes):
-    """Let this process have so much memory beside what it has now; where it asks for more, it gets a MemoryError. Only Linux can do that."""
+    """Let this process have so much memory beside what it has now; where it asks for more, it gets a MemoryError.
+    Only Linux can do that."""
     if sys.platform == "linux":
         _set_own(psutil.Process().memory_info().data + more_bytes)
 
@@ -63,7 +65,8 @@ class Group:
     name = "a control group"
 
     def __init__(self, kills, limits):
-        """`kills` is the file that counts what was killed for memory; `limits` are (file, number, whether it must be there)."""
+        """`kills` is the file that counts what was killed for memory;
+        `limits` are (file, number, whether it must be there)."""
         self.kills, self.folders = kills, list(dict.fromkeys(file.parent for file, _, _ in limits))
         try:
             for folder in self.folders:
@@ -117,7 +120,8 @@ def _forget_the_dead(parent):
 
 
 def memory_group(limit_bytes, tasks):
-    """A cgroup below our own with these limits of memory and of tasks (threads count), or `NoGroup` where we may not make one."""
+    """A cgroup below our own with these limits of memory and of tasks (threads count),
+    or `NoGroup` where we may not make one."""
     for make in (_version_2, _version_1):
         with suppress(OSError, LookupError):
             return make(f"manyhands-{os.getpid()}-{uuid.uuid4().hex[:8]}", limit_bytes, tasks)
@@ -136,13 +140,15 @@ def own_group(controller):
 def _version_2(name, limit_bytes, tasks):
     folder = CGROUPS / own_group("") / name
     return Group(folder / "memory.events", [
-        (folder / "memory.max", limit_bytes, True), (folder / "memory.swap.max", 0, False), (folder / "pids.max", tasks, False)])
+        (folder / "memory.max", limit_bytes, True), (folder / "memory.swap.max", 0, False),
+        (folder / "pids.max", tasks, False)])
 
 
 def _version_1(name, limit_bytes, tasks):
     memory, pids = CGROUPS / "memory" / own_group("memory") / name, CGROUPS / "pids" / own_group("pids") / name
     return Group(memory / "memory.oom_control", [
-        (memory / "memory.limit_in_bytes", limit_bytes, True), (memory / "memory.memsw.limit_in_bytes", limit_bytes, False),
+        (memory / "memory.limit_in_bytes", limit_bytes, True),
+        (memory / "memory.memsw.limit_in_bytes", limit_bytes, False),
         (pids / "pids.max", tasks, True)])
 
 

@@ -1,7 +1,7 @@
 """The notebook that formgrader shows for a submission: the learner's answers as text, and what each criterion said.
 
-It is shown in the instructor's browser, so nothing in it is what a learner could make a page of: outputs and attachments are
-left out, and text cells that are not the lab's own stand in it as they were typed.
+It is shown in the instructor's browser, so nothing in it is what a learner could make a page of: outputs and
+attachments are left out, and text cells that are not the lab's own stand in it as they were typed.
 """
 
 import re
@@ -81,7 +81,8 @@ def _answer(cell, ours):
 
 
 def _check(cell, name, grade):
-    lines = [text for line in grade_report.from_data(grade).criteria if line.check == name for text in grade_report.lines_of(line)]
+    lines = [text for line in grade_report.from_data(grade).criteria if line.check == name
+             for text in grade_report.lines_of(line)]
     made = new_code_cell(cell.source, outputs=[new_output("stream", name="stdout", text="\n".join(lines))])
     made.metadata["nbgrader"] = dict(cell.metadata["nbgrader"])
     return made

@@ -1,4 +1,5 @@
-"""nbgrader's settings for a class, and the class as its commands see it: paths (`manyhands.grading.store.paths`) and settings."""
+"""nbgrader's settings for a class, and the class as its commands see it:
+paths (`manyhands.grading.store.paths`) and settings."""
 
 from contextlib import suppress
 from functools import cached_property
@@ -12,7 +13,8 @@ SETTINGS = "nbgrader_config.py"
 
 
 def configure(c, root):
-    """nbgrader's settings for a clone: where things are, and our grading, feedback and collecting in place of its own."""
+    """nbgrader's settings for a clone: where things are, and our grading,
+    feedback and collecting in place of its own."""
     from manyhands.build.labs import preprocessors
 
     folder = folder_of(root)

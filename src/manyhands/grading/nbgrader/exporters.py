@@ -1,4 +1,5 @@
-"""Our grading and feedback as parts of nbgrader, so that its commands and formgrader's buttons do what `manyhands` does.
+"""Our grading and feedback as parts of nbgrader, so that its commands and formgrader's buttons do what `manyhands`
+does.
 
 nbgrader names them in its settings (see `classroom.configure`). They start `manyhands` in a process of its own.
 """
@@ -19,7 +20,10 @@ class _Ours(Exporter):
         facts = resources["nbgrader"]
         course = self.parent.coursedir
         step = getattr(course, f"{self.step}_directory")
-        made = Path(course.format_path(step, facts["student"], facts["assignment"])) / f"{facts['notebook']}{self.file_extension}"
+        made = (
+            Path(course.format_path(step, facts["student"], facts["assignment"]))
+            / f"{facts['notebook']}{self.file_extension}"
+        )
         if Path(filename) != made:
             self._command(course.root, facts)
         resources["output_extension"] = self.file_extension

@@ -1,7 +1,7 @@
 """The page that an attendee gets back: criteria, what was expected and what came, the instructor's marks and words.
 
-It stands alone in one file, runs nothing, loads nothing, and shows what comes from the attendee as text. What was expected
-and what came are those of a run under the public seed: the hidden seed's numbers stay hidden.
+It stands alone in one file, runs nothing, loads nothing, and shows what comes from the attendee as text. What was
+expected and what came are those of a run under the public seed: the hidden seed's numbers stay hidden.
 """
 
 import html
@@ -36,15 +36,23 @@ pre {{ background: #f6f8fa; padding: .8em; overflow-x: auto; white-space: pre-wr
 </body>
 </html>
 """
-HIDDEN = "It passes with the seed of your own notebook, but not with another seed. Are numbers written into the answer that should be computed?"
-PUBLIC_SEED = "Expected and got are those of your notebook with the seed that it has on your own machine; grades are taken with another one."
+HIDDEN = (
+    "It passes with the seed of your own notebook, but not with another seed. "
+    "Are numbers written into the answer that should be computed?"
+)
+PUBLIC_SEED = (
+    "Expected and got are those of your notebook with the seed that it has on your own machine; "
+    "grades are taken with another one."
+)
 UNANSWERED = "There is no answer."
 
 
 def page(solution, submitted, grade, public, marks):
-    """The page as text. `grade` and `public` are grades (plain data; `public` may be None), `marks` is what `marks_of` gives."""
+    """The page as text. `grade` and `public` are grades (plain data;
+    `public` may be None), `marks` is what `marks_of` gives."""
     given = grade_report.from_data(grade)
-    parts = [f"<h1>{_text(given.unit)}: {grade_report.number(marks['score'])} of {grade_report.number(marks['max'])} points</h1>", _facts(marks)]
+    parts = [f"<h1>{_text(given.unit)}: {grade_report.number(marks['score'])} of {grade_report.number(marks['max'])} "
+             "points</h1>", _facts(marks)]
     if given.verdict:
         parts.append(f'<p class="said">{_text(given.verdict)}</p>')
     answers = _answers(solution, submitted)
@@ -67,7 +75,11 @@ def _facts(marks):
         rows.append(("Late", f"{marks['late_s'] / 3600:.1f} hours"))
     if marks["penalty"]:
         rows.append(("Taken off for being late", grade_report.number(marks["penalty"])))
-    return "<table>" + "".join(f'<tr><td class="narrow">{key}</td><td>{_text(value)}</td></tr>' for key, value in rows) + "</table>"
+    return (
+        "<table>"
+        + "".join(f'<tr><td class="narrow">{key}</td><td>{_text(value)}</td></tr>' for key, value in rows)
+        + "</table>"
+    )
 
 
 def _check(name, lines, seen, marks, given):
@@ -91,8 +103,10 @@ def _criterion(line, public):
         detail = grade_report.details(public) if public is not None and public.status == FAIL else []
         if public is not None and public.status == PASS:
             detail = [("", HIDDEN)]
-    shown = "".join(f'<div class="detail">{_text(key + ": " if key else "")}{_text(value)}</div>' for key, value in detail)
-    return (f'<tr><td class="narrow {line.status}"><b>{line.status.upper()}</b></td><td class="narrow">{grade_report.share(line)}</td>'
+    shown = "".join(f'<div class="detail">{_text(key + ": " if key else "")}{_text(value)}</div>'
+                    for key, value in detail)
+    return (f'<tr><td class="narrow {line.status}"><b>{line.status.upper()}</b></td><td '
+            f'class="narrow">{grade_report.share(line)}</td>'
             f"<td>{_text(line.text)}{shown}</td></tr>")
 
 
@@ -104,7 +118,8 @@ def _answers(solution, submitted):
             theirs.setdefault(notebooks.grade_id(cell), []).append(cell.source)
     except NotGraded:
         return {}
-    marked = [notebooks.grade_id(cell) for cell in solution.notebook.cells if (cell.metadata.get("nbgrader") or {}).get("solution")]
+    marked = [notebooks.grade_id(cell) for cell in solution.notebook.cells
+              if (cell.metadata.get("nbgrader") or {}).get("solution")]
     return {name: "\n\n".join(theirs.get(name, [UNANSWERED])) for name in marked}
 
 
@@ -124,7 +139,8 @@ def marks_of(book, unit, student):
     notebook = book.find_submission_notebook(unit, unit, student)
     person = submission.student
     name = " ".join(part for part in (person.first_name, person.last_name) if part)
-    checks = {row.name: {"score": row.score, "max": row.max_score, "by_hand": row.manual_score is not None or bool(row.extra_credit)}
+    checks = {row.name: {"score": row.score, "max": row.max_score, "by_hand": row.manual_score is not None
+                         or bool(row.extra_credit)}
               for row in notebook.grades}
     penalty = notebook.late_submission_penalty or 0
     return {

@@ -1,8 +1,9 @@
 """nbgrader's formgrader for a server that many people reach: the same pages and buttons, at narrower addresses.
 
-A Jupyter server extension. nbgrader takes whatever stands in an address for the name of a lab or an attendee, `../..` too, runs
-the `nbgrader_config.py` of any folder that is asked for by `?path=`, and hands out any file of the clone below `submissions/`.
-Our server runs with the rights of whoever runs the hub, so here a name is a name, and those two doors are shut.
+A Jupyter server extension. nbgrader takes whatever stands in an address for the name of a lab or an attendee, `../..`
+too, runs the `nbgrader_config.py` of any folder that is asked for by `?path=`, and hands out any file of the clone
+below `submissions/`. Our server runs with the rights of whoever runs the hub, so here a name is a name, and those two
+doors are shut.
 """
 
 from nbgrader.server_extensions.formgrader import apihandlers, formgrader, handlers
@@ -12,7 +13,8 @@ from manyhands.grading.nbgrader import gradebook
 from manyhands.grading.nbgrader.class_settings import Classroom
 
 NAME = r"[A-Za-z0-9_][A-Za-z0-9_.@-]*"
-SHUT = handlers.SubmissionFilesHandler  # what is shown of a submission needs no other files: `autograded.py` makes it all text
+# what is shown of a submission needs no other files: `autograded.py` makes it all text
+SHUT = handlers.SubmissionFilesHandler
 
 
 class Start(handlers.BaseHandler):
@@ -25,8 +27,10 @@ class Start(handlers.BaseHandler):
 
 def narrow(routes):
     """The same handlers with stricter addresses."""
-    opened = [(pattern.replace("[^/]+", NAME), handler, *options) for pattern, handler, *options in routes if handler is not SHUT]
-    return [(pattern, Start if handler is handlers.FormgraderHandler else handler, *options) for pattern, handler, *options in opened]
+    opened = [(pattern.replace("[^/]+", NAME), handler, *options) for pattern, handler, *options in routes
+              if handler is not SHUT]
+    return [(pattern, Start if handler is handlers.FormgraderHandler else handler, *options)
+            for pattern, handler, *options in opened]
 
 
 def load_jupyter_server_extension(app):

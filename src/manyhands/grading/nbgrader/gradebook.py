@@ -1,6 +1,7 @@
 """Grades in nbgrader's gradebook, where formgrader shows them and manual marks are given.
 
-What is written are the autograder's own columns; what a person has given (marks, comments, extra credit) is never touched.
+What is written are the autograder's own columns; what a person has given (marks, comments, extra credit) is never
+touched.
 """
 
 import io
@@ -24,7 +25,7 @@ LEFT_S = 3600  # age of a folder that nobody is at work in any more
 REFUSED = """nbgrader does not take {unit} into its gradebook: {problem}
 If checks came or went since the first one was graded, put classroom/gradebook.db aside and run `manyhands grade {unit}` again:
 all grades are written anew from classroom/grades/, but marks given by hand are in the old file only.
-{said}"""
+{said}"""  # noqa: E501
 
 
 class GradebookError(RuntimeError):
@@ -62,7 +63,8 @@ def _our_programs_found():
 
 @contextmanager
 def _folder_beside(classroom):
-    """A folder of the class for what nbgrader makes on the way. Those of processes that were killed are removed, an hour later."""
+    """A folder of the class for what nbgrader makes on the way.
+    Those of processes that were killed are removed, an hour later."""
     home = classroom.made().folder
     for left in home.glob(".new-*"):
         with suppress(OSError):
@@ -83,7 +85,8 @@ def _temporary_files_in(folder):
 
 
 def register(classroom, unit):
-    """Tell the gradebook what cells the unit has; nothing of the clone is written. `GradebookError` if nbgrader refuses."""
+    """Tell the gradebook what cells the unit has; nothing of the clone is written.
+    `GradebookError` if nbgrader refuses."""
     from nbgrader.converters import GenerateAssignment
     from nbgrader.coursedir import CourseDirectory
     from traitlets.config import Config
@@ -99,7 +102,8 @@ def register(classroom, unit):
         config.CourseDirectory.assignment_id = unit
         log, said = quiet_log("register")
         course = CourseDirectory(config=config, log=log)
-        converter = GenerateAssignment(coursedir=course, config=config, log=log, preprocessors=preprocessors(gradebook=True))
+        converter = GenerateAssignment(coursedir=course, config=config, log=log,
+                                       preprocessors=preprocessors(gradebook=True))
         try:
             converter.start()
         except (Exception, SystemExit) as problem:

@@ -1,8 +1,9 @@
 """Taking in what attendees have handed in through nbgrader's exchange.
 
-nbgrader's own `collect` copies what symbolic links point to, with the instructor's rights, believes the name in a folder's
-name, and stops at the first folder that it cannot read. Here links are not followed, a folder that belongs to somebody else
-is refused, everything that was ever handed in is kept, and one that cannot be read is told and passed over.
+nbgrader's own `collect` copies what symbolic links point to, with the instructor's rights, believes the name in a
+folder's name, and stops at the first folder that it cannot read. Here links are not followed, a folder that belongs to
+somebody else is refused, everything that was ever handed in is kept, and one that cannot be read is told and passed
+over.
 """
 
 import json
@@ -30,7 +31,10 @@ NO_FOLDER = "Not collected: {folder} is no folder, or cannot be read."
 NOT_THEIRS = "Not collected: {folder} says that it is by {student}, but it belongs to {owner}."
 WRONG = "Not collected: {folder}: {problem}"
 FULL = "{most} hand-ins are kept already; what is not needed may be deleted in {folder}"
-DATED = "The name of the folder says that it was handed in at {named} UTC, but it was changed last at {changed} UTC: that time counts."
+DATED = (
+    "The name of the folder says that it was handed in at {named} UTC, but it was changed last at {changed} UTC: "
+    "that time counts."
+)
 NO_TIME = "Not collected: {folder} does not say when it was handed in."
 
 
@@ -46,7 +50,8 @@ class Collect(ExchangeCollect):
         self.src_records = []
         hub = Path(os.environ.get("MANYHANDS_HUB") or Path(self.coursedir.root) / ".manyhands" / "hub")
         self.accounts = _accounts(hub)
-        numbered = os.geteuid() == 0 and not (hub / OF_THE_MACHINE).exists()  # without root all its people have our own number
+        # without root all its people have our own number
+        numbered = os.geteuid() == 0 and not (hub / OF_THE_MACHINE).exists()
         attendees = {name: account["uid"] for name, account in self.accounts.items()} if numbered else {}
         self.numbers = {**{entry.pw_name: entry.pw_uid for entry in pwd.getpwall()}, **attendees}
         self.names = {number: name for name, number in attendees.items()}
@@ -72,7 +77,8 @@ class Collect(ExchangeCollect):
             self._refuse(WRONG, whose, problem=told(problem))
 
     def _received(self, classroom, path):
-        """Take in one folder, unless it is there: nbgrader's record of it, or None for what is another unit's, or refused."""
+        """Take in one folder, unless it is there: nbgrader's record of it, or None for what is another unit's,
+        or refused."""
         unit = self.coursedir.assignment_id
         name, plus, _ = path.name.partition(f"+{unit}+")
         if not plus or self.coursedir.student_id not in ("", "*", name):
@@ -90,8 +96,11 @@ class Collect(ExchangeCollect):
         except OSError:
             return self._refuse(NO_FOLDER, path.name)
         with there:
-            if self.check_owner and (self.numbers.get(name, there.owner) != there.owner or self.names.get(there.owner, name) != name):
-                return self._refuse(NOT_THEIRS, path.name, student=name, owner=self.names.get(there.owner, f"user {there.owner}"))
+            if self.check_owner and (
+                self.numbers.get(name, there.owner) != there.owner or self.names.get(there.owner, name) != name
+            ):
+                return self._refuse(NOT_THEIRS, path.name, student=name,
+                                    owner=self.names.get(there.owner, f"user {there.owner}"))
             place = classroom.received(name, unit) / record["timestamp"].isoformat()
             if not place.is_dir():
                 self._keep(there, place, record)
@@ -102,13 +111,17 @@ class Collect(ExchangeCollect):
         self.log.warning(self.taken["refused"][-1])
 
     def _keep(self, there, place, record):
-        """Copy an open folder to what was received. It was handed in when its name says so, if the clock of its files agrees."""
+        """Copy an open folder to what was received. It was handed in when its name says so,
+        if the clock of its files agrees."""
         unit, ours = self.coursedir.assignment_id, (submissions.STAMPS[0], submissions.NOTES)
         if place.parent.is_dir() and len(list(place.parent.iterdir())) >= MOST_KEPT:
             raise OSError(FULL.format(most=MOST_KEPT, folder=place.parent))
         with replace_folder(place) as folder:
             notes = submissions.copy(there, folder, f"{unit}.ipynb", links=True, left_out=ours)
-            time, changed = record["timestamp"], datetime.fromtimestamp(there.changed, UTC).replace(tzinfo=None, microsecond=0)
+            time, changed = (
+                record["timestamp"],
+                datetime.fromtimestamp(there.changed, UTC).replace(tzinfo=None, microsecond=0),
+            )
             if abs(changed - time) > SLACK:
                 notes.append(DATED.format(named=time.replace(microsecond=0), changed=changed))
                 self.taken["dated"].append(f"{record['username']}: {notes[-1]}")
@@ -140,7 +153,9 @@ class Collect(ExchangeCollect):
         if there == record["timestamp"] or there and not self.update:
             self.taken["same"].append(student)
             return
-        if target.is_dir() and not (there and any(submissions.handed_in_at(kept) == there for kept in received.iterdir())):
+        if target.is_dir() and not (
+            there and any(submissions.handed_in_at(kept) == there for kept in received.iterdir())
+        ):
             shutil.copytree(target, received / f"by hand, until {submissions.now()}", symlinks=True)
         with replace_folder(target) as folder:
             shutil.copytree(record["place"], folder, symlinks=True, dirs_exist_ok=True)
@@ -154,12 +169,15 @@ class Collect(ExchangeCollect):
                 with self._alone(student):
                     person = book.update_or_create_student(student)
                     if person.first_name is None and person.last_name is None:
-                        book.update_or_create_student(student, first_name="", last_name=self.accounts.get(student, {}).get("full_name") or student)
+                        book.update_or_create_student(student, first_name="",
+                                                      last_name=self.accounts.get(student, {}).get("full_name")
+                                                      or student)
 
 
 def _accounts(hub):
     """{name: account} as in the hub's table; empty where there is none."""
     try:
-        return {account["name"]: account for account in json.loads((hub / "accounts.json").read_text(encoding="utf-8"))["accounts"]}
+        return {account["name"]: account
+                for account in json.loads((hub / "accounts.json").read_text(encoding="utf-8"))["accounts"]}
     except (OSError, ValueError, LookupError, TypeError):
         return {}

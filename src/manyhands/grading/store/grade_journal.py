@@ -1,7 +1,7 @@
 """The grades of a unit on disk: one file for each grade ever given, written in one step and never changed.
 
-`<folder>/<student>/0001.json`, `0002.json`, ...: the last one counts, the others are its history, each with its time and
-with the reason why it was given.
+`<folder>/<student>/0001.json`, `0002.json`, ...: the last one counts, the others are its history, each with its time
+and with the reason why it was given.
 """
 
 import fcntl
@@ -32,12 +32,14 @@ class Journal:
 
     @contextmanager
     def only_one(self):
-        """Within it no other process writes here; `Busy` if one does. Gives the open file of the lock, to be closed in forks."""
+        """Within it no other process writes here; `Busy` if one does.
+        Gives the open file of the lock, to be closed in forks."""
         with open(self.folder / "lock", "a+") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
-                raise Busy(f"{self.folder.name} is being graded by another process just now. Wait for it to end.") from None
+                raise Busy(f"{self.folder.name} is being graded by another process just now. Wait for it to "
+                           "end.") from None
             for left in self.folder.rglob(".new-*"):  # by a process that was killed
                 left.unlink(missing_ok=True)
             yield file
@@ -102,5 +104,7 @@ def reason(before, key):
 def same(one, other):
     """Whether two grades (plain data) give the same for each criterion."""
     def essence(grade):
-        return grade["verdict"], [(line["check"], line["name"], line["status"], line["points"]) for line in grade["criteria"]]
+        return grade["verdict"], [
+            (line["check"], line["name"], line["status"], line["points"]) for line in grade["criteria"]
+        ]
     return essence(one) == essence(other)

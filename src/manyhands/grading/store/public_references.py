@@ -8,8 +8,8 @@ from manyhands.grading.store import references
 from manyhands.grading.store.atomic import write_file
 
 SEED = 0  # the one that a lab's checks have on the learner's own machine
-NOT_YET = ("The reference for {unit} is not made yet: the classroom's server makes all of them when it is started for the first time. "
-           "Try again in a few minutes; the check cells in the notebook work already.")
+NOT_YET = ("The reference for {unit} is not made yet: the classroom's server makes all of them when it is started for "
+           "the first time. Try again in a few minutes; the check cells in the notebook work already.")
 
 
 class NotYet(LookupError):
@@ -30,7 +30,8 @@ def load(root, unit):
 
 
 def renew(solution_path, path):
-    """Make the reference of a solution, unless it is there and up to date; returns whether it was made. Raises SolutionFails."""
+    """Make the reference of a solution, unless it is there and up to date; returns whether it was made.
+    Raises SolutionFails."""
     solution = notebooks.read(solution_path)
     key, path = references.key(solution_path, solution, SEED), Path(path)
     try:

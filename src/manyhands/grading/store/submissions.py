@@ -21,7 +21,9 @@ OTHERS = "There is no {wanted}, and no other notebook here is a copy of this lab
 SEVERAL = "There is no {wanted}, but more than one copy of the lab: {found}. Hand in one, under its own name."
 RENAMED = "The notebook was called {name}; it should be {wanted}. It was graded all the same."
 UNREADABLE = "Not taken along, because it could not be read: {name}."
-TOO_MUCH = "Too much was handed in (more than {files} files or {mb} MB): {name} and what comes after it was not taken along."
+TOO_MUCH = (
+    "Too much was handed in (more than {files} files or {mb} MB): {name} and what comes after it was not taken along."
+)
 LEFT = {  # by what it is
     "other": "Not taken along, because it is no plain file: {name}.", "unreadable": UNREADABLE,
     "deep": "Not taken along, because it lies too deep, its path is too long, or it is too much: {name}.",
@@ -30,7 +32,8 @@ OUR_NAME = "Not taken along, because the grader gives this name to its own notes
 
 
 def digest(folder):
-    """Changes with everything in the folder that can bear on a grade; files beyond what is taken along count by their size."""
+    """Changes with everything in the folder that can bear on a grade;
+    files beyond what is taken along count by their size."""
     summed, total = hashlib.sha256(), 0
     try:
         there = Below(folder)
@@ -49,10 +52,12 @@ def digest(folder):
 
 
 def copy(there, place, first, links=False, left_out=()):
-    """Copy the plain files of an open folder (a `Below`), that with the name `first` before the others, at most so many and so
-    large; notes about what was left out. With `links`, a link stays a link. `left_out` are names that nothing may have here."""
+    """Copy the plain files of an open folder (a `Below`), that with the name `first` before the others, at most so many
+    and so large; notes about what was left out. With `links`, a link stays a link. `left_out` are names that nothing
+    may have here."""
     notes, room = [], KEPT_BYTES
-    found = {one.name: one for one in [there.look(first), *there.files(NOT_WORK.__contains__)] if one and one.kind != "folder"}
+    found = {one.name: one for one in [there.look(first), *there.files(NOT_WORK.__contains__)] if one
+             and one.kind != "folder"}
     for count, one in enumerate(found.values(), 1):
         if one.name.split("/")[0] in left_out:
             notes += [] if one.name == STAMPS[0] else [OUR_NAME.format(name=shown(one.name))]
@@ -93,7 +98,8 @@ def shown(name):
 
 
 def notebook_in(folder, solution):
-    """(name, notebook, note): what is to be graded in a folder, its path there first; `NotGraded` says why there is nothing."""
+    """(name, notebook, note): what is to be graded in a folder, its path there first;
+    `NotGraded` says why there is nothing."""
     wanted = Path(solution.path).name
     try:
         there = Below(folder)

@@ -12,10 +12,12 @@ NAME = "log.jsonl"
 
 def write(folder, action, name=None, **facts):
     """Append one line to the log in `folder`; readable by its owner alone."""
-    line = {"when": datetime.now(timezone.utc).isoformat(timespec="milliseconds"), "action": action, "account": name, "by": _who(), **facts}
+    line = {"when": datetime.now(timezone.utc).isoformat(timespec="milliseconds"), "action": action, "account": name,
+            "by": _who(), **facts}
     handle = os.open(Path(folder) / NAME, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     try:
-        os.write(handle, (json.dumps(line) + "\n").encode())  # one write: lines of two processes never mix; ASCII: no name ends a line or moves a cursor
+        # one write: lines of two processes never mix; ASCII: no name ends a line or moves a cursor
+        os.write(handle, (json.dumps(line) + "\n").encode())
     finally:
         os.close(handle)
 

@@ -15,8 +15,9 @@ from manyhands.units import NotAClone
 DESCRIPTION = """Trial accounts of the hub on this machine. A running hub follows every change within seconds.
 Passwords are kept as scrypt only: they stand in the hand-out, and nowhere else."""
 TIME = "12h, 3d, 2w, 2026-12-01 or 2026-12-01T18:00"
-NOT_ROOT = ("Only root can give each attendee a user number and a closed room of their own. Without root the hub is a demonstration for one "
-            "person: it takes one account, and there is one, or you asked for more. Run this as root for a class.")
+NOT_ROOT = ("Only root can give each attendee a user number and a closed room of their own. "
+            "Without root the hub is a demonstration for one person: it takes one account, and there is one, "
+            "or you asked for more. Run this as root for a class.")
 UNKNOWN_ADDRESS = "(ask your instructor)"
 
 
@@ -27,7 +28,9 @@ def parser():
     create = actions.add_parser("create", help="new accounts, and the papers to hand out")
     create.add_argument("count", type=int, metavar="N")
     create.add_argument("--prefix", default="hand", help="names are PREFIX01, PREFIX02 ... (default: hand)")
-    several = actions.add_parser("import", help="accounts for registered people, from a CSV with the column name, and if you like full_name, role, expires")
+    several = actions.add_parser("import",
+                                 help="accounts for registered people, from a CSV with the column name, "
+                                      "and if you like full_name, role, expires")
     several.add_argument("table", type=Path, metavar="CSV")
     for one in (create, several):
         one.add_argument("--expires", required=True, metavar="WHEN", help=TIME)
@@ -35,13 +38,15 @@ def parser():
     reset = actions.add_parser("reset", help="new passwords; opens revoked accounts again")
     for one in (create, several, reset):
         one.add_argument("--address", help="what the papers name (default: where the hub was last started)")
-        one.add_argument("--out", type=Path, metavar="FOLDER", help="a new folder for the papers (default: one in the hub's folder)")
+        one.add_argument("--out", type=Path, metavar="FOLDER",
+                         help="a new folder for the papers (default: one in the hub's folder)")
     actions.add_parser("list", help="all accounts")
     extend = actions.add_parser("extend", help="a new end")
     extend.add_argument("--expires", required=True, metavar="WHEN", help=TIME)
     revoke = actions.add_parser("revoke", help="end accounts at once; their files stay")
     purge = actions.add_parser("purge", help="delete ended accounts and their homes, once those are archived")
-    restore = actions.add_parser("restore", help="put the files of the newest archive back into the home, beside what is there")
+    restore = actions.add_parser("restore",
+                                 help="put the files of the newest archive back into the home, beside what is there")
     for one in (reset, extend, revoke, purge, restore):
         one.add_argument("names", nargs="*" if one is purge else "+", metavar="NAME")
     purge.add_argument("--ended", action="store_true", help="all that are expired or revoked")
@@ -82,11 +87,13 @@ def read_people(path):
         raise AccountError(f"{path} is not in UTF-8: save it as \"CSV UTF-8\".") from None
     if "name" not in columns:
         raise AccountError(f"{path} has no column \"name\"; its first line is: {', '.join(columns) or 'empty'}.")
-    people = [{**person, "name": person["name"].lower(), "line": line} for line, person in enumerate(people, 2) if any(person.values())]
+    people = [{**person, "name": person["name"].lower(), "line": line} for line, person in enumerate(people, 2)
+              if any(person.values())]
     seen = {}
     for person in people:
         if person["name"] in seen:
-            raise AccountError(f"{path}, line {person['line']}: {person['name']!r} stands in line {seen[person['name']]} too.")
+            raise AccountError(f"{path}, line {person['line']}: {person['name']!r} stands in line "
+                               f"{seen[person['name']]} too.")
         seen[person["name"]] = person["line"]
     return people
 
@@ -117,7 +124,8 @@ def _list(accounts, options):
     rows = [("name", "role", "state", "until", "archived", "who")]
     for account in sorted(accounts.load().values(), key=lambda one: one.name):
         archived = handout.local_time(account.archived) if account.archived else ""
-        rows.append((account.name, account.role, account.state, handout.local_time(account.expires), archived, account.full_name))
+        rows.append((account.name, account.role, account.state, handout.local_time(account.expires), archived,
+                     account.full_name))
     widths = [max(map(len, column)) for column in zip(*rows)]
     for row in rows:
         print("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip())
@@ -134,7 +142,9 @@ def _revoke(accounts, options):
 
 
 def _purge(accounts, options):
-    names = options.names or [name for name, account in accounts.load().items() if options.ended and account.state != "open"]
+    names = options.names or [
+        name for name, account in accounts.load().items() if options.ended and account.state != "open"
+    ]
     if not names:
         raise AccountError("Say which: names, or --ended for all that are expired or revoked.")
     wrong = []
@@ -153,5 +163,6 @@ def _restore(accounts, options):
         print(f"{name}: the files of its last archive lie in {archive.restore(accounts, name)}")
 
 
-ACTIONS = {"create": _create, "import": _import, "list": _list, "extend": _extend, "reset": _reset, "revoke": _revoke, "purge": _purge,
+ACTIONS = {"create": _create, "import": _import, "list": _list, "extend": _extend, "reset": _reset, "revoke": _revoke,
+           "purge": _purge,
            "restore": _restore}

@@ -19,14 +19,14 @@ LONGEST_BYTES = 4000  # of a path: what is longer no program could unpack
 LONGER = "?" * LONGEST_BYTES + "*"  # the pattern of such a path, byte by byte
 LEFT_OUT = f"what lies below a path of {LONGEST_BYTES} bytes"
 NOT_ARCHIVED = """The home of {name} could not be archived; nothing was deleted: {why}
-If there are files of another user in {home}, give them to the person, chown -R {uid}:{uid}, or take them away; then it goes on by itself."""
+If there are files of another user in {home}, give them to the person, chown -R {uid}:{uid}, or take them away; then it goes on by itself."""  # noqa: E501
 
 
 def archive(accounts, name):
     """Pack the home into `archive/NAME-TIME.tar.gz`, mode 600; returns its path, or None where there is no home.
 
-    What the person has closed is opened to them first. Raises AccountError if it cannot be read whole; the log says what is too deep to be packed.
-    The caller sees to it that none of the person's processes runs.
+    What the person has closed is opened to them first. Raises AccountError if it cannot be read whole; the log says
+    what is too deep to be packed. The caller sees to it that none of the person's processes runs.
     """
     account, home = accounts.get(name), accounts.home(name)
     if not home.is_dir():
@@ -37,7 +37,8 @@ def archive(accounts, name):
     handle = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
         with open(handle, "wb") as file:
-            done = _run(account, home, "tar", "--create", "--gzip", "--sort=name", "--anchored", f"--exclude={LONGER}", ".", stdout=file)
+            done = _run(account, home, "tar", "--create", "--gzip", "--sort=name", "--anchored", f"--exclude={LONGER}",
+                        ".", stdout=file)
             file.flush()
             os.fsync(file.fileno())
         if done.returncode:
@@ -53,12 +54,14 @@ def archive(accounts, name):
 def newest(accounts, name):
     """The path of the account's last archive, or None."""
     stamp = len("YYYYmmddTHHMMSS.ffffff.tar.gz")
-    found = [path for path in (accounts.folder / "archive").glob(f"{name}-*.tar.gz") if len(path.name) == len(name) + 1 + stamp]
+    found = [path for path in (accounts.folder / "archive").glob(f"{name}-*.tar.gz") if len(path.name) == len(name) + 1
+             + stamp]
     return max(found, default=None)
 
 
 def restore(accounts, name):
-    """Unpack the newest archive into the home, or, where files are there, into a new folder in it; returns that folder."""
+    """Unpack the newest archive into the home, or, where files are there, into a new folder in it;
+    returns that folder."""
     account, home, packed = accounts.get(name), accounts.home(name), newest(accounts, name)
     if packed is None:
         raise AccountError(f"There is no archive of {name} in {accounts.folder / 'archive'}.")
@@ -67,7 +70,8 @@ def restore(accounts, name):
     if inside != ".":
         subprocess.run(["mkdir", inside], cwd=home, check=True, **_as(account))
     with open(packed, "rb") as file:
-        done = _run(account, home, "tar", "--extract", "--gzip", "--keep-old-files", f"--directory={inside}", stdin=file)
+        done = _run(account, home, "tar", "--extract", "--gzip", "--keep-old-files", f"--directory={inside}",
+                    stdin=file)
     if done.returncode:
         raise AccountError(f"{packed.name} could not be unpacked whole into {home / inside}: {_said(done)}")
     account_log.write(accounts.folder, "restore", name, file=str(packed))
@@ -75,7 +79,8 @@ def restore(accounts, name):
 
 
 def purge(accounts, name):
-    """Delete an ended account and its home; the home is archived first, if that is not done. Returns the archive, or None."""
+    """Delete an ended account and its home; the home is archived first, if that is not done.
+    Returns the archive, or None."""
     account, home = accounts.get(name), accounts.home(name)
     if account.state == "open":
         raise AccountError(f"{name} is open until its end: `manyhands accounts revoke {name}` first.")
@@ -83,7 +88,8 @@ def purge(accounts, name):
     changed = home.is_dir() and (not account.archived or newest(accounts, name) is None)
     kept = archive(accounts, name) if changed else newest(accounts, name)
     if home.is_dir():
-        done = subprocess.run(["rm", "--recursive", "--force", "--", str(home)], stderr=subprocess.PIPE)  # shutil.rmtree ends in a RecursionError
+        # shutil.rmtree ends in a RecursionError
+        done = subprocess.run(["rm", "--recursive", "--force", "--", str(home)], stderr=subprocess.PIPE)
         if done.returncode:
             raise AccountError(f"The home of {name} could not be deleted whole: {_said(done)}")
     accounts.remove(name)
@@ -95,12 +101,14 @@ def wait_until_quiet(account, patience_s=30):
     until = time.monotonic() + patience_s
     while os.geteuid() == 0 and _processes(account):
         if time.monotonic() > until:
-            raise AccountError(f"Processes of {account.name} still run. Is the hub running? It stops them within seconds; then try again.")
+            raise AccountError(f"Processes of {account.name} still run. Is the hub running? It stops them within "
+                               "seconds; then try again.")
         time.sleep(0.2)
 
 
 def _processes(account):
-    return [process.pid for process in psutil.process_iter(["uids"]) if process.info["uids"] and process.info["uids"].real == account.uid]
+    return [process.pid for process in psutil.process_iter(["uids"]) if process.info["uids"]
+            and process.info["uids"].real == account.uid]
 
 
 def make_home(account, home):
@@ -114,7 +122,8 @@ def make_home(account, home):
 
 def _run(account, home, *command, **streams):
     """A program of the system's in the home, as the person."""
-    return subprocess.run(command, cwd=home, stderr=subprocess.PIPE, env={"PATH": os.defpath + ":/usr/bin:/bin", "LC_ALL": "C"}, **streams, **_as(account))
+    return subprocess.run(command, cwd=home, stderr=subprocess.PIPE,
+                          env={"PATH": os.defpath + ":/usr/bin:/bin", "LC_ALL": "C"}, **streams, **_as(account))
 
 
 def _said(done):

@@ -18,7 +18,8 @@ from manyhands.hub.connections import place
 
 WINDOW_S = 300
 FAILURES = {"name in its browser": 5, "name and place": 5, "place": 100}  # a whole class may share one address
-KNOWN, KNOWN_DAYS = "manyhands-known", 30  # the cookie of a browser in which a person has logged in: nobody else's mistakes count there
+# the cookie of a browser in which a person has logged in: nobody else's mistakes count there
+KNOWN, KNOWN_DAYS = "manyhands-known", 30
 TOO_MANY = "Too many wrong passwords. Wait {minutes} minutes, then try again, or ask your instructor for a new one."
 ENDED = "This account ended on {when}. Ask your instructor to extend it; your files are kept."
 REVOKED = "This account was closed by your instructor. Your files are kept."
@@ -27,14 +28,16 @@ REVOKED = "This account was closed by your instructor. Your files are kept."
 class Attempts:
     """Wrong passwords of the last minutes, by name and by place.
 
-    None counts for a name everywhere: so many passwords are possible that trying from many places finds none, and anybody could lock anybody out.
+    None counts for a name everywhere: so many passwords are possible that trying from many places finds none, and
+    anybody could lock anybody out.
     """
 
     def __init__(self, now=time.monotonic):
         self.now, self.failures = now, defaultdict(deque)
 
     def wait_s(self, name, place, known=False):
-        """How long nobody may try this name there; 0 if they may now. known: in a browser in which this person has logged in."""
+        """How long nobody may try this name there; 0 if they may now. known:
+        in a browser in which this person has logged in."""
         waits = [0.0]
         for kind, key in self._keys(name, place, known).items():
             times = self._recent(kind, key)
@@ -79,7 +82,8 @@ class TrialAuthenticator(Authenticator):
         return unicodedata.normalize("NFKC", username).strip().lower()
 
     async def authenticate(self, handler, data):
-        """The person and the role as a group, or None for a wrong name or password; an HTTPError tells the person anything else."""
+        """The person and the role as a group, or None for a wrong name or password;
+        an HTTPError tells the person anything else."""
         name, accounts = self.normalize_username(data["username"]), self.accounts.load()
         where, known = place(handler.request.remote_ip, accounts), handler.get_signed_cookie(KNOWN) == name.encode()
         wait_s = self.attempts.wait_s(name, where, known)

@@ -8,7 +8,8 @@ from pathlib import Path
 
 COLUMNS = ("name", "full_name", "role", "password", "expires", "address")
 PAGE_MM, MARGIN_MM, ACROSS, DOWN = (210, 297), 10, 2, 4
-FACTS = (("Address / アドレス", "address"), ("Name / 名前", "name"), ("Password / パスワード", "password"), ("Until / 期限", "expires"))
+FACTS = (("Address / アドレス", "address"), ("Name / 名前", "name"), ("Password / パスワード", "password"),
+         ("Until / 期限", "expires"))
 STEPS = (
     "1. Open the address in a browser, and log in with the name and the password.",
     "2. The page Start_Here opens. Begin with unit 00.",
@@ -75,7 +76,13 @@ def _slip(paper, slip, left, top, width, height):
     paper.rect(left, top, width, height)
     paper.set_dash_pattern()
     inner, line = width - 10, top + 4
-    line = _text(paper, "text", 11, left + 5, line, inner, "manyhands" + (f": {slip['full_name']}" if slip["full_name"] else "")) + 1
+    line = (
+        _text(
+            paper, "text", 11, left + 5, line, inner,
+            "manyhands" + (f": {slip['full_name']}" if slip["full_name"] else "")
+        )
+        + 1
+    )
     for label, key in FACTS:
         _text(paper, "text", 7, left + 5, line + 0.6, 30, label)
         line = _text(paper, "typed", 8 if key in ("address", "expires") else 10, left + 35, line, inner - 30, slip[key])
@@ -89,7 +96,8 @@ def _text(paper, font, size, left, top, width, text):
     paper.set_font(font, size=size)
     paper.set_xy(left, top)
     anywhere = font == "typed" or not text.isascii()  # Japanese has no spaces to break at
-    paper.multi_cell(width, size * 0.47, text, align="L", new_x="LEFT", new_y="NEXT", wrapmode="CHAR" if anywhere else "WORD")
+    paper.multi_cell(width, size * 0.47, text, align="L", new_x="LEFT", new_y="NEXT", wrapmode="CHAR" if anywhere
+                     else "WORD")
     return paper.get_y()
 
 

@@ -1,4 +1,5 @@
-"""Passwords that can be read aloud and typed from paper: three words of three syllables, 54 bits; kept as scrypt only."""
+"""Passwords that can be read aloud and typed from paper: three words of three syllables, 54 bits;
+kept as scrypt only."""
 
 import hashlib
 import hmac
@@ -12,7 +13,8 @@ COST = {"n": 2**14, "r": 8, "p": 1}
 
 def new_password():
     """For example `bakori-nutefo-samihe`."""
-    return "-".join("".join(secrets.choice(CONSONANTS) + secrets.choice(VOWELS) for _ in range(SYLLABLES)) for _ in range(WORDS))
+    return "-".join("".join(secrets.choice(CONSONANTS) + secrets.choice(VOWELS) for _ in range(SYLLABLES))
+                    for _ in range(WORDS))
 
 
 def scrypt(password, salt):

@@ -1,4 +1,5 @@
-"""The table of trial accounts: `accounts.json` in the hub's folder, changed in one step under a lock, closed to other users."""
+"""The table of trial accounts: `accounts.json` in the hub's folder, changed in one step under a lock,
+closed to other users."""
 
 import fcntl
 import json
@@ -25,7 +26,8 @@ class AccountError(ValueError):
 
 @dataclass
 class Account:
-    """One person's account. Times are seconds since 1970; `uid` is the number that the person's processes and files carry."""
+    """One person's account. Times are seconds since 1970;
+    `uid` is the number that the person's processes and files carry."""
 
     name: str
     role: str
@@ -36,7 +38,8 @@ class Account:
     expires: float
     full_name: str = ""
     revoked: bool = False
-    archived: float = 0.0  # when the home folder was last archived after the account had ended; 0: not since it was last open
+    # when the home folder was last archived after the account had ended; 0: not since it was last open
+    archived: float = 0.0
 
     @property
     def state(self):
@@ -54,14 +57,16 @@ class Account:
 
 
 def until(text, now=None):
-    """`60s`, `30m`, `12h`, `3d`, `2w` from now, or a date `2026-12-01` (its end) or `2026-12-01T18:00`, as seconds since 1970."""
+    """`60s`, `30m`, `12h`, `3d`, `2w` from now, or a date `2026-12-01` (its end) or `2026-12-01T18:00`,
+    as seconds since 1970."""
     now = time.time() if now is None else now
     if found := re.fullmatch(r"(\d+)([smhdw])", text.strip()):
         return now + int(found[1]) * UNITS_S[found[2]]
     try:
         end = datetime.fromisoformat(text.strip() + ("T23:59:59" if len(text.strip()) == 10 else "")).timestamp()
     except ValueError:
-        raise AccountError(f"{text!r} is no time: write for example 12h, 3d, 2w, 2026-12-01 or 2026-12-01T18:00.") from None
+        raise AccountError(f"{text!r} is no time: write for example 12h, 3d, 2w, 2026-12-01 or "
+                           "2026-12-01T18:00.") from None
     if end <= now:
         raise AccountError(f"{text} has passed already.")
     return end
@@ -109,8 +114,8 @@ class Accounts:
             write_file(self.path, json.dumps(content, indent=1, ensure_ascii=False))
 
     def create(self, people, expires, role=ATTENDEE):
-        """Add accounts, all or none. `people`: [{"name": ..., "full_name": ..., "role": ..., "expires": ...}], all but the name
-        optional. Returns [(Account, password)]: the passwords are nowhere else."""
+        """Add accounts, all or none. `people`: [{"name": ..., "full_name": ..., "role": ..., "expires": ...}], all but
+        the name optional. Returns [(Account, password)]: the passwords are nowhere else."""
         made = []
         with self._changing() as table:
             for person in people:
@@ -119,7 +124,8 @@ class Accounts:
                 password = new_password()
                 salt, key = new_key(password)
                 account = Account(name, person.get("role") or role, self._new_uid(table), salt, key, time.time(),
-                                  until(person["expires"]) if person.get("expires") else expires, person.get("full_name") or "")
+                                  until(person["expires"]) if person.get("expires") else expires,
+                                  person.get("full_name") or "")
                 table[name] = account
                 made.append((account, password))
         for account, _ in made:
@@ -127,7 +133,8 @@ class Accounts:
         return made
 
     def _new_uid(self, table):
-        """A number that no user of this machine has, and that no account has ever had: files of a purged one stay nobody's."""
+        """A number that no user of this machine has, and that no account has ever had:
+        files of a purged one stay nobody's."""
         first = max([self._read()[1], *(account.uid + 1 for account in table.values())])
         taken = {entry.pw_uid for entry in pwd.getpwall()}
         for uid in range(first, LAST_UID + 1):
@@ -138,7 +145,8 @@ class Accounts:
     def free_names(self, count, prefix):
         """`prefix01`, `prefix02` ...: the first names after those that are taken."""
         taken = set(self.load())
-        numbers = [int(name[len(prefix):]) for name in taken if name.startswith(prefix) and name[len(prefix):].isdigit()]
+        numbers = [int(name[len(prefix):]) for name in taken if name.startswith(prefix)
+                   and name[len(prefix):].isdigit()]
         first = max(numbers, default=0) + 1
         digits = max(2, len(str(first + count - 1)))
         return [f"{prefix}{number:0{digits}}" for number in range(first, first + count)]
@@ -165,7 +173,8 @@ class Accounts:
         return made
 
     def note_archived(self, name, path, **facts):
-        """Remember that an ended account's home was archived, unless it was opened again meanwhile; the keeper calls it."""
+        """Remember that an ended account's home was archived, unless it was opened again meanwhile;
+        the keeper calls it."""
         with self._changing() as table:
             account = _find(table, name)
             account.archived = time.time() if account.state != "open" else 0.0
@@ -197,8 +206,10 @@ def _find(table, name):
 
 def _check_new(name, role, table):
     if not NAME.fullmatch(name):
-        raise AccountError(f"{name!r} cannot be a name: it must begin with a letter; small letters, digits and hyphens may follow, 31 in all.")
+        raise AccountError(f"{name!r} cannot be a name: it must begin with a letter; small letters, "
+                           "digits and hyphens may follow, 31 in all.")
     if name in table:
-        raise AccountError(f"There is an account {name!r} already; `manyhands accounts reset {name}` gives it a new password.")
+        raise AccountError(f"There is an account {name!r} already; `manyhands accounts reset {name}` gives it a new "
+                           "password.")
     if role not in ROLES:
         raise AccountError(f"{name}: there is no role {role!r}; the roles are {', '.join(ROLES)}.")

@@ -1,4 +1,5 @@
-"""What the board reads and writes in the hub's folder: the accounts, the units' criteria, and its own file of results."""
+"""What the board reads and writes in the hub's folder:
+the accounts, the units' criteria, and its own file of results."""
 
 import json
 import os
@@ -40,7 +41,8 @@ class People:
         return account if account and account.state == "open" else None
 
     def of_uid(self, uid):
-        """The same for whose processes carry this number; in a demonstration all have that of the one person who runs it."""
+        """The same for whose processes carry this number;
+        in a demonstration all have that of the one person who runs it."""
         table = self.look()
         if not is_classroom() and uid == os.geteuid():
             uid = next((account.uid for account in table.values()), None)
@@ -49,7 +51,8 @@ class People:
 
     def attendees(self, uids_with_results=()):
         """{uid: Account} of all attendees that are open, and of those with results whose time is over."""
-        return {one.uid: one for one in self.look().values() if one.role == ATTENDEE and (one.state == "open" or one.uid in uids_with_results)}
+        return {one.uid: one for one in self.look().values() if one.role == ATTENDEE
+                and (one.state == "open" or one.uid in uids_with_results)}
 
 
 class Course:
@@ -66,7 +69,10 @@ class Course:
         try:
             seen = os.stat(path).st_mtime_ns
             if self.known.get(unit, (None,))[0] != seen:
-                self.known[unit] = seen, list(_criteria(_read(path)["shown"], _read(self.folder / "labs" / unit / f"{unit}.ipynb")))
+                self.known[unit] = (
+                    seen,
+                    list(_criteria(_read(path)["shown"], _read(self.folder / "labs" / unit / f"{unit}.ipynb"))),
+                )
         except (OSError, ValueError, KeyError):
             return []
         return self.known[unit][1]
@@ -77,13 +83,15 @@ def _read(path):
 
 
 def _criteria(shown, lab):
-    """From a reference, {check: outputs}, and the released lab. A check that shows no record is one criterion: its output as a whole."""
+    """From a reference, {check: outputs}, and the released lab. A check that shows no record is one criterion:
+    its output as a whole."""
     facts = [cell["metadata"].get("nbgrader", {}) for cell in lab["cells"]]
     points = {one["grade_id"]: one.get("points", 0) for one in facts if "grade_id" in one}
     for check, outputs in shown.items():
         records = [output["data"][MIME] for output in outputs if MIME in output.get("data", {})]
         if records:
-            yield from (Criterion(check, one["name"], one["text"], one["points"], one["status"] == BLOCKED) for one in records[0]["criteria"])
+            yield from (Criterion(check, one["name"], one["text"], one["points"], one["status"] == BLOCKED)
+                        for one in records[0]["criteria"])
         else:
             yield Criterion(check, check, check.removesuffix("-check"), points[check])
 

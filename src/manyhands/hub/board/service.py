@@ -1,8 +1,9 @@
 """The class board: `python -m manyhands.hub.board.service FOLDER`, a service of the hub.
 
-Results come in through a socket that every room sees, `board.sock`: one line of JSON, one line back. The kernel tells whose process has connected,
-so nobody can write another's row. People look at it through the hub, at /services/board/, and their browser is sent what has changed (server-sent events):
-instructors and assistants the room, an attendee the own row. Grades come from grading only; nothing here is one.
+Results come in through a socket that every room sees, `board.sock`: one line of JSON, one line back. The kernel tells
+whose process has connected, so nobody can write another's row. People look at it through the hub, at /services/board/,
+and their browser is sent what has changed (server-sent events): instructors and assistants the room, an attendee the
+own row. Grades come from grading only; nothing here is one.
 """
 
 import asyncio
@@ -35,7 +36,8 @@ LONGEST_BYTES, PATIENCE_S = 65536, 5  # of a result
 A_SECOND, AT_ONCE = 2, 10  # results that a person may send, for long and for a moment
 CONNECTIONS, STREAMS = 4, 6  # at the same time, of one person
 EVERY_S, BEAT_S, STREAM_S = 1, 15, 600  # between two events; between two signs of life; then a browser connects anew
-SAFE = {"Content-Security-Policy": "default-src 'self'; frame-ancestors 'none'", "X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
+SAFE = {"Content-Security-Policy": "default-src 'self'; frame-ancestors 'none'", "X-Content-Type-Options": "nosniff",
+        "Cache-Control": "no-store"}
 TOO_MANY = "too many results at once: wait a moment"
 TOO_MANY_PAGES = "The board is open in too many pages: close one."
 TITLES = {unit.name: f"{unit.number} {unit.title}" for unit in units(Path())}
@@ -89,7 +91,8 @@ class Service:
         if self.known_at != (self.version, self.people.read):
             self.known, self.known_at = {}, (self.version, self.people.read)
         whole, unit = account.role != ATTENDEE, unit if self.course.criteria(unit) else ""
-        return self._once(("view", unit, "" if whole else account.name), lambda: json.dumps(self._view(account, unit, whole)))
+        return self._once(("view", unit, "" if whole else account.name),
+                          lambda: json.dumps(self._view(account, unit, whole)))
 
     def _once(self, key, make):
         """Work something out once after each change."""
@@ -106,7 +109,8 @@ class Service:
         if whole:
             told = self.board.room(unit, criteria, people)
         else:
-            told = self.board.own(unit, criteria, account, self._once(("all", unit), lambda: self.board.of_all(unit, criteria, people)))
+            told = self.board.own(unit, criteria, account,
+                                  self._once(("all", unit), lambda: self.board.of_all(unit, criteria, people)))
         return {"unit": unit, "units": [[name, TITLES.get(name, name)] for name in checked], **told}
 
     def attendees(self):
@@ -249,15 +253,18 @@ def application(service, hub_auth):
     """The pages, as tornado's application."""
     base, tools = hub_auth.base_url, {"service": service, "hub_auth": hub_auth}
     return Application([
-        (base, Page, tools), (base + "events", Events, tools), (base + "announcement", Announcement, tools), (base + "results.csv", Table, tools),
-        (base + "oauth_callback", HubOAuthCallbackHandler), (base + r"(board\.(?:css|js))", StaticFileHandler, {"path": PAGE}),
+        (base, Page, tools), (base + "events", Events, tools), (base + "announcement", Announcement, tools),
+        (base + "results.csv", Table, tools),
+        (base + "oauth_callback", HubOAuthCallbackHandler),
+        (base + r"(board\.(?:css|js))", StaticFileHandler, {"path": PAGE}),
     ], cookie_secret=os.urandom(32), xsrf_cookies=True, template_path=PAGE)
 
 
 async def serve(folder):
     """Until this process is ended."""
     service = Service(folder)
-    server = HTTPServer(application(service, HubOAuth.instance(cache_max_age=60)), max_body_size=LONGEST_BYTES, max_header_size=LONGEST_BYTES,
+    server = HTTPServer(application(service, HubOAuth.instance(cache_max_age=60)), max_body_size=LONGEST_BYTES,
+                        max_header_size=LONGEST_BYTES,
                         idle_connection_timeout=60)
     server.listen(urlsplit(os.environ["JUPYTERHUB_SERVICE_URL"]).port, "127.0.0.1")
     await (await Door(service).listen(sockets(folder) / BOARD)).serve_forever()

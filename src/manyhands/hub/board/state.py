@@ -1,7 +1,8 @@
 """What the board knows: the last results of each person in each unit, and what follows from them. No files, no network.
 
-A result comes from the person's own machine, so nothing in it is believed further than that person's row: which criteria there are, their texts
-and points come from the unit's reference. Of a result we keep, for each of these, whether it passed, and one line that says why not.
+A result comes from the person's own machine, so nothing in it is believed further than that person's row: which
+criteria there are, their texts and points come from the unit's reference. Of a result we keep, for each of these,
+whether it passed, and one line that says why not.
 """
 
 import time
@@ -61,8 +62,8 @@ class Row:
     def stuck(self, criteria):
         """{"criterion": its place, "since", "message"} of the first criterion that fails, or None.
 
-        Since when: its first failure, or the last time that another one passed, if that was later: whoever solves one after
-        the other moves on, though the last has failed from the beginning.
+        Since when: its first failure, or the last time that another one passed, if that was later: whoever solves one
+        after the other moves on, though the last has failed from the beginning.
         """
         if self.verdict:
             return {"criterion": None, "since": self.verdict_since, "message": self.verdict}
@@ -77,7 +78,8 @@ def one_line(text, longest):
     """Text of somebody else's in one printable line, cut; "" for what is no text."""
     if not isinstance(text, str):
         return ""
-    return " ".join("".join(letter if letter.isprintable() else " " for letter in text[:10 * longest]).split())[:longest]
+    return " ".join("".join(letter if letter.isprintable() else " "
+                            for letter in text[:10 * longest]).split())[:longest]
 
 
 class Board:
@@ -88,7 +90,8 @@ class Board:
         self.announcement = None  # {"text", "by", "when"}
 
     def take(self, uid, unit, criteria, result, now=None):
-        """Take in what `manyhands check` tells: {"criteria": [{"check", "name", "status", "message"}], "verdict", "hints"}; returns the row.
+        """Take in what `manyhands check` tells: {"criteria":
+        [{"check", "name", "status", "message"}], "verdict", "hints"}; returns the row.
 
         Criteria that the unit does not have are passed over. Raises BadResult, and has changed nothing then.
         """
@@ -106,7 +109,8 @@ class Board:
             before = row.cells.get(criterion.key, {})
             if status == PASS and before.get("status") != PASS:
                 row.moved = now
-            row.cells[criterion.key] = {"status": status, "since": before["since"] if before.get("status") == status else now, "message": message}
+            row.cells[criterion.key] = {"status": status, "since": before["since"] if before.get("status") == status
+                                        else now, "message": message}
         return row
 
     def announce(self, text, by, now=None):
@@ -132,7 +136,8 @@ class Board:
         """What is told of all `people` ({uid: Account}) together."""
         points = [row.points(criteria) for row in self._checked(unit, people)]
         most = sum(one.points for one in criteria if not one.blocked)
-        return {"announcement": self.announcement, "checked": len(points), "median": median(points) if points else None, "max": most,
+        return {"announcement": self.announcement, "checked": len(points), "median": median(points) if points else None,
+                "max": most,
                 "full": points.count(most), "people": len(people)}
 
     def _checked(self, unit, people):
@@ -146,17 +151,22 @@ class Board:
             **self.of_all(unit, criteria, people),
             "criteria": [{**_told(criterion), "passed": sum(row.status(criterion) == PASS for row in checked),
                           "failing": sum(row.status(criterion) == FAIL for row in checked)} for criterion in criteria],
-            "rows": [_shown(person, rows.get(person.uid), criteria) for person in sorted(people.values(), key=lambda one: one.name)],
+            "rows": [_shown(person, rows.get(person.uid), criteria)
+                     for person in sorted(people.values(), key=lambda one: one.name)],
         }
 
     def own(self, unit, criteria, person, of_all):
         """What an attendee sees: the own row; and of the others (`of_all`) the median, once it tells of nobody."""
-        return {"announcement": self.announcement, "max": of_all["max"], "median": of_all["median"] if of_all["checked"] >= ENOUGH else None,
-                "criteria": [_told(criterion) for criterion in criteria], "rows": [_shown(person, self.rows.get(unit, {}).get(person.uid), criteria)]}
+        return {"announcement": self.announcement, "max": of_all["max"], "median": of_all["median"]
+                if of_all["checked"] >= ENOUGH else None,
+                "criteria": [_told(criterion) for criterion in criteria],
+                "rows": [_shown(person, self.rows.get(unit, {}).get(person.uid), criteria)]}
 
     def as_lines(self):
         """All that must survive a restart, as plain data."""
-        return [asdict(row) for rows in self.rows.values() for row in rows.values()] + [{"announcement": self.announcement}]
+        return [asdict(row) for rows in self.rows.values() for row in rows.values()] + [
+            {"announcement": self.announcement}
+        ]
 
     def from_line(self, line):
         """Take one of these back; a later line about the same row counts. Raises BadResult."""
@@ -195,9 +205,11 @@ def _shown(person, row, criteria):
     """A row as the page gets it."""
     row = row or Row(person.uid, "")
     return {
-        "name": person.name, "full_name": person.full_name, "checked": row.checked, "hints": row.hints, "points": row.points(criteria),
+        "name": person.name, "full_name": person.full_name, "checked": row.checked, "hints": row.hints,
+        "points": row.points(criteria),
         "cells": "".join(CELLS.get(row.status(criterion), "-") for criterion in criteria), "stuck": row.stuck(criteria),
-        "messages": {place: row.cells[criterion.key]["message"] for place, criterion in enumerate(criteria) if row.status(criterion) == FAIL},
+        "messages": {place: row.cells[criterion.key]["message"] for place, criterion in enumerate(criteria)
+                     if row.status(criterion) == FAIL},
     }
 
 
@@ -208,11 +220,18 @@ def as_table(unit, room, now=None):
     table = [head + [f"{one['check']}: {one['text']}" for one in room["criteria"]]]
     for row in room["rows"]:
         stuck = row["stuck"] or {}
-        on = "" if not stuck else NOTEBOOK if stuck["criterion"] is None else room["criteria"][stuck["criterion"]]["text"]
+        on = (
+            ""
+            if not stuck
+            else NOTEBOOK
+            if stuck["criterion"] is None
+            else room["criteria"][stuck["criterion"]]["text"]
+        )
         when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(row["checked"])) if row["checked"] else ""
         words = {letter: word for word, letter in CELLS.items()}
         table.append([unit, row["name"], row["full_name"], f"{row['points']:g}", f"{room['max']:g}", row["hints"], when,
-                      f"{now - stuck['since']:.0f}" if stuck else "", on, stuck.get("message", ""), *(words.get(cell, "") for cell in row["cells"])])
+                      f"{now - stuck['since']:.0f}" if stuck else "", on, stuck.get("message", ""),
+                      *(words.get(cell, "") for cell in row["cells"])])
     return [[_cell(value) for value in line] for line in table]
 
 

@@ -1,4 +1,5 @@
-"""The server of one attendee: `python -m manyhands.hub.servers.attendee_server`, started by the hub. JupyterLab on the page Start_Here.
+"""The server of one attendee: `python -m manyhands.hub.servers.attendee_server`, started by the hub.
+JupyterLab on the page Start_Here.
 
 It answers on a socket that the hub has opened, and reaches the hub through another: its own network has no way out.
 As a job on a cluster's node it has the node's network: there it opens its own port, and tells the hub which.
@@ -88,7 +89,8 @@ def main(argv):
     if inside := os.environ.get("MANYHANDS_HUB_SOCKET"):
         relay.port_to_unix(urlsplit(os.environ["JUPYTERHUB_API_URL"]).port, inside)
     prepare(root, Path(os.environ["MANYHANDS_COURSE"]))
-    JupyterHubSingleUser.serverapp_class = RoomServer  # a subclass would not be found: extensions go by the name of their package
+    # a subclass would not be found: extensions go by the name of their package
+    JupyterHubSingleUser.serverapp_class = RoomServer
     if path := os.environ.get("MANYHANDS_DOORS"):
         argv = [*argv, f"--RoomServer.fd={socket_handover.fetch(path)}"]
     JupyterHubSingleUser.launch_instance([*settings(root), *argv])

@@ -1,8 +1,10 @@
-"""An attendee's server in a container of the image `manyhands:cpu`: DockerSpawner, with the walls and the ways of a room.
+"""An attendee's server in a container of the image `manyhands:cpu`: DockerSpawner,
+with the walls and the ways of a room.
 
-The container has no network. As in a room, the server answers on a socket that the hub has opened, and reaches the hub through the sockets in
-`run/sockets`; one of these, `doors.sock`, hands that first socket over. Home, course, sockets and exchange are folders of the hub's, which must
-have the same names for the engine. The kernel must show the same user numbers on both sides: no rootless engine, no `userns-remap`.
+The container has no network. As in a room, the server answers on a socket that the hub has opened, and reaches the hub
+through the sockets in `run/sockets`; one of these, `doors.sock`, hands that first socket over. Home, course, sockets
+and exchange are folders of the hub's, which must have the same names for the engine. The kernel must show the same user
+numbers on both sides: no rootless engine, no `userns-remap`.
 """
 
 import os
@@ -26,7 +28,8 @@ TEMPORARY = ("/tmp", "/var/tmp")
 
 
 class ContainerSpawner(InTurn, DockerSpawner):
-    """A container for each person, with the person's user number and no privilege; what is written outside the home is memory."""
+    """A container for each person, with the person's user number and no privilege;
+    what is written outside the home is memory."""
 
     gpus = Integer(help="how many GPUs the engine's machine has: a person gets one, in turn").tag(config=True)
     remove, use_internal_ip = True, True
@@ -39,19 +42,27 @@ class ContainerSpawner(InTurn, DockerSpawner):
         inside = room.home_of(account.name)
         self.cmd = ["python", *SERVER]
         self.cpu_limit = self.limits.cpus
-        self.extra_create_kwargs = {"user": f"{account.uid}:{account.uid}", "hostname": "classroom", "working_dir": inside, "labels": {HUB: self.folder}}
+        self.extra_create_kwargs = {"user": f"{account.uid}:{account.uid}", "hostname": "classroom",
+                                    "working_dir": inside, "labels": {HUB: self.folder}}
         self.extra_host_config = self._limits_and_walls(account)
         self.volumes = {str(home): inside, **{place: place for place in self.shared()}}
         self.read_only_volumes = {f"{self.folder}/course": room.COURSE, str(sockets(self.folder)): room.SOCKETS,
-                                  **{str(path): f"/etc/{name}" for name, path in room.etc_files(account, self.folder).items() if name in ETC}}
+                                  **{str(path): f"/etc/{name}"
+                                     for name, path in room.etc_files(account, self.folder).items() if name in ETC}}
         await DockerSpawner.start(self)
 
     def _limits_and_walls(self, account):
         most = self.limits
-        gpu = DeviceRequest(driver="nvidia", device_ids=[str(account.uid % self.gpus)], capabilities=[["gpu"]]) if self.gpus else None
+        gpu = (
+            DeviceRequest(driver="nvidia", device_ids=[str(account.uid % self.gpus)], capabilities=[["gpu"]])
+            if self.gpus
+            else None
+        )
         return {
-            "network_mode": "none", "cap_drop": ["ALL"], "security_opt": ["no-new-privileges"], "read_only": True, "auto_remove": False,
-            "tmpfs": {place: f"mode=1777,size={most.memory_bytes}" for place in TEMPORARY}, "shm_size": most.memory_bytes,
+            "network_mode": "none", "cap_drop": ["ALL"], "security_opt": ["no-new-privileges"], "read_only": True,
+            "auto_remove": False,
+            "tmpfs": {place: f"mode=1777,size={most.memory_bytes}" for place in TEMPORARY},
+            "shm_size": most.memory_bytes,
             "log_config": LogConfig(type="json-file", config={"max-size": LOG}),  # anybody inside can write to it
             "memswap_limit": most.memory_bytes, "pids_limit": most.processes, "device_requests": [gpu] if gpu else None,
             "ulimits": [Ulimit(name=name, soft=number, hard=number) for name, number in
@@ -80,7 +91,10 @@ def why_none(image):
     except docker.errors.ImageNotFound:
         return f"There is no image {image} here: docker/README.md says how it is built."
     except docker.errors.DockerException as problem:
-        return f"No engine of containers answers (DOCKER_HOST names its socket, where it is not /var/run/docker.sock): {problem}"
+        return (
+            "No engine of containers answers (DOCKER_HOST names its socket, where it is not /var/run/docker.sock): "
+            f"{problem}"
+        )
 
 
 def remove(folder):

@@ -1,4 +1,5 @@
-"""What one person may use: processors, memory, processes, disk; held by control groups where the machine lets us make them."""
+"""What one person may use: processors, memory, processes, disk;
+held by control groups where the machine lets us make them."""
 
 import os
 import resource
@@ -31,7 +32,8 @@ class Systemd:
         self.unit = unit
 
     def wrap(self, command, limits):
-        facts = {"MemoryMax": limits.memory_bytes, "MemorySwapMax": 0, "TasksMax": limits.processes, "CPUQuota": f"{limits.cpus * 100:.0f}%"}
+        facts = {"MemoryMax": limits.memory_bytes, "MemorySwapMax": 0, "TasksMax": limits.processes,
+                 "CPUQuota": f"{limits.cpus * 100:.0f}%"}
         return [shutil.which("systemd-run"), "--scope", "--quiet", "--collect", f"--unit={self.unit}",
                 *(word for name, value in facts.items() for word in ("-p", f"{name}={value}")), "--", *command]
 
@@ -47,7 +49,8 @@ class Version1:
     def __init__(self, unit):
         from manyhands.grading.isolation.process_limits import own_group
 
-        self.folders = {controller: CGROUPS / controller / own_group(controller) / unit for controller in ("memory", "pids", "cpu")}
+        self.folders = {controller: CGROUPS / controller / own_group(controller) / unit
+                        for controller in ("memory", "pids", "cpu")}
 
     def wrap(self, command, limits):
         """Raises OSError where we may not make groups."""
@@ -63,7 +66,8 @@ class Version1:
         return ["/bin/sh", "-c", joining + 'exec "$@"', "sh", *command]
 
     def close(self):
-        """Remove the groups; whether they are gone: for a moment after its last process has ended, one may still be held."""
+        """Remove the groups; whether they are gone: for a moment after its last process has ended,
+        one may still be held."""
         for folder in self.folders.values():
             with suppress(OSError):
                 folder.rmdir()
@@ -71,7 +75,8 @@ class Version1:
 
 
 class ByNumber:
-    """No control groups: the kernel counts the processes of the person's number; memory and processors are not limited."""
+    """No control groups: the kernel counts the processes of the person's number;
+    memory and processors are not limited."""
 
     name = "limits on the person's processes only (no control groups here: memory and processors are NOT limited)"
 
@@ -104,6 +109,8 @@ def limit_files(limits):
 
 
 def disk_used(folder):
-    """Bytes on disk of all files below a folder, however deep; links are not followed, a file with two names counts once."""
-    done = subprocess.run(["du", "--summarize", "--block-size=1", "--", str(folder)], capture_output=True, text=True, errors="replace")
+    """Bytes on disk of all files below a folder, however deep;
+    links are not followed, a file with two names counts once."""
+    done = subprocess.run(["du", "--summarize", "--block-size=1", "--", str(folder)], capture_output=True, text=True,
+                          errors="replace")
     return int(done.stdout.split()[0]) if done.stdout else 0  # what vanishes meanwhile is passed over

@@ -20,7 +20,8 @@ async def _pipe(reader, writer):
 
 
 def passing_to(connect):
-    """A handler for asyncio's servers that joins each connection with the one that `await connect(its writer)` gives: (reader, writer)."""
+    """A handler for asyncio's servers that joins each connection with the one that `await connect(its writer)` gives:
+    (reader, writer)."""
 
     async def handle(reader, writer):
         try:
@@ -38,7 +39,8 @@ def passing_to(connect):
 
 
 async def unix_to_port(path, port):
-    """Outside: who connects to the socket at `path` is connected with the port on this machine, from an address that says whose process it is."""
+    """Outside: who connects to the socket at `path` is connected with the port on this machine,
+    from an address that says whose process it is."""
 
     async def connect(writer):
         uid = peer(writer.get_extra_info("socket"))
@@ -48,7 +50,8 @@ async def unix_to_port(path, port):
 
 
 def port_to_unix(port, path):
-    """Inside, in a thread of its own: the port of the room's loopback leads to the socket at `path`; returns when it listens."""
+    """Inside, in a thread of its own: the port of the room's loopback leads to the socket at `path`;
+    returns when it listens."""
     ready = threading.Event()
 
     async def serve():

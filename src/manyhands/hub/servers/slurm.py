@@ -1,7 +1,8 @@
-"""An attendee's server as a job of a Slurm cluster: batchspawner, for accounts whose names are those of the cluster's users.
+"""An attendee's server as a job of a Slurm cluster:
+batchspawner, for accounts whose names are those of the cluster's users.
 
-The job runs as that user, on the node that Slurm gives, in the user's own home; nothing but UNIX and Slurm keeps people apart. The hub's folder,
-the clone and its Python are on the file system that the nodes share.
+The job runs as that user, on the node that Slurm gives, in the user's own home; nothing but UNIX and Slurm keeps people
+apart. The hub's folder, the clone and its Python are on the file system that the nodes share.
 """
 
 import asyncio
@@ -26,7 +27,10 @@ LONGEST_S = 12 * 3600  # of a job, unless SBATCH_TIMELIMIT says otherwise
 FIRST_PERSON = 1000  # lower user numbers are root's and the system's
 FOLDER = "manyhands"  # in the person's home: the course's links, work/, the server's log
 HIDDEN = ("sources", "solutions", "tests", ".git")  # of the clone, whose Python everybody must be able to run
-NO_USER = "{name} is not the name of a person on this cluster, where servers run as its users. Ask your instructor for an account with your user name."
+NO_USER = (
+    "{name} is not the name of a person on this cluster, where servers run as its users. "
+    "Ask your instructor for an account with your user name."
+)
 QUEUED = "Your server waits in the cluster's queue."
 REFUSED = "Slurm refuses the job of your server: {problem}"
 ENDED = "The job of your server ended while it was starting; what it wrote is in {log}."
@@ -54,10 +58,13 @@ class NotStarted(SpawnException):
 
 
 class SlurmRoomSpawner(InTurn, SlurmSpawner):
-    """A job for each person. Turns are Slurm's: its queue is where a server waits. The board and the queue for checks are out of its reach."""
+    """A job for each person. Turns are Slurm's: its queue is where a server waits.
+    The board and the queue for checks are out of its reach."""
 
     walls = near = False
-    exec_prefix, batch_submit_cmd, batch_script = "runuser -u {username} --", "sbatch --parsable --job-name={options}", SCRIPT
+    exec_prefix, batch_submit_cmd, batch_script = (
+        "runuser -u {username} --", "sbatch --parsable --job-name={options}", SCRIPT
+    )
 
     async def start(self):
         """Submit the job, and wait until its server has told its port; returns the node's address and that port."""
@@ -81,7 +88,8 @@ class SlurmRoomSpawner(InTurn, SlurmSpawner):
 
     async def _address(self, node):
         """Where Slurm itself reaches the node."""
-        return (await self.run_command(shlex.join(["sinfo", "--noheader", f"--nodes={node}", "--format=%o"]))).split()[0]
+        return (await self.run_command(shlex.join(["sinfo", "--noheader", f"--nodes={node}",
+                                                   "--format=%o"]))).split()[0]
 
     def log_of(self, account):
         return f"{user_of(account.name).pw_dir}/{FOLDER}/server.log"
@@ -98,7 +106,8 @@ class SlurmRoomSpawner(InTurn, SlurmSpawner):
 
 
 class OnlyItsPort(BatchSpawnerAPIHandler):
-    """A server tells its port. batchspawner's own handler lets a person set all of the spawner: the commands, too, that root runs for it."""
+    """A server tells its port. batchspawner's own handler lets a person set all of the spawner:
+    the commands, too, that root runs for it."""
 
     def get_json_body(self):
         return {"port": int(super().get_json_body()["port"])}
@@ -120,7 +129,8 @@ def user_of(name):
 
 
 def kept(environ):
-    """What of the hub's environment `sbatch` gets: what finds Slurm, and its own variables (SBATCH_PARTITION, SBATCH_GRES, ...)."""
+    """What of the hub's environment `sbatch` gets: what finds Slurm, and its own variables (SBATCH_PARTITION,
+    SBATCH_GRES, ...)."""
     return [*KEPT, "PATH", "SLURM_CONF", *sorted(name for name in environ if name.startswith("SBATCH_"))]
 
 
@@ -131,7 +141,8 @@ def job_name(folder):
 
 def why_none(root):
     """Why no server can be a job here, or None."""
-    open_ = [path for path in (os.path.join(root, name) for name in HIDDEN) if os.path.exists(path) and os.stat(path).st_mode & 0o077]
+    open_ = [path for path in (os.path.join(root, name) for name in HIDDEN) if os.path.exists(path)
+             and os.stat(path).st_mode & 0o077]
     if open_:
         return OPEN.format(paths=shlex.join(open_))
     try:

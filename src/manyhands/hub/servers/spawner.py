@@ -1,4 +1,5 @@
-"""Start and stop an attendee's server: `InTurn` has what all kinds of servers share, `RoomSpawner` a closed room on this machine."""
+"""Start and stop an attendee's server: `InTurn` has what all kinds of servers share,
+`RoomSpawner` a closed room on this machine."""
 
 import asyncio
 import os
@@ -27,7 +28,10 @@ STARTS_AT_ONCE = 2 * (os.cpu_count() or 1)  # more would make each of them slowe
 WAITS = "Other people's servers start first: {count} before yours."
 STARTING = "Your server starts; that takes some seconds."
 ENDED_AT_ONCE = "The server ended while it was starting; its log is {log} on the hub's machine."
-NOTICE = "open until {end}. A server that nobody uses for {minutes} minutes is stopped, and so is an unused kernel with its cluster; files stay."
+NOTICE = (
+    "open until {end}. A server that nobody uses for {minutes} minutes is stopped, "
+    "and so is an unused kernel with its cluster; files stay."
+)
 OF_THE_BOARD = " [The board]({address}) shows your checks, the median of the class, and what is announced."
 FOR_INSTRUCTORS = " [Formgrader]({address}) is where you see what was handed in, grade it, and give marks and comments."
 NOT_WANTED = "Nobody waits for this server any more."
@@ -37,9 +41,11 @@ KEPT = ["LANG", "LC_ALL", "TZ", "MANYHANDS_PATIENCE_S"]  # of the hub's own envi
 
 
 class InTurn(Configurable):
-    """What every server of a class has: it starts when its turn has come, for an open account only, and is told about the hub by environment variables.
+    """What every server of a class has: it starts when its turn has come, for an open account only,
+    and is told about the hub by environment variables.
 
-    Mixed into a spawner of JupyterHub's, which completes it: `await start_for(account, home, door)` starts the server, to listen on the socket `door`.
+    Mixed into a spawner of JupyterHub's, which completes it: `await start_for(account, home, door)` starts the server,
+    to listen on the socket `door`.
     """
 
     folder = Unicode(help="the hub's folder").tag(config=True)
@@ -49,10 +55,12 @@ class InTurn(Configurable):
     walls = True  # whether there are any: the person then sees home, course and sockets under the names that rooms have
     near = True  # whether servers run on the hub's machine, and reach its sockets
     _relay = None  # one for the hub: its socket that rooms see
-    _starts, _waiting = asyncio.Semaphore(STARTS_AT_ONCE), []  # for the hub, too: spawners in the order in which they came
+    # for the hub, too: spawners in the order in which they came
+    _starts, _waiting = asyncio.Semaphore(STARTS_AT_ONCE), []
 
     async def start(self):
-        """Start the server, a few at a time; returns the address that it answers on. Raises RuntimeError for an account that is not open."""
+        """Start the server, a few at a time; returns the address that it answers on.
+        Raises RuntimeError for an account that is not open."""
         self._waiting.append(self)
         try:
             await self._starts.acquire()
@@ -124,15 +132,20 @@ class InTurn(Configurable):
     def user_env(self, env):
         """What belongs to the person."""
         home = room.home_of(self.user.name) if self.walls else str(Accounts(self.folder).home(self.user.name))
-        env |= {"USER": self.user.name, "LOGNAME": self.user.name, "HOME": home, "SHELL": "/bin/bash", "MANYHANDS_ROOT": home,
+        env |= {"USER": self.user.name, "LOGNAME": self.user.name, "HOME": home, "SHELL": "/bin/bash",
+                "MANYHANDS_ROOT": home,
                 "MANYHANDS_COURSE": room.COURSE if self.walls else str(Path(self.folder) / "course")}
         account = Accounts(self.folder).get(self.user.name)
         env["MANYHANDS_NOTICE"] = NOTICE.format(end=local_time(account.expires), minutes=self.idle_s // 60)
         if self.near:
-            env["MANYHANDS_NOTICE"] += OF_THE_BOARD.format(address=f"{address(self.folder).rstrip('/')}/services/board/")
+            env["MANYHANDS_NOTICE"] += OF_THE_BOARD.format(
+                address=f"{address(self.folder).rstrip('/')}/services/board/"
+            )
             env["MANYHANDS_BOARD"] = f"{room.SOCKETS if self.walls else sockets(self.folder)}/{BOARD}"
         if account.role == INSTRUCTOR:
-            env["MANYHANDS_NOTICE"] += FOR_INSTRUCTORS.format(address=f"{address(self.folder).rstrip('/')}/services/formgrader/")
+            env["MANYHANDS_NOTICE"] += FOR_INSTRUCTORS.format(
+                address=f"{address(self.folder).rstrip('/')}/services/formgrader/"
+            )
         if self.walls:
             env["MANYHANDS_HUB_SOCKET"] = room.HUB_SOCKET
             env["MANYHANDS_PLACES"] = f"{room.SOCKETS}/{PLACES}"
@@ -159,17 +172,21 @@ class RoomSpawner(InTurn, LocalProcessSpawner):
         inner = [sys.executable, *SERVER, f"--RoomServer.fd={door.fileno()}", *self.get_args()]
         self.group = self.limiting(f"manyhands-{os.getpid()}-{account.name}")
         if self.walls:
-            inner = room.command(account, inner, folder=self.folder, home=home, memory_bytes=self.limits.memory_bytes, shared=self.shared())
+            inner = room.command(account, inner, folder=self.folder, home=home, memory_bytes=self.limits.memory_bytes,
+                                 shared=self.shared())
             inner = self.group.wrap(inner, self.limits)
         self.log.info("Spawning %s", shlex.join(inner))
         handle = os.open(self.log_of(account), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with open(handle, "wb") as log:
-            self.proc = Popen(inner, env=self.get_env(), cwd=home, pass_fds=[door.fileno()], start_new_session=True, stdin=DEVNULL, stdout=log,
+            self.proc = Popen(inner, env=self.get_env(), cwd=home, pass_fds=[door.fileno()], start_new_session=True,
+                              stdin=DEVNULL, stdout=log,
                               stderr=STDOUT, preexec_fn=lambda: limits.limit_files(self.limits))
         self.pid = self.proc.pid
 
     def user_env(self, env):
-        return super().user_env(env) | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"}
+        return super().user_env(env) | {
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
+        }
 
     async def _signal(self, number):
         """To the server itself, for bubblewrap would end the room at once; the last signal ends the room."""

@@ -1,8 +1,8 @@
 """The hub's service that ends what has ended: `python -m manyhands.hub.services.expiry`, started by the hub.
 
-Every two seconds: who has an ended account, or none, is turned out, with the server and all tokens. Beside that, so that no home however large
-keeps it from that: the home of who was turned out is archived once no process of the person runs; homes that have outgrown the disk limit are told, then
-their servers stopped.
+Every two seconds: who has an ended account, or none, is turned out, with the server and all tokens. Beside that, so
+that no home however large keeps it from that: the home of who was turned out is archived once no process of the person
+runs; homes that have outgrown the disk limit are told, then their servers stopped.
 """
 
 import asyncio
@@ -32,14 +32,16 @@ class Hub:
 
     async def call(self, method, path, **options):
         """The parsed answer; raises HTTPClientError, and OSError where the hub does not answer."""
-        request = HTTPRequest(f"{self.url}/{path}", method, headers={"Authorization": f"token {self.token}"}, request_timeout=120, **options)
+        request = HTTPRequest(f"{self.url}/{path}", method, headers={"Authorization": f"token {self.token}"},
+                              request_timeout=120, **options)
         answer = await AsyncHTTPClient().fetch(request)
         return json.loads(answer.body) if answer.body else None
 
     async def people(self):
         """{name: when the hub first knew the person, in seconds}."""
         found = await self.call("GET", "users")
-        return {one["name"]: datetime.fromisoformat(one["created"].replace("Z", "+00:00")).timestamp() for one in found if one["kind"] == "user"}
+        return {one["name"]: datetime.fromisoformat(one["created"].replace("Z", "+00:00")).timestamp() for one in found
+                if one["kind"] == "user"}
 
     async def turn_out(self, name):
         """Stop the person's server and forget sessions and tokens."""
@@ -50,7 +52,8 @@ class Hub:
 
 
 class Keeper:
-    """`await look()` turns out once who is to be turned out, `archive_ended` and `look_at_disks` do what their names say."""
+    """`await look()` turns out once who is to be turned out,
+    `archive_ended` and `look_at_disks` do what their names say."""
 
     def __init__(self, accounts, hub, disk_bytes, grace_s):
         self.accounts, self.hub, self.disk_bytes, self.grace_s = accounts, hub, disk_bytes, grace_s
@@ -69,12 +72,18 @@ class Keeper:
 
     async def archive_ended(self):
         for account in self.accounts.load().values():
-            if account.state != "open" and account.name in self.out and not account.archived and self.accounts.home(account.name).is_dir():
+            if (
+                account.state != "open"
+                and account.name in self.out
+                and not account.archived
+                and self.accounts.home(account.name).is_dir()
+            ):
                 await self._archive(account)
 
     async def _turn_out(self, table):
         """Turn out whom no account admits; returns whether there was nobody."""
-        to_leave = {name for name, began in (await self.hub.people()).items() if not (name in table and table[name].admits(began))}
+        to_leave = {name for name, began in (await self.hub.people()).items()
+                    if not (name in table and table[name].admits(began))}
         self.out = {account.name for account in table.values() if account.state != "open"} - to_leave
         for name in sorted(to_leave):
             with suppress(HTTPClientError):  # still stopping: the next look will find it
@@ -125,7 +134,8 @@ async def again(do, every_s):
 
 
 async def serve(keeper):
-    await asyncio.gather(again(keeper.look, EVERY_S), again(keeper.archive_ended, EVERY_S), again(keeper.look_at_disks, DISK_EVERY_S))
+    await asyncio.gather(again(keeper.look, EVERY_S), again(keeper.archive_ended, EVERY_S),
+                         again(keeper.look_at_disks, DISK_EVERY_S))
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
 """The hub's service for instructors: nbgrader's formgrader, and nothing else of a Jupyter server.
 
-`python -m manyhands.hub.services.formgrader`, started by the hub in the clone, with the hub's rights: the gradebook is theirs, and *Autograde*
-runs submissions in the sandbox, which cannot be made inside a room. No files, kernels or terminals are served, so that whoever
-may give grades has not the whole machine. Who may enter is decided by the hub: see `settings.py`.
+`python -m manyhands.hub.services.formgrader`, started by the hub in the clone, with the hub's rights: the gradebook is
+theirs, and *Autograde* runs submissions in the sandbox, which cannot be made inside a room. No files, kernels or
+terminals are served, so that whoever may give grades has not the whole machine. Who may enter is decided by the hub:
+see `settings.py`.
 """
 
 import os
@@ -42,7 +43,8 @@ def arguments(root):
 
 
 def main():
-    os.environ["PATH"] = os.pathsep.join([os.path.dirname(sys.executable), os.environ.get("PATH", os.defpath)])  # nbgrader starts `alembic` by its name
+    # nbgrader starts `alembic` by its name
+    os.environ["PATH"] = os.pathsep.join([os.path.dirname(sys.executable), os.environ.get("PATH", os.defpath)])
     JupyterHubSingleUser.serverapp_class = FormgraderServer
     JupyterHubSingleUser.launch_instance(arguments(os.environ["MANYHANDS_ROOT"]))
 

@@ -1,4 +1,5 @@
-"""JupyterHub's proxy, configurable-http-proxy with two doors: installed once by npm from the locked list, with the Node.js that pip brought."""
+"""JupyterHub's proxy, configurable-http-proxy with two doors:
+installed once by npm from the locked list, with the Node.js that pip brought."""
 
 import hashlib
 import importlib.util

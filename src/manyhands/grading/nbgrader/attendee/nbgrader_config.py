@@ -1,4 +1,5 @@
-"""For the Assignment List on an attendee's server. This folder is on the server's JUPYTER_CONFIG_PATH where there is an exchange."""
+"""For the Assignment List on an attendee's server.
+This folder is on the server's JUPYTER_CONFIG_PATH where there is an exchange."""
 
 import os
 from pathlib import Path
