@@ -434,7 +434,6 @@ plots.against_b(20, wait_s, steps)
 # > CPU. A clock around a gradient must wait for the GPU: `.cpu()` does it here, `torch.cuda.synchronize()` in general; without that it measures the launch.
 
 # %% [markdown]
-#
 # ## When to use it, when not, what it costs
 #
 # | | use it | not | costs |
