@@ -1,15 +1,16 @@
-# %% [markdown] unit={"minutes": 45, "ranks": 3, "framework": "tensorflow", "title": "MultiWorkerMirroredStrategy"}
+# %% [markdown] unit={"minutes": 50, "ranks": 3, "framework": "tensorflow", "title": "MultiWorkerMirroredStrategy"}
 # # 07 Lab: one model on several machines
 #
 # You write what `MultiWorkerMirroredStrategy` leaves to you: who is who, how the loss is scaled, who sees which sample, and who keeps the checkpoint. At the
 # end you can
 #
-# * write a correct `TF_CONFIG` for any layout of hosts and roles, and read one;
+# * write a correct `TF_CONFIG` for any layout of hosts and roles;
+# * train with `Model.fit` on several workers, with the steps and the weights of one process;
 # * scale losses and penalty so that the parts of all workers add up to the objective of one process;
 # * predict who sees which sample under each auto-shard policy, and write an input pipeline of your own that deals out each sample once;
 # * save a checkpoint on several workers, and leave one file.
 #
-# **Before:** the tutorial of this unit, or as much `tf.distribute` as is in it. **Minutes:** 45. **Ranks:** 3 workers. **Points:** 16.
+# **Before:** the tutorial of this unit, or as much `tf.distribute` as is in it. **Minutes:** 50. **Ranks:** 3 workers. **Points:** 16.
 #
 # Cells that begin with `%%px` run on all three workers; the others run in this kernel. A mistake may make the workers wait for each other: the cluster notices,
 # says who waits for whom, and heals itself; cells marked `--setup` are run again by it. Each exercise stands on its own. Below each check stands what it says when
@@ -76,35 +77,34 @@ def tf_config(hosts: list[str], first_port: int, roles: dict[str, int], number: 
 check.config(tf_config)
 
 # %% [markdown]
-# ## 2. Who am I?
+# ## 2. Model.fit on all workers
 #
-# Now the other way: a process reads its `TF_CONFIG`. Who trains: the chief and the workers, numbered in this order; parameter servers do not. Who is the chief: the
-# process of that kind, and where there is none, worker 0.
+# All workers call your function with the same arrays: `x` with all samples, `y` with their classes. Train a model from `make_model()` with `Model.fit`: plain SGD, in each step
+# `global_batch` samples over *all* workers together, in their stored order, `epochs` times. The workers must end with the weights of one process that starts as the chief does.
 #
-# *Difficulty ●○○, 5 minutes, 2 points*
+# The model's outputs are scores, not probabilities. The batch divides evenly, and `strategy` stands in the set-up cell.
+#
+# *Difficulty ●●○, 7 minutes, 2 points*
 #
 # <details><summary>Hint</summary>
 #
-# With a chief, what is the number of worker 0? For more, `hint("07-role")`.
+# Each worker's `make_model()` draws other weights. What makes them start alike? For more, `hint("07-fit")`.
 # </details>
 
-# %% tags=["solution"] grade_id="role"
-def role(config: str) -> dict:
-    """What TF_CONFIG says of a process, as a dict.
-
-    `workers`: how many processes train. `worker`: the number of this one among them, None if it does not train.
-    `chief`: is it the chief, True or False?
-    """
+# %% tags=["solution"] grade_id="fit"
+# %%px --setup
+def train_with_fit(make_model, x, y, global_batch: int, epochs: int, rate: float) -> tf.keras.Model:
+    """Train on all workers with Model.fit, and return the model. Called by all workers."""
     ### BEGIN SOLUTION
-    config = json.loads(config)
-    chiefs, others = (len(config["cluster"].get(kind, [])) for kind in ("chief", "worker"))
-    kind, index = config["task"]["type"], config["task"]["index"]
-    worker = index if kind == "chief" else chiefs + index if kind == "worker" else None
-    return {"workers": chiefs + others, "worker": worker, "chief": worker == 0}
+    with strategy.scope():
+        model = make_model()
+        model.compile(tf.keras.optimizers.SGD(rate), tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    model.fit(tf.data.Dataset.from_tensor_slices((x, y)).batch(global_batch), epochs=epochs, verbose=0)
+    return model
     ### END SOLUTION
 
-# %% tags=["check"] grade_id="role-check" points=2
-check.role(role)
+# %% tags=["check"] grade_id="fit-check" points=2
+check.fit(cluster, "train_with_fit")
 
 # %% [markdown]
 # ## 3. A worker's part of the objective
@@ -179,8 +179,10 @@ check.seen(who_sees)
 # * `num_input_pipelines` and `input_pipeline_id`: how many workers there are, and which one this is;
 # * `num_replicas_in_sync` and `get_per_replica_batch_size(global_batch)`: a worker with four GPUs has four replicas, and its pipeline feeds them one after the other.
 #
-# In each epoch all workers together must see each sample once, in an order that changes from epoch to epoch; and so must change which worker gets which sample.
-# All workers are given the same `seed`.
+# All workers are given the same `seed`. In each epoch
+#
+# * all workers together see each sample once;
+# * the samples come in a mixed order, another one for each epoch and for each seed; and so changes which worker gets which sample.
 #
 # *Difficulty ●●○, 8 minutes, 3 points*
 #
@@ -208,7 +210,7 @@ check.dataset(cluster, "make_dataset")
 # All workers call `save`. A checkpoint may hold variables of which each worker has a part, such as a metric or a batch norm's mean: to write it is a collective call. But
 # one file is enough, and two processes must not write the same one.
 #
-# Afterwards the chief's checkpoint is at `path`, and nothing else is left, neither there nor elsewhere.
+# Afterwards the chief's checkpoint is at `path`, and nothing else is left, neither there nor elsewhere. The folder of `path` may not exist yet: TensorFlow makes it.
 #
 # *Difficulty ●●○, 7 minutes, 2 points*
 #
@@ -271,7 +273,8 @@ print(f"objective {said[0]:.4f} to {said[-1]:.4f}, one process {objectives[-1]:.
 # ## As a script
 #
 # [07_train.py](07_train.py), beside this lab, is the same training with `Model.fit`. Two processes that differ in nothing but `TF_CONFIG` run it. It keeps a backup in
-# a folder that all workers see. On Slurm, [07_train.sbatch](07_train.sbatch) writes `TF_CONFIG` from what Slurm knows: `sbatch 07_train.sbatch FOLDER`.
+# a folder that all workers see. On Slurm, [07_train.sbatch](07_train.sbatch) writes `TF_CONFIG` from what Slurm knows: `sbatch 07_train.sbatch FOLDER`. The cell shows nothing for
+# up to a minute: two new processes import TensorFlow.
 
 # %%
 import tempfile

@@ -1,4 +1,4 @@
-# %% [markdown] unit={"minutes": 50, "ranks": 5, "framework": "torch", "title": "Parameter servers"}
+# %% [markdown] unit={"minutes": 60, "ranks": 5, "framework": "torch", "title": "Parameter servers"}
 # # 08 Lab: parameter servers under a byte limit
 #
 # You write parameter servers from messages between two ranks: several servers, each with a part of the variables. At the end you can
@@ -7,9 +7,10 @@
 # * push gradients to the servers that keep the variables, and pull the variables back, in place;
 # * write a synchronous server, whose workers end with the weights of one process;
 # * write an asynchronous server, replay a schedule on it, and tell how stale each gradient was;
-# * say from latency and bandwidth how many servers are enough, and when more of them do not help.
+# * say from latency and bandwidth how many servers are enough, and when more of them do not help;
+# * train with TensorFlow's `ParameterServerStrategy`, each gradient on a worker, the variable on a server.
 #
-# **Before:** the tutorial of this unit. **Minutes:** 50. **Ranks:** 5. **Points:** 18.
+# **Before:** the tutorial of this unit. **Minutes:** 60. **Ranks:** 5. **Points:** 21.
 #
 # Cells that begin with `%%px` run on all five ranks; the others run in this kernel. The checks make servers of one, two or three of the ranks, not always the
 # first ones, and workers of the others. A mistake may make ranks wait for each other: the cluster notices, says who waits for whom, and heals itself;
@@ -30,7 +31,7 @@ import torch
 import torch.distributed as dist
 
 if not dist.is_initialized():  # so that this cell can be run twice
-    dist.init_process_group("gloo")
+    dist.init_process_group("gloo")  # with GPUs too: a server's weights lie in the memory of the CPU
 
 class Piece(NamedTuple):
     """Rows start, start + 1, ..., stop - 1 of a variable, and the server that keeps them."""
@@ -187,8 +188,7 @@ check.step(cluster, "synchronous_step")
 # Real servers take pushes in the order in which they come, which is another one in every run. Here `schedule` says it: a list of ranks of workers, one for each push, so that
 # everyone can compute the result.
 #
-# Return how **stale** each push was: how many updates the server has made since this worker has last got the variables. At the start all workers have those that the server
-# has.
+# Return how **stale** each push was: how many updates the server has made since this worker last got the variables. At the start all have the server's.
 #
 # *Difficulty ●●○, 9 minutes, 3 points*
 #
@@ -221,8 +221,8 @@ check.asynchronous(cluster, "asynchronous")
 #
 # More servers share the bytes, until a worker's own link is what everyone waits for. `manyhands.simulate` has the model of the tutorial:
 #
-# `parameter_server_s(workers, n_bytes, latency_s, bytes_per_s, servers=1)` is the time of one exchange in seconds: every worker pushes `n_bytes` of gradients, and pulls as many
-# of variables.
+# `parameter_server_s(workers, n_bytes, latency_s, bytes_per_s, servers=1)` is the time of one exchange in seconds: every worker pushes `n_bytes` of gradients, then pulls as many
+# of variables. A limit that is just reached is kept.
 #
 # *Difficulty ●○○, 5 minutes, 2 points*
 #
@@ -294,6 +294,63 @@ if dist.get_rank() in servers:
     print(f"server: keeps {8 * sum(w.numel() for w in mine)} bytes; the limit of its link, for each worker: {limit // len(workers)}")
 else:
     print(f"worker: same weights as one process, to 1e-12: {work() < 1e-12}")
+
+# %% [markdown]
+# ## 6. The same with TensorFlow
+#
+# Now `ParameterServerStrategy`. In a job each process of `TF_CONFIG` runs a server and waits. For a try, TensorFlow lets servers live in one process: here, in this kernel, two workers and one parameter
+# server. Your function is the chief's program.
+
+# %% tags=["setup"]
+import os
+
+os.environ["TF_USE_LEGACY_KERAS"], os.environ["TF_CPP_MIN_LOG_LEVEL"] = "1", "3"
+from manyhands.cluster.host.ports import reserve
+from manyhands.quiet import quietly
+
+with quietly():
+    import tensorflow as tf
+
+held = reserve(3)  # ports that nobody else takes
+where = [f"127.0.0.1:{port}" for port in held.ports]
+spec = tf.train.ClusterSpec({"worker": where[:2], "ps": where[2:]})
+threads = tf.compat.v1.ConfigProto(inter_op_parallelism_threads=8)  # with few, servers in one process may wait for each other for ever
+servers = [tf.distribute.Server(spec, job_name=kind, task_index=index, protocol="grpc", config=threads) for kind, index in (("worker", 0), ("worker", 1), ("ps", 0))]
+resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(spec, rpc_layer="grpc")
+
+# %% tags=["setup"]
+def gradient(w, x, y):
+    """The gradient of the sum over these rows of (x w - y)^2 / 2."""
+    return tf.linalg.matvec(x, tf.linalg.matvec(x, w) - y, transpose_a=True)
+
+# %% [markdown]
+# Gradient descent on least squares, one weight for each column of x, **synchronous**: in each step every worker's rows are one scheduled call of `gradient`; when all are back, the gradients are *added up*, and
+# the variable, which lives on the server, is changed once: $w \leftarrow w - \text{rate} \cdot \sum_k g_k$.
+#
+# *Difficulty ●●○, 9 minutes, 3 points*
+#
+# <details><summary>Hint</summary>
+#
+# The five lines of the tutorial, and `coordinator.fetch`. For more, `hint("08-strategy")`.
+# </details>
+
+# %% tags=["solution"] grade_id="strategy"
+def train_on_servers(resolver, start, steps, rate):
+    """Train, and return the tf.Variable. `start`: its values; `steps`: for each step a list of (x, y), one pair of arrays for each call."""
+    ### BEGIN SOLUTION
+    strategy = tf.distribute.ParameterServerStrategy(resolver)
+    coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)
+    with strategy.scope():
+        w = tf.Variable(start)
+    push = tf.function(lambda x, y: gradient(w, x, y))
+    for step in steps:
+        pushed = coordinator.fetch([coordinator.schedule(push, args) for args in step])
+        w.assign_sub(rate * tf.add_n(pushed))
+    return w
+    ### END SOLUTION
+
+# %% tags=["check"] grade_id="strategy-check" points=3
+check.strategy(train_on_servers, resolver)
 
 # %% [markdown]
 # ## Where to go on

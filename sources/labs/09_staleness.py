@@ -1,14 +1,14 @@
-# %% [markdown] unit={"minutes": 50, "ranks": 4, "framework": "torch", "title": "Asynchrony and staleness"}
+# %% [markdown] unit={"minutes": 55, "ranks": 4, "framework": "torch", "title": "Asynchrony and staleness"}
 # # 09 Lab: old gradients, a barrier, and backups
 #
 # You write what a parameter server needs when its workers do not wait for each other. At the end you can
 #
 # * read from a server's log how old each gradient was, and replay the run to the last bit;
-# * say the largest learning rate at which a delay does no harm;
+# * say the largest learning rate of plain SGD, without momentum, at which a delay does no harm;
 # * write the barrier of bounded staleness, and keep it alive when a worker dies;
 # * say how long a step takes if the slowest workers are not waited for, and choose how many backups to have.
 #
-# **Before:** the tutorial of this unit. **Minutes:** 50. **Ranks:** 4, from exercise 4 on. **Points:** 18.
+# **Before:** the tutorial of this unit. **Minutes:** 55. **Ranks:** 4, from exercise 4 on. **Points:** 18.
 #
 # Exercises 1, 2, 3 and 5 run in this kernel, exercise 4 on the ranks (`%%px`). The checks replay runs that are drawn: no answer depends on how fast anything
 # is. Below each check stands what it says when the answer is right.
@@ -31,7 +31,7 @@ import torch
 import torch.distributed as dist
 
 if not dist.is_initialized():  # so that this cell can be run twice
-    dist.init_process_group("gloo")
+    dist.init_process_group("gloo")  # with GPUs too: NCCL refuses to receive from anyone, as a server does
 
 # %% [markdown]
 # ## 1. From the log
@@ -101,7 +101,7 @@ check.replay(replay)
 #
 # $$ w_{t+1} = w_t - \text{rate} \cdot h_i \cdot w_{t-\text{delay}} $$
 #
-# What is the largest rate at which no direction grows? To a thousandth. A formula, or a search: both are right.
+# That is plain gradient descent, without momentum. What is the largest rate at which no direction grows? To a thousandth. A formula, or a search: both are right.
 #
 # *Difficulty ●●○, 8 minutes, 3 points*
 #
@@ -122,6 +122,8 @@ check.rate(largest_stable_rate)
 
 # %% [markdown]
 # ## 4. The barrier of bounded staleness
+#
+# Write it yourself: the package's is closed while yours is asked (and so are its formulas in exercises 3 and 5).
 #
 # The server counts for each worker the steps that it has finished: its **clock**. A worker may begin its next step if its clock is at most `bound` ahead of the **smallest** clock of all workers that are
 # still there, those that compute included. Else it waits. Bound 0 is lockstep; `float("inf")` is no barrier at all.
@@ -178,7 +180,8 @@ check.barrier(cluster, "Barrier")
 # The other way out: stay synchronous, but start `n + b` workers, and make the step as soon as `n` gradients are there. The late ones are thrown away, so no gradient is old. `times_s` are measured seconds of one
 # gradient; each worker takes one of them in each step, at random, independently.
 #
-# First, the expected time of a step, to 1 %: a formula, or as many draws as that takes. Then two choices, each to within 1 % of the best:
+# First, the expected time of a step, to 1 %: a formula, or draws: the mean of K draws is off by about their spread / sqrt(K), so 10,000 are too few, and 200,000 enough. Then two choices, each to
+# within 1 % of the best:
 #
 # * **a fixed number of machines** is there: of `machines`, b are backups, and a step has machines - b gradients. `steps(n)` says how many steps reach the target if each averages n gradients: fewer gradients, more
 #   steps. Which b, from 0 to machines - 1, has the shortest time to the target?

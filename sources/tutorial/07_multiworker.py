@@ -1,4 +1,4 @@
-# %% [markdown] unit={"minutes": 20, "ranks": 2, "framework": "tensorflow", "title": "MultiWorkerMirroredStrategy"}
+# %% [markdown] unit={"minutes": 30, "ranks": 2, "framework": "tensorflow", "title": "MultiWorkerMirroredStrategy"}
 # # 07 MultiWorkerMirroredStrategy: one model on several machines
 #
 # Two processes, each as if on a machine of its own, train one network and end with the weights of one process. At the end you can
@@ -9,7 +9,7 @@
 # * say what the other workers get when one does not come, or dies, and how the training goes on;
 # * say what only the chief does, and what all workers must do together.
 #
-# **Before:** you know `MirroredStrategy` (unit 02), or a little Keras and what an all-reduce is. **Minutes:** 20. **Ranks:** 2, on 2 nodes.
+# **Before:** you know `MirroredStrategy` (unit 02), or a little Keras and what an all-reduce is. **Minutes:** 30. **Ranks:** 2, on 2 nodes.
 
 # %% [markdown]
 # ## Two workers
@@ -255,8 +255,7 @@ print(f"sum / global batch: {right[0]:.4f} to {right[-1]:.4f}; mean of own rows:
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# Two means, added up: twice the loss, and twice the gradient (not quite in the printed number, which has the penalty in it, once in both). On eight workers it would be eight times:
-# the same program, started on more machines, has another learning rate.
+# Two means, added up: twice the loss, and twice the gradient (not quite in the printed number, which has the penalty in it, once in both). On eight workers, eight times.
 # </details>
 #
 # ## Model.fit
@@ -336,15 +335,21 @@ if rank == 0:  # worker 1 goes its own way
 cluster.heal()
 
 # %% [markdown]
-# The other options: `implementation` is `RING` (TensorFlow's own, between CPUs), `NCCL` (between GPUs) or `AUTO`, which picks for you; `bytes_per_pack` cuts the gradients into
-# messages of that size, so that sending can begin before backward has ended (in `MultiWorkerMirroredStrategy(communication_options=...)`).
-#
+# The time-out is for debugging: TensorFlow starts a thread for each collective call that has one. The other options are hints, too: `implementation` is `RING` (TensorFlow's own), `NCCL` or `AUTO`, which picks;
+# `bytes_per_pack` cuts the gradients into packs of that size, so that updates can begin while others travel (in `MultiWorkerMirroredStrategy(communication_options=...)`).
+
+# %% [markdown]
+# > **On GPUs.** A worker drives all GPUs of its machine: `num_replicas_in_sync` counts GPUs, and the global batch is cut for all of them. `NCCL` is taken for the all-reduce between GPUs only;
+# > all-reduce on CPUs, all-gather and broadcast go by `RING` all the same. A step returns before the GPUs have finished: fetch a number of its result, `float(step(batch))`, before you
+# > read the clock.
+
+# %% [markdown]
 # ## When a worker dies
 #
 # Now as one does it outside a notebook: a script, [scripts/07_train.py](scripts/07_train.py), and two processes that differ in nothing but `TF_CONFIG`. It is the training above with
 # `Model.fit` and the callback `BackupAndRestore`, which saves after each epoch. We kill the chief when epoch 4 begins.
 #
-# **Predict.** What does worker 1 get: nothing, an error, or does it go on alone?
+# **Predict.** What does worker 1 get: nothing, an error, or does it go on alone? (The next cell shows nothing for up to a minute: two new processes import TensorFlow.)
 
 # %%
 folder = tempfile.TemporaryDirectory(prefix="manyhands-")  # one that all workers see
@@ -368,7 +373,8 @@ start()
 folder.cleanup()
 
 # %% [markdown]
-# Epochs 0 to 3 were not done again, and the weights are those of one process that was never disturbed.
+# Epochs 0 to 3 were not done again, and the weights are those of one process that was never disturbed. A machine that is taken back with a warning loses even less:
+# `tf.distribute.experimental.PreemptionCheckpointHandler` makes all workers save together, in the middle of an epoch, when one has got the signal (not run here).
 #
 # On a real cluster somebody must write each worker's `TF_CONFIG`. [scripts/07_train.sbatch](scripts/07_train.sbatch) does it from what Slurm knows: the nodes of the job, and
 # `SLURM_PROCID`. (`tf.distribute.cluster_resolver` has resolvers for Slurm and Kubernetes, too.)
@@ -385,7 +391,7 @@ def median_ms(step, batch):
     taken = []
     for _ in range(30):
         begin = perf_counter()
-        step(batch)
+        float(step(batch))  # fetches the result: a GPU may still compute when the call returns
         taken.append((perf_counter() - begin) * 1e3)
     return sorted(taken)[15]
 
@@ -406,15 +412,18 @@ print(f"a step on two workers: {median_ms(step, next(iter(strategy.experimental_
 #
 # ## What has aged
 #
+# <details><summary>Slides and articles of 2018 to 2021, and today</summary>
+#
 # | slides and articles of 2018 to 2021 say | today |
 # |---|---|
 # | `tf.contrib.distribute.CollectiveAllReduceStrategy` for several nodes | `tf.distribute.MultiWorkerMirroredStrategy`; `tf.contrib` ended with TensorFlow 1 |
 # | `tf.keras` cannot train on several nodes: turn the model into an Estimator | the other way round: Estimator is gone (2.16), `fit` does it |
 # | `"master"` in `TF_CONFIG` | `"chief"`; a `master` is not known to this strategy |
 # | with Keras, `fit` works as it is | with Keras 2. Since 2.16 `tf.keras` is Keras 3, whose `fit` fails here: `TF_USE_LEGACY_KERAS=1` and `tf_keras` |
-# | ports 12345 and 23456 in the script | two people on a machine meet. Take ports that are free |
+# | ports 12345 and 23456 in the script | two people on one machine get in each other's way. Take ports that are free |
 # | make the strategy before other operations; split the GPUs of one machine with `CUDA_VISIBLE_DEVICES` | both hold |
 # | `CollectiveCommunication.RING` | `CommunicationOptions(implementation=CommunicationImplementation.RING)` |
+# </details>
 #
 # ## What you can say now
 #

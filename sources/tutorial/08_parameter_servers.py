@@ -1,4 +1,4 @@
-# %% [markdown] unit={"minutes": 20, "ranks": 6, "framework": "torch, tensorflow", "title": "Parameter servers"}
+# %% [markdown] unit={"minutes": 30, "ranks": 6, "framework": "torch, tensorflow", "title": "Parameter servers"}
 # # 08 Parameter servers
 #
 # Some processes keep the weights, others compute gradients. So the first large deep networks were trained (Dean et al. 2012), and so are models whose tables fit on no single machine.
@@ -11,7 +11,7 @@
 # * train with TensorFlow's `ParameterServerStrategy`, lose a worker, and go on;
 # * say what became of `tf.train.Server`, `RunConfig` and `train_and_evaluate`.
 #
-# **Before:** unit 01. Unit 04 helps. **Minutes:** 20. **Ranks:** 6, and TensorFlow's own processes.
+# **Before:** unit 01. Unit 04 helps. **Minutes:** 30. **Ranks:** 6, and TensorFlow's own processes.
 
 # %% [markdown]
 # ## Roles
@@ -23,6 +23,8 @@
 # | **chief**, once called master | in old systems a worker that also starts, saves and logs; in TensorFlow today the process that has the program, and gives the others work |
 #
 # All processes run one script, which branches by its role. So do our cells. Six ranks: 0 and 1 are servers, 2 to 5 are workers.
+#
+# A server keeps its weights in the memory of a CPU, and will take messages from whoever comes first. NCCL refuses that, so all pushes and pulls go over a group of gloo's, `wires`.
 
 # %% tags=["setup"]
 from manyhands import Cluster, track
@@ -31,6 +33,8 @@ cluster = Cluster(nodes=1, ranks_per_node=6, framework="torch")
 
 # %% tags=["setup"]
 # %%px --setup
+import os
+
 import torch
 import torch.distributed as dist
 from torch.nn.functional import cross_entropy
@@ -41,8 +45,9 @@ from manyhands.data import shard
 from manyhands.ledger import Ledger
 
 if not dist.is_initialized():  # so that this cell can be run twice
-    dist.init_process_group("gloo")
-rank = dist.get_rank()
+    dist.init_process_group(os.environ["MANYHANDS_BACKEND"])
+rank, device = dist.get_rank(), torch.device(os.environ["MANYHANDS_DEVICE"])  # workers compute on it
+wires = dist.new_group(backend="gloo")
 groups = {p: dist.new_group(range(2, 2 + p)) for p in (2, 3, 4)}  # of workers only
 far = behind = 0.0  # distances from one process, which the workers will fill in
 
@@ -60,13 +65,13 @@ w = torch.tensor([100.0, 200.0]) if rank == 0 else torch.zeros(2)
 if rank == 0:
     for worker in (2, 3, 4, 5):
         gradient = torch.empty(2)
-        dist.recv(gradient, src=worker)
+        dist.recv(gradient, src=worker, group=wires)
         w -= gradient
     for worker in (2, 3, 4, 5):
-        dist.send(w, dst=worker)
+        dist.send(w, dst=worker, group=wires)
 elif rank > 1:
-    dist.send(torch.full((2,), float(rank)), dst=0)  # push
-    dist.recv(w, src=0)                              # pull
+    dist.send(torch.full((2,), float(rank)), dst=0, group=wires)  # push
+    dist.recv(w, src=0, group=wires)                              # pull
 print(w.tolist())
 
 # %% [markdown]
@@ -82,7 +87,7 @@ print(w.tolist())
 # %%px --setup
 def received(like, src):
     came = torch.empty_like(like)
-    dist.recv(came, src=src)
+    dist.recv(came, src=src, group=wires)
     return came
 
 def serve(w, workers, steps):
@@ -91,26 +96,26 @@ def serve(w, workers, steps):
         total = sum(received(w, worker) for worker in workers)
         w -= track.RATE * (total + track.DECAY * w)  # the weight decay: once in a step
         for worker in workers:
-            dist.send(w, dst=worker)
+            dist.send(w, dst=worker, group=wires)
 
 # %% tags=["setup"]
 # %%px --setup
-x, y = (torch.from_numpy(array) for array in track.data())
+x, y = (torch.from_numpy(array).to(device) for array in track.data())
 
 def gradient_of(model, batch, mine):
-    """The gradient of this worker's part of the mean loss, as one vector."""
+    """The gradient of this worker's part of the mean loss, as one vector in the memory of the CPU."""
     loss = cross_entropy(model(x[batch][mine]), y[batch][mine], reduction="sum") / track.ROWS
-    return parameters_to_vector(torch.autograd.grad(loss, list(model.parameters())))
+    return parameters_to_vector(torch.autograd.grad(loss, list(model.parameters()))).cpu()
 
 def work(servers, workers, cuts, steps):
     """A worker: gradient, push, pull, again and again."""
-    model, mine = track.network(), shard(track.ROWS, workers.index(rank), len(workers))
+    model, mine = track.network(device), shard(track.ROWS, workers.index(rank), len(workers))
     for step in range(steps):
         slices = gradient_of(model, track.rows(step), mine).split(cuts)
         for server, part in zip(servers, slices):
-            dist.send(part, dst=server)
+            dist.send(part, dst=server, group=wires)
         pulled = [received(part, server) for server, part in zip(servers, slices)]
-        vector_to_parameters(torch.cat(pulled), model.parameters())
+        vector_to_parameters(torch.cat(pulled).to(device), model.parameters())
     return model
 
 # %% [markdown]
@@ -161,7 +166,7 @@ def busiest_link(call):
 
 def all_reduce(p):
     if rank in range(2, 2 + p):
-        dist.all_reduce(torch.ones(SIZE, dtype=torch.float64), group=groups[p])
+        dist.all_reduce(torch.ones(SIZE, dtype=torch.float64, device=device), group=groups[p])
 
 # %%
 # %%px
@@ -193,7 +198,11 @@ busiest(links, formulas, words=words, title="bytes on the busiest link: paramete
 # That is no accident. Put a server on each worker's machine: then a push is a reduce-scatter, and a pull is an all-gather. Together they are an all-reduce.
 # </details>
 #
-# What that means in seconds, by the model of unit 05 (`manyhands.simulate`): 100 MB of gradients, links of 10 Gbit/s, 50 microseconds of latency.
+# **Push and pull overlap** if the weights travel in parts: while one part is pushed, the part before it is pulled, and both directions of each link are busy. With $n$ workers, $k$ servers on
+# *other* machines and links of $B$ bytes per second, all is done in about $\max(S / B,\; n S / (k B))$: with as many servers as workers, half of the ring's time. That is the point of BytePS (Jiang et al. 2020): its
+# servers are, first of all, spare machines without GPUs.
+#
+# In seconds, by the model of unit 05 (`manyhands.simulate`), pull after push: 100 MB of gradients, links of 10 Gbit/s, 50 microseconds of latency. Overlapped, the servers' times would be about half.
 
 # %%
 from manyhands.simulate import parameter_server_s, ring_s
@@ -221,8 +230,9 @@ if rank == 0:
     print(f"two, variables dealt in turn: {dealt:.2f}; a layer for each: {layers:.2f}; cut in halves: {halves:.2f}")
 
 # %% [markdown]
-# **Mistake 2: variables dealt by number.** The largest decides. It must be cut: servers then keep *rows* of it. In recommenders the tables of embeddings are most of the model: they are
-# what parameter servers are still used for. A worker then pushes and pulls only the rows that its batch has met, which an all-reduce of the whole table cannot do.
+# **Mistake 2: variables dealt by number.** The largest decides. It must be cut: servers then keep *rows* of it. In recommenders the tables of embeddings are most of the model: for these
+# parameter servers are still used. A worker then pushes and pulls only the rows that its batch has met, which an all-reduce of the whole table cannot do. Or the tables are cut over the workers' own GPUs, and the rows are
+# exchanged by an all-to-all (TorchRec): servers and workers in one.
 #
 # ## An asynchronous server
 #
@@ -235,7 +245,7 @@ def serve_asynchronously(w, workers, steps):
     for _ in range(steps):
         for worker in workers:
             w -= track.RATE * (received(w, worker) + track.DECAY / len(workers) * w)
-            dist.send(w, dst=worker)
+            dist.send(w, dst=worker, group=wires)
 
 # %% [markdown]
 # The workers cannot see the difference. Each push is a part of the mean, with its part of the decay: so four pushes together make a step of about the same length as before.
@@ -258,7 +268,7 @@ if rank in FOUR:
 #
 # **Mistake 3: an answer too early.** A synchronous server that answers before all have pushed *is* an asynchronous one. No error, no hang; a loss that falls; and weights that are those of nobody else.
 #
-# We have taken the pushes in turn. A real server takes them as they come: `dist.recv` without `src` takes a message from anyone, and returns who it was. Worker 5 is slow here: it sleeps 20 ms in each step.
+# We have taken the pushes in turn. A real server takes them as they come: over gloo, `dist.recv` without `src` takes a message from anyone, and returns who it was. Worker 5 is slow here: it sleeps 20 ms in each step.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -268,11 +278,13 @@ def serve_anyone(w, workers, steps):
     order.clear()
     gradient = torch.empty_like(w)
     for _ in range(steps * len(workers)):
-        worker = dist.recv(gradient)
+        worker = dist.recv(gradient, group=wires)
         w -= track.RATE * (gradient + track.DECAY / len(workers) * w)
         order.append(worker)
-        dist.send(w, dst=worker)
+        dist.send(w, dst=worker, group=wires)
 
+# %% tags=["setup"]
+# %%px --setup
 def train_with_a_slow_worker(serve):
     global gradient_of
     usual = gradient_of
@@ -303,7 +315,13 @@ if rank in (2, 5):
 # | gradients | fresh | stale: by about the number of other workers |
 # | a slow worker | all wait for it | the others go on |
 # | a lost worker | all wait for it, unless the server counts without it | the others go on |
-#
+
+# %% [markdown]
+# > **On GPUs.** NCCL has no receive from anyone (`NotImplementedError`), no tags, and a `send` that has returned is only enqueued: a server that takes pushes as they come needs
+# > gloo, MPI or TCP, and CPU memory. The gradients go from the GPU to the host first (`.cpu()` here, which waits for the GPU; BytePS copies and sends in a pipeline).
+# > And as soon as all workers wait for each other anyway, the all-reduce between GPUs is there, and moves no bytes through the host where the network can reach them.
+
+# %% [markdown]
 # ## TensorFlow's parameter servers
 #
 # [scripts/08_parameter_server.py](scripts/08_parameter_server.py) trains the same network with `ParameterServerStrategy`: one chief, two workers, one server or two, each a process of its own that finds
@@ -325,6 +343,7 @@ if rank in (2, 5):
 import tempfile
 
 folder = tempfile.TemporaryDirectory()  # the chief leaves the weights there
+# shows nothing for up to a minute: new processes import TensorFlow
 one = cluster.launch("scripts/08_parameter_server.py", folder.name, "--fit", with_="tf_config", tasks={"chief": 1, "worker": 2, "ps": 1}, timeout_s=300)
 
 # %% [markdown]
@@ -361,7 +380,7 @@ print(track.table("08", {"parameter server by hand, synchronous": max(cluster.pu
 # %% [markdown]
 # ## What became of
 #
-# Old code and talks show parameter servers as TensorFlow 1 had them. Most pieces have an heir that runs in the script above; the table says which do not. What is left of the old names?
+# Old code and talks show parameter servers as TensorFlow 1 had them. What is left of the old names?
 
 # %%
 import os
@@ -387,6 +406,10 @@ except ValueError as error:
     print(str(error).split(".")[0])
 
 # %% [markdown]
+# <details><summary>What each piece has become, and what has aged besides</summary>
+#
+# Most pieces have an heir that runs in the script above; the table says which do not.
+#
 # | then | what it did | today, and where it runs in [the script](scripts/08_parameter_server.py) |
 # |---|---|---|
 # | `TF_CONFIG` with a `master` | cluster, and one's own task | the same, with a `chief`: `TFConfigClusterResolver`, in `main` |
@@ -406,6 +429,7 @@ except ValueError as error:
 # * *"All nodes run the same script, which branches by its role."* Still so, but only one branch has a program in it.
 # * *"Synchronous updates train well, asynchronous ones do not mind lost or slow workers."* Still so. Today data-parallel training is nearly always synchronous, by all-reduce.
 # * *"Parameter server, or peer to peer."* With a server on each worker's machine the two move the same bytes; what is left is who adds up.
+# </details>
 
 # %% [markdown]
 # ## When, and when not
@@ -414,23 +438,24 @@ except ValueError as error:
 # |---|---|
 # | tables of embeddings that fit on no worker; each batch touches a few rows | a dense model that fits on each device: all-reduce (unit 06) |
 # | workers that come and go, or differ much in speed | equal devices on a fast network |
-# | spare machines with a good network and no GPU: they can serve | servers would be taken from the workers |
+# | spare machines with a good network and no GPU: with push and pull overlapped they beat a ring, up to twice | servers would be taken from the workers |
 # | stale gradients do no harm | you must be able to repeat a run |
 #
-# **What it costs.** $wS/s$ bytes each way on each of s servers' links, $S$ on each worker's, for w workers and $S$ bytes of weights. The servers' memory comes on top. A server is a single point of failure: checkpoints.
+# **What it costs.** $wS/s$ bytes each way on each of s servers' links, $S$ on each worker's, for w workers and $S$ bytes of weights. The servers' memory comes on top. A server that is lost takes its part of the weights with it: keep checkpoints, or replicas on
+# other servers, as Li et al. 2014 do.
 
 # %% [markdown]
 # ## What you can say now
 #
 # * *Push and pull:* gradients to those who keep the weights, weights back. A synchronous server takes from all, then gives to all; an asynchronous one answers at once.
 # * *One process:* the synchronous one ends with its weights, up to rounding. The asynchronous one uses stale gradients.
-# * *The link:* $wS$ each way with one server, $wS/s$ with s of them. More than w servers do not help: a worker's own link carries $S$.
+# * *The link:* $wS$ each way with one server, $wS/s$ with s of them. More than w servers do not help: a worker's own link carries $S$. Push and pull that overlap take half the time.
 # * *Cutting:* by bytes, not by number; large variables by rows.
 # * *TensorFlow:* the chief schedules functions on workers, variables live on servers. A lost worker's work goes to another one.
 # * *Old names:* see the table.
 # * *Three mistakes:* the decay on each worker; variables dealt by number; an answer before all have pushed.
 #
-# **Now the lab:** sharded servers under a byte limit for each link. Then unit 09 for staleness, and unit 06 for the way of today.
+# **Now the lab:** sharded servers under a byte limit for each link, and TensorFlow's. Then unit 09 for staleness, and unit 06 for the way of today.
 #
 # **References.** J. Dean et al. 2012, *Large scale distributed deep networks*, NIPS, [paper](https://papers.nips.cc/paper/4687-large-scale-distributed-deep-networks).
 # M. Li et al. 2014, *Scaling distributed machine learning with the parameter server*, OSDI, [paper](https://www.usenix.org/conference/osdi14/technical-sessions/presentation/li_mu).

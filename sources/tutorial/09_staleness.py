@@ -1,16 +1,16 @@
-# %% [markdown] unit={"minutes": 20, "ranks": 4, "framework": "torch", "title": "Asynchrony and staleness"}
+# %% [markdown] unit={"minutes": 30, "ranks": 4, "framework": "torch", "title": "Asynchrony and staleness"}
 # # 09 Asynchrony and staleness
 #
 # Three workers and a server, and nobody waits for anybody. At the end you can
 #
 # * measure how old gradients are when they are applied, and say how old they must be on average;
 # * replay an asynchronous run exactly, from a list of versions;
-# * give the largest learning rate that a delay allows, derive it, and say what it does not cover;
+# * give the largest learning rate that a delay allows, derive it, and say what momentum makes of it;
 # * bound the age of gradients with a barrier, and say what that bound promises;
 # * say how long a step takes if some machines are backups, and choose how many;
 # * recognise three mistakes: the rate of a synchronous run, a barrier that forgets who waits, backups without counting steps.
 #
-# **Before:** unit 01; unit 08 for parameter servers themselves. **Minutes:** 20. **Ranks:** 4.
+# **Before:** unit 01; unit 08 for parameter servers themselves. **Minutes:** 30. **Ranks:** 4.
 
 # %% [markdown]
 # ## A server, and workers that do not wait
@@ -25,6 +25,7 @@ cluster = Cluster(nodes=1, ranks_per_node=4, framework="torch")
 
 # %% tags=["setup"]
 # %%px --setup
+import os
 import time
 
 import numpy as np
@@ -37,23 +38,25 @@ from manyhands import track
 from manyhands.simulate.asynchrony import Barrier, Step, stable_rate
 
 if not dist.is_initialized():  # so that this cell can be run twice
-    dist.init_process_group("gloo")
+    dist.init_process_group(os.environ["MANYHANDS_BACKEND"])
+wires = dist.new_group(backend="gloo")  # NCCL refuses to receive from anyone: messages lie in the memory of the CPU
+device = torch.device(os.environ["MANYHANDS_DEVICE"])  # here workers compute
 rank, workers = dist.get_rank(), dist.get_world_size() - 1
 
 # %% tags=["setup"]
 # %%px --setup
-x, y = (torch.from_numpy(array) for array in track.data())
-model = track.network()
-start = parameters_to_vector(model.parameters()).detach().clone()
+x, y = (torch.from_numpy(array).to(device) for array in track.data())
+model = track.network(device)
+start = parameters_to_vector(model.parameters()).detach().cpu().clone()
 
 def objective(w, rows=slice(None)):
-    vector_to_parameters(w, model.parameters())
+    vector_to_parameters(w.to(device), model.parameters())
     return cross_entropy(model(x[rows]), y[rows]) + track.DECAY / 2 * sum(p.square().sum() for p in model.parameters())
 
 def gradient(w, batch):
     """Of the objective of this batch, at the weights w."""
     parts = torch.autograd.grad(objective(w, track.rows(batch)), list(model.parameters()))
-    return torch.cat([part.reshape(-1) for part in parts])
+    return torch.cat([part.reshape(-1) for part in parts]).cpu()
 
 # %% [markdown]
 # A worker **pulls** the weights, computes a gradient, and **pushes** it. Nothing more. A message is one number, which batch, and then weights or a gradient.
@@ -64,12 +67,12 @@ def work(pause_s):
     """A worker, until the server says stop. `pause_s` makes it slower, as if its network were larger."""
     message = torch.zeros(1 + len(start), dtype=torch.float64)
     while True:
-        dist.recv(message, src=0)
+        dist.recv(message, src=0, group=wires)
         if message[0] < 0:
             return
         time.sleep(pause_s)
         message[1:] = gradient(message[1:], int(message[0]))
-        dist.send(message, dst=0)
+        dist.send(message, dst=0, group=wires)
 
 # %% [markdown]
 # The server takes a gradient from **whoever comes first**: `dist.recv` without `src`. It applies it at once, and that worker goes on with the new weights. The others know nothing of it.
@@ -78,13 +81,13 @@ def work(pause_s):
 # %% tags=["setup"]
 # %%px --setup
 def hand_out(worker, batch, w):
-    dist.send(torch.cat([torch.tensor([batch], dtype=w.dtype), w]), dst=worker + 1)
+    dist.send(torch.cat([torch.tensor([batch], dtype=w.dtype), w]), dst=worker + 1, group=wires)
 
 def stop(busy):
     """Take in the gradients that are still under way, drop them, and send everyone home."""
     for worker in range(workers):
         if worker in busy:
-            dist.recv(torch.zeros(1 + len(start), dtype=torch.float64), src=worker + 1)
+            dist.recv(torch.zeros(1 + len(start), dtype=torch.float64), src=worker + 1, group=wires)
         hand_out(worker, -1, start)
 
 # %% tags=["setup"]
@@ -96,7 +99,7 @@ def serve(updates, rate, bound=float("inf")):
         for worker in free:
             busy[worker] = (time.perf_counter() - zero_s, len(log))  # pulled when, and which version
             hand_out(worker, clocks[worker] * workers + worker, w)
-        worker = dist.recv(message) - 1  # from any rank
+        worker = dist.recv(message, group=wires) - 1  # from any rank
         start_s, version = busy.pop(worker)
         log.append(Step(worker, clocks[worker], start_s, time.perf_counter() - zero_s, version, len(log) - version))
         clocks[worker] += 1
@@ -214,7 +217,37 @@ for delay in (0, 1, 2, 4, 8, 16):
 # %% [markdown]
 # The formula, the roots and the replay agree. For long delays the sine is about its angle: the largest $\text{rate} \cdot h$ is just below $\pi / (2d + 1)$, which is 1.57 divided by $d + \frac12$. **Mistake 1: the rate of a synchronous run.** What was safe with fresh gradients is far too large with W - 1 others in between.
 #
-# The same rate, 0.2, three times. To the right the weight, upwards its last change: a swing that stays as it is would be a closed loop, one that dies out is a spiral inwards, one that grows a spiral outwards.
+# All of this is for **plain SGD**. Most training has momentum: $v_{t+1} = m\,v_t + h\,w_{t-d}$ and $w_{t+1} = w_t - \text{rate} \cdot v_{t+1}$.
+#
+# **Predict.** With momentum 0.9, is the largest rate larger or smaller than without? With fresh gradients, and with a delay of 1?
+
+# %%
+import numpy as np
+
+def largest_rate(delay, momentum):
+    """By halving, from the roots of z^n - (1 + momentum) z^(n-1) + momentum z^(n-2) + rate z^(n-1-delay); n is the order."""
+    low, high = 0.0, 4.0
+    for _ in range(40):
+        rate, terms = (low + high) / 2, np.zeros(max(delay, 1) + 2)
+        terms[:3] = 1, -1 - momentum, momentum
+        terms[delay + 1] += rate
+        low, high = (rate, high) if abs(np.roots(terms)).max() < 1 else (low, rate)
+    return low
+
+for delay in (0, 1, 4, 8):
+    plain, heavy = largest_rate(delay, 0), largest_rate(delay, 0.9)
+    print(f"delay {delay}: largest rate {plain:.3f}; with momentum 0.9: {heavy:.3f}, which moves as far as {heavy / (1 - 0.9):.3f} without")
+
+# %% [markdown]
+# <details><summary>How to read it</summary>
+#
+# With fresh gradients the bound is $2 (1 + m)$: momentum allows more. With a delay of 1 it is $1 - m$, a tenth, and so it goes on. A gradient goes into all later steps, in all $1 + m + m^2 + \ldots = 1 / (1 - m)$ times: so momentum 0.9 moves ten times as
+# far. Counted so, the delays 1, 4 and 8 allow 1, 0.27 and 0.14, in place of 1, 0.35 and 0.18. Who takes over a synchronous run's rate *and* its momentum is far beyond the edge.
+# </details>
+#
+# More: in a model with random waits, W workers that do not wait for each other act like a momentum of $1 - 1/W$ by themselves (Mitliagkas et al. 2016). So turn your own down.
+#
+# The same rate, 0.2, three times, without momentum. To the right the weight, upwards its last change: a swing that stays as it is would be a closed loop, one that dies out is a spiral inwards, one that grows a spiral outwards.
 #
 # **Predict.** Which of the three comes to rest, for delays 0, 4 and 8? Look at the table.
 
@@ -262,7 +295,7 @@ print(f"largest curvature {curvature:.2f}; largest rates", ", ".join(f"{stable_r
 # That is one reason why asynchronous training can work: where the noise of small batches demands a rate far below what is stable without delay, a delay costs little. At a rate near the limit it costs everything.
 # </details>
 #
-# ## What the bound does not cover
+# ## What the bound does not cover (optional)
 #
 # The formula is for a *constant* delay. Real delays change.
 #
@@ -361,15 +394,13 @@ def steps_to(target, n, seed):
     w, draw, count = start.clone(), np.random.default_rng(seed), 0
     while objective(w) > target:
         rows = draw.integers(0, len(x), n)
-        w = w - 0.5 * torch.cat([part.reshape(-1) for part in torch.autograd.grad(objective(w, rows), list(model.parameters()))])
+        w = w - 0.5 * torch.cat([part.reshape(-1) for part in torch.autograd.grad(objective(w, rows), list(model.parameters()))]).cpu()
         count += 1
     return count
 
 counts = {n: steps_to(0.75, n, seed=rank) for n in (20, 16, 12, 8, 6)}  # each rank draws other rows
 
 # %%
-import numpy as np
-
 found = cluster.pull("counts")
 counts = {n: np.mean([one[n] for one in found]) for n in found[0]}
 slope, least = np.polyfit([1 / n for n in counts], list(counts.values()), 1)
@@ -396,32 +427,41 @@ plots.against_b(20, wait_s, steps)
 #
 # **Mistake 3: backups without counting steps.** The shortest step has the most backups, and most gradients per second is not it either. Multiply by the steps.
 #
+# A machine that is *always* slow is always dropped. If each machine has a shard of its own, the rows of that one never count: draw rows for all machines from all data, or give it less to do.
+
+# %% [markdown]
+# > **On GPUs.** NCCL refuses a receive from anyone, and its collectives wait for all members: a server that takes what comes first, bounds or backups need messages over gloo, MPI or TCP, from the memory of the
+# > CPU. A clock around a gradient must wait for the GPU: `.cpu()` does it here, `torch.cuda.synchronize()` in general; without that it measures the launch.
+
+# %% [markdown]
 # ## When to use it, when not, what it costs
 #
 # | | use it | not | costs |
 # |---|---|---|---|
-# | asynchronous | workers of different speed, workers that come and go, sparse models where updates seldom meet; rates well below the limit | equal GPUs on a fast network; rates near the limit | a smaller rate; no two runs alike; W - 1 versions of staleness |
+# | asynchronous | workers of different speed, workers that come and go, sparse models where updates seldom meet (Hogwild!, Recht et al. 2011: threads that write into one memory without locks); rates well below the limit | equal GPUs on a fast network; rates near the limit | a smaller rate; no two runs alike; W - 1 versions of staleness |
 # | bounded staleness | speeds that change in turn | one worker that is always slow | waiting, and a server that counts |
 # | N + b | rare, long stragglers, many machines | few machines, or all equally slow | b machines' work is thrown away |
+# | local SGD | slow networks: each worker makes H steps alone, then the weights are averaged (Stich 2019); between sites, DiLoCo (Douillard et al. 2023) | a fast network | other weights than one process; H to be tuned |
 # | synchronous, all-reduce | nearly everything else | | the slowest sets the pace |
 #
 # ## What has aged
 #
-# This unit takes up slides of 2018 to 2019. What still holds, and what does not:
+# <details><summary>What still holds of slides of 2018 to 2019, and what does not</summary>
 #
 # | they say | today |
 # |---|---|
-# | synchronous: converges well, no stale gradients; asynchronous: survives a worker's death, high throughput, no waiting for the slow | holds, and you have measured it. Yet with equal GPUs and all-reduce hardly anyone gives up fresh gradients: synchronous has become the rule (Goyal et al. 2017). Deaths are met by elastic training (unit 18, planned) |
+# | synchronous: converges well, no stale gradients; asynchronous: survives a worker's death, high throughput, no waiting for the slow | holds, and you have measured it. Yet with equal GPUs and all-reduce synchronous has become the rule (Goyal et al. 2017). Fresh gradients are given up where the network is slow (local SGD), and in reinforcement learning, where samples are drawn with older weights while the newest ones train. Deaths are met by elastic training (unit 18, planned) |
 # | asynchronous: the model is updated when one *or more* gradients have come | one at a time here. To average a few first is in use too |
 # | against staleness, have N + b workers and do not wait for the last b | it avoids staleness: it is *synchronous*, and late gradients are dropped. It does nothing for asynchronous training |
-# | asynchronous training loses accuracy | at the same rate. With a rate that suits the delay, part of it comes back; how much depends on the task |
+# | asynchronous training loses accuracy | at the same rate and momentum. With those that suit the delay, part of it comes back; how much depends on the task |
+# </details>
 
 # %% [markdown]
 # ## What you can say now
 #
 # * *Staleness* is W - 1 on average in a long run without a barrier, whoever is slow; the slow worker's gradients are the old ones.
 # * *The schedule of versions* is all that chance has done: with it, a run is replayed.
-# * *The largest rate* is $2 \sin(\pi / (2(2d+1))) / h$, just below $1.57 / ((d + \frac12) h)$; a little less if the ages up to d are chosen against you, more if they are drawn.
+# * *The largest rate* is $2 \sin(\pi / (2(2d+1))) / h$ for plain SGD, just below $1.57 / ((d + \frac12) h)$; with momentum m it is about $1 - m$ times that, as soon as there is a delay.
 # * *Bounded staleness:* at most `bound` steps ahead of the slowest, at most $(W-1)(2\,\text{bound}+1)$ updates old.
 # * *N + b:* the N-th fastest of N + b, times the steps that N gradients need.
 # * *Three mistakes:* the rate of a synchronous run; a barrier that forgets who waits; backups without counting steps.
@@ -430,6 +470,7 @@ plots.against_b(20, wait_s, steps)
 #
 # **References.** S. A. Levin, R. M. May 1976, *A note on difference-delay equations*, [Theor. Popul. Biol. 9(2)](https://doi.org/10.1016/0040-5809(76)90043-5).
 # J. A. Yorke 1970, *Asymptotic stability for one dimensional differential-delay equations*, [J. Differ. Equ. 7(1)](https://doi.org/10.1016/0022-0396(70)90132-4).
+# I. Mitliagkas et al. 2016, *Asynchrony begets Momentum*, [arXiv 1605.09774](https://arxiv.org/abs/1605.09774). S. U. Stich 2019, *Local SGD Converges Fast and Communicates Little*, [arXiv 1805.09767](https://arxiv.org/abs/1805.09767). A. Douillard et al. 2023, *DiLoCo*, [arXiv 2311.08105](https://arxiv.org/abs/2311.08105).
 # B. Recht et al. 2011, *Hogwild!*, [arXiv 1106.5730](https://arxiv.org/abs/1106.5730).
 # J. Dean et al. 2012, *Large Scale Distributed Deep Networks*, [NeurIPS 2012](https://proceedings.neurips.cc/paper/2012/hash/6aca97005c68f1206823815f66102863-Abstract.html).
 # Q. Ho et al. 2013, *More Effective Distributed ML via a Stale Synchronous Parallel Parameter Server*, [NeurIPS 2013](https://proceedings.neurips.cc/paper/2013/hash/b7bb35b9c6ca2aee2df08cf09d7016c2-Abstract.html).

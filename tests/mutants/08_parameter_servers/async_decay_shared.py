@@ -2,7 +2,7 @@
 
 fails: asynchronous/values
 shows: The decay is divided by the number of workers
-points: 16
+points: 19
 """
 # %% grade_id="asynchronous"
 # %%px --setup

@@ -2,7 +2,7 @@
 
 fails: asynchronous/values
 shows: answered before the update
-points: 16
+points: 19
 """
 # %% grade_id="asynchronous"
 # %%px --setup

@@ -2,7 +2,7 @@
 
 fails: asynchronous/values
 shows: what others have changed since then is lost
-points: 16
+points: 19
 """
 # %% grade_id="asynchronous"
 # %%px --setup

@@ -2,7 +2,7 @@
 
 fails: asynchronous/staleness
 shows: so the worker has seen it
-points: 17
+points: 20
 """
 # %% grade_id="asynchronous"
 # %%px --setup

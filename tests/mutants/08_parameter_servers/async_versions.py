@@ -2,7 +2,7 @@
 
 fails: asynchronous/staleness
 shows: This is the number of the update
-points: 17
+points: 20
 """
 # %% grade_id="asynchronous"
 # %%px --setup

@@ -2,7 +2,7 @@
 
 fails: exchange/push
 shows: the first rows of the variable
-points: 16
+points: 19
 runs: exchange
 """
 # %% grade_id="exchange"

@@ -2,7 +2,7 @@
 
 fails: exchange/push
 shows: divided by the count already
-points: 16
+points: 19
 runs: exchange
 """
 # %% grade_id="exchange"

@@ -2,7 +2,7 @@
 
 fails: exchange/pull
 shows: do not put a new tensor in its place
-points: 17
+points: 20
 runs: exchange
 """
 # %% grade_id="exchange"

@@ -2,7 +2,7 @@
 
 fails: exchange/push, exchange/pull
 shows: piece.server is the number of a server
-points: 15
+points: 18
 runs: exchange
 """
 # %% grade_id="exchange"

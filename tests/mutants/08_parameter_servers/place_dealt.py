@@ -3,7 +3,7 @@
 fails: place/limit, train/limit
 shows: dealt like cards
 shows: carried more than it may
-points: 14
+points: 17
 """
 # %% grade_id="place"
 # %%px --setup

@@ -2,7 +2,7 @@
 
 fails: place/limit
 shows: cut into equal parts
-points: 16
+points: 19
 runs: place
 """
 # %% grade_id="place"

@@ -2,7 +2,7 @@
 
 fails: place/pieces
 shows: Each is a message of its own
-points: 17
+points: 20
 runs: place
 """
 # %% grade_id="place"

@@ -2,7 +2,7 @@
 
 fails: place/limit, train/limit
 shows: it must be cut into pieces of rows
-points: 14
+points: 17
 """
 # %% grade_id="place"
 # %%px --setup

@@ -2,7 +2,7 @@
 
 fails: place/limit, train/limit
 shows: A number has 8 bytes
-points: 14
+points: 17
 """
 # %% grade_id="place"
 # %%px --setup

@@ -3,7 +3,7 @@
 fails: place/cover, place/limit, train/weights, train/limit
 shows: are on no server
 shows: First make exercise 1 right
-points: 12
+points: 15
 """
 # %% grade_id="place"
 # %%px --setup

@@ -3,7 +3,7 @@
 fails: place/limit, train/limit
 shows: each of 5 workers pulls them
 shows: carried more than it may
-points: 14
+points: 17
 """
 # %% grade_id="place"
 # %%px --setup

@@ -2,7 +2,7 @@
 
 fails: servers/number
 shows: Half of the exchange
-points: 16
+points: 19
 """
 # %% grade_id="servers"
 # %%px --setup

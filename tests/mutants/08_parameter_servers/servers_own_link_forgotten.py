@@ -2,7 +2,7 @@
 
 fails: servers/number
 shows: each worker's own link carries all the bytes
-points: 16
+points: 19
 """
 # %% grade_id="servers"
 # %%px --setup

@@ -2,7 +2,7 @@
 
 fails: servers/number
 shows: a part of a server is a server
-points: 16
+points: 19
 """
 # %% grade_id="servers"
 # %%px --setup

@@ -2,7 +2,7 @@
 
 fails: step/update, step/answer
 shows: once for each worker
-points: 15
+points: 18
 runs: step
 """
 # %% grade_id="step"

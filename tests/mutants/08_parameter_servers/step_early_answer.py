@@ -2,7 +2,7 @@
 
 fails: step/answer
 shows: got an answer before all had pushed
-points: 17
+points: 20
 runs: step
 """
 # %% grade_id="step"

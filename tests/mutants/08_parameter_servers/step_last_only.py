@@ -2,7 +2,7 @@
 
 fails: step/update, step/answer
 shows: Only the gradient of the last worker
-points: 15
+points: 18
 runs: step
 """
 # %% grade_id="step"

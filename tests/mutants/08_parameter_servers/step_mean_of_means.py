@@ -2,7 +2,7 @@
 
 fails: step/update, step/answer
 shows: the mean of the workers' means
-points: 15
+points: 18
 runs: step
 """
 # %% grade_id="step"

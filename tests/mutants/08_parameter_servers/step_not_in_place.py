@@ -2,7 +2,7 @@
 
 fails: step/update
 shows: change a piece in place
-points: 16
+points: 19
 runs: step
 """
 # %% grade_id="step"

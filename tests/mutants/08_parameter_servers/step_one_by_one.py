@@ -2,7 +2,7 @@
 
 fails: step/update, step/answer
 shows: That is an asynchronous server
-points: 15
+points: 18
 runs: step
 """
 # %% grade_id="step"

@@ -2,7 +2,7 @@
 
 fails: step/update, step/answer
 shows: added up and not divided
-points: 15
+points: 18
 runs: step
 """
 # %% grade_id="step"

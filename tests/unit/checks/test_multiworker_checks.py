@@ -1,4 +1,4 @@
-"""Unit 07: how wrong layouts, roles, losses, shards, inputs and checkpoints are named."""
+"""Unit 07: how wrong layouts, fits, losses, shards, inputs and checkpoints are named."""
 
 import json
 
@@ -48,38 +48,19 @@ def test_a_wrong_task_is_named(task, says):
     assert problem is None if says is None else says in problem["mistake"]
 
 
-def test_roles_are_read_as_tensorflow_reads_them():
-    pytest.importorskip("tensorflow")
-    from tensorflow.python.distribute import multi_worker_util as theirs
-
-    for roles in ({"worker": 3}, {"chief": 1, "worker": 2}):
-        layout = (["a", "b", "c"], 2000, roles)
-        for number in range(3):
-            config = verdicts.config_of(*layout, number)
-            task = config["task"]["type"], config["task"]["index"]
-            got = verdicts.role_of(config)
-            assert got["chief"] == theirs.is_chief(config["cluster"], *task)
-            assert got["worker"] == theirs.id_in_cluster(config["cluster"], *task) == number
-            assert got["workers"] == theirs.worker_count(config["cluster"], task[0])
+FITTED = {"samples": 18, "batch": 6, "epochs": 2, "workers": 3, "right steps": 6, "right": [1.0], "got": [2.0]}
 
 
-@pytest.mark.parametrize("number, answer, says", [
-    (1, {"workers": 3, "worker": 1}, None), (1, {"workers": 4, "worker": 1}, "no workers"), (1, {"workers": 2, "worker": 1}, "The chief trains too"),
-    (1, {"workers": 7, "worker": 1}, "and nobody else"), (1, {"workers": 3, "worker": 0}, "worker i is number i + 1"), (3, {"workers": 3, "worker": 3}, "has no number"),
-    (1, {"workers": [], "worker": {}}, "and nobody else"), (1, {"workers": 3, "worker": True}, "In order")])
-def test_a_wrong_number_of_workers_is_named(number, answer, says):
-    problem = verdicts.workers_problem(verdicts.config_of(*LAYOUT, number), answer | {"chief": None})
+@pytest.mark.parametrize("steps, says", [(6, None), (18, "6 updates in 2 epochs"), (None, "Return the model")])
+def test_a_wrong_number_of_steps_is_named(steps, says):
+    problem = verdicts.steps_problem(1, {**FITTED, "steps": steps})
     assert problem is None if says is None else says in problem["mistake"]
 
 
-@pytest.mark.parametrize("roles, number, says", [
-    (LAYOUT[2], 1, "like the others"), (LAYOUT[2], 3, "Only one process"), ({"worker": 4}, 0, "does the chief's work")])
-def test_a_wrong_chief_is_named(roles, number, says):
-    config = verdicts.config_of(*LAYOUT[:2], roles, number)
-    right = verdicts.role_of(config)["chief"]
-    assert verdicts.chief_problem(config, {"chief": right}) is None
-    assert says in verdicts.chief_problem(config, {"chief": not right})["mistake"]
-    assert "keys workers, worker, chief" in verdicts.role_shape_problem({"chief": True})["mistake"]
+@pytest.mark.parametrize("looks", [key[1] for key in MISTAKES if key[0] == "fit"])
+def test_every_wrong_fit_has_its_text(looks):
+    assert "{" not in verdicts.weights_problem(2, {**FITTED, "looks": looks})["mistake"]
+    assert verdicts.weights_problem(2, {**FITTED, "looks": None}) is None
 
 
 @pytest.mark.parametrize("looks", [key[1] for key in MISTAKES if key[0] == "loss"])
@@ -116,7 +97,7 @@ def test_the_prediction_is_what_the_workers_saw(case, seen):
     (("DATA", [10], 5, 4), [[0, 1, 5, 6], [2, 7], [3, 8], [4, 9]], "ceil(5 / 4)"),
     (("DATA", [9], 4, 2), [[0], [1]], "Cut each global batch"),
     (("FILE", [1, 1, 1, 1], 2, 2), [[0, 1], [2, 3]], "dealt like cards"),
-    (("FILE", [1, 1, 1, 1], 2, 2), [[0], [2]], "every 2th after it"),
+    (("FILE", [1, 1, 1, 1], 2, 2), [[0], [2]], "files 1, 1 + 2"),
     (("OFF", [4], 2, 2), [[0, 1], [2, 3]], "nobody shards")])
 def test_a_wrong_prediction_is_named(case, answer, says):
     assert says in verdicts.seen_problem(case, answer)["mistake"]
@@ -129,9 +110,11 @@ def test_answers_become_lists_or_are_told(answer, lists):
         assert "one list of sample numbers for each of 2" in verdicts.seen_problem(("OFF", [1], 2, 2), lists)["mistake"]
 
 
-def pipelines(first, second=None, **changes):
-    return {"n": 6, "batch": 4, "pipelines": 2, "replicas": 4, "error": None, "labels": True,
-            "epochs": [first, second or [[[3], [5], [0]], [[1], [2], [4]]]], **changes}
+OTHER = [[[3], [5], [0]], [[1], [2], [4]]]
+
+
+def pipelines(first, second=OTHER, reseeded=OTHER, **changes):
+    return {"n": 6, "batch": 4, "pipelines": 2, "replicas": 4, "error": None, "labels": True, "stored": list(range(6)), "epochs": [first, second, reseeded], **changes}
 
 
 GOOD = [[[1], [4], [3]], [[5], [0], [2]]]
@@ -151,6 +134,8 @@ GOOD = [[[1], [4], [3]], [[5], [0], [2]]]
     (pipelines([[[1, 4, 3, 5]], [[0, 2]]]), None, "that is the global batch", None),
     (pipelines([[[0], [2], [4]], [[1], [3], [5]]]), None, None, "stored order"),
     (pipelines(GOOD, GOOD), None, None, "the same order"),
+    (pipelines(GOOD, reseeded=GOOD), None, None, "Another seed"),
+    (pipelines(GOOD, stored=[5, 1, 4, 0, 3, 2]), None, None, "stored order"),
     (pipelines(GOOD, [[[4], [1], [3]], [[0], [2], [5]]]), None, None, "mix all samples first")])
 def test_a_wrong_input_is_named(case, once, batch, order):
     for problem, says in ((inputs.once_problem(case), once), (inputs.batch_problem(case), batch), (inputs.order_problem(case), order)):
@@ -158,14 +143,14 @@ def test_a_wrong_input_is_named(case, once, batch, order):
 
 
 def writers(**changes):
-    told = [{"chief": rank == 1, "wrote": True, "to the chief's": rank == 1, "left": []} for rank in range(3)]
+    told = [{"chief": rank == 1, "wrote": True, "to the chief's": rank == 1, "left": [], "saved": False} for rank in range(3)]
     for rank, change in changes.items():
         told[int(rank[1])].update(change)
     return told
 
 
 @pytest.mark.parametrize("changes, got, says", [
-    ({}, [1.0, 2.0], None), ({}, None, "no checkpoint"), ({}, [1.0, 3.0], "does not hold"), ({"r2": {"wrote": False}}, None, "Worker 2 has not called"),
+    ({}, [1.0, 2.0], None), ({}, None, "no checkpoint"), ({"r1": {"saved": True}}, None, "adds a number"), ({}, [1.0, 3.0], "does not hold"), ({"r2": {"wrote": False}}, None, "Worker 2 has not called"),
     ({"r0": {"to the chief's": True}}, [1.0, 2.0], "two processes in one file"),
     ({"r0": {"to the chief's": True}, "r1": {"to the chief's": False}}, None, "here it is worker 1")])
 def test_a_wrong_checkpoint_is_named(changes, got, says):
@@ -183,3 +168,13 @@ def test_every_check_has_a_hint_and_every_mistake_a_text():
     assert {name.split("-", 1)[1] for name in HINTS} == set(CRITERIA)
     assert all(MISTAKES.values()) and all(HINTS.values())
     assert json.dumps(verdicts.config_of(*LAYOUT, 0))
+
+
+def test_a_time_limit_on_a_busy_machine_is_not_told_as_a_wrong_answer():
+    from types import SimpleNamespace
+
+    from manyhands.checks.on_ranks import RankReport
+
+    fault = SimpleNamespace(kind="limit", text="TIME LIMIT: the cell has run for more than 60 s.\nrank 0 computes at line 3", culprits=[])
+    told = RankReport("loss", None, CRITERIA, MISTAKES)._of_fault(fault, None)
+    assert told.startswith("TIME LIMIT") and "the machine may be busy" in told

@@ -264,3 +264,43 @@ def test_the_link_of_a_server():
 def test_every_check_has_a_hint_and_every_text_a_check():
     assert {name.split("-", 1)[1] for name in HINTS} == set(CRITERIA)
     assert all(MISTAKES.values()) and all(HINTS.values())
+
+
+# ------------------------------------------------------------------ who answers too early, who follows a wrong update, TensorFlow's servers
+
+IN_TURN = """
+def synchronous_step(mine, workers, rate, decay):
+    for worker in workers:
+        gradients, count = take(mine, worker)
+        for w, gradient in zip(mine, gradients):
+            w -= rate * (gradient / count + decay * w)
+        give(mine, worker)
+"""
+
+
+@pytest.mark.parametrize("cell, update, answer", [(IN_TURN, "one by one", "asynchronous"), (STEP.replace("UPDATE", "rate * (total + decay * w)"), "not divided", "as kept")])
+def test_an_answer_is_blamed_only_for_what_is_its_own(world, cell, update, answer):
+    first = [case for cases in world(ranks.step, "synchronous_step", 3, cell=cell) for case in cases if case["step"] == 0]
+    assert {case["looks"] for case in first if case["topic"] == "step"} == {update}
+    telling = next(case for case in first if case["topic"] == "answer" and case["looks"].startswith(answer))
+    assert "{" not in verdicts.value_problem(0, telling, "answer")["mistake"]
+
+
+@pytest.mark.parametrize("changed, places, weights", [
+    ({}, None, None), ({"where": ""}, "Return the tf.Variable", None), ({"where": "/job:chief/device:CPU:0", "on a server": False}, "inside strategy.scope()", None),
+    ({"scheduled": 3}, "Of 8 gradients 3", None), ({"looks": "one by one"}, None, "after each gradient"), ({"looks": "other"}, None, "asynchronous training")])
+def test_a_wrong_training_on_tensorflows_servers_is_named(changed, places, weights):
+    case = {"where": "/job:ps/device:CPU:0", "on a server": True, "scheduled": 8, "wanted": 8, "looks": None, "got": [1.0], "right": [2.0], **changed}
+    for problem, says in ((verdicts.places_problem(case), places), (verdicts.strategy_problem(case), weights)):
+        assert problem is None if says is None else says in problem["mistake"]
+
+
+def test_a_limit_that_is_just_reached_and_as_many_servers_as_workers_are_asked(world):
+    less = """
+def fewest_servers(workers, n_bytes, latency_s, bytes_per_s, limit_s):
+    return next((s for s in range(1, workers OP) if parameter_server_s(workers, n_bytes, latency_s, bytes_per_s, s) SIGN limit_s), None)
+"""
+    for op, sign, name in (("+ 1", "<", "less than"), ("", "<=", "all of them")):
+        cases = world(train_ranks.servers, "fewest_servers", 7, cell=less.replace("OP", op).replace("SIGN", sign))[0]
+        texts = [problem["mistake"] for problem in map(verdicts.servers_problem, cases) if problem]
+        assert texts and texts[0].startswith(MISTAKES["servers", name].split("{")[0])

@@ -1,5 +1,7 @@
 """Unit 09: runs that are drawn are what they must be, and wrong answers are named."""
 
+from types import FunctionType
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,7 @@ from manyhands.checks.staleness.words import CRITERIA, HINTS, MISTAKES
 from manyhands.simulate.asynchrony import Barrier, play, stable_rate
 
 SEEDS = [0, 1, 4711, 2**40 + 3]
+Own = type("Own", (), {name: FunctionType(method.__code__, method.__globals__) for name, method in vars(Barrier).items() if isinstance(method, FunctionType)})  # a learner's, as right as ours
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -60,14 +63,14 @@ def test_teams_wait_and_die_as_they_should(seed):
             assert not left and bool(team.deaths) == (criterion == "leave")
             if criterion == "leave":
                 assert [step.worker for step in steps if step.staleness is None] == [len(team.seconds) - 1]  # the others die while they wait
-            asked = _asked(Barrier, team, criterion == "leave")
+            asked = _asked(Own, team, criterion == "leave")
             assert asked["first"] is None and asked["answers"]
             if criterion == "lockstep":
                 assert [] in asked["answers"] and list(range(len(team.seconds))) in asked["answers"]
 
 
 def test_the_barrier_of_a_learner_is_not_asked_after_a_leave_unless_that_is_tested():
-    class Deaf(Barrier):
+    class Deaf(Own):
         def leave(self, worker):
             return []
 
@@ -93,7 +96,7 @@ def test_who_is_held_back_is_told_why(call, bound, expected, got, says):
 
 def test_what_is_no_list_of_workers_is_none():
     assert told((2, np.int64(3))) == [2, 3] and told(None) is None and told(["x"]) is None
-    assert Asked(Barrier, 2, 0, True).done(1) == []
+    assert Asked(Own, 2, 0, True).done(1) == []
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -121,3 +124,21 @@ def test_wrong_waits_are_told(seed):
 def test_every_check_has_a_hint():
     assert {name.split("-", 1)[1] for name in HINTS} == set(CRITERIA)
     assert all(MISTAKES.values()) and all(HINTS.values())
+
+
+def test_what_the_package_has_is_closed_while_a_learner_is_asked():
+    from manyhands.checks.by_hand import closed
+
+    imported = stable_rate
+    with closed(stable_rate), pytest.raises(PermissionError, match="write it yourself"):
+        imported(3)
+    assert imported(0) == 2
+    with pytest.raises(PermissionError, match="package's own"):
+        Asked(type("Mine", (Barrier,), {}), 2, 0, True)
+
+
+@pytest.mark.parametrize("off, says", [(0.008, None), (0.02, "10,000 are not"), (0.2, "Not the expected")])
+def test_few_draws_are_named(off, says):
+    times_s = [1.0, 1.1, 1.3, 4.0] * 5
+    problem = verdicts.step_problem(4, 2, times_s, (1 + off) * cases.step_s(4, 2, times_s))
+    assert problem is None if says is None else says in problem["mistake"]

@@ -17,7 +17,7 @@ from manyhands.checks.multiworker.words import CRITERIA, HINTS, MISTAKES
 from manyhands.checks.on_ranks import RankReport
 from manyhands.checks.report import Stopped
 
-__all__ = ["HINTS", "config", "dataset", "loss", "role", "save", "seen"]
+__all__ = ["HINTS", "config", "dataset", "fit", "loss", "save", "seen"]
 
 PATIENCE_S = 6  # TensorFlow's calls show only whether the process is idle: on a busy machine it may be so for a while
 check = partial(Report, criteria=CRITERIA)
@@ -54,16 +54,13 @@ def _parsed(answer):
     return one
 
 
-def role(function):
-    """Check `function(config)`: what each process of three layouts reads in its TF_CONFIG."""
-    with check("role") as report:
-        told = [verdicts.config_of(*layout, number) for layout in _layouts(np.random.default_rng(seed())) for number in range(len(layout[0]))]
-        found = [(one, ask(function, json.dumps(one))) for one in told]
-        odd = next(filter(None, (verdicts.role_shape_problem(answer) for _, answer in found)), None)
-        if odd:
-            raise Stopped(**odd)
-        report.judge("workers", (verdicts.workers_problem(*one) for one in found), [[answer["workers"], answer["worker"]] for _, answer in found])
-        report.judge("chief", (verdicts.chief_problem(*one) for one in found), [[answer["chief"]] for _, answer in found])
+def fit(cluster, function):
+    """Check `function(make_model, x, y, global_batch, epochs, rate)`: Model.fit on all workers, its steps and its weights."""
+    with check_on_workers("fit", cluster) as report:
+        cases = list(enumerate(report.on_ranks("multiworker.ranks", "fits", function, seed())))
+        report.judge("steps", (verdicts.steps_problem(*one) for one in cases), [[case["steps"] or 0, case["rate"]] for _, case in cases])
+        telling = sorted(cases, key=lambda one: one[1]["looks"] == "other")  # the most telling first
+        report.judge("weights", (verdicts.weights_problem(*one) for one in telling), [case["got"] for _, case in cases], atol=verdicts.FIT_ATOL)
 
 
 def loss(cluster, function):
@@ -97,7 +94,7 @@ def _joined(answers):
         own = {pipeline: epochs for part in parts for pipeline, epochs in part["mine"].items()}
         told = [one for pipeline in sorted(own) for one in own[pipeline]]
         error = next((one["error"] for one in told if one["error"]), None)
-        epochs = [] if error else [[own[pipeline][epoch]["batches"] for pipeline in sorted(own)] for epoch in range(2)]
+        epochs = [] if error else [[own[pipeline][run]["batches"] for pipeline in sorted(own)] for run in range(3)]
         cases.append({**parts[0], "error": error, "epochs": epochs, "labels": all(one.get("labels") for one in told)})
     return cases
 

@@ -46,13 +46,16 @@ def batch_problem(case):
 
 
 def order_problem(case):
+    """`case["stored"]` are the samples in their stored order; the third run is epoch 0 again, with another seed."""
     if case["error"]:
         return say(case["error"])
-    first, second = ([[sample for batch in own for sample in batch] for own in epoch] for epoch in case["epochs"])
-    if all(own == sorted(own) for own in first):
+    first, second, reseeded = ([[sample for batch in own for sample in batch] for own in epoch] for epoch in case["epochs"])
+    if any(all(own == sorted(own, key=case["stored"].index) for own in run) for run in (first, second)):
         return say("stored order", got=first[0])
     if first == second:
         return say("same epochs", got=first[0])
+    if first == reseeded:
+        return say("same seeds", got=first[0])
     if case["pipelines"] > 1 and all(sorted(a) == sorted(b) for a, b in zip(first, second)):
         return say("same share", got=[sorted(first[0]), sorted(second[0])])
     return None
@@ -70,7 +73,7 @@ def file_problem(answers, saved):
         if one["to the chief's"] and rank != chief:
             return say("same file" if answers[chief]["to the chief's"] else "wrong chief", rank=rank, right=chief)
     if saved["got"] is None:
-        return say("no file", rank=chief)
+        return say("numbered" if answers[chief]["saved"] else "no file", rank=chief)
     if any(abs(a - b) > 1e-9 for a, b in zip(saved["got"], saved["right"])):
         return say("other values", rank=chief, expected=saved["right"], got=saved["got"], what="weight and total")
     return None

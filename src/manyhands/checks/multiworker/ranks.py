@@ -9,12 +9,62 @@ import os
 import numpy as np
 import tensorflow as tf
 
-from manyhands.checks.multiworker.verdicts import near
+from manyhands.checks.multiworker.verdicts import FIT_ATOL, near
 from manyhands.checks.on_ranks import learners
 
 
 def me():
     return int(os.environ["RANK"])
+
+
+# ------------------------------------------------------------------ 2: fit
+
+def fits(name, seed):
+    """A layer of scores, trained by the learner's function; each worker's model starts with weights of its own."""
+    function, rng, world = learners(name), np.random.default_rng(seed), int(os.environ["WORLD_SIZE"])
+    batch, epochs, rate = world * int(rng.integers(2, 4)), 2, float(rng.integers(128, 384)) / 1024
+    x, y = rng.normal(size=(3 * batch, 4)), rng.integers(3, size=3 * batch)
+    starts = [[rng.normal(size=(4, 3)), rng.normal(size=3)] for _ in range(world)]
+
+    def make_model():
+        matrix, bias = map(tf.keras.initializers.Constant, starts[me()])
+        return tf.keras.Sequential([tf.keras.layers.Dense(3, input_shape=(4,), dtype="float64", kernel_initializer=matrix, bias_initializer=bias)])
+
+    model = function(make_model, x.copy(), y.copy(), batch, epochs, rate)
+    trained = isinstance(model, tf.keras.Model) and getattr(model, "optimizer", None) is not None
+    got = _flat(model.get_weights()) if trained else np.zeros(15)
+    whole, small = _cut(3 * batch, batch), _cut(3 * batch, batch // world)
+    right, wrong = _trained(starts[0], x, y, whole * epochs, rate), {"unchanged": _flat(starts[0]), "alone": _trained(starts[me()], x, y, whole * epochs, rate)}
+    wrong |= {"batch of a worker": _trained(starts[0], x, y, small * epochs, rate), "sharded before": _trained(starts[0], x, y, [_twice(batch, world)] * epochs, rate)}
+    wrong["alone"] = wrong["alone"] if me() else wrong["unchanged"]
+    looks = next((key for key, value in wrong.items() if _close(got, value)), "other")
+    return {"samples": len(x), "batch": batch, "epochs": epochs, "rate": rate, "workers": world, "steps": int(model.optimizer.iterations.numpy()) if trained else None,
+            "right steps": 3 * epochs, "got": got.tolist(), "right": right.tolist(), "looks": None if _close(got, right) else looks}
+
+
+def _close(got, right):
+    return bool(np.all(np.abs(got - right) <= FIT_ATOL))
+
+
+def _cut(n, batch):
+    return [np.arange(begin, min(begin + batch, n)) for begin in range(0, n, batch)]
+
+
+def _twice(batch, world):
+    """The samples of an epoch's one step, if each worker takes its share of the data, and fit then its part of that."""
+    shares = (np.arange(worker, 3 * batch, world)[:batch] for worker in range(world))
+    return np.concatenate([np.array_split(share, world)[worker] for worker, share in enumerate(shares)])
+
+
+def _trained(start, x, y, batches, rate):
+    """Weights of one process as one flat array: SGD on the mean cross-entropy of these batches. Without TensorFlow."""
+    matrix, bias = start
+    for rows in batches:
+        scores = x[rows] @ matrix + bias
+        slope = np.exp(scores - scores.max(1, keepdims=True))
+        slope = (slope / slope.sum(1, keepdims=True) - np.eye(3)[y[rows]]) / len(rows)
+        matrix, bias = matrix - rate * x[rows].T @ slope, bias - rate * slope.sum(0)
+    return _flat([matrix, bias])
 
 
 # ------------------------------------------------------------------ 3: loss
@@ -77,17 +127,18 @@ def _alone(start, x, y, sizes, decay):
 # ------------------------------------------------------------------ 5: dataset
 
 def datasets(name, seed):
-    """Two epochs of the learner's pipelines, for workers with one and with several replicas. This process is every third pipeline."""
+    """Two epochs of the learner's pipelines, and the first with another seed, for workers with one and with several replicas. This process is every third pipeline."""
     function, rng, results = learners(name), np.random.default_rng(seed), []
-    world = int(os.environ["WORLD_SIZE"])
+    world, seed = int(os.environ["WORLD_SIZE"]), int(seed) % 1000
     for pipelines, each in ((3, 1), (2, 2), (4, 2)):
         share = int(rng.integers(2, 4))
         n, batch = int(rng.integers(5, 8)) * pipelines * each + int(rng.integers(1, 4)), share * pipelines * each
         case = {"n": n, "batch": batch, "pipelines": pipelines, "replicas": pipelines * each, "mine": {}}
         x = rng.permutation(n).astype("float64")  # the number of a sample is not its place
+        case["stored"] = [int(k) for k in x]
         for pipeline in range(me(), pipelines, world):
             context = tf.distribute.InputContext(num_input_pipelines=pipelines, input_pipeline_id=pipeline, num_replicas_in_sync=pipelines * each)
-            case["mine"][pipeline] = [_epoch(function, context, x, batch, epoch, int(seed) % 1000) for epoch in range(2)]
+            case["mine"][pipeline] = [_epoch(function, context, x, batch, epoch, own_seed) for epoch, own_seed in ((0, seed), (1, seed), (0, seed + 500))]
         results.append(case)
     return results
 
@@ -109,14 +160,19 @@ class Watched:
 
     def __init__(self, checkpoint, path, is_chief, elsewhere):
         self._checkpoint, self._path, self._is_chief, self._elsewhere = checkpoint, path, is_chief, elsewhere
-        self.paths = []
+        self.paths, self.saved = [], False
 
     def write(self, file_prefix, options=None):
+        return self._checkpoint.write(self._noted(file_prefix))
+
+    def save(self, file_prefix, options=None):
+        self.saved = True
+        return self._checkpoint.save(self._noted(file_prefix))
+
+    def _noted(self, file_prefix):
         self.paths.append(os.path.abspath(str(file_prefix)))
         clash = self.paths[-1] == self._path and not self._is_chief
-        return self._checkpoint.write(self._elsewhere if clash else file_prefix)
-
-    save = write
+        return self._elsewhere if clash else file_prefix
 
 
 def saves(name, seed, folder):
@@ -133,7 +189,7 @@ def saves(name, seed, folder):
     function(checkpoint, path, me() == chief, me())
     others = [one for one in checkpoint.paths if one != path]
     left = sorted(os.path.basename(file) for one in others for file in glob.glob(glob.escape(one) + "*"))
-    return {"chief": me() == chief, "wrote": len(checkpoint.paths), "to the chief's": path in checkpoint.paths, "left": left, "right": [*weight, float(parts.sum())]}
+    return {"chief": me() == chief, "wrote": len(checkpoint.paths), "to the chief's": path in checkpoint.paths, "saved": checkpoint.saved, "left": left, "right": [*weight, float(parts.sum())]}
 
 
 def saved(folder):

@@ -10,6 +10,7 @@ import numpy as np
 from manyhands.checks.multiworker.words import MISTAKES
 
 ATOL = 1e-9
+FIT_ATOL = 1e-6  # Keras may compute in single precision
 
 
 def say(mistake, rank=None, expected=None, got=None, **words):
@@ -96,44 +97,19 @@ def task_problem(layout, configs):
     return None
 
 
-# ------------------------------------------------------------------ 2: role
+# ------------------------------------------------------------------ 2: fit
 
-ROLE_KEYS = ("workers", "worker", "chief")
-
-
-def role_of(config):
-    """What a process reads in its TF_CONFIG, here a dict."""
-    counts, kind, index = {kind: len(found) for kind, found in config["cluster"].items()}, config["task"]["type"], config["task"]["index"]
-    chiefs = counts.get("chief", 0)
-    worker = {"chief": index, "worker": chiefs + index}.get(kind)
-    return {"workers": chiefs + counts.get("worker", 0), "worker": worker, "chief": worker == 0}
-
-
-def role_shape_problem(answer):
-    if isinstance(answer, dict) and set(ROLE_KEYS) <= set(answer):
+def steps_problem(rank, case):
+    if case["steps"] == case["right steps"]:
         return None
-    return say("not a dict", got=answer, keys=", ".join(ROLE_KEYS))
+    words = {key: case[key] for key in ("samples", "batch", "epochs")}
+    return say("not trained" if case["steps"] is None else "steps", rank, case["right steps"], case["steps"], right=case["right steps"], **words)
 
 
-def workers_problem(config, answer):
-    right, got = role_of(config), {key: answer[key] for key in ROLE_KEYS}
-    counts = {kind: len(found) for kind, found in config["cluster"].items()}
-    if (got["workers"], got["worker"]) == (right["workers"], right["worker"]) and not isinstance(got["worker"], bool):
+def weights_problem(rank, case):
+    if not case["looks"]:
         return None
-    mistake = "number"
-    if got["workers"] != right["workers"]:
-        mistake = "ps counted" if got["workers"] == sum(counts.values()) else "chief left out" if got["workers"] == counts.get("worker") else "count"
-    elif right["worker"] and got["worker"] == right["worker"] - counts.get("chief", 0):
-        mistake = "number without the chief"
-    return say(mistake, expected=[right["workers"], right["worker"]], got=[got["workers"], got["worker"]])
-
-
-def chief_problem(config, answer):
-    right, got = role_of(config)["chief"], answer["chief"]
-    if got is right:
-        return None
-    mistake = "no chief" if right else "worker 0 beside a chief" if config["task"]["type"] == "worker" else "every index 0"
-    return say(mistake, expected=right, got=got)
+    return {"rank": rank, "expected": case["right"], "got": case["got"], "mistake": MISTAKES["fit", case["looks"]].format(rank=rank, n=case["workers"])}
 
 
 # ------------------------------------------------------------------ 3: loss

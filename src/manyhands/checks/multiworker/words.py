@@ -5,9 +5,9 @@ CRITERIA = {  # {check: {criterion: (points, what it asks for)}}
         "cluster": (2, "every process is told the same addresses of all: by kind, in order, each with a port of its own"),
         "task": (1, "every process is told its own kind and number"),
     },
-    "role": {
-        "workers": (1, "how many workers train, and which one of them this process is"),
-        "chief": (1, "whether this process is the chief"),
+    "fit": {
+        "steps": (1, "in each epoch as many updates as one process makes with the global batch"),
+        "weights": (1, "all workers end with the weights of one process that has started as the chief did, to 1e-6"),
     },
     "loss": {
         "losses": (2, "without decay, the parts of all workers add up to the mean loss of the batch, value and gradient, for even, uneven and empty shards"),
@@ -21,7 +21,7 @@ CRITERIA = {  # {check: {criterion: (points, what it asks for)}}
     "dataset": {
         "once": (1, "in an epoch all workers together see each sample once, with its label"),
         "batch": (1, "a batch holds the samples of one replica"),
-        "order": (1, "which worker sees which sample changes from epoch to epoch"),
+        "order": (1, "a mixed order; it, and who sees which sample, changes from epoch to epoch, and with the seed"),
     },
     "save": {
         "file": (1, "the chief's file is there, nobody else has written to it, and it holds what all workers know"),
@@ -36,6 +36,8 @@ MISTAKES = {
         "name 'strategy' is not defined": "Run the set-up cells again: they make the strategy.",
         "must be configured at program startup": "TensorFlow has run here before the strategy was made: cluster.heal(), then the set-up cells.",
         "Shapes of all inputs must match": "The penalty sums tensors of different shapes: sum each of them first.",
+        "ValueError: Variable (<tf.Variable": "The model was made outside strategy.scope(), and so has variables of its own on each worker.",
+        "TIME LIMIT": "If no rank waits for another one, the machine may be busy, not your answer wrong: run this check again.",
     },
     # config
     "not text": "TF_CONFIG is an environment variable: return a text, json.dumps(...) of the dict.",
@@ -52,16 +54,14 @@ MISTAKES = {
     "counted over all": "Process {number} has index {number}: the index counts within its kind, from 0.",
     "index is text": "The index is a number, not text: TensorFlow's own reader forgives it, programs that compare it with 0 do not.",
     "index": "Process {number} of {roles} is {right}: the index counts within its kind, from 0.",
-    # role
-    "not a dict": "Return a dict with the keys {keys}.",
-    "ps counted": "Parameter servers keep variables and do not train: they are no workers.",
-    "chief left out": "The chief trains too: it is one of the workers.",
-    "number without the chief": "The chief is worker number 0 where there is one, so worker i is number i + 1.",
-    "number": "In order, the chief and then the workers are numbered 0, 1, 2, ...; a parameter server has no number.",
-    "count": "The chief and the workers train, and nobody else.",
-    "every index 0": "Only one process is the chief. Index 0 says nothing by itself: parameter servers and workers have one too.",
-    "worker 0 beside a chief": "There is a process of kind chief: worker 0 is then a worker like the others.",
-    "no chief": "Where there is no process of kind chief, worker 0 does the chief's work.",
+    # fit
+    "not trained": "Return the model that Model.fit has trained.",
+    "steps": "There are {samples} samples, and the global batch has {batch}: {right} updates in {epochs} epochs. Dataset.batch takes the *global* batch; the strategy cuts it for the workers.",
+    ("fit", "alone"): "Worker {rank} has trained alone, from its own start: make the model inside strategy.scope().",
+    ("fit", "batch of a worker"): "These are the weights after steps of batch / {n}. Dataset.batch takes the *global* batch; the strategy cuts it for the workers.",
+    ("fit", "sharded before"): "The data was cut twice: by you, and then by fit. Give fit the dataset of the whole job.",
+    ("fit", "unchanged"): "The weights are the chief's at the start: nothing was trained.",
+    ("fit", "other"): "The weights are others. Plain SGD with this rate, the samples in their stored order (arrays are mixed by fit, a dataset is not), from_logits=True.",
     # loss
     ("loss", "no number"): "Return one number for this worker: a scalar tensor.",
     ("loss", "not finite"): "The sum is not a number: the mean of an empty shard is nan, its sum is 0.",
@@ -83,7 +83,7 @@ MISTAKES = {
     "last batch": "The last batch is cut like the others: into pieces of ceil(its size / workers), not of the share of a full batch.",
     "DATA": "Cut each global batch into pieces of ceil(size / {n}): the first for worker 0, the next for worker 1.",
     "files in blocks": "Files are dealt like cards: worker 1 of {n} takes files 1, 1 + {n}, 1 + 2 * {n}, ...",
-    "FILE": "Worker i takes file i and every {n}th after it, whole.",
+    "FILE": "Worker 1 takes files 1, 1 + {n}, 1 + 2 * {n}, ..., whole, and likewise the others.",
     # dataset
     "not a dataset": "Return a tf.data.Dataset of pairs (x, y).",
     "not sharded": "Every worker has all samples: shard(context.num_input_pipelines, context.input_pipeline_id).",
@@ -99,12 +99,14 @@ MISTAKES = {
     "batch": "The batches have {size} samples: context.get_per_replica_batch_size({batch}) is {right}. Only the last one may be smaller.",
     "stored order": "The samples come in their stored order: mix them.",
     "same epochs": "Epochs 0 and 1 have the same order: seed + epoch gives each epoch its own.",
+    "same seeds": "Another seed gives the same order: mix with `seed` and `epoch`, so that a run with another seed sees another order.",
     "same share": "Each worker sees the same samples in all epochs: mix all samples first, then take the share.",
     # save
     "save alone": "To write a checkpoint is a call of all workers: it reads variables that every worker has a part of. If the chief writes alone, it waits for ever.",
     "nothing written": "Worker {rank} has not called checkpoint.write.",
     "same file": "Worker {rank} is not the chief and has written to the chief's path: two processes in one file. Give it a path of its own.",
     "no file": "There is no checkpoint at the chief's path.",
+    "numbered": "There is a checkpoint at path-1, not at `path`: checkpoint.save adds a number, checkpoint.write does not.",
     "wrong chief": "Who is the chief is said by the argument `chief`: here it is worker {right}.",
     "other values": "The checkpoint does not hold what the workers know: {what}.",
     "left behind": "Worker {rank} has left {name} behind: what a worker that is not the chief has written is removed.",
@@ -112,15 +114,22 @@ MISTAKES = {
 }
 
 HINTS = {
-    "07-config": "Go through the processes once: [kind for kind, count in roles.items() for _ in range(count)] is the kind of each. Number them within their kind, count "
-                 "how often their host came before for the port, and put host:port into cluster[kind]. At the end json.dumps.",
-    "07-role": "json.loads the text. The workers in order: tasks of kind chief, then those of kind worker. With a chief, worker i is number i + 1, else i.",
-    "07-loss": "tf.reduce_sum(example_losses) / global_batch, also for an empty shard. tf.nn.scale_regularization_loss(penalty) divides by the number of replicas; "
-               "tf.nn.l2_loss(w) is the sum of the squares, divided by 2.",
-    "07-seen": "Let all = list(range(sum(files))). DATA: for begin in range(0, len(all), global_batch), cut that batch into pieces of -(-size // workers). FILE: first "
-               "which samples each file has, then files[i::workers].",
-    "07-dataset": "Dataset.from_tensor_slices((x, y)), then shuffle(len(x), seed=seed + epoch), then shard(context.num_input_pipelines, context.input_pipeline_id), then "
-                  "batch(context.get_per_replica_batch_size(global_batch)).",
-    "07-save": "All call checkpoint.write: the chief with `path`, the others with a path in a folder of their own (tempfile.mkdtemp), which they remove afterwards "
-               "(shutil.rmtree).",
+    "07-config": ("The index counts within a kind, the port within a host: go through the processes once, in their order, and keep one count for each kind and one for each host.",
+                  "[kind for kind, count in roles.items() for _ in range(count)] is the kind of each process. For each, in order: its index is len(cluster[kind]) so far, its port first_port "
+                  "+ how often its host came before; append f\"{host}:{port}\" to cluster[kind]. At the end json.dumps."),
+    "07-fit": ("Variables that are made in the scope start with the chief's values everywhere. And which batch does Model.fit expect: that of a worker, or that of all of them?",
+               "with strategy.scope(): model = make_model() and model.compile(tf.keras.optimizers.SGD(rate), tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)). Then model.fit of "
+               "tf.data.Dataset.from_tensor_slices((x, y)).batch(global_batch), with epochs=epochs and verbose=0."),
+    "07-loss": ("What comes back from the workers is added up. So what must each divide by, that the sum is the mean over all samples? And how often is the penalty in the sum?",
+                "tf.reduce_sum(example_losses) / global_batch, also for an empty shard, plus tf.nn.scale_regularization_loss(penalty), which divides by the number of replicas. penalty = decay * "
+                "tf.add_n of tf.nn.l2_loss(w), which is half the sum of the squares."),
+    "07-seen": ("Write down who has what in the tutorial's picture, then with a batch that does not divide: each piece has ceil(size / workers) samples, and the last ones get what is left.",
+                "Let all = list(range(sum(files))). OFF: all, for each worker. DATA: for begin in range(0, len(all), global_batch), cut that batch into pieces of -(-size // workers). FILE: first "
+                "which samples each file has, then files[i::workers]."),
+    "07-dataset": ("Which comes first: to mix, or to take one's share? And what must the mixing depend on, and what must it not?",
+                   "Dataset.from_tensor_slices((x, y)), then shuffle(len(x), seed=seed + epoch), then shard(context.num_input_pipelines, context.input_pipeline_id), then "
+                   "batch(context.get_per_replica_batch_size(global_batch))."),
+    "07-save": ("Everybody writes, since to write is to read, and that is a call of all. Where may a worker write, so that nothing of it is left?",
+                "The chief: checkpoint.write(path). The others: with tempfile.TemporaryDirectory() as folder, checkpoint.write(os.path.join(folder, \"checkpoint\")); the folder goes at the end of "
+                "the with."),
 }

@@ -6,12 +6,12 @@ after a few seconds, becomes FAIL lines, and the cluster heals.
 
 from functools import partial
 
-from manyhands.checks import seed
+from manyhands.checks import Report, seed
 from manyhands.checks.on_ranks import RankReport
 from manyhands.checks.parameter_servers import verdicts
 from manyhands.checks.parameter_servers.words import CRITERIA, HINTS, MISTAKES
 
-__all__ = ["HINTS", "asynchronous", "exchange", "place", "servers", "step", "train"]
+__all__ = ["HINTS", "asynchronous", "exchange", "place", "servers", "step", "strategy", "train"]
 
 ATOL = 1e-8
 check = partial(RankReport, criteria=CRITERIA, mistakes=MISTAKES)
@@ -64,6 +64,16 @@ def servers(cluster, function):
     with check("servers", cluster) as report:
         cases, *_ = report.on_ranks("parameter_servers.train_ranks", "servers", function, seed())
         report.judge("number", map(verdicts.servers_problem, cases), [[case["got"], round(case["limit_s"], 6)] for case in cases])
+
+
+def strategy(function, resolver):
+    """Check `function(resolver, start, steps, rate)`: ParameterServerStrategy, in this kernel. Where the variable lives, what was scheduled, and the values at the end."""
+    from manyhands.checks.parameter_servers import in_tensorflow
+
+    with Report("strategy", CRITERIA) as report:
+        cases = in_tensorflow.trained(function, resolver, seed())
+        report.judge("places", map(verdicts.places_problem, cases), [[case["on a server"], case["scheduled"] >= case["wanted"], case["wanted"], case["rate"]] for case in cases])
+        report.judge("weights", map(verdicts.strategy_problem, cases), [case["got"] for case in cases], atol=ATOL)
 
 
 def train(cluster, place, push, pull, step):

@@ -76,7 +76,7 @@ def _asynchronous_case(world, schedule, start, kept, part):
 
 
 MISTAKES = {"right": {}, "given before": {"before": True}, "lost updates": {"lost": True}, "all rows": {"rows": "all"}, "not divided": {"rows": "one"}, "no decay": {"decays": 0},
-            "decay shared": {"decays": "shared"}}
+            "decay shared": {"decays": "shared"}, "shared out": {"rows": "shared", "decays": "shared"}}
 
 
 def replayed(world, schedule, start, before=False, lost=False, rows="own", decays=1):
@@ -84,7 +84,7 @@ def replayed(world, schedule, start, before=False, lost=False, rows="own", decay
     newest, pulled = start, dict.fromkeys(world.workers, start)
     decay = world.decay / len(world.workers) if decays == "shared" else world.decay * decays
     for worker in schedule:
-        n = {"own": world.counts[worker], "all": sum(world.counts.values()), "one": 1}[rows]
+        n = {"own": world.counts[worker], "all": sum(world.counts.values()), "one": 1, "shared": world.counts[worker] * len(world.workers)}[rows]
         slope = flat(Rows(world, worker).gradients(world.cut(pulled[worker]))) / n
         base, old = pulled[worker] if lost else newest, newest
         newest = base - world.rate * (slope + decay * base)
@@ -103,16 +103,19 @@ def _whole(numbers):
 # ------------------------------------------------------------------ 5: how many servers
 
 def servers(name, seed):
-    """The learner's numbers for limits that some number of servers just keeps, and for two that none does."""
+    """The learner's numbers for limits that some number of servers just keeps, and for two that none does. "exact": time and limit are the same number, whichever way it is computed."""
     function, draw, cases = learners(name), random.Random(f"{seed} servers"), []
-    for kind in ("one", "some", "some", "none", "none"):
+    for kind in ("one", "some", "all", "exact", "none", "none"):
         workers, n_bytes = draw.randint(12, 40), draw.uniform(50e6, 400e6)
         latency_s, bytes_per_s = draw.uniform(0.5e-3, 5e-3), draw.uniform(0.5e9, 4e9)
-        right = {"one": 1, "some": draw.randint(5, workers - 5), "none": None}[kind]
+        if kind == "exact":
+            workers, n_bytes, latency_s, bytes_per_s = draw.choice((32, 64)), 2.0 ** draw.randint(25, 28), 2.0 ** -draw.randint(8, 10), 2.0 ** draw.randint(30, 32)
+        right = {"one": 1, "some": draw.randint(5, workers - 5), "all": workers, "exact": draw.choice((4, 8, 16)), "none": None}[kind]
         limit_s = 0.97 * parameter_server_s(workers, n_bytes, latency_s, bytes_per_s, workers) if right is None else \
-            parameter_server_s(workers, n_bytes, latency_s, bytes_per_s, right) * 1.0001
+            parameter_server_s(workers, n_bytes, latency_s, bytes_per_s, right) * (1 if kind == "exact" else 1.0001)
         carried_s = workers * n_bytes / bytes_per_s
         wrong = {} if right is None else {"rounded down": right - 1}
+        wrong |= {"exact": {"less than": right and right + 1}, "all": {"all of them": None}}.get(kind, {})
         wrong |= {"own link": ceil(carried_s / (limit_s / 2 - latency_s)), "one way": max(1, ceil(carried_s / (limit_s - latency_s))), "no latency": ceil(carried_s / (limit_s / 2))}
         cases.append({"workers": workers, "limit_s": limit_s, "right": right, "got": _number(function(workers, n_bytes, latency_s, bytes_per_s, limit_s)), "wrong": wrong})
     return cases

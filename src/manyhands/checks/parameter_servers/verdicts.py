@@ -195,6 +195,24 @@ def servers_problem(case):
     return {"expected": right, "got": got, "mistake": MISTAKES["servers", name].format(**{key: case[key] for key in ("workers", "limit_s")})}
 
 
+# ------------------------------------------------------------------ 6: TensorFlow's
+
+def places_problem(case):
+    if not case["where"]:
+        return {"got": case["got"], "mistake": MISTAKES["no variable"]}
+    if not case["on a server"]:
+        return {"expected": "/job:ps/...", "got": case["where"], "mistake": MISTAKES["on the chief"].format(**case)}
+    if case["scheduled"] < case["wanted"]:
+        return {"expected": case["wanted"], "got": case["scheduled"], "mistake": MISTAKES["not scheduled"].format(**case)}
+    return None
+
+
+def strategy_problem(case):
+    if not case["looks"]:
+        return None
+    return {"expected": case["right"], "got": case["got"], "mistake": MISTAKES["strategy", case["looks"]]}
+
+
 # ------------------------------------------------------------------ training, under the limit
 
 def link_problem(answer):

@@ -21,6 +21,10 @@ CRITERIA = {  # {check: {criterion: (points, what it asks for)}}
     "servers": {
         "number": (2, "the fewest servers that keep the limit, or None"),
     },
+    "strategy": {
+        "places": (1, "the variable lives on the server, and every gradient is scheduled on a worker"),
+        "weights": (2, "after four steps it has the values of one process with all rows, to 1e-9"),
+    },
     "train": {
         "weights": (1, "after three steps with real gradients all workers have the weights of one process, to 1e-9"),
         "limit": (2, "and the ledger has seen no more than the limit on any server's link, in either direction"),
@@ -84,7 +88,10 @@ MISTAKES = {
     ("step", "other"): "The servers' pieces are wrong in step {step}: gradients over rows of all, and decay * w, both times the rate.",
     ("answer", "early"): "This worker got an answer before all had pushed: the gradients of only {number} of {p} workers are in it. Nobody complains, and the workers train different "
                          "networks. First take from all, then give to all.",
-    ("answer", "unchanged"): "This worker got the variables as they were before the update.",
+    ("answer", "asynchronous"): "This worker was answered when only {number} of {p} workers had pushed, after an update for each of them: that is an asynchronous server. First take from all, then "
+                                "give to all.",
+    ("answer", "unchanged"): "This worker got the variables as they were before the update: an answer too early. Change the pieces first, then give them to all.",
+    ("answer", "as kept"): "This worker has what the servers keep: push and pull are right, and so is the answer. The update is wrong, see above.",
     ("answer", "other"): "What this worker has pulled is not what the servers have. Do the servers give what they have changed, after they have changed it?",
     # asynchronous
     ("asynchronous", "unchanged"): "The pieces are what they were at the start.",
@@ -95,6 +102,7 @@ MISTAKES = {
     ("asynchronous", "not divided"): "The push is not divided by its count.",
     ("asynchronous", "no decay"): "There is no decay in the update.",
     ("asynchronous", "decay shared"): "The decay is divided by the number of workers. Here each push has the whole of it.",
+    ("asynchronous", "shared out"): "Each step is divided by the number of workers, as in the tutorial, where a push was a part of the mean. Here each push is a whole step, of this worker's mean.",
     ("asynchronous", "not finite"): "The numbers are not finite: was a tensor used before it was filled?",
     ("asynchronous", "other"): "The variables are not those that this order of pushes gives: take, update, give, for each of them.",
     ("stale", "no list"): "asynchronous returns a list of whole numbers, one for each push.",
@@ -107,8 +115,21 @@ MISTAKES = {
     ("servers", "beyond"): "{workers} workers: no number of servers keeps {limit_s:.4g} s. From as many servers as workers on, each worker's own link is what everyone waits for.",
     ("servers", "one way"): "Half of the exchange: gradients go there, variables come back.",
     ("servers", "rounded down"): "One too few: a part of a server is a server.",
+    ("servers", "less than"): "One too many: {limit_s:.4g} s is the time with one server less, and a limit that is just reached is kept. At most, not less than.",
+    ("servers", "all of them"): "{workers} workers: with as many servers as workers the limit is kept. Were {workers} servers tried? range(1, {workers}) ends before.",
     ("servers", "no latency"): "The latency takes a part of the limit, too: twice.",
     ("servers", "other"): "{workers} workers, {limit_s:.4g} s: another number of servers is the smallest that keeps the limit.",
+    # TensorFlow's
+    "no variable": "Return the tf.Variable that was trained.",
+    "on the chief": "The variable lives at {where}: make it inside strategy.scope(), then it lives on a server.",
+    "not scheduled": "Of {wanted} gradients {scheduled} were scheduled: one coordinator.schedule for each pair (x, y). What is called without it runs on the chief.",
+    ("strategy", "one by one"): "The variable is changed after each gradient: this worker's answer is in what the next one sees. Schedule all calls of a step, fetch all, then change it once.",
+    ("strategy", "mean"): "The gradients are averaged over the calls. They are to be added up.",
+    ("strategy", "last only"): "Only the last gradient of each step is in the update: add them all up.",
+    ("strategy", "unchanged"): "The variable is what it was at the start.",
+    ("strategy", "uphill"): "The sign is wrong: w - rate * the sum.",
+    ("strategy", "other"): "The values are others. If a scheduled function changes the variable itself, the workers do not wait for each other: that is asynchronous training. Here the functions return "
+                           "gradients, and the chief waits for all of a step.",
     # train
     "place first": "`place` does not put every row on exactly one server, so nothing was trained. First make exercise 1 right.",
     "link": "This server's link has carried more than it may, for {workers} workers, in one direction. Does `place` keep the limit? Is anything pushed or given twice?",
@@ -116,15 +137,25 @@ MISTAKES = {
 }
 
 HINTS = {
-    "08-place": "room = link_bytes // workers is what a server may keep. Go through the variables; give the current server as many rows as still fit (free // row_bytes, row_bytes = 8 * "
-                "prod(shape[1:])); if not even one fits, go on with the next server.",
-    "08-exchange": "For each piece in order: dist.send(gradients[piece.variable][piece.start:piece.stop], dst=servers[piece.server]); the count goes ahead, as a tensor of one number, to "
-                   "every server. take: torch.empty_like(piece) for each of mine, dist.recv into it. pull: dist.recv into variables[piece.variable][piece.start:piece.stop].",
-    "08-step": "sums = [torch.zeros_like(w) for w in mine]. For each worker: take, add to the sums, add the count. Then w -= rate * (total / rows + decay * w) for each piece. Then give to each "
-               "worker.",
-    "08-asynchronous": "for updates, worker in enumerate(schedule): `updates` is how many were made so far. stale = updates - answered.get(worker, 0); after the update, "
-                       "answered[worker] = updates + 1.",
-    "08-servers": "Try servers = 1, 2, ..., workers in turn with parameter_server_s(..., servers) <= limit_s. More servers than workers take as long as `workers` of them.",
-    "08-train": "This check runs what you have written above. `limit` is about place: its worlds here have two and three servers. `weights` is about push, pull and synchronous_step. Make the "
-                "checks above pass first.",
+    "08-place": ("How many bytes may a server keep, if each worker pulls them all over its one link? Fill one server after the other, row by row, and cut where it is full.",
+                 "room = link_bytes // workers is what a server may keep. Go through the variables; give the current server as many rows as still fit (free // row_bytes, row_bytes = 8 * "
+                 "prod(shape[1:])); if not even one fits, go on with the next server."),
+    "08-exchange": ("Both ends go through the pieces in the same order. A slice of rows is a view: what is received into it stands in the variable. And the count is a message too, with a dtype.",
+                    "For each piece in order: dist.send(gradients[piece.variable][piece.start:piece.stop], dst=servers[piece.server]); the count goes ahead, as a tensor of one number, to "
+                    "every server. take: torch.empty_like(piece) for each of mine, dist.recv into it. pull: dist.recv into variables[piece.variable][piece.start:piece.stop]."),
+    "08-step": ("Two loops over the workers, one that takes and one that gives. What stands between them, and how often is it done?",
+                "sums = [torch.zeros_like(w) for w in mine]. For each worker: take, add to the sums, add the count. Then w -= rate * (total / rows + decay * w) for each piece. Then give to each "
+                "worker."),
+    "08-asynchronous": ("Count the updates, and remember for each worker how many there were when it was answered.",
+                        "for updates, worker in enumerate(schedule): `updates` is how many were made so far. stale = updates - answered.get(worker, 0); take, change `mine` in place, "
+                        "answered[worker] = updates + 1, give."),
+    "08-servers": ("The time does not grow with more servers. From which number on does it not change any more? Up to there, try one after the other.",
+                   "Try servers = 1, 2, ..., workers in turn with parameter_server_s(..., servers) <= limit_s, and return the first that keeps it; None after the loop."),
+    "08-strategy": ("The strategy comes from the resolver, the coordinator from the strategy, the variable from the scope. Then two things for each step: schedule all and wait for all; change the "
+                    "variable.",
+                    "strategy = tf.distribute.ParameterServerStrategy(resolver); coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy). push = tf.function(lambda x, y: "
+                    "gradient(w, x, y)). For each step: coordinator.fetch of the list of coordinator.schedule(push, args) for args in step, then w.assign_sub(rate * tf.add_n(...))."),
+    "08-train": ("This check runs what you have written above, so make the checks above pass first. `limit` is about place, `weights` about push, pull and synchronous_step.",
+                 "Its worlds have two and three servers. If the limit is broken here only: is anything pushed or given twice, or more than 64 bytes beside the gradients? If the weights are wrong "
+                 "here only: do push and pull work for pieces that do not begin with row 0?"),
 }

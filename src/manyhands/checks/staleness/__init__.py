@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 
 from manyhands.checks import Report, seed
+from manyhands.checks.by_hand import closed
 from manyhands.checks.in_kernel import ask, number
 from manyhands.checks.on_ranks import RankReport
 from manyhands.checks.staleness import cases, verdicts
@@ -39,9 +40,12 @@ def replay(function):
 
 def rate(function):
     """Check `function(curvatures, delay)`: one curvature at five delays, and several at three, to a thousandth."""
+    from manyhands.simulate.asynchrony import stable_rate
+
     with check("rate") as report:
         asked = {name: cases.curvatures(seed(), name == "curvatures") for name in report.asked}
-        found = {name: [number(ask(function, list(one), delay)) for one, delay in few] for name, few in asked.items()}
+        with closed(stable_rate):
+            found = {name: [number(ask(function, list(one), delay)) for one, delay in few] for name, few in asked.items()}
         for name, got in found.items():
             problems = (verdicts.rate_problem(*one, mine) for one, mine in zip(asked[name], got))
             report.judge(name, problems, got, rtol=1.5 * verdicts.RATE)
@@ -57,11 +61,14 @@ def barrier(cluster, name):
 
 def backups(step_s, best_b, cheapest_b):
     """Check the expected time of a step, to 1 %, and the two choices: each may cost at most 1 % more than the best."""
+    from manyhands.simulate.asynchrony import nth_fastest_s
+
     with check("backups") as report:
         waits, fixed, rented = cases.waits(seed()), cases.choices(seed(), "fixed"), cases.choices(seed(), "rented")
-        waited = [number(ask(step_s, n, b, list(times))) for n, b, times in waits]
-        chosen = [number(ask(best_b, case.size, list(case.times), cases.rule(case))) for case, _ in fixed]
-        cheap = [number(ask(cheapest_b, case.size, list(case.times))) for case, _ in rented]
+        with closed(nth_fastest_s):
+            waited = [number(ask(step_s, n, b, list(times))) for n, b, times in waits]
+            chosen = [number(ask(best_b, case.size, list(case.times), cases.rule(case))) for case, _ in fixed]
+            cheap = [number(ask(cheapest_b, case.size, list(case.times))) for case, _ in rented]
         problems = (verdicts.step_problem(*one, mine) for one, mine in zip(waits, waited))
         report.judge("step", problems, waited, rtol=1.5 * verdicts.WAIT)
         for kind, few, got in (("fixed", fixed, chosen), ("rented", rented, cheap)):

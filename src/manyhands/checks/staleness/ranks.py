@@ -2,17 +2,26 @@
 
 import torch.distributed as dist
 
+from manyhands.checks.by_hand import closed
 from manyhands.checks.on_ranks import Unwritten, learners
 from manyhands.checks.staleness.cases import teams
 from manyhands.simulate.asynchrony import Barrier, play
 
 
+OURS = (Barrier.__init__, Barrier.done, Barrier.leave)
+
+
 class Asked:
-    """Our barrier decides; the learner's gets the same calls, and its answers are kept: of all calls, or (`leaving` is False) until a worker leaves."""
+    """Our barrier decides; the learner's gets the same calls, and its answers are kept: of all calls, or (`leaving` is False) until a worker leaves.
+
+    While the learner's is asked, ours is closed: it may be the same.
+    """
 
     def __init__(self, theirs, workers, bound, leaving):
         self.asks, self.leaving = True, leaving
-        self.ours, self.theirs, self.bound, self.workers = Barrier(workers, bound), theirs(workers, bound), bound, workers
+        self.ours, self.bound, self.workers = Barrier(workers, bound), bound, workers
+        with closed(*OURS):
+            self.theirs = theirs(workers, bound)
         self.clocks, self.waiting, self.answers, self.first = dict.fromkeys(range(workers), 0), set(), [], None
 
     def done(self, worker):
@@ -30,7 +39,8 @@ class Asked:
         expected = getattr(self.ours, call)(worker)
         if not self.asks:
             return expected
-        got = told(getattr(self.theirs, call)(worker))
+        with closed(*OURS):
+            got = told(getattr(self.theirs, call)(worker))
         self.answers.append(got)
         if got != expected and self.first is None:
             self.first = {"call": f"{call}({worker})", "bound": self.bound, "clocks": dict(self.clocks), "waiting": sorted(self.waiting),

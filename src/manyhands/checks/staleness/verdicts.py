@@ -11,6 +11,7 @@ from manyhands.checks.staleness.words import MISTAKES
 
 RATE = 1e-3  # relative, of the largest stable rate
 WAIT = 0.01  # relative, of the expected time of a step
+FEW_DRAWS = 0.06  # relative: about what a thousand draws may be off
 CHOICE = 0.01  # a choice may cost more than the best one by this part
 
 
@@ -182,7 +183,8 @@ def step_problem(n, b, times_s, got):
              "slowest time": ordered[-1], "the first": cases.step_s(1, n + b - 1, times_s), "n minus b": cases.step_s(max(n - b, 1), 2 * b, times_s) if n + b > 1 else NAN,
              "b-th": cases.step_s(max(b, 1), n, times_s), "in the sample": ordered[min(n, len(ordered)) - 1], "one too early": cases.step_s(max(n - 1, 1), b + 1, times_s),
              "one too late": cases.step_s(n + 1, b - 1, times_s) if b else NAN, "quantile": np.quantile(ordered, n / (n + b)), "n times": n * right}
-    name = _named(got, wrong, lambda a, c: near(a, c, WAIT)) or "other wait"
+    exactly, about = (_named(got, wrong, lambda a, c: near(a, c, rtol)) for rtol in (1e-6, WAIT))  # noqa: B023
+    name = exactly or ("few draws" if near(got, right, FEW_DRAWS) else about) or "other wait"
     return say(name, f"{right:.4g} s", f"{got:.4g} s", n=n, b=b, all=n + b)
 
 

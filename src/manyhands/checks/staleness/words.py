@@ -29,6 +29,7 @@ MISTAKES = {
     "unwritten": "{name} is not written yet.",
     "known": {
         "KeyError": "A worker is not where it is looked up. One that has left may have been waiting, or not; and `leave` is called once for each worker.",
+        "package's own answer": "The package's barrier is closed here: write your own.",
         "takes 1 positional argument": "The barrier is made with two arguments, Barrier(workers, bound), and is asked done(worker) and leave(worker).",
     },
     # from the log
@@ -104,6 +105,7 @@ MISTAKES = {
     "one too late": "One too late: this is the wait for n + 1 of {all}. Counted from 0, the n-th has the index n - 1.",
     "quantile": "The quantile n / (n + b) is right for very many workers only. With {all} of them, the {n}-th fastest scatters, and its mean lies elsewhere.",
     "n times": "The workers compute at the same time: their times do not add up.",
+    "few draws": "Near, but not to 1 %. If you draw: the mean of K draws is off by about their spread / sqrt(K). 200,000 draws are enough, 10,000 are not.",
     "other wait": "Not the expected time of the {n}-th fastest of {all} draws. Draw {all} times, sort, take the {n}-th; and the mean over very many repetitions.",
     "no choice": "Return a whole number of backups, with at least one gradient left for a step.",
     "none": "No backup at all: {more} % slower than the best. One machine of {size} that is late holds up all the others.",
@@ -111,18 +113,24 @@ MISTAKES = {
     "throughput": "This has the most gradients a second. But a gradient more in a step saves fewer and fewer steps: {more} % slower than the best. Multiply by steps(n).",
     "none rented": "No backup at all: {more} % more than the cheapest. {size} machines are paid for while they wait for one.",
     "machines forgotten": "The shortest step, and {more} % more than the cheapest: every machine is paid for, n + b of them, for as long as the step takes.",
-    "other choice": "{more} % more than the best. Try every b, and take the best one.",
+    "other choice": "{more} % more than the best. Try every b, and take the best one; if you draw, 200,000 times.",
 }
 
 HINTS = {
-    "09-versions": "Two variables: the version, a number, and for each worker the version that it pulled last, in a dict. At a push: append the pulled version and version minus "
-                   "pulled, then version += 1.",
-    "09-replay": "history = [w]; for t, version in enumerate(versions): history.append(history[-1] - rate * gradient(history[version], t)). The subtraction makes a new array.",
-    "09-rate": "2 * math.sin(math.pi / (2 * (2 * delay + 1))) / max(curvatures). Or search for it by halving: np.roots([1, -1, 0, ..., 0, a]) gives the roots of z^(d+1) - z^d + a (at "
-               "delay 0: z - 1 + a), and the largest absolute value must be below 1.",
-    "09-barrier": "A dict of clocks and a set of those that wait. Both methods end alike: slowest = min(clocks.values(), default=0); free = the waiting ones with clock - slowest <= bound; "
-                  "take them out of the waiting set; return them sorted. `leave` first removes the worker from the dict and from the set.",
-    "09-backups": "By drawing: np.sort(rng.choice(times_s, (100_000, n + b)), axis=1)[:, n - 1].mean(). Exactly: the n-th fastest is at most the k-th of K sorted times with the probability that "
-                  "at least n of n + b draws are, and each is with probability k / K. Then best_b is the b from 0 to machines - 1 with the smallest steps(machines - b) * step_s(machines - b, b, "
-                  "times_s), and cheapest_b the one with the smallest (n + b) * step_s(n, b, times_s).",
+    "09-versions": ("A push changes the version, a pull does not. What must be remembered at a pull, and for whom?",
+                    "Two variables: the version, a number, and for each worker the version that it pulled last, in a dict. At a push: append the pulled version and version minus "
+                    "pulled, then version += 1."),
+    "09-replay": ("All versions must be kept, each as an array of its own. From which one does the update start, and from which one is the gradient?",
+                  "history = [w]; for t, version in enumerate(versions): history.append(history[-1] - rate * gradient(history[version], t)). The subtraction makes a new array."),
+    "09-rate": ("The direction with the largest curvature grows first. With w[t] = z^t it is a polynomial in z, and the edge is where its largest root reaches the unit circle: the tutorial has "
+                "the formula, or search for the rate by halving.",
+                "2 * math.sin(math.pi / (2 * (2 * delay + 1))) / max(curvatures). Or np.roots([1, -1, 0, ..., 0, a]), the roots of z^(d+1) - z^d + a (at delay 0: z - 1 + a): the largest absolute "
+                "value must be below 1; halve the interval of a."),
+    "09-barrier": ("Keep a clock for each worker that is still there, and who waits. One more step of the slowest, or its end, may set free several that wait, not only the one who asks.",
+                   "A dict of clocks and a set of those that wait. Both methods end alike: slowest = min(clocks.values(), default=0); free = the waiting ones with clock - slowest <= bound; "
+                   "take them out of the waiting set; return them sorted. `leave` first removes the worker from the dict and from the set."),
+    "09-backups": ("Draw n + b times and sort them: which one ends the step? Its mean over many repetitions is the answer, or a binomial sum without drawing. Then try every b.",
+                   "By drawing: np.sort(rng.choice(times_s, (200_000, n + b)), axis=1)[:, n - 1].mean(). Exactly: the n-th fastest is at most the k-th of K sorted times with the probability that "
+                   "at least n of n + b draws are, and each is with probability k / K. Then best_b is the b from 0 to machines - 1 with the smallest steps(machines - b) * step_s(machines - b, b, "
+                   "times_s), and cheapest_b the one with the smallest (n + b) * step_s(n, b, times_s)."),
 }

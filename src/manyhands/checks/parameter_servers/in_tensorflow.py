@@ -1,0 +1,64 @@
+"""The part of unit 08's checks that runs in the notebook's kernel: the learner's ParameterServerStrategy, on servers that live in this process."""
+
+from contextlib import contextmanager
+
+import numpy as np
+
+from manyhands.checks.in_kernel import array, ask
+
+
+@contextmanager
+def counted():
+    """Counts what any coordinator schedules inside the block."""
+    from tensorflow.python.distribute.coordinator.cluster_coordinator import ClusterCoordinator
+
+    usual, calls = ClusterCoordinator.schedule, []
+
+    def schedule(self, fn, args=None, kwargs=None):
+        calls.append(fn)
+        return usual(self, fn, args, kwargs)
+
+    ClusterCoordinator.schedule = schedule
+    try:
+        yield calls
+    finally:
+        ClusterCoordinator.schedule = usual
+
+
+def trained(function, resolver, seed):
+    """The learner's training on two drawn problems, and which mistake its values look like. Steps have different numbers of calls and of rows."""
+    draw, cases = np.random.default_rng(seed), []
+    for columns in (3, 5):
+        start, rate = draw.normal(size=columns), float(draw.uniform(0.005, 0.02))
+        steps = [[(draw.normal(size=(rows, columns)), draw.normal(size=rows)) for rows in draw.integers(2, 6, size=calls)] for calls in draw.integers(2, 5, size=4)]
+        with counted() as calls:
+            answer = ask(function, resolver, start.copy(), [list(step) for step in steps], rate)
+        got, right = array(answer), _alone(start, steps, rate, sum)
+        wrong = {"unchanged": start, "one by one": _one_by_one(start, steps, rate), "mean": _alone(start, steps, rate, lambda gs: sum(gs) / len(gs)),
+                 "last only": _alone(start, steps, rate, lambda gs: gs[-1]), "uphill": _alone(start, steps, -rate, sum)}
+        looks = None if _close(got, right) else next((name for name, value in wrong.items() if _close(got, value)), "other")
+        where = str(getattr(answer, "device", ""))
+        cases.append({"got": got.tolist() if got.shape == start.shape else [], "right": right.tolist(), "looks": looks, "where": where, "on a server": "/job:ps/" in where,
+                      "scheduled": len(calls), "wanted": sum(map(len, steps)), "rate": rate})
+    return cases
+
+
+def _close(got, right):
+    return got.shape == right.shape and bool(np.all(np.abs(got - right) <= 1e-9))
+
+
+def _gradient(w, x, y):
+    return x.T @ (x @ w - y)
+
+
+def _alone(w, steps, rate, together):
+    """One process; `together` makes one gradient of those of a step."""
+    for step in steps:
+        w = w - rate * together([_gradient(w, x, y) for x, y in step])
+    return w
+
+
+def _one_by_one(w, steps, rate):
+    for x, y in [pair for step in steps for pair in step]:
+        w = w - rate * _gradient(w, x, y)
+    return w
