@@ -1,4 +1,4 @@
-"""The course's task with Lightning's Trainer, which brings DDP, devices and loop. It needs `pip install lightning==2.6.6`.
+"""The course's task with Lightning's Trainer, which brings DDP, devices and loop.
 
     python 06_lightning.py        two ranks: Lightning starts the second one itself; on Slurm or under torchrun it takes those that are there
 """

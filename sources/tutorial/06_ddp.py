@@ -611,7 +611,7 @@ folder.cleanup()
 # 64 rows, however many ranks there are.)
 #
 # **Lightning** writes this loop for you: [scripts/06_lightning.py](scripts/06_lightning.py) hands the network of the table above to `Trainer(devices=2, strategy="ddp")`. It is
-# DDP inside, and ends with the same weights as one process (2e-16 apart, in our run of it). Lightning is not installed with the course: `pip install lightning==2.6.6`, then `python scripts/06_lightning.py`.
+# DDP inside, and ends with the same weights as one process (2e-16 apart; a test holds it). In a terminal, in `work/`: `python scripts/06_lightning.py`.
 # It adds a sampler of its own where you do not forbid it (`use_distributed_sampler=False`).
 #
 # ## Why not nn.DataParallel
