@@ -1,1 +1,2 @@
-"""The figures of docs/BENCHMARKS.md: `python -m benchmarks` prints them all, `python -m benchmarks start` one of them."""
+"""The figures of docs/BENCHMARKS.md: `python -m benchmarks` prints them all,
+`python -m benchmarks start` one of them."""

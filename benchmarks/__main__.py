@@ -1,4 +1,5 @@
-"""`python -m benchmarks [start] [heal] [cell] [validation] [communication] [grading] [hostile] [board]`: the table of docs/BENCHMARKS.md, measured on this machine.
+"""`python -m benchmarks [start] [heal] [cell] [validation] [communication] [grading] [hostile] [board]`:
+the table of docs/BENCHMARKS.md, measured on this machine.
 
 `python -m benchmarks attendees [--people 40]`, for root: a class on a hub, a quarter of an hour, with a table of its
 own.

@@ -7,7 +7,8 @@ COMPLETING = "_ARGCOMPLETE"  # set by the shell while it asks what could be type
 
 
 def parser(command, description, examples=(), **options):
-    """The parser of `manyhands COMMAND`; `examples` are what can be typed behind the command, shown at the end of its help."""
+    """The parser of `manyhands COMMAND`; `examples` are what can be typed behind the command,
+    shown at the end of its help."""
     lines = "\n".join(f"  manyhands {command} {example}".rstrip() for example in examples)
     epilog = "\n\n".join(filter(None, [options.pop("epilog", ""), lines and f"examples:\n{lines}"]))
     return argparse.ArgumentParser(prog=f"manyhands {command}", description=description, epilog=epilog,

@@ -68,7 +68,8 @@ def stanford_dogs(root, split="train", size=64):
     from scipy.io import loadmat
 
     root = Path(root)
-    _present([root / f"{split}_list.mat"], "Stanford Dogs (lists), 0.5 MB", DOGS + "lists.tar", f"tar xf lists.tar -C {root}")
+    _present([root / f"{split}_list.mat"], "Stanford Dogs (lists), 0.5 MB", DOGS + "lists.tar",
+             f"tar xf lists.tar -C {root}")
     table = loadmat(root / f"{split}_list.mat")
     files = [root / "Images" / str(row[0]) for row in table["file_list"].ravel()]
     _present(files, "Stanford Dogs (images), 757 MB", DOGS + "images.tar", f"tar xf images.tar -C {root}")
@@ -81,23 +82,26 @@ def stanford_dogs(root, split="train", size=64):
 
 
 def dog_photos(root, split="train"):
-    """The files of Stanford Dogs, for who reads them one by one: their paths, their class numbers, and the number of breeds.
+    """The files of Stanford Dogs, for who reads them one by one:
+    their paths, their class numbers, and the number of breeds.
 
-    `root` is the folder that holds `Images/<breed>/*.jpg`. Its lists divide the images, where they are (`train_list.mat`, `test_list.mat`); else every
-    fifth image of a breed is for testing.
+    `root` is the folder that holds `Images/<breed>/*.jpg`. Its lists divide the images, where they are
+    (`train_list.mat`, `test_list.mat`); else every fifth image of a breed is for testing.
     """
     _known(split)
     root = Path(root)
     breeds = sorted(folder.name for folder in (root / "Images").glob("*") if folder.is_dir())
     if not breeds:
-        raise FileNotFoundError(f"{root / 'Images'} has no folders of breeds. Fetch Stanford Dogs (images), 757 MB:\n  {DOGS}images.tar\n"
+        raise FileNotFoundError(f"{root / 'Images'} has no folders of breeds. "
+                                f"Fetch Stanford Dogs (images), 757 MB:\n  {DOGS}images.tar\n"
                                 f"and unpack it:\n  tar xf images.tar -C {root}")
     if (root / f"{split}_list.mat").is_file():
         from scipy.io import loadmat
 
         names = [str(row[0]) for row in loadmat(root / f"{split}_list.mat")["file_list"].ravel()]
     else:
-        every = [[f"{breed}/{path.name}" for path in sorted((root / "Images" / breed).glob("*.jpg"))] for breed in breeds]
+        every = [[f"{breed}/{path.name}" for path in sorted((root / "Images" / breed).glob("*.jpg"))]
+                 for breed in breeds]
         names = [name for files in every for i, name in enumerate(files) if (i % 5 == 4) == (split == "test")]
     return [root / "Images" / name for name in names], [breeds.index(name.split("/")[0]) for name in names], len(breeds)
 

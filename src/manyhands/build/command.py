@@ -11,8 +11,10 @@ from manyhands.units import NotAClone, find_root
 
 def main(argv):
     made = parser("build", "sources -> notebooks, solutions, labs", ["06", "02 06 --remeasure", "--check --no-execute"])
-    made.add_argument("units", nargs="*", metavar="UNIT", help="06, 06_ddp or a path; all units if none is named").completer = unit_names
-    made.add_argument("--no-execute", action="store_true", help="keep the outputs stored for unchanged cells, run nothing")
+    made.add_argument("units", nargs="*", metavar="UNIT",
+                      help="06, 06_ddp or a path; all units if none is named").completer = unit_names
+    made.add_argument("--no-execute", action="store_true",
+                      help="keep the outputs stored for unchanged cells, run nothing")
     made.add_argument("--check", action="store_true", help="compare with the committed files, write nothing")
     made.add_argument("--remeasure", action="store_true", help="take new outputs for cells tagged measured")
     options = completed(made).parse_args(argv)
@@ -20,26 +22,32 @@ def main(argv):
 
 
 def adopt(argv):
-    made = parser("adopt", "write an edited notebook back to its source", ["notebooks/06_ddp.ipynb", "solutions/06_ddp/06_ddp.ipynb"])
-    made.add_argument("paths", nargs="+", metavar="NOTEBOOK", help="notebooks/NN_topic.ipynb or solutions/NN_topic/NN_topic.ipynb")
+    made = parser("adopt", "write an edited notebook back to its source",
+                  ["notebooks/06_ddp.ipynb", "solutions/06_ddp/06_ddp.ipynb"])
+    made.add_argument("paths", nargs="+", metavar="NOTEBOOK",
+                      help="notebooks/NN_topic.ipynb or solutions/NN_topic/NN_topic.ipynb")
     return _telling(_adopt, completed(made).parse_args(argv))
 
 
 def validate(argv):
-    made = parser("validate", "run notebooks and compare every output (nbval)", ["06", "notebooks/06_ddp.ipynb", "--jobs 1"])
-    made.add_argument("units", nargs="*", metavar="UNIT", help="06, 06_ddp or a path; all units if none is named").completer = unit_names
+    made = parser("validate", "run notebooks and compare every output (nbval)",
+                  ["06", "notebooks/06_ddp.ipynb", "--jobs 1"])
+    made.add_argument("units", nargs="*", metavar="UNIT",
+                      help="06, 06_ddp or a path; all units if none is named").completer = unit_names
     made.add_argument("--jobs", type=int, help="how many at once (by default one more than there are cores, 8 at most)")
     return _telling(_validate, completed(made).parse_args(argv))
 
 
 def slides(argv):
     made = parser("slides", "slides/NN_topic.md -> slides/built/, HTML and PDF", ["06", "02 06"])
-    made.add_argument("decks", nargs="*", metavar="DECK", help="06 or 06_ddp; all decks if none is named").completer = unit_names
+    made.add_argument("decks", nargs="*", metavar="DECK",
+                      help="06 or 06_ddp; all decks if none is named").completer = unit_names
     return _telling(_slides, completed(made).parse_args(argv))
 
 
 def _telling(work, options):
-    """Run one command; what the author has to mend goes to stderr, and 1 is returned; 2 where what was typed names nothing."""
+    """Run one command; what the author has to mend goes to stderr, and 1 is returned;
+    2 where what was typed names nothing."""
     try:
         return work(find_root(), options)
     except UnknownName as error:

@@ -37,7 +37,8 @@ def decks(root, wanted=()):
         return found
     chosen = [path for path in found if any(word in (path.stem, path.stem[:2]) for word in wanted)]
     if not chosen:
-        raise UnknownName(f"there is no deck {' '.join(wanted)!r} in slides/; the decks: {', '.join(p.stem for p in found)}")
+        raise UnknownName(f"there is no deck {' '.join(wanted)!r} in slides/; "
+                          f"the decks: {', '.join(p.stem for p in found)}")
     return chosen
 
 

@@ -43,7 +43,8 @@ def hint_for(report_name):
 
 
 def hint(name):
-    """Print the hint's next step, the last one again and again, and remember, in `work/.manyhands/progress.json`, that it was opened."""
+    """Print the hint's next step, the last one again and again,
+    and remember, in `work/.manyhands/progress.json`, that it was opened."""
     name = hint_for(name) or name  # "rows" for "01-rows", where the lab's checks are imported
     hints = hints_of(str(name).split("-")[0])
     if name not in hints:

@@ -9,7 +9,8 @@ from manyhands.checks.report import Report, Stopped
 PATIENCE_S, LIMIT_S = 3, 60
 
 
-HERE_ONLY = "{name} is defined in this kernel, and not on the ranks: put `%%px --setup` into the first line of its cell, and run it again."
+HERE_ONLY = ("{name} is defined in this kernel, and not on the ranks: put `%%px --setup` into the first line "
+             "of its cell, and run it again.")
 
 
 class Unwritten(NotImplementedError):
@@ -21,7 +22,10 @@ class Undefined(Unwritten):
 
 
 def learners(name):
-    """What the learner has called `name` on this rank. `Undefined` if there is nothing, `Unwritten` if there is only a stub."""
+    """What the learner has called `name` on this rank.
+
+    `Undefined` if there is nothing, `Unwritten` if there is only a stub.
+    """
     from IPython import get_ipython
 
     if name not in get_ipython().user_ns:

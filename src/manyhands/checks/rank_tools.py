@@ -21,7 +21,8 @@ def numbers(tensor):
 
 
 def borrowing(function, *args):
-    """What function(*args) returns, and the first function of this package that was called for it, by name, or None: where the learner is to write it."""
+    """What function(*args) returns, and the first function of this package that was called for it, by name, or None:
+    where the learner is to write it."""
     called, before = [], sys.getprofile()
 
     def heard(frame, event, _):

@@ -69,7 +69,8 @@ class Report:
         return self.criterion(name, points=points, text=text, passed=not problem, values=values, **tolerance, **problem)
 
     def fail(self, stopped, names=None):
-        """Of these criteria, or of all, those that are not judged yet fail for one reason, which the first of them tells."""
+        """Of these criteria, or of all, those that are not judged yet fail for one reason,
+        which the first of them tells."""
         open_ones = [name for name in names or self.asked if name not in self._judged()]
         for i, name in enumerate(open_ones):
             self.judge(name, [stopped.details if i == 0 else {"rank": stopped.details.get("rank"), "mistake": SAME}])

@@ -19,7 +19,8 @@ GROUPS = {
         "release": ("manyhands.grading.classroom.class_commands:release", "put labs where attendees fetch them"),
         "collect": ("manyhands.grading.classroom.class_commands:collect", "take in what was handed in"),
         "grade": ("manyhands.grading.classroom.class_commands:grade", "grade what was collected"),
-        "feedback": ("manyhands.grading.classroom.class_commands:feedback", "give each attendee a page about their work"),
+        "feedback": ("manyhands.grading.classroom.class_commands:feedback",
+                     "give each attendee a page about their work"),
         "export": ("manyhands.grading.classroom.class_commands:export", "all grades as CSV"),
         "hub": ("manyhands.hub.hub_command:main", "start a JupyterHub for a class"),
         "accounts": ("manyhands.hub.accounts.accounts_command:main", "trial accounts: make, list, end"),
@@ -39,7 +40,8 @@ def usage():
     lines = ["usage: manyhands COMMAND [options]"]
     for group, commands in GROUPS.items():
         lines += ["", f"{group}:", *(f"  manyhands {name:<{width}}  {text}" for name, (_, text) in commands.items())]
-    return "\n".join([*lines, "", "`manyhands COMMAND --help` tells the options of one and shows examples; `manyhands --version` tells the version."])
+    return "\n".join([*lines, "", "`manyhands COMMAND --help` tells the options of one and shows examples; "
+                                  "`manyhands --version` tells the version."])
 
 
 def version():
@@ -72,7 +74,8 @@ def _meant(word):
 
 
 def _typed_so_far():
-    """The command whose parser completes what is typed; while the command itself is typed, this process ends with the commands."""
+    """The command whose parser completes what is typed;
+    while the command itself is typed, this process ends with the commands."""
     words = os.environ["COMP_LINE"][: int(os.environ["COMP_POINT"])].split(" ")
     if len(words) > 2 and words[1] in COMMANDS:
         os.environ[COMPLETING] = "2"  # the command's parser begins at the second word

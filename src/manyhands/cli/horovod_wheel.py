@@ -1,8 +1,9 @@
 """Horovod 0.28.1, built once from its source archive for today's frameworks and kept outside the clone.
 
 Standard library only: the set-up runs this with the system's Python, before anything is installed.
-The wheel has both controllers, Gloo and MPI; MPI comes from the environment's own mpicxx (the mpich wheel, or conda's mpich).
-With MANYHANDS_HOROVOD_GPU=1 it is built for CUDA tensors over NCCL, where CUDA's tools are. That way is read from Horovod's sources, and has not been run yet.
+The wheel has both controllers, Gloo and MPI; MPI comes from the environment's own mpicxx (the mpich wheel, or conda's
+mpich). With MANYHANDS_HOROVOD_GPU=1 it is built for CUDA tensors over NCCL, where CUDA's tools are. That way is read
+from Horovod's sources, and has not been run yet.
 """
 
 import fcntl
@@ -39,8 +40,9 @@ OWN_LOOPBACK_ADDRESS = """lookupAddrForHostname(attr);
 #endif
   return attr;"""
 
-# (file, text, replacement): the frameworks of 2026 need C++17, and TensorFlow's wheel lacks headers that xla_mpi_ops.cc includes
-# (only Horovod inside XLA-compiled functions is lost). Beside PyTorch's CUDA build it would ask for CUDA's tools; ours is for CPU tensors, unless it is asked for otherwise.
+# (file, text, replacement): the frameworks of 2026 need C++17, and TensorFlow's wheel lacks headers that
+# xla_mpi_ops.cc includes (only Horovod inside XLA-compiled functions is lost). Beside PyTorch's CUDA build it would ask
+# for CUDA's tools; ours is for CPU tensors, unless it is asked for otherwise.
 EDITS = [
     ("CMakeLists.txt", "set(CMAKE_CXX_STANDARD 14)",
      "set(CMAKE_CXX_STANDARD 17)\nset(CMAKE_BUILD_WITH_INSTALL_RPATH ON)\nset(CMAKE_INSTALL_RPATH \"%s\")" % RUN_PATH),
@@ -57,7 +59,8 @@ SETTINGS = {
 }
 GPU_SETTINGS = {"HOROVOD_GPU": "CUDA", "HOROVOD_GPU_OPERATIONS": "NCCL"}
 # Where CUDA and NCCL lie, if Horovod's build does not find them; taken from the caller only for a GPU build.
-GPU_PLACES = ("HOROVOD_CUDA_HOME", "HOROVOD_NCCL_HOME", "HOROVOD_NCCL_INCLUDE", "HOROVOD_NCCL_LIB", "HOROVOD_NCCL_LINK", "HOROVOD_BUILD_CUDA_CC_LIST")
+GPU_PLACES = ("HOROVOD_CUDA_HOME", "HOROVOD_NCCL_HOME", "HOROVOD_NCCL_INCLUDE", "HOROVOD_NCCL_LIB",
+              "HOROVOD_NCCL_LINK", "HOROVOD_BUILD_CUDA_CC_LIST")
 
 # Run by the environment's Python: what a built wheel depends on.
 ASK_VERSIONS = """
@@ -107,7 +110,8 @@ def installed_versions(python):
 
 
 def missing_tools(python, search_path=None, environ=os.environ):
-    """[(what is missing, what to do)] before a build; asked in a moment, so that nobody waits for a build that must fail."""
+    """[(what is missing, what to do)] before a build;
+    asked in a moment, so that nobody waits for a build that must fail."""
     missing = []
     if not any(shutil.which(name, path=search_path) for name in (os.environ.get("CXX") or "c++", "c++", "g++")):
         missing.append(("a C++ compiler", "apt-get install g++"))
@@ -117,7 +121,8 @@ def missing_tools(python, search_path=None, environ=os.environ):
     include = subprocess.check_output([str(python), "-c", ask], text=True).strip()
     if not os.path.exists(os.path.join(include, "Python.h")):
         missing.append(("Python's header files", "apt-get install python3-dev"))
-    if for_gpus(environ) and not (environ.get("HOROVOD_CUDA_HOME") or environ.get("CUDA_HOME") or shutil.which("nvcc", path=search_path)):
+    if for_gpus(environ) and not (environ.get("HOROVOD_CUDA_HOME") or environ.get("CUDA_HOME")
+                                  or shutil.which("nvcc", path=search_path)):
         missing.append(("nvcc, CUDA's compiler", "install the CUDA toolkit, or name it by HOROVOD_CUDA_HOME"))
     return missing
 

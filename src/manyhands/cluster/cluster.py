@@ -264,9 +264,11 @@ def _set_variables(variables):
 SENTENCES_CORE = {
     "starting": "starting {n} ranks ...",
     "running": "running on {n} ranks",
-    "replaced": "This notebook already had a cluster named {name!r} with {n} ranks. It was stopped, its variables are gone, and a new one "
-                "takes its place. To keep two at once, give the second another name: Cluster(..., name=\"second\").",
-    "stopped": "The cluster {name!r} was stopped, and its ranks are gone. Run the cell with Cluster(...) again, and the cells below it.",
+    "replaced": "This notebook already had a cluster named {name!r} with {n} ranks. It was stopped, its variables are "
+                "gone, and a new one takes its place. "
+                "To keep two at once, give the second another name: Cluster(..., name=\"second\").",
+    "stopped": "The cluster {name!r} was stopped, and its ranks are gone. "
+               "Run the cell with Cluster(...) again, and the cells below it.",
 }
 
 

@@ -10,7 +10,8 @@ from collections import deque
 from manyhands.comm.control import CommunicationError
 from manyhands.comm.message import make_room, plain
 
-os.environ.setdefault("UCX_LOG_LEVEL", "error")  # else it warns, at a rank's end, of each goodbye that came after the rank's own
+# else it warns, at a rank's end, of each goodbye that came after the rank's own
+os.environ.setdefault("UCX_LOG_LEVEL", "error")
 HEADS, PAYLOADS = 1, 2
 # for a payload, before others may compute: each moves a part of it, and a busy machine comes back after milliseconds
 FETCH_LOOKS = 30

@@ -38,9 +38,10 @@ def unit_named(word, root):
     for unit in known:
         if unit == name or (name.isdigit() and int(unit[:2]) == int(name)):
             return unit
-    coming = next((unit for unit in units(root) if unit.planned and (unit.name == name or name.isdigit() and int(unit.number) == int(name))), None)
-    text = PLANNED.format(number=coming.number, title=coming.title, known=", ".join(known)) if coming else NO_LAB.format(
-        word=word, known=", ".join(known) or "none yet")
+    coming = next((unit for unit in units(root) if unit.planned
+                   and (unit.name == name or name.isdigit() and int(unit.number) == int(name))), None)
+    text = (PLANNED.format(number=coming.number, title=coming.title, known=", ".join(known)) if coming
+            else NO_LAB.format(word=word, known=", ".join(known) or "none yet"))
     raise Unknown(text)
 
 
@@ -90,7 +91,8 @@ class Progress:
 
 def parser():
     made = command_parser("check", DESCRIPTION, ["06", "06 07", "work/06_ddp/06_ddp.ipynb", "my_copy.ipynb --lab 06"])
-    made.add_argument("lab_or_notebook", nargs="+", help="06, 06_ddp, labs/06_ddp, or the path of a notebook").completer = unit_names_and_notebooks
+    made.add_argument("lab_or_notebook", nargs="+",
+                      help="06, 06_ddp, labs/06_ddp, or the path of a notebook").completer = unit_names_and_notebooks
     made.add_argument("--lab", help="which lab the notebook is, where its name does not tell")
     made.add_argument("--no-sandbox", action="store_true",
                       help="run as an ordinary process, even where a sandbox works")

@@ -143,7 +143,8 @@ def reference(solution_path, solution, seed, *, limits=Limits(), progress=None, 
     with tempfile.TemporaryDirectory(prefix="mh-") as folder:
         copy_beside(solution_path, folder)
         plan = notebooks.plan_of_solution(solution)
-        shown, notes = run(plan, folder, seed, bool(image), limits, lambda done, of: report("finding the right answers", done, of))
+        shown, notes = run(plan, folder, seed, bool(image), limits,
+                           lambda done, of: report("finding the right answers", done, of))
     _refuse_failures(solution, shown, notes)
     if cache:
         references.save(name, shown)

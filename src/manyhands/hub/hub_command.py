@@ -60,8 +60,10 @@ def size(text):
 def parser():
     usual = limits.Limits()
     made = command_parser("hub", DESCRIPTION, ["", "--ip 0.0.0.0 --port 8000", "--image manyhands:cpu", "--slurm"])
-    made.add_argument("--home", metavar="FOLDER", help="where it keeps all it writes (default: .manyhands/hub in the clone)")
-    made.add_argument("--ip", default="127.0.0.1", help="the address to listen on; 0.0.0.0: all of this machine's (default: this machine only)")
+    made.add_argument("--home", metavar="FOLDER",
+                      help="where it keeps all it writes (default: .manyhands/hub in the clone)")
+    made.add_argument("--ip", default="127.0.0.1",
+                      help="the address to listen on; 0.0.0.0: all of this machine's (default: this machine only)")
     made.add_argument("--port", type=int, default=0, help="default: that of the last start, at first a free one")
     made.add_argument("--servers-port", type=int, default=0,
                       help="where people's servers are shown, apart from the hub (default: that of the last start, "

@@ -2,7 +2,8 @@
 and nothing there is overwritten.
 
     labs/06_ddp/06_ddp.ipynb  -> work/06_ddp/06_ddp.ipynb      the lab, and the scripts beside it
-    notebooks/06_ddp.ipynb    -> work/06_ddp_tutorial.ipynb    the tutorial, without its outputs: a prediction is made before the answer is seen
+    notebooks/06_ddp.ipynb    -> work/06_ddp_tutorial.ipynb    the tutorial, without its outputs:
+                                                               a prediction is made before the answer is seen
     notebooks/scripts/06_a.py -> work/scripts/06_a.py
 
 Depths are kept, so that relative links hold. `work/.manyhands/copies.json` remembers which version a copy was made

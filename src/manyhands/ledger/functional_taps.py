@@ -1,8 +1,10 @@
-"""Where the ledgers hear torch's functional collectives (`torch.distributed._functional_collectives`), those of DTensor among them.
+"""Where the ledgers hear torch's functional collectives (`torch.distributed._functional_collectives`),
+those of DTensor among them.
 
-Python calls them as `torch.ops._c10d_functional.all_reduce(...)`: while a ledger is open, a stand-in has the operator's place there. It is no kernel in
-front of the operator, as those for what C++ calls are: that would replace torch's own kernel for the key Autograd, and with it the gradient. What the
-operator itself calls skips that key, and so is not noted a second time. Not seen: functional messages between two ranks, and what compiled code calls.
+Python calls them as `torch.ops._c10d_functional.all_reduce(...)`: while a ledger is open, a stand-in has the operator's
+place there. It is no kernel in front of the operator, as those for what C++ calls are: that would replace torch's own
+kernel for the key Autograd, and with it the gradient. What the operator itself calls skips that key, and so is not
+noted a second time. Not seen: functional messages between two ranks, and what compiled code calls.
 """
 
 import functools
@@ -10,10 +12,13 @@ import time
 
 from manyhands.ledger.entry import CALLS, cut_bytes, describe
 
-METHODS = {"all_reduce": "allreduce", "all_reduce_": "allreduce", "all_reduce_coalesced": "allreduce_coalesced", "all_reduce_coalesced_": "allreduce_coalesced",
-           "broadcast": "broadcast", "broadcast_": "broadcast", "all_gather_into_tensor": "_allgather_base", "all_gather_into_tensor_out": "_allgather_base",
-           "all_gather_into_tensor_coalesced": "allgather_into_tensor_coalesced", "reduce_scatter_tensor": "_reduce_scatter_base",
-           "reduce_scatter_tensor_out": "_reduce_scatter_base", "reduce_scatter_tensor_coalesced": "reduce_scatter_tensor_coalesced",
+METHODS = {"all_reduce": "allreduce", "all_reduce_": "allreduce",
+           "all_reduce_coalesced": "allreduce_coalesced", "all_reduce_coalesced_": "allreduce_coalesced",
+           "broadcast": "broadcast", "broadcast_": "broadcast",
+           "all_gather_into_tensor": "_allgather_base", "all_gather_into_tensor_out": "_allgather_base",
+           "all_gather_into_tensor_coalesced": "allgather_into_tensor_coalesced",
+           "reduce_scatter_tensor": "_reduce_scatter_base", "reduce_scatter_tensor_out": "_reduce_scatter_base",
+           "reduce_scatter_tensor_coalesced": "reduce_scatter_tensor_coalesced",
            "all_to_all_single": "alltoall_base"}  # operator -> the method of ProcessGroup that it calls
 
 
@@ -31,7 +36,10 @@ class StandIn:
 
 
 def install(note, facts, waited):
-    """Put the stand-ins in place; returns what takes them away. `note`, `facts` and `waited` are those of `manyhands.ledger.taps`."""
+    """Put the stand-ins in place; returns what takes them away.
+
+    `note`, `facts` and `waited` are those of `manyhands.ledger.taps`.
+    """
     import torch
 
     under_way, replaced = {}, []  # id of a result -> (the result, its entry), until it is waited for
@@ -56,7 +64,8 @@ def _call(method, under_way, note, facts, operator, *args, **kwargs):
     from torch.distributed import distributed_c10d
 
     named = args[-1]
-    group = named if isinstance(named, torch.distributed.ProcessGroup) else distributed_c10d._resolve_process_group(named)
+    group = named if isinstance(named, torch.distributed.ProcessGroup) else (
+        distributed_c10d._resolve_process_group(named))
     given = args[:2] if CALLS[method] == 0 else ([], args[0], None)  # the results are not there yet
     entry = describe(method, group, given, facts(group), torch._C._current_graph_task_id())
     note(entry)

@@ -1,15 +1,17 @@
 """The peak of a block's memory: how far this process rises above where it stood when the block began.
 
-On a GPU it is torch's own count: `torch.cuda.max_memory_allocated` over the block, less what was allocated when it began. On the CPU it is
-the Linux kernel's: the resident set of the process, whose peak (`VmHWM` in /proc/self/status) begins anew when 5 is written to
-/proc/self/clear_refs (proc(5)). Both see whatever frees or takes memory, on any thread: gloo's threads let go of a collective's tensors,
-which torch's profiler does not see.
+On a GPU it is torch's own count: `torch.cuda.max_memory_allocated` over the block, less what was allocated when it
+began. On the CPU it is the Linux kernel's: the resident set of the process, whose peak (`VmHWM` in /proc/self/status)
+begins anew when 5 is written to /proc/self/clear_refs (proc(5)). Both see whatever frees or takes memory, on any
+thread: gloo's threads let go of a collective's tensors, which torch's profiler does not see.
 
-The kernel counts pages of 4 KiB that were written to. So that a freed tensor goes back to it at once, malloc maps blocks of 64 KiB and more one by one
-while a block is counted (mallopt(3), M_MMAP_THRESHOLD), and begins with its free pages given back. n tensors of 1 MiB are counted to 1 %.
+The kernel counts pages of 4 KiB that were written to. So that a freed tensor goes back to it at once, malloc maps
+blocks of 64 KiB and more one by one while a block is counted (mallopt(3), M_MMAP_THRESHOLD), and begins with its free
+pages given back. n tensors of 1 MiB are counted to 1 %.
 
-What it is not: tensors alone. The first call of an operation brings in its library's code, some MiB once: run it before. Memory that is never
-written to (`torch.empty`) costs nothing. What is freed in the block and was there before it makes the number smaller, on the GPU too.
+What it is not: tensors alone. The first call of an operation brings in its library's code, some MiB once: run it
+before. Memory that is never written to (`torch.empty`) costs nothing. What is freed in the block and was there before
+it makes the number smaller, on the GPU too.
 """
 
 import ctypes
@@ -21,7 +23,8 @@ _ONE_BY_ONE_BYTES = 64 * 1024
 _USUAL_BYTES = 32 * 2**20  # where glibc's own moving threshold ends in a program that frees large blocks
 NOT_HERE = ("Ledger(memory=True) counts with Linux's kernel, which this machine does not let it ask ({why}). "
             "Open the ledger without memory=True; all else that it counts is the same.")
-AT_WORK = "Ledger(memory=True) cannot count while another such ledger is open, whose peak would begin anew: leave that one first"
+AT_WORK = ("Ledger(memory=True) cannot count while another such ledger is open, whose peak would begin anew: "
+           "leave that one first")
 
 _at_work = False
 
@@ -84,7 +87,10 @@ class _OnCpu:
 
 
 def _malloc_gives_back(threshold_bytes):
-    """Blocks of so many bytes are mapped one by one and go back when they are freed; what is free now goes back. Nothing where malloc is not glibc's."""
+    """Blocks of so many bytes are mapped one by one and go back when they are freed; what is free now goes back.
+
+    Nothing where malloc is not glibc's.
+    """
     library = ctypes.CDLL(None)
     if hasattr(library, "mallopt") and hasattr(library, "malloc_trim"):
         library.mallopt(_MMAP_THRESHOLD, threshold_bytes)

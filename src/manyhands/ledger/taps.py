@@ -1,10 +1,11 @@
 """Where the ledgers listen: while one is open, and at no other time.
 
 * our own messages: `manyhands.comm.observers`;
-* what Python calls: the methods of `ProcessGroup`, below the functions of `torch.distributed`, so by whatever name those were imported;
-* what C++ calls (DistributedDataParallel's reducer, its broadcasts): torch's dispatcher, through which each collective goes. A Python
-  kernel for the dispatch key Autograd notes the call and hands it on. Calls that a method above has noted skip that key. So do C++
-  calls in inference mode: these are not seen;
+* what Python calls: the methods of `ProcessGroup`, below the functions of `torch.distributed`, so by whatever name
+  those were imported;
+* what C++ calls (DistributedDataParallel's reducer, its broadcasts): torch's dispatcher, through which each collective
+  goes. A Python kernel for the dispatch key Autograd notes the call and hands it on. Calls that a method above has
+  noted skip that key. So do C++ calls in inference mode: these are not seen;
 * torch's functional collectives, DTensor's among them: `manyhands.ledger.functional_taps`;
 * `Work.wait`, to know which call was waited for before the next one.
 

@@ -13,5 +13,5 @@ from manyhands.simulate.collective_costs import (
 from manyhands.simulate.fit import Link, bootstrap, fit, interval
 from manyhands.simulate.fusion import buckets, finish_s, resnet50_bytes
 
-__all__ = ["Link", "bootstrap", "buckets", "crossover_bytes", "finish_s", "fit", "halving_doubling_s", "hierarchical_s", "interval", "message_s", "parameter_server_s",
-           "resnet50_bytes", "ring_s", "tree_s"]
+__all__ = ["Link", "bootstrap", "buckets", "crossover_bytes", "finish_s", "fit", "halving_doubling_s",
+           "hierarchical_s", "interval", "message_s", "parameter_server_s", "resnet50_bytes", "ring_s", "tree_s"]

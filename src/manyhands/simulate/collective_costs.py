@@ -1,4 +1,5 @@
-"""The alpha-beta model of an all-reduce: along a ring, along a tree, by halving and doubling, in two levels, through parameter servers.
+"""The alpha-beta model of an all-reduce: along a ring, along a tree, by halving and doubling, in two levels,
+through parameter servers.
 
 A message of n bytes takes `latency_s + n_bytes / bytes_per_s` (alpha + n beta). What the models assume:
 
@@ -7,8 +8,9 @@ A message of n bytes takes `latency_s + n_bytes / bytes_per_s` (alpha + n beta).
 * a rank takes part in one message in each direction at a time;
 * adding numbers up costs nothing, and all ranks begin at the same moment.
 
-Only `hierarchical_s` knows two kinds of links, inside a node and between nodes. `p` is the number of ranks, `n_bytes` the size of the tensor, a number or an array. All functions return seconds, in the shape of `n_bytes`; with one
-rank there is nothing to send. p < 1 is a ValueError.
+Only `hierarchical_s` knows two kinds of links, inside a node and between nodes. `p` is the number of ranks,
+`n_bytes` the size of the tensor, a number or an array. All functions return seconds, in the shape of `n_bytes`; with
+one rank there is nothing to send. p < 1 is a ValueError.
 
 Hockney 1994, The communication challenge for MPP: Intel Paragon and Meiko CS-2, Parallel Computing 20(3): the model of
 a message. Thakur, Rabenseifner, Gropp 2005, Optimization of collective communication operations in MPICH, Int. J. High
@@ -43,12 +45,15 @@ def tree_s(p, n_bytes, latency_s, bytes_per_s):
 
 
 def halving_doubling_s(p, n_bytes, latency_s, bytes_per_s):
-    """Recursive halving (a reduce-scatter), then recursive doubling (an all-gather): 2 log2 p rounds, of n/2, n/4, ..., n/p bytes, and back.
+    """Recursive halving (a reduce-scatter), then recursive doubling (an all-gather):
+    2 log2 p rounds, of n/2, n/4, ..., n/p bytes, and back.
 
-    2 log2 p alpha + 2 (p - 1)/p n / B where p is a power of two: the rounds of a tree and the bytes of a ring. Else the ranks above the largest power of
-    two q each give their tensor to one below before, and get the sum afterwards: 2 (alpha + n / B) more, with q in place of p. (There are other ways;
-    gloo's makes blocks of 4 and 1 ranks of 5.) In each round all ranks send at once, to partners 1, 2, ..., q/2 places away: a network in which those
-    messages share links is slower. Thakur, Rabenseifner and Gropp 2005, section 4; Rabenseifner 2004, Optimization of collective reduction operations, ICCS.
+    2 log2 p alpha + 2 (p - 1)/p n / B where p is a power of two: the rounds of a tree and the bytes of a ring. Else the
+    ranks above the largest power of two q each give their tensor to one below before, and get the sum afterwards:
+    2 (alpha + n / B) more, with q in place of p. (There are other ways; gloo's makes blocks of 4 and 1 ranks of 5.) In
+    each round all ranks send at once, to partners 1, 2, ..., q/2 places away: a network in which those messages share
+    links is slower. Thakur, Rabenseifner and Gropp 2005, section 4; Rabenseifner 2004, Optimization of collective
+    reduction operations, ICCS.
     """
     halvings = _ranks(p).bit_length() - 1
     whole = 2**halvings
@@ -57,11 +62,14 @@ def halving_doubling_s(p, n_bytes, latency_s, bytes_per_s):
 
 
 def hierarchical_s(nodes, ranks_per_node, n_bytes, inside, between, links_per_node=1):
-    """An all-reduce in two levels: a reduce-scatter inside each node, an all-reduce of each part between the nodes, an all-gather inside each node.
+    """An all-reduce in two levels: a reduce-scatter inside each node, an all-reduce of each part between the nodes,
+    an all-gather inside each node.
 
-    `inside` and `between` are links, pairs (latency_s, bytes_per_s). With g ranks on each of m nodes: 2 (g - 1) rounds of n/g bytes inside, and between
-    the nodes g rings at once, each of 2 (m - 1) rounds of n/(g m) bytes, which share the node's `links_per_node` links:
-    2 (g - 1) (alpha + n / (g B)) inside + 2 (m - 1) (alpha + n / (m l B)) between, for l links, of which no more than g are used.
+    `inside` and `between` are links, pairs (latency_s, bytes_per_s). With g ranks on each of m nodes: 2 (g - 1) rounds
+    of n/g bytes inside, and between the nodes g rings at once, each of 2 (m - 1) rounds of n/(g m) bytes, which share
+    the node's `links_per_node` links:
+    2 (g - 1) (alpha + n / (g B)) inside + 2 (m - 1) (alpha + n / (m l B)) between,
+    for l links, of which no more than g are used.
     Mikami et al. 2018, Massively distributed SGD, arXiv 1811.05233 (a torus of rings; the formula is ours).
     """
     shared = np.asarray(n_bytes, float)[()] / min(_ranks(links_per_node), _ranks(ranks_per_node))

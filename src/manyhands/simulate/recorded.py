@@ -20,8 +20,9 @@ def _recording(what, messages_us, all_reduce_us):
                        {way: {n: 1e-6 * one for n, one in points.items()} for way, points in all_reduce_us.items()})
 
 
-# Two nodes of two ranks, links as above: torch.distributed's all-reduce over all four ranks, and one in two levels: seconds, the mean of three calls after one that does
-# not count, and the bytes that a node sent to the other in a call, divided by those of the tensor.
+# Two nodes of two ranks, links as above: torch.distributed's all-reduce over all four ranks, and one in two levels:
+# seconds, the mean of three calls after one that does not count, and the bytes that a node sent to the other in a call,
+# divided by those of the tensor.
 TWO_NODES = {
     "flat": {16: (0.0743, 87.8), 65536: (0.2066, 1.534), 262144: (0.4124, 1.509)},
     "two levels": {16: (0.0337, 69.3), 65536: (0.0983, 1.026), 262144: (0.2640, 1.006)},

@@ -76,7 +76,8 @@ def cause_of_hang(where, edge_list, notes):
     if collectives and gone and not messages:
         calls = sorted({here.call for here in collectives.values()})
         return SENTENCES["never called"].format(culprits=ranks_text(gone), call=" / ".join(calls)), gone
-    if {here.call for here in waiting.values()} == {"broadcast_object"}:  # Horovod's: torch.distributed has a list, ours is bcast_obj
+    # Horovod's: torch.distributed has a list, ours is bcast_obj
+    if {here.call for here in waiting.values()} == {"broadcast_object"}:
         return SENTENCES["object without a name"], []
     if len(collectives) > 1 and len({(h.call, h.sequence) for h in collectives.values()}) > 1:
         calls = ", ".join(SENTENCES["is with"].format(what=what, ranks=ranks_text(ranks))

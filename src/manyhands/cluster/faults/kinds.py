@@ -74,7 +74,8 @@ class Fault(RuntimeError):
 
 
 class ClusterStopped(RuntimeError):
-    """The cluster was stopped before this use: in a notebook one line says what to run, without the stack of the notebook's side."""
+    """The cluster was stopped before this use:
+    in a notebook one line says what to run, without the stack of the notebook's side."""
 
     def _render_traceback_(self):
         return [str(self)]

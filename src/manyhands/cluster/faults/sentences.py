@@ -66,8 +66,9 @@ SENTENCES = {
     "cycle of backward": "the ranks wait for each other in a circle: {cycle}. Is the graph of each rank connected, "
                          "so that backward meets its calls in the right order?",
     "nobody receives": "rank {rank} sends to rank {peer}, which never received it.",
-    "object without a name": "Horovod lets calls of one name meet, and broadcast_object without a name is named after the type of its object: a dict on one rank and None on "
-                             "another wait for ever. Give it a name, the same on all ranks: name=\"state\".",
+    "object without a name": "Horovod lets calls of one name meet, and broadcast_object without a name is named "
+                             "after the type of its object: a dict on one rank and None on another wait for ever. "
+                             "Give it a name, the same on all ranks: name=\"state\".",
     "wrong tag": "rank {peer} sent with tag {sent}, and rank {rank} asks for tag {asked}.",
     "waits for raised": "{waiters} waited for {culprits}, which could not come because of the exception above.",
     "waits for died": "{waiters} waited for {culprits}, which had died.",
@@ -90,8 +91,10 @@ SENTENCES = {
     "not initialised": "dist.init_process_group(\"gloo\") has not run on these ranks since they were started.",
     "out of memory": "the rank asked for more memory than there is.",
     "exit": "quit, exit and sys.exit end a script; on a rank they end only the cell. cluster.stop() ends the ranks.",
-    "name here": "{name} is defined in this kernel, not on the ranks. Write %%px in the first line of the cell that makes it, and run that cell again.",
-    "name lost": "{name} is not defined on the ranks. Cells run on the ranks only if they begin with %%px, and healing loses variables.",
+    "name here": "{name} is defined in this kernel, not on the ranks. "
+                 "Write %%px in the first line of the cell that makes it, and run that cell again.",
+    "name lost": "{name} is not defined on the ranks. "
+                 "Cells run on the ranks only if they begin with %%px, and healing loses variables.",
 }
 
 # a fragment of an exception's text -> the likely cause

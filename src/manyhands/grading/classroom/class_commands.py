@@ -35,8 +35,10 @@ def _with_runs(made):
 
 def release(argv=None):
     made = _parser("release", RELEASE, ["02", '02 --due "2026-12-01 18:00 +0900"', "02 --again"])
-    made.add_argument("--due", metavar="TIME", help='when it is due: "2026-12-01 18:00" (UTC), "2026-12-01 18:00 +0900"')
-    made.add_argument("--again", action="store_true", help="put a changed lab in the place of the one that was released")
+    made.add_argument("--due", metavar="TIME",
+                      help='when it is due: "2026-12-01 18:00" (UTC), "2026-12-01 18:00 +0900"')
+    made.add_argument("--again", action="store_true",
+                      help="put a changed lab in the place of the one that was released")
     return _each(completed(made).parse_args(argv), _release)
 
 
@@ -112,7 +114,8 @@ def _feedback(classroom, unit, arguments):
 
 
 def export(argv=None):
-    made = _parser("export", EXPORT, ["-o grades.csv", "02 06"], many="labs: 02, 02_mirrored_strategy (all that have grades)")
+    made = _parser("export", EXPORT, ["-o grades.csv", "02 06"],
+                   many="labs: 02, 02_mirrored_strategy (all that have grades)")
     made.add_argument("-o", "--output", metavar="FILE", help="write to this file (default: the screen)")
     return _each(completed(made).parse_args(argv), _export, together=True)
 

@@ -95,7 +95,8 @@ def _start(part):
 def collect(classroom, unit, student=""):
     """Take in what was handed in: {"new", "again", "same": students, "refused", "dated": sentences}."""
     if not _released(classroom, unit).is_dir():
-        raise Refused(f"{unit} was not released yet, so nobody can have handed it in. First: manyhands release {unit[:2]}")
+        raise Refused(f"{unit} was not released yet, so nobody can have handed it in. "
+                      f"First: manyhands release {unit[:2]}")
     part = exchange(classroom.made(), unit, "Collect", student, update=True)
     _start(part)
     return part.taken

@@ -22,7 +22,9 @@ UNKNOWN_ADDRESS = "(ask your instructor)"
 
 
 def parser():
-    made = command_parser("accounts", DESCRIPTION, ["create 20 --expires 3d", "import people.csv --expires 2026-12-01", "extend hand07 --expires 1w", "list"])
+    made = command_parser("accounts", DESCRIPTION,
+                          ["create 20 --expires 3d", "import people.csv --expires 2026-12-01",
+                           "extend hand07 --expires 1w", "list"])
     made.add_argument("--home", metavar="FOLDER", help="the hub's folder (default: .manyhands/hub in the clone)")
     actions = made.add_subparsers(dest="action", required=True, metavar="ACTION")
     create = actions.add_parser("create", help="new accounts, and the papers to hand out")
