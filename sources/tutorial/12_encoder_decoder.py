@@ -321,11 +321,13 @@ if world.rank == 0:
 # `h` and `cell` are each 64 strings x 64 numbers x 8 bytes = 32768 bytes: for short strings as for long ones. Messages of one round need not wait
 # for each other. There are two rounds: the state must have come before the decoder can start, and its gradient before the encoder can end. `send.backward` is
 # the gradient for which the backward of rank 0's `send` waits; rank 1's `recv` sends it in its own backward.
-#
+
+# %% [markdown]
 # > **On GPUs.** Plain `torch.distributed` has no tags on NCCL: the i-th send to a rank meets its i-th receive, so `h` and `cell` must go in one order on both sides, and
 # > the receiver must know their shapes. `manyhands.functions` sends a head over gloo first, with tag and shape. Who uses several groups, as `pair` and `copies` below,
 # > calls them in the same order on all ranks. A clock shows the launch of the kernels only, unless `torch.cuda.synchronize()` comes before it is read.
-#
+
+# %% [markdown]
 # ## The bill of attention
 #
 # A state of fixed size is a property of *this* model. A decoder with *attention* (Bahdanau et al. 2015) looks, for each token of its answer, at the encoder's output for **every**

@@ -347,11 +347,13 @@ traffic(sides, measured, formula)
 # layers below (unit 06). So with equal bytes the channel split is the slower one: it must move far fewer, or over a far faster link. That is why tensor parallelism,
 # as such cuts are called in transformers, stays inside a node, where NVLink joins the GPUs; pipeline and data parallelism go between the nodes (Narayanan et
 # al. 2021).
-#
+
+# %% [markdown]
 # > **On GPUs.** A float32 convolution may round its inputs to TF32, which has 10 bits of fraction, unless you set `torch.backends.cudnn.allow_tf32 = False`:
 # > compare a split layer with the whole one in float64. NCCL adds in an order that depends on size and algorithm, so take a tolerance where numbers are no integers.
 # > An all-reduce on the GPU's current stream keeps later kernels waiting, not Python: a clock around it shows the launch, until `torch.cuda.synchronize()`.
-#
+
+# %% [markdown]
 # The other reason to cut a layer is **memory**. The ledger asks the operating system how far a step makes this process grow at most: outputs, gradients, what
 # has been received. These are measured on rank 0. The numbers of the two splits differ a little from run to run: gloo keeps a message for a moment.
 

@@ -1,4 +1,7 @@
-"""What the package has, and an exercise asks for, is closed while the learner's answer is asked: who has imported it has written nothing."""
+"""What the package has, and an exercise asks for, is closed while the learner's answer is asked.
+
+Who has imported it has written nothing.
+"""
 
 from contextlib import contextmanager
 
@@ -9,7 +12,10 @@ def _closed(*args, **kwargs):
 
 @contextmanager
 def closed(*functions):
-    """While the block runs, each of these functions raises PermissionError, by whatever name it is called. Functions of Python without free variables."""
+    """While the block runs, each of these functions raises PermissionError, by whatever name it is called.
+
+    They are functions of Python without free variables.
+    """
     kept = [(function, function.__code__) for function in functions]
     try:
         for function in functions:

@@ -6,8 +6,6 @@ import platform
 import sys
 from importlib import import_module
 
-from manyhands.command_line import COMPLETING
-
 GROUPS = {
     "Learners": {
         "lab": ("manyhands.cli.lab:main", "open the course in JupyterLab"),
@@ -32,6 +30,7 @@ GROUPS = {
         "slides": ("manyhands.build.command:slides", "make the decks: HTML and PDF"),
     },
 }
+_COMPLETING = "_ARGCOMPLETE"  # set by the shell while it asks what could be typed next, see command_line.py
 COMMANDS = {name: entry for group in GROUPS.values() for name, entry in group.items()}
 
 
@@ -52,7 +51,7 @@ def version():
 
 def main(argv=None):
     argv = sys.argv[1:] if argv is None else list(argv)
-    if COMPLETING in os.environ:
+    if _COMPLETING in os.environ:
         argv = _typed_so_far()
     if not argv or argv[0] in ("-h", "--help"):
         print(usage())
@@ -78,15 +77,13 @@ def _typed_so_far():
     while the command itself is typed, this process ends with the commands."""
     words = os.environ["COMP_LINE"][: int(os.environ["COMP_POINT"])].split(" ")
     if len(words) > 2 and words[1] in COMMANDS:
-        os.environ[COMPLETING] = "2"  # the command's parser begins at the second word
+        os.environ[_COMPLETING] = "2"  # the command's parser begins at the second word
         return words[1:2]
     import argparse
-
-    from manyhands.command_line import completed
 
     commands = argparse.ArgumentParser(add_help=False)
     commands.add_argument("command", choices=list(COMMANDS))
     commands.add_argument("--version", action="store_true")
     commands.add_argument("--help", action="store_true")
-    completed(commands)
+    import_module("manyhands.command_line").completed(commands)
     return []

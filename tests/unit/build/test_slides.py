@@ -101,5 +101,5 @@ def test_without_a_browser_the_command_says_what_to_install(course, monkeypatch,
 
 
 def test_an_unknown_deck_is_named(course, capsys):
-    assert command(["12"]) == 1
+    assert command(["12"]) == 2
     assert "there is no deck '12' in slides/; the decks: 90_tiny" in capsys.readouterr().err

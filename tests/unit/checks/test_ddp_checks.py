@@ -2,7 +2,7 @@
 
 import pytest
 
-from manyhands.checks.ddp import batch_file, verdicts
+from manyhands.checks.ddp import batch_file, batch_file_verdicts, verdicts
 from manyhands.checks.ddp.words import CRITERIA, HINTS, MISTAKES
 
 
@@ -59,6 +59,6 @@ def test_lines_for_sbatch_end_at_the_first_command():
 def test_a_batch_file_is_run_with_stand_ins(command, says):
     first = "export FIRST=$(scontrol show hostnames $SLURM_JOB_NODELIST | head -n 1)"
     run = batch_file.run(f"#!/bin/bash\n#SBATCH -N 2\n{first}\n{command} 06_train.py --checkpoint digits.pt", 3)
-    problems = verdicts.nodes_problem(run), verdicts.meeting_problem(run)
+    problems = batch_file_verdicts.nodes_problem(run), batch_file_verdicts.meeting_problem(run)
     for problem, part in zip(problems, says):
         assert problem is None if part is None else part in problem["mistake"]

@@ -8,7 +8,7 @@ import itertools
 from functools import partial
 
 from manyhands.checks import Report, seed
-from manyhands.checks.ddp import batch_file, verdicts
+from manyhands.checks.ddp import batch_file, batch_file_verdicts, verdicts
 from manyhands.checks.ddp.words import CRITERIA, HINTS, MISTAKES
 from manyhands.checks.on_ranks import RankReport
 
@@ -137,5 +137,5 @@ def job(text):
     """Check a batch file, without Slurm: bash runs it with stand-ins for srun and torchrun, as a job of two nodes and of more."""
     with Report("job", CRITERIA) as report:
         runs = [batch_file.run(text, seed(), nodes) for nodes in (None, 3 + seed() % 3)]
-        report.judge("nodes", map(verdicts.nodes_problem, runs), [verdicts.nodes_seen(run) for run in runs])
-        report.judge("meeting", map(verdicts.meeting_problem, runs), [verdicts.meeting_seen(run) for run in runs])
+        report.judge("nodes", map(batch_file_verdicts.nodes_problem, runs), [batch_file_verdicts.nodes_seen(run) for run in runs])
+        report.judge("meeting", map(batch_file_verdicts.meeting_problem, runs), [batch_file_verdicts.meeting_seen(run) for run in runs])
