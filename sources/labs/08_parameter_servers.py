@@ -311,6 +311,8 @@ from manyhands.quiet import quietly
 with quietly():
     import tensorflow as tf
 
+tf.get_logger().setLevel("ERROR")  # its notes name ports
+
 held = reserve(3)  # ports that nobody else takes
 where = [f"127.0.0.1:{port}" for port in held.ports]
 spec = tf.train.ClusterSpec({"worker": where[:2], "ps": where[2:]})
