@@ -26,9 +26,9 @@ ROOT = Path(__file__).resolve().parents[3]
 if not __package__:  # run as a script: the package is not installed yet
     sys.path[0] = str(ROOT / "src")
 
-from manyhands.cli import horovod_wheel, offline, pythons, setup_plan  # noqa: E402
-from manyhands.cli.installers import fetch_python  # noqa: E402
-from manyhands.cli.setup_steps import StepFailed, Steps  # noqa: E402
+from manyhands.cli import horovod_wheel, offline, pythons, setup_plan
+from manyhands.cli.installers import fetch_python
+from manyhands.cli.setup_steps import StepFailed, Steps
 
 NO_SKIPS = os.environ.get("MANYHANDS_NO_SKIPS") == "1"
 
