@@ -1,12 +1,16 @@
 """The order of all tests: cheapest first, or where processes share them, what is longest in one piece first;
 which of them stay together then; and the tests that need a GPU."""
 
+import importlib.util
 import os
 from pathlib import Path
 
 import pytest
 
 from manyhands.cli.setup_plan import gpu_here
+
+if importlib.util.find_spec("triton"):  # of PyTorch's CUDA build: imported after TensorFlow it ends the process (SIGSEGV)
+    import triton  # noqa: F401
 
 pytest_plugins = ["in_browser"]
 HERE = Path(__file__).resolve().parent

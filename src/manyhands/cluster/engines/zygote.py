@@ -13,6 +13,7 @@ one stay. (Where ipyparallel starts the engines, under MPI, Slurm or ssh, it sta
 
 import gc
 import importlib
+import importlib.util
 import json
 import os
 import select
@@ -136,6 +137,8 @@ def _import(frameworks):
     """Import what the engines will need; nothing here may start a thread or run an operation before the fork."""
     os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    if "tensorflow" in frameworks and importlib.util.find_spec("triton"):
+        importlib.import_module("triton")  # of PyTorch's CUDA build: after TensorFlow its import ends the process
     for framework in frameworks:
         for name in IMPORTS[framework]:
             try:
