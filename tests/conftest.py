@@ -17,7 +17,8 @@ HERE = Path(__file__).resolve().parent
 # Folders and files of tests/ from cheap to dear; what is not named here comes after the unit tests.
 ORDER = ("unit", "test_drift.py", "", "labs", "dist", "notebooks", "hub", "browser")
 # Where processes share the tests: none should begin with a long piece when the others have nothing left to do.
-SHARED_ORDER = ("hub", "notebooks", "browser", *ORDER)
+# The browser stays last: its driver leaves an event loop running, in which no other may be run.
+SHARED_ORDER = ("hub", "notebooks", *ORDER)
 FIRST = ("test_mutants.py",)  # in its folder: it leaves the solutions' references, which test_labs.py compares with
 
 

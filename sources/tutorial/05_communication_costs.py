@@ -70,7 +70,7 @@ def ping_pong(n_bytes, repeats=15, warm_up=3):
 # **Predict.** How many times as long as 4 bytes do 1024 bytes take?
 
 # %% tags=["measured"]
-sizes = [4**k for k in range(1, 12)]
+sizes = [4**k for k in range(1, 13)]
 times_s = [cluster.run(ping_pong, size)[0] for size in sizes]
 print("     bytes   median    mean    most (us)")
 for size, one in zip(sizes, times_s):

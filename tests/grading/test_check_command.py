@@ -33,12 +33,18 @@ def test_names_of_a_lab(clone, word):
 
 def test_paths_of_notebooks(clone):
     own = clone.submit(clone.handed_in())
-    other = own.with_name("90_tiny.new.ipynb")
+    other, elsewhere = own.with_name("90_tiny.new.ipynb"), clone.folder / "elsewhere" / "homework.ipynb"
+    elsewhere.parent.mkdir()
+    for path in (other, elsewhere):
+        path.write_bytes(own.read_bytes())
     assert check_command.find(str(own), clone.folder)[:2] == ("90_tiny", own)
     assert check_command.find(str(other), clone.folder)[0] == "90_tiny"
-    assert check_command.find("/elsewhere/homework.ipynb", clone.folder, "90")[0] == "90_tiny"
+    assert check_command.find(str(elsewhere), clone.folder, "90")[0] == "90_tiny"
     with pytest.raises(check_command.Unknown, match="--lab"):
-        check_command.find("/elsewhere/homework.ipynb", clone.folder)
+        check_command.find(str(elsewhere), clone.folder)
+    elsewhere.unlink()
+    with pytest.raises(check_command.Unknown, match="There is no file"):
+        check_command.find(str(elsewhere), clone.folder, "90")
 
 
 def test_released_lab_is_graded_where_there_is_no_copy(clone):
