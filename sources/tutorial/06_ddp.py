@@ -492,7 +492,7 @@ timeline(traced, title="one step of rank 0, from the profiler's trace: with 0 an
 # *Where is the all-reduce?* Three messages, one for each bucket, on threads of their own. *Does it overlap?* The first ones begin long before backward ends; what
 # lies behind the last gradient is the tail. *Does the step wait for its input?* Without workers, `input` takes 32 times 1 ms, in which this rank neither computes nor
 # sends, and because of the all-reduce no other rank can go on either. With two workers the batch is there already, as long as two of them load faster than a step takes.
-# (Where all cores are busy, the loaders do not get one in time, and `input` stays long: what is stored here was measured on a crowded machine.)
+# (Where all cores are busy, the loaders do not get one in time, and `input` stays long.)
 #
 # The whole trace, with every operation: `cluster.pull("files")[0]` names rank 0's files. Open one in your browser at [ui.perfetto.dev](https://ui.perfetto.dev), which
 # keeps it on your machine. Each row is a thread; on GPUs there is one for each stream, and NCCL's kernels stand on their own.
