@@ -1,5 +1,4 @@
-"""The order of all tests: cheapest first, or where processes share them, what is longest in one piece first;
-which of them stay together then; and the tests that need a GPU."""
+"""The order of all tests, cheapest first; which of them stay together where processes share them; and the tests that need a GPU."""
 
 import importlib.util
 import os
@@ -14,19 +13,16 @@ if importlib.util.find_spec("triton"):  # of PyTorch's CUDA build: imported afte
 
 pytest_plugins = ["in_browser"]
 HERE = Path(__file__).resolve().parent
-# Folders and files of tests/ from cheap to dear; what is not named here comes after the unit tests.
+# Folders and files of tests/ from cheap to dear; what is not named here comes after the unit tests. Those that drive a browser come last:
+# its driver leaves an event loop running in its process, in which no other may be run.
 ORDER = ("unit", "test_drift.py", "", "labs", "dist", "notebooks", "hub", "browser")
-# Where processes share the tests: none should begin with a long piece when the others have nothing left to do.
-# The browser stays last: its driver leaves an event loop running, in which no other may be run.
-SHARED_ORDER = ("hub", "notebooks", *ORDER)
 FIRST = ("test_mutants.py",)  # in its folder: it leaves the solutions' references, which test_labs.py compares with
 
 
 def cost(item):
     """The place of a test in the order."""
     part = item.path.relative_to(HERE).parts[0] if item.path.is_relative_to(HERE) else ""
-    order = SHARED_ORDER if "PYTEST_XDIST_WORKER" in os.environ else ORDER
-    return order.index(part if part in order else ""), item.path.name not in FIRST
+    return ORDER.index(part if part in ORDER else ""), item.path.name not in FIRST
 
 
 def together(nodeid):
