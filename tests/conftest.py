@@ -1,7 +1,6 @@
 """The order of all tests, cheapest first; which of them stay together where processes share them; and the tests that need a GPU."""
 
 import importlib.util
-import os
 from pathlib import Path
 
 import pytest
