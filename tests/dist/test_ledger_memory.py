@@ -26,8 +26,8 @@ def peak(function):
     return ledger.peak_bytes
 
 
-def tensors(n):
-    return [torch.ones(MIB // 4) for _ in range(n)]
+def tensors(n, mib=1):
+    return [torch.ones(mib * MIB // 4) for _ in range(n)]
 
 
 @pytest.mark.parametrize("n", [1, 4, 32])
@@ -38,10 +38,10 @@ def test_so_many_tensors_of_one_mebibyte_ten_times(n):
 def test_what_is_freed_goes_back_at_once():
     def one_after_the_other():
         for _ in range(20):
-            tensors(1)
+            tensors(1, mib=8)
 
-    assert peak(one_after_the_other) < 3 * MIB, "of 20"
-    assert peak(lambda: tensors(8)[0]) == pytest.approx(8 * MIB, rel=0.1), "seven are freed before the block ends"
+    assert 0.9 * 8 * MIB < peak(one_after_the_other) < 1.1 * 8 * MIB
+    assert peak(lambda: tensors(8, mib=8)[0]) == pytest.approx(64 * MIB, rel=0.02), "seven are freed before the block ends"
 
 
 def test_nothing_is_a_few_pages():
@@ -55,11 +55,10 @@ def test_memory_that_is_never_written_to_is_none():
 
 def test_backward_is_seen():
     x, w = torch.ones(1024, 1024), torch.ones(1024, 1024, requires_grad=True)
-    losses = [(x @ w).exp().sum() for _ in range(2)]
-
+    loss = (x @ w).exp().sum()
     square = 1024 * 1024 * 4
-    # inside: the gradient of x @ w, then that of w; what forward kept is older than the block
-    assert peak(lambda: torch.autograd.grad(losses.pop(), w)) == pytest.approx(2 * square, rel=0.15)
+    # inside: the gradient of x @ w, then that of w; what forward kept is older than the block, and stays
+    assert peak(lambda: torch.autograd.grad(loss, w, retain_graph=True)) == pytest.approx(2 * square, rel=0.15)
 
 
 def _gather():
