@@ -2,7 +2,6 @@
 and which known mistake a tensor looks like."""
 
 import os
-import sys
 
 GROUPS = ([0, 1, 2, 3], [0, 2, 3], [1, 3])  # worlds of 4, 3 and 2; the last one begins with a rank that is not rank 0
 ATOL = 1e-9  # and as much relative to the right value
@@ -18,24 +17,6 @@ def device():
 def numbers(tensor):
     """A tensor as a flat list of floats, in double precision."""
     return tensor.detach().double().flatten().tolist()
-
-
-def borrowing(function, *args):
-    """What function(*args) returns, and the first function of this package that was called for it, by name, or None:
-    where the learner is to write it."""
-    called, before = [], sys.getprofile()
-
-    def heard(frame, event, _):
-        module = frame.f_globals.get("__name__") or ""
-        if event == "call" and module.startswith("manyhands."):
-            called.append(f"{module}.{frame.f_code.co_name}")
-
-    sys.setprofile(heard)
-    try:
-        answer = function(*args)
-    finally:
-        sys.setprofile(before)
-    return answer, next(iter(called), None)
 
 
 def make_groups():

@@ -15,7 +15,8 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from manyhands.checks.on_ranks import learners
-from manyhands.checks.rank_tools import borrowing, device, looks_like, make_groups, numbers
+from manyhands.checks.by_hand import borrowing
+from manyhands.checks.rank_tools import device, looks_like, make_groups, numbers
 
 LATE_S = 0.05
 
