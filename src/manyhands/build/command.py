@@ -96,8 +96,8 @@ def _validate(root, options):
     from manyhands.build.validate import JOBS, Validation
 
     failed = 0
-    with Validation([piece.notebook for piece in layout.pieces(root, options.units)], jobs=options.jobs
-                    or JOBS) as verdicts:
+    notebooks = [piece.notebook for piece in layout.pieces(root, options.units)]
+    with Validation(notebooks, jobs=options.jobs or JOBS) as verdicts:
         for verdict in verdicts:
             word = "PASS" if verdict.passed else "FAIL"
             print(f"{word}  {verdict.seconds:6.1f} s  {os.path.relpath(verdict.notebook, root)}", flush=True)

@@ -156,8 +156,8 @@ class Cluster(Healing):
         see manyhands.cluster.launch.run_script."""
         from manyhands.cluster.launch.run_script import launch
 
-        return launch(script, *args, with_=with_, nodes=nodes or self.nodes, ranks_per_node=ranks_per_node
-                      or self.ranks_per_node, **options)
+        return launch(script, *args, with_=with_, nodes=nodes or self.nodes,
+                      ranks_per_node=ranks_per_node or self.ranks_per_node, **options)
 
     # ---------------------------------------------------------------- healing
 
@@ -206,9 +206,8 @@ class Cluster(Healing):
             self._sound = True
             raise
         progress = Progress(SENTENCES_CORE["running"].format(n=len(targets)), after_s=3)
-        watch = Watch(pending, cell, runtime.reports, runtime.exits, patience_s or self.patience_s, limit_s
-                      or self.limit_s,
-                      controller_runs=runtime.controller_runs)
+        watch = Watch(pending, cell, runtime.reports, runtime.exits, patience_s or self.patience_s,
+                      limit_s or self.limit_s, controller_runs=runtime.controller_runs)
         with progress:
             outcome = watch.run()
             if outcome.reason == "interrupted":
