@@ -82,7 +82,7 @@ HOSTILE = {
 
 def course(folder):
     """A course with the small lab and nothing else, released."""
-    sys.path.insert(0, str(ROOT / "tests" / "labs"))
+    sys.path.insert(0, str(ROOT / "tests"))
     import tiny
 
     lab = tiny.Lab(folder)
