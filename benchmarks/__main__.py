@@ -1,8 +1,8 @@
 """`python -m benchmarks [start] [heal] [cell] [validation] [communication] [grading] [hostile] [board]`:
 the table of docs/BENCHMARKS.md, measured on this machine.
 
-`python -m benchmarks attendees [--people 40]`, for root: a class on a hub, a quarter of an hour, with a table of its
-own.
+With tables of their own: `python -m benchmarks attendees [--people 40]`, for root, a class on a hub, a quarter of an
+hour; `python -m benchmarks memory [06 07 ...]`, what each unit takes at its peak.
 """
 
 import importlib
@@ -16,8 +16,8 @@ NAMES = ("start", "heal", "cell", "validation", "communication", "grading", "hos
 
 
 def main(names):
-    if names[:1] == ["attendees"]:
-        return importlib.import_module("benchmarks.attendees").main(names[1:])
+    if names[:1] in (["attendees"], ["memory"]):
+        return importlib.import_module(f"benchmarks.{names[0]}").main(names[1:])
     unknown = [name for name in names if name not in NAMES]
     if unknown:
         sys.exit(f"There is no benchmark {unknown[0]!r}; there are: {', '.join(NAMES)}")

@@ -1,0 +1,59 @@
+"""The memory that a unit takes at its peak: `python -m benchmarks memory [06 07 ...]`.
+
+Runs the unit's tutorial and its solved lab, each in a kernel of its own, and adds up, five times a second, what the
+kernel, its cluster and all their processes hold; a page that several share is counted once among them (PSS). The
+larger of the two, rounded up to a tenth of a GiB, stands in `src/manyhands/units.toml`; the README's table shows it.
+"""
+
+import sys
+import threading
+
+import nbformat
+import psutil
+
+from manyhands.build.execute import execute
+from manyhands.units import find_root, units
+
+EVERY_S = 0.2
+
+
+def main(numbers):
+    chosen = [unit for unit in units() if not unit.planned and (not numbers or unit.number in numbers)]
+    unknown = set(numbers) - {unit.number for unit in chosen}
+    if unknown:
+        sys.exit(f"There is no unit {', '.join(sorted(unknown))} to measure.")
+    print("| unit | tutorial, GiB | lab, GiB |\n|---|---|---|")
+    for unit in chosen:
+        tutorial = peak_gib(find_root() / unit.tutorial)
+        lab = peak_gib(find_root() / "solutions" / unit.name / f"{unit.name}.ipynb")
+        print(f"| {unit.number} | {tutorial:.2f} | {lab:.2f} |", flush=True)
+
+
+def peak_gib(path):
+    """The largest sum of the memory of this process's children while the notebook runs, in GiB."""
+    notebook = nbformat.read(path, as_version=4)
+    peak, done = [0], threading.Event()
+
+    def look():
+        while not done.wait(EVERY_S):
+            peak[0] = max(peak[0], held())
+
+    watcher = threading.Thread(target=look)
+    watcher.start()
+    try:
+        execute(notebook, path.parent, path.stem, cell_timeout_s=600)
+    finally:
+        done.set()
+        watcher.join()
+    return peak[0] / 2**30
+
+
+def held():
+    """Bytes that this process's children and theirs hold now (PSS)."""
+    total = 0
+    for process in psutil.Process().children(recursive=True):
+        try:
+            total += process.memory_full_info().pss
+        except psutil.Error:
+            pass  # it has ended meanwhile
+    return total
