@@ -51,11 +51,11 @@ class Installer:
                     ["--no-index"] if config.get("no-index", "0").lower() not in ("0", "false", "no", "off") else []
                 )
                 command = [self.uv, "pip", "install", "--python", self.python, *no_index, *only_uv, *arguments]
-                return self.steps.call(command, env=self.uv_environment(config), watch=watch)
+                return self.steps.call(command, env=self.uv_environment(config), watch=watch, into=self.python.parent)
             except StepFailed as error:
                 self.steps.note(INSTEAD.format(why=error.why))
         return self.steps.call(self.pip("install", "--progress-bar", "off", *only_pip, *arguments), env=self.environ,
-                               watch=watch)
+                               watch=watch, into=self.python.parent)
 
     def pip(self, *arguments):
         """A command of pip's, which obeys its own configuration."""

@@ -72,9 +72,12 @@ def detail(line):
 
 
 def build_detail(line):
-    """The per cent that CMake's build prints."""
+    """The per cent that CMake's build prints; the last four are the linking, which prints nothing for a long time."""
     found = re.search(r"\[ *(\d+)%\]", line)
-    return f"building, {found.group(1)} % (about 4 minutes on 2 cores, once)" if found else None
+    if not found:
+        return None
+    return f"building, {found[1]} %: " + ("last step, about a minute" if int(found[1]) > 95 else
+                                          "about 4 minutes on 2 cores, once")
 
 
 def explain_os_error(error):

@@ -6,6 +6,7 @@ Standard library only, and readable by Python 3.9: the set-up runs this before a
 import os
 import re
 import selectors
+import shutil
 import signal
 import subprocess
 import sys
@@ -68,6 +69,21 @@ def duration(seconds):
     return f"{seconds} s" if seconds < 60 else f"{seconds // 60} min {seconds % 60} s"
 
 
+def written(folder):
+    """A function that says how much has been written since on the disk of `folder`: ", 1.2 GB written", or nothing."""
+    if folder is None:
+        return str
+    before = shutil.disk_usage(folder).free
+
+    def amount():
+        megabytes = (before - shutil.disk_usage(folder).free) / 1e6
+        if megabytes < 10:
+            return ""
+        return f", {megabytes:.0f} MB written" if megabytes < 1000 else f", {megabytes / 1000:.1f} GB written"
+
+    return amount
+
+
 class Steps:
     """Numbered steps on one terminal: `with steps.step("packages"):` around each, `steps.call` for each command."""
 
@@ -110,21 +126,24 @@ class Steps:
         self.stream.write(("\r\x1b[K" if self.live else "") + "      " + text + "\n")
         self.stream.flush()
 
-    def call(self, command, env=None, cwd=None, watch=None):
-        """Run one command into the log; `watch(line)` may turn a line into the detail to show. Raises StepFailed."""
+    def call(self, command, env=None, cwd=None, watch=None, into=None):
+        """Run one command into the log; `watch(line)` may turn a line into the detail to show. Raises StepFailed.
+
+        `into`: the folder that it fills; how much has been written on its disk is shown, too.
+        """
         self.log.write("$ " + " ".join(map(str, command)) + "\n")
         process = subprocess.Popen([str(part) for part in command], env=env, cwd=cwd, stdin=subprocess.DEVNULL,
                                    stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
         recent = deque(maxlen=3000)
         try:
-            self._follow(process.stdout, watch, recent)
+            self._follow(process.stdout, watch, recent, written(into))
             code = process.wait()
         finally:
             self._end_group(process)
         if code != 0:
             raise StepFailed(*explain("\n".join(recent)))
 
-    def _follow(self, pipe, watch, recent):
+    def _follow(self, pipe, watch, recent, amount):
         """Copy the command's output to the log and to `recent` until it ends, and keep the display alive meanwhile."""
         detail, rest = "", b""
         with selectors.DefaultSelector() as selector:
@@ -141,7 +160,7 @@ class Steps:
                         recent.append(text)
                         detail = (watch and watch(text)) or detail
                     self.log.flush()
-                self.show(detail)
+                self.show(detail + amount())
         recent.append(rest.decode("utf-8", "replace"))
         self.log.write(recent[-1])
         self.log.flush()

@@ -12,13 +12,14 @@ import sys
 import time
 from fnmatch import fnmatch
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from manyhands.cli import bootstrap, horovod_wheel, setup_plan
 from manyhands.cli import pythons as pythons_module
 from manyhands.cli.installers import SAME, Installer, fetch_python, pip_config
-from manyhands.cli.setup_steps import StepFailed, Steps, explain
+from manyhands.cli.setup_steps import StepFailed, Steps, explain, written
 
 ROOT = Path(__file__).resolve().parents[3]
 EARLY = ["__init__.py", "cli/__init__.py", "cli/bootstrap.py", "cli/installers.py", "cli/offline.py", "cli/pythons.py", "cli/setup_plan.py", "cli/setup_steps.py", "cli/horovod_wheel.py"]
@@ -498,3 +499,17 @@ def test_a_site_without_a_pytorch_that_will_do_is_told(pythons, tmp_path, monkey
     with pytest.raises(StepFailed, match="MANYHANDS_SITE=1") as stop:
         pythons_module.site_python({})
     assert why in stop.value.why and "2.11" in stop.value.remedy
+
+
+def test_a_long_step_shows_how_much_it_has_written(tmp_path, monkeypatch):
+    free = iter([9_000e6, 9_001e6, 8_995e6, 8_600e6, 7_800e6])
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=next(free)))
+    amount = written(tmp_path)
+    assert [amount() for _ in range(4)] == ["", "", ", 400 MB written", ", 1.2 GB written"]
+    assert written(None)() == ""
+
+
+def test_the_end_of_horovods_build_says_that_it_is_the_last_step():
+    assert setup_plan.build_detail("[ 42%] Building CXX object x.o") == "building, 42 %: about 4 minutes on 2 cores, once"
+    assert setup_plan.build_detail("[ 98%] Linking CXX shared library y.so") == "building, 98 %: last step, about a minute"
+    assert setup_plan.build_detail("-- Found MPI") is None
