@@ -23,7 +23,7 @@ from manyhands.units import minutes_text, units
 @pytest.fixture(scope="module")
 def hub(classroom, folder):
     """As the others', but a home may have 100 MB, and there is no time to tidy up."""
-    running = Hub(small_course(folder / "clone"), folder / "hub", "--disk", "100M", "--tidy-up", "0")
+    running = Hub(small_course(folder / "clone"), folder / "hub", "--disk", "100M", "--tidy-up", "0", "--title", "Many <b>hands</b>, Tokyo")
     running.wait_until_open()
     yield running
     running.stop()
@@ -59,6 +59,8 @@ def working(hub, name, password):
 def test_log_in_from_paper_lands_on_start_here(hub, people, page, screenshots):
     name, password = people["first"]
     page.goto(hub.address)
+    assert "Many <b>hands</b>, Tokyo" in page.inner_text("body") and "Capitals" in page.inner_text("body")
+    assert page.locator("#jupyterhub-logo img").evaluate("logo => logo.naturalWidth > 0 && logo.complete")
     page.fill("#username_input", f" {name.upper()} ")
     page.fill("#password_input", password.replace("-", " "))
     page.screenshot(path=screenshots / "hub_log_in.png")

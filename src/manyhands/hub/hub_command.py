@@ -62,6 +62,7 @@ def parser():
     made = command_parser("hub", DESCRIPTION, ["", "--ip 0.0.0.0 --port 8000", "--image manyhands:cpu", "--slurm"])
     made.add_argument("--home", metavar="FOLDER",
                       help="where it keeps all it writes (default: .manyhands/hub in the clone)")
+    made.add_argument("--title", default="", metavar="TEXT", help="the course's or workshop's, for the log-in page")
     made.add_argument("--ip", default="127.0.0.1",
                       help="the address to listen on; 0.0.0.0: all of this machine's (default: this machine only)")
     made.add_argument("--port", type=int, default=0, help="default: that of the last start, at first a free one")
@@ -196,7 +197,7 @@ def _settings(root, folder, options):
         folder=str(folder), ip=options.ip, port=_port(folder, options.port),
         servers_port=_port(folder, options.servers_port, "servers_port"),
         hub_port=hub_port, proxy_port=proxy_port, board_port=board_port,
-        address=options.address or "", servers_address=options.servers_address, behind=options.behind,
+        address=options.address or "", servers_address=options.servers_address, behind=options.behind, title=options.title,
         proxy=proxy.command(os.environ.get("MANYHANDS_PROXY") or root / ".manyhands"), exchange=_exchange(root),
         idle_s=options.idle * 60, tidy_up_s=options.tidy_up * 60, places=max(1, options.places),
         certificate=options.certificate, key=options.key,

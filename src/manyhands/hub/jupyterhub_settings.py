@@ -1,5 +1,6 @@
 """JupyterHub's settings, made from those of `manyhands hub`. Loaded by `jupyterhub_config.py`."""
 
+import html
 import json
 import os
 import sys
@@ -17,6 +18,9 @@ WAIT_LIMIT_S = 900  # for a server, with the time that it waits for its turn
 SPAWNERS = {"rooms": "spawner.RoomSpawner", "containers": "docker.ContainerSpawner", "slurm": "slurm.SlurmRoomSpawner"}
 # to formgrader, which grades
 PASSED_ON = ("HOME", "XDG_CACHE_HOME", "MANYHANDS_CLASSROOM", "MANYHANDS_IMAGE", "DOCKER_HOST", "TMPDIR")
+LOGO = Path(__file__).with_name("logo.svg")
+WELCOME = ("{title}Name and password stand on your slip. Capitals, blanks and hyphens in the password make no "
+           "difference.")
 NOTICE = "A server that nobody uses is stopped after {minutes} minutes; files stay."
 
 
@@ -39,6 +43,7 @@ class Settings:
     servers_address: str = ""
     behind: list = field(default_factory=list)  # addresses of proxies in front of ours
     exchange: str = ""
+    title: str = ""  # of the course or workshop, on the log-in page
     idle_s: int = 3600
     tidy_up_s: int = 600
     places: int = 1
@@ -84,7 +89,10 @@ def configure(c, settings):
     hub.authenticator_class, hub.spawner_class = TrialAuthenticator, f"manyhands.hub.servers.{SPAWNERS[settings.kind]}"
     hub.cleanup_servers = hub.cleanup_proxy = True
     hub.concurrent_spawn_limit = 0  # who comes with many others waits for a turn (InTurn.start) and is not sent away
-    hub.template_vars = {"announcement_home": NOTICE.format(minutes=settings.idle_s // 60)}
+    hub.logo_file = str(LOGO)
+    title = f"<strong>{html.escape(settings.title)}</strong><br>" if settings.title else ""
+    hub.template_vars = {"announcement_login": WELCOME.format(title=title),
+                         "announcement_home": NOTICE.format(minutes=settings.idle_s // 60)}
     c.TrialAuthenticator.folder = settings.folder
     c.TrialAuthenticator.allow_all = True  # whoever has an account
     c.TrialAuthenticator.manage_groups = True
