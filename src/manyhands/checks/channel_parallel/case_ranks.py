@@ -159,6 +159,8 @@ def told(name, got, right, wrong=()):
     if not isinstance(got, torch.Tensor):
         return {"name": name, "right": False, "looks": "nothing" if got is None else "no tensor", "sample": [], "wanted": sample(right)}
     got = got.detach()
+    if got.dtype != right.dtype:
+        return {"name": name, "right": False, "looks": "dtype", "sample": [str(got.dtype)], "wanted": [str(right.dtype)]}
     looks = next((mistake for mistake, value in dict(wrong).items() if same(got, value)), "shape" if got.shape != right.shape else "other")
     return {"name": name, "right": same(got, right), "looks": looks, "sample": sample(got), "wanted": sample(right),
             "shape": list(got.shape), "wanted shape": list(right.shape)}
