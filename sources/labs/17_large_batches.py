@@ -130,7 +130,7 @@ check.noise(noise_scale)
 #
 # To make it smaller, let the rate fall, or let the batch grow. Write $g$. Then rewrite a schedule: `phases` are pairs (epochs, rate) with falling rates, all with the
 # same `batch`. Return triples (epochs, rate, batch) in which rate / batch is what it was in each phase (the approximation for $B \ll N$), no rate is above that of
-# the first phase, and the steps are as few as they can be then.
+# the first phase, and the steps are as few as they can be then. A batch is a whole number of images.
 # No batch may be larger than `largest`: where that is not enough, the rest of the drop goes into the rate.
 #
 # *Difficulty ●●○, 8 minutes, 3 points*
@@ -153,7 +153,7 @@ def grow(phases: list[tuple[float, float]], batch: int, largest: int) -> list[tu
     ### BEGIN SOLUTION
     grown = []
     for epochs, rate in phases:
-        larger = min(largest, round(batch * phases[0][1] / rate))
+        larger = min(largest, int(batch * phases[0][1] / rate + 1e-9))  # rounded down; 31.999999999 is 32
         grown.append((epochs, rate * larger / batch, larger))
     return grown
     ### END SOLUTION

@@ -372,7 +372,7 @@ for name, (call, n) in calls.items():
 # | alltoall | alltoall | no |
 # | allreduce | allreduce | yes |
 #
-# PyTorch has some of them itself, without send and recv: `torch.distributed.nn.functional`, with the backward of this table. Most of it is deprecated in 2.13, in favour of
+# PyTorch has some of them itself, without send and recv: `torch.distributed.nn.functional`, with the backward of this table. Five of its nine calls are deprecated in 2.13, in favour of
 # `torch.distributed._functional_collectives`, where calls that end in `_autograd` have a backward.
 #
 # ## A model with calls in it

@@ -1,8 +1,8 @@
-"""The decoder returns its loss and never calls backward: the encoder's delegates bring no gradient.
+"""The decoder returns its loss, a tensor, and never calls backward: the encoder's delegates bring no gradient.
 
-fails: split/decoder, split/encoder, split/messages
+fails: split/loss, split/decoder, split/encoder, split/messages
 shows: Does its step call backward()
-points: 9
+points: 8
 runs: split
 """
 # %% grade_id="split"

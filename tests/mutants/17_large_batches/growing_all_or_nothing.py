@@ -12,6 +12,6 @@ def sgd_noise(rate, momentum, images, batch):
 def grow(phases, batch, largest):
     grown, size, now = [], batch, phases[0][1]
     for epochs, rate in phases:
-        whole = round(batch * phases[0][1] / rate)
-        grown.append((epochs, phases[0][1], whole) if whole <= largest else (epochs, rate, batch))
+        whole = int(batch * phases[0][1] / rate)
+        grown.append((epochs, rate * whole / batch, whole) if whole <= largest else (epochs, rate, batch))
     return grown

@@ -10,4 +10,5 @@ def sgd_noise(rate, momentum, images, batch):
 
 
 def grow(phases, batch, largest):
-    return [(epochs, phases[0][1], min(largest, round(batch * phases[0][1] / rate))) for epochs, rate in phases]
+    larger = [int(batch * phases[0][1] / rate) for _, rate in phases]
+    return [(epochs, rate * size / batch, size) if size <= largest else (epochs, phases[0][1], largest) for (epochs, rate), size in zip(phases, larger)]

@@ -46,9 +46,10 @@ def test_a_batch_is_ragged_and_reversed():
 @pytest.mark.parametrize("mistake", sorted(model.CHANGES))
 def test_what_happens_to_the_state_is_seen_in_the_loss(mistake):
     right, wrong = step()["loss"], {name: step(change)["loss"] for name, change in model.CHANGES.items()}
-    case = {"case": 0, "role": "decoder", "loss": wrong[mistake], "right": {"loss": right}, "other loss": wrong}
+    case = {"case": 0, "role": "decoder", "loss": wrong[mistake], "number": True, "right": {"loss": right}, "other loss": wrong}
     assert verdicts.loss_problem(1, case)["mistake"] == MISTAKES[mistake]
     assert verdicts.loss_problem(1, {**case, "loss": right}) is None
+    assert "loss.item()" in verdicts.loss_problem(1, {**case, "loss": right, "number": False})["mistake"]
 
 
 @pytest.mark.parametrize("mistake", sorted(model.BACKWARDS))

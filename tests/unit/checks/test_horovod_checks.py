@@ -42,7 +42,7 @@ def resumed(**changes):
     ("weights", {}, None), ("weights", {"looks": "stepped"}, "after it"), ("weights", {"looks": "buffers"}, "named parameters"), ("weights", {"looks": "own"}, "its own weights"),
     ("optimiser", {}, None), ("optimiser", {"momenta": [0.0]}, "no momentum"), ("optimiser", {"momenta": [0.4]}, "not the checkpoint's"),
     ("optimiser", {"rates": [0.2]}, "learning rate"), ("optimiser", {"rates": [0.1, 0.2]}, "learning rate"),
-    ("step", {}, None), ("step", {"said": 0}, "different times"), ("step", {"said": None}, "different times")])
+    ("step", {}, None), ("step", {"said": 0}, "different times"), ("step", {"said": "7.0"}, "a whole number"), ("step", {"said": True}, "different times")])
 def test_what_was_not_resumed_is_named(name, changes, says):
     problem = verdicts.RESUMED[name](2, resumed(**changes))
     assert problem is None if says is None else says in problem["mistake"] and problem["rank"] == 2
@@ -55,11 +55,12 @@ def test_every_wrong_training_has_its_text(looks):
     assert verdicts.fit_problem(0, {**case, "looks": None}) is None
 
 
-def epoch(*ranks, second=None, again=None, n=7, rates=(0.2, 0.2)):
-    """A case of two ranks, steps of 1 row; n = 7: three whole steps."""
+def epoch(*ranks, second=None, again=None, n=7, rates=(0.2, 0.2), order=range(7), reseeded=False):
+    """A case of two ranks, steps of 1 row; n = 7: three whole steps. `order` is what the first epoch should have, and 6 less it the second."""
     first = [[[row] for row in rows] for rows in ranks]
     other = [[[6 - row] for row in rows] for rows in ranks] if second is None else second
-    return {"n": n, "rows": 1, "p": 2, "base": 0.1, "orders": [first, other, first if again is None else again], "rates": [list(rates)] * 2}
+    return {"n": n, "rows": 1, "p": 2, "base": 0.1, "orders": [first, other, first if again is None else again], "rates": [list(rates)] * 2,
+            "right orders": [list(order), [6 - row for row in order], list(order)], "reseeded": [False, reseeded]}
 
 
 @pytest.mark.parametrize("case, once, steps", [
@@ -70,7 +71,10 @@ def epoch(*ranks, second=None, again=None, n=7, rates=(0.2, 0.2)):
     (epoch([0, 1, 2, 3], [4, 5, 6]), "Another number", "waits for ever"),
     (epoch([0, 1, 7], [3, 4, 5]), "not among the 7", None),
     (epoch([0, 1, 2], [3, 4, 5], second=[[[0], [1], [2]], [[3], [4], [5]]]), "same in every epoch", None),
-    (epoch([0, 1, 2], [3, 4, 5], again=[[[1], [0], [2]], [[3], [4], [5]]]), "in two orders", None)])
+    (epoch([0, 1, 2], [3, 4, 5], again=[[[1], [0], [2]], [[3], [4], [5]]]), "in two orders", None),
+    (epoch([0, 1, 2], [3, 4, 5], order=[1, 0, 2, 3, 4, 5, 6]), "do not come in the order", None),
+    (epoch([3, 1, 2], [0, 4, 5], order=[3, 0, 1, 4, 2, 5, 6]), None, None),
+    (epoch([0, 1, 2], [3, 4, 5], reseeded=True), "own generator", None)])
 def test_a_wrong_epoch_is_named(case, once, steps):
     for name, says in (("once", once), ("steps", steps)):
         problem = verdicts.EPOCH[name](case)
@@ -89,8 +93,8 @@ def test_a_wrong_rate_is_named(rate, says):
 
 
 def test_the_cases_of_all_ranks_are_joined():
-    ranks = [{"n": 4, "orders": [[[r]], [[r + 2]]], "rates": [0.1 * r]} for r in range(2)]
-    assert verdicts.joined(ranks) == {"n": 4, "orders": [[[[0]], [[1]]], [[[2]], [[3]]]], "rates": [[0.0], [0.1]]}
+    ranks = [{"n": 4, "orders": [[[r]], [[r + 2]]], "rates": [0.1 * r], "reseeded": r == 1} for r in range(2)]
+    assert verdicts.joined(ranks) == {"n": 4, "orders": [[[[0]], [[1]]], [[[2]], [[3]]]], "rates": [[0.0], [0.1]], "reseeded": [False, True]}
 
 
 def end(*wrote, loss=2.0, said=(2.0, 2.0, 2.0), weights=(1.0,)):

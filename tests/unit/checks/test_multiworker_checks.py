@@ -150,7 +150,7 @@ def writers(**changes):
 
 
 @pytest.mark.parametrize("changes, got, says", [
-    ({}, [1.0, 2.0], None), ({}, None, "no checkpoint"), ({"r1": {"saved": True}}, None, "adds a number"), ({}, [1.0, 3.0], "does not hold"), ({"r2": {"wrote": False}}, None, "Worker 2 has not called"),
+    ({}, [1.0, 2.0], None), ({}, None, "no checkpoint"), ({"r1": {"saved": True}}, None, "adds a number"), ({}, [1.0, 3.0], "does not hold"), ({}, [], "does not hold"), ({"r2": {"wrote": False}}, None, "Worker 2 has not called"),
     ({"r0": {"to the chief's": True}}, [1.0, 2.0], "two processes in one file"),
     ({"r0": {"to the chief's": True}, "r1": {"to the chief's": False}}, None, "here it is worker 1")])
 def test_a_wrong_checkpoint_is_named(changes, got, says):

@@ -304,3 +304,12 @@ def fewest_servers(workers, n_bytes, latency_s, bytes_per_s, limit_s):
         cases = world(train_ranks.servers, "fewest_servers", 7, cell=less.replace("OP", op).replace("SIGN", sign))[0]
         texts = [problem["mistake"] for problem in map(verdicts.servers_problem, cases) if problem]
         assert texts and texts[0].startswith(MISTAKES["servers", name].split("{")[0])
+
+
+def test_an_endless_loop_is_told_as_one():
+    from types import SimpleNamespace
+
+    from manyhands.checks.on_ranks import RankReport
+
+    fault = SimpleNamespace(kind="limit", text="TIME LIMIT: the cell has run for more than 60 s.\nrank 0 computes at line 4", culprits=[])
+    assert "where no number of servers is enough, the answer is None" in RankReport("servers", None, CRITERIA, MISTAKES)._of_fault(fault, None)

@@ -5,6 +5,7 @@ the tensors are; `verdicts` puts it into words.
 """
 
 import random
+from numbers import Integral, Real
 
 import torch
 from torch import nn
@@ -102,15 +103,23 @@ def _operator(which, function, seed, c):
 
 
 def _both_ways(call, x, right, slope, gradient, wrong, wrong_gradient, c):
+    given, handed = x.detach().clone(), slope.clone()
     with Traffic() as forward:
         y = call()
-    answer = {"results": [told("y", y, right, wrong)], "forward": forward.sent, "backward": None, "detached": detached(y)}
+    answer = {"results": [_untouched(told("y", y, right, wrong), x, given)], "forward": forward.sent, "backward": None, "detached": detached(y)}
     if usable(y, right, c):
         with Traffic() as backward:
-            y.backward(slope)
-        answer["results"].append(told("x", x.grad, gradient, wrong_gradient))
+            y.backward(handed)
+        answer["results"].append(_untouched(told("x", x.grad, gradient, wrong_gradient), handed, slope))
         answer["backward"] = backward.sent
     return answer
+
+
+def _untouched(result, tensor, before):
+    """A comparison, wrong also if the operator has written into the tensor that it was handed."""
+    if not result["right"] or torch.equal(tensor.detach(), before):
+        return result
+    return {**result, "right": False, "looks": "in place"}
 
 
 def layer(name, split, seed):
@@ -200,12 +209,18 @@ def moved(name, side_name, seed):
             for way, run in runs.items():
                 with Traffic() as traffic:
                     run()
-                predicted = predict(way, tuple(x.shape), tuple(weight.shape), tuple(y.shape), c.size)
+                predicted = plain(predict(way, tuple(x.shape), tuple(weight.shape), tuple(y.shape), c.size))
                 cases.append({"members": members, "way": way, "size": c.size, "x": list(x.shape), "weight": list(weight.shape),
                               "y": list(y.shape), "sent": traffic.sent, "predicted": predicted})
     asked = [draw_layer(draw) for _ in range(6)]
-    sides = [{"asked": [batch, c_in, c_out, kernel], "got": largest_side(batch, c_in, c_out, kernel)} for batch, c_in, c_out, _, kernel in asked]
+    asked += [(batch, batch * draw.choice((4, 9)), c_out, side, kernel) for batch, _, c_out, side, kernel in asked[:3]]  # there both move the same
+    sides = [{"asked": [batch, c_in, c_out, kernel], "got": plain(largest_side(batch, c_in, c_out, kernel))} for batch, c_in, c_out, _, kernel in asked]
     return {"cases": cases, "sides": sides}
+
+
+def plain(number):
+    """NumPy's numbers as Python's; all else as it is."""
+    return int(number) if isinstance(number, Integral) else float(number) if isinstance(number, Real) else number
 
 
 def draw_layer(draw):

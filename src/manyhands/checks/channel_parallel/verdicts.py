@@ -85,14 +85,15 @@ NOTHING = (0, 0)
 
 
 def totals(cases):
-    """[(case of the first rank, sent forward, sent backward or None)], the ranks of one experiment added up."""
+    """[(case of the first rank, sent forward or None, sent backward or None)], the ranks of one experiment added up."""
     groups = {}
     for case in cases:
         groups.setdefault((tuple(case["members"]), case.get("which"), case.get("number")), []).append(case)
     found = []
     for group in groups.values():
         backward = None if any(case["backward"] is None for case in group) else sum(case["backward"] for case in group)
-        found.append((group[0], sum(case["forward"] for case in group), backward))
+        shapes = any(case["results"][0]["looks"] == "shape" for case in group)  # of an output of another size, bytes say nothing
+        found.append((group[0], None if shapes else sum(case["forward"] for case in group), backward))
     return found
 
 
@@ -163,7 +164,7 @@ def side_problem(side):
     right = largest_side(batch, c_in, kernel)
     if side["got"] == right and isinstance(side["got"], int):
         return None
-    known = {right + 1: "one too many", math.isqrt(c_in * kernel * kernel): "batch forgotten", math.isqrt(c_in // batch): "kernel forgotten",
+    known = {right + 1: "one too many", right - 1: "one too few", math.isqrt(c_in * kernel * kernel): "batch forgotten", math.isqrt(c_in // batch): "kernel forgotten",
              c_in * kernel * kernel // batch: "area", math.isqrt(c_out * kernel * kernel // batch): "output channels"}
     looks = known.get(side["got"], "other") if isinstance(side["got"], (int, float)) else "other"
     if looks == "other" and isinstance(side["got"], float):

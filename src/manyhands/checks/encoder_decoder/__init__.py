@@ -72,7 +72,7 @@ def split(cluster, encoder_step, decoder_step):
     with _Check("split", cluster) as report:
         cases = report.cases(2, "split", encoder_step, decoder_step)
         stop_at(verdicts.unclaimed(cases))
-        report.first("loss", (verdicts.loss_problem(*case) for case in cases), [case["loss"] for _, case in cases if "loss" in case])
+        report.first("loss", (verdicts.loss_problem(*case) for case in cases), [[case["loss"], case["number"]] for _, case in cases if "loss" in case])
         for role in reversed(ROLES):
             report.first(role, (verdicts.gradient_problem(*case, role) for case in cases),
                          [_sample(case["got"]) for _, case in cases if case["role"] == role])

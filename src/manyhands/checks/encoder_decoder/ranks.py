@@ -7,6 +7,7 @@ it said is told like a result. What the numbers mean is judged in `manyhands.che
 import random
 import time
 from contextlib import contextmanager
+from numbers import Real
 
 import torch
 
@@ -65,6 +66,7 @@ def ragged(function_name, seed):
         cases.append({"lengths": [len(sequence) for sequence in sequences], "begun": begun, "shape": list(after[0].shape),
                       "outputs": [[list(one.shape), numbers(one)] for one in outputs],
                       "right outputs": [[list(one.shape), numbers(one)] for one in right],
+                      "without start": [numbers(one) for one in model.one_by_one(rnn, sequences)[0]],
                       "state": [[list(part.shape), numbers(part)] for part in (h, cell)],
                       "right state": [[list(part.shape), numbers(part)] for part in after],
                       "variants": {name: [[list(part.shape), numbers(part)] for part in parts] for name, parts in variants.items()}})
@@ -109,7 +111,7 @@ def loss(function_name, seed):
 
 
 def split(encoder_step_name, decoder_step_name, case, seed):
-    """One step in pairs of ranks: the encoder comes first in case 0, second in case 1, and there it is bidirectional."""
+    """One step in pairs of ranks: the encoder comes first in case 0, second in case 1, and there it is bidirectional, and the divisor is given."""
     from manyhands.ledger import Ledger
 
     encoder_step, decoder_step = learners(encoder_step_name), learners(decoder_step_name)
@@ -119,13 +121,15 @@ def split(encoder_step_name, decoder_step_name, case, seed):
         sources, targets = model.batch(draw, draw.randint(3, 5))
         encoder, decoder = parts = model.build(seed + case, draw.randint(4, 8), layers, bidirectional=case == 1)
         role = "encoder" if pair.rank == encoder_rank else "decoder"
-        right = model.serial_step(*parts, sources, targets)
-        result = {"case": case, "role": role, "right": {"loss": right["loss"], "gradients": right[role]}, **_split_mistakes(parts, sources, targets)}
+        divisor = sum(map(len, targets)) + draw.randint(3, 9) if case else None
+        right = model.serial_step(*parts, sources, targets, divisor=divisor)
+        result = {"case": case, "role": role, "right": {"loss": right["loss"], "gradients": right[role]}, **_split_mistakes(parts, sources, targets, divisor)}
         with told(result), Ledger() as ledger:
             if role == "encoder":
                 encoder_step(encoder, list(sources), pair, 1 - encoder_rank)
             else:
-                loss = decoder_step(decoder, list(targets), pair, encoder_rank)
+                loss = decoder_step(decoder, list(targets), pair, encoder_rank, *([divisor] if case else []))
+                result["number"] = isinstance(loss, Real)
                 result["loss"] = float(loss.detach() if hasattr(loss, "detach") else loss)
                 del loss  # with it goes a graph that backward has not gone through
                 _until_gone(everyone)
@@ -144,10 +148,13 @@ def _until_gone(c, limit_s=2.0):
         time.sleep(1e-3)
 
 
-def _split_mistakes(parts, sources, targets):
+def _split_mistakes(parts, sources, targets, divisor):
     """What usual mistakes make of the loss and of the encoder's gradients."""
-    return {"other loss": {name: model.serial_step(*parts, sources, targets, change)["loss"] for name, change in model.CHANGES.items()},
-            "other gradient": {name: model.serial_step(*parts, sources, targets, change)["encoder"] for name, change in model.BACKWARDS.items()}}
+    losses = {name: model.serial_step(*parts, sources, targets, change, divisor)["loss"] for name, change in model.CHANGES.items()}
+    if divisor:
+        losses["divisor forgotten"] = model.serial_step(*parts, sources, targets)["loss"]
+    return {"other loss": losses,
+            "other gradient": {name: model.serial_step(*parts, sources, targets, change, divisor)["encoder"] for name, change in model.BACKWARDS.items()}}
 
 
 # ------------------------------------------------------------------ 4: training

@@ -40,9 +40,9 @@ def outputs_problem(case):
         mistake = "ragged shapes" if len(shapes) == len(wanted) and sorted(shapes) != sorted(wanted) else "ragged count"
         mistake = "ragged order" if sorted(shapes) == sorted(wanted) else mistake
         return {"expected": str(wanted), "got": str(shapes), "mistake": MISTAKES[mistake]}
-    for one, other in zip(got, right):
+    for one, other, unbegun in zip(got, right, case["without start"]):
         if far(one[1], other[1]):
-            mistake = "no start" if case["begun"] else "ragged outputs"
+            mistake = "ragged outputs" if not case["begun"] else "other start" if far(one[1], unbegun) else "no start"
             return {"expected": other[1], "got": one[1], "mistake": MISTAKES[mistake]}
     return None
 
@@ -113,8 +113,10 @@ def unclaimed(cases):
 # ------------------------------------------------------------------ encoder_step, decoder_step
 
 def loss_problem(rank, case):
-    if case["role"] == "encoder" or not far(case["loss"], case["right"]["loss"]):
+    if case["role"] == "encoder":
         return None
+    if not far(case["loss"], case["right"]["loss"]):
+        return None if case["number"] else {"rank": rank, "expected": case["right"]["loss"], "got": "a tensor", "mistake": MISTAKES["no number"]}
     name = looks_like(case["loss"], case["other loss"], far) or ratio(case["loss"], case["right"]["loss"]) or "state"
     return {"rank": rank, "expected": case["right"]["loss"], "got": case["loss"], "mistake": MISTAKES[name].format(case=MISTAKES["layout"][case["case"]])}
 
@@ -190,7 +192,8 @@ def hybrid_problem(rank, case, role):
     else:
         much = ratio(all_of(got), all_of(right))
         name = (looks_like(got, {"mean of pairs": case["mean of pairs"], "alone": case["alone"]}, far_named) or (f"hybrid {much}" if much else None)
-                or ("alone" if proportional(all_of(got), all_of(case["alone"])) else "other hybrid"))
+                or ("alone" if proportional(all_of(got), all_of(case["alone"])) else None)
+                or ("other factor" if proportional(all_of(got), all_of(right)) else "other hybrid"))
     return {"rank": rank, "expected": right[parameter], "got": got[parameter], "mistake": MISTAKES[name].format(role=role, name=parameter)}
 
 

@@ -55,6 +55,7 @@ MISTAKES = {
     "padded": "The RNN went on over the padding: h and cell are those after the longest sequence's length. pack_sequence tells it where each one ends.",
     "sorted": "h and cell are in the order of the lengths. pack_sequence(..., enforce_sorted=False) gives them back in the order of the list.",
     "no start": "The state that is given at the start was not used: hand it to the RNN.",
+    "other start": "The outputs are those of another state at the start. Has each sequence its own column of it? Who sorts the sequences must sort the state as well.",
     "swapped": "h and cell are swapped: an LSTM's state is (h, cell), in this order, on both sides.",
     "state shape": "The shape of h or cell is wrong: [layers times directions, sequences, hidden], all layers.",
     "ragged state": "h or cell is wrong.",
@@ -74,6 +75,8 @@ MISTAKES = {
     "last layer": "Only the last layer's state crossed, and stood in for all layers: send all of h and cell.",
     "last layer, zeros": "Only the last layer's state crossed: send all of h and cell.",
     "state": "The loss is not that of one process ({case}): is every number of h and cell handed on, and divisor too?",
+    "divisor forgotten": "The divisor was given ({case}), and the loss is divided by the number of tokens: hand it on to the decoder.",
+    "no number": "decoder_step returns the loss as a number, loss.item(): a tensor would keep its graph.",
     "twice": "Twice what is right: nothing here is to be multiplied by the number of ranks ({case}).",
     "half": "Half of what is right: the loss was divided by the number of ranks ({case}). The two ranks share one loss; they do not average two.",
     "negative": "The sign is wrong ({case}).",
@@ -86,7 +89,7 @@ MISTAKES = {
     "nothing sent": "From this rank nothing crossed by manyhands.functions: the state goes one way, its gradient comes back the other way.",
     "too few bytes": "Less crossed than the state has: h and cell, all layers.",
     "too many bytes": "More crossed than the state has. The decoder needs neither the outputs nor anything twice: the bytes would grow with the length "
-                      "of the sequences.",
+                      "of the sequences. (An object is pickled, which costs more than its numbers: functions.send.)",
     "many messages": "The right bytes in too many messages: h and cell are two, or one tuple.",
     # train_split
     "unchanged": "The {role}'s weights have not changed: its own optimiser must step, on its own rank.",
@@ -106,6 +109,7 @@ MISTAKES = {
                    "over the number of pairs.",
     "hybrid negative": "The sign is wrong.",
     "one pair": "With a single pair, the result is not that of the pair's own batch: take the number of pairs from copies.size.",
+    "other factor": "Right, up to a factor: what do the decoders divide by? A token is the unit, not a sequence: the tokens of all over the number of pairs.",
     "other hybrid": "The gradient of {name} is not that of the whole batch.",
 }
 

@@ -7,7 +7,7 @@ each rank also works out alone what is right, and what the likely mistakes would
 import copy
 import os
 import random
-from numbers import Real
+from numbers import Integral, Real
 
 import horovod.torch as hvd
 import torch
@@ -124,7 +124,7 @@ def resumed(name, seed):
         shrunk = right[0][:cut] * (1 - rate * (2 + hvd.rank()) * decay)  # what weight decay makes of them in a step with gradients of zero
         looks = "stepped" if close(state[:cut], shrunk) else "buffers" if close(state[:cut], right[0][:cut]) else "other"
     return {"state": numbers(state), "right": numbers(right[0]), "looks": looks, "momenta": numbers(momenta), "right momenta": numbers(right[1]),
-            "rates": rates, "rate": rate, "said": said if isinstance(said, (int, float)) else None, "step": step}
+            "rates": rates, "rate": rate, "said": int(said) if isinstance(said, Integral) else repr(said)[:40], "step": step}
 
 
 def _with_memory(inputs, hidden, rate, seed):
@@ -154,6 +154,7 @@ def fitted(name, seed):
     p, draw = hvd.size(), random.Random(seed)
     sizes = [draw.randint(6, 9), draw.randint(2, 5), 1, draw.randint(3, 4)][:p]
     draw.shuffle(sizes)
+    sizes[0] += sum(sizes) == p * p  # or "mean of sums" and "times p" would be the same steps
     n, rate, steps = sum(sizes), draw.uniform(0.2, 0.5), draw.randint(4, 7)
     model, x, y = problem(seed, n)
     begin, pieces = copy.deepcopy(model), list(zip(x.split(sizes), y.split(sizes)))
@@ -164,6 +165,7 @@ def fitted(name, seed):
     wrong = {"own": _alone(begin, lambda m: means(m)[hvd.rank()], rate, steps), "mean of means": _alone(begin, lambda m: sum(means(m)) / p, rate, steps),
              "sum of means": _alone(begin, lambda m: sum(means(m)), rate, steps), "not divided": _alone(begin, lambda m: n * whole(m), rate, steps),
              "divided again": _alone(begin, lambda m: whole(m) / p, rate, steps), "mean of sums": _alone(begin, lambda m: n / p * whole(m), rate, steps),
+             "times p": _alone(begin, lambda m: p * whole(m), rate, steps),
              "accumulated": _alone(begin, whole, rate, steps, keep=1), "accumulated and summed": _alone(begin, whole, rate, steps, keep=p),
              "nothing": flat(begin.parameters())}
     got = flat(model.parameters())
@@ -195,12 +197,14 @@ def epochs(name, seed):
         n = whole * rows * p + (0 if k == 1 else draw.randint(1, rows * p - 1))  # once nothing is left over
         base, epoch = draw.uniform(0.01, 0.2), draw.randint(1, 9)
         torch.manual_seed(seed + hvd.rank())
-        orders, rates = [], []
+        orders, rates, before = [], [], torch.get_rng_state()
         for one in (epoch, epoch + 1, epoch):
             steps, rate = function(n, rows, one, base)
             orders.append([torch.as_tensor(step).flatten().tolist() for step in steps])
             rates.append(float(rate))
-        cases.append({"n": n, "rows": rows, "p": p, "base": base, "orders": orders, "rates": rates})
+        right = [torch.randperm(n, generator=torch.Generator().manual_seed(one)).tolist() for one in (epoch, epoch + 1, epoch)]
+        cases.append({"n": n, "rows": rows, "p": p, "base": base, "orders": orders, "rates": rates, "right orders": right,
+                      "reseeded": not torch.equal(torch.get_rng_state(), before)})
     return cases
 
 
@@ -217,10 +221,18 @@ def finished(name, seed):
     path = os.path.join(os.environ["MANYHANDS_NODE_DIR"], f"check-finish-{seed}-{hvd.size()}-{hvd.rank()}.pt")
     said, found = function(model, losses[hvd.rank()], path), None
     if os.path.exists(path):
-        found = torch.load(path)
+        found = _loaded(path)
         os.remove(path)
     told = isinstance(found, dict) and {"model", "loss"} <= set(found)
     return {"losses": losses, "wrote": found is not None, "loss": float(found["loss"]) if told else None,
             "weights": numbers(flat(found["model"].values())) if told and isinstance(found["model"], dict) else None,
             "right weights": numbers(flat(model.state_dict().values())), "said": float(said) if isinstance(said, Real) else None,
             "tensor": isinstance(said, torch.Tensor)}
+
+
+def _loaded(path):
+    """What stands in a file; its error if torch.load finds something else there than tensors and plain data: a whole model, say."""
+    try:
+        return torch.load(path)
+    except Exception as error:  # of pickle, of zip files, of torch
+        return error

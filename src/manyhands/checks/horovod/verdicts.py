@@ -62,8 +62,11 @@ def _optimiser(rank, case):
 
 
 def _step(rank, case):
-    if same(case["said"], case["step"]):
+    whole = isinstance(case["said"], int)
+    if whole and same(case["said"], case["step"]):
         return None
+    if not whole:
+        return {"rank": rank, "expected": case["step"], "got": case["said"], "mistake": MISTAKES["resume", "no whole number"]}
     return {"rank": rank, "expected": case["step"], "got": case["said"], "mistake": MISTAKES["resume", "step"]}
 
 
@@ -85,7 +88,7 @@ def joined(answers):
     """One case of all ranks: `orders[e][r]` are the steps of rank r in epoch e, `rates` those of all ranks and epochs."""
     case = answers[0]
     orders = [[answer["orders"][epoch] for answer in answers] for epoch in range(len(case["orders"]))]
-    return {**case, "orders": orders, "rates": [answer["rates"] for answer in answers]}
+    return {**case, "orders": orders, "rates": [answer["rates"] for answer in answers], "reseeded": [answer["reseeded"] for answer in answers]}
 
 
 def _taken(ranks):
@@ -93,14 +96,22 @@ def _taken(ranks):
 
 
 def once_values(case):
-    """For each epoch: rows taken, different ones among them; and whether the second epoch's order differs and the first one's comes back."""
+    """For each epoch: rows taken, different ones among them; whether the second epoch's order differs and the first one's comes back; whether the rows
+    stand in the order that was asked for, and no rank has touched the generator that all else draws from."""
     counts = [[len(_taken(ranks)), len(set(_taken(ranks)))] for ranks in case["orders"]]
     first, second, again = case["orders"]
-    return [counts, bool(_taken(first)) and first == second, first == again]
+    return [counts, bool(_taken(first)) and first == second, first == again, _as_asked(case), any(case["reseeded"])]
+
+
+def _as_asked(case):
+    """Each rank takes its rows in the order of the epoch, whichever of them are its own."""
+    places = [{row: place for place, row in enumerate(order)} for order in case["right orders"]]
+    own = [[place.get(row, -1) for row in _taken([steps])] for place, ranks in zip(places, case["orders"]) for steps in ranks]
+    return all(one == sorted(one) for one in own)
 
 
 def _once(case):
-    counts, stuck, back = once_values(case)
+    counts, stuck, back, as_asked, reseeded = once_values(case)
     step, mistake = case["rows"] * case["p"], None
     whole = case["n"] // step * step
     if any(row not in range(case["n"]) for ranks in case["orders"] for row in _taken(ranks)):
@@ -113,6 +124,10 @@ def _once(case):
         mistake = "same order"
     elif not back:
         mistake = "not by the epoch"
+    elif reseeded:
+        mistake = "reseeded"
+    elif not as_asked:
+        mistake = "other order"
     if mistake is None:
         return None
     got = [[[int(row) for row in step] for step in steps] for steps in case["orders"][0]][:2]

@@ -54,6 +54,7 @@ MISTAKES = {
     ("resume", "other momentum"): "The momentum is not the checkpoint's: broadcast_optimizer_state, from rank 0.",
     ("resume", "rate"): "The learning rate is this rank's own, and not the checkpoint's. broadcast_optimizer_state brings it too.",
     ("resume", "step"): "The step is not rank 0's: the ranks would end at different times, and wait for each other. hvd.broadcast_object.",
+    ("resume", "no whole number"): "resume returns the step as a whole number, for `range(step, ...)`: hvd.broadcast_object gives back what was put in; a tensor has .item().",
     # fit
     ("fit", "own"): "These are the weights of training alone on this rank's own rows: no gradient has been exchanged.",
     ("fit", "mean of means"): "This is the average of the ranks' means. Shards of {sizes} rows: a row of a small one counts more. Add up losses, divide by all {n} rows, and add up the "
@@ -62,6 +63,8 @@ MISTAKES = {
     ("fit", "not divided"): "The losses are added up and not divided: steps {n} times too long. The mean of all {n} rows is wanted.",
     ("fit", "divided again"): "The steps are {p} times too short: divided by all {n} rows, and averaged over {p} ranks too. Parts of a mean are added up: op=hvd.Sum.",
     ("fit", "mean of sums"): "The sums of losses were averaged over the {p} ranks: steps {n} / {p} times too long. Divide by all {n} rows.",
+    ("fit", "times p"): "The steps are {p} times too long. Was the rate multiplied by hvd.size()? Here the batch is all {n} rows already. Or was the loss all-reduced before "
+                        "backward? Backward of hvd.allreduce adds up the gradients of all ranks once more.",
     ("fit", "accumulated"): "Gradients of earlier steps are still in `grad`: backward adds to it. Empty it in every step.",
     ("fit", "accumulated and summed"): "Gradients of earlier steps are still in `grad`, and were summed over the ranks again. Empty it in every step.",
     ("fit", "nothing"): "The weights have not moved: is it the given model that is trained?",
@@ -74,6 +77,9 @@ MISTAKES = {
     ("epoch", "not whole"): "Another number of rows than {whole} is taken: of {n}, that many belong into whole steps of {p} ranks.",
     ("epoch", "same order"): "The order is the same in every epoch. Seed it with the epoch.",
     ("epoch", "not by the epoch"): "The same epoch came in two orders: it depends on more than the epoch. After a restart, rows would come twice.",
+    ("epoch", "reseeded"): "Afterwards torch's own generator stands somewhere else: dropout and all else that draws from it now depends on this function. Take a generator of your own: "
+                           "torch.randperm(n, generator=torch.Generator().manual_seed(epoch)).",
+    ("epoch", "other order"): "The rows do not come in the order torch.randperm(n, generator=torch.Generator().manual_seed(epoch)).",
     ("epoch", "different steps"): "The ranks have different numbers of steps: who has one more waits for ever. n = {n}, {p} ranks.",
     ("epoch", "sizes"): "A step must have {rows} rows on every rank; what is left over of {n} is left out.",
     ("epoch", "too many steps"): "There are too many steps: a step takes {rows} rows on each of {p} ranks, and there are {n}.",

@@ -41,6 +41,7 @@ MISTAKES = {
     "from zero": "The warm-up begins at zero here. It begins at the base rate, which is known to work.",
     "geometric": "The rate grows by the same factor in every step. A straight line is wanted: by the same amount.",
     "staircase": "The rate changes once in an epoch. `epoch` has a fraction: let the rate grow in every step.",
+    "whole epochs": "At epoch {epoch} the drop is due: epochs need not be whole, and no part of them is cut off before the comparison.",
     "late": "At epoch {epoch} the drop is due: it counts from its epoch on (>=).",
     "no drop": "Drops at {drops}: at epoch {epoch} the rate is no longer the full one.",
     "drops once": "Only one drop counts. At epoch {epoch} those of {drops} that are past all divide the rate.",
@@ -57,6 +58,8 @@ MISTAKES = {
     "runs together": "The norm was taken over all runs at once. Each run is a training of its own: use norm(), which keeps the first dimension.",
     "inverted": "The ratio is upside down: the norm of the weights is above, that of the gradient below.",
     "trust forgotten": "The ratio lacks the factor `trust`: a step would be as long as the weights themselves.",
+    "norm of the sum": "Below the line stands |g| + decay |w|, the sum of two norms; you have the norm of the sum, |g + decay w|.",
+    "gradients changed": "The gradients that were given are changed. Only `weights` and `memory` may be: the caller may still need them.",
     "decay not in the norm": "The step has the decay in it, the ratio has not: below the line stands |g| + decay |w|.",
     "decay not in the step": "The ratio has the decay in it, the step has not: it goes along g + decay w.",
     "rate outside": "Right while the rate stays, and wrong when it changes: the memory holds steps, so the rate belongs inside, v = m v + rate * ratio * (g + decay w).",
@@ -81,6 +84,7 @@ MISTAKES = {
     "no phases": "Return a list of {count} phases (epochs, rate, batch), with the epochs that were given.",
     "falls twice": "The rate falls and the batch grows: the noise falls twice. One of the two.",
     "nothing falls": "Neither has the rate fallen, nor the batch grown: this phase would be as noisy as the first.",
+    "rounded only": "The batch is rounded, and the rate is the first phase's. rate / batch is to stay exactly: rate * larger / batch, a little below the first one.",
     "cut off": "The batch ends at {largest}, and the rate stays: what is left of the drop must go into the rate.",
     "root of the drop": "The batch grows by the root of the drop. rate / batch is to stay: it grows by all of it, {drop} times the first one.",
     "other noise": "rate / batch is not what it was. Against the first phase, the rate would have fallen {drop} times.",
@@ -88,7 +92,7 @@ MISTAKES = {
     "no whole batch": "A batch is a whole number of images.",
     "batch kept": "The batch never grows: right noise, and not a step saved.",
     "too many steps": "There are more steps than needed: the rate falls while the batch could still grow (up to {largest}).",
-    "too few steps": "There are too few steps: rate and batch were made larger than the first phase's noise allows.",
+    "too few steps": "There are too few steps: a batch was made larger than the first phase's rate allows. Batches are whole: round down.",
     # challenge
     "asked for more": "train asked for more batches than the epochs have: {steps} steps are all there are.",
     "small batches": "A gradient was taken of a smaller batch. All have at least {batch} images.",
@@ -123,7 +127,7 @@ HINTS = {  # {name: (where to look, nearly the code)}
     "17-growing": (
         "rate / batch is to stay what it was in each phase. With the first phase's rate, how large would the batch be? Only where that is larger than `largest` must the "
         "rate fall, and by how much follows from the same quotient.",
-        "For each (epochs, rate): larger = min(largest, round(batch * phases[0][1] / rate)), and the triple is (epochs, rate * larger / batch, larger). "
+        "For each (epochs, rate): larger = min(largest, int(batch * phases[0][1] / rate)), rounded down, and the triple is (epochs, rate * larger / batch, larger). "
         "g is rate / (1 - momentum) * (images / batch - 1).",
     ),
     "17-challenge": (

@@ -74,7 +74,7 @@ def file_problem(answers, saved):
             return say("same file" if answers[chief]["to the chief's"] else "wrong chief", rank=rank, right=chief)
     if saved["got"] is None:
         return say("numbered" if answers[chief]["saved"] else "no file", rank=chief)
-    if any(abs(a - b) > 1e-9 for a, b in zip(saved["got"], saved["right"])):
+    if len(saved["got"]) != len(saved["right"]) or any(abs(a - b) > 1e-9 for a, b in zip(saved["got"], saved["right"])):
         return say("other values", rank=chief, expected=saved["right"], got=saved["got"], what="weight and total")
     return None
 

@@ -37,7 +37,8 @@ def fits(name, seed):
     right, wrong = _trained(starts[0], x, y, whole * epochs, rate), {"unchanged": _flat(starts[0]), "alone": _trained(starts[me()], x, y, whole * epochs, rate)}
     wrong |= {"batch of a worker": _trained(starts[0], x, y, small * epochs, rate), "sharded before": _trained(starts[0], x, y, [_twice(batch, world)] * epochs, rate)}
     wrong["alone"] = wrong["alone"] if me() else wrong["unchanged"]
-    looks = next((key for key, value in wrong.items() if _close(got, value)), "other")
+    wrong["rate scaled"] = _trained(starts[0], x, y, whole * epochs, rate * world)
+    looks = "no model" if not trained else next((key for key, value in wrong.items() if _close(got, value)), "other")
     return {"samples": len(x), "batch": batch, "epochs": epochs, "rate": rate, "workers": world, "steps": int(model.optimizer.iterations.numpy()) if trained else None,
             "right steps": 3 * epochs, "got": got.tolist(), "right": right.tolist(), "looks": None if _close(got, right) else looks}
 
@@ -189,6 +190,8 @@ def saves(name, seed, folder):
     function(checkpoint, path, me() == chief, me())
     others = [one for one in checkpoint.paths if one != path]
     left = sorted(os.path.basename(file) for one in others for file in glob.glob(glob.escape(one) + "*"))
+    made = {os.path.dirname(one) for one in others} - {os.path.dirname(path), os.environ.get("MANYHANDS_NODE_DIR")}  # what is empty now was made for it
+    left += [f"an empty folder, {os.path.basename(one)}" for one in sorted(made) if os.path.isdir(one) and not os.listdir(one)]
     return {"chief": me() == chief, "wrote": len(checkpoint.paths), "to the chief's": path in checkpoint.paths, "saved": checkpoint.saved, "left": left, "right": [*weight, float(parts.sum())]}
 
 
@@ -203,4 +206,5 @@ def saved(folder):
     except Exception:  # TensorFlow says in several ways that there is none
         return {"got": None, "others": others}
     values = {key.split("/")[0]: reader.get_tensor(key) for key in reader.get_variable_to_shape_map() if key.endswith("VARIABLE_VALUE")}
-    return {"got": [*np.ravel(values["weight"]).tolist(), float(values["total"])], "others": others}
+    known = {"weight", "total"} <= set(values)
+    return {"got": [*np.ravel(values["weight"]).tolist(), float(values["total"])] if known else [], "others": others}

@@ -60,6 +60,8 @@ MISTAKES = {
     ("fit", "alone"): "Worker {rank} has trained alone, from its own start: make the model inside strategy.scope().",
     ("fit", "batch of a worker"): "These are the weights after steps of batch / {n}. Dataset.batch takes the *global* batch; the strategy cuts it for the workers.",
     ("fit", "sharded before"): "The data was cut twice: by you, and then by fit. Give fit the dataset of the whole job.",
+    ("fit", "rate scaled"): "The rate was multiplied by the number of workers. Here the global batch is what it would be in one process, and so is the rate.",
+    ("fit", "no model"): "Return the model that Model.fit has trained.",
     ("fit", "unchanged"): "The weights are the chief's at the start: nothing was trained.",
     ("fit", "other"): "The weights are others. Plain SGD with this rate, the samples in their stored order (arrays are mixed by fit, a dataset is not), from_logits=True.",
     # loss

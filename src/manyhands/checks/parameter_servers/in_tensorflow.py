@@ -37,7 +37,7 @@ def trained(function, resolver, seed):
         wrong = {"unchanged": start, "one by one": _one_by_one(start, steps, rate), "mean": _alone(start, steps, rate, lambda gs: sum(gs) / len(gs)),
                  "last only": _alone(start, steps, rate, lambda gs: gs[-1]), "uphill": _alone(start, steps, -rate, sum)}
         looks = None if _close(got, right) else next((name for name, value in wrong.items() if _close(got, value)), "other")
-        where = str(getattr(answer, "device", ""))
+        where = str(getattr(answer, "device", "")) if hasattr(answer, "assign_sub") else ""  # NumPy's arrays have a device too
         cases.append({"got": got.tolist() if got.shape == start.shape else [], "right": right.tolist(), "looks": looks, "where": where, "on a server": "/job:ps/" in where,
                       "scheduled": len(calls), "wanted": sum(map(len, steps)), "rate": rate})
     return cases

@@ -213,6 +213,7 @@ def _stepped(world, w, g):
     def after(slope, decay=world.decay):
         return w - world.rate * (slope + decay * w)
 
-    return {"right": after(total / rows), "unchanged": w, "not divided": after(total), "by workers": after(total / p), "mean of means": after((g / n[:, None]).mean(0)),
+    shrunk = (w - world.rate * total / rows) * (1 - world.rate * world.decay)
+    return {"right": after(total / rows), "unchanged": w, "decay after": shrunk, "not divided": after(total), "by workers": after(total / p), "mean of means": after((g / n[:, None]).mean(0)),
             "sum of means": after((g / n[:, None]).sum(0)), "decay on each": after(total / rows, p * world.decay), "decay by rows": after(total / rows, world.decay / rows),
             "no decay": after(total / rows, 0), "last only": after(g[-1] / rows), "only last": after(g[-1] / n[-1]), "one by one": one_by_one}

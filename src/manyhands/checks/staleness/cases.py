@@ -73,7 +73,7 @@ def history(run):
 def curvatures(seed, many):
     """[(curvatures, delay)]: short delays and long ones; one curvature, or several in no order."""
     draw = generator(seed, f"curvatures {many}")
-    delays = (int(draw.integers(2, 6)), int(draw.integers(7, 20)), 0) if many else (2, int(draw.integers(3, 8)), int(draw.integers(9, 40)), 1, 0)
+    delays = (int(draw.integers(2, 6)), int(draw.integers(7, 20)), 0) if many else (int(draw.integers(3, 8)), int(draw.integers(9, 40)), 2, 1, 0)  # at 2 and less some wrong formulas look like others
     return [([float(10 ** draw.uniform(-1.5, 1.5)) for _ in range(int(draw.integers(3, 7)) if many else 1)], delay) for delay in delays]
 
 

@@ -50,7 +50,9 @@ class Asked:
 
 
 def told(answer):
-    """A list of workers as plain numbers; None where it is none."""
+    """A list of workers as plain numbers; None where it is none: a set has no order."""
+    if isinstance(answer, (set, frozenset, dict)):
+        return None
     try:
         return [int(worker) for worker in answer]
     except (TypeError, ValueError):

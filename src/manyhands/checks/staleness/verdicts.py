@@ -91,7 +91,8 @@ def history_problem(run, got):
              "uphill": _replay(run, lambda t, v: (t, v, t), -1), "no rate": _replay(run, lambda t, v: (t, v, t), 1 / run.rate),
              "start is missing": right[1:], "end is missing": right[:-1]}
     all_alike = np.ndim(got) == 2 and len(got) == len(right) and not np.any(got - got[-1])
-    name = "one array" if all_alike else _named(got, wrong, equal) or "other weights"
+    start_lost = np.shape(got) == np.shape(right) and not equal(got[0], right[0])
+    name = "one array" if all_alike else _named(got, wrong, equal) or ("start changed" if start_lost else "other weights")
     return say(name, right[:4].tolist(), got[:4].tolist())
 
 

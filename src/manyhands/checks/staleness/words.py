@@ -54,6 +54,7 @@ MISTAKES = {
     "uphill": "The sign is wrong: w - rate * gradient.",
     "no rate": "The rate is missing.",
     "one array": "All versions are the same array: it is changed in place, and the list holds it many times over. Make a new one for each version: w - ..., not w -= ...",
+    "start changed": "The first of them is not the w that was given: was it changed in place, as -= does? Make a new array for each version: w - ...",
     "start is missing": "Version 0, the weights at the start, is missing in the list.",
     "end is missing": "The last version is missing: T updates make T + 1 versions.",
     "other weights": "versions[0] is always 0. For t = 0, 1, ...: w[t + 1] = w[t] - rate * gradient(w[versions[t]], t).",
@@ -113,7 +114,7 @@ MISTAKES = {
     "throughput": "This has the most gradients a second. But a gradient more in a step saves fewer and fewer steps: {more} % slower than the best. Multiply by steps(n).",
     "none rented": "No backup at all: {more} % more than the cheapest. {size} machines are paid for while they wait for one.",
     "machines forgotten": "The shortest step, and {more} % more than the cheapest: every machine is paid for, n + b of them, for as long as the step takes.",
-    "other choice": "{more} % more than the best. Try every b, and take the best one; if you draw, 200,000 times.",
+    "other choice": "{more} % more than the best. With a step_s that is right, try every b, and take the best one; if you draw, 200,000 times.",
 }
 
 HINTS = {

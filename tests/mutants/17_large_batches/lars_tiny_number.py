@@ -1,0 +1,13 @@
+"""A tiny number below the line keeps it from zero; where the weights are zero, the ratio still is.
+
+fails: lars/zero
+shows: stays there for ever
+points: 17
+"""
+# %% grade_id="lars"
+def lars_step(weights, gradients, memory, rate, momentum, decay, trust):
+    for w, g, v in zip(weights, gradients, memory):
+        a, b = norm(w), norm(g)
+        r = trust * a / (b + decay * a + 1e-8)
+        v.mul_(momentum).add_(rate * r * (g + decay * w))
+        w.sub_(v)
