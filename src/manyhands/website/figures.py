@@ -27,7 +27,7 @@ def name_pictures(app, doctree):
 
 def print_on_one_sheet(app, pagename, templatename, context, doctree):
     if pagename == PRINTED:
-        app.add_css_file("one_sheet.css")
+        app.add_css_file("one_sheet.css", priority=900)  # over course.css
 
 
 def setup(app):

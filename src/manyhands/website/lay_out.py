@@ -38,8 +38,6 @@ def lay_out(root, folder):
         if path not in done:
             done.add(path)
             todo += _put(root, path, folder)
-    for picture in _found(root, "docs/images/*"):
-        _copy(root, picture, folder)
     for unit in there:
         _offer_lab(root, unit, folder)
         for kind in ("html", "pdf"):

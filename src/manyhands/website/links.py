@@ -7,6 +7,7 @@ from pathlib import Path, PurePosixPath
 from manyhands.units import units
 
 _LINK = re.compile(r"(?<!!)\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\(([^()\s]+)\)")  # [words](address), no picture
+_PICTURE = re.compile(r"""!\[[^\]]*\]\(([^()\s]+)\)|<img\b[^>]*\bsrc=["']([^"']+)["'][^>]*>""")
 _DEFINED = re.compile(r"^\[([^\]]+)\]: +(\S+)$", re.MULTILINE)  # [label]: address
 _CODE = re.compile(r"^ *(```+|~~~+).*?^ *\1 *$|`[^`\n]+`", re.MULTILINE | re.DOTALL)
 PAGES = (".md", ".ipynb")
@@ -17,7 +18,8 @@ class Links:
 
     The README is the first page, a lab's folder is its notebook, a unit that is not there yet is its line in the table
     of units, a deck is opened as it is. A file that is no page is offered for download. A folder that the site does
-    not have, a maintainer's, loses its link and keeps its words.
+    not have, a maintainer's, loses its link and keeps its words. Pictures of other hosts, badges, are left out: no page
+    of the site asks another host for anything.
     """
 
     def __init__(self, page, root):
@@ -33,11 +35,21 @@ class Links:
             return f"\0{len(code) - 1}\0"
 
         text = _CODE.sub(put_away, text)
+        text = _PICTURE.sub(self._picture, text)
         text = _DEFINED.sub(self._definition, _LINK.sub(self._link, text))
         return re.sub("\0(\\d+)\0", lambda found: code[int(found.group(1))], text)
 
+    def _picture(self, found):
+        address = found[1] or found[2]
+        if re.match(r"[a-z]+:|//", address):
+            return "" if not address.startswith(("data:", "attachment:")) else found.group()
+        self.asked.add(os.path.normpath(self.folder / address))
+        return found.group()
+
     def _link(self, found):
         words, address = found.groups()
+        if not words:  # of a badge
+            return ""
         there = self._place(address)
         if there is None:
             return words

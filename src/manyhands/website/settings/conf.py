@@ -10,7 +10,7 @@ exclude_patterns = ["extra", "static", "templates"]
 # notebooks: as they are stored
 nb_execution_mode = "off"
 nb_merge_streams = True
-myst_enable_extensions = ["dollarmath", "amsmath"]
+myst_enable_extensions = ["dollarmath", "amsmath", "html_image"]
 myst_heading_anchors = 4
 mathjax_path = "mathjax/tex-svg.js"
 mathjax3_config = {"options": {"enableMenu": False}}  # its menu would fetch more files
