@@ -4,7 +4,7 @@ from manyhands.units import paths, units
 
 project, author, language = "manyhands", "manyhands", "en"
 copyright = "the manyhands authors; text CC BY 4.0, code Apache 2.0"
-extensions = ["myst_nb", "sphinx_copybutton", "manyhands.website.figures"]
+extensions = ["myst_nb", "sphinx_copybutton", "manyhands.website.extension"]
 exclude_patterns = ["extra", "static", "templates"]
 
 # notebooks: as they are stored

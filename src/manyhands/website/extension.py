@@ -1,12 +1,16 @@
-"""A Sphinx extension: what a notebook's picture says of itself becomes its alternative text; print styles of one page."""
+"""A Sphinx extension: pictures named by what they show, the cheat sheet on one sheet, excerpts in a search without a
+server.
+"""
 
+import json
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 from docutils import nodes
 
 TITLE = "{http://www.w3.org/2000/svg}title"
-PRINTED = "docs/CHEAT_SHEET"  # on one sheet
+PRINTED = "docs/CHEAT_SHEET"
+TEXTS = "search_texts.js"
 
 
 def title_of(path):
@@ -25,12 +29,26 @@ def name_pictures(app, doctree):
                 break
 
 
-def print_on_one_sheet(app, pagename, templatename, context, doctree):
+def add_files(app, pagename, templatename, context, doctree):
+    """What one page alone needs."""
     if pagename == PRINTED:
         app.add_css_file("one_sheet.css", priority=900)  # over course.css
+    if pagename == "search":
+        app.add_js_file(TEXTS)
+        app.add_js_file("search_from_disk.js")
+
+
+def write_texts(app, failed):
+    """The texts of all pages as a script: a page that was opened from the disk may not fetch another one."""
+    if failed is None and app.builder.format == "html":
+        texts = {app.builder.get_target_uri(name): app.env.get_doctree(name).astext()
+                 for name in sorted(app.env.found_docs)}
+        text = f"const COURSE_TEXTS = {json.dumps(texts, ensure_ascii=False)};\n"
+        Path(app.outdir, "_static", TEXTS).write_text(text, encoding="utf-8")
 
 
 def setup(app):
     app.connect("doctree-read", name_pictures, priority=100)
-    app.connect("html-page-context", print_on_one_sheet)
+    app.connect("html-page-context", add_files)
+    app.connect("build-finished", write_texts)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
