@@ -20,8 +20,8 @@ from manyhands.website.extension import title_of
 pytestmark = pytest.mark.browser
 ROOT = Path(__file__).resolve().parents[2]
 THERE = [unit for unit in units(ROOT) if not unit.planned]
-# one of each kind; 02 has pictures and formulas, 06 the longest words and tables
-LOOKED_AT = ["index.html", "notebooks/02_mirrored_strategy.html", "labs/00_preflight/00_preflight.html", "docs/GLOSSARY.html",
+# one of each kind, of notebooks the shortest; 06 has the longest words and tables
+LOOKED_AT = ["index.html", "notebooks/00_preflight.html", "labs/00_preflight/00_preflight.html", "docs/GLOSSARY.html",
              "docs/CHEAT_SHEET.html", "search.html?q=staleness", "labs/index.html"]
 NARROW = [*LOOKED_AT, "notebooks/06_ddp.html", "labs/06_ddp/06_ddp.html", "docs/SYSTEMS.html", "slides/index.html", "docs/index.html"]
 
@@ -177,7 +177,7 @@ def test_the_comparison_would_find_an_answer(site, pages):
 
 def test_pictures_say_what_they_show(site, pages):
     shown = {path: [picture for picture in page.pictures if "_images" in picture["src"]] for path, page in pages.items()}
-    assert sum(map(len, shown.values())) > 40
+    assert sum(map(len, shown.values())) > 2 * len(THERE)
     for path, pictures in shown.items():
         for picture in pictures:
             alt, file = picture.get("alt") or "", (path.parent / picture["src"]).resolve()
@@ -193,14 +193,14 @@ def test_the_side_bar_has_all_units_in_order_and_tells_which_are_coming(pages, s
     assert bar.count('<li class="one_day">') == len(paths()["one_day"])
 
 
-AXE = "() => axe.run(document, {preload: false, resultTypes: ['violations'], runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa']})"
+AXE = "rules => axe.run(document, {preload: false, resultTypes: ['violations'], runOnly: rules})"
+ALL_RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]
 
 
-def serious(page):
+def serious(page, rules=ALL_RULES):
     """What axe-core finds that shuts people out."""
     page.evaluate(files("axe_playwright_python").joinpath("axe.min.js").read_text() + ";0")
-    found = page.evaluate(AXE)
-    assert "axe-core" in str(found["testEngine"]) or found["testEngine"]["name"] == "axe-core"
+    found = page.evaluate(AXE, rules)
     return [f"{one['id']}: {one['nodes'][0]['html'][:150]}" for one in found["violations"] if one["impact"] in ("serious", "critical")]
 
 
@@ -211,7 +211,7 @@ def test_a_page_shuts_nobody_out(opened, name, scheme):
     assert page.evaluate("document.documentElement.dataset.theme") == scheme
     if name.startswith("search"):
         page.wait_for_selector("#search-results li a")
-    assert serious(page) == []
+    assert serious(page, ALL_RULES if scheme == "light" else ["color-contrast"]) == []  # all else is the same in the dark
 
 
 def test_axe_would_find_what_shuts_people_out(opened):

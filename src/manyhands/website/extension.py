@@ -20,7 +20,7 @@ def title_of(path):
     return " ".join(found.split()) if found else None
 
 
-def name_pictures(app, doctree):
+def name_pictures(app, doctree, docname):
     """MyST-NB names a picture after its file; its own title says more."""
     for image in doctree.findall(nodes.image):
         for path in (Path(app.srcdir, image["uri"]), Path(app.outdir, image["uri"]), Path(image["uri"])):
@@ -48,7 +48,7 @@ def write_texts(app, failed):
 
 
 def setup(app):
-    app.connect("doctree-read", name_pictures, priority=100)
+    app.connect("doctree-resolved", name_pictures)
     app.connect("html-page-context", add_files)
     app.connect("build-finished", write_texts)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
