@@ -25,6 +25,7 @@ MAY = {
     "learner": {"learner", "checks"},
     "grading": {"grading", "build", "checks", "learner", "nbformat", "nbclient", "nbval", "nbgrader", "nbconvert", "psutil", "jupyter_client", "ipykernel", "zmq",
                 "traitlets", "tornado"},
+    "website": {"website", "build", "nbformat", "docutils"},
     "hub": {"hub", "checks", "jupyterhub", "jupyter_server", "tornado", "traitlets", "psutil", "batchspawner", "docker", "dockerspawner"},
 }
 LATE = {
@@ -37,6 +38,7 @@ LATE = {
     "build": {"psutil"},
     "learner": {"nbformat", "psutil"},
     "hub": {"fpdf", "learner", "grading", "cluster"},  # of cluster only the choice of ports
+    "website": {"myst_nb"},  # asked only whether it is there
     "grading": {"IPython", "tqdm", "psutil", "jupyter_client"},
 }
 FRAMEWORKS = {"torch", "tensorflow", "tf_keras", "keras", "horovod"}
