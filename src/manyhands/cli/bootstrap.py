@@ -3,7 +3,7 @@
     python3 src/manyhands/cli/bootstrap.py setup            make or mend the environment
     python3 src/manyhands/cli/bootstrap.py offline          the same, then write all that it fetches into offline/
     python3 src/manyhands/cli/bootstrap.py run MODULE ...   the same, then `python -m MODULE ...` in it
-    python3 src/manyhands/cli/bootstrap.py run --with LIST MODULE ...   the same, the packages of one more list there too
+    python3 src/manyhands/cli/bootstrap.py run --with LIST MODULE ...   the same, and one more list of packages
 
 Run by whatever Python the machine has (3.9 or later, standard library only); it looks for the Python that the course
 needs. A stamp in the environment remembers what was installed, so that a second start takes a moment.

@@ -97,28 +97,34 @@ def _offer_lab(root, unit, folder):
 
 def _write_lists(folder, there, pages):
     """The pages in front: tutorials, labs, slides, manuals; and what stands behind the first page."""
-    rows = [f"| {unit.number} | [{unit.title}]({unit.tutorial.removeprefix('notebooks/')}) | {unit.framework} "
-            f"| {_minutes(unit, 0)} |" for unit in there]
+    rows = [f"| {unit.number} | [{unit.title}]({unit.name}.ipynb) | {unit.framework} | {_minutes(unit, 0)} |"
+            for unit in there]
     _write(folder / "notebooks/index.md", "Tutorials", "To read here, with all outputs; to run, `make lab`.",
            ["| # | tutorial | framework | minutes |", "|---|---|---|---|", *rows], [unit.name for unit in there])
     rows = [f"| {unit.number} | [{unit.title}]({unit.name}/{unit.name}.ipynb) | {_minutes(unit, 1)} "
             f'| <a href="../downloads/{unit.name}.zip" download>{unit.name}.zip</a> |' for unit in there]
-    _write(folder / "labs/index.md", "Labs", "Unsolved, as attendees get them. They are solved in JupyterLab, where their checks can run.",
-           ["| # | lab | minutes | download |", "|---|---|---|---|", *rows], [f"{unit.name}/{unit.name}" for unit in there])
+    _write(folder / "labs/index.md", "Labs",
+           "Unsolved, as attendees get them. They are solved in JupyterLab, where their checks can run.",
+           ["| # | lab | minutes | download |", "|---|---|---|---|", *rows],
+           [f"{unit.name}/{unit.name}" for unit in there])
     rows = [f'| {unit.number} | <a href="built/{unit.name}.html">{unit.title}</a> '
             f'| <a href="built/{unit.name}.pdf">PDF</a> |' for unit in there]
     _write(folder / "slides/index.md", "Slides", "One deck for each unit. They need no network either.",
            ["| # | deck | to print |", "|---|---|---|", *rows], [])
-    named = [name for names in MANUALS.values() for name in names]
     texts = [page.removesuffix(".md") for page in sorted(pages) if page.endswith(".md") and page != "README.md"]
-    groups = {title: [name for name in names if name in texts] for title, names in MANUALS.items()}
-    groups["For maintainers"] += [name for name in texts if name not in (*named, *OWN_ENTRY)]
-    lists = [f"## {title}\n\n```{{toctree}}\n:maxdepth: 1\n" + "\n".join(f"/{name}" for name in names) + "\n```\n"
-             for title, names in groups.items() if names]
-    _write(folder / "docs/index.md", "Manuals", "", lists, [])
-    entries = ["notebooks/index", "labs/index", "slides/index", *(name for name in OWN_ENTRY if name in texts), "docs/index"]
+    _write(folder / "docs/index.md", "Manuals", "", _manuals(texts), [])
     with open(folder / "index.md", "a", encoding="utf-8") as first:
-        first.write("\n" + _hidden(entries))
+        first.write("\n" + _hidden(["notebooks/index", "labs/index", "slides/index",
+                                    *(name for name in OWN_ENTRY if name in texts), "docs/index"]))
+
+
+def _manuals(texts):
+    """The manuals under their headings; those that `MANUALS` does not name are the maintainers'."""
+    groups = {title: [name for name in names if name in texts] for title, names in MANUALS.items()}
+    named = {name for names in groups.values() for name in names}.union(OWN_ENTRY)
+    groups["For maintainers"] += [name for name in texts if name not in named]
+    return [f"## {title}\n\n```{{toctree}}\n:maxdepth: 1\n" + "\n".join(f"/{name}" for name in names) + "\n```\n"
+            for title, names in groups.items() if names]
 
 
 def _minutes(unit, part):

@@ -20,9 +20,10 @@ def run(root, source, target):
     command = [sys.executable, "-m", "sphinx", "--builder", "html", "--jobs", "auto", "--quiet", "--no-color",
                "--doctree-dir", source.parent / "doctrees", "--warning-file", complaints]
     environment = {**os.environ, "MANYHANDS_ROOT": str(root), "LC_ALL": "C.UTF-8"}
-    done = subprocess.run([*map(str, command), str(source), str(target)], capture_output=True, text=True, env=environment)
+    done = subprocess.run([*map(str, command), str(source), str(target)], capture_output=True, text=True,
+                          env=environment)
     said = complaints.read_text(encoding="utf-8") if complaints.is_file() else ""
-    if told := [told_line for line in said.splitlines() if line.strip() for told_line in [in_words(line, source)]]:
+    if told := [in_words(line, source) for line in said.splitlines() if line.strip()]:
         raise BuildError("The site was not built:\n  " + "\n  ".join(told))
     if done.returncode:
         raise BuildError(f"Sphinx ended with status {done.returncode}:\n{(done.stderr or done.stdout).strip()[-3000:]}")
@@ -38,6 +39,6 @@ def in_words(line, source):
     if path.suffix == ".ipynb" and number >= A_CELL:
         cell, number = divmod(number, A_CELL)
         notebook = json.loads(path.read_text(encoding="utf-8"))
-        name = f"{place(name, notebook, cell - 1)}"
+        name = place(name, notebook, cell - 1)
     name = "README.md" if name == "index.md" else name
     return f"{name}{f', line {number}' if number else ''}: {found['text']}"

@@ -17,7 +17,8 @@ UNITS = {unit.number: unit for unit in units(ROOT)}
 SHEET = (ROOT / "docs/CHEAT_SHEET.md").read_text(encoding="utf-8")
 # a word of the glossary -> how its unit writes it
 WRITTEN = {"batch norm, synchronised": "batch norm", "DDP": "DistributedDataParallel", "sampler, distributed": "DistributedSampler",
-           "accumulation": "micro-batch", "pseudo connect": "pseudo_connect", "overlap": "overlap", "mirrored variable": "mirrored"}
+           "accumulation": "micro-batch", "pseudo connect": "pseudo_connect", "mirrored variable": "mirrored", "bus bandwidth": "busbw", "gradient noise scale": "noise of a gradient", "local rank": "LOCAL_RANK",
+           "model parallelism": "model parallel", "process group": "group", "world size": "world_size"}
 
 
 def test_words_stand_in_the_order_of_the_alphabet_each_once_under_its_letter():
