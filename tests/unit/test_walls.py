@@ -38,7 +38,6 @@ LATE = {
     "build": {"psutil"},
     "learner": {"nbformat", "psutil"},
     "hub": {"fpdf", "learner", "grading", "cluster"},  # of cluster only the choice of ports
-    "website": {"myst_nb"},  # asked only whether it is there
     "grading": {"IPython", "tqdm", "psutil", "jupyter_client"},
 }
 FRAMEWORKS = {"torch", "tensorflow", "tf_keras", "keras", "horovod"}

@@ -4,6 +4,7 @@ import shutil
 import sys
 import tempfile
 import time
+from importlib.util import find_spec
 from pathlib import Path
 
 from manyhands.build import BuildError
@@ -46,11 +47,9 @@ def build(root, folder):
 
 def _pages(root, place):
     """The finished site in a folder of `place`."""
-    try:
-        import myst_nb  # noqa: F401
-    except ImportError as error:
-        raise BuildError(f"{error}: the packages of requirements-site.txt are missing. `make site` installs them, or:\n"
-                         "pip install --no-deps --requirement requirements-site.txt") from error
+    if not find_spec("myst_nb"):
+        raise BuildError("The packages of requirements-site.txt are missing. `make site` installs them, or:\n"
+                         "pip install --no-deps --requirement requirements-site.txt")
     from manyhands.website import broken, printed, sphinx_run
     from manyhands.website.lay_out import lay_out
 
