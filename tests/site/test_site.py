@@ -46,6 +46,7 @@ def run_site(root, folder):
 def opened(site, page):
     """A function that opens a page of the site; at the end no request has left the disk, and no script has failed."""
     asked, failed = [], []
+    page.set_default_timeout(120_000)  # a busy machine
     page.on("request", lambda request: asked.append(request.url))
     page.on("pageerror", lambda error: failed.append(str(error)))
 
@@ -247,8 +248,8 @@ def test_the_search_finds_a_word_from_the_disk_and_shows_where(opened):
     page.wait_for_selector("#search-results li p")
     found = page.locator("#search-results li").all_inner_texts()
     assert any("Glossary" in text for text in found) and any("straggler" in text.lower().partition("\n")[2] for text in found)
-    page.click("#search-results li a >> nth=0")
-    page.wait_for_load_state()
+    with page.expect_navigation(wait_until="domcontentloaded"):
+        page.click("#search-results li a >> nth=0")
     assert "straggler" in page.inner_text("article").lower()
 
 
