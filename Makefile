@@ -12,8 +12,9 @@ export MANYHANDS_TORCH_FIND_LINKS := $(TORCH_FIND_LINKS)
 
 BOOTSTRAP = python3 src/manyhands/cli/bootstrap.py
 RUN = @$(BOOTSTRAP) run
+RUN_WITH_SITE = $(RUN) --with requirements-site.txt
 
-.PHONY: help lab test test-quick setup offline build adopt slides check test-gpu test-containers bench doctor clean python3
+.PHONY: help lab test test-quick setup offline build adopt slides site check test-gpu test-containers bench doctor clean python3
 
 help:               ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | while IFS='|' read -r command text; do printf '  %-21s %s\n' "$$command" "$$text"; done
@@ -23,7 +24,7 @@ lab: python3        ## open the course in JupyterLab
 
 test: export MANYHANDS_UNCHANGED ?= skip
 test: python3       ## every test; of the mutants those that have not passed yet as they are now (MANYHANDS_UNCHANGED=run: all)
-	$(RUN) pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
+	$(RUN_WITH_SITE) pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 test-quick: python3 ## the unit tests, the drift test, one lab and one notebook: a few minutes
 	$(RUN) pytest -n 2 --dist loadfile --no-loadscope-reorder tests/unit tests/test_drift.py \
@@ -44,6 +45,9 @@ adopt: python3      ## write an edited notebook back to its source
 
 slides: python3     ## slides/*.md -> HTML and PDF in slides/built/
 	$(RUN) manyhands slides $(NB) $(ARGS)
+
+site: python3       ## the course as pages in build/site/: tutorials, labs, decks, manuals; needs no server
+	$(RUN_WITH_SITE) manyhands site $(ARGS)
 
 check: python3      ## what a maintainer runs before a commit, the cheapest check first
 	$(RUN) manyhands build --check --no-execute $(NB)

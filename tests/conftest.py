@@ -14,7 +14,7 @@ pytest_plugins = ["in_browser"]
 HERE = Path(__file__).resolve().parent
 # Folders and files of tests/ from cheap to dear; what is not named here comes after the unit tests. Those that drive a browser come last:
 # its driver leaves an event loop running in its process, in which no other may be run.
-ORDER = ("unit", "test_drift.py", "", "labs", "dist", "notebooks", "hub", "browser")
+ORDER = ("unit", "test_drift.py", "", "labs", "dist", "notebooks", "hub", "site", "browser")
 FIRST = ("test_mutants.py",)  # in its folder: it leaves the solutions' references, which test_labs.py compares with
 
 

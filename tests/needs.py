@@ -1,5 +1,6 @@
 """Tests that need a system package: skipped with the command that mends it, or failed where skips are forbidden."""
 
+import importlib.util
 import os
 import shutil
 
@@ -22,3 +23,9 @@ def search(name, *folders):
 def program(name, package):
     """The path of a program that a Debian package brings."""
     return search(name) or lacking(name, f"apt-get install {package}")
+
+
+def package(name, remedy):
+    """A Python package that only some commands of `make` install."""
+    if importlib.util.find_spec(name) is None:
+        lacking(f"the package {name}", remedy)

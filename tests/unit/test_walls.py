@@ -25,6 +25,7 @@ MAY = {
     "learner": {"learner", "checks"},
     "grading": {"grading", "build", "checks", "learner", "nbformat", "nbclient", "nbval", "nbgrader", "nbconvert", "psutil", "jupyter_client", "ipykernel", "zmq",
                 "traitlets", "tornado"},
+    "website": {"website", "build", "nbformat", "docutils"},
     "hub": {"hub", "checks", "jupyterhub", "jupyter_server", "tornado", "traitlets", "psutil", "batchspawner", "docker", "dockerspawner"},
 }
 LATE = {

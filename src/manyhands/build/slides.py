@@ -47,7 +47,7 @@ def build(root, wanted=()):
     written = []
     stale = [deck for deck in decks(root, wanted) if _drift_of(deck)]
     if stale:
-        marp, browser = _marp(Path(root)), _browser()
+        marp, browser = _marp(Path(root)), find_browser()
     for deck in stale:
         page, paper = _convert(deck, marp, browser)
         page += _seal(sources_hash(deck), _hash(page), _hash(paper))
@@ -131,7 +131,7 @@ def _no_downloads():
     return {**os.environ, "PUPPETEER_SKIP_DOWNLOAD": "1"}
 
 
-def _browser():
+def find_browser():
     """The Chromium that prints the PDF."""
     names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
     found = os.environ.get("CHROME_PATH") or next(filter(None, map(shutil.which, names)), None)

@@ -28,6 +28,7 @@ GROUPS = {
         "adopt": ("manyhands.build.command:adopt", "write an edited notebook back to its source"),
         "validate": ("manyhands.build.command:validate", "run notebooks and compare every output"),
         "slides": ("manyhands.build.command:slides", "make the decks: HTML and PDF"),
+        "site": ("manyhands.website.site_command:main", "the course as a web site"),
     },
 }
 _COMPLETING = "_ARGCOMPLETE"  # set by the shell while it asks what could be typed next, see command_line.py

@@ -3,6 +3,7 @@
     python3 src/manyhands/cli/bootstrap.py setup            make or mend the environment
     python3 src/manyhands/cli/bootstrap.py offline          the same, then write all that it fetches into offline/
     python3 src/manyhands/cli/bootstrap.py run MODULE ...   the same, then `python -m MODULE ...` in it
+    python3 src/manyhands/cli/bootstrap.py run --with LIST MODULE ...   the same, and one more list of packages
 
 Run by whatever Python the machine has (3.9 or later, standard library only); it looks for the Python that the course
 needs. A stamp in the environment remembers what was installed, so that a second start takes a moment.
@@ -194,6 +195,19 @@ def install_horovod(plan, steps, again):
     return steps.end("is there")
 
 
+def install_list(plan, name):
+    """The packages of one more list, for a command that needs them: `make site`, `make test`."""
+    if plan.stamp.get(name) == plan.list_wanted(name):
+        return
+    steps = Steps(1, plan.root / ".manyhands" / "setup.log")
+    with failures_told(steps), one_at_a_time(plan.root / ".manyhands" / "setup.lock"):
+        steps.begin(f"packages of {name}")
+        options = ["--no-deps", "--requirement", plan.root / name, *plan.begin_part(name)]
+        plan.installer(steps).install(*options, watch=setup_plan.detail)
+        plan.finish_part(name, plan.list_wanted(name))
+        steps.end(f"{len(setup_plan.read_pins(plan.root / name))}")
+
+
 def write_offline(plan):
     """The folder that sets a machine up which has no network."""
     steps = Steps(3, plan.root / ".manyhands" / "offline.log")
@@ -204,8 +218,11 @@ def write_offline(plan):
 
 
 def main(argv):
-    """`setup`, `offline`, or `run MODULE arguments`."""
+    """`setup`, `offline`, or `run [--with LIST] MODULE arguments`."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    more = argv[2:3] if argv[:1] == ["run"] and argv[1:2] == ["--with"] else []
+    if more:
+        argv = ["run", *argv[3:]]
     if not argv or argv[0] not in ("setup", "offline", "run") or (argv[0] == "run" and len(argv) < 2):
         sys.exit(__doc__)
     python = set_up(again=argv[0] == "setup")
@@ -216,6 +233,8 @@ def main(argv):
     if argv[0] == "offline":
         write_offline(plan)
         return
+    for name in more:
+        install_list(plan, name)
     sys.stdout.flush()
     os.execve(str(python), [str(python), "-m", *argv[1:]], plan.environment())
 

@@ -59,6 +59,7 @@ def write(plan, steps, torch):
 
     steps.begin("packages")
     download("--no-deps", "--requirement", plan.package_list)
+    download("--no-deps", "--requirement", plan.root / "requirements-site.txt")
     steps.end(f"{len(list(wheels.iterdir()))} files")
     steps.begin("PyTorch")
     source = plan.torch_source() or (["--extra-index-url", CPU_INDEX] if torch.endswith("+cpu") else [])

@@ -196,6 +196,10 @@ class Plan:
                         for name in ("requirements.txt", "constraints.txt", "environment.yml")),
                       self.environ.get("MANYHANDS_TF_GPU") == "1")
 
+    def list_wanted(self, name):
+        """Of a list that only some commands need, and that is whole beside constraints.txt."""
+        return digest((self.root / name).read_text())
+
     def course_wanted(self):
         """What an editable installation depends on: pyproject.toml, less the settings of the test runner."""
         return digest(self.root, (self.root / "pyproject.toml").read_text().partition("[tool.pytest")[0])

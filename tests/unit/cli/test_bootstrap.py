@@ -57,7 +57,7 @@ def clone(tmp_path, monkeypatch):
     root, folder = tmp_path / "clone", tmp_path / "bin"
     for path in (root, folder, tmp_path / "include"):
         path.mkdir()
-    for name in ("requirements.txt", "constraints.txt", "constraints-cuda.txt", "environment.yml", "pyproject.toml"):
+    for name in ("requirements.txt", "constraints.txt", "constraints-cuda.txt", "requirements-site.txt", "environment.yml", "pyproject.toml"):
         shutil.copy(ROOT / name, root)
     (tmp_path / "include" / "Python.h").touch()
     stand_in = STAND_IN.format(python=sys.executable, include=tmp_path / "include")
@@ -186,6 +186,20 @@ def test_a_machine_without_a_python_for_the_course_gets_one_by_uv(uv, monkeypatc
     monkeypatch.setenv("FAIL", "python install")
     with pytest.raises(pythons_module.NoPython):
         fetch_python(uv, Steps(1, uv / "log"), lack)
+
+
+def test_a_list_that_a_command_needs_is_installed_once_and_not_for_the_others(clone, monkeypatch):
+    monkeypatch.setattr(bootstrap, "ROOT", clone)
+    monkeypatch.setattr(bootstrap.set_up, "__defaults__", (clone, False))
+    ran = []
+    monkeypatch.setattr(bootstrap.os, "execve", lambda path, words, env: ran.append(words[1:]))
+    bootstrap.main(["run", "manyhands", "lab"])
+    assert not [line for line in calls() if "requirements-site.txt" in line]
+    bootstrap.main(["run", "--with", "requirements-site.txt", "manyhands", "site"])
+    [line] = calls()
+    assert "install" in line and "--no-deps --requirement" in line and line.endswith("requirements-site.txt")
+    bootstrap.main(["run", "--with", "requirements-site.txt", "pytest"])
+    assert calls() == [] and ran == [["-m", "manyhands", "lab"], ["-m", "manyhands", "site"], ["-m", "pytest"]]
 
 
 def test_only_what_changed_is_done_again(clone):

@@ -12,7 +12,8 @@ import yaml
 from manyhands.cli import COMMANDS
 
 ROOT = Path(__file__).resolve().parents[3]
-SETUP = ["Makefile", "pyproject.toml", "requirements.txt", "constraints.txt", "constraints-cuda.txt", "environment.yml", ".ci/run", ".github/workflows/test.yml"]
+SETUP = ["Makefile", "pyproject.toml", "requirements.txt", "constraints.txt", "constraints-cuda.txt", "requirements-site.txt", "environment.yml", ".ci/run",
+         ".github/workflows/test.yml", ".github/workflows/site.yml"]
 
 
 def dry_run(*words):
@@ -25,7 +26,8 @@ def dry_run(*words):
 
 @pytest.mark.parametrize(("words", "ends"), [
     (["lab", "ARGS=--no-browser"], "run manyhands lab --no-browser"),
-    (["test", "ARGS=-k launch"], "run pytest -n 2 --dist loadfile --no-loadscope-reorder -k launch"),
+    (["test", "ARGS=-k launch"], "run --with requirements-site.txt pytest -n 2 --dist loadfile --no-loadscope-reorder -k launch"),
+    (["site", "ARGS=--output there"], "run --with requirements-site.txt manyhands site --output there"),
     (["setup"], "setup"),
     (["offline"], "offline"),
     (["build", "NB=06_ddp"], "run manyhands build 06_ddp"),

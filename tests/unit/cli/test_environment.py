@@ -5,6 +5,7 @@ import tomllib
 from importlib import metadata
 from pathlib import Path
 
+import pytest
 import yaml
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
@@ -16,13 +17,14 @@ from manyhands.cli.pythons import PYTHONS
 ROOT = Path(__file__).resolve().parents[3]
 ASKED = setup_plan.read_pins(ROOT / "requirements.txt")
 PINS = setup_plan.read_pins(ROOT / "constraints.txt")
+SITE = setup_plan.read_pins(ROOT / "requirements-site.txt")
 CUDA = setup_plan.read_pins(ROOT / "constraints-cuda.txt")
 CONDA = yaml.safe_load((ROOT / "environment.yml").read_text())
 FROM_CONDA = dict(re.match(r"([a-z0-9-]+)=?(.*)", line).groups() for line in CONDA["dependencies"])
 
 
 def test_every_line_is_an_exact_pin():
-    for name in ("requirements.txt", "constraints.txt", "constraints-cuda.txt"):
+    for name in ("requirements.txt", "constraints.txt", "constraints-cuda.txt", "requirements-site.txt"):
         lines = [line.split("#")[0].strip() for line in (ROOT / name).read_text().splitlines()]
         loose = [line for line in lines if line and not re.fullmatch(r"[A-Za-z0-9._-]+==[0-9][A-Za-z0-9.]*", line)]
         assert loose == [], name
@@ -66,6 +68,19 @@ def test_every_pin_runs_on_debians_python():
     """Debian 12 has Python 3.11.2; some packages want a later 3.11."""
     wants = {name: metadata.metadata(name).get("Requires-Python") for name in PINS if name not in FROM_CONDA}
     assert [f"{name} wants {python}" for name, python in wants.items() if python and "3.11.2" not in SpecifierSet(python)] == []
+
+
+def test_the_sites_list_is_whole_over_the_courses_and_changes_nothing_of_it():
+    """`make site` installs it without dependencies; it is there where `make test` has run."""
+    pytest.importorskip("sphinx", reason="make site")
+    assert not set(SITE) & set(PINS)
+    assert {name: metadata.version(name) for name in SITE} == SITE
+    for name in SITE:
+        assert "3.11.2" in SpecifierSet(metadata.metadata(name).get("Requires-Python") or ""), name
+        for needed in map(Requirement, metadata.requires(name) or []):
+            if not needed.marker or needed.marker.evaluate({"extra": ""}):
+                pin = {**PINS, **SITE}[canonicalize_name(needed.name)]
+                assert pin in SpecifierSet(str(needed.specifier), prereleases=True), f"{name} needs {needed}"
 
 
 def test_the_two_lists_for_cuda_and_for_all_do_not_overlap():

@@ -1,0 +1,54 @@
+"""A Sphinx extension: pictures named by what they show, the cheat sheet on one sheet, excerpts in a search without a
+server.
+"""
+
+import json
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+from docutils import nodes
+
+TITLE = "{http://www.w3.org/2000/svg}title"
+PRINTED = "docs/CHEAT_SHEET"
+TEXTS = "search_texts.js"
+
+
+def title_of(path):
+    """What an SVG file says it shows: its `aria-label`, else its `<title>`; None if it says nothing."""
+    picture = ElementTree.parse(path).getroot()
+    found = picture.get("aria-label") or picture.findtext(TITLE) or picture.findtext("title")
+    return " ".join(found.split()) if found else None
+
+
+def name_pictures(app, doctree, docname):
+    """MyST-NB names a picture after its file; its own title says more."""
+    for image in doctree.findall(nodes.image):
+        for path in (Path(app.srcdir, image["uri"]), Path(app.outdir, image["uri"]), Path(image["uri"])):
+            if path.suffix == ".svg" and path.is_file():
+                image["alt"] = title_of(path) or ""
+                break
+
+
+def add_files(app, pagename, templatename, context, doctree):
+    """What one page alone needs."""
+    if pagename == PRINTED:
+        app.add_css_file("one_sheet.css", priority=900)  # over course.css
+    if pagename == "search":
+        app.add_js_file(TEXTS)
+        app.add_js_file("search_from_disk.js")
+
+
+def write_texts(app, failed):
+    """The texts of all pages as a script: a page that was opened from the disk may not fetch another one."""
+    if failed is None and app.builder.format == "html":
+        texts = {app.builder.get_target_uri(name): app.env.get_doctree(name).astext()
+                 for name in sorted(app.env.found_docs)}
+        text = f"const COURSE_TEXTS = {json.dumps(texts, ensure_ascii=False)};\n"
+        Path(app.outdir, "_static", TEXTS).write_text(text, encoding="utf-8")
+
+
+def setup(app):
+    app.connect("doctree-resolved", name_pictures)
+    app.connect("html-page-context", add_files)
+    app.connect("build-finished", write_texts)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,148 @@
+"""The source folder of the site: what is committed, side by side, with a page in front of each kind.
+
+`notebooks/`, `labs/` and `docs/` stand as they do in the clone, so that the links between them hold.
+"""
+
+import io
+import json
+import shutil
+import zipfile
+from importlib import metadata
+from pathlib import Path
+
+from manyhands.build import BuildError
+from manyhands.units import units
+from manyhands.website.links import PAGES, Links
+
+SETTINGS = Path(__file__).with_name("settings")
+MATHJAX = "tex-svg.js"  # one file, letters included
+MANUALS = {  # the others stand under the last heading
+    "For attendees": ["docs/SETUP"],
+    "For instructors": ["docs/TEACHING", "docs/GRADING", "docs/HUB", "docs/ATTACKS"],
+    "What runs, and how fast": ["docs/SYSTEMS", "docs/CHAINERMN", "docs/BENCHMARKS"],
+    "For maintainers": ["CONTRIBUTING"],
+}
+OWN_ENTRY = ("docs/GLOSSARY", "docs/CHEAT_SHEET")
+
+
+def lay_out(root, folder):
+    """Write the source of the site into the empty `folder`; returns the paths of its notebooks there."""
+    root, folder = Path(root), Path(folder)
+    shutil.copytree(SETTINGS, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
+    there = [unit for unit in units(root) if not unit.planned]
+    todo = ["README.md", "CONTRIBUTING.md", *_found(root, "docs/*.md"),
+            *(path for unit in there for path in (unit.tutorial, unit.lab))]
+    done = set()
+    while todo:
+        path = todo.pop()
+        if path not in done:
+            done.add(path)
+            todo += _put(root, path, folder)
+    for unit in there:
+        _offer_lab(root, unit, folder)
+        for kind in ("html", "pdf"):
+            _copy(root, f"slides/built/{unit.name}.{kind}", folder / "extra")
+    _write_lists(folder, there, done)
+    _mathjax(folder / "static" / "mathjax")
+    return [folder / path for unit in there for path in (unit.tutorial, unit.lab)]
+
+
+def _found(root, pattern):
+    return [str(path.relative_to(root)) for path in sorted(root.glob(pattern))]
+
+
+def _copy(root, path, folder):
+    target = folder / path
+    target.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(root / path, target)
+
+
+def _put(root, path, folder):
+    """Put one file into the source, its links mended; returns the files that it links to."""
+    if not path.endswith(PAGES):
+        _copy(root, path, folder)
+        return []
+    target = folder / ("index.md" if path == "README.md" else path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    text, links = (root / path).read_text(encoding="utf-8"), Links(path, root)
+    target.write_text(links.mended(text) if path.endswith(".md") else _mended_cells(text, links), encoding="utf-8")
+    if lacking := sorted(link for link in links.asked if not (root / link).is_file()):
+        raise BuildError(f"{path} links to {', '.join(lacking)}: no such file. Mend the link in its source.")
+    return sorted(links.asked)
+
+
+def _mended_cells(text, links):
+    """The same for the text cells of a notebook; one that cannot be read stays as it is, and is told of later."""
+    try:
+        notebook = json.loads(text)
+        for cell in notebook["cells"]:
+            if cell["cell_type"] == "markdown":
+                cell["source"] = links.mended("".join(cell["source"]))
+    except (ValueError, KeyError, TypeError):
+        return text
+    return json.dumps(notebook, ensure_ascii=False, indent=1) + "\n"
+
+
+def _offer_lab(root, unit, folder):
+    """A lab with its scripts as one file to download, the same bytes from the same files."""
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path in sorted((root / unit.lab).parent.iterdir()):
+            if path.is_file():
+                archive.writestr(zipfile.ZipInfo(f"{unit.name}/{path.name}"), path.read_bytes(), zipfile.ZIP_DEFLATED)
+    target = folder / "extra" / "downloads" / f"{unit.name}.zip"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_bytes(data.getvalue())
+
+
+def _write_lists(folder, there, pages):
+    """The pages in front: tutorials, labs, slides, manuals; and what stands behind the first page."""
+    rows = [f"| {unit.number} | [{unit.title}]({unit.name}.ipynb) | {unit.framework} | {_minutes(unit, 0)} |"
+            for unit in there]
+    _write(folder / "notebooks/index.md", "Tutorials", "To read here, with all outputs; to run, `make lab`.",
+           ["| # | tutorial | framework | minutes |", "|---|---|---|---|", *rows], [unit.name for unit in there])
+    rows = [f"| {unit.number} | [{unit.title}]({unit.name}/{unit.name}.ipynb) | {_minutes(unit, 1)} "
+            f'| <a href="../downloads/{unit.name}.zip" download>{unit.name}.zip</a> |' for unit in there]
+    _write(folder / "labs/index.md", "Labs",
+           "Unsolved, as attendees get them. They are solved in JupyterLab, where their checks can run.",
+           ["| # | lab | minutes | download |", "|---|---|---|---|", *rows],
+           [f"{unit.name}/{unit.name}" for unit in there])
+    rows = [f'| {unit.number} | <a href="built/{unit.name}.html">{unit.title}</a> '
+            f'| <a href="built/{unit.name}.pdf">PDF</a> |' for unit in there]
+    _write(folder / "slides/index.md", "Slides", "One deck for each unit. They need no network either.",
+           ["| # | deck | to print |", "|---|---|---|", *rows], [])
+    texts = [page.removesuffix(".md") for page in sorted(pages) if page.endswith(".md") and page != "README.md"]
+    _write(folder / "docs/index.md", "Manuals", "", _manuals(texts), [])
+    with open(folder / "index.md", "a", encoding="utf-8") as first:
+        first.write("\n" + _hidden(["notebooks/index", "labs/index", "slides/index",
+                                    *(name for name in OWN_ENTRY if name in texts), "docs/index"]))
+
+
+def _manuals(texts):
+    """The manuals under their headings; those that `MANUALS` does not name are the maintainers'."""
+    groups = {title: [name for name in names if name in texts] for title, names in MANUALS.items()}
+    named = {name for names in groups.values() for name in names}.union(OWN_ENTRY)
+    groups["For maintainers"] += [name for name in texts if name not in named]
+    return [f"## {title}\n\n```{{toctree}}\n:maxdepth: 1\n" + "\n".join(f"/{name}" for name in names) + "\n```\n"
+            for title, names in groups.items() if names]
+
+
+def _minutes(unit, part):
+    return unit.minutes[part] or ""
+
+
+def _write(path, title, words, lines, entries):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n".join([f"# {title}", "", words, "", *lines, "", _hidden(entries)]), encoding="utf-8")
+
+
+def _hidden(entries):
+    return "```{toctree}\n:hidden:\n" + "\n".join(entries) + "\n```\n" if entries else ""
+
+
+def _mathjax(folder):
+    """MathJax's one file, out of the package that carries it."""
+    files = metadata.files("sphinx-mathjax-offline") or []
+    [source] = [file for file in files if file.name == MATHJAX]
+    folder.mkdir(parents=True)
+    shutil.copyfile(source.locate(), folder / MATHJAX)

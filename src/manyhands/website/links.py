@@ -1,0 +1,84 @@
+"""Links of a text of the clone, as the site has them."""
+
+import os
+import re
+from pathlib import Path, PurePosixPath
+
+from manyhands.units import units
+
+_LINK = re.compile(r"(?<!!)\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\(([^()\s]+)\)")  # [words](address), no picture
+_PICTURE = re.compile(r"""!\[[^\]]*\]\(([^()\s]+)\)|<img\b[^>]*\bsrc=["']([^"']+)["'][^>]*>""")
+_DEFINED = re.compile(r"^\[([^\]]+)\]: +(\S+)$", re.MULTILINE)  # [label]: address
+_CODE = re.compile(r"^ *(```+|~~~+).*?^ *\1 *$|`[^`\n]+`", re.MULTILINE | re.DOTALL)
+PAGES = (".md", ".ipynb")
+
+
+class Links:
+    """The links of one text: `page` is its path in the clone at `root`; `asked` are the files that they lead to.
+
+    The README is the first page, and stands for Start_Here, which only a learner's copy has; a lab's folder is its
+    notebook; a unit that is not there yet is its line in the table of units; a deck is opened as it is. A file that is
+    no page is offered for download. A folder that the site does not have, a maintainer's, loses its link and keeps its
+    words. Pictures of other hosts, badges, are left out: no page of the site asks another host for anything.
+    """
+
+    def __init__(self, page, root):
+        self.folder, self.root, self.asked = PurePosixPath(page).parent, Path(root), set()
+        self.planned = {unit.name for unit in units(root) if unit.planned}
+
+    def mended(self, text):
+        """`text` with the links of the site; code stays as it is."""
+        code = []
+
+        def put_away(found):
+            code.append(found.group())
+            return f"\0{len(code) - 1}\0"
+
+        text = _CODE.sub(put_away, text)
+        text = _PICTURE.sub(self._picture, text)
+        text = _DEFINED.sub(self._definition, _LINK.sub(self._link, text))
+        return re.sub("\0(\\d+)\0", lambda found: code[int(found.group(1))], text)
+
+    def _picture(self, found):
+        address = found[1] or found[2]
+        if re.match(r"[a-z]+:|//", address):
+            return "" if not address.startswith(("data:", "attachment:")) else found.group()
+        self.asked.add(os.path.normpath(self.folder / address))
+        return found.group()
+
+    def _link(self, found):
+        words, address = found.groups()
+        if not words:  # of a badge
+            return ""
+        there = self._place(address)
+        if there is None:
+            return words
+        if "slides/built/" in there:
+            return f'<a href="{there}">{words}</a>'
+        return f"[{words}]({there})"
+
+    def _definition(self, found):
+        label, address = found.groups()
+        there = self._place(address)
+        return "" if there is None else f"[{label}]: {there}"
+
+    def _place(self, address):
+        """The address in the site of what `address` leads to; None where the site does not have it."""
+        target, mark, anchor = address.partition("#")
+        if not target or re.match(r"[a-z]+:", address):
+            return address
+        path = PurePosixPath(os.path.normpath(self.folder / target))
+        if path.stem in self.planned:
+            return self._from_here("index.md") + "#units"
+        if str(path) == "README.md" or path.name == "Start_Here.md":
+            return self._from_here("index.md") + mark + anchor
+        if path.parts[:2] != ("slides", "built"):
+            if (self.root / path).is_dir():
+                if path.parts[0] != "labs":
+                    return None
+                path = path / f"{path.name}.ipynb"
+            self.asked.add(str(path))
+        return self._from_here(path) + mark + anchor
+
+    def _from_here(self, path):
+        return os.path.relpath(path, self.folder)

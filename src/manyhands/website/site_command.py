@@ -1,0 +1,68 @@
+"""`manyhands site`: the course as pages."""
+
+import shutil
+import sys
+import tempfile
+import time
+from importlib.util import find_spec
+from pathlib import Path
+
+from manyhands.build import BuildError
+from manyhands.command_line import completed, parser
+from manyhands.units import NotAClone, find_root
+
+MARK = ".manyhands-site"  # in a folder that this command has made, and may replace
+
+
+def main(argv):
+    made = parser("site", "the course as a web site: tutorials, labs, decks, manuals, glossary, cheat sheet; "
+                  "needs no network and no server", ["", "--output /srv/www/course"])
+    made.add_argument("--output", metavar="FOLDER", help="where to write it (build/site of the clone)")
+    options = completed(made).parse_args(argv)
+    try:
+        root = find_root()
+        build(root, Path(options.output or root / "build" / "site").resolve())
+    except (BuildError, NotAClone) as error:
+        print(f"\n{error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def build(root, folder):
+    """Write the site of the clone at `root` into `folder`, which is replaced when all has worked, and not before."""
+    begun = time.monotonic()
+    if folder.exists() and not (folder / MARK).is_file() and (not folder.is_dir() or any(folder.iterdir())):
+        raise BuildError(f"{folder} is there, and no site of this course: nothing was written.\n"
+                         "Name another folder, or move that one away.")
+    print("reading notebooks, labs, decks and manuals ...", flush=True)
+    with tempfile.TemporaryDirectory(prefix="mh-site-") as place:
+        made = _pages(root, Path(place))
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(folder, ignore_errors=True)
+        shutil.move(made, folder)
+    size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    print(f"{len(list(folder.rglob('*.html')))} pages, {size / 1e6:.0f} MB, {time.monotonic() - begun:.0f} s: "
+          f"open {folder / 'index.html'}")
+
+
+def _pages(root, place):
+    """The finished site in a folder of `place`."""
+    if not find_spec("myst_nb"):
+        raise BuildError("The packages of requirements-site.txt are missing. `make site` installs them, or:\n"
+                         "pip install --no-deps --requirement requirements-site.txt")
+    from manyhands.website import broken, printed, sphinx_run
+    from manyhands.website.lay_out import lay_out
+
+    source, made = place / "source", place / "site"
+    source.mkdir()
+    notebooks = lay_out(root, source)
+    told = [problem for path in notebooks for problem in broken.problems(path, path.relative_to(source))]
+    if told:
+        raise BuildError("The site was not built:\n  " + "\n  ".join(told) +
+                         "\nMend the source, then `make build NB=<unit>`.")
+    print(f"making pages of {len(notebooks)} notebooks and the texts ...", flush=True)
+    sphinx_run.run(root, source, made)
+    printed.pdf(made / "docs" / "CHEAT_SHEET.html", made / "docs" / "CHEAT_SHEET.pdf")
+    (made / ".nojekyll").touch()  # or GitHub Pages leaves out _static
+    (made / MARK).write_text("made by `manyhands site`, which may replace this folder\n", encoding="utf-8")
+    return made

@@ -1,0 +1,44 @@
+"""Sphinx over the source of the site, and what it complains of in the words of the course."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from manyhands.build import BuildError
+from manyhands.website.broken import place
+
+A_CELL = 10_000  # MyST-NB counts lines so: cell n, from 1, begins at line n * 10000
+_COMPLAINT = re.compile(r"(?P<path>[^\n:]+?)(?::(?P<line>\d+))?: (?:WARNING|ERROR|CRITICAL|SEVERE): (?P<text>.*)")
+
+
+def run(root, source, target):
+    """Write the pages of `source` into the folder `target`; BuildError with every complaint of Sphinx if it has one."""
+    complaints = source.parent / "complaints.txt"
+    command = [sys.executable, "-m", "sphinx", "--builder", "html", "--jobs", "auto", "--quiet", "--no-color",
+               "--doctree-dir", source.parent / "doctrees", "--warning-file", complaints]
+    environment = {**os.environ, "MANYHANDS_ROOT": str(root), "LC_ALL": "C.UTF-8"}
+    done = subprocess.run([*map(str, command), str(source), str(target)], capture_output=True, text=True,
+                          env=environment)
+    said = complaints.read_text(encoding="utf-8") if complaints.is_file() else ""
+    if told := [in_words(line, source) for line in said.splitlines() if line.strip()]:
+        raise BuildError("The site was not built:\n  " + "\n  ".join(told))
+    if done.returncode:
+        raise BuildError(f"Sphinx ended with status {done.returncode}:\n{(done.stderr or done.stdout).strip()[-3000:]}")
+
+
+def in_words(line, source):
+    """A complaint with the file's path in the clone, and for a notebook with its cell."""
+    found = _COMPLAINT.fullmatch(line)
+    if not found:
+        return line.replace(f"{source}{os.sep}", "")
+    path, number = Path(found["path"]), int(found["line"] or 0)
+    name = os.path.relpath(path, source) if path.is_absolute() else str(path)
+    if path.suffix == ".ipynb" and number >= A_CELL:
+        cell, number = divmod(number, A_CELL)
+        notebook = json.loads(path.read_text(encoding="utf-8"))
+        name = place(name, notebook, cell - 1)
+    name = "README.md" if name == "index.md" else name
+    return f"{name}{f', line {number}' if number else ''}: {found['text']}"

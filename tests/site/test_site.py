@@ -1,0 +1,273 @@
+"""The web site, built once and read as people read it: from the disk, in a real browser."""
+
+import io
+import json
+import re
+import subprocess
+import sys
+import zipfile
+from html.parser import HTMLParser
+from importlib.resources import files
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import needs
+import pytest
+
+from manyhands.units import paths, units
+from manyhands.website.extension import title_of
+
+pytestmark = pytest.mark.browser
+ROOT = Path(__file__).resolve().parents[2]
+THERE = [unit for unit in units(ROOT) if not unit.planned]
+# one of each kind, of notebooks the shortest; 06 has the longest words and tables
+LOOKED_AT = ["index.html", "notebooks/00_preflight.html", "labs/00_preflight/00_preflight.html", "docs/GLOSSARY.html",
+             "docs/CHEAT_SHEET.html", "search.html?q=staleness", "labs/index.html"]
+NARROW = [*LOOKED_AT, "notebooks/06_ddp.html", "labs/06_ddp/06_ddp.html", "docs/SYSTEMS.html", "slides/index.html", "docs/index.html"]
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The folder of the whole site."""
+    needs.package("sphinx", remedy="make site")
+    needs.program("chromium", package="chromium")
+    folder = tmp_path_factory.mktemp("web") / "site"
+    done = run_site(ROOT, folder)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def run_site(root, folder):
+    return subprocess.run([sys.executable, "-m", "manyhands", "site", "--output", str(folder)], capture_output=True, text=True, timeout=900,
+                          cwd=root)
+
+
+@pytest.fixture
+def opened(site, page):
+    """A function that opens a page of the site; at the end no request has left the disk, and no script has failed."""
+    asked, failed = [], []
+    page.set_default_timeout(120_000)  # a busy machine
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("pageerror", lambda error: failed.append(str(error)))
+
+    def open_page(name, scheme="light", width=1280):
+        page.set_viewport_size({"width": width, "height": 900})
+        page.emulate_media(color_scheme=scheme)
+        page.goto(f"{site.as_uri()}/{name}")
+        page.wait_for_function("document.documentElement.dataset.theme")
+        return page
+
+    yield open_page
+    assert [address for address in asked if not address.startswith((site.as_uri(), "data:", "blob:"))] == []
+    assert asked and failed == []
+
+
+class Page(HTMLParser):
+    """The anchors and the links of a page, and the pictures."""
+
+    def __init__(self, path):
+        super().__init__()
+        self.anchors, self.links, self.fetched, self.pictures, self.text = set(), set(), set(), [], []
+        self.feed(path.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag, attributes):
+        found = dict(attributes)
+        self.anchors |= {found[name] for name in ("id", "name") if found.get(name)}
+        if tag == "a" and found.get("href"):
+            self.links.add(found["href"])
+        elif tag in ("link", "script", "img", "iframe", "source"):
+            self.fetched |= {found[name] for name in ("href", "src") if found.get(name)}
+        if tag == "img":
+            self.pictures.append(found)
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+
+@pytest.fixture(scope="module")
+def pages(site):
+    """{path: Page} of all pages but the decks, which are their own."""
+    return {path: Page(path) for path in sorted(site.rglob("*.html")) if "built" not in path.parts and "_static" not in path.parts}
+
+
+def test_every_unit_has_its_tutorial_lab_decks_and_download(site, pages):
+    for unit in THERE:
+        for name in (f"notebooks/{unit.name}.html", f"labs/{unit.name}/{unit.name}.html", f"_sources/notebooks/{unit.name}.ipynb",
+                     f"slides/built/{unit.name}.html", f"slides/built/{unit.name}.pdf"):
+            assert (site / name).is_file(), name
+        with zipfile.ZipFile(site / f"downloads/{unit.name}.zip") as archive:
+            assert f"{unit.name}/{unit.name}.ipynb" in archive.namelist()
+    assert len(pages) > 2 * len(THERE) + 10
+    assert sum(path.stat().st_size for path in site.rglob("*")) < 60e6
+
+
+def test_every_link_resolves(site, pages):
+    wrong = []
+    for path, page in pages.items():
+        for link in page.links | page.fetched:
+            parts = urlsplit(link)
+            if parts.scheme in ("https", "http", "mailto", "data"):
+                continue
+            target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+            if not target.is_file():
+                wrong.append(f"{path.relative_to(site)} -> {link}")
+            elif parts.fragment and target in pages and unquote(parts.fragment) not in pages[target].anchors:
+                wrong.append(f"{path.relative_to(site)} -> {link}: no such anchor")
+    assert wrong == []
+
+
+def test_nothing_that_a_page_shows_or_runs_lies_on_another_host(pages):
+    assert [f"{path.name}: {link}" for path, page in pages.items() for link in page.fetched if re.match(r"\w+:|//", link) and
+            not link.startswith("data:")] == []
+
+
+def solutions():
+    """(unit, text) of every answer in solutions/, without white space at the ends of lines."""
+    for unit in THERE:
+        notebook = json.loads((ROOT / f"solutions/{unit.name}/{unit.name}.ipynb").read_text())
+        for cell in notebook["cells"]:
+            for answer in re.findall(r"### BEGIN SOLUTION\n(.*?)### END SOLUTION", "".join(cell["source"]), re.DOTALL):
+                yield unit.name, flat(answer)
+
+
+def flat(text):
+    return re.sub(r"\s+", " ", text).strip()
+
+
+def cells_of(text):
+    """All that stands in the cells of a notebook."""
+    return "\n".join("".join(cell["source"]) for cell in json.loads(text)["cells"])
+
+
+def texts_of(site, pages):
+    """(name, text) of all that a reader can read or download: pages, notebooks, scripts, the search index."""
+    for path, page in pages.items():
+        yield str(path.relative_to(site)), flat("".join(page.text))
+    for path in site.rglob("*"):
+        if path.suffix in (".ipynb", ".py", ".md", ".txt", ".js"):
+            text = path.read_text(encoding="utf-8")
+            if path.name == "search_texts.js":
+                text = "\n".join(json.loads(text.partition(" = ")[2].rstrip(";\n")).values())
+            yield str(path.relative_to(site)), flat(cells_of(text) if path.suffix == ".ipynb" else text)
+        elif path.suffix == ".zip":
+            with zipfile.ZipFile(io.BytesIO(path.read_bytes())) as archive:
+                for name in archive.namelist():
+                    text = archive.read(name).decode()
+                    yield f"{path.name}/{name}", flat(cells_of(text) if name.endswith(".ipynb") else text)
+
+
+def test_no_text_of_a_solution_is_in_it(site, pages):
+    """Answers of 60 characters or more; shorter ones (`return x`) are nobody's. What a tutorial itself teaches by the same lines is no leak."""
+    taught = [flat(cells_of(path.read_text())) for path in ROOT.glob("notebooks/*.ipynb")]
+    taught += [flat(path.read_text()) for path in ROOT.glob("notebooks/scripts/*")]
+    answers = {(unit, text) for unit, text in solutions() if len(text) >= 60 and not any(text in lesson for lesson in taught)}
+    assert len(answers) > 3 * len(THERE)
+    everything = list(texts_of(site, pages))
+    found = [f"{unit} in {name}: {answer[:60]}" for unit, answer in answers for name, text in everything if answer in text]
+    assert found == []
+    assert not list(site.rglob("*solutions*"))
+
+
+def test_the_comparison_would_find_an_answer(site, pages):
+    """It finds the code that is meant to be there: the longest stub of a lab, on its page, in its downloads, and in the texts of the search."""
+    cells = [cell for cell in json.loads((ROOT / "labs/06_ddp/06_ddp.ipynb").read_text())["cells"] if cell["cell_type"] == "code"]
+    stub = flat(max(("".join(cell["source"]) for cell in cells), key=len))
+    assert {name for name, text in texts_of(site, pages) if stub in text} >= {
+        "labs/06_ddp/06_ddp.html", "_sources/labs/06_ddp/06_ddp.ipynb", "06_ddp.zip/06_ddp/06_ddp.ipynb", "_static/search_texts.js"}
+
+
+def test_pictures_say_what_they_show(site, pages):
+    shown = {path: [picture for picture in page.pictures if "_images" in picture["src"]] for path, page in pages.items()}
+    assert sum(map(len, shown.values())) > 2 * len(THERE)
+    for path, pictures in shown.items():
+        for picture in pictures:
+            alt, file = picture.get("alt") or "", (path.parent / picture["src"]).resolve()
+            assert len(alt) > 10 and Path(alt).suffix not in (".svg", ".png"), f"{path.name}: {alt!r}"
+            assert file.suffix != ".svg" or alt == title_of(file)
+
+
+def test_the_side_bar_has_all_units_in_order_and_tells_which_are_coming(pages, site):
+    text = (site / "index.html").read_text()
+    bar = text[text.index('<nav class="units-nav"'):].partition("</nav>")[0]
+    assert re.findall(r'"number">(\d\d)<', bar) == [unit.number for unit in units(ROOT)]
+    assert len(re.findall("<a ", bar)) == len(THERE) and bar.count("coming</em>") == len(units(ROOT)) - len(THERE)
+    assert bar.count('<li class="one_day">') == len(paths()["one_day"])
+
+
+AXE = "rules => axe.run(document, {preload: false, resultTypes: ['violations'], runOnly: rules})"
+ALL_RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]
+
+
+def serious(page, rules=ALL_RULES):
+    """What axe-core finds that shuts people out."""
+    page.evaluate(files("axe_playwright_python").joinpath("axe.min.js").read_text() + ";0")
+    found = page.evaluate(AXE, rules)
+    return [f"{one['id']}: {one['nodes'][0]['html'][:150]}" for one in found["violations"] if one["impact"] in ("serious", "critical")]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("name", LOOKED_AT)
+def test_a_page_shuts_nobody_out(opened, name, scheme):
+    page = opened(name, scheme)
+    assert page.evaluate("document.documentElement.dataset.theme") == scheme
+    if name.startswith("search"):
+        page.wait_for_selector("#search-results li a")
+    assert serious(page, ALL_RULES if scheme == "light" else ["color-contrast"]) == []  # all else is the same in the dark
+
+
+def test_axe_would_find_what_shuts_people_out(opened):
+    page = opened("labs/index.html")
+    page.evaluate("document.querySelector('.bd-article').insertAdjacentHTML('beforeend', '<p style=\"color:#bbb;background:#fff\">pale</p><img src=\"\">')")
+    assert {line.partition(":")[0] for line in serious(page)} == {"color-contrast", "image-alt"}
+
+
+@pytest.mark.parametrize("name", NARROW)
+def test_a_phone_need_not_scroll_sideways(opened, name):
+    page = opened(name, width=375)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 375
+
+
+def test_in_the_dark_the_ground_is_dark_and_that_of_figures_white(opened, screenshots):
+    page = opened("notebooks/02_mirrored_strategy.html", "dark")
+    ground = "element => getComputedStyle(element).backgroundColor"
+    assert sum(map(int, re.findall(r"\d+", page.eval_on_selector("body", ground))[:3])) < 150
+    figures = page.query_selector_all(".cell_output img[src$='.svg']")
+    assert figures and {figure.evaluate(ground) for figure in figures} == {"rgb(255, 255, 255)"}
+    page.screenshot(path=screenshots / "site-dark.png")
+
+
+def test_formulas_are_set_without_a_network(opened):
+    page = opened("notebooks/05_communication_costs.html")
+    page.wait_for_selector("mjx-container svg")
+    assert page.locator("mjx-container").count() > 20 and page.locator("mjx-merror, [data-mml-node=merror]").count() == 0
+
+
+def test_the_search_finds_a_word_from_the_disk_and_shows_where(opened):
+    page = opened("search.html?q=straggler")
+    page.wait_for_selector("#search-results li a")
+    page.wait_for_selector("#search-results li p")
+    found = page.locator("#search-results li").all_inner_texts()
+    assert any("Glossary" in text for text in found) and any("straggler" in text.lower().partition("\n")[2] for text in found)
+    with page.expect_navigation(wait_until="domcontentloaded"):
+        page.click("#search-results li a >> nth=0")
+    assert "straggler" in page.inner_text("article").lower()
+
+
+def test_the_theme_is_switched_by_a_button(opened):
+    page = opened("docs/GLOSSARY.html", "light")
+    page.click("button.theme-switch-button >> visible=true")
+    page.click("button[data-mode=dark], [data-mode=dark] >> visible=true")
+    assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+
+
+def test_the_cheat_sheet_is_one_sheet(site):
+    paper = (site / "docs/CHEAT_SHEET.pdf").read_bytes()
+    assert paper.startswith(b"%PDF") and len(re.findall(rb"/Type\s*/Page\b", paper)) == 1
+    [box] = re.findall(rb"/MediaBox \[0 0 ([\d.]+) ([\d.]+)\]", paper)
+    assert [round(float(side)) for side in box] == [842, 595]  # A4, wide
+
+
+def test_a_folder_of_somebody_else_is_not_replaced(tmp_path):
+    (tmp_path / "mine.txt").write_text("mine")
+    done = run_site(ROOT, tmp_path)
+    assert done.returncode == 1 and "nothing was written" in done.stderr and [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
