@@ -231,7 +231,8 @@ def _wrong_bytes(way, p, nbytes):
         known |= {"not cut": 2 * nbytes, "p chunks": 2 * nbytes + 2 * nbytes / p}
     if way == "tree":
         known |= {"not rounded up": (p.bit_length() - 1) * nbytes, "one message": nbytes}
-        known |= {"a round too many": p.bit_length() * nbytes} if p & (p - 1) == 0 else {}
+        if p & (p - 1) == 0:  # first: on two ranks the same number has other names, too; but those show on five before
+            known = {"a round too many": p.bit_length() * nbytes, **known}
     return known | {"both ways": 2 * right, "one half": right / 2}
 
 
