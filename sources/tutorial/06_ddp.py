@@ -427,7 +427,6 @@ import time
 
 from torch.profiler import profile, record_function
 from torch.utils.data import DataLoader, Dataset
-
 class SlowRows(Dataset):
     def __len__(self):
         return 6 * 32
