@@ -39,7 +39,7 @@ if not dist.is_initialized():  # so that this cell can be run twice
 # |---|---|
 # | `dist.send(x, group=group, group_dst=peer)` | when x may be changed again: with gloo, not before the receiver has called `recv` |
 # | `dist.recv(x, group=group, group_src=peer)` | when what came is in x |
-# | `work = dist.isend(x, group=group, group_dst=peer)` | at once; x may be changed after `work.wait()` |
+# | `work = dist.isend(x, group=group, group_dst=peer)` | at once; keep `work`: x may be changed after `work.wait()` |
 # | `work = dist.irecv(x, group=group, group_src=peer)` | at once; x may be read after `work.wait()` |
 #
 # Ranks are counted **inside the group**: `dist.get_rank(group)` is 0 to p - 1, and `dist.get_world_size(group)` is p. `group=None` is the world. The

@@ -430,7 +430,7 @@ run = cluster.launch("06_train.py", with_="torchrun")
 
 # %% [markdown]
 # On Slurm, `sbatch FILE` waits for nodes and then runs the file **on the first of them**; `srun` starts a command on all, once for each task. Complete
-# the file below, in the places of `raise NotImplementedError()`:
+# the file below, with lines of your own in the place of each `exit 1`:
 #
 # * it asks for two nodes, and one task on each (`#SBATCH` lines count up to the first command only);
 # * it starts one `torchrun` on each node, with two ranks each, for `06_train.py --checkpoint digits.pt`;

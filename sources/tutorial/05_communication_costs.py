@@ -246,9 +246,9 @@ crossover(predicted(mine), found, at=simulate.crossover_bytes(4, *mine))
 # <details><summary>How to read it</summary>
 #
 # Does the ring take longer than predicted? Compare it with `ready ahead`: the same rounds, the same four ranks that send at once, but all receives posted before. Where that comes near the
-# prediction, as up to 262 kB in our run, it is not the crowd that costs: each round of our ring waits for something more. The emulated network below shows for what. Where `ready ahead`, too,
-# takes longer (4 MB here), the ranks share cores and memory, and *messages on different links do not disturb each other* does not hold. The ring also adds up, and starts each round from
-# Python; the model knows neither.
+# prediction, it is not the crowd that costs: each round of our ring waits for something more. The emulated network below shows for what. Where `ready ahead`, too, takes much longer (look at
+# the largest size), the ranks share cores and memory, and *messages on different links do not disturb each other* does not hold. The ring also adds up, and starts each round from
+# Python; the model knows neither. So on one machine the two may cross at another size than predicted, or not at all.
 # </details>
 #
 # One round of the ring, when all take part and each receive is posted in its round (set `ready_ahead`, the last argument, to True and compare):

@@ -279,7 +279,8 @@ timeline(measured, title="one step of rank 0: naive, hooks, DDP")
 # > **On GPUs.** With NCCL every call returns when its work is *enqueued*: `backward()` ends early, the all-reduces run on a stream of their own, and the
 # > optimiser's kernels wait for them on the GPU. So a clock around `backward()` measures the launching: call `torch.cuda.synchronize()` before you read it.
 # > NCCL's all-reduce is a kernel too, and takes some of the GPU's processors from backward: overlap is not free there either.
-# > Each rank calls `torch.cuda.set_device(local_rank)` before anything else; without it, all ranks of a node use GPU 0, and hang or fail.
+# > Each rank calls `torch.cuda.set_device(local_rank)` before anything else; without it, whatever names no GPU (`.cuda()`, objects, barriers) goes to GPU 0 on all
+# > ranks of the node, and hangs or fails.
 
 # %% [markdown]
 # ## Buckets
@@ -567,7 +568,7 @@ print(done.stdout or done.stderr, end="")
 # * the same command on all nodes; the meeting (*c10d rendezvous*) deals out the places:
 #   `torchrun --nnodes 2 --nproc-per-node 4 --rdzv-backend c10d --rdzv-endpoint HOST:PORT --rdzv-id JOB train.py`
 #
-# The second one also takes `--nnodes 2:4`: ranks may be lost and come again. On Slurm, `srun` runs torchrun on each node:
+# The second one also takes `--nnodes 2:4`: nodes may be lost and come again, and all ranks then start anew, from the last checkpoint. On Slurm, `srun` runs torchrun on each node:
 # [scripts/06_train.sbatch](scripts/06_train.sbatch); you complete such a file in the lab. Here both nodes are emulated on this machine.
 
 # %%

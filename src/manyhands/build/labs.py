@@ -21,9 +21,20 @@ from nbgrader.preprocessors import (
     NbGraderPreprocessor,
     SaveCells,
 )
+from traitlets import Dict
 from traitlets.config import Config
 
 from manyhands.build import BuildError, canonical
+
+
+class ClearAnswers(ClearSolutions):
+    """nbgrader's own, with a stub that a shell understands where the answer is a batch file."""
+
+    code_stub = Dict({"python": "# YOUR CODE HERE\nraise NotImplementedError()",
+                      "bash": "# YOUR LINES HERE\nexit 1  # not written yet"}).tag(config=True)
+
+    def _replace_solution_region(self, cell, language):
+        return super()._replace_solution_region(cell, "bash" if "#!/bin/bash" in cell.source else language)
 
 
 class ClearUncheckedOutput(NbGraderPreprocessor):
@@ -38,7 +49,7 @@ class ClearUncheckedOutput(NbGraderPreprocessor):
 
 def preprocessors(gradebook):
     """What a solution passes through. Only an instructor's own run (nbgrader_config.py) writes to the gradebook."""
-    before = [LockCells, ClearSolutions, ClearUncheckedOutput, CheckCellMetadata, ComputeChecksums]
+    before = [LockCells, ClearAnswers, ClearUncheckedOutput, CheckCellMetadata, ComputeChecksums]
     after = [ClearHiddenTests, ClearMarkScheme, ComputeChecksums, CheckCellMetadata]
     return before + ([SaveCells] if gradebook else []) + after
 
@@ -98,7 +109,7 @@ def stub_of_script(text):
     if "BEGIN SOLUTION" not in text:
         return text
     cell = nbformat.v4.new_code_cell(text)
-    ClearSolutions(enforce_metadata=False)._replace_solution_region(cell, "python")
+    ClearAnswers(enforce_metadata=False)._replace_solution_region(cell, "python")
     return cell.source
 
 

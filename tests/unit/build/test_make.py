@@ -222,6 +222,7 @@ def test_scripts_go_to_each_folder_and_the_lab_gets_the_stub(tmp_path):
     assert "42 + 1" in (tmp_path / "solutions/90_tiny/90_answer.py").read_text()
     stub = (tmp_path / "labs/90_tiny/90_answer.py").read_text()
     assert stub == "def f():\n    # YOUR CODE HERE\n    raise NotImplementedError()\n"
+    assert labs.stub_of_script("#!/bin/bash\n### BEGIN SOLUTION\nsrun true\n### END SOLUTION\n") == "#!/bin/bash\n# YOUR LINES HERE\nexit 1  # not written yet\n"
     (scripts / "90_answer.py").unlink()
     make.build(lab, run=False)
     assert not (tmp_path / "labs/90_tiny/90_answer.py").exists()

@@ -53,8 +53,11 @@ def test_lines_for_sbatch_end_at_the_first_command():
     ("srun torchrun --nnodes $SLURM_NNODES --nproc-per-node 2 --rdzv-backend=c10d --rdzv-endpoint=$FIRST:1234", (None, None)),
     ("srun bash -c 'torchrun --nnodes=$SLURM_NNODES --node_rank=$SLURM_NODEID --nproc_per_node=2 --master_addr=$FIRST --master_port=1234 \"$@\"' sh", (None, None)),
     ("srun torchrun --nnodes $SLURM_NNODES --node-rank $SLURM_NODEID --nproc-per-node 2 --master-addr $FIRST", (None, "before srun started")),
-    ("srun --ntasks-per-node 2 torchrun --nnodes $SLURM_NNODES --nproc-per-node 2", ("one is enough", "put in the value")),
-    ("srun python -u -m torch.distributed.run --nnodes 1 --nproc-per-node 2", ("told --nnodes 1", "put in the value")),
+    ("srun --ntasks-per-node 2 torchrun --nnodes $SLURM_NNODES --nproc-per-node 2", ("one is enough", "at its own address")),
+    ("srun python -u -m torch.distributed.run --nnodes 1 --nproc-per-node 2 --master-addr $FIRST", ("told --nnodes 1", "not told which node")),
+    ("srun -n1 -r 1 torchrun --nnodes 2 --node-rank 1 --nproc-per-node 2 --master-addr $FIRST 06_train.py --checkpoint digits.pt &\n"
+     "srun -N 1 -n 1 --nodelist=$FIRST torchrun --nnodes 2 --node-rank 0 --nproc-per-node 2 --master-addr $FIRST", (None, None)),
+    ("srun --ntasks=1 torchrun --nnodes 2 --nproc-per-node 2 --rdzv-backend c10d --rdzv-endpoint $FIRST:1", ("on the first node only", "2 torchruns, and 1 came")),
     ("torchrn", ("command not found", "command not found"))])
 def test_a_batch_file_is_run_with_stand_ins(command, says):
     first = "export FIRST=$(scontrol show hostnames $SLURM_JOB_NODELIST | head -n 1)"
@@ -62,3 +65,24 @@ def test_a_batch_file_is_run_with_stand_ins(command, says):
     problems = batch_file_verdicts.nodes_problem(run), batch_file_verdicts.meeting_problem(run)
     for problem, part in zip(problems, says):
         assert problem is None if part is None else part in problem["mistake"]
+
+
+def test_fewer_tasks_than_nodes_hold_the_job_at_fewer_nodes():
+    text = "#!/bin/bash\n#SBATCH -N 2\n#SBATCH --ntasks=2\nsrun torchrun --nnodes $SLURM_NNODES"
+    assert [batch_file.run(text, 3, nodes)["nodes"] for nodes in (None, 2, 4)] == [2, 2, 2]
+    assert "with --ntasks=2" in batch_file_verdicts.nodes_problem(batch_file.run(text, 3, 4))["mistake"]
+
+
+def test_a_bucket_that_left_before_it_was_complete_is_told_from_one_that_left_late():
+    buckets, late, early = [[["b", 1]], [["a", 4]]], [["ready", "b"], ["ready", "a"]], [["ready", "a"], ["ready", "b"]]
+    sent = ["sent", "allreduce", 1], ["sent", "allreduce", 4]
+    late, early = [*late, *sent, ["end"]], [early[0], sent[0], early[1], sent[1], ["end"]]
+    assert verdicts.schedule_problem(0, late, buckets)["mistake"] == MISTAKES["sent late"]
+    assert verdicts.schedule_problem(0, early, buckets)["mistake"] == MISTAKES["sent early"]
+
+
+@pytest.mark.parametrize("rows, says", [
+    ([[0, 4], [1, 5]], None), (None, "list with the rows"), ([[0, 4]], "list with the rows"), ([[0, 4], [1, 2]], "of epoch 1"), ([[0, 1, 4, 5], [1, 5]], "not its share")])
+def test_the_rows_of_each_step_are_those_that_were_dealt(rows, says):
+    problem = verdicts.rows_problem(0, {"rows": rows, "dealt": [[0, 4], [1, 5]], "epochs": 2})
+    assert problem is None if says is None else says in problem["mistake"]

@@ -15,6 +15,7 @@ __all__ = ["HINTS", "all_gather", "all_reduce", "broadcast", "cost", "halving", 
 
 check = partial(RankReport, criteria=CRITERIA, mistakes=MISTAKES)
 CUT = MISTAKES | {"known": {**MISTAKES["known"], "index out of range": MISTAKES["fewer pieces"]}}  # where the learner's own code has cut x
+PARTNERS = MISTAKES | {"known": {**MISTAKES["known"], "index out of range": MISTAKES["partner"]}}  # where a rank looks for a partner
 
 
 def _judge_values(report, answers, topic):
@@ -75,7 +76,7 @@ def all_reduce(cluster, function):
 
 def halving(cluster, function):
     """Check `function(x, group)`: the sum in place on every rank of 4 and of 2, by halving and doubling, with no more bytes than that needs."""
-    with check("halving", cluster) as report:
+    with check("halving", cluster, mistakes=PARTNERS) as report:
         answers = report.on_ranks("collectives.ranks", "halving", function, seed(), remark="hang")
         _judge_values(report, answers, "halving")
         _judge_traffic(report, "bytes", verdicts.traffic(answers), verdicts.halving_problem, verdicts.halving_evidence)

@@ -238,7 +238,8 @@ def halving(name, seed):
             result = counted(lambda: function(x, group))  # noqa: B023
             answer = told(x, sum(given), _wrong_sums(given, me))
             if answer["looks"] == "other" and x.shape == given[me].shape:
-                answer.update(_misplaced(x.flatten().chunk(p), sum(given).flatten().chunk(p)))
+                rounded = torch.allclose(x.double(), sum(given).double(), rtol=1e-5, atol=0)
+                answer.update({"looks": "rounded"} if rounded else _misplaced(x.flatten().chunk(p), sum(given).flatten().chunk(p)))
             results.append(case_of(members, me, dtype, given[me].numel(), **result, **answer))
     return results
 

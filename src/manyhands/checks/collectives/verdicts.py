@@ -187,7 +187,7 @@ def halving_problem(t):
     one = max(t.sent, key=lambda sent: abs(sent - right))
     rank = t.members[t.sent.index(one)]
     if one != right:
-        name = "half used" if 2 * one == 3 * right else "one half" if 2 * one == right else "more than a half" if one > right else "fewer bytes"
+        name = "half used" if 2 * one == 3 * right else "half of it" if 2 * one == right else "more than a half" if one > right else "fewer bytes"
         return _problem(t, name, f"{right} bytes", f"{one} bytes", rank=rank, rounds=rounds)
     if t.rounds != rounds:
         return _problem(t, "not halving", f"{rounds} rounds", f"{t.rounds} rounds", rounds=rounds)
@@ -231,10 +231,13 @@ def _wrong_bytes(way, p, nbytes):
         known |= {"not cut": 2 * nbytes, "p chunks": 2 * nbytes + 2 * nbytes / p}
     if way == "tree":
         known |= {"not rounded up": (p.bit_length() - 1) * nbytes, "one message": nbytes}
+        if p & (p - 1) == 0:  # first: on two ranks the same number has other names, too; but those show on five before
+            known = {"a round too many": p.bit_length() * nbytes, **known}
     return known | {"both ways": 2 * right, "one half": right / 2}
 
 
 def _wrong_rounds(way, p):
     if way == "ring":
         return {"one half": p - 1, "p rounds": 2 * p}
-    return {"down": p.bit_length() - 1, "chain": p - 1, "both halves": 2 * depth(p)}
+    more = {"a round too many": p.bit_length()} if p & (p - 1) == 0 else {}  # on two ranks these are both halves, too; but that shows on five before
+    return {"down": p.bit_length() - 1, "chain": p - 1, **more, "both halves": 2 * depth(p)}

@@ -48,7 +48,9 @@ MISTAKES = {
         "waits in barrier": "Some ranks are not in this group: they stand in the check's barrier. Does a rank of the group wait for one of them? Give group=group to "
                             "every call, and count with dist.get_rank(group) and dist.get_world_size(group).",
     },
-    "hang": "If every rank first sends and then receives, nobody receives. Start to send with dist.isend, receive, then wait() for the sending.",
+    "hang": "If every rank first sends and then receives, nobody receives. Start to send with dist.isend, receive, then wait() for the sending. "
+            "(And keep what isend returns: a message whose work has been dropped may never leave.)",
+    "partner": "There is no such rank in the group. Partners are counted inside the group, from 0 to p - 1: dist.get_rank(group), and group=group in every call.",
     "fewer pieces": "There is no such chunk: x.chunk(p) gives fewer than p pieces where p does not divide well (4 numbers, p = 5: four pieces). x.tensor_split(p) always gives p, "
                     "some of them empty.",
     ("any", "other"): "The values are wrong on a group of {p} ranks ({n} numbers, {dtype}).",
@@ -85,10 +87,12 @@ MISTAKES = {
     # halving and doubling
     ("halving", "misplaced"): "In part {bad} of x, counted from 0, of {p} parts, stands the sum of part {elsewhere}. Two partners have kept the *same* half: nobody has summed up the other one. "
                               "With the same number everywhere nothing would be seen. In each round, which of the two partners keeps the lower half?",
+    ("halving", "rounded"): "The sum has been rounded to float32 on its way. Keep the dtype of x, {dtype} here.",
     ("halving", "unchanged"): "x is what it was: the sum belongs into x itself, in place.",
     # messages
     ("messages", "half used"): "Half as many bytes again as {p} ranks need. The values are right: so something is sent that is not used. Look at what is sent in each round, and what of it is added.",
     ("messages", "more than a half"): "More bytes than halving and doubling need on {p} ranks. In the first round half of x is sent, then a quarter, and so on.",
+    ("messages", "half of it"): "Half of the bytes that {p} ranks need. Are both done, the halving and the doubling, and in the dtype of x?",
     ("messages", "not halving"): "As many bytes as needed, in another number of rounds: halving and doubling takes log2 p rounds each, {rounds} here.",
     ("messages", "library"): "The {call} of torch.distributed does the work here. It is what you would use; here the exercise is to make it from send and recv.",
     ("messages", "more"): "More messages than needed among {p} ranks: who has x already need not get it again.",
@@ -113,6 +117,8 @@ MISTAKES = {
     ("bytes", "all ranks"): "{way}, {p} ranks: this is what all ranks send together. How much of it does the busiest one send?",
     ("bytes", "numbers"): "{way}, {p} ranks: n_bytes counts bytes already, nothing is to be divided by 4.",
     ("bytes", "once too often"): "{way}, {p} ranks: a rank does not send to itself.",
+    ("bytes", "a round too many"): "{way}, {p} ranks: a message too many. Where p is a power of two, all have x after log2 p rounds: that is (p - 1).bit_length(), and not "
+                                   "p.bit_length().",
     ("bytes", "both ways"): "{way}, {p} ranks: this is twice what was measured. Only what is sent counts, not what is received; and who sends in the reduce?",
     ("bytes", "one half"): "{way}, {p} ranks: this is one half only. An all-reduce has two.",
     ("bytes", "not cut"): "{way}, {p} ranks: a rank does not send all its chunks in a half, but p - 1 of p.",
@@ -124,6 +130,7 @@ MISTAKES = {
     ("rounds", "p rounds"): "{way}, {p} ranks: a chunk needs p - 1 hops to meet all ranks.",
     ("rounds", "down"): "{way}, {p} ranks: log2 p is rounded up, for the last ranks need a round too.",
     ("rounds", "chain"): "{way}, {p} ranks: these are the rounds of a chain. In a tree, the ranks that have x double in each round.",
+    ("rounds", "a round too many"): "{way}, {p} ranks: where p is a power of two, all have x after log2 p rounds: that is (p - 1).bit_length(), and not p.bit_length().",
     ("rounds", "both halves"): "{way}, {p} ranks: a broadcast is one half only, nothing is summed first.",
     ("rounds", "not whole"): "{way}, {p} ranks: rounds are whole numbers. Round log2 p up.",
     ("rounds", "other"): "{way}, {p} ranks: the ledger says another number of rounds.",

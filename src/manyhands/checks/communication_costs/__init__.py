@@ -18,6 +18,7 @@ __all__ = ["HINTS", "all_reduce", "crossover", "fit", "fusion", "interval", "pin
 
 
 check = partial(Report, criteria=CRITERIA)
+NARROW, NARROW_LEVEL = 8, 0.5  # of so many measurements a band of another level is asked for as well
 
 
 def ping_pong(cluster, function):
@@ -43,19 +44,23 @@ def fit(function):
 
 def interval(function):
     """Check `function(n_bytes, times_s, level, fit)` -> ((low, high), (low, high)): how often it holds the truth, and how wide it is."""
-    from manyhands import simulate
-
     level = (0.9, 0.85)[seed() % 2]
     true, n_bytes, repeated = cases.many_measurements(seed(), verdicts.BANDS)
     with check("interval") as report:
-        got, right = [], []
-        for times_s in repeated:
-            answer = ask(function, list(n_bytes), [list(one) for one in times_s], level, simulate.fit)
-            got.append(verdicts.two_pairs(answer))
-            right.append(np.transpose(simulate.interval(simulate.bootstrap(n_bytes, times_s), level)))
-        got, right = np.array(got), np.array(right)
+        got, right = _bands(function, n_bytes, repeated, level)
         report.judge("covers", [verdicts.covers_problem(true, got, level)], verdicts.covers_evidence(true, got, level), rtol=0.5)
-        report.judge("width", [verdicts.width_problem(got, right, level)], verdicts.width_evidence(got, right), rtol=1e-6)
+        problems, evidence = [verdicts.width_problem(got, right, level)], verdicts.width_evidence(got, right)
+        got, right = _bands(function, n_bytes, repeated[:NARROW], NARROW_LEVEL)
+        report.judge("width", [*problems, verdicts.width_problem(got, right, NARROW_LEVEL)], [evidence, verdicts.width_evidence(got, right)], rtol=1e-6)
+
+
+def _bands(function, n_bytes, repeated, level):
+    """The learner's bands and ours, [measurements, 2, (low, high)]."""
+    from manyhands import simulate
+
+    answers = [ask(function, list(n_bytes), [list(one) for one in times_s], level, simulate.fit) for times_s in repeated]
+    right = [np.transpose(simulate.interval(simulate.bootstrap(n_bytes, times_s), level)) for times_s in repeated]
+    return np.array([verdicts.two_pairs(answer) for answer in answers]), np.array(right)
 
 
 def all_reduce(ring_s, tree_s, server_s):

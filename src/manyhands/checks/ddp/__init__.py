@@ -127,7 +127,7 @@ def bug(cluster, training):
     with check("bug", cluster) as report:
         answers = report.on_ranks("ddp.steps", "training", training, seed())
         report.judge("averaged", map(verdicts.averaged_problem, itertools.count(), answers), [answer["sent"] for answer in answers])
-        values = [_sample(answer["got"]) for answer in answers]
+        values = [[_sample(answer["got"]), answer["rows"] or []] for answer in answers]
         report.judge("weights", map(verdicts.weights_problem, itertools.count(), answers), values, atol=verdicts.ATOL)
 
 

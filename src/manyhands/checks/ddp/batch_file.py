@@ -11,10 +11,11 @@ import tempfile
 from pathlib import Path
 
 LIMIT_S = 30
-WITH_VALUE = "-c|-G|-t|-p|-o|-e|-J|-w|--gres|--gpus|--time|--output|--cpu-bind|--mpi|--export|--cpus-per-task|--gpus-per-node"
+UNWRITTEN = "NotImplementedError", "# not written yet"  # the stub of an answer in Python, and in a batch file
+WITH_VALUE = "-c|-G|-t|-p|-o|-e|-J|--gres|--gpus|--time|--output|--cpu-bind|--mpi|--export|--cpus-per-task|--gpus-per-node"
 
 SRUN = f"""#!/bin/bash
-nodes=$SLURM_NNODES tasks=$SLURM_NTASKS per_node=
+nodes=$SLURM_NNODES tasks=$SLURM_NTASKS per_node= names=($STAND_IN_NAMES) first=0 last=-1 local=0
 while [[ $1 == -* ]]; do
     case $1 in
         -N|--nodes) nodes=$2; shift;;
@@ -25,15 +26,21 @@ while [[ $1 == -* ]]; do
         --ntasks-per-node=*) per_node=${{1#*=}};;
         -N*) nodes=${{1#-N}};;
         -n*) tasks=${{1#-n}};;
+        -w|--nodelist) first=$2; shift;;
+        -r|--relative) first=$2; shift;;
+        --nodelist=*|--relative=*) first=${{1#*=}};;
+        -w*|-r*) first=${{1:2}};;
         {WITH_VALUE}) shift;;
     esac
     shift
 done
-per_node=${{per_node:-$(((tasks + nodes - 1) / nodes))}}
-names=($STAND_IN_NAMES)
-for ((task = 0; task < nodes * per_node; task++)); do
-    node=$((task / per_node))
-    SLURM_PROCID=$task SLURM_NODEID=$node SLURM_LOCALID=$((task % per_node)) SLURMD_NODENAME=${{names[node]}} STAND_IN_NODE=$node "$@"
+[[ $per_node ]] && tasks=$((nodes * per_node))
+((tasks < nodes)) && nodes=$tasks
+for i in "${{!names[@]}}"; do [[ ${{names[i]}} == "${{first%%,*}}" ]] && first=$i; done
+for ((task = 0; task < tasks; task++)); do
+    node=$((task * nodes / tasks)) place=$((first + node))
+    ((node == last)) && local=$((local + 1)) || local=0 last=$node
+    SLURM_PROCID=$task SLURM_NODEID=$node SLURM_LOCALID=$local SLURMD_NODENAME=${{names[place]}} STAND_IN_NODE=$place "$@"
 done
 """
 SCONTROL = """#!/bin/bash
@@ -42,8 +49,7 @@ for name in $STAND_IN_NAMES; do
 done
 """
 TORCHRUN = """#!/bin/bash
-printf '%s\\x1f' "$STAND_IN_NODE" "$MASTER_ADDR" "$MASTER_PORT" "$@" >> "$STAND_IN_CALLS"
-printf '\\x1e' >> "$STAND_IN_CALLS"
+printf '%s\\x1f' "$STAND_IN_NODE" "$MASTER_ADDR" "$MASTER_PORT" "$@" > "$(mktemp "$STAND_IN_CALLS/XXXXXX")"
 """
 PYTHON = """#!/bin/bash
 [[ $1 == -u ]] && shift
@@ -63,24 +69,23 @@ def run(text, seed, nodes=None):
     text = str(text)
     asked = directives(text)
     size = nodes or number(asked.get("nodes"), 1)
+    held = number(asked.get("ntasks"), size) < size  # Slurm says that fewer tasks than nodes cannot be, and takes fewer nodes
+    size = number(asked["ntasks"], size) if held else size
     draw = random.Random(seed)
     names = [f"node{draw.randint(100, 899)}-{i}" for i in range(min(size, 8))]
-    found = {"nodes": size, "wanted": nodes or 2, "names": names, "calls": [], "said": "", "unwritten": "NotImplementedError" in text}
+    found = {"nodes": size, "wanted": nodes or 2, "names": names, "held": held, "calls": [], "said": "",
+             "unwritten": any(mark in text for mark in UNWRITTEN)}
     if found["unwritten"]:
         return found
     per_node = number(asked.get("ntasks-per-node"), 1)
     tasks = number(asked.get("ntasks"), size * per_node)
     with tempfile.TemporaryDirectory(prefix="mh-") as folder:
-        programs = Path(folder, "bin")
-        programs.mkdir()
-        for name, program in PROGRAMS.items():
-            (programs / name).write_text(program)
-            (programs / name).chmod(0o755)
+        programs, calls = stand_ins(folder)
         job = {"JOB_ID": draw.randint(10000, 99999), "JOB_NUM_NODES": size, "NNODES": size, "JOB_NODELIST": ",".join(names), "NTASKS": tasks,
                "NTASKS_PER_NODE": per_node, "PROCID": 0, "NODEID": 0, "LOCALID": 0}
         env = {name: value for name, value in os.environ.items() if not name.startswith(("SLURM", "MASTER_", "PORT"))}
         env |= {f"SLURM_{name}": str(value) for name, value in job.items()}
-        env |= {"STAND_IN_NAMES": " ".join(names), "STAND_IN_NODE": "0", "STAND_IN_CALLS": f"{folder}/calls", "STAND_IN_PYTHON": sys.executable,
+        env |= {"STAND_IN_NAMES": " ".join(names), "STAND_IN_NODE": "0", "STAND_IN_CALLS": str(calls), "STAND_IN_PYTHON": sys.executable,
                 "PATH": f"{programs}:{os.environ.get('PATH', os.defpath)}"}
         Path(folder, "job.sbatch").write_text(text)
         try:
@@ -88,9 +93,20 @@ def run(text, seed, nodes=None):
             found["said"] = (done.stderr or done.stdout).strip()[-300:] or "nothing"
         except subprocess.TimeoutExpired:
             found["said"] = f"nothing within {LIMIT_S} s"
-        calls = Path(folder, "calls")
-        found["calls"] = [call(line) for line in calls.read_text().split("\x1e")[:-1]] if calls.exists() else []
+        found["calls"] = sorted((call(one.read_text()) for one in calls.iterdir()), key=lambda one: (one["node"], one["node_rank"], one["port"]))
     return found
+
+
+def stand_ins(folder):
+    """Write the programs, and an empty script, into a folder. Returns where they are, and where torchrun will leave a file for each call."""
+    programs, calls = Path(folder, "bin"), Path(folder, "calls")
+    programs.mkdir()
+    calls.mkdir()
+    for name, program in PROGRAMS.items():
+        (programs / name).write_text(program)
+        (programs / name).chmod(0o755)
+    Path(folder, "06_train.py").touch()
+    return programs, calls
 
 
 def directives(text):
@@ -113,12 +129,13 @@ def call(line):
     node, address, port, *words = line.split("\x1f")[:-1]
     options, short = {}, {"master-addr": "address", "master-port": "port"}
     while words and words[0].startswith("-"):
-        name, equals, value = words.pop(0).lstrip("-").replace("_", "-").partition("=")
+        name, equals, value = words.pop(0).lstrip("-").partition("=")
+        name = name.replace("_", "-")
         if not equals and name not in ("standalone", "no-python", "m"):
             value = words.pop(0) if words else ""
         options[short.get(name, name)] = value
     if endpoint := options.get("rdzv-endpoint"):
         options["address"], _, options["port"] = endpoint.partition(":")
     return {"node": int(node), "address": options.get("address", "127.0.0.1"), "port": options.get("port", "29500"),
-            "nnodes": options.get("nnodes", "1"), "nproc": options.get("nproc-per-node", "1"), "node_rank": options.get("node-rank", "0"),
+            "nnodes": options.get("nnodes", "1"), "nproc": options.get("nproc-per-node", "1"), "node_rank": options.get("node-rank", "none"),
             "c10d": options.get("rdzv-backend") == "c10d", "script": words}

@@ -18,14 +18,18 @@ def nodes_problem(run):
     places = [call["node"] for call in calls]
     if run["unwritten"]:
         mistake = MISTAKES["unwritten"].format(name="JOB")
+    elif run["held"]:
+        mistake = MISTAKES["ntasks"].format(nodes=run["nodes"], n=wanted)
     elif run["nodes"] != wanted:
         mistake = MISTAKES["nodes asked"].format(nodes=run["nodes"])
     elif not calls:
         mistake = MISTAKES["no torchrun"].format(said=run["said"])
     elif len(set(places)) < wanted:
-        mistake = MISTAKES["first node only"].format(n=wanted)
+        mistake = MISTAKES["first node only" if len(set(places)) == 1 else "some nodes"].format(n=wanted, k=len(set(places)))
     elif len(places) > wanted:
         mistake = MISTAKES["several on a node"].format(n=len(places) // wanted)
+    elif any("--nproc" in word for call in calls for word in call["script"]):
+        mistake = MISTAKES["options last"]
     elif any(call["nnodes"] != str(wanted) for call in calls):
         mistake = MISTAKES["nnodes"].format(told=calls[0]["nnodes"], n=wanted)
     elif any(call["nproc"] != "2" for call in calls):
@@ -56,12 +60,16 @@ def meeting_problem(run):
         mistake = MISTAKES["no torchrun"].format(said=run["said"])
     elif len(calls) < run["nodes"]:
         mistake = MISTAKES["nobody to meet"].format(n=run["nodes"], calls=len(calls))
+    elif any("--nproc" in word for call in calls for word in call["script"]):
+        mistake = MISTAKES["options last"]
+    elif any(call["address"] in ("", "localhost", "127.0.0.1") for call in calls):
+        mistake = MISTAKES["local address"]
+    elif any(call["node_rank"] == "none" and not call["c10d"] for call in calls):
+        mistake = MISTAKES["no node rank"]
     elif {call["node_rank"] for call in calls} == {"0"} and len(calls) > 1 and not calls[0]["c10d"]:
         mistake = MISTAKES["expanded early"]
     elif not all(rank_is_right(run, call) for call in calls):
         mistake = MISTAKES["node rank"]
-    elif any(call["address"] in ("", "localhost", "127.0.0.1") for call in calls):
-        mistake = MISTAKES["local address"]
     elif any(call["address"] != first for call in calls):
         mistake = MISTAKES["address"].format(first=first)
     elif len({call["port"] for call in calls}) > 1 or not calls[0]["port"].isdigit():

@@ -193,7 +193,8 @@ def _restored(ddp, no_sync):
 
 
 def training(name, seed):
-    """The learner's loop around PyTorch's DDP, beside one process on the same batches, and beside what the likely mistakes would give."""
+    """The learner's loop around PyTorch's DDP, beside one process on the same batches, and beside what the likely mistakes would give. `rows` and `dealt`: of each
+    step of this rank, in order."""
     import random
 
     import torch
@@ -211,22 +212,34 @@ def training(name, seed):
         torch.manual_seed(model_seed)
         return torch.nn.Sequential(torch.nn.Linear(inputs, hidden), torch.nn.Tanh(), torch.nn.Linear(hidden, 3)).double().to(device())
 
+    def batches(later=1):
+        """The whole batch of each step, as cards in a row; `later` is what an epoch adds to its seed."""
+        orders = [torch.randperm(n, generator=torch.Generator().manual_seed(later * epoch)) for epoch in range(epochs)]
+        return [cards for order in orders for cards in order.split(8 * world_size)]
+
     def alone(places=range(world_size), later=1):
-        """One process; `places` are those that the ranks take in the order, `later` is what an epoch adds to its seed."""
+        """One process; `places` are those that the ranks take in the order."""
         serial = model(1000 * seed)
         optimiser = torch.optim.SGD(serial.parameters(), lr=0.5)
-        for epoch in range(epochs):
-            order = torch.randperm(n, generator=torch.Generator().manual_seed(later * epoch))
-            for cards in order.split(8 * world_size):
-                rows = torch.cat([cards[place::world_size] for place in places])
-                torch.nn.functional.cross_entropy(serial(x[rows]), y[rows]).backward()
-                optimiser.step()
-                optimiser.zero_grad()
+        for cards in batches(later):
+            rows = torch.cat([cards[place::world_size] for place in places])
+            torch.nn.functional.cross_entropy(serial(x[rows]), y[rows]).backward()
+            optimiser.step()
+            optimiser.zero_grad()
         return numbers(torch.nn.utils.parameters_to_vector(serial.parameters()))
 
     ddp = DistributedDataParallel(model(1000 * seed + torch.distributed.get_rank()))
     with Ledger() as ledger:
-        learners(name)(ddp, x, y, epochs)
-    return {"sent": ledger.count("allreduce"), "steps": epochs * n // (8 * world_size), "serial": alone(),
+        rows = _rows(learners(name)(ddp, x, y, epochs))
+    return {"sent": ledger.count("allreduce"), "steps": epochs * n // (8 * world_size), "epochs": epochs, "serial": alone(), "rows": rows,
+            "dealt": [sorted(cards[torch.distributed.get_rank()::world_size].tolist()) for cards in batches()],
             "got": numbers(torch.nn.utils.parameters_to_vector(ddp.module.parameters())),
             "local rank": alone(places=(0, 1, 0, 1)), "one epoch": alone(later=0), "both": alone((0, 1, 0, 1), 0)}
+
+
+def _rows(steps):
+    """The rows of each step as lists of numbers, in ascending order; None if that is not what the loop returned."""
+    try:
+        return [sorted(int(row) for row in rows) for rows in steps]
+    except (TypeError, ValueError):
+        return None

@@ -171,11 +171,19 @@ def backwards_problem(rank, answer):
     early = answer["events"][:answer["events"].index(["end"])]
     if sizes[0] != sizes[1] and sorted(sizes[0]) == sorted(sizes[1]):
         mistake = "bucket order"
-    elif sizes[0] == sizes[1] and any(event[0] == "sent" for event in early):
+    elif sizes[0] == sizes[1] and any(event[0] == "sent" for event in early) and not too_early(answer["events"], right):
         mistake = "one at a time"
     else:
         return problem
     return {**problem, "mistake": MISTAKES[mistake]}
+
+
+def too_early(events, expected):
+    """Whether at some gradient more buckets had left than could be complete."""
+    def left(events):
+        return [sum(one[0] == "sent" for one in events[:i]) for i, event in enumerate(events) if event[0] == "ready"]
+
+    return any(got > right for got, right in zip(left(events), left(expected)))
 
 
 def ready_of(events):
@@ -189,7 +197,9 @@ def schedule_problem(rank, events, buckets):
         sent = [event for event in events if event[0] == "sent"]
         wanted = [event for event in expected if event[0] == "sent"]
         early = events[:events.index(["end"])] if ["end"] in events else events
-        if sent == wanted:
+        if sent == wanted and too_early(events, expected):
+            mistake = "sent early"
+        elif sent == wanted:
             mistake = "sent late" if any(event[0] == "sent" for event in early) else "sent after backward"
         elif len(sent) > len(wanted):
             mistake = "too many messages"
@@ -289,7 +299,22 @@ def averaged_problem(rank, answer):
 
 def weights_problem(rank, answer):
     if not far(answer["got"], answer["serial"]):
-        return None
+        return rows_problem(rank, answer)
     mistake = next((name for name in ("local rank", "one epoch", "both") if not far(answer["got"], answer[name])), "other weights")
     mistake = "nothing averaged" if not answer["sent"] else mistake
+    if mistake == "other weights" and rows_problem(rank, answer):
+        return rows_problem(rank, answer)
     return {"rank": rank, "expected": answer["serial"], "got": answer["got"], "mistake": MISTAKES[mistake]}
+
+
+def rows_problem(rank, answer):
+    """What is wrong with the rows of this rank's steps; the first step that is not as it was dealt is shown."""
+    rows, dealt = answer["rows"], answer["dealt"]
+    if rows == dealt:
+        return None
+    if rows is None or len(rows) != len(dealt):
+        got = "something else" if rows is None else f"{len(rows)} steps"
+        return {"rank": rank, "expected": f"the rows of {len(dealt)} steps", "got": got, "mistake": MISTAKES["no rows"]}
+    step = next(i for i, (got, right) in enumerate(zip(rows, dealt)) if got != right)
+    mistake = MISTAKES["too many rows" if len(rows[step]) > len(dealt[step]) else "other rows"]
+    return {"rank": rank, "expected": dealt[step], "got": rows[step], "mistake": mistake.format(step=step, epoch=step * answer["epochs"] // len(dealt))}

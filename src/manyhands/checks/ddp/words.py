@@ -27,7 +27,7 @@ CRITERIA = {  # {check: {criterion: (points, what it asks for)}}
     },
     "bug": {
         "averaged": (1, "the gradients of every step are averaged, once"),
-        "weights": (1, "all ranks end with the weights of one process that takes the same batches"),
+        "weights": (1, "all ranks end with the weights of one process that takes the same batches, each from rows of its own"),
     },
     "job": {
         "nodes": (1, "one torchrun on each node of the job, of two or more, and two ranks each"),
@@ -82,7 +82,9 @@ MISTAKES = {
     "second step": "In the second step, {name}, group of {size} (is `ready` and `flying` empty again after finish?):",
     "frozen": "{name} is frozen and must stay without a gradient.",
     "sent after backward": "All buckets were sent after backward had ended: send a bucket from the hook, when it is complete.",
-    "sent late": "A bucket was sent later or earlier than when its last gradient was ready.",
+    "sent late": "A bucket was sent later than when its last gradient was ready.",
+    "sent early": "A bucket left before all of its own gradients of this backward pass were there. Which parameters are ready counts, not how many; and is `ready` empty "
+                  "again after finish?",
     "other buckets": "The messages do not have the sizes of the buckets of exercise 2: is its check green, and does each message hold one bucket?",
     "too many messages": "More than {n} all-reduces: one per bucket. Send a bucket when it is complete, and as one message.",
     "too few messages": "Fewer than {n} all-reduces were seen: one per bucket, with dist.all_reduce.",
@@ -90,7 +92,8 @@ MISTAKES = {
     "one at a time": "When bucket 0 became complete, buckets behind it were complete already, and did not leave with it: launch in a loop, `while` "
                      "the next bucket in line is complete, and not only once.",
     "bucket order": "A bucket left before one in front of it. Bucket 1 must never leave before bucket 0, whichever is ready first.",
-    "unused": "The gradient of {name} is wrong. Some ranks did not use it, and sent nothing: in finish, launch the buckets that are still there.",
+    "unused": "The gradient of {name} is wrong. Some ranks did not use it, and sent nothing: in finish, launch the buckets that are still there. (And is the check of "
+              "exercise 3 green?)",
     "unused order": "A rank that skips the last layer has its second bucket ready first. Bucket 1 must never leave before bucket 0, and finish must "
                     "send what is left.",
     # no_sync
@@ -118,18 +121,29 @@ MISTAKES = {
     "local rank": "Ranks 0 and 2 took the same rows, and half of the rows was never seen: LOCAL_RANK starts again at 0 on each node.",
     "one epoch": "Every epoch had the order of the first one: the sampler was never told which epoch it is.",
     "both": "Every epoch had the order of the first one, and half of the rows was never seen: look at what the sampler is told.",
+    "no rows": "The loop is to return a list with the rows of each step.",
+    "too many rows": "In step {step} this rank took rows that are not its share: 8 of its own in a step. Ranks that all compute the whole batch need no other rank, and "
+                     "save no time.",
+    "other rows": "In step {step}, of epoch {epoch}, the rows are not those that DistributedSampler deals to this rank in that epoch. It must know the epoch before it is "
+                  "asked for rows, and it shuffles.",
     "other weights": "All ranks must end with the weights of one process: 8 rows of each rank in a step, SGD with rate 0.5, the order of DistributedSampler.",
     # a batch file
     "nodes asked": "The file asks for {nodes} node(s). Lines that begin with #SBATCH, before the first command, ask for two.",
+    "ntasks": "Slurm gives {n} nodes no fewer than {n} tasks: with --ntasks={nodes}, `sbatch --nodes={n}` gets {nodes}. Ask for --ntasks-per-node=1, "
+              "which goes with the number of nodes.",
     "no torchrun": "torchrun was not started. bash said: {said}",
+    "some nodes": "torchrun was started on {k} of the {n} nodes: is a number of tasks or nodes written into the file a second time?",
+    "options last": "The options of torchrun stand before the script: what follows the script is handed to it.",
     "first node only": "torchrun was not started on each of the {n} nodes: the file itself runs on the first node only; srun starts a command on all.",
     "nobody to meet": "The meeting waits for {n} torchruns, and {calls} came.",
     "several on a node": "{n} torchruns were started on each node: one is enough, it starts the ranks. Ask for one task on each node.",
     "nnodes": "torchrun was told --nnodes {told} in a job of {n} nodes. `sbatch --nodes={n}` changes the number: SLURM_NNODES has it.",
     "nproc": "Two ranks on each node are wanted: --nproc-per-node 2, not {told}.",
     "script": "torchrun was to start {wanted!r}, and not {told!r}.",
-    "expanded early": "Every node was told --node-rank 0: the batch shell put in the value before srun started anything. Single quotes around the command of "
-                      "`srun bash -c` leave it to the node.",
+    "no node rank": "torchrun was not told which node it is on: without --node-rank each takes itself for node 0. (With --rdzv-backend c10d the meeting deals out "
+                    "the places.)",
+    "expanded early": "Every node was told --node-rank 0. If the file says $SLURM_NODEID: the batch shell put in the value before srun started anything. Single "
+                      "quotes around the command of `srun bash -c` leave it to the node. (SLURM_LOCALID is another number: 0 on each node.)",
     "node rank": "The node ranks are not 0, 1, ... in the order of the nodes: SLURM_NODEID has the number.",
     "local address": "Each node would wait for the others at its own address. It must be that of the first node, on all nodes: MASTER_ADDR.",
     "address": "All must meet at {first}, the first node, whose address is in MASTER_ADDR.",

@@ -62,10 +62,10 @@ def by_hand(hand_made_step):
 
     rng = np.random.default_rng(seed())
     with check("by-hand") as report:
-        devices = drawn_devices(rng)
+        devices = drawn_devices(rng, least=3)
         found = {"placement": [], "gradient": [], "update": []}
         n, rate = len(devices), float(rng.uniform(0.2, 0.8))
-        for examples in (n * int(rng.integers(3, 30)), n * int(rng.integers(3, 30)) + int(rng.integers(1, n))):
+        for examples in (n * int(rng.integers(3, 30)), n * int(rng.integers(3, 30)) + int(rng.integers(2, n))):  # two or more over: too many for one device
             x, y, start = problem_in(examples, int(rng.integers(3, 7)), int(rng.integers(3, 6)), rng)
             weights, ledger = tf.Variable(start), verdicts.Ledger(devices)
             result = ask(hand_made_step, devices, weights, x.copy(), y.copy(), ledger.example_losses, rate)
@@ -88,8 +88,8 @@ def split(split_gradients):
 
     rng = np.random.default_rng(seed())
     with check("split") as report:
-        devices, problems, values = drawn_devices(rng), [], []
-        for layers in (len(devices), len(devices) + int(rng.integers(1, 4))):
+        devices, problems, values = drawn_devices(rng, least=4), [], []
+        for layers in (4, 6):  # 6 on 4 are 2, 2, 1, 1, and by another rounding 2, 1, 2, 1
             widths = rng.integers(3, 7, size=layers + 1)
             starts = [rng.normal(scale=0.6, size=size) for size in zip(widths, widths[1:])]
             x = rng.normal(size=(int(rng.integers(3, 8)), widths[0]))

@@ -116,11 +116,13 @@ def fine_tuned(strategy, result, case):
         accuracies = [float(one) for one in accuracies]
         with strategy.scope():  # an old optimizer makes its counter when it is first asked for
             variables = [*model.variables, model.optimizer.iterations]
-        weights = [np.asarray(one, dtype=float) for one in model.get_weights()]
+        weights, steps = [np.asarray(one, dtype=float) for one in model.get_weights()], int(model.optimizer.iterations.numpy())
     except Exception:  # not a pair, or not what the pair should be
         return say("not a pair"), []
     copies = [len({copy.device for copy in strategy.experimental_local_results(variable)}) for variable in variables]
-    return _fine_tuned_problem(case, variables, copies, weights, accuracies), [copies, weights, accuracies]
+    problem = _fine_tuned_problem(case, variables, copies, weights, accuracies)
+    problem = say("fitted elsewhere") if not problem and not steps else problem
+    return problem, [copies, weights, accuracies, steps > 0]
 
 
 def _fine_tuned_problem(case, variables, copies, weights, accuracies):

@@ -2,6 +2,7 @@
 
 import os
 import time
+from numbers import Integral
 from unittest import mock
 
 LATE_S = 0.4  # how late one rank of a ring comes: long enough for what did not wait to show
@@ -38,8 +39,8 @@ def places(name, worlds):
 
 def _plain(answer):
     """A triple of whole numbers as a list; anything else as text."""
-    if isinstance(answer, (tuple, list)) and len(answer) == 3 and all(type(part) is int for part in answer):
-        return list(answer)
+    if isinstance(answer, (tuple, list)) and len(answer) == 3 and all(isinstance(part, Integral) and not isinstance(part, bool) for part in answer):
+        return [int(part) for part in answer]
     return repr(answer)
 
 

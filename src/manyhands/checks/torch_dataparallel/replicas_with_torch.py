@@ -16,6 +16,7 @@ from manyhands.checks.torch_dataparallel.with_torch import (
     cut,
     join,
     numbers,
+    tensors,
     told,
 )
 
@@ -159,7 +160,14 @@ def forward_outputs(function, seed):
         parts = [one(*args, **kwargs) for args, kwargs in cut(((x, more), {"scale": scale}), k)]
         got = function(module, (x, more), {"scale": scale}, ["cpu"] * k, "cpu")
         cases.append(case(told(got), told(join(parts)), {"a list": told(parts)}, n=n, k=k))
+        got = function(module, (x,), {"more": more, "scale": scale}, ["cpu"] * k, "meta")  # keywords hold rows too, and the result may belong elsewhere
+        cases.append(case(_places(got), _places(join(parts), "meta"), {"not moved": _places(join(parts))}, n=n, k=k))
     return cases
+
+
+def _places(outputs, device=None):
+    """Where the outputs are, and their shapes."""
+    return [[device or one.device.type, list(one.shape)] for one in tensors(outputs)]
 
 
 def forward_gradients(function, seed):

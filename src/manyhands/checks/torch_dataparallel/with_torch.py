@@ -110,6 +110,13 @@ def scatter_nested(function, seed):
             cases.append(case(told(got), told(right), [(name, told(what)) for name, what in wrong.items()], n=n, k=k, pieces=len(right)))
     options = {"step": draw.randint(1, 99), "names": ["ant", draw.choice(("bee", "cat"))]}
     cases.append(case(told(listed(function(options, ["cpu"] * 3))), told([options] * 3), n=0, k=3, pieces=3))
+    thing = random.Random(seed)  # any object will do that is no number and no word: deepcopy makes another one of it
+    got = listed(function((numbers(draw, 3, 1), {"what": thing}), ["cpu"] * 3))
+    try:
+        same = [one[1]["what"] is thing for one in got]
+    except (TypeError, KeyError, IndexError):
+        same = "another structure"
+    cases.append(case(same, [True] * 3, {"copied": [False] * 3}, n=3, k=3, pieces=3))
     return cases
 
 
@@ -166,7 +173,8 @@ def gather_nested(function, seed):
         wrong = {"by position": told((right[0], {**mixed, "none": None}, right[2])), "a list": told(outputs), "untouched": told(outputs[0])}
         cases.append(case(told(got), told(right), wrong))
     one, other = pieces(draw, 2, 2)
-    cases.append(case(_refusal(function, [{"a": one}, {"a": other, "b": other}]), "ValueError", {"keys lost": "no error"}, kind="keys"))
+    for second in ({"a": other, "b": other}, {"b": other}):
+        cases.append(case(_refusal(function, [{"a": one}, second]), "ValueError", {"keys lost": "no error"}, kind="keys"))
     cases.append(case(_refusal(function, [{"loss": 0.5}, {"loss": float(draw.randint(1, 9))}]), "TypeError", kind="number"))
     return cases
 

@@ -52,6 +52,7 @@ MISTAKES = {
         "missing 1 required positional argument": "A replica was called without its inputs: cut positional and keyword arguments together, so that both give "
                                                   "the same "
                                                   "number of pieces.",
+        "must match the size of tensor": "Pieces of different lengths meet in a replica: cut positional and keyword arguments together, every tensor in them.",
         "BrokenBarrierError": "The replicas ran one after the other: start all threads before you wait for the first one.",
         "can't optimize a non-leaf": "The parameters of the original must stay what they are.",
     },
@@ -66,6 +67,7 @@ MISTAKES = {
     ("scatter", "rows", "whole"): "Each replica has all the rows: {k} times the work. Cut the tensor.",
     ("scatter", "rows", "other"): "{n} rows on {k} devices: one piece for each replica, cut as torch.chunk cuts.",
     ("scatter", "nested", "not opened"): "A container inside a container goes to every replica whole. Scatter what is in it in the same way, at every depth.",
+    ("scatter", "nested", "copied"): "What is no tensor goes to all replicas as it is, the same object: you have made copies.",
     ("scatter", "nested", "lists cut"): "A list of words is no tensor: every replica gets all of it. Only tensors are cut.",
     ("scatter", "nested", "types"): "The types have changed: a tuple must stay a tuple, a list a list and a dict a dict.",
     ("scatter", "nested", "other"): "For {n} rows on {k} devices, {pieces} items are right. Each looks like the value, with a piece in the place of each "
@@ -146,6 +148,7 @@ MISTAKES = {
     ("apply", "errors", "not the first"): "Several replicas have failed: replica {bad} is the first of them. Wait for all, then look in their order.",
     ("apply", "errors", "other"): "Replica {bad} has failed: raise an exception that says `replica {bad}`, and hand the original on.",
     # data_parallel
+    ("forward", "outputs", "not moved"): "The result is not on output_device: gather it there.",
     ("forward", "outputs", "a list"): "The outputs are still one for each replica: gather them.",
     ("forward", "outputs", "types"): "The outputs have another type than the module's own.",
     ("forward", "outputs", "other"): "For {n} rows on {k} devices: scatter, replicate as often as there are pieces, apply, gather.",

@@ -1,0 +1,17 @@
+"""The number of tasks holds the job at two nodes.
+
+fails: job/nodes, job/meeting
+shows: with --ntasks=2, `sbatch --nodes=
+points: 14
+"""
+# %% grade_id="job"
+JOB = r"""#!/bin/bash
+#SBATCH --job-name=digits
+#SBATCH --time=00:10:00
+#SBATCH --output=digits-%j.txt
+#SBATCH --nodes=2
+#SBATCH --ntasks=2
+export MASTER_ADDR=$(scontrol -o show node "$SLURM_JOB_NODELIST" | head -1 | sed 's/.*NodeAddr=\([^ ]*\).*/\1/')
+export MASTER_PORT=${PORT:-$((20000 + SLURM_JOB_ID % 10000))}
+srun bash -c 'torchrun --nnodes $SLURM_NNODES --node-rank $SLURM_NODEID --nproc-per-node 2 --master-addr $MASTER_ADDR --master-port $MASTER_PORT 06_train.py --checkpoint digits.pt'
+"""
