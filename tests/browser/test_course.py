@@ -74,9 +74,11 @@ def test_lab_before_and_after_solving(course, page, screenshots):
     lab = follow(page, "06", "your lab")
     page.screenshot(path=screenshots / "06_top.png")
     lab.run_all()
-    lab.show(lab.panel.get_by_text("FAIL").first, screenshots / "06_unsolved.png")
+    card = lab.panel.get_by_role("group", name="check: ").first
+    lab.show(card, screenshots / "06_unsolved.png")
+    assert "○ not begun 0/" in card.inner_text() and "✗" not in card.inner_text()
     unsolved = checks(lab.saved(course.root / LAB))
-    assert "FAIL 0/" in unsolved
+    assert "FAIL 0/" in unsolved, "its plain form is as a terminal shows it"
     for answer in answers("06_ddp"):
         lab.replace(lab.cell(first_definition(answer)), answer)
     lab.run_all()
