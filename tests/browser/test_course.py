@@ -85,6 +85,10 @@ def test_lab_before_and_after_solving(course, page, screenshots):
     lab.show(lab.panel.get_by_text("PASS").first, screenshots / "06_solved.png")
     solved = checks(lab.saved(course.root / LAB))
     assert "PASS" in solved and "FAIL" not in solved
+    page.locator(".lm-TabBar-tab", has_text="Start_Here.md").click()
+    renewed = page.locator(".jp-MarkdownViewer tr", has_text="DistributedDataParallel")
+    renewed.get_by_text(re.compile(r"(\d+)\sof\s\1\s*seen\sgreen")).wait_for(timeout=20_000)  # without a reload
+    page.screenshot(path=screenshots / "start_here_seen.png")
     course.stop()
     assert left_over(course.root) == []
 

@@ -35,7 +35,7 @@ LATE = {
     "data": {"PIL", "scipy"},
     "checks": {"torch", "tensorflow", "tf_keras", "horovod", "comm", "functions", "links", "ledger", "cluster", "simulate", "data"},
     "build": {"psutil"},
-    "learner": {"nbformat", "psutil"},
+    "learner": {"nbformat", "psutil", "fpdf", "cryptography"},
     "hub": {"fpdf", "learner", "grading", "cluster"},  # of cluster only the choice of ports
     "grading": {"IPython", "tqdm", "psutil", "jupyter_client"},
 }

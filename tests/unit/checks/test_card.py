@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from manyhands.checks import Report, card, colour
+from manyhands.checks import Report, card, colour, progress
 from manyhands.checks import report as report_module
 from manyhands.checks.record import MIME
 from manyhands.checks.report import Stopped
@@ -152,6 +152,21 @@ def test_a_learners_notebook_gets_the_card_beside_the_same_lines(monkeypatch, pu
     made.show()
     assert capsys.readouterr().out == ""
     assert published == [{"text/plain": "\n".join(made.lines()), "text/html": made.html()}, {MIME: made.record}]
+
+
+def test_a_check_that_is_green_in_the_learners_lab_is_remembered(monkeypatch, published, tmp_path):
+    monkeypatch.delenv("MANYHANDS_QUIET", raising=False)
+    monkeypatch.setattr(report_module, "in_notebook", lambda: True)
+    lab = tmp_path / "work" / "06_ddp"
+    lab.mkdir(parents=True)
+    for folder, problem, seen in ((lab, {"mistake": "x"}, {}), (tmp_path, None, {}), (lab.parent, None, {}), (lab, None, {"06_ddp": {"hints": [], "seen": ["average"]}})):
+        monkeypatch.chdir(folder)
+        report(None, None, problem).show()
+        assert progress.load(tmp_path / "work") == seen
+    blocked = Report("gpu")
+    blocked.blocked("nccl", points=1, text="NCCL", why="no GPU")
+    blocked.show()
+    assert progress.load(tmp_path / "work") == seen, "nothing was seen green"
 
 
 class Terminal(io.StringIO):
