@@ -56,6 +56,13 @@ def test_from_start_here_to_the_wait_for_graph_and_the_healed_cluster(course, pa
     graph = unit.panel.locator(GRAPH).first
     unit.show(graph, screenshots / "00_graph.png")
     assert graph.is_visible()
+    page.wait_for_function("document.querySelectorAll('.jp-RenderedSVG img:not([alt])').length === 0", timeout=20_000)
+    assert graph.get_attribute("alt") == "wait-for graph"
+    page.set_viewport_size({"width": 700, "height": 900})
+    unit.show(graph, screenshots / "00_graph_narrow.png")
+    wide = graph.evaluate("img => [img.getBoundingClientRect().width, img.closest('.jp-OutputArea-output').clientWidth]")
+    assert wide[0] <= wide[1], "a figure is no wider than its column"
+    page.set_viewport_size({"width": 1280, "height": 900})
     saved = unit.saved(course.root / "work/00_preflight_tutorial.ipynb")
     faults = [i for i, cell in enumerate(saved.cells) if "The cluster is healed" in outputs(cell)]
     assert faults, "no cell tells that the cluster was healed"

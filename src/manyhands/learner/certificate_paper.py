@@ -113,8 +113,8 @@ def _head(paper, certificate):
     _line(paper, 12, "manyhands: distributed training of neural networks, hands on")
     _line(paper, 26, "Certificate", "B", 2.5)
     _line(paper, 20, certificate.name, "B", 2)
-    _line(paper, 11, f"has solved the labs of the path “{PATH_TITLES[certificate.path]}” "
-                     f"with {certificate.points:g} of {certificate.max:g} points.", space=2)
+    _line(paper, 11, f"has earned {certificate.points:g} of {certificate.max:g} points "
+                     f"in the labs of the path “{PATH_TITLES[certificate.path]}”.", space=2)
 
 
 def _table(paper, certificate):

@@ -47,7 +47,8 @@ def number_of(name):
 
 
 def copy_course(root, beside=(), fetched=()):
-    """Copy what is not yet in `work/`; put the new versions of the units numbered in `beside` next to the learner's.
+    """Copy what is not yet in `work/`; put clean copies of the units numbered in `beside` next to the learner's,
+    where those are no longer as the course has them.
 
     fetched: names of labs that the learner gets in another way, from the class's exchange.
     """
@@ -65,12 +66,10 @@ def copy_course(root, beside=(), fetched=()):
         if _put(work / name, content):
             known[name] = version
             done.made.append(name)
-        if known.setdefault(name, version) == version:  # not in the list, but there: taken for a copy of this version
-            continue
-        if number_of(name) in beside:
+        elif number_of(name) in beside and (work / name).read_bytes() != content:
             done.beside.append(_put_beside(work, name, content))
             known[name] = version
-        else:
+        elif known.setdefault(name, version) != version:  # not in the list, but there: taken for a copy of this version
             done.newer.append(name)
     _save(work, known)
     return done
@@ -134,12 +133,12 @@ def _rename_if_free(temporary, path):
 
 
 def _put_beside(work, name, content):
-    """`06_ddp.ipynb` -> `06_ddp.new.ipynb`, or `.new2`, `.new3` ... where that name is taken."""
+    """`06_ddp.ipynb` -> `06_ddp.new.ipynb`, or `.new2`, `.new3` ... where that name is taken by something else."""
     path = work / name
     number = 1
     while True:
         candidate = path.with_suffix(f".new{number if number > 1 else ''}{path.suffix}")
-        if _put(candidate, content):
+        if _put(candidate, content) or candidate.is_file() and candidate.read_bytes() == content:
             return candidate.relative_to(work).as_posix()
         number += 1
 

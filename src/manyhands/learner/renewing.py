@@ -1,7 +1,7 @@
 """An extension of the Jupyter server: it writes the start page anew when the learner's progress has changed.
 
 A check in a notebook tells only `work/.manyhands/progress.json` (`manyhands.checks.progress`). In the browser the
-page is shown anew by `labextensions/manyhands-start-here`.
+page is shown anew by `labextensions/manyhands-lab`.
 """
 
 from contextlib import suppress

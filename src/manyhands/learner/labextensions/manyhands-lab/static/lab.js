@@ -1,4 +1,5 @@
-// Shows work/Start_Here.md anew when it has changed on disk: JupyterLab itself reads a file once.
+// Shows work/Start_Here.md anew when it has changed on disk: JupyterLab itself reads a file once. And gives each figure
+// the title that stands in its SVG as words for those who cannot see it: JupyterLab shows an SVG as an <img> without any.
 // Written by hand as JupyterLab's loader wants it (a module-federation container), so that nothing needs to be compiled.
 "use strict";
 
@@ -25,8 +26,22 @@
     }
   }
 
-  const plugin = {id: "manyhands-start-here:plugin", autoStart: true, activate: app => { setInterval(renew, EVERY_MS, app); }};
-  (window._JUPYTERLAB ??= {})["manyhands-start-here"] = {
+  function title(image) {
+    const text = decodeURIComponent(image.src.slice(image.src.indexOf(",") + 1));
+    return new DOMParser().parseFromString(text, "image/svg+xml").querySelector("title")?.textContent.trim() || "figure";
+  }
+
+  function words() {
+    for (const image of document.querySelectorAll(".jp-RenderedSVG img:not([alt])")) image.alt = title(image);
+  }
+
+  function often(app) {
+    words();
+    renew(app);
+  }
+
+  const plugin = {id: "manyhands-lab:plugin", autoStart: true, activate: app => { setInterval(often, EVERY_MS, app); }};
+  (window._JUPYTERLAB ??= {})["manyhands-lab"] = {
     init: () => undefined,
     get: async () => () => ({__esModule: true, default: plugin}),
   };
