@@ -8,6 +8,7 @@ import pytest
 
 from manyhands.checks import progress
 from manyhands.learner import start_page
+from manyhands.learner.jupyter_server import EXTENSIONS, SETTINGS, command
 from manyhands.learner.renewing import Renewal
 from manyhands.units import MARKS, NotAClone, find_root, paths, readme_table, units, with_table
 
@@ -181,3 +182,16 @@ def test_page_is_new_after_every_check(clone, monkeypatch):
     monkeypatch.setattr("manyhands.grading.check_command.main", lambda argv: progress.add_result(clone / "work", "06_ddp", 3, 8) or 1)
     assert check.main(["06"]) == 1
     assert "| 3 of 8 |" in row((clone / "work" / start_page.NAME).read_text(encoding="utf-8"), "06")
+
+
+def test_jupyter_finds_what_renews_the_page():
+    from importlib import import_module
+
+    from jupyterlab_server.config import get_federated_extensions
+
+    found = get_federated_extensions([str(EXTENSIONS)])["manyhands-lab"]
+    assert (EXTENSIONS / "manyhands-lab" / found["jupyterlab"]["_build"]["load"]).is_file()
+    assert f"--LabApp.extra_labextensions_path={EXTENSIONS}" in command(ROOT, "work/Start_Here.md", [])
+    enabled = json.loads((SETTINGS / "jupyter_server_config.json").read_text())["ServerApp"]["jpserver_extensions"]
+    [module] = [name for name, on in enabled.items() if on]
+    assert import_module(module)._jupyter_server_extension_points() == [{"module": module}]
