@@ -1,7 +1,7 @@
 """The report of a check cell as a card, which a notebook shows in the place of the plain lines.
 
 It is plain HTML with styles inside: no script, no style sheet. What JupyterLab takes out of a notebook that it does not
-trust (most styles) leaves the same words and signs, in the same order. Letters of words have the page's own colour, so
+trust (some styles) leaves the same words and signs, in the same order. Letters of words have the page's own colour, so
 that a dark page needs nothing; colours stand behind white letters only, with a contrast of 4.5 or more.
 """
 
