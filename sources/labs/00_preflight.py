@@ -78,7 +78,8 @@ if rank in ring:
 
 # %%
 for waiting_rank, where in cluster.fault.waiting.items():
-    print(f"rank {waiting_rank} waits in {where.call}, line {where.line}, for rank {where.peer}")
+    print(f"rank {waiting_rank} waits in {where.call}, line {where.line}, for rank "
+          f"{where.peer}")
 print(cluster.fault.edges)
 
 # %% [markdown]
@@ -142,7 +143,8 @@ check.diagnose(cluster, diagnose)
 # %% tags=["solution"] grade_id="exchange"
 # %%px --setup
 def exchange(value: torch.Tensor, members: list[int]) -> torch.Tensor:
-    """Give `value` to the next rank of the ring `members`; return what the previous one gave.
+    """Give `value` to the next rank of the ring `members`; return what the previous one
+    gave.
 
     All members call it, with tensors of one shape and dtype. One message out and one in.
     `value` stays as it is; the caller may change it as soon as exchange has returned.

@@ -78,13 +78,15 @@ check.rows(cluster, "rows_of")
 # %% tags=["solution"] grade_id="gradients"
 # %%px --setup
 def sum_gradients(model: nn.Module, group: dist.ProcessGroup | None = None) -> None:
-    """Write into the gradient of every trained parameter the sum of the gradients of all ranks of `group`.
+    """Write into the gradient of every trained parameter the sum of the gradients of all
+    ranks of `group`.
 
     All ranks of the group call it; `group=None` is the world.
     """
     ### BEGIN SOLUTION
     trained = [p for p in model.parameters() if p.requires_grad]
-    flat = torch.cat([(torch.zeros_like(p) if p.grad is None else p.grad).flatten() for p in trained])
+    flat = torch.cat([(torch.zeros_like(p) if p.grad is None else p.grad).flatten()
+                      for p in trained])
     dist.all_reduce(flat, group=group)
     for p, piece in zip(trained, flat.split([p.numel() for p in trained])):
         p.grad = piece.view_as(p)
@@ -114,8 +116,10 @@ check.gradients(cluster, "sum_gradients")
 
 # %% tags=["solution"] grade_id="share"
 # %%px --setup
-def share(model: nn.Module, x: torch.Tensor, y: torch.Tensor, n: int, decay: float, world_size: int) -> torch.Tensor:
-    """This rank's share of J, as a scalar that can run backward. `x` and `y` are this rank's rows; the whole batch has n."""
+def share(model: nn.Module, x: torch.Tensor, y: torch.Tensor, n: int, decay: float,
+          world_size: int) -> torch.Tensor:
+    """This rank's share of J, as a scalar that can run backward. `x` and `y` are this
+    rank's rows; the whole batch has n."""
     ### BEGIN SOLUTION
     losses = cross_entropy(model(x), y, reduction="sum") / n
     penalty = sum(p.square().sum() for p in model.parameters() if p.requires_grad) / 2
@@ -145,8 +149,10 @@ check.share(cluster, "share")
 
 # %% tags=["solution"] grade_id="step"
 # %%px --setup
-def train_step(model: nn.Module, x: torch.Tensor, y: torch.Tensor, rate: float, decay: float, group: dist.ProcessGroup | None = None) -> float:
-    """One step of gradient descent on the whole batch (x, y), shared by all ranks of `group`; returns J before the step."""
+def train_step(model: nn.Module, x: torch.Tensor, y: torch.Tensor, rate: float,
+               decay: float, group: dist.ProcessGroup | None = None) -> float:
+    """One step of gradient descent on the whole batch (x, y), shared by all ranks of
+    `group`; returns J before the step."""
     ### BEGIN SOLUTION
     n, rank, world_size = len(x), dist.get_rank(group), dist.get_world_size(group)
     mine = rows_of(n, rank, world_size)
@@ -179,10 +185,12 @@ from manyhands import track
 device = torch.device(os.environ["MANYHANDS_DEVICE"])
 x, y = (torch.from_numpy(array).to(device) for array in track.data())
 model = track.network(device)
-said = [train_step(model, x[track.rows(k)], y[track.rows(k)], track.RATE, track.DECAY) for k in range(track.STEPS)]
+said = [train_step(model, x[track.rows(k)], y[track.rows(k)], track.RATE, track.DECAY)
+        for k in range(track.STEPS)]
 weights, objectives = track.one_process()
 far = track.distance(model.parameters(), weights)
-print(f"objective {said[0]:.4f} to {said[-1]:.4f}, one process {objectives[-1]:.4f}; same weights to 1e-12: {far < 1e-12}")
+print(f"objective {said[0]:.4f} to {said[-1]:.4f}, one process {objectives[-1]:.4f}; same "
+      f"weights to 1e-12: {far < 1e-12}")
 
 # %% [markdown]
 # ## Where to go on

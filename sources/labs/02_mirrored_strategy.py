@@ -38,7 +38,8 @@ tf.keras.utils.set_random_seed(0)
 kind = "GPU" if tf.config.list_physical_devices("GPU") else "CPU"
 physical = tf.config.list_physical_devices(kind)
 if len(physical) < 4:  # too few: cut the first one into four
-    part = tf.config.LogicalDeviceConfiguration(memory_limit=1024 if kind == "GPU" else None)
+    part = tf.config.LogicalDeviceConfiguration(memory_limit=1024 if kind == "GPU"
+                                                else None)
     tf.config.set_logical_device_configuration(physical[0], [part] * 4)
 print(len(tf.config.list_logical_devices(kind)[:4]), "devices")
 
@@ -60,16 +61,18 @@ print(len(tf.config.list_logical_devices(kind)[:4]), "devices")
 # %% tags=["solution"] grade_id="by-hand"
 def hand_made_step(devices: list[str], weights: tf.Variable, x: np.ndarray, y: np.ndarray,
                    example_losses, learning_rate: float) -> tf.Tensor:
-    """One step of gradient descent on the mean loss of the batch (x, y), shared by `devices`.
+    """One step of gradient descent on the mean loss of the batch (x, y), shared by
+    `devices`.
 
-    x is [examples, features], y is [examples]; the number of devices need not divide `examples`.
-    `example_losses(weights, x, y)` gives one loss per example. Call it once per device, on at
-    most ceil(examples / number of devices) examples. Changes `weights` in place and returns the
-    gradient of the mean loss.
+    x is [examples, features], y is [examples]; the number of devices need not divide
+    `examples`. `example_losses(weights, x, y)` gives one loss per example. Call it once per
+    device, on at most ceil(examples / number of devices) examples. Changes `weights` in
+    place and returns the gradient of the mean loss.
     """
     ### BEGIN SOLUTION
     gradients = []
-    for device, own_x, own_y in zip(devices, np.array_split(x, len(devices)), np.array_split(y, len(devices))):
+    for device, own_x, own_y in zip(devices, np.array_split(x, len(devices)),
+                                    np.array_split(y, len(devices))):
         with tf.device(device):
             with tf.GradientTape() as tape:
                 loss = tf.reduce_sum(example_losses(weights, own_x, own_y)) / len(x)
@@ -98,14 +101,18 @@ check.by_hand(hand_made_step)
 # </details>
 
 # %% tags=["solution"] grade_id="split"
-def split_gradients(devices: list[str], starts: list[np.ndarray], x: tf.Tensor, layer) -> list[tf.Tensor]:
-    """The gradients of the sum of squares of the model's output, with respect to the weights of every layer, in their order.
+def split_gradients(devices: list[str], starts: list[np.ndarray], x: tf.Tensor,
+                    layer) -> list[tf.Tensor]:
+    """The gradients of the sum of squares of the model's output, with respect to the
+    weights of every layer, in their order.
 
-    `starts` are the weights; `layer(w, x)` is called once for each layer, on its device, and its
-    backward runs there too. The batch `x` goes through all layers.
+    `starts` are the weights; `layer(w, x)` is called once for each layer, on its device,
+    and its backward runs there too. The batch `x` goes through all layers.
     """
     ### BEGIN SOLUTION
-    places = [device for device, own in zip(devices, np.array_split(np.arange(len(starts)), len(devices))) for _ in own]
+    places = [device for device, own in zip(devices,
+                                            np.array_split(np.arange(len(starts)),
+                                                           len(devices))) for _ in own]
     kept = []
     for device, start in zip(places, starts):
         with tf.device(device), tf.GradientTape() as tape:
@@ -144,10 +151,11 @@ check.split(split_gradients)
 # %% tags=["solution"] grade_id="fit"
 def fine_tune(strategy: tf.distribute.Strategy, build_model, x: np.ndarray, y: np.ndarray,
               per_replica_batch: int, base_rate: float, epochs: int) -> tuple:
-    """Return `(model, accuracies)`: the model after `epochs` of plain SGD, and the accuracy of each epoch, as `fit` counts it.
+    """Return `(model, accuracies)`: the model after `epochs` of plain SGD, and the accuracy
+    of each epoch, as `fit` counts it.
 
-    The model gives logits, the loss is the sparse categorical cross-entropy. Examples are taken
-    in their order. Only the last layer is trained.
+    The model gives logits, the loss is the sparse categorical cross-entropy. Examples are
+    taken in their order. Only the last layer is trained.
     """
     ### BEGIN SOLUTION
     replicas = strategy.num_replicas_in_sync
@@ -156,8 +164,10 @@ def fine_tune(strategy: tf.distribute.Strategy, build_model, x: np.ndarray, y: n
         for layer in model.layers[:-1]:
             layer.trainable = False
         loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-        model.compile(tf.keras.optimizers.SGD(base_rate * replicas), loss, metrics=["accuracy"])
-    history = model.fit(x, y, batch_size=per_replica_batch * replicas, epochs=epochs, shuffle=False, verbose=0)
+        model.compile(tf.keras.optimizers.SGD(base_rate * replicas), loss,
+                      metrics=["accuracy"])
+    history = model.fit(x, y, batch_size=per_replica_batch * replicas, epochs=epochs,
+                        shuffle=False, verbose=0)
     return model, history.history["accuracy"]
     ### END SOLUTION
 
@@ -179,7 +189,8 @@ check.fit(fine_tune)
 
 # %% tags=["solution"] grade_id="replica-loss"
 def replica_loss(example_losses: tf.Tensor, global_batch: int) -> tf.Tensor:
-    """This replica's part of the loss: summed over the replicas it is the mean over the global batch.
+    """This replica's part of the loss: summed over the replicas it is the mean over the
+    global batch.
 
     `example_losses` is [examples on this replica], perhaps empty; `global_batch` counts the
     examples on all replicas.
@@ -208,10 +219,12 @@ check.replica_loss(replica_loss)
 # %% tags=["solution"] grade_id="epoch"
 def train_epoch(strategy: tf.distribute.Strategy, model, optimizer,
                 x: np.ndarray, y: np.ndarray, global_batch: int) -> list[float]:
-    """Train on all examples once, in their order, `global_batch` at a time; the loss of every step.
+    """Train on all examples once, in their order, `global_batch` at a time; the loss of
+    every step.
 
-    Model and optimizer were made in the strategy's scope. The last batch may be smaller. Step by
-    step, weights and losses are those of one device that takes the mean over the same batch.
+    Model and optimizer were made in the strategy's scope. The last batch may be smaller.
+    Step by step, weights and losses are those of one device that takes the mean over the
+    same batch.
     """
     ### BEGIN SOLUTION
     def replica_step(x, y):
@@ -223,9 +236,12 @@ def train_epoch(strategy: tf.distribute.Strategy, model, optimizer,
         optimizer.apply_gradients(zip(gradients, model.trainable_variables))
         return loss
 
-    step = tf.function(lambda batch: strategy.reduce("SUM", strategy.run(replica_step, batch), axis=None))
+    step = tf.function(lambda batch: strategy.reduce("SUM",
+                                                     strategy.run(replica_step, batch),
+                                                     axis=None))
     dataset = tf.data.Dataset.from_tensor_slices((x, y)).batch(global_batch)
-    return [float(step(batch)) for batch in strategy.experimental_distribute_dataset(dataset)]
+    return [float(step(batch))
+            for batch in strategy.experimental_distribute_dataset(dataset)]
     ### END SOLUTION
 
 # %% tags=["check"] grade_id="epoch-check" points=3

@@ -47,14 +47,18 @@ from manyhands.checks import dataparallel as check
 
 # %% tags=["solution"] grade_id="scatter"
 def scatter(value, devices: list[str]) -> list:
-    """One item for each replica: `value` with all tensors cut, item i on devices[i]. At most len(devices) items."""
+    """One item for each replica: `value` with all tensors cut, item i on devices[i]. At
+    most len(devices) items."""
     ### BEGIN SOLUTION
     if isinstance(value, torch.Tensor):
-        return [piece.to(device) for piece, device in zip(value.chunk(len(devices)), devices)]
+        return [piece.to(device) for piece, device in zip(value.chunk(len(devices)),
+                                                          devices)]
     if isinstance(value, (tuple, list)) and value:
-        return [type(value)(items) for items in zip(*(scatter(one, devices) for one in value))]
+        return [type(value)(items)
+                for items in zip(*(scatter(one, devices) for one in value))]
     if isinstance(value, dict) and value:
-        return [dict(zip(value, items)) for items in zip(*(scatter(one, devices) for one in value.values()))]
+        return [dict(zip(value, items))
+                for items in zip(*(scatter(one, devices) for one in value.values()))]
     return [value] * len(devices)
     ### END SOLUTION
 
@@ -79,7 +83,8 @@ check.scatter(scatter)
 
 # %% tags=["solution"] grade_id="gather"
 def gather(outputs: list, device: str):
-    """One output in the form of each replica's, with the rows of all replicas in their order, on `device`."""
+    """One output in the form of each replica's, with the rows of all replicas in their
+    order, on `device`."""
     ### BEGIN SOLUTION
     first = outputs[0]
     if isinstance(first, torch.Tensor):
@@ -118,11 +123,13 @@ check.gather(gather)
 
 # %% tags=["solution"] grade_id="replicate"
 def replicate(module: nn.Module, devices: list[str]) -> list[nn.Module]:
-    """A replica of `module` for each device. Backward: gradients add up in the parameters of `module`."""
+    """A replica of `module` for each device. Backward: gradients add up in the parameters
+    of `module`."""
     ### BEGIN SOLUTION
     replicas = []
     for i, device in enumerate(devices):
-        memo = {id(one): one.to(device, copy=True) if i else one.view_as(one) for one in (*module.parameters(), *module.buffers())}
+        memo = {id(one): one.to(device, copy=True) if i else one.view_as(one)
+                for one in (*module.parameters(), *module.buffers())}
         replicas.append(copy.deepcopy(module, memo))
     return replicas
     ### END SOLUTION
@@ -148,16 +155,20 @@ check.replicate(replicate)
 # </details>
 
 # %% tags=["solution"] grade_id="apply"
-def parallel_apply(replicas: list[nn.Module], inputs: list[tuple], kwargs: list[dict], devices: list[str]) -> list:
-    """The outputs of replicas[i](*inputs[i], **kwargs[i]), in order, computed in threads that run at the same time."""
+def parallel_apply(replicas: list[nn.Module], inputs: list[tuple], kwargs: list[dict],
+                   devices: list[str]) -> list:
+    """The outputs of replicas[i](*inputs[i], **kwargs[i]), in order, computed in threads
+    that run at the same time."""
     ### BEGIN SOLUTION
     kind = torch.device(devices[0]).type
-    grad, on, dtype = torch.is_grad_enabled(), torch.is_autocast_enabled(kind), torch.get_autocast_dtype(kind)
+    grad, on, dtype = (torch.is_grad_enabled(), torch.is_autocast_enabled(kind),
+                       torch.get_autocast_dtype(kind))
     results, errors = [None] * len(replicas), {}
 
     def work(i):
         try:
-            with torch.set_grad_enabled(grad), torch.autocast(kind, dtype=dtype, enabled=on):
+            with torch.set_grad_enabled(grad), torch.autocast(kind, dtype=dtype,
+                                                              enabled=on):
                 results[i] = replicas[i](*inputs[i], **kwargs[i])
         except Exception as error:
             errors[i] = error
@@ -169,7 +180,8 @@ def parallel_apply(replicas: list[nn.Module], inputs: list[tuple], kwargs: list[
         thread.join()
     if errors:
         first = min(errors)
-        raise RuntimeError(f"replica {first} on {devices[first]}: {errors[first]}") from errors[first]
+        raise RuntimeError(
+            f"replica {first} on {devices[first]}: {errors[first]}") from errors[first]
     return results
     ### END SOLUTION
 
@@ -192,8 +204,10 @@ check.apply(parallel_apply)
 # </details>
 
 # %% tags=["solution"] grade_id="forward"
-def data_parallel(module: nn.Module, inputs: tuple, kwargs: dict, devices: list[str], output_device: str):
-    """What module(*inputs, **kwargs) returns, computed by replicas on `devices`; the result is on `output_device`."""
+def data_parallel(module: nn.Module, inputs: tuple, kwargs: dict, devices: list[str],
+                  output_device: str):
+    """What module(*inputs, **kwargs) returns, computed by replicas on `devices`; the result
+    is on `output_device`."""
     ### BEGIN SOLUTION
     pairs = scatter((inputs, kwargs), devices)
     used = devices[:len(pairs)]
@@ -220,14 +234,17 @@ check.forward(data_parallel)
 
 # %% tags=["solution"] grade_id="loss"
 def loss_part(scores: torch.Tensor, labels: torch.Tensor) -> tuple:
-    """On each replica: what is to be gathered of its rows. At most two numbers, in tensors."""
+    """On each replica: what is to be gathered of its rows. At most two numbers, in
+    tensors."""
     ### BEGIN SOLUTION
-    return cross_entropy(scores, labels, reduction="sum"), scores.new_tensor(float(len(labels)))
+    return (cross_entropy(scores, labels, reduction="sum"),
+            scores.new_tensor(float(len(labels))))
     ### END SOLUTION
 
 
 def whole_loss(gathered: tuple) -> torch.Tensor:
-    """From what was gathered: the mean cross entropy over the rows of all replicas, as a tensor that can run backward."""
+    """From what was gathered: the mean cross entropy over the rows of all replicas, as a
+    tensor that can run backward."""
     ### BEGIN SOLUTION
     sums, counts = gathered
     return sums.sum() / counts.sum()

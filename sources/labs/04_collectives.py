@@ -58,10 +58,12 @@ if not dist.is_initialized():  # so that this cell can be run twice
 
 # %% tags=["solution"] grade_id="broadcast"
 # %%px --setup
-def tree_broadcast(x: torch.Tensor, root: int = 0, group: dist.ProcessGroup | None = None) -> None:
+def tree_broadcast(x: torch.Tensor, root: int = 0,
+                   group: dist.ProcessGroup | None = None) -> None:
     """Give every rank of the group the x of rank `root` of the group, in place.
 
-    All ranks of the group call it, with tensors of one shape and dtype. log2 p rounds, rounded up.
+    All ranks of the group call it, with tensors of one shape and dtype. log2 p rounds,
+    rounded up.
     """
     ### BEGIN SOLUTION
     p = dist.get_world_size(group)
@@ -98,10 +100,13 @@ check.broadcast(cluster, "tree_broadcast")
 
 # %% tags=["solution"] grade_id="reduce-scatter"
 # %%px --setup
-def ring_reduce_scatter(chunks: list[torch.Tensor], group: dist.ProcessGroup | None = None) -> None:
-    """Rank r's chunks[r] becomes the sum of all ranks' chunks[r], in place. The other chunks may hold anything afterwards.
+def ring_reduce_scatter(chunks: list[torch.Tensor],
+                        group: dist.ProcessGroup | None = None) -> None:
+    """Rank r's chunks[r] becomes the sum of all ranks' chunks[r], in place. The other
+    chunks may hold anything afterwards.
 
-    All ranks of the group call it. Each sends p - 1 messages of one chunk, to the next rank only.
+    All ranks of the group call it. Each sends p - 1 messages of one chunk, to the next rank
+    only.
     """
     ### BEGIN SOLUTION
     me, p = dist.get_rank(group), dist.get_world_size(group)
@@ -131,10 +136,13 @@ check.reduce_scatter(cluster, "ring_reduce_scatter")
 
 # %% tags=["solution"] grade_id="all-gather"
 # %%px --setup
-def ring_all_gather(chunks: list[torch.Tensor], group: dist.ProcessGroup | None = None) -> None:
-    """Fill in the chunks of the other ranks, in place: chunks[r] becomes what rank r has in its chunks[r].
+def ring_all_gather(chunks: list[torch.Tensor],
+                    group: dist.ProcessGroup | None = None) -> None:
+    """Fill in the chunks of the other ranks, in place: chunks[r] becomes what rank r has in
+    its chunks[r].
 
-    All ranks of the group call it. Each sends p - 1 messages of one chunk, to the next rank only.
+    All ranks of the group call it. Each sends p - 1 messages of one chunk, to the next rank
+    only.
     """
     ### BEGIN SOLUTION
     me, p = dist.get_rank(group), dist.get_world_size(group)
@@ -167,8 +175,8 @@ check.all_gather(cluster, "ring_all_gather")
 def ring_all_reduce(x: torch.Tensor, group: dist.ProcessGroup | None = None) -> None:
     """Replace x by the sum of all ranks' x, in place, on every rank of the group.
 
-    All ranks of the group call it, with tensors of one shape and dtype. Each sends 2 (p - 1)/p of x's bytes, to the next rank only.
-    Patarasuk and Yuan 2009.
+    All ranks of the group call it, with tensors of one shape and dtype. Each sends 2 (p -
+    1)/p of x's bytes, to the next rank only. Patarasuk and Yuan 2009.
     """
     ### BEGIN SOLUTION
     chunks = list(x.view(-1).tensor_split(dist.get_world_size(group)))
@@ -213,7 +221,8 @@ def most_bytes(way: str, p: int, n_bytes: int) -> int:
 
 
 def rounds(way: str, p: int) -> int:
-    """How many messages must follow each other. way: "broadcast" (along a tree) or "ring" (the all-reduce)."""
+    """How many messages must follow each other. way: "broadcast" (along a tree) or "ring"
+    (the all-reduce)."""
     ### BEGIN SOLUTION
     return (p - 1).bit_length() if way == "broadcast" else 2 * (p - 1)
     ### END SOLUTION
@@ -229,8 +238,10 @@ check.cost(cluster, "most_bytes", "rounds")
 
 # %% tags=["setup"]
 # %%px --setup
-def swapped(out: torch.Tensor, partner: int, group: dist.ProcessGroup | None) -> torch.Tensor:
-    """Send `out` to the partner, and return what the partner sends: a tensor of the same size."""
+def swapped(out: torch.Tensor, partner: int,
+            group: dist.ProcessGroup | None) -> torch.Tensor:
+    """Send `out` to the partner, and return what the partner sends: a tensor of the same
+    size."""
     came = torch.empty_like(out)
     work = dist.isend(out, group=group, group_dst=partner)
     dist.recv(came, group=group, group_src=partner)
@@ -240,7 +251,8 @@ def swapped(out: torch.Tensor, partner: int, group: dist.ProcessGroup | None) ->
 # %% tags=["setup"]
 # %%px --setup
 def suspect_all_reduce(x, group=None):
-    me, reach, part, halves = dist.get_rank(group), dist.get_world_size(group) // 2, x.view(-1), []
+    me, reach, part, halves = (dist.get_rank(group), dist.get_world_size(group) // 2,
+                               x.view(-1), [])
     while reach:  # halving
         lower, upper = part.chunk(2)
         mine, other = (lower, upper) if me < reach else (upper, lower)
@@ -284,11 +296,13 @@ if dist.get_rank() < 4:
 def halving_all_reduce(x: torch.Tensor, group: dist.ProcessGroup | None = None) -> None:
     """Replace x by the sum of all ranks' x, in place, by halving and doubling.
 
-    All ranks of the group call it: 2, 4, 8, ... of them, which divide the number of elements. Each sends 2 log2 p messages, 2 (p - 1)/p of x's
-    bytes in all. Thakur, Rabenseifner and Gropp 2005.
+    All ranks of the group call it: 2, 4, 8, ... of them, which divide the number of
+    elements. Each sends 2 log2 p messages, 2 (p - 1)/p of x's bytes in all. Thakur,
+    Rabenseifner and Gropp 2005.
     """
     ### BEGIN SOLUTION
-    me, reach, part, halves = dist.get_rank(group), dist.get_world_size(group) // 2, x.view(-1), []
+    me, reach, part, halves = (dist.get_rank(group), dist.get_world_size(group) // 2,
+                               x.view(-1), [])
     while reach:  # halving
         lower, upper = part.chunk(2)
         mine, other = (upper, lower) if me & reach else (lower, upper)
@@ -337,7 +351,8 @@ for parameter in ours.parameters():
 alone.load_state_dict(ours.state_dict())
 train(ours, shard(len(x), rank, p), average)
 train(alone, slice(None), lambda model: None)
-same = all(torch.allclose(a, b, rtol=0, atol=1e-9) for a, b in zip(ours.parameters(), alone.parameters()))
+same = all(torch.allclose(a, b, rtol=0, atol=1e-9)
+           for a, b in zip(ours.parameters(), alone.parameters()))
 loss = torch.nn.functional.cross_entropy(ours(x), y).item()
 print(f"loss {loss:.3f}; weights as one process's, to 1e-9: {same}")
 

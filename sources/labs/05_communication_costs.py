@@ -47,10 +47,13 @@ if not dist.is_initialized():  # so that this cell can be run twice
 
 # %% tags=["solution"] grade_id="ping-pong"
 # %%px --setup
-def ping_pong(n_bytes: int, repeats: int, warm_up: int, peer: int, clock=time.perf_counter) -> list[float] | None:
-    """Seconds that one message of n_bytes takes between rank 0 and rank `peer`: on rank 0 a list, one time for each of `repeats` rounds.
+def ping_pong(n_bytes: int, repeats: int, warm_up: int, peer: int,
+              clock=time.perf_counter) -> list[float] | None:
+    """Seconds that one message of n_bytes takes between rank 0 and rank `peer`: on rank 0 a
+    list, one time for each of `repeats` rounds.
 
-    All ranks call it. `warm_up` rounds come first, which are played but not in the list. Only send and recv are used, with tensors of n_bytes bytes.
+    All ranks call it. `warm_up` rounds come first, which are played but not in the list.
+    Only send and recv are used, with tensors of n_bytes bytes.
     """
     ### BEGIN SOLUTION
     x, times_s = torch.zeros(n_bytes, dtype=torch.uint8), []
@@ -86,7 +89,8 @@ check.ping_pong(cluster, "ping_pong")
 
 # %% tags=["solution"] grade_id="fit"
 def fit(n_bytes: list[int], times_s: list[list[float]]) -> tuple[float, float]:
-    """(latency_s, bytes_per_s) of the link whose messages of n bytes take latency_s + n / bytes_per_s."""
+    """(latency_s, bytes_per_s) of the link whose messages of n bytes take latency_s + n /
+    bytes_per_s."""
     ### BEGIN SOLUTION
     n, t = np.array(n_bytes, float), np.array([np.median(one) for one in times_s])
     seconds_per_byte, latency_s = np.polyfit(n, t, 1, w=1 / t)
@@ -112,11 +116,14 @@ check.fit(fit)
 # </details>
 
 # %% tags=["solution"] grade_id="interval"
-def interval(n_bytes: list[int], times_s: list[list[float]], level: float, fit) -> tuple[tuple[float, float], tuple[float, float]]:
-    """((lowest, highest) latency_s, (lowest, highest) bytes_per_s): the middle `level` of what `fit(n_bytes, times_s)` gives for resampled times."""
+def interval(n_bytes: list[int], times_s: list[list[float]], level: float,
+             fit) -> tuple[tuple[float, float], tuple[float, float]]:
+    """((lowest, highest) latency_s, (lowest, highest) bytes_per_s): the middle `level` of
+    what `fit(n_bytes, times_s)` gives for resampled times."""
     draw = np.random.default_rng(0)
     ### BEGIN SOLUTION
-    links = [fit(n_bytes, [draw.choice(one, len(one)) for one in times_s]) for _ in range(200)]
+    links = [fit(n_bytes, [draw.choice(one, len(one)) for one in times_s])
+             for _ in range(200)]
     low, high = np.quantile(links, [(1 - level) / 2, (1 + level) / 2], axis=0)
     return (low[0], high[0]), (low[1], high[1])
     ### END SOLUTION
@@ -147,14 +154,16 @@ def ring_s(p: int, n_bytes: int, latency_s: float, bytes_per_s: float) -> float:
 
 
 def tree_s(p: int, n_bytes: int, latency_s: float, bytes_per_s: float) -> float:
-    """Seconds of a sum along a binomial tree of p ranks and a broadcast along the same tree."""
+    """Seconds of a sum along a binomial tree of p ranks and a broadcast along the same
+    tree."""
     ### BEGIN SOLUTION
     return 2 * (p - 1).bit_length() * (latency_s + n_bytes / bytes_per_s)
     ### END SOLUTION
 
 
 def server_s(workers: int, n_bytes: int, latency_s: float, bytes_per_s: float) -> float:
-    """Seconds until all workers have sent n_bytes to one server, and have got n_bytes back."""
+    """Seconds until all workers have sent n_bytes to one server, and have got n_bytes
+    back."""
     ### BEGIN SOLUTION
     return 2 * (latency_s + workers * n_bytes / bytes_per_s)
     ### END SOLUTION
@@ -201,8 +210,10 @@ check.crossover(crossover_bytes)
 # </details>
 
 # %% tags=["solution"] grade_id="fusion"
-def finish_s(ready_s: list[float], n_bytes: list[int], bucket_bytes: float, all_reduce_s) -> float:
-    """When the last gradient has been summed. ready_s[i]: when gradient i is ready, in ascending order; n_bytes[i]: its size. bucket_bytes 0: each travels alone."""
+def finish_s(ready_s: list[float], n_bytes: list[int], bucket_bytes: float,
+             all_reduce_s) -> float:
+    """When the last gradient has been summed. ready_s[i]: when gradient i is ready, in
+    ascending order; n_bytes[i]: its size. bucket_bytes 0: each travels alone."""
     ### BEGIN SOLUTION
     free_s, held = 0.0, 0
     for i, (ready, size) in enumerate(zip(ready_s, n_bytes)):
@@ -214,7 +225,8 @@ def finish_s(ready_s: list[float], n_bytes: list[int], bucket_bytes: float, all_
 
 
 def best_bucket_bytes(ready_s: list[float], n_bytes: list[int], all_reduce_s) -> float:
-    """A size of buckets with which the last gradient has been summed as early as possible, or nearly so."""
+    """A size of buckets with which the last gradient has been summed as early as possible,
+    or nearly so."""
     ### BEGIN SOLUTION
     sizes = [sum(n_bytes) / k for k in range(1, len(n_bytes) + 1)]
     return min(sizes, key=lambda size: finish_s(ready_s, n_bytes, size, all_reduce_s))
@@ -236,12 +248,16 @@ measured = [ping_pong(n_bytes, repeats=15, warm_up=3, peer=1) for n_bytes in siz
 # %% tags=["measured"]
 sizes, measured = cluster.pull("sizes")[0], cluster.pull("measured")[0]
 latency_s, bytes_per_s = fit(sizes, measured)
-for name, unit, value, (low, high) in zip(("latency", "bandwidth"), ("us", "GB/s"), (latency_s * 1e6, bytes_per_s / 1e9),
-                                          np.array(interval(sizes, measured, 0.9, fit)) * [[1e6], [1e-9]]):
+for name, unit, value, (low, high) in zip(("latency", "bandwidth"), ("us", "GB/s"),
+                                          (latency_s * 1e6, bytes_per_s / 1e9),
+                                          np.array(interval(sizes, measured, 0.9, fit))
+                                          * [[1e6], [1e-9]]):
     print(f"{name:<10}{value:8.3g} {unit:<5}90 % band: {low:.3g} to {high:.3g}")
 for p in (4, 64, 1024):
-    print(f"{p:>5} ranks: ring and tree cross at {crossover_bytes(p, latency_s, bytes_per_s) / 1e3:8.3g} kB; "
-          f"100 MB take {ring_s(p, 100_000_000, latency_s, bytes_per_s):.3g} s along a ring")
+    print(f"{p:>5} ranks: ring and tree cross at "
+          f"{crossover_bytes(p, latency_s, bytes_per_s) / 1e3:8.3g} kB; "
+          f"100 MB take {ring_s(p, 100_000_000, latency_s, bytes_per_s):.3g} s "
+          f"along a ring")
 
 # %% [markdown]
 # Is the prediction for 4 ranks right? The tutorial checks its own: on one machine the ranks of a ring share cores and memory, and gloo's "ready" costs a second latency in each round; the model knows

@@ -57,7 +57,8 @@ rank, world_size = dist.get_rank(), dist.get_world_size()
 # %% tags=["solution"] grade_id="broadcast"
 # %%px --setup
 def broadcast_state(model: nn.Module, group: dist.ProcessGroup | None = None) -> None:
-    """Give every rank of `group` the parameters and buffers of the group's first rank, in place.
+    """Give every rank of `group` the parameters and buffers of the group's first rank, in
+    place.
 
     Frozen parameters too. All ranks of the group call it; `group=None` is the world.
     """
@@ -85,9 +86,11 @@ check.broadcast(cluster, "broadcast_state")
 # %% tags=["solution"] grade_id="buckets"
 # %%px --setup
 def make_buckets(parameters, bucket_bytes: int) -> list[list[nn.Parameter]]:
-    """Cut the parameters that require a gradient into buckets, from the last parameter to the first.
+    """Cut the parameters that require a gradient into buckets, from the last parameter to
+    the first.
 
-    A bucket takes parameters until it holds `bucket_bytes` or more; then the next one begins. No bucket is empty.
+    A bucket takes parameters until it holds `bucket_bytes` or more; then the next one
+    begins. No bucket is empty.
     """
     ### BEGIN SOLUTION
     buckets, held = [], 0
@@ -124,15 +127,19 @@ check.buckets(cluster, "make_buckets")
 # %% tags=["solution"] grade_id="flight"
 # %%px --setup
 def launch(bucket: list[nn.Parameter], group: dist.ProcessGroup | None = None):
-    """Start one asynchronous all-reduce of all gradients of the bucket; return what `land` needs. Does not wait."""
+    """Start one asynchronous all-reduce of all gradients of the bucket; return what `land`
+    needs. Does not wait."""
     ### BEGIN SOLUTION
-    flat = torch.cat([(p.new_zeros(p.shape) if p.grad is None else p.grad).flatten() for p in bucket]).detach()
+    flat = torch.cat([(p.new_zeros(p.shape) if p.grad is None else p.grad).flatten()
+                      for p in bucket]).detach()
     return flat, dist.all_reduce(flat, group=group, async_op=True)
     ### END SOLUTION
 
 
-def land(bucket: list[nn.Parameter], launched, group: dist.ProcessGroup | None = None) -> None:
-    """Wait for what `launch` returned, and write the mean over the group into the gradients of the bucket."""
+def land(bucket: list[nn.Parameter], launched,
+         group: dist.ProcessGroup | None = None) -> None:
+    """Wait for what `launch` returned, and write the mean over the group into the gradients
+    of the bucket."""
     ### BEGIN SOLUTION
     flat, work = launched
     work.wait()
@@ -192,7 +199,8 @@ class HandDDP(nn.Module):
 # %% tags=["solution"] grade_id="hooks"
 # %%px --setup
 def gradient_ready(ddp: HandDDP, parameter: nn.Parameter) -> None:
-    """Backward calls this when `parameter.grad` is there: launch the next bucket(s) in line that are now complete.
+    """Backward calls this when `parameter.grad` is there: launch the next bucket(s) in line
+    that are now complete.
 
     Does nothing while `ddp.sync` is False.
     """
@@ -200,13 +208,15 @@ def gradient_ready(ddp: HandDDP, parameter: nn.Parameter) -> None:
     if not ddp.sync:
         return
     ddp.ready.add(parameter)
-    while len(ddp.flying) < len(ddp.buckets) and ddp.ready.issuperset(ddp.buckets[len(ddp.flying)]):
+    while len(ddp.flying) < len(ddp.buckets) and ddp.ready.issuperset(
+        ddp.buckets[len(ddp.flying)]):
         ddp.flying.append(launch(ddp.buckets[len(ddp.flying)], ddp.group))
     ### END SOLUTION
 
 
 def finish(ddp: HandDDP) -> None:
-    """Between backward and step: launch the buckets that are left, land all, and be ready for the next backward.
+    """Between backward and step: launch the buckets that are left, land all, and be ready
+    for the next backward.
 
     Does nothing while `ddp.sync` is False.
     """
@@ -243,7 +253,8 @@ check.hooks(cluster, "HandDDP", "finish")
 def no_sync(ddp: HandDDP):
     """Backward passes inside the block add to the gradients of this rank, and send nothing.
 
-    After the block, also after an exception in it, `ddp.sync` is what it was before: blocks may be nested.
+    After the block, also after an exception in it, `ddp.sync` is what it was before: blocks
+    may be nested.
     """
     ### BEGIN SOLUTION
     before, ddp.sync = ddp.sync, False
@@ -277,10 +288,12 @@ check.no_sync(cluster, "HandDDP", "finish", "no_sync")
 # %% tags=["solution"] grade_id="sampler"
 # %%px --setup
 class PaddedSampler(torch.utils.data.Sampler):
-    """The indices of this rank's samples: `n` samples in all, shuffled anew in every epoch."""
+    """The indices of this rank's samples: `n` samples in all, shuffled anew in every
+    epoch."""
 
     def __init__(self, n: int, rank: int, world_size: int, seed: int = 0):
-        self.n, self.rank, self.world_size, self.seed, self.epoch = n, rank, world_size, seed, 0
+        self.n, self.rank, self.world_size, self.seed, self.epoch = (n, rank, world_size,
+                                                                     seed, 0)
 
     def set_epoch(self, epoch: int) -> None:
         """Call it before every epoch, on every rank."""
@@ -350,7 +363,8 @@ def evidence(train):
     mine = torch.nn.utils.parameters_to_vector(ddp.parameters()).detach()
     first = mine.clone()
     dist.broadcast(first, src=0)
-    print(f"{ledger.count('allreduce')} all-reduces in {len(steps)} steps, {(mine - first).norm().item():.3f} from rank 0; rows",
+    print(f"{ledger.count('allreduce')} all-reduces in {len(steps)} steps, "
+          f"{(mine - first).norm().item():.3f} from rank 0; rows",
           "  ".join(str(rows[:4].tolist()) for rows in steps))
 
 # %%
@@ -370,8 +384,10 @@ evidence(faulty_training)
 
 # %% tags=["solution"] grade_id="bug"
 # %%px --setup
-def training(ddp: DistributedDataParallel, x: torch.Tensor, y: torch.Tensor, epochs: int) -> list[torch.Tensor]:
-    """`faulty_training`, mended: all ranks end with the weights of one process. Returns the rows of each step."""
+def training(ddp: DistributedDataParallel, x: torch.Tensor, y: torch.Tensor,
+             epochs: int) -> list[torch.Tensor]:
+    """`faulty_training`, mended: all ranks end with the weights of one process. Returns the
+    rows of each step."""
     ### BEGIN SOLUTION
     sampler = DistributedSampler(range(len(x)), world_size, rank)
     optimiser = torch.optim.SGD(ddp.parameters(), lr=0.5)
@@ -414,7 +430,8 @@ for epoch in range(5):
                 finish(model)
             optimiser.step()
             optimiser.zero_grad()
-far = max((a - b).abs().max().item() for a, b in zip(hand.parameters(), theirs.parameters()))
+far = max((a - b).abs().max().item() for a, b in zip(hand.parameters(),
+                                                     theirs.parameters()))
 x_test, y_test = (torch.from_numpy(array).to(device) for array in digits("test"))
 correct = (hand(x_test).argmax(1) == y_test).float().mean().item()
 print(f"accuracy {correct:.2f}, same weights as PyTorch's to 1e-5: {far < 1e-5}")
@@ -457,11 +474,13 @@ JOB = r"""#!/bin/bash
 #SBATCH --ntasks-per-node=1
 ### END SOLUTION
 
-export MASTER_ADDR=$(scontrol -o show node "$SLURM_JOB_NODELIST" | head -1 | sed 's/.*NodeAddr=\([^ ]*\).*/\1/')
+export MASTER_ADDR=$(scontrol -o show node "$SLURM_JOB_NODELIST" | head -1 |
+                     sed 's/.*NodeAddr=\([^ ]*\).*/\1/')
 export MASTER_PORT=${PORT:-$((20000 + SLURM_JOB_ID % 10000))}
 ### BEGIN SOLUTION
-srun bash -c 'exec torchrun --nnodes "$SLURM_NNODES" --node-rank "$SLURM_NODEID" --nproc-per-node 2 \
-    --master-addr "$MASTER_ADDR" --master-port "$MASTER_PORT" 06_train.py --checkpoint digits.pt'
+srun bash -c 'exec torchrun --nnodes "$SLURM_NNODES" --node-rank "$SLURM_NODEID" \
+    --nproc-per-node 2 --master-addr "$MASTER_ADDR" --master-port "$MASTER_PORT" \
+    06_train.py --checkpoint digits.pt'
 ### END SOLUTION
 """
 

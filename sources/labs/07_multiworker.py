@@ -35,7 +35,8 @@ from manyhands.cluster.addresses import exchange
 
 tf.get_logger().setLevel("ERROR")
 rank, workers = int(os.environ["RANK"]), exchange()
-os.environ["TF_CONFIG"] = json.dumps({"cluster": {"worker": workers}, "task": {"type": "worker", "index": rank}})
+os.environ["TF_CONFIG"] = json.dumps({"cluster": {"worker": workers},
+                                      "task": {"type": "worker", "index": rank}})
 strategy = tf.distribute.MultiWorkerMirroredStrategy()
 
 # %% [markdown]
@@ -59,8 +60,9 @@ strategy = tf.distribute.MultiWorkerMirroredStrategy()
 def tf_config(hosts: list[str], first_port: int, roles: dict[str, int], number: int) -> str:
     """The text of TF_CONFIG for process `number`.
 
-    `hosts` has the host of each process. `roles` says how many there are of each kind: the processes are numbered in this
-    order. On each host the first process gets `first_port`, the next one `first_port + 1`, and so on.
+    `hosts` has the host of each process. `roles` says how many there are of each kind: the
+    processes are numbered in this order. On each host the first process gets `first_port`,
+    the next one `first_port + 1`, and so on.
     """
     ### BEGIN SOLUTION
     cluster, used = {kind: [] for kind in roles}, {}
@@ -93,13 +95,16 @@ check.config(tf_config)
 
 # %% tags=["solution"] grade_id="fit"
 # %%px --setup
-def train_with_fit(make_model, x, y, global_batch: int, epochs: int, rate: float) -> tf.keras.Model:
+def train_with_fit(make_model, x, y, global_batch: int, epochs: int,
+                   rate: float) -> tf.keras.Model:
     """Train on all workers with Model.fit, and return the model. Called by all workers."""
     ### BEGIN SOLUTION
     with strategy.scope():
         model = make_model()
-        model.compile(tf.keras.optimizers.SGD(rate), tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True))
-    model.fit(tf.data.Dataset.from_tensor_slices((x, y)).batch(global_batch), epochs=epochs, verbose=0)
+        model.compile(tf.keras.optimizers.SGD(rate),
+                      tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    model.fit(tf.data.Dataset.from_tensor_slices((x, y)).batch(global_batch), epochs=epochs,
+              verbose=0)
     return model
     ### END SOLUTION
 
@@ -124,11 +129,14 @@ check.fit(cluster, "train_with_fit")
 
 # %% tags=["solution"] grade_id="loss"
 # %%px --setup
-def part_of_objective(example_losses: tf.Tensor, weights: list[tf.Variable], decay: float, global_batch: int) -> tf.Tensor:
-    """This worker's part of J: one number. `example_losses` is [samples of this worker]; `global_batch` is B, `decay` is λ."""
+def part_of_objective(example_losses: tf.Tensor, weights: list[tf.Variable], decay: float,
+                      global_batch: int) -> tf.Tensor:
+    """This worker's part of J: one number. `example_losses` is [samples of this worker];
+    `global_batch` is B, `decay` is λ."""
     ### BEGIN SOLUTION
     penalty = decay * tf.add_n([tf.nn.l2_loss(weight) for weight in weights])
-    return tf.reduce_sum(example_losses) / global_batch + tf.nn.scale_regularization_loss(penalty)
+    return (tf.reduce_sum(example_losses) / global_batch
+            + tf.nn.scale_regularization_loss(penalty))
     ### END SOLUTION
 
 # %% tags=["check"] grade_id="loss-check" points=3
@@ -150,8 +158,10 @@ check.loss(cluster, "part_of_objective")
 # </details>
 
 # %% tags=["solution"] grade_id="seen"
-def who_sees(policy: str, files: list[int], global_batch: int, workers: int) -> list[list[int]]:
-    """For each worker the samples that it sees in an epoch, in its order. `policy` is "OFF", "DATA" or "FILE"."""
+def who_sees(policy: str, files: list[int], global_batch: int,
+             workers: int) -> list[list[int]]:
+    """For each worker the samples that it sees in an epoch, in its order. `policy` is
+    "OFF", "DATA" or "FILE"."""
     ### BEGIN SOLUTION
     samples, seen = list(range(sum(files))), [[] for _ in range(workers)]
     for worker, own in enumerate(seen):
@@ -193,7 +203,8 @@ check.seen(who_sees)
 
 # %% tags=["solution"] grade_id="dataset"
 # %%px --setup
-def make_dataset(context: tf.distribute.InputContext, x, y, global_batch: int, epoch: int, seed: int) -> tf.data.Dataset:
+def make_dataset(context: tf.distribute.InputContext, x, y, global_batch: int, epoch: int,
+                 seed: int) -> tf.data.Dataset:
     """This worker's batches (x, y) of one epoch; x and y are arrays with all samples."""
     ### BEGIN SOLUTION
     dataset = tf.data.Dataset.from_tensor_slices((x, y)).shuffle(len(x), seed=seed + epoch)
@@ -225,7 +236,8 @@ import tempfile
 
 
 def save(checkpoint: tf.train.Checkpoint, path: str, chief: bool, worker: int) -> None:
-    """Write the checkpoint with `checkpoint.write(...)`; only the chief's stays, at `path`. Called by all workers."""
+    """Write the checkpoint with `checkpoint.write(...)`; only the chief's stays, at `path`.
+    Called by all workers."""
     ### BEGIN SOLUTION
     if chief:
         checkpoint.write(path)
@@ -255,19 +267,23 @@ def replica_step(x, y):
         scores = tf.tanh(x @ w1 + b1) @ w2 + b2
         each = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=scores)
         part = part_of_objective(each, weights, track.DECAY, track.ROWS)
-    gradients = tf.distribute.get_replica_context().all_reduce("SUM", tape.gradient(part, weights))
+    gradients = tf.distribute.get_replica_context().all_reduce("SUM",
+                                                               tape.gradient(part, weights))
     for weight, gradient in zip(weights, gradients):
         weight.assign_sub(track.RATE * gradient)
     return part
 
 # %%
 # %%px
-step = tf.function(lambda batch: strategy.reduce("SUM", strategy.run(replica_step, batch), axis=None))
-data = tf.data.Dataset.from_tensor_slices(track.data()).batch(track.ROWS).repeat(track.STEPS * track.ROWS // track.DIGITS)
+step = tf.function(lambda batch: strategy.reduce("SUM", strategy.run(replica_step, batch),
+                                                 axis=None))
+data = tf.data.Dataset.from_tensor_slices(track.data()).batch(track.ROWS).repeat(
+    track.STEPS * track.ROWS // track.DIGITS)
 said = [float(step(batch)) for batch in strategy.experimental_distribute_dataset(data)]
 reference, objectives = track.one_process()
 far = track.distance([weight.numpy().T for weight in weights], reference)
-print(f"objective {said[0]:.4f} to {said[-1]:.4f}, one process {objectives[-1]:.4f}; same weights to 1e-12: {far < 1e-12}")
+print(f"objective {said[0]:.4f} to {said[-1]:.4f}, one process {objectives[-1]:.4f}; same "
+      f"weights to 1e-12: {far < 1e-12}")
 
 # %% [markdown]
 # ## As a script
@@ -280,7 +296,8 @@ print(f"objective {said[0]:.4f} to {said[-1]:.4f}, one process {objectives[-1]:.
 import tempfile
 
 with tempfile.TemporaryDirectory() as folder:
-    run = cluster.launch("07_train.py", folder, with_="tf_config", tasks={"worker": 2}, timeout_s=300)
+    run = cluster.launch("07_train.py", folder, with_="tf_config", tasks={"worker": 2},
+                         timeout_s=300)
 
 # %% [markdown]
 # ## Where to go on

@@ -31,10 +31,12 @@ import torch
 import torch.distributed as dist
 
 if not dist.is_initialized():  # so that this cell can be run twice
-    dist.init_process_group("gloo")  # with GPUs too: a server's weights lie in the memory of the CPU
+    # with GPUs too: a server's weights lie in the memory of the CPU
+    dist.init_process_group("gloo")
 
 class Piece(NamedTuple):
-    """Rows start, start + 1, ..., stop - 1 of a variable, and the server that keeps them."""
+    """Rows start, start + 1, ..., stop - 1 of a variable, and the server that keeps
+    them."""
 
     variable: int
     start: int
@@ -63,8 +65,10 @@ class Piece(NamedTuple):
 
 # %% tags=["solution"] grade_id="place"
 # %%px --setup
-def place(shapes: list[tuple[int, ...]], workers: int, servers: int, link_bytes: int) -> list[Piece]:
-    """Deal variables of these shapes to the servers. Every row of every variable is in exactly one piece."""
+def place(shapes: list[tuple[int, ...]], workers: int, servers: int,
+          link_bytes: int) -> list[Piece]:
+    """Deal variables of these shapes to the servers. Every row of every variable is in
+    exactly one piece."""
     ### BEGIN SOLUTION
     room = link_bytes // workers  # what a server may keep
     pieces, server, free = [], 0, room
@@ -102,18 +106,22 @@ check.place(cluster, "place")
 
 # %% tags=["solution"] grade_id="exchange"
 # %%px --setup
-def push(gradients: list[torch.Tensor], count: int, pieces: list[Piece], servers: list[int]) -> None:
-    """A worker sends its gradients, one for each variable, to the servers. They are sums over `count` rows of data."""
+def push(gradients: list[torch.Tensor], count: int, pieces: list[Piece],
+         servers: list[int]) -> None:
+    """A worker sends its gradients, one for each variable, to the servers. They are sums
+    over `count` rows of data."""
     ### BEGIN SOLUTION
     for server in servers:
         dist.send(torch.tensor([count]), dst=server)
     for piece in pieces:
-        dist.send(gradients[piece.variable][piece.start:piece.stop], dst=servers[piece.server])
+        dist.send(gradients[piece.variable][piece.start:piece.stop],
+                  dst=servers[piece.server])
     ### END SOLUTION
 
 
 def take(mine: list[torch.Tensor], worker: int) -> tuple[list[torch.Tensor], int]:
-    """A server takes in the push of the worker with this rank. `mine` are its pieces, in the order of `pieces`; returns their gradients, and the count."""
+    """A server takes in the push of the worker with this rank. `mine` are its pieces, in
+    the order of `pieces`; returns their gradients, and the count."""
     ### BEGIN SOLUTION
     count = torch.empty(1, dtype=torch.int64)
     dist.recv(count, src=worker)
@@ -133,10 +141,12 @@ def give(mine: list[torch.Tensor], worker: int) -> None:
 
 
 def pull(variables: list[torch.Tensor], pieces: list[Piece], servers: list[int]) -> None:
-    """A worker takes in what the servers give, and writes it into its variables, in place."""
+    """A worker takes in what the servers give, and writes it into its variables, in
+    place."""
     ### BEGIN SOLUTION
     for piece in pieces:
-        dist.recv(variables[piece.variable][piece.start:piece.stop], src=servers[piece.server])
+        dist.recv(variables[piece.variable][piece.start:piece.stop],
+                  src=servers[piece.server])
     ### END SOLUTION
 
 # %% tags=["check"] grade_id="exchange-check" points=3
@@ -160,8 +170,10 @@ check.exchange(cluster, "push", "take", "give", "pull")
 
 # %% tags=["solution"] grade_id="step"
 # %%px --setup
-def synchronous_step(mine: list[torch.Tensor], workers: list[int], rate: float, decay: float) -> None:
-    """A server takes in the pushes of all workers (their ranks), changes `mine` in place, once, and gives it to all of them."""
+def synchronous_step(mine: list[torch.Tensor], workers: list[int], rate: float,
+                     decay: float) -> None:
+    """A server takes in the pushes of all workers (their ranks), changes `mine` in place,
+    once, and gives it to all of them."""
     ### BEGIN SOLUTION
     sums, rows = [torch.zeros_like(w) for w in mine], 0
     for worker in workers:
@@ -199,8 +211,10 @@ check.step(cluster, "synchronous_step")
 
 # %% tags=["solution"] grade_id="asynchronous"
 # %%px --setup
-def asynchronous(mine: list[torch.Tensor], schedule: list[int], rate: float, decay: float) -> list[int]:
-    """A server takes in the pushes in the order of the schedule, with an update and an answer after each. Returns the staleness of each push."""
+def asynchronous(mine: list[torch.Tensor], schedule: list[int], rate: float,
+                 decay: float) -> list[int]:
+    """A server takes in the pushes in the order of the schedule, with an update and an
+    answer after each. Returns the staleness of each push."""
     ### BEGIN SOLUTION
     answered, stale = {}, []
     for updates, worker in enumerate(schedule):
@@ -235,8 +249,10 @@ check.asynchronous(cluster, "asynchronous")
 # %%px --setup
 from manyhands.simulate import parameter_server_s
 
-def fewest_servers(workers: int, n_bytes: float, latency_s: float, bytes_per_s: float, limit_s: float) -> int | None:
-    """The smallest number of servers with which an exchange takes at most limit_s; None if no number is enough."""
+def fewest_servers(workers: int, n_bytes: float, latency_s: float, bytes_per_s: float,
+                   limit_s: float) -> int | None:
+    """The smallest number of servers with which an exchange takes at most limit_s; None if
+    no number is enough."""
     ### BEGIN SOLUTION
     for servers in range(1, workers + 1):  # more servers than workers do not help
         if parameter_server_s(workers, n_bytes, latency_s, bytes_per_s, servers) <= limit_s:
@@ -269,7 +285,8 @@ from manyhands.data import shard
 servers, workers = [0, 1], [2, 3, 4]
 variables = [parameter.detach() for parameter in track.network().parameters()]
 shapes = [tuple(v.shape) for v in variables]
-limit = round(1.05 * len(workers) * 8 * sum(map(prod, shapes)) / len(servers))  # 5 % more than if all links were alike
+# 5 % more than if all links were alike
+limit = round(1.05 * len(workers) * 8 * sum(map(prod, shapes)) / len(servers))
 pieces = place(shapes, len(workers), len(servers), limit)
 
 # %%
@@ -277,7 +294,8 @@ pieces = place(shapes, len(workers), len(servers), limit)
 def work():
     x, y = (torch.from_numpy(array) for array in track.data())
     model = track.network()
-    weights, mine = list(model.parameters()), shard(track.ROWS, workers.index(dist.get_rank()), len(workers))
+    weights, mine = (list(model.parameters()),
+                     shard(track.ROWS, workers.index(dist.get_rank()), len(workers)))
     for step in range(track.STEPS):
         rows = track.rows(step)
         loss = cross_entropy(model(x[rows][mine]), y[rows][mine], reduction="sum")
@@ -288,10 +306,12 @@ def work():
 # %%
 # %%px
 if dist.get_rank() in servers:
-    mine = [variables[p.variable][p.start:p.stop] for p in pieces if servers[p.server] == dist.get_rank()]
+    mine = [variables[p.variable][p.start:p.stop] for p in pieces
+            if servers[p.server] == dist.get_rank()]
     for step in range(track.STEPS):
         synchronous_step(mine, workers, track.RATE, track.DECAY)
-    print(f"server: keeps {8 * sum(w.numel() for w in mine)} bytes; the limit of its link, for each worker: {limit // len(workers)}")
+    print(f"server: keeps {8 * sum(w.numel() for w in mine)} bytes; the limit of its link, "
+          f"for each worker: {limit // len(workers)}")
 else:
     print(f"worker: same weights as one process, to 1e-12: {work() < 1e-12}")
 
@@ -316,8 +336,11 @@ tf.get_logger().setLevel("ERROR")  # its notes name ports
 held = reserve(3)  # ports that nobody else takes
 where = [f"127.0.0.1:{port}" for port in held.ports]
 spec = tf.train.ClusterSpec({"worker": where[:2], "ps": where[2:]})
-threads = tf.compat.v1.ConfigProto(inter_op_parallelism_threads=8)  # with few, servers in one process may wait for each other for ever
-servers = [tf.distribute.Server(spec, job_name=kind, task_index=index, protocol="grpc", config=threads) for kind, index in (("worker", 0), ("worker", 1), ("ps", 0))]
+# with few, servers in one process may wait for each other for ever
+threads = tf.compat.v1.ConfigProto(inter_op_parallelism_threads=8)
+servers = [tf.distribute.Server(spec, job_name=kind, task_index=index, protocol="grpc",
+                                config=threads)
+           for kind, index in (("worker", 0), ("worker", 1), ("ps", 0))]
 resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(spec, rpc_layer="grpc")
 
 # %% tags=["setup"]
@@ -338,7 +361,8 @@ def gradient(w, x, y):
 
 # %% tags=["solution"] grade_id="strategy"
 def train_on_servers(resolver, start, steps, rate):
-    """Train, and return the tf.Variable. `start`: its values; `steps`: for each step a list of (x, y), one pair of arrays for each call."""
+    """Train, and return the tf.Variable. `start`: its values; `steps`: for each step a list
+    of (x, y), one pair of arrays for each call."""
     ### BEGIN SOLUTION
     strategy = tf.distribute.ParameterServerStrategy(resolver)
     coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)

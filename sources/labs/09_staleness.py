@@ -31,7 +31,8 @@ import torch
 import torch.distributed as dist
 
 if not dist.is_initialized():  # so that this cell can be run twice
-    dist.init_process_group("gloo")  # with GPUs too: NCCL refuses to receive from anyone, as a server does
+    # with GPUs too: NCCL refuses to receive from anyone, as a server does
+    dist.init_process_group("gloo")
 
 # %% [markdown]
 # ## 1. From the log
@@ -50,7 +51,8 @@ if not dist.is_initialized():  # so that this cell can be run twice
 
 # %% tags=["solution"] grade_id="versions"
 def versions_of(log: list[tuple[str, int]]) -> tuple[list[int], list[int]]:
-    """(versions, staleness), one number in each list for each push, in the order of the log. Every worker pulls before it pushes."""
+    """(versions, staleness), one number in each list for each push, in the order of the
+    log. Every worker pulls before it pushes."""
     ### BEGIN SOLUTION
     version, pulled, versions, staleness = 0, {}, [], []
     for what, worker in log:
@@ -83,7 +85,8 @@ check.versions(versions_of)
 
 # %% tags=["solution"] grade_id="replay"
 def replay(w: np.ndarray, rate: int, versions: list[int], gradient) -> list[np.ndarray]:
-    """The weights of all versions: w itself, then those after each update; len(versions) + 1 arrays."""
+    """The weights of all versions: w itself, then those after each update; len(versions) +
+    1 arrays."""
     ### BEGIN SOLUTION
     history = [w]
     for t, version in enumerate(versions):
@@ -112,7 +115,8 @@ check.replay(replay)
 
 # %% tags=["solution"] grade_id="rate"
 def largest_stable_rate(curvatures: list[float], delay: int) -> float:
-    """The largest learning rate that is stable for all curvatures (positive numbers) if each gradient is `delay` (0 or more) updates old."""
+    """The largest learning rate that is stable for all curvatures (positive numbers) if
+    each gradient is `delay` (0 or more) updates old."""
     ### BEGIN SOLUTION
     return 2 * math.sin(math.pi / (2 * (2 * delay + 1))) / max(curvatures)
     ### END SOLUTION
@@ -146,7 +150,8 @@ class Barrier:
     def __init__(self, workers: int, bound: float):
         """Workers are numbered from 0 to workers - 1."""
         ### BEGIN SOLUTION
-        self.bound, self.clocks, self.waiting = bound, dict.fromkeys(range(workers), 0), set()
+        self.bound, self.clocks, self.waiting = (bound, dict.fromkeys(range(workers), 0),
+                                                 set())
         ### END SOLUTION
 
     def done(self, worker: int) -> list[int]:
@@ -166,7 +171,8 @@ class Barrier:
 
     def free(self):
         slowest = min(self.clocks.values(), default=0)
-        free = sorted(worker for worker in self.waiting if self.clocks[worker] - slowest <= self.bound)
+        free = sorted(worker for worker in self.waiting if self.clocks[worker]
+                      - slowest <= self.bound)
         self.waiting.difference_update(free)
         return free
         ### END SOLUTION
@@ -200,18 +206,22 @@ def step_s(n: int, b: int, times_s: list[float]) -> float:
     ### BEGIN SOLUTION
     workers, ordered = n + b, sorted(times_s)
 
-    def all_done(k):  # the probability that n or more of the draws are among the k smallest times
+    # the probability that n or more of the draws are among the k smallest times
+    def all_done(k):
         p = k / len(ordered)
-        return sum(math.comb(workers, j) * p**j * (1 - p) ** (workers - j) for j in range(n, workers + 1))
+        return sum(math.comb(workers, j) * p**j * (1 - p) ** (workers - j)
+                   for j in range(n, workers + 1))
 
     return sum(time * (all_done(k + 1) - all_done(k)) for k, time in enumerate(ordered))
     ### END SOLUTION
 
 
 def best_b(machines: int, times_s: list[float], steps) -> int:
-    """How many of the machines are backups, for the shortest time to the target; steps(n): how many steps with n gradients each."""
+    """How many of the machines are backups, for the shortest time to the target; steps(n):
+    how many steps with n gradients each."""
     ### BEGIN SOLUTION
-    return min(range(machines), key=lambda b: steps(machines - b) * step_s(machines - b, b, times_s))
+    return min(range(machines), key=lambda b: steps(machines - b)
+               * step_s(machines - b, b, times_s))
     ### END SOLUTION
 
 
@@ -243,8 +253,10 @@ def work(steps, seconds):
 # %%
 # %%px
 def serve(w, steps, bound):
-    """The server: takes gradients from whoever comes first. Returns its log, all weights, and how far a beginner was ahead."""
-    barrier, clocks, log, history, ahead = Barrier(3, bound), {1: 0, 2: 0, 3: 0}, [], [w.clone()], []
+    """The server: takes gradients from whoever comes first. Returns its log, all weights,
+    and how far a beginner was ahead."""
+    barrier, clocks, log, history, ahead = (Barrier(3, bound), {1: 0, 2: 0, 3: 0}, [],
+                                            [w.clone()], [])
     free, gradient = [0, 1, 2], torch.zeros_like(w)
     while True:
         for worker in [one + 1 for one in free]:
@@ -258,7 +270,8 @@ def serve(w, steps, bound):
         history.append(w.clone())
         log.append(("push", worker))
         clocks[worker] += 1
-        free = barrier.leave(worker - 1) if clocks[worker] == steps else barrier.done(worker - 1)
+        free = (barrier.leave(worker - 1) if clocks[worker] == steps
+                else barrier.done(worker - 1))
 
 # %%
 # %%px
@@ -276,7 +289,8 @@ versions, staleness = versions_of(log)
 again = replay(np.array([1]), 1, versions, lambda w, t: w)
 print(f"{len(versions)} updates; nobody began more than 2 ahead: {ahead <= 2}")
 print("oldest gradient at most (3 - 1) (2 * 2 + 1) = 10 updates old:", max(staleness) <= 10)
-print("the replay has all weights of the run, to the last bit:", [int(w[0]) for w in again] == history)
+print("the replay has all weights of the run, to the last bit:",
+      [int(w[0]) for w in again] == history)
 
 # %% [markdown]
 # ## Where to go on

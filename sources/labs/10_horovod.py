@@ -98,17 +98,20 @@ def broken_resume(model, optimiser, path):
 def small():
     torch.manual_seed(hvd.rank())
     model = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2)).double()
-    return model, torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, weight_decay=0.1)
+    return (model, torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9,
+                                   weight_decay=0.1))
 
 path = os.environ["MANYHANDS_NODE_DIR"] + f"/before-{hvd.rank()}.pt"
 if hvd.rank() == 0:
     model, optimiser = small()
     model(torch.ones(2, 2).double()).sum().backward()
     optimiser.step()
-    torch.save({"model": model.state_dict(), "optimiser": optimiser.state_dict(), "step": 7}, path)
+    torch.save({"model": model.state_dict(), "optimiser": optimiser.state_dict(),
+                "step": 7}, path)
 model, optimiser = small()
 step = broken_resume(model, optimiser, path)
-print(f"goes on at step {step}; {len(optimiser.state)} momenta; first weight {model[0].weight[0, 0].item():.3f}, batches seen {model[1].num_batches_tracked}")
+print(f"goes on at step {step}; {len(optimiser.state)} momenta; first weight "
+      f"{model[0].weight[0, 0].item():.3f}, batches seen {model[1].num_batches_tracked}")
 
 # %% [markdown]
 # **Find the bugs**: each number that is not rank 0's is one. Then repair the function: after it, training on all ranks goes on exactly as it would on rank 0 alone.
@@ -123,11 +126,13 @@ print(f"goes on at step {step}; {len(optimiser.state)} momenta; first weight {mo
 # %% tags=["solution"] grade_id="resume"
 # %%px --setup
 def resume(model: nn.Module, optimiser: torch.optim.Optimizer, path: str) -> int:
-    """Bring model and optimiser of all ranks to the checkpoint at `path`, which is there on rank 0 only; return its step on all ranks."""
+    """Bring model and optimiser of all ranks to the checkpoint at `path`, which is there on
+    rank 0 only; return its step on all ranks."""
     ### BEGIN SOLUTION
     step = broken_resume(model, optimiser, path)
     hvd.broadcast_optimizer_state(optimiser, root_rank=0)
-    hvd.broadcast_parameters(model.state_dict(), root_rank=0)  # last: the line before may have taken a step
+    # last: the line before may have taken a step
+    hvd.broadcast_parameters(model.state_dict(), root_rank=0)
     return hvd.broadcast_object(step, root_rank=0)
     ### END SOLUTION
 
@@ -155,7 +160,9 @@ model, x, y = nn.Linear(4, 3).double(), torch.randn(20, 4).double(), torch.randi
 mine = [slice(0, 9), slice(9, 14), slice(14, 18), slice(18, 20)][hvd.rank()]
 before = cross_entropy(model(x[mine]), y[mine]).item()
 broken_fit(model, x[mine], y[mine], rate=0.5, steps=20)
-print(f"loss of its own rows {before:.3f} to {cross_entropy(model(x[mine]), y[mine]).item():.3f}, of all rows {cross_entropy(model(x), y).item():.3f}")
+print(f"loss of its own rows {before:.3f} to "
+      f"{cross_entropy(model(x[mine]), y[mine]).item():.3f}, of all rows "
+      f"{cross_entropy(model(x), y).item():.3f}")
 
 # %% [markdown]
 # **Find the bug.** What do the two losses say of the four models? Then repair the function: after the last step all ranks have the weights that one process would
@@ -170,11 +177,15 @@ print(f"loss of its own rows {before:.3f} to {cross_entropy(model(x[mine]), y[mi
 
 # %% tags=["solution"] grade_id="fit"
 # %%px --setup
-def fit(model: nn.Module, x: torch.Tensor, y: torch.Tensor, rate: float, steps: int) -> None:
-    """Gradient descent on the mean loss of the rows of all ranks. x and y are this rank's rows; all ranks start with the same model."""
+def fit(model: nn.Module, x: torch.Tensor, y: torch.Tensor, rate: float,
+        steps: int) -> None:
+    """Gradient descent on the mean loss of the rows of all ranks. x and y are this rank's
+    rows; all ranks start with the same model."""
     ### BEGIN SOLUTION
     optimiser = torch.optim.SGD(model.parameters(), lr=rate)
-    optimiser = hvd.DistributedOptimizer(optimiser, named_parameters=model.named_parameters(), op=hvd.Sum)
+    optimiser = hvd.DistributedOptimizer(optimiser,
+                                         named_parameters=model.named_parameters(),
+                                         op=hvd.Sum)
     count = hvd.allreduce(torch.tensor(len(x)), op=hvd.Sum)
     for step in range(steps):
         optimiser.zero_grad()
@@ -218,8 +229,10 @@ print(f"{len(steps)} steps at rate {rate}:", [rows.tolist() for rows in steps])
 
 # %% tags=["solution"] grade_id="epoch"
 # %%px --setup
-def epoch_of(n: int, rows_per_rank: int, epoch: int, base_rate: float) -> tuple[list, float]:
-    """This rank's steps of an epoch over n rows, as a list of tensors of row numbers, and the learning rate."""
+def epoch_of(n: int, rows_per_rank: int, epoch: int,
+             base_rate: float) -> tuple[list, float]:
+    """This rank's steps of an epoch over n rows, as a list of tensors of row numbers, and
+    the learning rate."""
     ### BEGIN SOLUTION
     order = torch.randperm(n, generator=torch.Generator().manual_seed(epoch))
     steps = n // (rows_per_rank * hvd.size())
@@ -244,7 +257,8 @@ def broken_finish(model, loss, path):
 # %%
 # %%px
 path = os.environ["MANYHANDS_NODE_DIR"] + f"/after-{hvd.rank()}.pt"
-print(f"rank {hvd.rank()} says {broken_finish(model, float(hvd.rank()), path)}; it wrote: {os.path.exists(path)}")
+print(f"rank {hvd.rank()} says {broken_finish(model, float(hvd.rank()), path)}; it wrote: "
+      f"{os.path.exists(path)}")
 
 # %% [markdown]
 # **Find the bugs.** Then repair the function: there is one file, as one process would write it, and its loss, the mean over all ranks, is what **every** rank returns, as a
@@ -260,7 +274,8 @@ print(f"rank {hvd.rank()} says {broken_finish(model, float(hvd.rank()), path)}; 
 # %% tags=["solution"] grade_id="finish"
 # %%px --setup
 def finish(model: nn.Module, loss: float, path: str) -> float:
-    """Save {"model": state, "loss": mean over the ranks} at `path`, on rank 0 only; return that mean on every rank."""
+    """Save {"model": state, "loss": mean over the ranks} at `path`, on rank 0 only; return
+    that mean on every rank."""
     ### BEGIN SOLUTION
     loss = hvd.allreduce(torch.tensor(loss, dtype=torch.float64), name="loss").item()
     if hvd.rank() == 0:

@@ -59,7 +59,8 @@ device = torch.device(os.environ["MANYHANDS_DEVICE"])
 posted = []
 
 def post(tensor, peer, tag, group):
-    """Start to send a contiguous tensor to rank `peer` of the group; does not wait. What is posted is kept until it has arrived."""
+    """Start to send a contiguous tensor to rank `peer` of the group; does not wait. What is
+    posted is kept until it has arrived."""
     posted.append((dist.isend(tensor, group=group, group_dst=peer, tag=tag), tensor))
 
 def settle():
@@ -71,7 +72,8 @@ def settle():
 # %% tags=["solution"] grade_id="messages"
 # %%px --setup
 class Send(torch.autograd.Function):
-    """Send `x` to rank `peer` of `group`, and return a delegate: a zero that stands for what was sent."""
+    """Send `x` to rank `peer` of `group`, and return a delegate: a zero that stands for
+    what was sent."""
 
     @staticmethod
     def forward(ctx, x, peer, tag, group):
@@ -91,7 +93,8 @@ class Send(torch.autograd.Function):
 
 
 class Recv(torch.autograd.Function):
-    """Receive a tensor of this shape and dtype from rank `peer` of `group`. `delegate` connects it to what came before on this rank."""
+    """Receive a tensor of this shape and dtype from rank `peer` of `group`. `delegate`
+    connects it to what came before on this rank."""
 
     @staticmethod
     def forward(ctx, delegate, shape, dtype, peer, tag, group):
@@ -146,7 +149,8 @@ class Bcast(torch.autograd.Function):
         ### BEGIN SOLUTION
         total = gradient.clone(memory_format=torch.contiguous_format)
         dist.reduce(total, group=ctx.group, group_dst=ctx.root)
-        return total if dist.get_rank(ctx.group) == ctx.root else torch.zeros_like(total), None, None
+        return (total if dist.get_rank(ctx.group) == ctx.root else torch.zeros_like(total),
+                None, None)
         ### END SOLUTION
 
 # %% tags=["check"] grade_id="broadcast-check" points=3
@@ -176,13 +180,15 @@ class Allgather(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, group):
         ctx.group = group
-        pieces = [torch.empty_like(x, memory_format=torch.contiguous_format) for _ in range(dist.get_world_size(group))]
+        pieces = [torch.empty_like(x, memory_format=torch.contiguous_format)
+                  for _ in range(dist.get_world_size(group))]
         dist.all_gather(pieces, x.detach().contiguous(), group=group)
         return tuple(pieces)
 
     @staticmethod
     def backward(ctx, *gradients):
-        """One gradient for each of x, group. `gradients[r]` belongs to the piece of rank r."""
+        """One gradient for each of x, group. `gradients[r]` belongs to the piece of rank
+        r."""
         ### BEGIN SOLUTION
         outgoing = torch.stack(gradients)
         incoming = torch.empty_like(outgoing)
@@ -214,9 +220,11 @@ check.allgather(cluster, "Allgather")
 # %% tags=["solution"] grade_id="connect"
 # %%px --setup
 def round_trip(c, x, stage, last):
-    """Rank 0 sends stage(x) to rank 1; each other rank sends stage(what came) to the next one, the last one to rank 0, which applies `last`.
+    """Rank 0 sends stage(x) to rank 1; each other rank sends stage(what came) to the next
+    one, the last one to rank 0, which applies `last`.
 
-    Returns what this rank calls backward() on: rank 0 the result, the others a delegate. `x` and `last` count on rank 0 only.
+    Returns what this rank calls backward() on: rank 0 the result, the others a delegate.
+    `x` and `last` count on rank 0 only.
     """
     ### BEGIN SOLUTION
     following, previous = (c.rank + 1) % c.size, (c.rank - 1) % c.size
@@ -228,8 +236,9 @@ def round_trip(c, x, stage, last):
 
 
 def fan_out(c, pieces, own_loss):
-    """Rank 0 sends pieces[r] to each other rank r. Returns on rank 0 a loss with the value of `own_loss` whose backward reaches
-    every send too; on the others, the piece that came. `pieces` and `own_loss` count on rank 0 only.
+    """Rank 0 sends pieces[r] to each other rank r. Returns on rank 0 a loss with the value
+    of `own_loss` whose backward reaches every send too; on the others, the piece that came.
+    `pieces` and `own_loss` count on rank 0 only.
     """
     ### BEGIN SOLUTION
     if c.rank > 0:
@@ -253,9 +262,11 @@ check.connect(cluster, "round_trip", "fan_out")
 # %%px
 c = comm.create_communicator(timeout_s=10)
 torch.manual_seed(rank := c.rank)
-stage = torch.nn.Sequential(torch.nn.Linear(4 if rank == 0 else 16, 16), torch.nn.Tanh()).to(device)
+stage = torch.nn.Sequential(torch.nn.Linear(4 if rank == 0 else 16, 16),
+                            torch.nn.Tanh()).to(device)
 last = torch.nn.Linear(16, 1).to(device) if rank == 0 else None
-optimiser = torch.optim.Adam([*stage.parameters(), *(last.parameters() if last else [])], lr=0.02)
+optimiser = torch.optim.Adam([*stage.parameters(), *(last.parameters() if last else [])],
+                             lr=0.02)
 x = torch.rand(64, 4, generator=torch.Generator().manual_seed(0)).to(device)
 
 # %%

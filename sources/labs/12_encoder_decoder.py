@@ -29,7 +29,8 @@ from torch.nn.utils.rnn import pack_sequence, pad_sequence, unpack_sequence
 
 from manyhands import comm, functions
 
-torch.set_default_dtype(torch.float64)  # so that a difference is a mistake, and not a rounding
+# so that a difference is a mistake, and not a rounding
+torch.set_default_dtype(torch.float64)
 world = comm.create_communicator(timeout_s=10)
 device, END = world.device, 10
 
@@ -54,10 +55,13 @@ device, END = world.device, 10
 # %% tags=["solution"] grade_id="ragged"
 # %%px --setup
 def run_ragged(rnn: nn.LSTM, sequences: list, state=None):
-    """Run `rnn` over each sequence, from `state` (zeros if None). Returns `outputs, (h, cell)`.
+    """Run `rnn` over each sequence, from `state` (zeros if None). Returns `outputs, (h,
+    cell)`.
 
-    sequences: tensors of shape [length, features], in any order of lengths. state: `(h, cell)`, each [layers * directions, sequences, hidden].
-    outputs: a list, one tensor [length, directions * hidden] per sequence, in their order. `(h, cell)`: the state after each one's last element.
+    sequences: tensors of shape [length, features], in any order of lengths. state: `(h,
+    cell)`, each [layers * directions, sequences, hidden]. outputs: a list, one tensor
+    [length, directions * hidden] per sequence, in their order. `(h, cell)`: the state after
+    each one's last element.
     """
     ### BEGIN SOLUTION
     packed, state = rnn(pack_sequence(sequences, enforce_sorted=False), state)
@@ -85,12 +89,15 @@ check.ragged(cluster, "run_ragged")
 # %% tags=["solution"] grade_id="loss"
 # %%px --setup
 def loss_of(scores: list, targets: list, divisor: float | None = None) -> torch.Tensor:
-    """The sum of the cross-entropies of all places of all targets, divided by `divisor`, or by the number of places if it is None.
+    """The sum of the cross-entropies of all places of all targets, divided by `divisor`, or
+    by the number of places if it is None.
 
-    scores: one tensor [length, 11] per target. targets: tensors of whole numbers, [length]; END counts as a place.
+    scores: one tensor [length, 11] per target. targets: tensors of whole numbers, [length];
+    END counts as a place.
     """
     ### BEGIN SOLUTION
-    total = cross_entropy(torch.cat(list(scores)), torch.cat(list(targets)), reduction="sum")
+    total = cross_entropy(torch.cat(list(scores)), torch.cat(list(targets)),
+                          reduction="sum")
     return total / (sum(map(len, targets)) if divisor is None else divisor)
     ### END SOLUTION
 
@@ -146,10 +153,13 @@ class Decoder(nn.Module):
 
 # %% tags=["solution"] grade_id="split"
 # %%px --setup
-def encoder_step(encoder: nn.Module, sources: list, c: comm.Communicator, decoder_rank: int) -> None:
-    """Forward and backward of the encoder: afterwards its parameters have the gradients of the decoder's loss.
+def encoder_step(encoder: nn.Module, sources: list, c: comm.Communicator,
+                 decoder_rank: int) -> None:
+    """Forward and backward of the encoder: afterwards its parameters have the gradients of
+    the decoder's loss.
 
-    `encoder(sources)` returns `outputs, (h, cell)`. Rank `decoder_rank` of `c` calls `decoder_step` at the same time.
+    `encoder(sources)` returns `outputs, (h, cell)`. Rank `decoder_rank` of `c` calls
+    `decoder_step` at the same time.
     """
     ### BEGIN SOLUTION
     _, (h, cell) = encoder(sources)
@@ -159,10 +169,12 @@ def encoder_step(encoder: nn.Module, sources: list, c: comm.Communicator, decode
     ### END SOLUTION
 
 
-def decoder_step(decoder: nn.Module, targets: list, c: comm.Communicator, encoder_rank: int, divisor: float | None = None) -> float:
+def decoder_step(decoder: nn.Module, targets: list, c: comm.Communicator, encoder_rank: int,
+                 divisor: float | None = None) -> float:
     """Forward and backward of the decoder; returns the loss as a number.
 
-    `decoder((h, cell), targets, divisor)` returns the loss as a tensor. Rank `encoder_rank` of `c` calls `encoder_step` at the same time.
+    `decoder((h, cell), targets, divisor)` returns the loss as a tensor. Rank `encoder_rank`
+    of `c` calls `encoder_step` at the same time.
     """
     ### BEGIN SOLUTION
     h = functions.recv(c, encoder_rank, tag=0)
@@ -191,9 +203,11 @@ check.split(cluster, "encoder_step", "decoder_step")
 # %% tags=["solution"] grade_id="training"
 # %%px --setup
 def train_split(module: nn.Module, c: comm.Communicator, batches: list, lr: float) -> list:
-    """Train with Adam, one step for each `(sources, targets)` of `batches`, which both ranks have.
+    """Train with Adam, one step for each `(sources, targets)` of `batches`, which both
+    ranks have.
 
-    `module` is the encoder on rank 0 of `c` and the decoder on rank 1. Returns the losses on rank 1, an empty list on rank 0.
+    `module` is the encoder on rank 0 of `c` and the decoder on rank 1. Returns the losses
+    on rank 1, an empty list on rank 0.
     """
     ### BEGIN SOLUTION
     optimiser, losses = torch.optim.Adam(module.parameters(), lr), []
@@ -230,10 +244,13 @@ check.training(cluster, "train_split")
 
 # %% tags=["solution"] grade_id="hybrid"
 # %%px --setup
-def hybrid_step(module: nn.Module, pair: comm.Communicator, copies: comm.Communicator, sources: list, targets: list) -> None:
-    """Forward and backward with this pair's share of the batch: afterwards `module` has the gradients of the whole batch's loss.
+def hybrid_step(module: nn.Module, pair: comm.Communicator, copies: comm.Communicator,
+                sources: list, targets: list) -> None:
+    """Forward and backward with this pair's share of the batch: afterwards `module` has the
+    gradients of the whole batch's loss.
 
-    That loss is the sum over all places of all shares, divided by their number. `sources` and `targets` are the pair's share.
+    That loss is the sum over all places of all shares, divided by their number. `sources`
+    and `targets` are the pair's share.
     """
     ### BEGIN SOLUTION
     if pair.rank == 0:
@@ -256,8 +273,10 @@ check.hybrid(cluster, "hybrid_step")
 # %%px
 def batch(size, draw):
     lengths = torch.randint(2, 6, (size,), generator=draw).tolist()
-    sources = [torch.randint(0, 10, (length,), generator=draw).to(device) for length in lengths]
-    return sources, [torch.cat([source.flip(0), source.new_tensor([END])]) for source in sources]
+    sources = [torch.randint(0, 10, (length,), generator=draw).to(device)
+               for length in lengths]
+    return (sources, [torch.cat([source.flip(0), source.new_tensor([END])])
+                      for source in sources])
 
 pair = world.split(color=world.rank // 2)
 copies = world.split(color=pair.rank)
@@ -280,7 +299,8 @@ with torch.no_grad():
     if pair.rank == 0:
         pair.send_obj(module(sources)[1], 1)
     else:
-        print(f"loss of 200 new strings: {module(pair.recv_obj(0), targets).item():.2f}; of a guess: {torch.tensor(11.).log():.2f}")
+        print(f"loss of 200 new strings: {module(pair.recv_obj(0), targets).item():.2f}; "
+              f"of a guess: {torch.tensor(11.).log():.2f}")
 
 # %% [markdown]
 # ## Where to go on

@@ -63,9 +63,11 @@ from manyhands.data import digits, shard
 # %% tags=["solution"] grade_id="part"
 # %%px --setup
 def part(conv: nn.Conv2d, split: str, rank: int, size: int):
-    """This rank's `(weight, bias)` of a whole layer, as `nn.Parameter`s; `bias` is None where the layer has none.
+    """This rank's `(weight, bias)` of a whole layer, as `nn.Parameter`s; `bias` is None
+    where the layer has none.
 
-    They are trained, so they are leaves; and they have memory of their own, so that the whole layer can be given up.
+    They are trained, so they are leaves; and they have memory of their own, so that the
+    whole layer can be given up.
     """
     ### BEGIN SOLUTION
     def own(tensor):
@@ -172,7 +174,8 @@ check.operators(cluster, "copy_to_parts", "sum_of_parts", "join_parts")
 def out_split(x, weight, bias, c, stride=1, padding=0):
     """The output of the whole layer, on every rank; gradients as those of the whole layer.
 
-    x: [batch, all input channels, height, width], the same on every rank. weight, bias: this rank's output channels.
+    x: [batch, all input channels, height, width], the same on every rank. weight, bias:
+    this rank's output channels.
     """
     ### BEGIN SOLUTION
     return join_parts(conv2d(copy_to_parts(x, c), weight, bias, stride, padding), c)
@@ -198,7 +201,8 @@ check.out_split(cluster, "out_split")
 def in_split(x, weight, bias, c, stride=1, padding=0):
     """The output of the whole layer, on every rank; gradients as those of the whole layer.
 
-    x: [batch, this rank's input channels, height, width]. weight: the same channels. bias: whole, or None.
+    x: [batch, this rank's input channels, height, width]. weight: the same channels. bias:
+    whole, or None.
     """
     ### BEGIN SOLUTION
     y = sum_of_parts(conv2d(x, weight, None, stride, padding), c)
@@ -226,7 +230,8 @@ check.in_split(cluster, "in_split")
 def pair(x, first, second, c, padding=1):
     """second(relu(first(x))), whole, on every rank.
 
-    x: all channels, the same on every rank. first: (weight, bias) of `part(..., "out")`. second: (weight, bias) of `part(..., "in")`.
+    x: all channels, the same on every rank. first: (weight, bias) of `part(..., "out")`.
+    second: (weight, bias) of `part(..., "in")`.
     """
     ### BEGIN SOLUTION
     hidden = relu(conv2d(copy_to_parts(x, c), *first, padding=padding))
@@ -267,7 +272,8 @@ check.pair(cluster, "pair")
 # %% tags=["solution"] grade_id="moved"
 # %%px --setup
 def moved_bytes(way: str, x: tuple, weight: tuple, y: tuple, size: int) -> int:
-    """Bytes that all `size` ranks together send in one step. x, weight, y: shapes of the whole tensors."""
+    """Bytes that all `size` ranks together send in one step. x, weight, y: shapes of the
+    whole tensors."""
     ### BEGIN SOLUTION
     def joined(shape):
         return (size - 1) * 4 * math.prod(shape)
@@ -275,12 +281,14 @@ def moved_bytes(way: str, x: tuple, weight: tuple, y: tuple, size: int) -> int:
     def summed(shape):
         return 2 * joined(shape)
 
-    return {"out": joined(y) + summed(x), "in": summed(y), "pair": summed(y) + summed(x), "data": summed(weight)}[way]
+    return {"out": joined(y) + summed(x), "in": summed(y), "pair": summed(y) + summed(x),
+            "data": summed(weight)}[way]
     ### END SOLUTION
 
 
 def largest_side(batch: int, c_in: int, c_out: int, kernel: int) -> int:
-    """The largest side of an image for which the in split moves no more bytes than data parallelism."""
+    """The largest side of an image for which the in split moves no more bytes than data
+    parallelism."""
     ### BEGIN SOLUTION
     return math.isqrt(c_in * kernel * kernel // batch)
     ### END SOLUTION
@@ -301,7 +309,8 @@ x, y = (torch.from_numpy(array).to(device) for array in digits("train"))
 x = x.view(-1, 1, 8, 8).double()  # so that rounding does not grow during training
 
 torch.manual_seed(0)  # the same whole layers on every rank, to be cut
-layers = nn.Conv2d(1, 10, 3, padding=1), nn.Conv2d(10, 7, 3, padding=1), nn.Linear(7 * 16, 10)
+layers = (nn.Conv2d(1, 10, 3, padding=1), nn.Conv2d(10, 7, 3, padding=1),
+          nn.Linear(7 * 16, 10))
 one, two, head = (layer.double().to(device) for layer in layers)
 first, second = part(one, "out", c.rank, c.size), part(two, "in", c.rank, c.size)
 own_head = copy.deepcopy(head)
@@ -329,7 +338,8 @@ with torch.no_grad():
 correct = (outputs[1].argmax(1) == y_test).float().mean().item()
 held = sum(parameter.numel() for parameter in [*first, *second])
 close = torch.allclose(*outputs, atol=1e-6)
-print(f"accuracy {correct:.2f}, as one process to 1e-6: {close}; {held} of {sum(p.numel() for p in whole[:4])} weights of the convolutions are here")
+print(f"accuracy {correct:.2f}, as one process to 1e-6: {close}; {held} of "
+      f"{sum(p.numel() for p in whole[:4])} weights of the convolutions are here")
 
 # %% [markdown]
 # ## Where to go on

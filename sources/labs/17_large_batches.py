@@ -41,8 +41,10 @@ torch.set_num_threads(1)
 # </details>
 
 # %% tags=["solution"] grade_id="schedule"
-def rate_at(epoch: float, base_rate: float, k: int, rule: str, warm_up: float, drops: list[float], drop_by: float) -> float:
-    """The rate of the step that begins at `epoch`, for batches k times as large; `rule` is "linear" or "square root"."""
+def rate_at(epoch: float, base_rate: float, k: int, rule: str, warm_up: float,
+            drops: list[float], drop_by: float) -> float:
+    """The rate of the step that begins at `epoch`, for batches k times as large; `rule` is
+    "linear" or "square root"."""
     ### BEGIN SOLUTION
     full = base_rate * (k if rule == "linear" else k ** 0.5)
     if epoch < warm_up:
@@ -77,13 +79,16 @@ def norm(tensor):
     return tensor.square().sum(tuple(range(1, tensor.dim())), keepdim=True).sqrt()
 
 # %% tags=["solution"] grade_id="lars"
-def lars_step(weights: list[torch.Tensor], gradients: list[torch.Tensor], memory: list[torch.Tensor],
+def lars_step(weights: list[torch.Tensor], gradients: list[torch.Tensor],
+              memory: list[torch.Tensor],
               rate: float, momentum: float, decay: float, trust: float) -> None:
-    """One step of LARS. Changes `weights` and `memory` in place; one tensor [runs, ...] for each layer in each list."""
+    """One step of LARS. Changes `weights` and `memory` in place; one tensor [runs, ...] for
+    each layer in each list."""
     ### BEGIN SOLUTION
     for weight, gradient, moving in zip(weights, gradients, memory):
         w, g = norm(weight), norm(gradient)
-        ratio = torch.where((w > 0) & (g > 0), trust * w / (g + decay * w), torch.ones_like(w))
+        ratio = torch.where((w > 0) & (g > 0), trust * w / (g + decay * w),
+                            torch.ones_like(w))
         moving.mul_(momentum).add_(rate * ratio * (gradient + decay * weight))
         weight.sub_(moving)
     ### END SOLUTION
@@ -109,10 +114,13 @@ check.lars(lars_step)
 # </details>
 
 # %% tags=["solution"] grade_id="noise"
-def noise_scale(small: torch.Tensor, large: torch.Tensor, b_small: int, b_large: int) -> tuple[float, float, float]:
-    """(|G|^2, trace of the covariance, noise scale) from gradients of small batches [n, numbers] and of large ones [m, numbers]."""
+def noise_scale(small: torch.Tensor, large: torch.Tensor, b_small: int,
+                b_large: int) -> tuple[float, float, float]:
+    """(|G|^2, trace of the covariance, noise scale) from gradients of small batches [n,
+    numbers] and of large ones [m, numbers]."""
     ### BEGIN SOLUTION
-    of_small, of_large = small.square().sum(1).mean().item(), large.square().sum(1).mean().item()
+    of_small, of_large = (small.square().sum(1).mean().item(),
+                          large.square().sum(1).mean().item())
     squared = (b_large * of_large - b_small * of_small) / (b_large - b_small)
     trace = (of_small - of_large) / (1 / b_small - 1 / b_large)
     return squared, trace, trace / squared
@@ -148,12 +156,15 @@ def sgd_noise(rate: float, momentum: float, images: int, batch: int) -> float:
     ### END SOLUTION
 
 
-def grow(phases: list[tuple[float, float]], batch: int, largest: int) -> list[tuple[float, float, int]]:
-    """(epochs, rate, batch) for each phase (epochs, rate): the same rate / batch, no rate above the first one, and as few steps as can be then."""
+def grow(phases: list[tuple[float, float]], batch: int,
+         largest: int) -> list[tuple[float, float, int]]:
+    """(epochs, rate, batch) for each phase (epochs, rate): the same rate / batch, no rate
+    above the first one, and as few steps as can be then."""
     ### BEGIN SOLUTION
     grown = []
     for epochs, rate in phases:
-        larger = min(largest, int(batch * phases[0][1] / rate + 1e-9))  # rounded down; 31.999999999 is 32
+        # rounded down; 31.999999999 is 32
+        larger = min(largest, int(batch * phases[0][1] / rate + 1e-9))
         grown.append((epochs, rate * larger / batch, larger))
     return grown
     ### END SOLUTION
@@ -193,7 +204,8 @@ def train(task: Task) -> list[torch.Tensor]:
     weights = task.start()
     memory = [torch.zeros_like(weight) for weight in weights]
     for step in range(task.steps):
-        rate = rate_at(step * task.batch / task.images, base_rate=0.04, k=32, rule="linear", warm_up=1, drops=[4, 6], drop_by=4)
+        rate = rate_at(step * task.batch / task.images, base_rate=0.04, k=32, rule="linear",
+                       warm_up=1, drops=[4, 6], drop_by=4)
         for weight, gradient, moving in zip(weights, task.gradient(weights), memory):
             moving.mul_(0.9).add_(gradient, alpha=rate)
             weight.sub_(moving)
@@ -219,12 +231,15 @@ weights = {"start": task.start(), "after 3 epochs": train(task)}
 def gradients(weights, batch, repeats):
     """Gradients of the first run, [repeats, numbers]."""
     task = Task(digits, batch, epochs=32)
-    return torch.stack([torch.cat([g[0].flatten() for g in task.gradient(weights)]) for _ in range(repeats)])
+    return torch.stack([torch.cat([g[0].flatten() for g in task.gradient(weights)])
+                        for _ in range(repeats)])
 
 
 for when in weights:
-    squared, trace, scale = noise_scale(gradients(weights[when], 16, 128), gradients(weights[when], 1024, 8), 16, 1024)
-    print(f"{when:<15} |G|^2 {squared:.3f}, trace {trace:4.1f}, noise scale about {float(f'{scale:.1g}'):.0f}")
+    squared, trace, scale = noise_scale(gradients(weights[when], 16, 128),
+                                        gradients(weights[when], 1024, 8), 16, 1024)
+    print(f"{when:<15} |G|^2 {squared:.3f}, trace {trace:4.1f}, noise scale about "
+          f"{float(f'{scale:.1g}'):.0f}")
 
 # %% [markdown]
 # ## Where to go on

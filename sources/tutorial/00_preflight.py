@@ -28,7 +28,8 @@
 from manyhands import Cluster
 
 cluster = Cluster(nodes=2, ranks_per_node=2, framework="torch")
-print(cluster.nodes, "nodes with", cluster.ranks_per_node, "ranks each: a world of", cluster.world_size)
+print(cluster.nodes, "nodes with", cluster.ranks_per_node, "ranks each: a world of",
+      cluster.world_size)
 
 # %% tags=["measured"]
 cluster  # a picture; the devices in it are those of your machine
@@ -200,7 +201,8 @@ dist.send(torch.tensor([float(rank)]), dst=following)
 
 # %%
 # %%px
-print([name for name in ("rank", "world_size", "keepsake") if name in globals()], dist.is_initialized())
+print([name for name in ("rank", "world_size", "keepsake") if name in globals()],
+      dist.is_initialized())
 
 # %%
 # %%px

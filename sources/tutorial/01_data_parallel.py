@@ -78,7 +78,8 @@ rank, world_size = dist.get_rank(), dist.get_world_size()
 # %%
 # %%px
 torch.manual_seed(0)  # the same numbers on every rank
-a, b = torch.randint(-3, 4, (10, 3)).double().to(device), torch.randint(-3, 4, (10,)).double().to(device)
+a, b = (torch.randint(-3, 4, (10, 3)).double().to(device),
+        torch.randint(-3, 4, (10,)).double().to(device))
 w = torch.tensor([1.0, -2.0, 3.0], dtype=torch.float64, device=device, requires_grad=True)
 
 def gradient(rows):
@@ -109,11 +110,13 @@ reference, serial = track.one_process()  # weights at the end, objective of each
 def update(model):
     with torch.no_grad():
         for parameter in model.parameters():
-            parameter -= track.RATE * (parameter.grad + track.DECAY * parameter)  # the gradient of the penalty is decay * w
+            # the gradient of the penalty is decay * w
+            parameter -= track.RATE * (parameter.grad + track.DECAY * parameter)
             parameter.grad = None
 
 def objective(model, x, y):
-    return cross_entropy(model(x), y) + track.DECAY / 2 * sum(p.square().sum() for p in model.parameters())
+    return (cross_entropy(model(x), y) + track.DECAY / 2
+            * sum(p.square().sum() for p in model.parameters()))
 
 # %% [markdown]
 # The loop is the same for one process and for many. What differs: which rows of the batch a rank takes, which loss it calls `backward` on, and what happens
@@ -127,7 +130,8 @@ def train(mine, loss_of, after_backward):
     for step in range(track.STEPS):
         batch = track.rows(step)
         with torch.no_grad():
-            curve.append(objective(model, x[batch], y[batch]).item())  # to look at, not to train with
+            # to look at, not to train with
+            curve.append(objective(model, x[batch], y[batch]).item())
         loss_of(model(x[batch][mine]), y[batch][mine]).backward()
         after_backward(model)
         update(model)
@@ -177,10 +181,13 @@ print(f"rows {mine.start} to {mine.stop - 1}; objective {curve[0]:.4f} to {curve
 
 # %%
 # %%px --ranks 0
-tenth, third = torch.tensor(0.1, dtype=torch.float64), torch.tensor(0.3, dtype=torch.float64)
-print("(0.1 + 0.3) + 0.6 == 0.1 + (0.3 + 0.6):", ((tenth + third) + 0.6 == tenth + (third + 0.6)).item())
+tenth, third = (torch.tensor(0.1, dtype=torch.float64),
+                torch.tensor(0.3, dtype=torch.float64))
+print("(0.1 + 0.3) + 0.6 == 0.1 + (0.3 + 0.6):",
+      ((tenth + third) + 0.6 == tenth + (third + 0.6)).item())
 for dtype in (torch.float64, torch.float32):
-    print(f"{track.STEPS} steps of sums of {track.ROWS}: {track.STEPS * track.ROWS ** 0.5 * torch.finfo(dtype).eps:.1e} in {dtype}")
+    print(f"{track.STEPS} steps of sums of {track.ROWS}: "
+          f"{track.STEPS * track.ROWS ** 0.5 * torch.finfo(dtype).eps:.1e} in {dtype}")
 
 # %%
 # %%px
@@ -192,7 +199,8 @@ def spread(model):
     return (own - first).abs().max().item()
 
 model, _ = train(mine, part_of_the_mean, sum_gradients)
-print(f"equal to rank 0: {spread(model) == 0}; equal to one process, to 1e-12: {track.distance(model.parameters(), reference) < 1e-12}")
+print(f"equal to rank 0: {spread(model) == 0}; equal to one process, to 1e-12: "
+      f"{track.distance(model.parameters(), reference) < 1e-12}")
 
 # %% [markdown]
 # <details><summary>Why?</summary>
@@ -251,7 +259,8 @@ def mean_of_means(scores, labels):
 
 keep("by hand: sum of uneven shards", *train(mine, part_of_the_mean, sum_gradients))
 keep("by hand: mean of means, uneven shards", *train(mine, mean_of_means, sum_gradients))
-print(f"a row counts {200 / 10 if rank > 1 else 200 / sizes[rank]:.1f} times as much as one of rank 0's in the mean of means")
+print(f"a row counts {200 / 10 if rank > 1 else 200 / sizes[rank]:.1f} times as much as "
+      f"one of rank 0's in the mean of means")
 
 # %%
 print(track.table("01", cluster.pull("far")[0]))
@@ -264,14 +273,18 @@ from manyhands.plots.curves import WORDS, coinciding, gap
 
 curves, serial = cluster.pull("curves")[0], cluster.pull("serial")[0]
 for name, curve in curves.items():
-    print(f"{name:<38} last objective {curve[-1]:.4f}, largest difference below 1e-12: {gap(curve, serial) < 1e-12}")
+    print(f"{name:<38} last objective {curve[-1]:.4f}, largest difference below 1e-12: "
+          f"{gap(curve, serial) < 1e-12}")
 
 # %% tags=["measured"]
-names = {"even shards": "by hand: sum of even shards", "uneven, sums": "by hand: sum of uneven shards",
+names = {"even shards": "by hand: sum of even shards",
+         "uneven, sums": "by hand: sum of uneven shards",
          "uneven, mean of means": "by hand: mean of means, uneven shards"}
 shown = {short: curves[name] for short, name in names.items()}
-print("largest difference:", ", ".join(f"{name} {gap(curve, serial):.0e}" for name, curve in shown.items()))
-coinciding(("one process", serial), shown, tolerance=1e-12, words={**WORDS, "loss": "objective"},
+print("largest difference:", ", ".join(f"{name} {gap(curve, serial):.0e}"
+                                       for name, curve in shown.items()))
+coinciding(("one process", serial), shown, tolerance=1e-12,
+           words={**WORDS, "loss": "objective"},
            title="objective of one process and of three ways to share its rows")
 
 # %% [markdown]
@@ -296,11 +309,13 @@ labels, mine = y[:248].clone(), shard(248, rank, world_size)
 labels[:62:2] = -100  # what cross_entropy ignores
 scores = model(x[:248])  # the one that was trained above
 mean = cross_entropy(scores[mine], labels[mine]).detach() / world_size
-loss, count = cross_entropy(scores[mine], labels[mine], reduction="sum").detach(), (labels[mine] != -100).sum()
+loss, count = (cross_entropy(scores[mine], labels[mine], reduction="sum").detach(),
+               (labels[mine] != -100).sum())
 for one in (mean, loss, count):
     dist.all_reduce(one)
 if rank == 0:
-    print(f"{count} labels: one process {cross_entropy(scores, labels):.4f}, sum / count {loss / count:.4f}, mean of means {mean:.4f}")
+    print(f"{count} labels: one process {cross_entropy(scores, labels):.4f}, sum / count "
+          f"{loss / count:.4f}, mean of means {mean:.4f}")
 
 # %% [markdown]
 # No: the ranks' counts differ. Each rank adds up its losses, one number more is all-reduced (the count of labels, or the sum of the weights), and all divide by it
@@ -314,7 +329,8 @@ if rank == 0:
 # %%
 # %%px
 def decay_in_sum(share):
-    """How often the penalty is in the sum of the ranks' gradients, if each takes `share` of it."""
+    """How often the penalty is in the sum of the ranks' gradients, if each takes `share` of
+    it."""
     model = track.network(device)
     (share * sum(p.square().sum() for p in model.parameters()) / 2).backward()
     sum_gradients(model)
@@ -322,7 +338,8 @@ def decay_in_sum(share):
 
 whole, quarter = decay_in_sum(1), decay_in_sum(1 / world_size)
 if rank == 0:
-    print(f"the whole of it on each rank: {whole:.1f} times; a quarter on each: {quarter:.1f} times")
+    print(f"the whole of it on each rank: {whole:.1f} times; a quarter on each: "
+          f"{quarter:.1f} times")
 
 # %% [markdown]
 # Losses belong to rows, and rows to ranks. The penalty belongs to no row. Add it after the sum (an optimiser's `weight_decay` does so), or give each rank its share.
@@ -342,7 +359,8 @@ model[0].bias.requires_grad_(False)  # frozen
 model(a).square().sum().backward()
 if rank == 0:
     print("state_dict:  ", list(model.state_dict()))
-    print("parameters():", [name for name, _ in model.named_parameters()], "gradient of 0.bias:", model[0].bias.grad)
+    print("parameters():", [name for name, _ in model.named_parameters()],
+          "gradient of 0.bias:", model[0].bias.grad)
 
 # %% [markdown]
 # **Predict.** A loop over the *names* all-reduces the gradient of the tied weight under both of them. All ranks have the same rows here. How large is it then, if 4
@@ -375,7 +393,8 @@ if rank == 0:
 # %%px
 c = comm.create_communicator(os.environ["MANYHANDS_BACKEND"], timeout_s=60)
 rows = x[:250]
-for name, norm in {"nn.BatchNorm1d": nn.BatchNorm1d(64), "links.MultiNodeBatchNorm": links.MultiNodeBatchNorm(64, c)}.items():
+for name, norm in {"nn.BatchNorm1d": nn.BatchNorm1d(64),
+                   "links.MultiNodeBatchNorm": links.MultiNodeBatchNorm(64, c)}.items():
     here, alone, same = norm.double().to(device), nn.BatchNorm1d(64).double().to(device), []
     for mode in (True, False):  # training, then evaluation
         here.train(mode), alone.train(mode)
@@ -401,9 +420,12 @@ def mask(seed, rows):
 
 mine_of_8 = shard(8, rank, world_size)
 one = mask(0, rows=8)
-print("all ranks with the same seed:   same as one process:", torch.equal(mask(0, rows=2), one[mine_of_8]))
-print("each rank with a seed of its own:                   ", torch.equal(mask(rank, rows=2), one[mine_of_8]))
-print("drawn for all 8 rows, and cut:                      ", torch.equal(mask(0, rows=8)[mine_of_8], one[mine_of_8]))
+print("all ranks with the same seed:   same as one process:",
+      torch.equal(mask(0, rows=2), one[mine_of_8]))
+print("each rank with a seed of its own:                   ",
+      torch.equal(mask(rank, rows=2), one[mine_of_8]))
+print("drawn for all 8 rows, and cut:                      ",
+      torch.equal(mask(0, rows=8)[mine_of_8], one[mine_of_8]))
 
 # %% [markdown]
 # With the same seed all ranks draw the *same* mask for different rows: four times the same noise. Give each rank its own seed for dropout, **after**
@@ -427,7 +449,8 @@ sent = torch.tensor(float(ledger.bytes_sent), device=device)
 dist.all_reduce(sent)
 numbers = sum(parameter.numel() for parameter in model.parameters())
 if rank == 0:
-    print(f"{numbers} numbers of 8 bytes: {sent.item():.0f} bytes from all ranks together, formula {2 * (world_size - 1) * numbers * 8}")
+    print(f"{numbers} numbers of 8 bytes: {sent.item():.0f} bytes from all ranks together, "
+          f"formula {2 * (world_size - 1) * numbers * 8}")
 
 # %% [markdown]
 # And the time of a step of this small network, on your machine:
@@ -451,11 +474,15 @@ def median_ms(mine, after_backward):
 # %% tags=["measured"]
 # %%px
 nothing, quarter = (lambda model: None), shard(1000, rank, world_size)
-whole_ms, quarter_ms, together_ms = median_ms(slice(1000), nothing), median_ms(quarter, nothing), median_ms(quarter, sum_gradients)
+whole_ms, quarter_ms, together_ms = (median_ms(slice(1000), nothing),
+                                     median_ms(quarter, nothing),
+                                     median_ms(quarter, sum_gradients))
 row_ms, sum_ms = (whole_ms - quarter_ms) / 750, together_ms - quarter_ms
 if rank == 0:
-    print(f"1000 rows: {whole_ms:.2f} ms; a quarter of them: {quarter_ms:.2f} ms; and the sum of all gradients: {together_ms:.2f} ms")
-    print(f"a row {row_ms:.4f} ms, the sum {sum_ms:.2f} ms; break-even at {sum_ms / (0.75 * row_ms):.0f} rows")
+    print(f"1000 rows: {whole_ms:.2f} ms; a quarter of them: {quarter_ms:.2f} ms; and the "
+          f"sum of all gradients: {together_ms:.2f} ms")
+    print(f"a row {row_ms:.4f} ms, the sum {sum_ms:.2f} ms; break-even at "
+          f"{sum_ms / (0.75 * row_ms):.0f} rows")
 
 # %% [markdown]
 # **The break-even.** If a row costs $c$ and the sum $s$, then $n$ rows take $c n$ on one device and $c n / p + s$ on $p$ of them. Sharing begins to pay at

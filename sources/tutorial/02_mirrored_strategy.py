@@ -43,7 +43,8 @@ REPLICAS = 4
 kind = "GPU" if tf.config.list_physical_devices("GPU") else "CPU"
 physical = tf.config.list_physical_devices(kind)
 if len(physical) < REPLICAS:  # too few: cut the first one into four
-    part = tf.config.LogicalDeviceConfiguration(memory_limit=1024 if kind == "GPU" else None)
+    part = tf.config.LogicalDeviceConfiguration(memory_limit=1024 if kind == "GPU"
+                                                else None)
     tf.config.set_logical_device_configuration(physical[0], [part] * REPLICAS)
 devices = [device.name for device in tf.config.list_logical_devices(kind)][:REPLICAS]
 print(len(devices), "devices")
@@ -66,7 +67,8 @@ for device, shard in zip(devices, tf.split(numbers, REPLICAS)):
         parts.append(tf.reduce_sum(shard**2))
 for part in parts:
     print("device", index(part), "holds", int(part))
-print("sum over the devices:", int(tf.add_n(parts)), " one device:", int(tf.reduce_sum(numbers**2)))
+print("sum over the devices:", int(tf.add_n(parts)), " one device:",
+      int(tf.reduce_sum(numbers**2)))
 
 # %% [markdown]
 # ## A model cut by its layers
@@ -77,7 +79,8 @@ print("sum over the devices:", int(tf.add_n(parts)), " one device:", int(tf.redu
 
 # %%
 def layers_on(places, starts, x):
-    """Output and gradients of the sum of its squares: layer i on places[i]. What travels: activations forward, their gradients back."""
+    """Output and gradients of the sum of its squares: layer i on places[i]. What travels:
+    activations forward, their gradients back."""
     kept = []
     for place, start in zip(places, starts):
         with tf.device(place), tf.GradientTape() as tape:
@@ -99,8 +102,10 @@ starts = [draw_weights.normal(scale=0.2, size=size) for size in ((8, 6), (6, 5),
 x = tf.constant(draw_weights.normal(size=(4, 8)))
 _, alone = layers_on(devices[:1] * 3, starts, x)
 kept, split = layers_on(devices[:3], starts, x)
-print("weights on", [index(w) for _, _, _, w, _ in kept], " outputs on", [index(y) for *_, y in kept], " gradients on", [index(g) for g in split])
-print("same gradients as on one device:", all(np.array_equal(a, b) for a, b in zip(alone, split)))
+print("weights on", [index(w) for _, _, _, w, _ in kept], " outputs on",
+      [index(y) for *_, y in kept], " gradients on", [index(g) for g in split])
+print("same gradients as on one device:",
+      all(np.array_equal(a, b) for a, b in zip(alone, split)))
 
 # %% [markdown]
 # The same bits: nothing is added in another order. But while one device computes, the two others wait. Units 11 to 13 are about such models.
@@ -161,7 +166,8 @@ def sum_of_squares(batch):
 
 
 per_replica, total = sum_of_squares(batch)
-print("per replica:", [int(value) for value in strategy.experimental_local_results(per_replica)])
+print("per replica:",
+      [int(value) for value in strategy.experimental_local_results(per_replica)])
 print("reduced:    ", int(total))
 
 # %% [markdown]
@@ -196,10 +202,12 @@ print(f"loss {loss:.3f}, norm of the gradient {np.linalg.norm(one_device):.3f}")
 
 # %%
 def mirrored_gradient(n, scale):
-    strategy = tf.distribute.MirroredStrategy(devices[:n], tf.distribute.ReductionToOneDevice())
+    strategy = tf.distribute.MirroredStrategy(devices[:n],
+                                              tf.distribute.ReductionToOneDevice())
     with strategy.scope():
         weights = tf.Variable(start)
-    dataset = tf.data.Dataset.from_tensor_slices((images[:BATCH], labels[:BATCH])).batch(BATCH)
+    dataset = tf.data.Dataset.from_tensor_slices((images[:BATCH], labels[:BATCH])).batch(
+        BATCH)
     batch = next(iter(strategy.experimental_distribute_dataset(dataset)))
 
     def replica_step(x, y):
@@ -207,7 +215,9 @@ def mirrored_gradient(n, scale):
             loss = scale(losses(weights, x, y))
         return tape.gradient(loss, weights)
 
-    step = tf.function(lambda batch: strategy.reduce("SUM", strategy.run(replica_step, batch), axis=None))
+    step = tf.function(lambda batch: strategy.reduce("SUM",
+                                                     strategy.run(replica_step, batch),
+                                                     axis=None))
     return step(batch).numpy()
 
 # %% [markdown]
@@ -221,10 +231,12 @@ def times_one_device(gradient):
 
 
 wrong = {n: mirrored_gradient(n, tf.reduce_mean) for n in (1, 2, 4)}
-right = {n: mirrored_gradient(n, lambda each: tf.reduce_sum(each) / BATCH) for n in (1, 2, 4)}
+right = {n: mirrored_gradient(n, lambda each: tf.reduce_sum(each) / BATCH)
+         for n in (1, 2, 4)}
 print("replicas   mean of own shard   sum / global batch")
 for n in wrong:
-    print(f"{n:8d}   {times_one_device(wrong[n]):17.4f}   {times_one_device(right[n]):18.4f}")
+    print(f"{n:8d}   {times_one_device(wrong[n]):17.4f}   "
+          f"{times_one_device(right[n]):18.4f}")
 
 # %%
 draw.gradient_scaling(one_device, wrong, right)
@@ -277,7 +289,8 @@ for batch in strategy.experimental_distribute_dataset(dataset):
 # %%
 @tf.function
 def means(batch):
-    own = strategy.run(lambda shard: tf.reduce_mean(tf.cast(shard, tf.float32)), args=(batch,))
+    own = strategy.run(lambda shard: tf.reduce_mean(tf.cast(shard, tf.float32)),
+                       args=(batch,))
     return strategy.reduce("MEAN", own, axis=None), strategy.reduce("MEAN", batch, axis=0)
 
 
@@ -311,17 +324,21 @@ def make_step(strategy, model, optimizer, global_batch=BATCH):
         optimizer.apply_gradients(zip(gradients, model.trainable_variables))
         return loss
 
-    return tf.function(lambda batch: strategy.reduce("SUM", strategy.run(replica_step, batch), axis=None))
+    return tf.function(lambda batch: strategy.reduce("SUM",
+                                                     strategy.run(replica_step, batch),
+                                                     axis=None))
 
 # %%
 def train(strategy, epochs=3):
     with strategy.scope():
         model, optimizer = build_model(), tf.keras.optimizers.SGD(0.5)
     step = make_step(strategy, model, optimizer)
-    dataset = tf.data.Dataset.from_tensor_slices((images[:1280], labels[:1280])).batch(BATCH)
+    dataset = tf.data.Dataset.from_tensor_slices((images[:1280], labels[:1280])).batch(
+        BATCH)
     history = []
     for _ in range(epochs):
-        history += [float(step(batch)) for batch in strategy.experimental_distribute_dataset(dataset)]
+        history += [float(step(batch))
+                    for batch in strategy.experimental_distribute_dataset(dataset)]
     return history
 
 
@@ -340,18 +357,22 @@ for step in (0, 10, 30, 59):
 
 # %%
 def fit(n, examples):
-    strategy = tf.distribute.MirroredStrategy(devices[:n], tf.distribute.ReductionToOneDevice())
+    strategy = tf.distribute.MirroredStrategy(devices[:n],
+                                              tf.distribute.ReductionToOneDevice())
     with strategy.scope():
-        model, loss = build_model(), tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+        model, loss = (build_model(),
+                       tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True))
         model.compile(tf.keras.optimizers.SGD(0.5), loss)
-    data = tf.data.Dataset.from_tensor_slices((images[:examples], labels[:examples])).batch(BATCH)
+    data = tf.data.Dataset.from_tensor_slices((images[:examples], labels[:examples])).batch(
+        BATCH)
     history = model.fit(data, epochs=3, verbose=0)
     return history.history["loss"], int(model.optimizer.iterations.numpy())
 
 
 for n in (1, 2, 4):
     epochs, steps = fit(n, examples=128)
-    print(f"replicas {n}: {steps} steps, loss per epoch", " ".join(f"{loss:.3f}" for loss in epochs))
+    print(f"replicas {n}: {steps} steps, loss per epoch",
+          " ".join(f"{loss:.3f}" for loss in epochs))
 
 # %% [markdown]
 # **Predict, then run.** Now 150 examples: two full batches and a last one of 22. Do the three runs still agree?
@@ -359,7 +380,8 @@ for n in (1, 2, 4):
 # %%
 for n in (1, 2, 4):
     epochs, steps = fit(n, examples=150)
-    print(f"replicas {n}: {steps} steps, loss per epoch", " ".join(f"{loss:.3f}" for loss in epochs))
+    print(f"replicas {n}: {steps} steps, loss per epoch",
+          " ".join(f"{loss:.3f}" for loss in epochs))
 
 # %% [markdown]
 # <details><summary><b>Why?</b></summary>
@@ -384,22 +406,27 @@ with strategy.scope():
     model.compile(tf.keras.optimizers.SGD(0.5), cross_entropy, metrics=["accuracy"])
 model.fit(data, epochs=2, verbose=0)
 counted = np.mean(model.predict(images[:1280], verbose=0).argmax(1) == labels[:1280])
-print(f"accuracy, by the metric {model.evaluate(data, verbose=0)[1]:.4f}, counted {counted:.4f}")
+print(f"accuracy, by the metric {model.evaluate(data, verbose=0)[1]:.4f}, counted "
+      f"{counted:.4f}")
 with strategy.scope():
     model.layers[0].trainable = False
     model.compile(tf.keras.optimizers.SGD(0.1), cross_entropy, metrics=["accuracy"])
 before = [w.numpy() for w in model.weights]
 model.fit(data, epochs=1, verbose=0)
-print("moved by the fine-tuning:", [not np.array_equal(a, w.numpy()) for a, w in zip(before, model.weights)])
+print("moved by the fine-tuning:", [not np.array_equal(a, w.numpy())
+                                    for a, w in zip(before, model.weights)])
 
 # %%
 from tempfile import TemporaryDirectory
 
 with TemporaryDirectory() as folder:
-    path = tf.train.Checkpoint(model=model, optimizer=model.optimizer).write(folder + "/step")
+    path = tf.train.Checkpoint(model=model,
+                               optimizer=model.optimizer).write(folder + "/step")
     single = build_model()  # outside the scope: one device
-    tf.train.Checkpoint(model=single).read(path).expect_partial()  # its optimizer is not asked for
-print("read on one device:", all(np.array_equal(a, b) for a, b in zip(single.get_weights(), model.get_weights())))
+    # its optimizer is not asked for
+    tf.train.Checkpoint(model=single).read(path).expect_partial()
+print("read on one device:",
+      all(np.array_equal(a, b) for a, b in zip(single.get_weights(), model.get_weights())))
 
 # %% [markdown]
 # ## The same weights as one process
@@ -416,9 +443,12 @@ def make_track_step(model, optimizer):
     def replica_step(x, y):
         with tf.GradientTape() as tape:
             each = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=model(x))
-            penalty = track.DECAY / 2 * tf.add_n([tf.reduce_sum(v**2) for v in model.trainable_variables])
-            loss = tf.nn.compute_average_loss(each, global_batch_size=track.ROWS) + tf.nn.scale_regularization_loss(penalty)
-        optimizer.apply_gradients(zip(tape.gradient(loss, model.trainable_variables), model.trainable_variables))
+            penalty = (track.DECAY / 2
+                       * tf.add_n([tf.reduce_sum(v**2) for v in model.trainable_variables]))
+            loss = (tf.nn.compute_average_loss(each, global_batch_size=track.ROWS)
+                    + tf.nn.scale_regularization_loss(penalty))
+        optimizer.apply_gradients(zip(tape.gradient(loss, model.trainable_variables),
+                                      model.trainable_variables))
 
     return tf.function(lambda batch: strategy.run(replica_step, batch))
 
@@ -431,7 +461,8 @@ for batch in strategy.experimental_distribute_dataset(dataset):
     step(batch)
 reference, _ = track.one_process()
 print(int(optimizer.iterations.numpy()), "steps")
-print(track.table("02", {"MirroredStrategy": track.distance(track.numbers_of(model), reference)}))
+print(track.table("02",
+                  {"MirroredStrategy": track.distance(track.numbers_of(model), reference)}))
 
 # %% [markdown]
 # Equal to 1e-12: another order of additions, and nothing else. Unit 01 derives how many digits one may ask for, and why the mean of means is not equal. The
@@ -443,10 +474,12 @@ print(track.table("02", {"MirroredStrategy": track.distance(track.numbers_of(mod
 
 # %%
 def wide_step(n, examples=1024):
-    strategy = tf.distribute.MirroredStrategy(devices[:n], tf.distribute.ReductionToOneDevice())
+    strategy = tf.distribute.MirroredStrategy(devices[:n],
+                                              tf.distribute.ReductionToOneDevice())
     with strategy.scope():
         model, optimizer = build_model(width=2048), tf.keras.optimizers.SGD(0.01)
-    data = tf.data.Dataset.from_tensor_slices((images[:examples], labels[:examples])).batch(examples)
+    data = tf.data.Dataset.from_tensor_slices((images[:examples], labels[:examples])).batch(
+        examples)
     batch = next(iter(strategy.experimental_distribute_dataset(data)))
     return make_step(strategy, model, optimizer, global_batch=examples), batch
 
@@ -500,13 +533,15 @@ print("after one step: outside", counter.numpy(), " in the scope", mirrored_coun
 
 # %%
 values = np.float32([0, 4, 0, 4, 10, 14, 10, 14])[:, None]
-[batch] = strategy.experimental_distribute_dataset(tf.data.Dataset.from_tensor_slices(values).batch(8))
+[batch] = strategy.experimental_distribute_dataset(tf.data.Dataset.from_tensor_slices(
+    values).batch(8))
 for synchronized in (False, True):
     with strategy.scope():
         norm = tf.keras.layers.BatchNormalization(momentum=0.0, synchronized=synchronized)
         norm.build((None, 1))
     tf.function(lambda: strategy.run(norm, args=(batch,), kwargs={"training": True}))()
-    print(f"synchronized {synchronized}: mean {norm.moving_mean.numpy()}, variance {norm.moving_variance.numpy()}")
+    print(f"synchronized {synchronized}: mean {norm.moving_mean.numpy()}, variance "
+          f"{norm.moving_variance.numpy()}")
 print(f"the whole batch, by NumPy: mean {values.mean(0)}, variance {values.var(0)}")
 
 # %% [markdown]
@@ -521,13 +556,16 @@ print(f"the whole batch, by NumPy: mean {values.mean(0)}, variance {values.var(0
 program = """
 import tensorflow as tf
 cpu = tf.config.list_physical_devices("CPU")[0]
-tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 4)
-strategy = tf.distribute.MirroredStrategy([device.name for device in tf.config.list_logical_devices("CPU")])
+four = [tf.config.LogicalDeviceConfiguration()] * 4
+tf.config.set_logical_device_configuration(cpu, four)
+devices = [device.name for device in tf.config.list_logical_devices("CPU")]
+strategy = tf.distribute.MirroredStrategy(devices)
 with strategy.scope():
     layer = tf.keras.layers.Dropout(0.5)
 step = tf.function(lambda: strategy.run(lambda: layer(tf.ones(64), training=True)))
 masks = [mask.numpy().tolist() for mask in strategy.experimental_local_results(step())]
-print("the masks of", len(masks), "replicas are equal:", all(mask == masks[0] for mask in masks))
+equal = all(mask == masks[0] for mask in masks)
+print("the masks of", len(masks), "replicas are equal:", equal)
 """
 
 # %%
@@ -536,7 +574,8 @@ import sys
 
 for name, legacy in (("tf_keras", "1"), ("Keras 3", "0")):
     chosen = {**os.environ, "TF_USE_LEGACY_KERAS": legacy, "CUDA_VISIBLE_DEVICES": ""}
-    print(f"{name:<8}", subprocess.run([sys.executable, "-c", program], env=chosen, capture_output=True, text=True).stdout, end="")
+    print(f"{name:<8}", subprocess.run([sys.executable, "-c", program], env=chosen,
+                                       capture_output=True, text=True).stdout, end="")
 
 # %% [markdown]
 # With equal masks, four replicas draw the same noise for different examples, at every step: unit 01 has the same mistake in PyTorch.

@@ -28,7 +28,8 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-torch.set_num_threads(1)  # an operation uses one core; several at the same time come from our threads only
+# an operation uses one core; several at the same time come from our threads only
+torch.set_num_threads(1)
 devices = ["cpu"] * 4
 
 # %% [markdown]
@@ -41,14 +42,16 @@ def scatter(x, devices):
     return [piece.to(device) for piece, device in zip(x.chunk(len(devices)), devices)]
 
 for rows in (12, 10, 250):
-    print(f"{rows:>3} rows on 4 devices:", [len(piece) for piece in scatter(torch.arange(rows), devices)])
+    print(f"{rows:>3} rows on 4 devices:",
+          [len(piece) for piece in scatter(torch.arange(rows), devices)])
 
 # %% [markdown]
 # **Predict.** And 5 rows on 4 devices? 9 rows on 8?
 
 # %%
 for rows, number in ((5, 4), (9, 8), (2, 4)):
-    print(f"{rows} rows on {number} devices:", [len(piece) for piece in torch.arange(rows).chunk(number)])
+    print(f"{rows} rows on {number} devices:",
+          [len(piece) for piece in torch.arange(rows).chunk(number)])
 
 # %% [markdown]
 # <details><summary>Why?</summary>
@@ -92,14 +95,16 @@ print("gradient in the copy:", twin.weight.grad, " in the original:", w.weight.g
 
 # %%
 def connected(module, device, share):
-    """A copy whose parameters come from those of `module`, in the graph; its buffers too. With `share`, buffers are the module's own."""
+    """A copy whose parameters come from those of `module`, in the graph; its buffers too.
+    With `share`, buffers are the module's own."""
     replica = copy.deepcopy(module)
     for name, parameter in module.named_parameters():
         path, _, key = name.rpartition(".")
         replica.get_submodule(path)._parameters[key] = parameter.to(device, copy=True)
     for name, buffer in module.named_buffers():
         path, _, key = name.rpartition(".")
-        replica.get_submodule(path)._buffers[key] = buffer if share else buffer.to(device, copy=True)
+        replica.get_submodule(path)._buffers[key] = (buffer if share
+                                                     else buffer.to(device, copy=True))
     return replica
 
 def replicate(module, devices):
@@ -109,7 +114,8 @@ def replicate(module, devices):
 w = nn.Linear(1, 1, bias=False)
 for rows, replica in zip((2, 3), replicate(w, devices[:2])):
     replica(torch.ones(rows, 1)).sum().backward()
-    print(f"after a replica with {rows} rows, the gradient in the original is {w.weight.grad.item():.0f}")
+    print(f"after a replica with {rows} rows, the gradient in the original is "
+          f"{w.weight.grad.item():.0f}")
 
 # %% [markdown]
 # All that is done **in every step**: the weights have changed, so the old copies are worth nothing.
@@ -136,7 +142,8 @@ def parallel_apply(replicas, inputs):
 
 # %%
 def modes(where):
-    print(f"{where:<7} grad mode {torch.is_grad_enabled()}, autocast {torch.is_autocast_enabled('cpu')}, dtype {torch.get_autocast_dtype('cpu')}")
+    print(f"{where:<7} grad mode {torch.is_grad_enabled()}, autocast "
+          f"{torch.is_autocast_enabled('cpu')}, dtype {torch.get_autocast_dtype('cpu')}")
 
 with torch.no_grad(), torch.autocast("cpu", dtype=torch.float16):
     modes("caller:")
@@ -174,10 +181,12 @@ with torch.no_grad():
     for parameter in module.parameters():
         parameter.copy_(torch.randint(-3, 4, parameter.shape))
 
-for name, outputs in (("one process", module(x)), ("four replicas", data_parallel(module, x, devices))):
+for name, outputs in (("one process", module(x)),
+                      ("four replicas", data_parallel(module, x, devices))):
     module.zero_grad()
     outputs.square().sum().backward()
-    print(f"{name:<14} outputs {outputs.sum().item():.0f}, gradients {module.weight.grad.long().tolist()}, {module.bias.grad.long().tolist()}")
+    print(f"{name:<14} outputs {outputs.sum().item():.0f}, gradients "
+          f"{module.weight.grad.long().tolist()}, {module.bias.grad.long().tolist()}")
 
 # %% [markdown]
 # The same, with 3, 3, 3 and 1 rows. The loss is computed once, from all outputs: so there is no mean of means, and no question of sum or mean.
@@ -198,7 +207,9 @@ for step in range(track.STEPS):
     optimiser.zero_grad()
     cross_entropy(data_parallel(model, x[rows], devices), y[rows]).backward()
     optimiser.step()
-print(track.table("03", {"DataParallel by hand, with threads": track.distance(model.parameters(), reference)}))
+print(track.table("03",
+                  {"DataParallel by hand, with threads": track.distance(model.parameters(),
+                                                                        reference)}))
 
 # %% [markdown]
 # Equal to 1e-12 and not to the last bit: four partial sums are added in another order (unit 01).
@@ -214,10 +225,12 @@ print(track.table("03", {"DataParallel by hand, with threads": track.distance(mo
 numbers = torch.arange(8.0).reshape(8, 1)
 norm = nn.BatchNorm1d(1, momentum=1.0)
 norm(numbers)
-print("one process:   mean", norm.running_mean.item(), " batches", norm.num_batches_tracked.item())
+print("one process:   mean", norm.running_mean.item(), " batches",
+      norm.num_batches_tracked.item())
 norm = nn.BatchNorm1d(1, momentum=1.0)
 data_parallel(norm, numbers, devices)
-print("four replicas: mean", norm.running_mean.item(), " batches", norm.num_batches_tracked.item())
+print("four replicas: mean", norm.running_mean.item(), " batches",
+      norm.num_batches_tracked.item())
 
 # %% [markdown]
 # <details><summary>Why 0.5?</summary>
@@ -245,7 +258,8 @@ class Counter(nn.Module):
 
 counter = Counter()
 data_parallel(counter, numbers, devices)
-print("calls:", counter.calls, " rows counted in the buffer:", counter.in_place.item(), "of", len(numbers))
+print("calls:", counter.calls, " rows counted in the buffer:", counter.in_place.item(),
+      "of", len(numbers))
 
 # %% [markdown]
 # ## The GIL, measured
@@ -267,7 +281,8 @@ class Again(nn.Module):
         return x
 
 torch.manual_seed(0)
-networks = {"many small ops": (Again(16, 400), torch.randn(64, 16)), "few large ops": (Again(512, 4), torch.randn(1024, 512))}
+networks = {"many small ops": (Again(16, 400), torch.randn(64, 16)),
+            "few large ops": (Again(512, 4), torch.randn(1024, 512))}
 
 # %%
 def timed_step(module, x, devices):
@@ -298,7 +313,8 @@ for panel, (module, x) in networks.items():
     for _ in range(14):  # in turn, so that a busy moment hits all alike
         for n in steps:
             steps[n].append(timed_step(module, x, devices[:n]))
-    panels[panel] = {n: dict(zip(names, map(median, zip(*kept[2:])))) for n, kept in steps.items()}
+    panels[panel] = {n: dict(zip(names, map(median, zip(*kept[2:]))))
+                     for n, kept in steps.items()}
 print(phases_table(panels))
 phases(panels)
 
@@ -327,7 +343,8 @@ phases(panels)
 def kept_by(function, *args):
     """What the function returns, and the tensors that autograd keeps for its backward."""
     kept = []
-    with torch.autograd.graph.saved_tensors_hooks(lambda tensor: kept.append(tensor) or tensor, lambda tensor: tensor):
+    with torch.autograd.graph.saved_tensors_hooks(lambda tensor: kept.append(tensor)
+                                                  or tensor, lambda tensor: tensor):
         return function(*args), kept
 
 def mb(*tensors):
@@ -341,7 +358,8 @@ optimiser = torch.optim.Adam(model.parameters())
 x, y = torch.randn(1000, 64), torch.randint(5000, (1000,))
 
 def step_in_bytes(module, pieces, loss_of):
-    """A step, replica by replica; what it puts on each device; the optimiser's state is on device 0."""
+    """A step, replica by replica; what it puts on each device; the optimiser's state is on
+    device 0."""
     on, outputs = [], []
     for replica, piece in zip(replicate(module, devices), pieces):
         output, kept = kept_by(replica, *piece)
@@ -357,15 +375,18 @@ def report(name, on, gathered, loss, kept):
     optimiser.step()
     gradients = [p.grad for p in model.parameters()]
     state = [one for p in model.parameters() for one in optimiser.state[p].values()]
-    print(f"{name}: device 1 holds {mb(*on[1]):.1f} MB, device 0 {mb(*on[0], gathered, loss, *kept, *gradients, *state):.1f} MB.", end=" ")
-    print(f"Of that: outputs gathered {mb(gathered):.1f}, for the loss {mb(*kept):.1f}, gradients {mb(*gradients):.1f}, Adam {mb(*state):.1f}")
+    print(f"{name}: device 1 holds {mb(*on[1]):.1f} MB, device 0 "
+          f"{mb(*on[0], gathered, loss, *kept, *gradients, *state):.1f} MB.", end=" ")
+    print(f"Of that: outputs gathered {mb(gathered):.1f}, for the loss {mb(*kept):.1f}, "
+          f"gradients {mb(*gradients):.1f}, Adam {mb(*state):.1f}")
 
 # %% [markdown]
 # **Predict.** The weights take 2.6 MB, the outputs of all rows 20 MB. How much do device 1 and device 0 hold?
 
 # %%
 pieces = [(piece,) for piece in scatter(x, devices)]
-report("loss on device 0", *step_in_bytes(model, pieces, lambda gathered: cross_entropy(gathered, y)))
+report("loss on device 0", *step_in_bytes(model, pieces,
+                                          lambda gathered: cross_entropy(gathered, y)))
 
 # %% [markdown]
 # <details><summary>Why?</summary>
@@ -386,7 +407,8 @@ class WithLoss(nn.Module):
         self.model = model
 
     def forward(self, x, y):
-        return torch.stack([cross_entropy(self.model(x), y, reduction="sum"), x.new_tensor(len(y))])
+        return torch.stack([cross_entropy(self.model(x), y, reduction="sum"),
+                            x.new_tensor(len(y))])
 
 def whole_loss(gathered):
     sums, counts = gathered.reshape(-1, 2).T
@@ -422,7 +444,8 @@ print("names to save:          ", list(wrapped.module.state_dict()))
 
 # %% tags=["measured"]
 def on_gpus(number):
-    model = nn.DataParallel(track.network("cuda:0"))  # on device_ids[0] before the first step
+    # on device_ids[0] before the first step
+    model = nn.DataParallel(track.network("cuda:0"))
     optimiser = torch.optim.SGD(model.parameters(), lr=track.RATE, weight_decay=track.DECAY)
     x, y = (torch.from_numpy(array).to("cuda:0") for array in track.data())
     for step in range(track.STEPS):
@@ -430,7 +453,8 @@ def on_gpus(number):
         cross_entropy(model(x[track.rows(step)]), y[track.rows(step)]).backward()
         optimiser.step()
     print("same weights, to 1e-12:", track.distance(model.parameters(), reference) < 1e-12)
-    print("most memory, in KB:", [torch.cuda.max_memory_allocated(i) // 1000 for i in range(number)])
+    print("most memory, in KB:", [torch.cuda.max_memory_allocated(i) // 1000
+                                  for i in range(number)])
 
 if torch.cuda.device_count() >= 2:
     on_gpus(torch.cuda.device_count())

@@ -36,7 +36,8 @@ if not dist.is_initialized():  # so that this cell can be run twice
     dist.init_process_group(os.environ["MANYHANDS_BACKEND"])
 device = torch.device(os.environ["MANYHANDS_DEVICE"])
 rank, size = dist.get_rank(), dist.get_world_size()
-groups = {p: dist.new_group(range(p), backend="gloo") for p in (2, 3, 4, 5)}  # the first p ranks
+# the first p ranks
+groups = {p: dist.new_group(range(p), backend="gloo") for p in (2, 3, 4, 5)}
 
 # %% [markdown]
 # All we allow ourselves is `dist.send` and `dist.recv`: a message from one rank to one other. These groups use gloo and CPU tensors, on GPUs too: messages by
@@ -56,14 +57,16 @@ def seen(call, p=size, numbers=6000):
         if rank < p:
             call(x, groups[p])
     merged = ledger.gather()
-    most = {name: max(one[name] for one in merged.ranks) for name in ("messages_sent", "bytes_sent")}
+    most = {name: max(one[name] for one in merged.ranks)
+            for name in ("messages_sent", "bytes_sent")}
     return {"x": x[0].item(), "rounds": merged.rounds, **most, "events": merged.events}
 
 # %% tags=["setup"]
 # %%px --setup
 def told(name, found):
     if rank == 0:
-        print(f"{name:<15} rounds: {found['rounds']}; busiest rank: {found['messages_sent']} messages, {found['bytes_sent']} bytes")
+        print(f"{name:<15} rounds: {found['rounds']}; busiest rank: "
+              f"{found['messages_sent']} messages, {found['bytes_sent']} bytes")
 
 # %% [markdown]
 # ## Broadcast: a star and a tree
@@ -83,7 +86,8 @@ def star_broadcast(x, group):
 
 def tree_broadcast(x, group):
     me, p = place(group)
-    for reach in [2**k for k in range((p - 1).bit_length())]:  # 1, 2, 4, ...: the ranks below reach have x
+    # 1, 2, 4, ...: the ranks below reach have x
+    for reach in [2**k for k in range((p - 1).bit_length())]:
         if me < reach and me + reach < p:
             dist.send(x, group=group, group_dst=me + reach)
         elif reach <= me < 2 * reach:
@@ -151,7 +155,8 @@ def tree_all_reduce(x, group):
 
 # %%
 # %%px
-for name, call in (("star all-reduce", star_all_reduce), ("tree all-reduce", tree_all_reduce)):
+for name, call in (("star all-reduce", star_all_reduce),
+                   ("tree all-reduce", tree_all_reduce)):
     found = seen(call)
     assert found["x"] == 1 + 2 + 3 + 4 + 5
     told(name, found)
@@ -190,7 +195,8 @@ dist.recv(x, group=groups[5], group_src=(rank - 1) % size)
 # %% tags=["setup"]
 # %%px --setup
 def pass_on(chunk, room, group):
-    """Send a chunk to the next rank, and return what comes from the one before; it has the size of `room`."""
+    """Send a chunk to the next rank, and return what comes from the one before; it has the
+    size of `room`."""
     me, p = place(group)
     came = torch.empty_like(room)
     work = dist.isend(chunk, group=group, group_dst=(me + 1) % p)
@@ -222,8 +228,10 @@ def show(title):
     rows = [None] * size
     dist.all_gather_object(rows, x.tolist())
     if rank == 0 and title.split()[-1] in "14":
-        names = [["".join(str(r) for r in range(size) if int(v) // 10**r % 10) for v in row] for row in rows]
-        print(title, *["  " + " ".join(f"{name:<5}" for name in row).rstrip() for row in names], sep="\n")
+        names = [["".join(str(r) for r in range(size) if int(v) // 10**r % 10) for v in row]
+                 for row in rows]
+        print(title, *["  " + " ".join(f"{name:<5}" for name in row).rstrip()
+                       for row in names], sep="\n")
 
 x = torch.full((5,), 10.0**rank)
 ring_all_reduce(x, groups[5], show)
@@ -341,7 +349,8 @@ def gather_everything(x, group):
 
 # %%
 # %%px
-ways = {"star": star_all_reduce, "tree": tree_all_reduce, "ring": ring_all_reduce, "gather": gather_everything,
+ways = {"star": star_all_reduce, "tree": tree_all_reduce, "ring": ring_all_reduce,
+        "gather": gather_everything,
         "halving": halving_all_reduce}
 measured = {way: {} for way in ways}
 for way, call in ways.items():
@@ -363,7 +372,8 @@ measured = cluster.pull("measured")[0]
 def whole(p):  # the largest power of two
     return 2 ** (p.bit_length() - 1)
 
-formulas = {"star": lambda p: p - 1, "tree": lambda p: (p - 1).bit_length(), "ring": lambda p: 2 * (p - 1) / p, "gather": lambda p: p - 1,
+formulas = {"star": lambda p: p - 1, "tree": lambda p: (p - 1).bit_length(),
+            "ring": lambda p: 2 * (p - 1) / p, "gather": lambda p: p - 1,
             "halving": lambda p: 2 * (whole(p) - 1) / whole(p) + (p > whole(p))}
 print("tensors that the busiest rank sends: measured / formula")
 print(busiest_table(measured, formulas, more=(16, 1000)))
@@ -384,10 +394,12 @@ busiest(measured, formulas)
 # Bytes are not all. Each round also costs a *latency*: the time until the first byte arrives, however small the message.
 
 # %%
-rounds = {"tree": lambda p: 2 * (p - 1).bit_length(), "ring": lambda p: 2 * (p - 1), "halving": lambda p: 2 * (p.bit_length() - 1)}
+rounds = {"tree": lambda p: 2 * (p - 1).bit_length(), "ring": lambda p: 2 * (p - 1),
+          "halving": lambda p: 2 * (p.bit_length() - 1)}
 print("ranks   tree rounds, tensors   ring rounds, tensors   halving rounds, tensors")
 for p in (4, 64, 1024):
-    print(f"{p:>5}" + "".join(f"{rounds[way](p):>14}, {formulas[way](p):<7.3f}" for way in rounds))
+    print(f"{p:>5}" + "".join(f"{rounds[way](p):>14}, {formulas[way](p):<7.3f}"
+                              for way in rounds))
 
 # %% [markdown]
 # | | rounds | bytes of the busiest rank | good for |
@@ -433,7 +445,8 @@ dist.reduce_scatter(mine, list(x.chunk(size)))
 dist.all_gather(parts, mine)
 if rank == 0:
     print("all_reduce equals our ring:", torch.equal(theirs.cpu(), ours))
-    print("reduce_scatter, then all_gather, equals all_reduce:", torch.equal(torch.cat(parts), theirs))
+    print("reduce_scatter, then all_gather, equals all_reduce:",
+          torch.equal(torch.cat(parts), theirs))
 
 # %% [markdown]
 # Whole numbers, so equal to the last bit. With other numbers two algorithms round differently, for they add in another order. What must hold is that all *ranks* have the same
@@ -447,7 +460,8 @@ ring_all_reduce(ring, groups[5])
 star_all_reduce(star, groups[5])
 first = ring.clone()
 dist.broadcast(first, group=groups[5], group_src=0)
-print("ring: the same bits as on rank 0:", torch.equal(ring, first), "  as the star, to 1e-5:", torch.allclose(ring, star, atol=1e-5))
+print("ring: the same bits as on rank 0:", torch.equal(ring, first),
+      "  as the star, to 1e-5:", torch.allclose(ring, star, atol=1e-5))
 
 # %% [markdown]
 # The ledger cannot look inside gloo. It counts a collective of `torch.distributed` with the messages of a textbook algorithm, and says so:

@@ -26,12 +26,14 @@ cluster = Cluster(nodes=1, ranks_per_node=4, framework="torch")
 
 # %%
 def join():
-    """All ranks become one process group: gloo for CPU tensors, and NCCL for others where each rank has a GPU."""
+    """All ranks become one process group: gloo for CPU tensors, and NCCL for others where
+    each rank has a GPU."""
     import os
     import torch.distributed as dist
 
     if not dist.is_initialized():
-        dist.init_process_group(os.environ["MANYHANDS_BACKEND"].replace("nccl", "cpu:gloo,cuda:nccl"))
+        dist.init_process_group(
+            os.environ["MANYHANDS_BACKEND"].replace("nccl", "cpu:gloo,cuda:nccl"))
 
 joined = cluster.run(join)
 
@@ -74,7 +76,8 @@ sizes = [4**k for k in range(1, 13)]
 times_s = [cluster.run(ping_pong, size)[0] for size in sizes]
 print("     bytes   median    mean    most (us)")
 for size, one in zip(sizes, times_s):
-    print(f"{size:>10}" + "".join(f"{value * 1e6:>9.0f}" for value in (np.median(one), np.mean(one), max(one))))
+    print(f"{size:>10}" + "".join(f"{value * 1e6:>9.0f}"
+                                  for value in (np.median(one), np.mean(one), max(one))))
 
 # %% [markdown]
 # <details><summary>Why?</summary>
@@ -104,8 +107,10 @@ def show(name, link):
 
 # %%
 n = np.array(n_bytes, float)
-means, medians = (np.array([middle(times) for times in drawn_s]) for middle in (np.mean, np.median))
-for name, t, weights in (("means, relative errors", means, 1 / means), ("medians, errors in seconds", medians, np.ones(len(n))),
+means, medians = (np.array([middle(times) for times in drawn_s])
+                  for middle in (np.mean, np.median))
+for name, t, weights in (("means, relative errors", means, 1 / means),
+                         ("medians, errors in seconds", medians, np.ones(len(n))),
                          ("medians, relative errors", medians, 1 / medians)):
     beta, alpha = np.polyfit(n, t, 1, w=weights)
     show(name, (alpha, 1 / beta))
@@ -127,8 +132,10 @@ def told(n_bytes, times_s):
     """The link as text: latency and bandwidth, each with its 90 % band."""
     link = simulate.fit(n_bytes, times_s)
     low, high = simulate.interval(simulate.bootstrap(n_bytes, times_s))
-    return (f"latency {link.latency_s * 1e6:,.1f} us ({low[0] * 1e6:,.1f} to {high[0] * 1e6:,.1f}), "
-            f"bandwidth {link.bytes_per_s / 1e6:.4g} MB/s ({low[1] / 1e6:.4g} to {high[1] / 1e6:.4g})")
+    return (f"latency {link.latency_s * 1e6:,.1f} us ({low[0] * 1e6:,.1f} to "
+            f"{high[0] * 1e6:,.1f}), "
+            f"bandwidth {link.bytes_per_s / 1e6:.4g} MB/s ({low[1] / 1e6:.4g} to "
+            f"{high[1] / 1e6:.4g})")
 
 print("drawn:", told(n_bytes, drawn_s))
 
@@ -155,11 +162,13 @@ print("yours:", told(sizes, times_s))
 
 # %%
 link = true
-models = {"ring": simulate.ring_s, "tree": simulate.tree_s, "halving": simulate.halving_doubling_s, "server": simulate.parameter_server_s}
+models = {"ring": simulate.ring_s, "tree": simulate.tree_s,
+          "halving": simulate.halving_doubling_s, "server": simulate.parameter_server_s}
 print("ranks      bytes" + "".join(f"{way + ' (ms)':>14}" for way in models))
 for p in (4, 64, 1024):
     for size in (4, 100_000_000):
-        print(f"{p:>5}{size:>11}" + "".join(f"{model(p, size, *link) * 1e3:>14.4g}" for model in models.values()))
+        print(f"{p:>5}{size:>11}" + "".join(f"{model(p, size, *link) * 1e3:>14.4g}"
+                                            for model in models.values()))
 
 # %% [markdown]
 # <details><summary>Why?</summary>
@@ -175,7 +184,8 @@ for p in (4, 64, 1024):
 
 # %%
 for p in (2, 3, 4, 5, 8, 64, 1024):
-    print(f"{p:>5} ranks: ring and tree cross at {simulate.crossover_bytes(p, *link):>12,.0f} bytes")
+    print(f"{p:>5} ranks: ring and tree cross at "
+          f"{simulate.crossover_bytes(p, *link):>12,.0f} bytes")
 
 # %% [markdown]
 # For 2 and 3 ranks the ring has no more rounds than the tree, and never loses. With many ranks the crossing grows like $p / \log_2 p$ times $\alpha B$.
@@ -207,9 +217,11 @@ def all_reduce_s(way, n_bytes, calls=3, repeats=2):
 
 # %%
 def ring_rounds(n_bytes, ready_ahead, repeats=3, p=4):
-    """Seconds of the 2 (p - 1) rounds of a ring, all ranks at once, without adding up; ready_ahead: all receives are posted before."""
+    """Seconds of the 2 (p - 1) rounds of a ring, all ranks at once, without adding up;
+    ready_ahead: all receives are posted before."""
     import time, torch, torch.distributed as dist
-    (out, *into), times_s = torch.zeros(2 * p - 1, max(1, n_bytes // p), dtype=torch.uint8), []
+    (out, *into), times_s = (torch.zeros(2 * p - 1, max(1, n_bytes // p),
+                                         dtype=torch.uint8), [])
     after, before = (dist.get_rank() + 1) % p, (dist.get_rank() - 1) % p
     for _ in range(repeats):
         receives = [dist.irecv(room, before) for room in into] if ready_ahead else []
@@ -224,13 +236,17 @@ def ring_rounds(n_bytes, ready_ahead, repeats=3, p=4):
 
 # %%
 def check(cluster, n_bytes):
-    """{way: {bytes: seconds}} of ring and tree, and of the ring's rounds alone if all receives are posted ahead."""
-    found = {way: {n: max(cluster.run(all_reduce_s, way, n)) for n in n_bytes} for way in ("ring", "tree")}
-    return {**found, "ready ahead": {n: max(cluster.run(ring_rounds, n, True)) for n in n_bytes}}
+    """{way: {bytes: seconds}} of ring and tree, and of the ring's rounds alone if all
+    receives are posted ahead."""
+    found = {way: {n: max(cluster.run(all_reduce_s, way, n)) for n in n_bytes}
+             for way in ("ring", "tree")}
+    return {**found, "ready ahead": {n: max(cluster.run(ring_rounds, n, True))
+                                     for n in n_bytes}}
 
 def predicted(link):
     """Models of ring and tree on 4 ranks."""
-    ring, tree = (lambda n, model=model: model(4, n, *link) for model in (simulate.ring_s, simulate.tree_s))
+    ring, tree = (lambda n, model=model: model(4, n, *link)
+                  for model in (simulate.ring_s, simulate.tree_s))
     return {"ring": ring, "tree": tree, "ready ahead": ring}
 
 # %% tags=["measured"]
@@ -238,7 +254,8 @@ from manyhands.plots.crossover import crossover, crossover_table
 
 mine = simulate.fit(sizes, times_s)
 found = check(cluster, sizes[::2])
-print(f"measured / predicted on this machine; they should cross at {simulate.crossover_bytes(4, *mine):,.0f} bytes")
+print(f"measured / predicted on this machine; they should cross at "
+      f"{simulate.crossover_bytes(4, *mine):,.0f} bytes")
 print(crossover_table(predicted(mine), found))
 crossover(predicted(mine), found, at=simulate.crossover_bytes(4, *mine))
 
@@ -255,8 +272,10 @@ crossover(predicted(mine), found, at=simulate.crossover_bytes(4, *mine))
 
 # %% tags=["measured"]
 for size in (16, 1_000_000):
-    alone, crowd = np.median(cluster.run(ping_pong, size // 4)[0]), max(cluster.run(ring_rounds, size, False)) / 6
-    print(f"{size // 4:>8} bytes: {alone * 1e6:6.0f} us between two ranks, {crowd * 1e6:6.0f} us in a round of the ring")
+    alone, crowd = (np.median(cluster.run(ping_pong, size // 4)[0]),
+                    max(cluster.run(ring_rounds, size, False)) / 6)
+    print(f"{size // 4:>8} bytes: {alone * 1e6:6.0f} us between two ranks, "
+          f"{crowd * 1e6:6.0f} us in a round of the ring")
 
 # %% [markdown]
 # ## A network of links
@@ -273,7 +292,8 @@ blocked = emulated.missing()
 if blocked:
     print("BLOCKED:", blocked)
 else:
-    network = Cluster(nodes=4, ranks_per_node=1, profile="emulated", rate_mbit=10, delay_ms=10, name="network")
+    network = Cluster(nodes=4, ranks_per_node=1, profile="emulated", rate_mbit=10,
+                      delay_ms=10, name="network")
     joined = network.run(join)
     print("four nodes, 10 Mbit/s and 10 ms between them")
 
@@ -284,7 +304,8 @@ else:
 far = recorded.EMULATED  # our own run
 if not blocked:
     far_s = [network.run(ping_pong, size, 5, 2)[0] for size in far.n_bytes]
-    far = recorded.Measurement("measured here", far.n_bytes, far_s, check(network, far.n_bytes[1::2]))
+    far = recorded.Measurement("measured here", far.n_bytes, far_s,
+                               check(network, far.n_bytes[1::2]))
 print(f"{far.what}: {told(far.n_bytes, far.times_s)}")
 
 # %% tags=["measured"]
@@ -300,7 +321,8 @@ crossover(predicted(far_link), far.all_reduce_s, at=at)
 # %%
 far_link = simulate.fit(recorded.EMULATED.n_bytes, recorded.EMULATED.times_s)
 print("recorded:", told(recorded.EMULATED.n_bytes, recorded.EMULATED.times_s))
-print(f"ring and tree should cross at {simulate.crossover_bytes(4, *far_link):,.0f} bytes; measured / predicted:")
+print(f"ring and tree should cross at {simulate.crossover_bytes(4, *far_link):,.0f} bytes; "
+      f"measured / predicted:")
 print(crossover_table(predicted(far_link), recorded.EMULATED.all_reduce_s))
 
 # %% [markdown]
@@ -387,21 +409,27 @@ def on_nodes_s(call, n_bytes, calls=3):
 nodes = recorded.TWO_NODES
 if not blocked:
     network.stop()
-    network = Cluster(nodes=2, ranks_per_node=2, profile="emulated", rate_mbit=10, delay_ms=10, name="two nodes")
+    network = Cluster(nodes=2, ranks_per_node=2, profile="emulated", rate_mbit=10,
+                      delay_ms=10, name="two nodes")
     joined, nodes = network.run(join), {"flat": {}, "two levels": {}}
     for way, call in (("flat", flat), ("two levels", two_levels)):
         for n in (16, 65536, 262144):
             before = emulated.sent(network)[0].payload_bytes
             seconds = max(network.run(on_nodes_s, call, n))
-            nodes[way][n] = seconds, (emulated.sent(network)[0].payload_bytes - before) / 4 / n  # 4 calls
+            # 4 calls
+            nodes[way][n] = (seconds, (emulated.sent(network)[0].payload_bytes - before) / 4
+                             / n)
 
 # %%
 def show_nodes(nodes, link):
     flat, levels = partial(simulate.ring_s, 4), partial(simulate.hierarchical_s, 2, 2)
-    print("     bytes   way         measured / predicted (ms)    tensors over a node's link")
-    for way, model in (("flat", lambda n: flat(n, *link)), ("two levels", lambda n: levels(n, true, link))):
+    print(
+        "     bytes   way         measured / predicted (ms)    tensors over a node's link")
+    for way, model in (("flat", lambda n: flat(n, *link)),
+                       ("two levels", lambda n: levels(n, true, link))):
         for n, (seconds, tensors) in nodes[way].items():
-            print(f"{n:>10}   {way:<12}{seconds * 1e3:>10.3g} / {model(n) * 1e3:<10.3g}{tensors:>20.2f}")
+            print(f"{n:>10}   {way:<12}{seconds * 1e3:>10.3g} / "
+                  f"{model(n) * 1e3:<10.3g}{tensors:>20.2f}")
 
 print("recorded")
 show_nodes(recorded.TWO_NODES, far_link)
@@ -425,7 +453,8 @@ show_nodes(nodes, simulate.fit(far.n_bytes, far.times_s))
 
 # %%
 def in_messages(count, n_bytes=65536, repeats=12):
-    """Seconds to all-reduce n_bytes in `count` messages, with the backend's own all-reduce."""
+    """Seconds to all-reduce n_bytes in `count` messages, with the backend's own
+    all-reduce."""
     import os, time, torch, torch.distributed as dist
 
     device = torch.device(os.environ["MANYHANDS_DEVICE"])
@@ -461,14 +490,17 @@ ready_s = np.linspace(0, 0.120, len(gradients) + 1)[1:]
 ethernet = simulate.Link(latency_s=50e-6, bytes_per_s=1.25e9)
 
 def summed_after_s(bucket_bytes, *ways):
-    return simulate.finish_s(ready_s, gradients, bucket_bytes, lambda n: min(way(64, n, *ethernet) for way in ways))
+    return simulate.finish_s(ready_s, gradients, bucket_bytes,
+                             lambda n: min(way(64, n, *ethernet) for way in ways))
 
 print("                         all summed after (ms), with")
 print("bucket (MiB)   buckets   ring or tree   or halving")
 for mib in (0, 0.25, 1, 4, 10, 25, 50, 100):
     two = summed_after_s(mib * 2**20, simulate.ring_s, simulate.tree_s)
-    three = summed_after_s(mib * 2**20, simulate.ring_s, simulate.tree_s, simulate.halving_doubling_s)
-    print(f"{mib:>12}{len(simulate.buckets(gradients, mib * 2**20)):>10}{two * 1e3:>15.0f}{three * 1e3:>13.0f}")
+    three = summed_after_s(mib * 2**20, simulate.ring_s, simulate.tree_s,
+                           simulate.halving_doubling_s)
+    print(f"{mib:>12}{len(simulate.buckets(gradients, mib * 2**20)):>10}{two * 1e3:>15.0f}"
+          f"{three * 1e3:>13.0f}")
 
 # %% [markdown]
 # <details><summary>Why?</summary>

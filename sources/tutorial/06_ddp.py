@@ -131,7 +131,8 @@ alone = network(seed=0)
 train(alone, everything, lambda model: None)
 
 far = (weights(model) - weights(alone)).abs().max().item()
-print(f"loss {loss_of(model, everything).item():.4f}, alone {loss_of(alone, everything).item():.4f};",
+print(f"loss {loss_of(model, everything).item():.4f}, alone "
+      f"{loss_of(alone, everything).item():.4f};",
       f"weights the same to 1e-5: {far < 1e-5}")
 
 # %% [markdown]
@@ -173,7 +174,8 @@ loss_of(model, mine).backward()
 # %% tags=["setup"]
 # %%px --setup
 def start_from_hooks(model):
-    """All-reduce each gradient as soon as it is there; returns the list of what is under way."""
+    """All-reduce each gradient as soon as it is there; returns the list of what is under
+    way."""
     under_way = []
     def start(parameter):
         under_way.append((parameter, dist.all_reduce(parameter.grad, async_op=True)))
@@ -226,7 +228,8 @@ from manyhands.ledger import median_steps
 
 def wide():
     torch.manual_seed(0)
-    layers = [layer for _ in range(6) for layer in (nn.Linear(512, 512, bias=False), nn.Tanh())]
+    layers = [layer for _ in range(6) for layer in (nn.Linear(512, 512, bias=False),
+                                                    nn.Tanh())]
     return nn.Sequential(*layers).to(device)
 
 inputs = torch.randn(512, 512).to(device)
@@ -249,7 +252,8 @@ steps = median_steps({
 for name, step in steps.items():
     messages, (_, backward_ms, _) = step["network"], step["compute"][0]
     early = messages[0][0] < backward_ms
-    print(f"{name:<6} {len(messages)} messages, the first one before backward ends: {early}")
+    print(
+        f"{name:<6} {len(messages)} messages, the first one before backward ends: {early}")
 
 # %% [markdown]
 # Here is rank 0's step, as it was measured. Your times will differ; the order of events will not.
@@ -460,7 +464,8 @@ def trace(workers, path):
 # %%px
 os.environ["KINETO_LOG_LEVEL"] = "99"  # the profiler says nothing of itself
 ddp_wide = DistributedDataParallel(wide(), bucket_cap_mb=2)
-files = {f"{workers} workers": f"{tempfile.mkdtemp()}/step_{workers}.json" for workers in (0, 2)}
+files = {f"{workers} workers": f"{tempfile.mkdtemp()}/step_{workers}.json"
+         for workers in (0, 2)}
 for name, path in files.items():
     trace(int(name[0]), path)
 
@@ -472,20 +477,24 @@ for name, path in files.items():
 # %%px
 def bars(path):
     with open(path) as file:
-        events = [event for event in json.load(file)["traceEvents"] if event.get("ph") == "X"]
+        events = [event for event in json.load(file)["traceEvents"]
+                  if event.get("ph") == "X"]
     start = min(event["ts"] for event in events if event["name"] == "input")
     found = sorted((event["ts"] - start, event["dur"], event["name"]) for event in events)
     spans = [(ts / 1e3, (ts + dur) / 1e3, name) for ts, dur, name in found]
     messages = [span for span in spans if span[2].endswith(":all_reduce")]
-    return {"compute": [span for span in spans if span[2] in ("input", "forward", "backward")],
-            "network": [(start, stop, str(i)) for i, (start, stop, _) in enumerate(messages)]}
+    return {"compute": [span for span in spans
+                        if span[2] in ("input", "forward", "backward")],
+            "network": [(start, stop, str(i))
+                        for i, (start, stop, _) in enumerate(messages)]}
 
 traced = {name: bars(path) for name, path in files.items()}
 
 # %% tags=["measured"]
 traced = cluster.pull("traced")[0]
 print(table(traced))
-timeline(traced, title="one step of rank 0, from the profiler's trace: with 0 and with 2 workers")
+timeline(traced, title="one step of rank 0, from the profiler's trace: with 0 and with 2 "
+                       "workers")
 
 # %% [markdown]
 # <details><summary>How to read it</summary>
@@ -529,11 +538,14 @@ def distance_after(loss_of_part):
 # %%
 # %%px
 def sum_by_all_rows(scores, labels):
-    return nn.functional.cross_entropy(scores, labels, reduction="sum") * world_size / track.ROWS
+    return (nn.functional.cross_entropy(scores, labels, reduction="sum") * world_size
+            / track.ROWS)
 
-of_means, of_sums = distance_after(nn.functional.cross_entropy), distance_after(sum_by_all_rows)
+of_means, of_sums = (distance_after(nn.functional.cross_entropy),
+                     distance_after(sum_by_all_rows))
 if rank == 0:
-    print(f"each rank's own mean: {of_means:.1e} from one process; sums, by the rows of all: equal to 1e-12: {of_sums < 1e-12}")
+    print(f"each rank's own mean: {of_means:.1e} from one process; sums, by the rows of "
+          f"all: equal to 1e-12: {of_sums < 1e-12}")
 
 # %%
 print(track.table("06", {"DistributedDataParallel": cluster.pull("of_sums")[0]}))
@@ -555,7 +567,8 @@ print(track.table("06", {"DistributedDataParallel": cluster.pull("of_sums")[0]})
 import subprocess
 import sys
 
-done = subprocess.run([sys.executable, "scripts/06_spawn.py"], capture_output=True, text=True)
+done = subprocess.run([sys.executable, "scripts/06_spawn.py"], capture_output=True,
+                      text=True)
 print(done.stdout or done.stderr, end="")
 
 # %% [markdown]
@@ -577,7 +590,8 @@ import tempfile
 
 folder = tempfile.TemporaryDirectory()
 checkpoint = os.path.join(folder.name, "digits.pt")
-run = cluster.launch("scripts/06_train.py", "--epochs", "3", "--checkpoint", checkpoint, with_="torchrun")
+run = cluster.launch("scripts/06_train.py", "--epochs", "3", "--checkpoint", checkpoint,
+                     with_="torchrun")
 
 # %% [markdown]
 # | name | what it counts |

@@ -55,14 +55,17 @@ for kind, index in [("chief", 0), ("worker", 0), ("worker", 1)]:
 import json
 import os
 
-os.environ["TF_USE_LEGACY_KERAS"] = "1"  # Model.fit with this strategy needs tf_keras (Keras 2)
+# Model.fit with this strategy needs tf_keras (Keras 2)
+os.environ["TF_USE_LEGACY_KERAS"] = "1"
 import tensorflow as tf
 from manyhands import track
 from manyhands.cluster.addresses import exchange
 
 tf.get_logger().setLevel("ERROR")
-rank, workers = int(os.environ["RANK"]), exchange()  # ["host:port", "host:port"], the same on both
-os.environ["TF_CONFIG"] = json.dumps({"cluster": {"worker": workers}, "task": {"type": "worker", "index": rank}})
+# ["host:port", "host:port"], the same on both
+rank, workers = int(os.environ["RANK"]), exchange()
+os.environ["TF_CONFIG"] = json.dumps({"cluster": {"worker": workers},
+                                      "task": {"type": "worker", "index": rank}})
 
 # %%
 # %%px
@@ -95,7 +98,8 @@ tf.keras.backend.set_floatx("float64")  # Keras' own numbers too
 
 # %%
 # %%px
-print(f"{strategy.num_replicas_in_sync} replicas, {len(strategy.extended.worker_devices)} of them here; the class is called {type(strategy).__name__}")
+print(f"{strategy.num_replicas_in_sync} replicas, {len(strategy.extended.worker_devices)} "
+      f"of them here; the class is called {type(strategy).__name__}")
 
 # %% [markdown]
 # `CollectiveAllReduceStrategy` was its name in TensorFlow 1, and still is inside.
@@ -149,8 +153,10 @@ def seen(dataset, policy):
     """The batches of this worker, step by step."""
     options = tf.data.Options()
     options.experimental_distribute.auto_shard_policy = policy
-    batches = strategy.experimental_distribute_dataset(dataset.batch(4).with_options(options))
-    return [strategy.experimental_local_results(batch)[0].numpy().tolist() for batch in batches]
+    batches = strategy.experimental_distribute_dataset(dataset.batch(4).with_options(
+        options))
+    return [strategy.experimental_local_results(batch)[0].numpy().tolist()
+            for batch in batches]
 
 # %%
 # %%px
@@ -160,7 +166,8 @@ for i, numbers in enumerate([range(5), range(5, 7), range(7, 10), range(10, 12)]
     with open(files[-1], "w") as file:
         file.write("\n".join(map(str, numbers)))
 
-in_files = tf.data.TextLineDataset(files).map(lambda line: tf.strings.to_number(line, tf.int64))
+in_files = tf.data.TextLineDataset(files).map(lambda line: tf.strings.to_number(
+    line, tf.int64))
 in_memory = tf.data.Dataset.range(12)
 
 # %% [markdown]
@@ -172,7 +179,8 @@ in_memory = tf.data.Dataset.range(12)
 shards = {"DATA": seen(in_memory, policies.DATA),
           "FILE": seen(in_files, policies.FILE),
           "OFF": seen(in_memory, policies.OFF),
-          "DATA, each mixes by itself": seen(in_memory.shuffle(12, seed=rank), policies.DATA),
+          "DATA, each mixes by itself": seen(in_memory.shuffle(12, seed=rank),
+                                             policies.DATA),
           "DATA, all mix alike": seen(in_memory.shuffle(12, seed=0), policies.DATA)}
 
 # %%
@@ -210,7 +218,8 @@ far = {}
 
 def network(**options):
     inputs, hidden, outputs = track.SIZES
-    layers = [tf.keras.layers.Dense(hidden, "tanh", input_shape=(inputs,), **options), tf.keras.layers.Dense(outputs, **options)]
+    layers = [tf.keras.layers.Dense(hidden, "tanh", input_shape=(inputs,), **options),
+              tf.keras.layers.Dense(outputs, **options)]
     model = tf.keras.Sequential(layers)
     model.set_weights([start.T for start in track.start()])
     return model
@@ -224,13 +233,19 @@ def make_step(model, optimizer, mean):
     def replica_step(x, y):
         with tf.GradientTape() as tape:
             each = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=model(x))
-            penalty = track.DECAY * tf.add_n([tf.nn.l2_loss(weight) for weight in model.trainable_variables])
-            part = mean(each) + tf.nn.scale_regularization_loss(penalty)  # divides by the number of replicas
+            penalty = (track.DECAY
+                       * tf.add_n([tf.nn.l2_loss(weight)
+                                   for weight in model.trainable_variables]))
+            # divides by the number of replicas
+            part = mean(each) + tf.nn.scale_regularization_loss(penalty)
         gradients = tape.gradient(part, model.trainable_variables)
-        optimizer.apply_gradients(zip(gradients, model.trainable_variables))  # sums over the workers
+        # sums over the workers
+        optimizer.apply_gradients(zip(gradients, model.trainable_variables))
         return part
 
-    return tf.function(lambda batch: strategy.reduce("SUM", strategy.run(replica_step, batch), axis=None))
+    return tf.function(lambda batch: strategy.reduce("SUM",
+                                                     strategy.run(replica_step, batch),
+                                                     axis=None))
 
 # %% tags=["setup"]
 # %%px --setup
@@ -239,7 +254,8 @@ def train(mean):
         model, optimizer = network(), tf.keras.optimizers.SGD(track.RATE)
     step = make_step(model, optimizer, mean)
     rows = tf.data.Dataset.from_tensor_slices(track.data()).batch(track.ROWS)
-    batches = strategy.experimental_distribute_dataset(rows.repeat(track.STEPS * track.ROWS // track.DIGITS))
+    batches = strategy.experimental_distribute_dataset(
+        rows.repeat(track.STEPS * track.ROWS // track.DIGITS))
     return model, [float(step(batch)) for batch in batches]
 
 # %% [markdown]
@@ -247,10 +263,12 @@ def train(mean):
 
 # %%
 # %%px
-model, right = train(lambda each: tf.nn.compute_average_loss(each, global_batch_size=track.ROWS))
+model, right = train(lambda each: tf.nn.compute_average_loss(each,
+                                                             global_batch_size=track.ROWS))
 far["MultiWorkerMirroredStrategy, own loop"] = distance(model)
 wrong_model, wrong = train(tf.reduce_mean)
-print(f"sum / global batch: {right[0]:.4f} to {right[-1]:.4f}; mean of own rows: {wrong[0]:.4f} to {wrong[-1]:.4f}, weights {distance(wrong_model):.3f} apart")
+print(f"sum / global batch: {right[0]:.4f} to {right[-1]:.4f}; mean of own rows: "
+      f"{wrong[0]:.4f} to {wrong[-1]:.4f}, weights {distance(wrong_model):.3f} apart")
 
 # %% [markdown]
 # <details><summary>Why?</summary>
@@ -268,11 +286,13 @@ print(f"sum / global batch: {right[0]:.4f} to {right[-1]:.4f}; mean of own rows:
 penalty = tf.keras.regularizers.L2(track.DECAY / 2)
 with strategy.scope():
     model = network(kernel_regularizer=penalty, bias_regularizer=penalty)
-    model.compile(tf.keras.optimizers.SGD(track.RATE), tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    model.compile(tf.keras.optimizers.SGD(track.RATE),
+                  tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True))
 rows = tf.data.Dataset.from_tensor_slices(track.data()).batch(track.ROWS)
 history = model.fit(rows, epochs=track.STEPS * track.ROWS // track.DIGITS, verbose=0)
 far["MultiWorkerMirroredStrategy, Model.fit"] = distance(model)
-print(f"mean loss of an epoch: {history.history['loss'][0]:.4f} to {history.history['loss'][-1]:.4f}")
+print(f"mean loss of an epoch: {history.history['loss'][0]:.4f} to "
+      f"{history.history['loss'][-1]:.4f}")
 
 # %%
 print(track.table("07", cluster.pull("far")[0]))
@@ -289,12 +309,16 @@ print(track.table("07", cluster.pull("far")[0]))
 # %%
 # %%px
 with strategy.scope():
-    count = tf.Variable(0, trainable=False, synchronization=tf.VariableSynchronization.ON_READ, aggregation=tf.VariableAggregation.SUM)
+    count = tf.Variable(0, trainable=False,
+                        synchronization=tf.VariableSynchronization.ON_READ,
+                        aggregation=tf.VariableAggregation.SUM)
 part = strategy.experimental_local_results(count)[0]
 part.assign(100 + rank)
-path = os.path.join(os.environ["MANYHANDS_NODE_DIR"], "checkpoint")  # each worker has a folder of its own
+# each worker has a folder of its own
+path = os.path.join(os.environ["MANYHANDS_NODE_DIR"], "checkpoint")
 tf.train.Checkpoint(count=count).write(path)
-print(f"my part {part.numpy()}, in the file {tf.train.load_variable(path, 'count/.ATTRIBUTES/VARIABLE_VALUE')}")
+print(f"my part {part.numpy()}, in the file "
+      f"{tf.train.load_variable(path, 'count/.ATTRIBUTES/VARIABLE_VALUE')}")
 
 # %% [markdown]
 # To write is to read, and to read is an all-reduce. So:
@@ -318,9 +342,11 @@ limited = tf.distribute.experimental.CommunicationOptions(timeout_seconds=3)
 
 @tf.function
 def summed(x):
-    return strategy.run(lambda: tf.distribute.get_replica_context().all_reduce("SUM", tf.identity(x), options=limited))
+    return strategy.run(lambda: tf.distribute.get_replica_context().all_reduce(
+        "SUM", tf.identity(x), options=limited))
 
-os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # TensorFlow's own lines about it have the time in them
+# TensorFlow's own lines about it have the time in them
+os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
 if rank == 0:  # worker 1 goes its own way
     for attempt in (1, 2):
         try:
@@ -355,7 +381,8 @@ cluster.heal()
 folder = tempfile.TemporaryDirectory(prefix="manyhands-")  # one that all workers see
 
 def start(*options):
-    run = cluster.launch("scripts/07_train.py", folder.name, *options, with_="tf_config", tasks={"worker": 2}, echo=False, timeout_s=300)
+    run = cluster.launch("scripts/07_train.py", folder.name, *options, with_="tf_config",
+                         tasks={"worker": 2}, echo=False, timeout_s=300)
     for name, text, code in zip(run.names, run.output.values(), run.returncodes.values()):
         said = [line for line in text.splitlines() if line.startswith(name)]
         print(f"exit code {code:>2}  {' '.join(said) or name + ' has said nothing.'}")
@@ -391,14 +418,18 @@ def median_ms(step, batch):
     taken = []
     for _ in range(30):
         begin = perf_counter()
-        float(step(batch))  # fetches the result: a GPU may still compute when the call returns
+        # fetches the result: a GPU may still compute when the call returns
+        float(step(batch))
         taken.append((perf_counter() - begin) * 1e3)
     return sorted(taken)[15]
 
 rows = tf.data.Dataset.from_tensor_slices(track.data()).batch(track.ROWS)
 with strategy.scope():
-    step = make_step(network(), tf.keras.optimizers.SGD(track.RATE), lambda each: tf.reduce_sum(each) / track.ROWS)
-print(f"a step on two workers: {median_ms(step, next(iter(strategy.experimental_distribute_dataset(rows)))):.2f} ms")
+    step = make_step(network(), tf.keras.optimizers.SGD(track.RATE),
+                     lambda each: tf.reduce_sum(each) / track.ROWS)
+print(f"a step on two workers: "
+      f"{median_ms(step, next(iter(strategy.experimental_distribute_dataset(rows)))):.2f} "
+      f"ms")
 
 # %% [markdown]
 # **Use it** when a model fits on one device, training on one machine takes too long, and you are at home in TensorFlow. The code is that of `MirroredStrategy`; only `TF_CONFIG` is new.

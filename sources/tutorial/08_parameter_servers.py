@@ -46,7 +46,8 @@ from manyhands.ledger import Ledger
 
 if not dist.is_initialized():  # so that this cell can be run twice
     dist.init_process_group(os.environ["MANYHANDS_BACKEND"])
-rank, device = dist.get_rank(), torch.device(os.environ["MANYHANDS_DEVICE"])  # workers compute on it
+# workers compute on it
+rank, device = dist.get_rank(), torch.device(os.environ["MANYHANDS_DEVICE"])
 wires = dist.new_group(backend="gloo")
 groups = {p: dist.new_group(range(2, 2 + p)) for p in (2, 3, 4)}  # of workers only
 far = behind = 0.0  # distances from one process, which the workers will fill in
@@ -91,7 +92,8 @@ def received(like, src):
     return came
 
 def serve(w, workers, steps):
-    """A synchronous server: it keeps w, and nobody gets an answer before all have pushed."""
+    """A synchronous server: it keeps w, and nobody gets an answer before all have
+    pushed."""
     for _ in range(steps):
         total = sum(received(w, worker) for worker in workers)
         w -= track.RATE * (total + track.DECAY * w)  # the weight decay: once in a step
@@ -103,13 +105,16 @@ def serve(w, workers, steps):
 x, y = (torch.from_numpy(array).to(device) for array in track.data())
 
 def gradient_of(model, batch, mine):
-    """The gradient of this worker's part of the mean loss, as one vector in the memory of the CPU."""
-    loss = cross_entropy(model(x[batch][mine]), y[batch][mine], reduction="sum") / track.ROWS
+    """The gradient of this worker's part of the mean loss, as one vector in the memory of
+    the CPU."""
+    loss = (cross_entropy(model(x[batch][mine]), y[batch][mine], reduction="sum")
+            / track.ROWS)
     return parameters_to_vector(torch.autograd.grad(loss, list(model.parameters()))).cpu()
 
 def work(servers, workers, cuts, steps):
     """A worker: gradient, push, pull, again and again."""
-    model, mine = track.network(device), shard(track.ROWS, workers.index(rank), len(workers))
+    model, mine = (track.network(device), shard(track.ROWS, workers.index(rank),
+                                                len(workers)))
     for step in range(steps):
         slices = gradient_of(model, track.rows(step), mine).split(cuts)
         for server, part in zip(servers, slices):
@@ -159,14 +164,17 @@ if rank in FOUR:
 # %% tags=["setup"]
 # %%px --setup
 def busiest_link(call):
-    """The most bytes that any rank has sent, or received, in this call: in units of all weights."""
+    """The most bytes that any rank has sent, or received, in this call: in units of all
+    weights."""
     with Ledger() as ledger:
         call()
-    return max(max(each["bytes_sent"], each["bytes_received"]) for each in ledger.gather().ranks) / (8 * SIZE)
+    return (max(max(each["bytes_sent"], each["bytes_received"])
+                for each in ledger.gather().ranks) / (8 * SIZE))
 
 def all_reduce(p):
     if rank in range(2, 2 + p):
-        dist.all_reduce(torch.ones(SIZE, dtype=torch.float64, device=device), group=groups[p])
+        dist.all_reduce(torch.ones(SIZE, dtype=torch.float64, device=device),
+                        group=groups[p])
 
 # %%
 # %%px
@@ -183,11 +191,14 @@ links = {"1 server": {p: busiest_link(lambda: step_of([0], p)) for p in (2, 3, 4
 from manyhands.plots.collectives import busiest, busiest_table
 
 links = cluster.pull("links")[0]
-formulas = {"1 server": lambda p: p, "2 servers": lambda p: max(p / 2, 1), "w servers": lambda p: 1, "all-reduce": lambda p: 2 * (p - 1) / p}
-print("bytes on the busiest link, in one direction; unit: all weights. w workers; measured / formula")
+formulas = {"1 server": lambda p: p, "2 servers": lambda p: max(p / 2, 1),
+            "w servers": lambda p: 1, "all-reduce": lambda p: 2 * (p - 1) / p}
+print("bytes on the busiest link, in one direction; unit: all weights. w workers; measured "
+      "/ formula")
 print(busiest_table(links, formulas, more=(16, 64)).replace("ranks", "    w", 1))
 words = {"x": "workers w", "y": "busiest link; unit: all weights", "formula": ""}
-busiest(links, formulas, words=words, title="bytes on the busiest link: parameter servers and all-reduce")
+busiest(links, formulas, words=words, title="bytes on the busiest link: parameter servers "
+                                            "and all-reduce")
 
 # %% [markdown]
 # <details><summary>How to read it</summary>
@@ -211,7 +222,8 @@ link = {"latency_s": 50e-6, "bytes_per_s": 10e9 / 8}
 print("workers   1 server   4 servers   w servers   ring     seconds for an exchange")
 for w in (4, 16, 64):
     times = [parameter_server_s(w, 100e6, servers=s, **link) for s in (1, 4, w)]
-    print(f"{w:>7}{times[0]:>11.2f}{times[1]:>12.2f}{times[2]:>12.2f}{ring_s(w, 100e6, **link):>7.2f}")
+    print(f"{w:>7}{times[0]:>11.2f}{times[1]:>12.2f}{times[2]:>12.2f}"
+          f"{ring_s(w, 100e6, **link):>7.2f}")
 
 # %% [markdown]
 # ## Sharding: by bytes, not by number
@@ -222,12 +234,14 @@ for w in (4, 16, 64):
 
 # %%
 # %%px
-dealt = busiest_link(lambda: train([0, 1], FOUR, [2048 + 320, 32 + 10], steps=1))  # in another order of the vector: only bytes count here
+# in another order of the vector: only bytes count here
+dealt = busiest_link(lambda: train([0, 1], FOUR, [2048 + 320, 32 + 10], steps=1))
 layers = busiest_link(lambda: train([0, 1], FOUR, [2048 + 32, 320 + 10], steps=1))
 halves = busiest_link(lambda: train([0, 1], FOUR, [1205, 1205], steps=1))
 if rank == 0:
     print(f"4 workers; one server: {links['1 server'][4]:.2f}")
-    print(f"two, variables dealt in turn: {dealt:.2f}; a layer for each: {layers:.2f}; cut in halves: {halves:.2f}")
+    print(f"two, variables dealt in turn: {dealt:.2f}; a layer for each: {layers:.2f}; cut "
+          f"in halves: {halves:.2f}")
 
 # %% [markdown]
 # **Mistake 2: variables dealt by number.** The largest decides. It must be cut: servers then keep *rows* of it. In recommenders the tables of embeddings are most of the model: for these
@@ -241,7 +255,8 @@ if rank == 0:
 # %% tags=["setup"]
 # %%px --setup
 def serve_asynchronously(w, workers, steps):
-    """Changes w at every push and answers at once. Takes the pushes in turn, so that every run is the same."""
+    """Changes w at every push and answers at once. Takes the pushes in turn, so that every
+    run is the same."""
     for _ in range(steps):
         for worker in workers:
             w -= track.RATE * (received(w, worker) + track.DECAY / len(workers) * w)
@@ -301,9 +316,11 @@ order = []
 # %%px
 waiting, running = train_with_a_slow_worker(serve), train_with_a_slow_worker(serve_anyone)
 if rank == 0:
-    print("of the first 60 pushes came from worker", {worker: order[:60].count(worker) for worker in FOUR})
+    print("of the first 60 pushes came from worker",
+          {worker: order[:60].count(worker) for worker in FOUR})
 if rank in (2, 5):
-    print(f"worker {rank} had made its 30 steps after {waiting:.2f} s synchronously, {running:.2f} s asynchronously")
+    print(f"worker {rank} had made its 30 steps after {waiting:.2f} s synchronously, "
+          f"{running:.2f} s asynchronously")
 
 # %% [markdown]
 # Synchronously all go at the pace of the slowest. Asynchronously the others run ahead, and the slow worker's gradients come in very stale. Your numbers differ from these, and in every run: started again, an
@@ -344,7 +361,9 @@ import tempfile
 
 folder = tempfile.TemporaryDirectory()  # the chief leaves the weights there
 # shows nothing for up to a minute: new processes import TensorFlow
-one = cluster.launch("scripts/08_parameter_server.py", folder.name, "--fit", with_="tf_config", tasks={"chief": 1, "worker": 2, "ps": 1}, timeout_s=300)
+one = cluster.launch("scripts/08_parameter_server.py", folder.name, "--fit",
+                     with_="tf_config", tasks={"chief": 1, "worker": 2, "ps": 1},
+                     timeout_s=300)
 
 # %% [markdown]
 # The server had all 19,280 bytes. `Model.fit` and `Model.evaluate` work too (with Keras 2); the training is asynchronous, each step by some worker.
@@ -355,7 +374,9 @@ one = cluster.launch("scripts/08_parameter_server.py", folder.name, "--fit", wit
 # **Predict.** How many of the 120 updates are made, if one of two workers dies after 60?
 
 # %%
-two = cluster.launch("scripts/08_parameter_server.py", folder.name, "--cut", "--kill", with_="tf_config", tasks={"chief": 1, "worker": 2, "ps": 2}, timeout_s=300)
+two = cluster.launch("scripts/08_parameter_server.py", folder.name, "--cut", "--kill",
+                     with_="tf_config", tasks={"chief": 1, "worker": 2, "ps": 2},
+                     timeout_s=300)
 
 # %% [markdown]
 # <details><summary>Why?</summary>
@@ -374,7 +395,8 @@ with np.load(f"{folder.name}/weights.npz") as saved:
     theirs = track.distance([saved[name] for name in saved], track.one_process()[0])
 folder.cleanup()
 print(track.table("08", {"parameter server by hand, synchronous": max(cluster.pull("far")),
-                         "parameter server by hand, asynchronous": cluster.pull("behind")[-1],
+                         "parameter server by hand, asynchronous": cluster.pull("behind")[
+                             -1],
                          "ParameterServerStrategy, synchronous": theirs}))
 
 # %% [markdown]
@@ -391,17 +413,23 @@ from manyhands.quiet import quietly
 with quietly():
     import tensorflow as tf
 
-for name in ("train.Server", "estimator", "contrib", "compat.v1.train.Server", "compat.v1.train.replica_device_setter", "distribute.Server", "distribute.ParameterServerStrategy"):
+for name in ("train.Server", "estimator", "contrib", "compat.v1.train.Server",
+             "compat.v1.train.replica_device_setter", "distribute.Server",
+             "distribute.ParameterServerStrategy"):
     found = tf
     for part in name.split("."):
         found = getattr(found, part, None)
     print(f"tf.{name:<40}", "is gone" if found is None else "is here")
-print("tf.compat.v1.train.Server is tf.distribute.Server:", tf.compat.v1.train.Server is tf.distribute.Server)
+print("tf.compat.v1.train.Server is tf.distribute.Server:",
+      tf.compat.v1.train.Server is tf.distribute.Server)
 
 # %%
-cluster_of_2018 = tf.train.ClusterSpec({"master": ["127.0.0.1:1"], "worker": ["127.0.0.1:2"], "ps": ["127.0.0.1:3"]})
+cluster_of_2018 = tf.train.ClusterSpec({"master": ["127.0.0.1:1"],
+                                        "worker": ["127.0.0.1:2"], "ps": ["127.0.0.1:3"]})
 try:
-    tf.distribute.ParameterServerStrategy(tf.distribute.cluster_resolver.SimpleClusterResolver(cluster_of_2018, rpc_layer="grpc"))
+    tf.distribute.ParameterServerStrategy(
+        tf.distribute.cluster_resolver.SimpleClusterResolver(cluster_of_2018,
+                                                             rpc_layer="grpc"))
 except ValueError as error:
     print(str(error).split(".")[0])
 

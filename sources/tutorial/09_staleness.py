@@ -39,7 +39,8 @@ from manyhands.simulate.asynchrony import Barrier, Step, stable_rate
 
 if not dist.is_initialized():  # so that this cell can be run twice
     dist.init_process_group(os.environ["MANYHANDS_BACKEND"])
-wires = dist.new_group(backend="gloo")  # NCCL refuses to receive from anyone: messages lie in the memory of the CPU
+# NCCL refuses to receive from anyone: messages lie in the memory of the CPU
+wires = dist.new_group(backend="gloo")
 device = torch.device(os.environ["MANYHANDS_DEVICE"])  # here workers compute
 rank, workers = dist.get_rank(), dist.get_world_size() - 1
 
@@ -51,7 +52,8 @@ start = parameters_to_vector(model.parameters()).detach().cpu().clone()
 
 def objective(w, rows=slice(None)):
     vector_to_parameters(w.to(device), model.parameters())
-    return cross_entropy(model(x[rows]), y[rows]) + track.DECAY / 2 * sum(p.square().sum() for p in model.parameters())
+    return (cross_entropy(model(x[rows]), y[rows]) + track.DECAY / 2
+            * sum(p.square().sum() for p in model.parameters()))
 
 def gradient(w, batch):
     """Of the objective of this batch, at the weights w."""
@@ -64,7 +66,8 @@ def gradient(w, batch):
 # %% tags=["setup"]
 # %%px --setup
 def work(pause_s):
-    """A worker, until the server says stop. `pause_s` makes it slower, as if its network were larger."""
+    """A worker, until the server says stop. `pause_s` makes it slower, as if its network
+    were larger."""
     message = torch.zeros(1 + len(start), dtype=torch.float64)
     while True:
         dist.recv(message, src=0, group=wires)
@@ -81,27 +84,33 @@ def work(pause_s):
 # %% tags=["setup"]
 # %%px --setup
 def hand_out(worker, batch, w):
-    dist.send(torch.cat([torch.tensor([batch], dtype=w.dtype), w]), dst=worker + 1, group=wires)
+    dist.send(torch.cat([torch.tensor([batch], dtype=w.dtype), w]), dst=worker + 1,
+              group=wires)
 
 def stop(busy):
     """Take in the gradients that are still under way, drop them, and send everyone home."""
     for worker in range(workers):
         if worker in busy:
-            dist.recv(torch.zeros(1 + len(start), dtype=torch.float64), src=worker + 1, group=wires)
+            dist.recv(torch.zeros(1 + len(start), dtype=torch.float64), src=worker + 1,
+                      group=wires)
         hand_out(worker, -1, start)
 
 # %% tags=["setup"]
 # %%px --setup
 def serve(updates, rate, bound=float("inf")):
-    w, message, log, busy, clocks = start.clone(), torch.zeros(1 + len(start), dtype=torch.float64), [], {}, [0] * workers
+    w, message, log, busy, clocks = (start.clone(),
+                                     torch.zeros(1 + len(start), dtype=torch.float64), [],
+                                     {}, [0] * workers)
     barrier, free, zero_s = Barrier(workers, bound), range(workers), time.perf_counter()
     while len(log) < updates:
         for worker in free:
-            busy[worker] = (time.perf_counter() - zero_s, len(log))  # pulled when, and which version
+            # pulled when, and which version
+            busy[worker] = (time.perf_counter() - zero_s, len(log))
             hand_out(worker, clocks[worker] * workers + worker, w)
         worker = dist.recv(message, group=wires) - 1  # from any rank
         start_s, version = busy.pop(worker)
-        log.append(Step(worker, clocks[worker], start_s, time.perf_counter() - zero_s, version, len(log) - version))
+        log.append(Step(worker, clocks[worker], start_s, time.perf_counter() - zero_s,
+                        version, len(log) - version))
         clocks[worker] += 1
         w -= rate * message[1:]
         free = barrier.done(worker)
@@ -124,14 +133,16 @@ else:
     w, log = serve(updates=60, rate=0.1)
     for worker in range(workers):
         own = [step.staleness for step in log if step.worker == worker]
-        print(f"worker {worker}: {len(own)} gradients, staleness {np.mean(own):.2f} on average, {max(own)} at most")
+        print(f"worker {worker}: {len(own)} gradients, staleness {np.mean(own):.2f} on "
+              f"average, {max(own)} at most")
     print(f"all: staleness {np.mean([step.staleness for step in log]):.2f} on average")
 
 # %% tags=["measured"]
 from manyhands.plots import staleness as plots
 
 log = cluster.pull("log")[0]  # of rank 0
-print("the first gradients, worker: staleness  ", ", ".join(f"{step.worker}: {step.staleness}" for step in log[:16]), "...")
+print("the first gradients, worker: staleness  ",
+      ", ".join(f"{step.worker}: {step.staleness}" for step in log[:16]), "...")
 plots.schedule(log[:30])
 
 # %% [markdown]
@@ -160,7 +171,8 @@ print(sum(step.staleness for step in log) == sum(last.values()) - len(log))
 versions = [start]
 for step in log:
     stale = gradient(versions[step.version], step.clock * workers + step.worker)
-    versions.append(versions[-1] - 0.1 * stale)  # a new tensor: the old versions are still needed
+    # a new tensor: the old versions are still needed
+    versions.append(versions[-1] - 0.1 * stale)
 print("the weights of the run, to 1e-12:", (versions[-1] - w).abs().max().item() < 1e-12)
 
 # %% [markdown]
@@ -208,11 +220,14 @@ for delay in (0, 1, 2):
 # %%
 from manyhands.simulate.asynchrony import growth, stable_rate
 
-print("delay   largest rate   largest root there   after 4000 updates: 2 % below   2 % above")
+print("delay   largest rate   largest root there   after 4000 updates: 2 % below   2 % "
+      "above")
 for delay in (0, 1, 2, 4, 8, 16):
     edge = stable_rate(delay)
-    below, above = (max(map(abs, descend(delay, part * edge, 4000)[-70:])) for part in (0.98, 1.02))
-    print(f"{delay:>5}{edge:>15.4f}{growth(delay, edge):>21.4f}{'dies out' if below < 0.2 else '?':>32}{'grows' if above > 5 else '?':>12}")
+    below, above = (max(map(abs, descend(delay, part * edge, 4000)[-70:]))
+                    for part in (0.98, 1.02))
+    print(f"{delay:>5}{edge:>15.4f}{growth(delay, edge):>21.4f}"
+          f"{'dies out' if below < 0.2 else '?':>32}{'grows' if above > 5 else '?':>12}")
 
 # %% [markdown]
 # The formula, the roots and the replay agree. For long delays the sine is about its angle: the largest $\text{rate} \cdot h$ is just below $\pi / (2d + 1)$, which is 1.57 divided by $d + \frac12$. **Mistake 1: the rate of a synchronous run.** What was safe with fresh gradients is far too large with W - 1 others in between.
@@ -225,7 +240,8 @@ for delay in (0, 1, 2, 4, 8, 16):
 import numpy as np
 
 def largest_rate(delay, momentum):
-    """By halving, from the roots of z^n - (1 + momentum) z^(n-1) + momentum z^(n-2) + rate z^(n-1-delay); n is the order."""
+    """By halving, from the roots of z^n - (1 + momentum) z^(n-1) + momentum z^(n-2) + rate
+    z^(n-1-delay); n is the order."""
     low, high = 0.0, 4.0
     for _ in range(40):
         rate, terms = (low + high) / 2, np.zeros(max(delay, 1) + 2)
@@ -236,7 +252,8 @@ def largest_rate(delay, momentum):
 
 for delay in (0, 1, 4, 8):
     plain, heavy = largest_rate(delay, 0), largest_rate(delay, 0.9)
-    print(f"delay {delay}: largest rate {plain:.3f}; with momentum 0.9: {heavy:.3f}, which moves as far as {heavy / (1 - 0.9):.3f} without")
+    print(f"delay {delay}: largest rate {plain:.3f}; with momentum 0.9: {heavy:.3f}, which "
+          f"moves as far as {heavy / (1 - 0.9):.3f} without")
 
 # %% [markdown]
 # <details><summary>How to read it</summary>
@@ -254,7 +271,8 @@ for delay in (0, 1, 4, 8):
 # %%
 ways = {f"delay {delay}": descend(delay, 0.2, 100) for delay in (0, 4, 8)}
 for name, weights in ways.items():
-    print(f"{name}, after 0, 25, 50, 75, 100 updates:", *(f"{w:>8.3f}" for w in weights[::25]))
+    print(f"{name}, after 0, 25, 50, 75, 100 updates:",
+          *(f"{w:>8.3f}" for w in weights[::25]))
 plots.spirals(ways)
 
 # %% [markdown]
@@ -273,19 +291,25 @@ def replay(delay, rate, updates=120):
 ends = {}
 for delay in (0, 1, 2, 4, 8):
     ends[delay] = {rate: replay(delay, rate) for rate in (0.5, 0.1)}
-    print(f"delay {delay}: objective after 120 updates", ", ".join(f"{objective(w).item():.3g} at rate {rate}" for rate, w in ends[delay].items()))
+    print(f"delay {delay}: objective after 120 updates",
+          ", ".join(f"{objective(w).item():.3g} at rate {rate}"
+                    for rate, w in ends[delay].items()))
 
 # %% [markdown]
 # And the largest curvature, where the undelayed run has come to, by the power method: multiply a direction by the matrix of second derivatives, many times.
 
 # %%
 # %%px --ranks 0
-w, v = ends[0][0.5], torch.randn(len(start), dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+w, v = (ends[0][0.5], torch.randn(len(start), dtype=torch.float64,
+                                  generator=torch.Generator().manual_seed(0)))
 for _ in range(60):
     v /= v.norm()
-    v = (sum(gradient(w + 1e-4 * v, b) - gradient(w - 1e-4 * v, b) for b in range(6)) / 6) / 2e-4  # six batches are all the data
+    # six batches are all the data
+    v = ((sum(gradient(w + 1e-4 * v, b) - gradient(w - 1e-4 * v, b) for b in range(6)) / 6)
+         / 2e-4)
 curvature = v.norm().item()
-print(f"largest curvature {curvature:.2f}; largest rates", ", ".join(f"{stable_rate(d) / curvature:.3f} at delay {d}" for d in ends))
+print(f"largest curvature {curvature:.2f}; largest rates",
+      ", ".join(f"{stable_rate(d) / curvature:.3f} at delay {d}" for d in ends))
 
 # %% [markdown]
 # <details><summary>How to read it</summary>
@@ -305,16 +329,20 @@ print(f"largest curvature {curvature:.2f}; largest rates", ", ".join(f"{stable_r
 import random
 
 def swing(rate, choose, updates=4000):
-    """Each update gets one of the last nine weights as its gradient: `choose(t, the nine)`. Returns the largest of the last weights."""
+    """Each update gets one of the last nine weights as its gradient: `choose(t, the nine)`.
+    Returns the largest of the last weights."""
     w = [1.0] * 9
     for t in range(updates):
         w.append(w[-1] - rate * choose(t, w[-9:]))
     return max(map(abs, w[-40:]))
 
 rate, chance = 0.97 * stable_rate(8), random.Random(0)
-print(f"always 8 old:                                        {swing(rate, lambda t, nine: nine[0]):.0e}")
-print(f"14 times the largest of nine, 14 times the smallest: {swing(rate, lambda t, nine: (min if t // 14 % 2 else max)(nine)):.0e}")
-print(f"twice the rate, 0 to 8 old, drawn:                   {swing(2 * rate, lambda t, nine: chance.choice(nine)):.0e}")
+print(f"always 8 old:                                        "
+      f"{swing(rate, lambda t, nine: nine[0]):.0e}")
+print(f"14 times the largest of nine, 14 times the smallest: "
+      f"{swing(rate, lambda t, nine: (min if t // 14 % 2 else max)(nine)):.0e}")
+print(f"twice the rate, 0 to 8 old, drawn:                   "
+      f"{swing(2 * rate, lambda t, nine: chance.choice(nine)):.0e}")
 
 # %% [markdown]
 # <details><summary>Why?</summary>
@@ -335,10 +363,13 @@ for bound in (0, 2, float("inf")):
         work(pause_s=(0.01, 0.01, 0.04)[rank - 1])
     else:
         w, log = serve(60, rate=0.1, bound=bound)
-        oldest, promised = max(step.staleness for step in log), (workers - 1) * (2 * bound + 1)
+        oldest, promised = (max(step.staleness for step in log),
+                            (workers - 1) * (2 * bound + 1))
         shares = [sum(step.worker == worker for step in log) for worker in range(workers)]
         assert oldest <= promised
-        print(f"bound {bound}: {60 / log[-1].stop_s:.0f} gradients per second, by worker {shares}, at most {oldest} old (promised: {promised}), objective {objective(w).item():.3f}")
+        print(f"bound {bound}: {60 / log[-1].stop_s:.0f} gradients per second, by worker "
+              f"{shares}, at most {oldest} old (promised: {promised}), objective "
+              f"{objective(w).item():.3f}")
 
 # %% [markdown]
 # <details><summary>Why is bound 2 hardly faster than lockstep?</summary>
@@ -366,7 +397,8 @@ for turn in range(1, workers + 1):
         gradient(start, batch)
         times_s.append(time.perf_counter() - begin_s)
 if rank:
-    fastest, middle, slowest = (1e3 * np.quantile(times_s[10:], part) for part in (0, 0.5, 1))
+    fastest, middle, slowest = (1e3 * np.quantile(times_s[10:], part)
+                                for part in (0, 0.5, 1))
     print(f"fastest {fastest:.2f} ms, median {middle:.2f} ms, slowest {slowest:.2f} ms")
 
 # %% [markdown]
@@ -394,11 +426,15 @@ def steps_to(target, n, seed):
     w, draw, count = start.clone(), np.random.default_rng(seed), 0
     while objective(w) > target:
         rows = draw.integers(0, len(x), n)
-        w = w - 0.5 * torch.cat([part.reshape(-1) for part in torch.autograd.grad(objective(w, rows), list(model.parameters()))]).cpu()
+        w = (w - 0.5
+             * torch.cat([part.reshape(-1)
+                          for part in torch.autograd.grad(objective(w, rows),
+                                                          list(model.parameters()))]).cpu())
         count += 1
     return count
 
-counts = {n: steps_to(0.75, n, seed=rank) for n in (20, 16, 12, 8, 6)}  # each rank draws other rows
+# each rank draws other rows
+counts = {n: steps_to(0.75, n, seed=rank) for n in (20, 16, 12, 8, 6)}
 
 # %%
 found = cluster.pull("counts")
@@ -413,7 +449,8 @@ for n, count in counts.items():
 # %% tags=["measured"]
 from manyhands.simulate.asynchrony import nth_fastest_s
 
-times_s = np.concatenate([one[10:] for one in cluster.pull("times_s")[1:]])  # of the workers
+# of the workers
+times_s = np.concatenate([one[10:] for one in cluster.pull("times_s")[1:]])
 wait_s = [nth_fastest_s(20 - b, 20, times_s) for b in range(15)]
 steps = [least + slope / (20 - b) for b in range(15)]
 print(plots.against_b_table(wait_s, steps))

@@ -43,7 +43,8 @@ from manyhands.data import shard
 # %%px --setup
 import horovod.torch as hvd
 
-os.environ["HOROVOD_TIMELINE"] = os.environ["MANYHANDS_NODE_DIR"] + "/timeline.json"  # for later
+# for later
+os.environ["HOROVOD_TIMELINE"] = os.environ["MANYHANDS_NODE_DIR"] + "/timeline.json"
 if not hvd.is_initialized():  # so that this cell can be run twice
     rendezvous()
     hvd.init()
@@ -51,7 +52,8 @@ if not hvd.is_initialized():  # so that this cell can be run twice
 # %%
 # %%px
 total = hvd.allreduce(torch.tensor(hvd.rank()), op=hvd.Sum).item()
-print(f"rank {hvd.rank()} of {hvd.size()}, local rank {hvd.local_rank()} of {hvd.local_size()}, node {hvd.cross_rank()} of {hvd.cross_size()}; "
+print(f"rank {hvd.rank()} of {hvd.size()}, local rank {hvd.local_rank()} of "
+      f"{hvd.local_size()}, node {hvd.cross_rank()} of {hvd.cross_size()}; "
       f"sum of all ranks {total}")
 
 # %% [markdown]
@@ -106,11 +108,15 @@ def flat(model):
 def train(without=None):
     model = network()
     optimiser = torch.optim.SGD(model.parameters(), lr=track.RATE, weight_decay=track.DECAY)
-    if without != "gradients":  # edit 1: the optimiser's step begins with the sum of all gradients
-        optimiser = hvd.DistributedOptimizer(optimiser, named_parameters=model.named_parameters(), op=hvd.Sum)
+    # edit 1: the optimiser's step begins with the sum of all gradients
+    if without != "gradients":
+        optimiser = hvd.DistributedOptimizer(optimiser,
+                                             named_parameters=model.named_parameters(),
+                                             op=hvd.Sum)
     if without != "start":      # edit 2: all ranks begin with rank 0's weights
         hvd.broadcast_parameters(model.state_dict(), root_rank=0)
-    mine = slice(250) if without == "rows" else shard(250, hvd.rank(), hvd.size())  # edit 3: each has its own rows
+    # edit 3: each has its own rows
+    mine = slice(250) if without == "rows" else shard(250, hvd.rank(), hvd.size())
     ways = [flat(model)]
     for step in range(track.STEPS):
         run_step(model, optimiser, x[track.rows(step)][mine], y[track.rows(step)][mine])
@@ -121,7 +127,8 @@ def train(without=None):
 # %%px --setup
 def run_step(model, optimiser, x, y):
     optimiser.zero_grad()
-    count = hvd.allreduce(torch.tensor(len(x)), op=hvd.Sum, name="count")  # rows of this step, on all ranks together
+    # rows of this step, on all ranks together
+    count = hvd.allreduce(torch.tensor(len(x)), op=hvd.Sum, name="count")
     (cross_entropy(model(x), y, reduction="sum") / count).backward()
     optimiser.step()
 
@@ -136,7 +143,8 @@ def run_step(model, optimiser, x, y):
 # %%px
 model, way, rows = train()
 far = {"Horovod, PyTorch": track.distance(model.parameters(), reference)}
-print(f"{rows} rows of each batch; weights of one process, to 1e-12: {far['Horovod, PyTorch'] < 1e-12}")
+print(f"{rows} rows of each batch; weights of one process, to 1e-12: "
+      f"{far['Horovod, PyTorch'] < 1e-12}")
 
 # %% [markdown]
 # The fourth edit is about files: **rank 0 alone writes**. All ranks have the same weights, so one copy is enough; four processes that write the same file at the same time may
@@ -146,7 +154,8 @@ print(f"{rows} rows of each batch; weights of one process, to 1e-12: {far['Horov
 
 # %%
 # %%px
-for rule, writes in {"always": True, "local_rank() == 0": hvd.local_rank() == 0, "rank() == 0": hvd.rank() == 0}.items():
+for rule, writes in {"always": True, "local_rank() == 0": hvd.local_rank() == 0,
+                     "rank() == 0": hvd.rank() == 0}.items():
     writers = hvd.allreduce(torch.tensor(int(writes)), op=hvd.Sum).item()
     if hvd.rank() == 0:
         print(f"if {rule}: {writers} of {hvd.size()} ranks write")
@@ -167,10 +176,12 @@ def symptoms(without):
     model, way, rows = train(without)
     seen = hvd.allreduce(torch.tensor(rows), op=hvd.Sum).item()
     first = hvd.broadcast(torch.from_numpy(way), root_rank=0)
-    apart = [hvd.allreduce((torch.from_numpy(way) - first)[k].norm(), op=hvd.Max).item() for k in (0, -1)]
+    apart = [hvd.allreduce((torch.from_numpy(way) - first)[k].norm(), op=hvd.Max).item()
+             for k in (0, -1)]
     own = cross_entropy(model(x[:250]), y[:250]).item()
     losses = [round(loss, 3) for loss in hvd.allgather(torch.tensor([own])).tolist()]
-    return {"way": way, "apart": apart, "rows": seen, "losses": losses, "far": track.distance(model.parameters(), reference)}
+    return {"way": way, "apart": apart, "rows": seen, "losses": losses,
+            "far": track.distance(model.parameters(), reference)}
 
 # %%
 # %%px
@@ -181,8 +192,10 @@ results = cluster.pull("found")
 for without, one in results[0].items():
     far = max(result[without]["far"] for result in results)
     print(f"without {without}:" if without else "all edits:")
-    print(f"    ranks apart: {one['apart'][0]:.3f} at the start, {one['apart'][1]:.3f} at the end; from one process: {'0' if far < 1e-12 else f'{far:.3f}'}")
-    print(f"    rows of a step, on all ranks: {one['rows']}; loss of the first batch, by rank: {one['losses']}")
+    print(f"    ranks apart: {one['apart'][0]:.3f} at the start, {one['apart'][1]:.3f} at "
+          f"the end; from one process: {'0' if far < 1e-12 else f'{far:.3f}'}")
+    print(f"    rows of a step, on all ranks: {one['rows']}; loss of the first batch, by "
+          f"rank: {one['losses']}")
 
 # %% [markdown]
 # <details><summary>How to read it</summary>
@@ -202,12 +215,16 @@ import numpy as np
 
 from manyhands.plots.drift import apart, drift
 
-ways = {without or "all edits": np.stack([result[without]["way"] for result in results]) for without in (None, "start", "gradients")}
+ways = {without or "all edits": np.stack([result[without]["way"] for result in results])
+        for without in (None, "start", "gradients")}
 for name, paths in ways.items():
-    print(f"{name:<10} largest distance from rank 0 after 0, 15, 30, 45, 60 steps:", " ".join(f"{far:.3f}" for far in apart(paths)[::5]))
+    print(f"{name:<10} largest distance from rank 0 after 0, 15, 30, 45, 60 steps:",
+          " ".join(f"{far:.3f}" for far in apart(paths)[::5]))
 begin = ways["all edits"][0, 0]
-named = {"all edits": "all edits", "no broadcast": "start", "no DistributedOptimizer": "gradients"}
-drift({name: ways[key] for name, key in named.items()}, (begin, np.concatenate([w.ravel() for w in track.one_process()[0]])))
+named = {"all edits": "all edits", "no broadcast": "start",
+         "no DistributedOptimizer": "gradients"}
+drift({name: ways[key] for name, key in named.items()},
+      (begin, np.concatenate([w.ravel() for w in track.one_process()[0]])))
 
 # %% [markdown]
 # Left: four ways on top of each other. Middle: the same way four times, side by side. Right: one start, and four ways that part.
@@ -233,9 +250,11 @@ def resume(weights_first):
     hvd.broadcast_optimizer_state(optimiser, root_rank=0)
     if not weights_first:
         hvd.broadcast_parameters({"weight": weight}, root_rank=0)
-    return f"weight {weight.item()}, momentum {optimiser.state[weight]['momentum_buffer'].item()}"
+    return (f"weight {weight.item()}, momentum "
+            f"{optimiser.state[weight]['momentum_buffer'].item()}")
 
-print("weights first:", resume(weights_first=True), "  optimiser first:", resume(weights_first=False))
+print("weights first:", resume(weights_first=True), "  optimiser first:",
+      resume(weights_first=False))
 
 # %% [markdown]
 # <details><summary>Why?</summary>
@@ -264,17 +283,21 @@ print("weights first:", resume(weights_first=True), "  optimiser first:", resume
 def objective_after(epochs, rows_of_step, rate):
     model = track.network()
     optimiser = torch.optim.SGD(model.parameters(), lr=rate, weight_decay=track.DECAY)
-    optimiser = hvd.DistributedOptimizer(optimiser, named_parameters=model.named_parameters(), op=hvd.Sum)
+    optimiser = hvd.DistributedOptimizer(optimiser,
+                                         named_parameters=model.named_parameters(),
+                                         op=hvd.Sum)
     steps = epochs * len(x) // rows_of_step
     for step in range(steps):
         rows = torch.arange(step * rows_of_step, (step + 1) * rows_of_step) % len(x)
         mine = rows[shard(rows_of_step, hvd.rank(), hvd.size())]
         run_step(model, optimiser, x[mine], y[mine])
-    return steps, (cross_entropy(model(x), y) + track.DECAY / 2 * flat(model).square().sum()).item()
+    return (steps, (cross_entropy(model(x), y) + track.DECAY / 2
+                    * flat(model).square().sum()).item())
 
 # %%
 # %%px
-settings = [(250, 0.2), (1000, 0.2), (1000, 0.2 * hvd.size()), (250, 0.5), (1000, 0.5 * hvd.size())]
+settings = [(250, 0.2), (1000, 0.2), (1000, 0.2 * hvd.size()), (250, 0.5),
+            (1000, 0.5 * hvd.size())]
 runs = [objective_after(10, *setting) for setting in settings]
 if hvd.rank() == 0:
     for (rows, rate), (steps, value) in zip(settings, runs):
@@ -304,10 +327,12 @@ if hvd.rank() == 0:
 tensors = [torch.full((1000,), float(k)) for k in range(12)]
 
 def one_by_one():
-    return [hvd.allreduce(tensor, op=hvd.Sum, name=f"single {k:02}") for k, tensor in enumerate(tensors)]
+    return [hvd.allreduce(tensor, op=hvd.Sum, name=f"single {k:02}")
+            for k, tensor in enumerate(tensors)]
 
 def together():
-    handles = [hvd.allreduce_async(tensor, op=hvd.Sum, name=f"joint {k:02}") for k, tensor in enumerate(tensors)]
+    handles = [hvd.allreduce_async(tensor, op=hvd.Sum, name=f"joint {k:02}")
+               for k, tensor in enumerate(tensors)]
     return [hvd.synchronize(handle) for handle in handles]
 
 for way in (one_by_one, together):
@@ -323,7 +348,8 @@ for way in (one_by_one, together):
 # %%
 # %%px
 third = torch.tensor([1 / 3], dtype=torch.float64)
-sums = [hvd.allreduce(third, op=hvd.Sum, compression=way).item() for way in (hvd.Compression.none, hvd.Compression.fp16)]
+sums = [hvd.allreduce(third, op=hvd.Sum, compression=way).item()
+        for way in (hvd.Compression.none, hvd.Compression.fp16)]
 try:
     hvd.allreduce(third, op=hvd.Adasum)
 except Exception as error:
@@ -348,9 +374,12 @@ def read_timeline():  # on rank 0, where the file is
     return horovod_timeline.read(os.environ["HOROVOD_TIMELINE"])
 
 phases = cluster.run(read_timeline, ranks=0)[0]
-lanes = {name: trace.pick(phases, prefix, last=1) for name, prefix in {"one by one": "allreduce.single ", "together": "allreduce.joint "}.items()}
+lanes = {name: trace.pick(phases, prefix, last=1)
+         for name, prefix in {"one by one": "allreduce.single ",
+                              "together": "allreduce.joint "}.items()}
 for name, lane in lanes.items():
-    print(f"{name}: {trace.messages(lane)} all-reduces, {max(phase.stop_ms for phase in lane):.1f} ms")
+    print(f"{name}: {trace.messages(lane)} all-reduces, "
+          f"{max(phase.stop_ms for phase in lane):.1f} ms")
 trace.timeline(lanes)
 
 # %% [markdown]
@@ -377,7 +406,8 @@ import numpy as np
 import tensorflow as tf
 import tf_keras
 
-sys.modules["keras"] = tf_keras  # Horovod's callbacks know Keras 2 only; before they are imported
+# Horovod's callbacks know Keras 2 only; before they are imported
+sys.modules["keras"] = tf_keras
 import horovod.tensorflow.keras as hvd_keras
 import horovod.tensorflow as hvd_tf
 
@@ -442,24 +472,32 @@ print(f"weights of one process, to 1e-12: {far['Horovod, TensorFlow eager'] < 1e
 # %% tags=["setup"]
 # %%px --setup
 batches = range(track.DIGITS // track.ROWS)  # six
-own_x, own_y = (np.concatenate([array[track.rows(k)][mine] for k in batches]) for array in (rows_x, rows_y))
+own_x, own_y = (np.concatenate([array[track.rows(k)][mine] for k in batches])
+                for array in (rows_x, rows_y))
 
 def part_of_the_mean(labels, scores):
-    return tf.reduce_sum(losses(tf.cast(tf.reshape(labels, [-1]), tf.int64), scores)) / track.ROWS
+    return (tf.reduce_sum(losses(tf.cast(tf.reshape(labels, [-1]), tf.int64), scores))
+            / track.ROWS)
 
 # %% tags=["setup"]
 # %%px --setup
 def fit(broadcast_first, path):
     dense = tf_keras.layers.Dense
-    model = tf_keras.Sequential([dense(32, "tanh", dtype="float64", input_shape=(64,)), dense(10, dtype="float64")])
+    model = tf_keras.Sequential([dense(32, "tanh", dtype="float64", input_shape=(64,)),
+                                 dense(10, dtype="float64")])
     model.set_weights(own_start())
     if broadcast_first:
         hvd_tf.broadcast_variables(model.variables, root_rank=0)
-    optimizer = tf_keras.optimizers.SGD(track.RATE, weight_decay=np.float64(track.DECAY))  # a plain float becomes a float32
-    model.compile(hvd_keras.DistributedOptimizer(optimizer, op=hvd_tf.Sum), part_of_the_mean)
-    callbacks = [hvd_keras.callbacks.BroadcastGlobalVariablesCallback(0), hvd_keras.callbacks.MetricAverageCallback()]
-    callbacks += [tf_keras.callbacks.ModelCheckpoint(path, save_weights_only=True)] if hvd_tf.rank() == 0 else []
-    model.fit(own_x, own_y, batch_size=len(own_x) // len(batches), shuffle=False, epochs=10, callbacks=callbacks, verbose=0)
+    # a plain float becomes a float32
+    optimizer = tf_keras.optimizers.SGD(track.RATE, weight_decay=np.float64(track.DECAY))
+    model.compile(hvd_keras.DistributedOptimizer(optimizer, op=hvd_tf.Sum),
+                  part_of_the_mean)
+    callbacks = [hvd_keras.callbacks.BroadcastGlobalVariablesCallback(0),
+                 hvd_keras.callbacks.MetricAverageCallback()]
+    callbacks += ([tf_keras.callbacks.ModelCheckpoint(path, save_weights_only=True)]
+                  if hvd_tf.rank() == 0 else [])
+    model.fit(own_x, own_y, batch_size=len(own_x) // len(batches), shuffle=False, epochs=10,
+              callbacks=callbacks, verbose=0)
     return model.get_weights()
 
 # %% [markdown]
@@ -468,11 +506,13 @@ def fit(broadcast_first, path):
 # %%
 # %%px
 for name, first in {"callbacks alone": False, "Horovod, Keras": True}.items():
-    path = f"{os.environ['MANYHANDS_NODE_DIR']}/{name.replace(' ', '_')}-{hvd_tf.rank()}.weights.h5"
+    path = (f"{os.environ['MANYHANDS_NODE_DIR']}/{name.replace(' ', '_')}-"
+            f"{hvd_tf.rank()}.weights.h5")
     weights = fit(first, path)
     far[name] = distance(weights)
     same = hvd_tf.allgather(tf.constant([[array.sum() for array in weights]])).numpy()
-    print(f"{name}: equal on all ranks: {bool((same == same[0]).all())}; weights of one process, to 1e-12: {far[name] < 1e-12}; "
+    print(f"{name}: equal on all ranks: {bool((same == same[0]).all())}; weights of one "
+          f"process, to 1e-12: {far[name] < 1e-12}; "
           f"a file: {os.path.exists(path)}")
 
 # %% [markdown]
@@ -496,14 +536,16 @@ for name, first in {"callbacks alone": False, "Horovod, Keras": True}.items():
 run = cluster.launch("scripts/10_pytorch.py", with_="horovodrun", timeout_s=300)
 
 # %%
-run = cluster.launch("scripts/10_tensorflow.py", with_="mpirun", nodes=1, ranks_per_node=2, timeout_s=300)
+run = cluster.launch("scripts/10_tensorflow.py", with_="mpirun", nodes=1, ranks_per_node=2,
+                     timeout_s=300)
 
 # %% [markdown]
 # ## The table
 
 # %%
 systems = [system for unit, system, _ in track.SYSTEMS if unit == "10"]
-print(track.table("10", {system: max(one[system] for one in cluster.pull("far")) for system in systems}))
+print(track.table("10", {system: max(one[system] for one in cluster.pull("far"))
+                         for system in systems}))
 
 # %% [markdown]
 # ## Horovod today

@@ -49,7 +49,8 @@ def everywhere(x):
     return torch.cat(parts)
 
 def matrix_of(call):
-    columns = [everywhere(call(torch.tensor([float(rank == j)], device=device))) for j in range(world_size)]
+    columns = [everywhere(call(torch.tensor([float(rank == j)], device=device)))
+               for j in range(world_size)]
     return torch.stack(columns, dim=1).int()
 
 def show(title, matrix):
@@ -200,7 +201,8 @@ print("one process: gradients", [w.grad.item() for w in (w0, w1, w2)])
 # %% tags=["setup"]
 # %%px --setup
 def there_and_back(connect):
-    """Returns what backward starts from, the rank's send delegate, and its parameters by name."""
+    """Returns what backward starts from, the rank's send delegate, and its parameters by
+    name."""
     w0, w1, w2 = parameters()
     if rank == 0:
         delegate = Send.apply(w0 * 2, 1, 0)
@@ -308,9 +310,11 @@ pair = c.split(rank // 2)  # two communicators of two ranks: 0 and 1, 2 and 3
 # %% tags=["setup"]
 # %%px --setup
 def unit(n, place):
-    """This rank's `n` numbers, of all ranks' numbers in a row: all are 0 but the one at `place`."""
+    """This rank's `n` numbers, of all ranks' numbers in a row: all are 0 but the one at
+    `place`."""
     before = sum(c.allgather_obj(n)[:rank])
-    return [torch.tensor(float(before + i == place), device=device, requires_grad=True) for i in range(n)]
+    return [torch.tensor(float(before + i == place), device=device, requires_grad=True)
+            for i in range(n)]
 
 def world(numbers):
     return [number.item() for part in c.allgather_obj(numbers) for number in part]
@@ -336,7 +340,8 @@ def backward_matrix(call, n, outputs):
 # %% tags=["setup"]
 # %%px --setup
 def to_and_fro(xs):  # in each pair, its rank 0 sends
-    return [functions.send(xs[0], pair, rank=1) if pair.rank == 0 else functions.recv(pair, rank=0)]
+    return [functions.send(xs[0], pair, rank=1) if pair.rank == 0
+            else functions.recv(pair, rank=0)]
 
 def at_root(y):
     return list(y) if isinstance(y, tuple) else [y]
@@ -355,7 +360,8 @@ for name, (call, n) in calls.items():
     A = forward_matrix(call, n)
     B = backward_matrix(call, n, len(A))
     if rank == 0:
-        print(f"{name:<11} A is {len(A):>2} x {len(A.T):<2}  backward is A transposed: {torch.equal(B, A.T)}  "
+        print(f"{name:<11} A is {len(A):>2} x {len(A.T):<2}  backward is A transposed: "
+              f"{torch.equal(B, A.T)}  "
               f"added in one place: {B.sum(1).max()}")
 
 # %% [markdown]
@@ -388,7 +394,8 @@ def convolution(seed):
 
 def picture():
     draw = torch.Generator().manual_seed(0)
-    return torch.rand(1, 1, 8, 8, dtype=torch.float64, generator=draw).to(device).requires_grad_()
+    return torch.rand(1, 1, 8, 8, dtype=torch.float64,
+                      generator=draw).to(device).requires_grad_()
 
 # %%
 # %%px
@@ -398,7 +405,8 @@ y = functions.gather(c, conv(functions.bcast(c, image, root=0)).relu(), root=0)
 
 alone, convs = picture(), [convolution(r) for r in range(4)]
 torch.cat([one(alone).relu() for one in convs], 1).square().sum().backward()
-right = {"convolution": torch.allclose(conv.weight.grad, convs[rank].weight.grad, rtol=0, atol=1e-12)}
+right = {"convolution": torch.allclose(conv.weight.grad, convs[rank].weight.grad, rtol=0,
+                                       atol=1e-12)}
 if rank == 0:
     right["image"] = torch.allclose(image.grad, alone.grad, rtol=0, atol=1e-12)
 print("gradients of one process, to 1e-12:", right)
@@ -471,10 +479,14 @@ def both_sides(call):
     gradients = [torch.full_like(y, rank + 1.0) for y in ys]
     torch.autograd.backward(ys, gradients)
     left = sum(y.item() * gradient.item() for y, gradient in zip(ys, gradients))
-    return c.allreduce_obj(left), c.allreduce_obj(0 if x.grad is None else x.item() * x.grad.item())
+    return (c.allreduce_obj(left),
+            c.allreduce_obj(0 if x.grad is None else x.item() * x.grad.item()))
 
-for name, call in {"bcast": lambda x: [functions.bcast(c, x, root=1)], "bcast by the table": lambda x: [BcastByTheTable.apply(x)],
-                   "allgather": lambda x: functions.allgather(c, x), "allgather by the table": lambda x: AllgatherByTheTable.apply(x)}.items():
+for name, call in {"bcast": lambda x: [functions.bcast(c, x, root=1)],
+                   "bcast by the table": lambda x: [BcastByTheTable.apply(x)],
+                   "allgather": lambda x: functions.allgather(c, x),
+                   "allgather by the table": lambda x: AllgatherByTheTable.apply(
+                       x)}.items():
     left, right = both_sides(call)
     if rank == 0:
         print(f"{name:<23} <Ax, g> = {left:<4g} <x, Bg> = {right:g}")
@@ -503,7 +515,8 @@ def replicated(scale):
     (scale * loss).backward()
     return w.grad.item()
 
-print("every rank's loss counts:", replicated(1), " divided by 4:", replicated(1 / 4), " only rank 0's counts:", replicated(float(rank == 0)))
+print("every rank's loss counts:", replicated(1), " divided by 4:", replicated(1 / 4),
+      " only rank 0's counts:", replicated(float(rank == 0)))
 
 # %% [markdown]
 # <details><summary>Why?</summary>
@@ -581,12 +594,15 @@ run = cluster.launch("scripts/11_mpi.py", with_="mpirun", timeout_s=300)
 # %%
 # %%px
 def mixture(expert, tokens, gate, chosen):
-    """`chosen[i]` is the rank whose expert works on token i of this rank; `gate[i]` is the weight of its result."""
+    """`chosen[i]` is the rank whose expert works on token i of this rank; `gate[i]` is the
+    weight of its result."""
     order = chosen.argsort(stable=True)
     counts = chosen.bincount(minlength=c.size).tolist()
-    came = functions.alltoall(c, tokens[order].split(counts))  # came[r]: what rank r has for this rank's expert
+    # came[r]: what rank r has for this rank's expert
+    came = functions.alltoall(c, tokens[order].split(counts))
     worked = expert(torch.cat(came)).split([len(part) for part in came])
-    back = torch.cat(functions.alltoall(c, worked))  # this rank's tokens again, in the order in which they left
+    # this rank's tokens again, in the order in which they left
+    back = torch.cat(functions.alltoall(c, worked))
     return gate[:, None] * back[order.argsort()]
 
 # %% [markdown]
@@ -596,17 +612,21 @@ def mixture(expert, tokens, gate, chosen):
 # %%px
 def drawn(seed):
     g = torch.Generator().manual_seed(seed)
-    whole = lambda *shape: torch.randint(-3, 4, shape, generator=g).float().to(device).requires_grad_()
-    return whole(2, 2), whole(5, 2), whole(5), torch.randint(4, (5,), generator=g).to(device)
+    whole = (lambda *shape: torch.randint(-3, 4, shape,
+                                          generator=g).float().to(device).requires_grad_())
+    return (whole(2, 2), whole(5, 2), whole(5),
+            torch.randint(4, (5,), generator=g).to(device))
 
 weight, tokens, gate, chosen = drawn(rank)
 mixture(lambda x: (x @ weight).square(), tokens, gate, chosen).sum().backward()
 
 everyone = [drawn(r) for r in range(4)]  # one process
 for _, x, g, where in everyone:
-    (g[:, None] * torch.stack([(one @ everyone[e][0]).square() for one, e in zip(x, where)])).sum().backward()
+    (g[:, None] * torch.stack([(one @ everyone[e][0]).square()
+                               for one, e in zip(x, where)])).sum().backward()
 same = [torch.equal(a.grad, b.grad) for a, b in zip((weight, tokens, gate), everyone[rank])]
-print(f"tokens to experts 0-3: {chosen.bincount(minlength=4).tolist()}; same gradients of expert, tokens, gates:", *same)
+print(f"tokens to experts 0-3: {chosen.bincount(minlength=4).tolist()}; same gradients of "
+      f"expert, tokens, gates:", *same)
 
 # %% [markdown]
 # Whole numbers, so the gradients are equal to the last bit.

@@ -48,8 +48,10 @@ device, END = world.device, 10
 # %%px --setup
 def batch(size, draw):
     lengths = torch.randint(2, 6, (size,), generator=draw).tolist()
-    sources = [torch.randint(0, 10, (length,), generator=draw).to(device) for length in lengths]
-    return sources, [torch.cat([source.flip(0), source.new_tensor([END])]) for source in sources]
+    sources = [torch.randint(0, 10, (length,), generator=draw).to(device)
+               for length in lengths]
+    return (sources, [torch.cat([source.flip(0), source.new_tensor([END])])
+                      for source in sources])
 
 # %%
 # %%px --ranks 0
@@ -68,7 +70,8 @@ class Encoder(nn.Module):
         self.embed, self.rnn = nn.Embedding(11, 16), nn.LSTM(16, hidden)
 
     def forward(self, sources):
-        packed = pack_sequence([self.embed(source) for source in sources], enforce_sorted=False)
+        packed = pack_sequence([self.embed(source) for source in sources],
+                               enforce_sorted=False)
         _, (h, cell) = self.rnn(packed)
         return h, cell
 
@@ -89,10 +92,12 @@ class Decoder(nn.Module):
         self.head = nn.Linear(hidden, 11)
 
     def forward(self, state, targets, divisor=None):
-        packed = pack_sequence([self.embed(tokens) for tokens in shifted(targets)], enforce_sorted=False)
+        packed = pack_sequence([self.embed(tokens) for tokens in shifted(targets)],
+                               enforce_sorted=False)
         outputs, _ = self.rnn(packed, state)
         tokens = pack_sequence(targets, enforce_sorted=False).data  # no padding in there
-        return cross_entropy(self.head(outputs.data), tokens, reduction="sum") / (divisor or len(tokens))
+        return (cross_entropy(self.head(outputs.data), tokens, reduction="sum")
+                / (divisor or len(tokens)))
 
 # %% [markdown]
 # ## In one process
@@ -128,7 +133,8 @@ def step_alone(model, sources, targets):
 alone = nn.ModuleList(parts())
 curves["one process"] = train(alone, step_alone)
 if pair.rank == 1:
-    print("loss at steps 1, 50, 100:", *(f"{curves['one process'][step]:.4f}" for step in (0, 49, 99)))
+    print("loss at steps 1, 50, 100:", *(f"{curves['one process'][step]:.4f}"
+                                         for step in (0, 49, 99)))
 
 # %% [markdown]
 # ## In two, by hand
@@ -157,11 +163,13 @@ def step_by_hand(module, sources, targets):
 # %%
 # %%px --ranks 0,1
 def largest_gap(one, other):
-    return max((a - b).abs().max().item() for a, b in zip(one.parameters(), other.parameters()))
+    return max((a - b).abs().max().item()
+               for a, b in zip(one.parameters(), other.parameters()))
 
 by_hand = parts()[pair.rank]
 curves["by hand"] = train(by_hand, step_by_hand)
-print(f"{type(by_hand).__name__}: weights after 100 steps equal to those of one process, to 1e-6:",
+print(f"{type(by_hand).__name__}: weights after 100 steps equal to those of one process, "
+      f"to 1e-6:",
       largest_gap(by_hand, alone[pair.rank]) < 1e-6)
 
 # %% [markdown]
@@ -178,14 +186,17 @@ encoder, decoder = parts()
 sources, targets = batch(64, torch.Generator().manual_seed(0))
 if pair.rank == 0:
     h, cell = encoder(sources)
-    phi_h, _ = functions.send(h, pair, 1, tag=0), functions.send(cell.detach(), pair, 1, tag=1)
+    phi_h, _ = (functions.send(h, pair, 1, tag=0),
+                functions.send(cell.detach(), pair, 1, tag=1))
     phi_h.backward()
     got = encoder.rnn.weight_hh_l0.grad.norm()
     encoder.zero_grad()
     decoder(encoder(sources), targets).backward()
-    print(f"norm of the gradient of the encoder's recurrent weights: {got:.4f}, in one process {encoder.rnn.weight_hh_l0.grad.norm():.4f}")
+    print(f"norm of the gradient of the encoder's recurrent weights: {got:.4f}, in one "
+          f"process {encoder.rnn.weight_hh_l0.grad.norm():.4f}")
 else:
-    loss = decoder((functions.recv(pair, 0, tag=0), functions.recv(pair, 0, tag=1)), targets)
+    loss = decoder((functions.recv(pair, 0, tag=0), functions.recv(pair, 0, tag=1)),
+                   targets)
     loss.backward()
     print(f"loss {loss.item():.4f}, in one process {curves['one process'][0]:.4f}")
 
@@ -290,11 +301,14 @@ from manyhands.plots.curves import coinciding, gap
 curves = cluster.pull("curves")[1]
 serial = curves.pop("one process")
 for name, losses in curves.items():
-    print(f"{name:<11} last loss {losses[-1]:.4f}, one process {serial[-1]:.4f}, equal at all 100 steps to 1e-6: {gap(losses, serial) < 1e-6}")
+    print(f"{name:<11} last loss {losses[-1]:.4f}, one process {serial[-1]:.4f}, equal at "
+          f"all 100 steps to 1e-6: {gap(losses, serial) < 1e-6}")
 
 # %% tags=["measured"]
-print("largest difference:", ", ".join(f"{name} {gap(losses, serial):.0e}" for name, losses in curves.items()))
-coinciding(("one process", serial), curves, tolerance=1e-6, title="loss of one process and of three splits")
+print("largest difference:", ", ".join(f"{name} {gap(losses, serial):.0e}"
+                                       for name, losses in curves.items()))
+coinciding(("one process", serial), curves, tolerance=1e-6,
+           title="loss of one process and of three splits")
 
 # %% [markdown]
 # By hand and as a chain, the two ranks do the very operations of one process, and a message changes no bit: the difference is exactly 0, unless the
@@ -344,19 +358,23 @@ def bytes_sent(length, attention):
     with Ledger() as ledger:
         if pair.rank == 0:
             outputs, (h, cell) = encoder.rnn(encoder.embed(source))
-            functions.send((h, cell, outputs) if attention else (h, cell), pair, rank=1).backward()
+            functions.send((h, cell, outputs) if attention else (h, cell), pair,
+                           rank=1).backward()
         else:
             h, cell, *outputs = functions.recv(pair, rank=0)
             loss = (h + cell).sum()  # stands for the rest of the decoder
-            for keys in (one.transpose(0, 1) for one in outputs):  # [strings, digits, numbers]
-                loss = loss + scaled_dot_product_attention(h.transpose(0, 1), keys, keys).sum()
+            # [strings, digits, numbers]
+            for keys in (one.transpose(0, 1) for one in outputs):
+                loss = (loss + scaled_dot_product_attention(h.transpose(0, 1), keys,
+                                                            keys).sum())
             loss.backward()
     return ledger.bytes_sent
 
 # %%
 # %%px --ranks 0,1
 for length in (5, 50, 500):
-    print(f"{length:>3} digits: {bytes_sent(length, attention=False):>6,} bytes sent, with attention {bytes_sent(length, attention=True):>10,}")
+    print(f"{length:>3} digits: {bytes_sent(length, attention=False):>6,} bytes sent, with "
+          f"attention {bytes_sent(length, attention=True):>10,}")
 
 # %% [markdown]
 # <details><summary>Why?</summary>
@@ -411,7 +429,8 @@ when.update(steps[pair.bcast_obj(by_length[4])])  # the same step on both ranks
 
 # %%
 encoder, decoder = cluster.pull("when")[:2]
-inside = encoder["left"][-1] <= decoder["came"][-1] <= decoder["left"][0] <= encoder["came"][-1]
+inside = encoder["left"][-1] <= decoder["came"][-1] <= decoder["left"][0] <= encoder[
+    "came"][-1]
 print("the decoder's work lies inside the encoder's wait:", inside)
 
 # %% tags=["measured"]
@@ -422,12 +441,16 @@ def span(start_s, stop_s, label):
     return (start_s - first_s) * 1e3, (stop_s - first_s) * 1e3, label
 
 tracks = {
-    "rank 0: encoder": {"compute": [span(encoder["start"], encoder["left"][0], "forward"), span(encoder["came"][-1], encoder["stop"], "backward")],
-                        "network": [span(encoder["left"][0], encoder["came"][-1], "gradient")]},
-    "rank 1: decoder": {"compute": [span(decoder["came"][-1], decoder["left"][0], "forward and backward")],
+    "rank 0: encoder": {"compute": [span(encoder["start"], encoder["left"][0], "forward"),
+                                    span(encoder["came"][-1], encoder["stop"], "backward")],
+                        "network": [span(encoder["left"][0], encoder["came"][-1],
+                                         "gradient")]},
+    "rank 1: decoder": {"compute": [span(decoder["came"][-1], decoder["left"][0],
+                                         "forward and backward")],
                         "network": [span(decoder["start"], decoder["came"][-1], "state")]}}
 print(table(tracks))
-timeline(tracks, words={"compute": "works", "network": "waits for", "time": "time (ms)"}, title="one step on two ranks: who works, who waits")
+timeline(tracks, words={"compute": "works", "network": "waits for", "time": "time (ms)"},
+         title="one step on two ranks: who works, who waits")
 
 # %% [markdown]
 # <details><summary>Why is it not faster?</summary>
@@ -447,7 +470,8 @@ timeline(tracks, words={"compute": "works", "network": "waits for", "time": "tim
 # %%px --ranks 0,1
 def held(module):
     numbers = sum(parameter.numel() for parameter in module.parameters())
-    return f"{numbers} parameters, with gradients and Adam's numbers {4 * 8 * numbers / 1e6:.2f} MB"
+    return (f"{numbers} parameters, with gradients and Adam's numbers "
+            f"{4 * 8 * numbers / 1e6:.2f} MB")
 
 print(f"{type(by_hand).__name__}: {held(by_hand)}; in one process {held(alone)}")
 
@@ -471,8 +495,10 @@ halves = nn.ModuleList(parts())
 for size in (64, 256):
     some, answers_to_some = batch(size, torch.Generator().manual_seed(0))
     state = [part.detach() for part in halves[0](some)]
-    half = kept_mb((lambda: halves[0](some)) if pair.rank == 0 else (lambda: halves[1](state, answers_to_some)))
-    print(f"{size} strings: {half:.1f} MB kept in this half, in one process {kept_mb(lambda: halves[1](halves[0](some), answers_to_some)):.1f} MB")
+    half = kept_mb((lambda: halves[0](some)) if pair.rank == 0
+                   else (lambda: halves[1](state, answers_to_some)))
+    print(f"{size} strings: {half:.1f} MB kept in this half, in one process "
+          f"{kept_mb(lambda: halves[1](halves[0](some), answers_to_some)):.1f} MB")
 
 # %% [markdown]
 # The same cut over **MPI**: in [scripts/12_halves.py](scripts/12_halves.py), `comm.create_communicator()` takes MPI because `mpirun` has started it; under `torchrun` it
@@ -489,12 +515,14 @@ run = cluster.launch("scripts/12_halves.py", with_="mpirun", nodes=1, ranks_per_
 
 # %% tags=["setup"]
 # %%px --setup
-copies = world.split(color=pair.rank)  # the encoders: ranks 0 and 2; the decoders: ranks 1 and 3
+# the encoders: ranks 0 and 2; the decoders: ranks 1 and 3
+copies = world.split(color=pair.rank)
 share = slice(0, 40) if copies.rank == 0 else slice(40, 64)
 
 def pair_step(module, sources, targets, divisor=None):
     if pair.rank == 0:
-        functions.send(module(sources), pair, rank=1).backward()  # a tuple travels as one message
+        # a tuple travels as one message
+        functions.send(module(sources), pair, rank=1).backward()
         return None
     loss = module(functions.recv(pair, rank=0), targets, divisor)
     loss.backward()
@@ -516,10 +544,13 @@ def far_from_one_process(share, divisor=None):
     mine = parts()[pair.rank]
     pair_step(mine, sources[share], targets[share], divisor)
     copies.multi_node_mean_grad(mine)
-    return max((a.grad - b.grad).abs().max().item() for a, b in zip(mine.parameters(), right.parameters()))
+    return max((a.grad - b.grad).abs().max().item()
+               for a, b in zip(mine.parameters(), right.parameters()))
 
 half = slice(32 * copies.rank, 32 * copies.rank + 32)
-print(f"largest difference of a gradient: 32 and 32 strings {far_from_one_process(half):.5f}, 40 and 24 strings {far_from_one_process(share):.5f}")
+print(f"largest difference of a gradient: 32 and 32 strings "
+      f"{far_from_one_process(half):.5f}, 40 and 24 strings "
+      f"{far_from_one_process(share):.5f}")
 
 # %% [markdown]
 # <details><summary>Why is even 32 and 32 wrong?</summary>

@@ -31,7 +31,8 @@ torch.set_num_threads(1)
 task = Task(tasks.plain_digits(), batch=8)
 weights = task.start()
 print("weights:  ", [tuple(weight.shape) for weight in weights])
-print("gradients:", [tuple(gradient.shape) for gradient in task.gradient(weights)], "of", task.seen, "images in each run")
+print("gradients:", [tuple(gradient.shape) for gradient in task.gradient(weights)], "of",
+      task.seen, "images in each run")
 
 # %% [markdown]
 # `task.gradient` takes the next batch of every run. `train` makes steps with momentum 0.9 until 8 epochs are used up; it asks `rate_at(epoch)` for the
@@ -46,7 +47,8 @@ def report(name, task, weights):
     test, learned = task.error(weights), task.error(weights, train=True)
     mean, spread = float(test.mean().round(1)), float(test.std(ddof=1).round(1))
     rows.setdefault(name, {})[task.batch] = mean, spread
-    print(f"{name:<18} batch {task.batch:>4}, {task.steps:>4} steps: {mean:>4.1f} ± {spread:.1f} % wrong, {learned.mean():>4.1f} % of the training images")
+    print(f"{name:<18} batch {task.batch:>4}, {task.steps:>4} steps: {mean:>4.1f} ± "
+          f"{spread:.1f} % wrong, {learned.mean():>4.1f} % of the training images")
 
 def dropped(epoch):
     """1, then a quarter from epoch 4 on, and a sixteenth from epoch 6 on."""
@@ -79,7 +81,8 @@ def watching(task, kept, curve):
     def watch(epoch, weights):
         if epoch == int(epoch):
             kept[int(epoch)] = [weight.clone() for weight in weights]
-            curve.append((int(epoch), len(tasks.PASSED) - begun, float(task.error(weights).mean().round(1))))
+            curve.append((int(epoch), len(tasks.PASSED) - begun,
+                          float(task.error(weights).mean().round(1))))
 
     return watch
 
@@ -87,7 +90,8 @@ def watching(task, kept, curve):
 digits, at_epoch, rate_falls = tasks.distorted_digits(seed=0), {}, []
 rows.clear()
 task = Task(digits, batch=8)
-report("small batch", task, train(task, lambda epoch: 0.04 * dropped(epoch), watch=watching(task, at_epoch, rate_falls)))
+report("small batch", task, train(task, lambda epoch: 0.04 * dropped(epoch),
+                                  watch=watching(task, at_epoch, rate_falls)))
 
 # %% [markdown]
 # That is the mark for the whole unit. ± is the standard deviation over the eight runs; their *mean* is known to about a third of it (divide by $\sqrt 8$).
@@ -150,7 +154,8 @@ def warm(full, epoch, warm_up=2):
 
 for batch in (128, 256, 512, 1024):
     task, full = Task(digits, batch), 0.04 * batch / 8
-    report("linear, warm-up", task, train(task, lambda epoch: warm(full, epoch) * dropped(epoch)))
+    report("linear, warm-up", task, train(task, lambda epoch: warm(full, epoch)
+                                          * dropped(epoch)))
 
 # %% [markdown]
 # <details><summary>What it does here</summary>
@@ -168,7 +173,8 @@ for warm_up in (0, 2):
     task.start = lambda: [5 * weight for weight in gentle]
     rate = (lambda epoch: warm(full, epoch)) if warm_up else (lambda epoch: full)
     rough = task.error(train(task, lambda epoch: rate(epoch) * dropped(epoch)))
-    print(f"rough start, warm-up of {warm_up} epochs: {rough.mean():.1f} ± {rough.std(ddof=1):.1f} % wrong")
+    print(f"rough start, warm-up of {warm_up} epochs: {rough.mean():.1f} ± "
+          f"{rough.std(ddof=1):.1f} % wrong")
 
 # %% [markdown]
 # ## A rate for each layer
@@ -189,9 +195,11 @@ def lars_step(weights, gradients, memory, rate, trust=0.02):
 
 for batch, rate in ((256, 2), (512, 3), (1024, 4)):  # from a short search
     task = Task(digits, batch)
-    report("LARS", task, train(task, lambda epoch: rate * min(1, epoch + 0.1) * dropped(epoch), step=lars_step))
+    report("LARS", task, train(task, lambda epoch: rate * min(1, epoch + 0.1)
+                               * dropped(epoch), step=lars_step))
 task = Task(digits, 1024)
-report("lower rate", task, train(task, lambda epoch: warm(1.28, epoch) * dropped(epoch)))  # momentum: a quarter of the linear rule's rate, with warm-up
+# momentum: a quarter of the linear rule's rate, with warm-up
+report("lower rate", task, train(task, lambda epoch: warm(1.28, epoch) * dropped(epoch)))
 
 # %% [markdown]
 # Within the flat part LARS is no better than the linear rule. At 1024, where that rule has come to its end, it still trains. Most of that is the choice of
@@ -206,11 +214,14 @@ report("lower rate", task, train(task, lambda epoch: warm(1.28, epoch) * dropped
 # %%
 from manyhands.plots.large_batches import hockey_stick, hockey_table
 
-goyal = {"linear, warm-up": {128: (23.49, .12), 256: (23.60, .12), 512: (23.48, .09), 1024: (23.53, .08), 2048: (23.49, .11), 4096: (23.56, .12),
-                             8192: (23.74, .09), 16384: (24.79, .27), 32768: (27.55, .28), 65536: (33.96, .80)},
+goyal = {"linear, warm-up": {128: (23.49, .12), 256: (23.60, .12), 512: (23.48, .09),
+                             1024: (23.53, .08), 2048: (23.49, .11), 4096: (23.56, .12),
+                             8192: (23.74, .09), 16384: (24.79, .27), 32768: (27.55, .28),
+                             65536: (33.96, .80)},
          "linear": {8192: (24.84, .37)}}
 small = {8: rows["small batch"][8]}
-own = {name: {**small, **rows[name]} for name in ("linear, warm-up", "linear", "square root", "same rate")}
+own = {name: {**small, **rows[name]} for name in ("linear, warm-up", "linear",
+                                                  "square root", "same rate")}
 print(hockey_table(own))
 hockey_stick(own, goyal, "Goyal et al. 2017")
 
@@ -250,10 +261,12 @@ hockey_stick(own, goyal, "Goyal et al. 2017")
 from manyhands.plots.large_batches import two_clocks
 
 task, batch_grows = Task(digits, batch=8), []
-train(task, lambda epoch: 0.04, batch_at=lambda epoch: round(8 / dropped(epoch)), watch=watching(task, {}, batch_grows))
+train(task, lambda epoch: 0.04, batch_at=lambda epoch: round(8 / dropped(epoch)),
+      watch=watching(task, {}, batch_grows))
 clocks = {"rate falls": rate_falls, "batch grows": batch_grows}
 for name, points in clocks.items():
-    print(f"{name:<12}", *(f"{error:5.1f}" for _, _, error in points), f" % wrong after each epoch; {points[-1][1]} steps")
+    print(f"{name:<12}", *(f"{error:5.1f}" for _, _, error in points),
+          f" % wrong after each epoch; {points[-1][1]} steps")
 two_clocks({name: points[1:] for name, points in clocks.items()})
 
 # %% [markdown]
@@ -274,15 +287,19 @@ two_clocks({name: points[1:] for name, points in clocks.items()})
 def squared_length(weights, batch, repeats):
     """The mean of |G_B|^2 over many batches, for each run."""
     task = Task(digits, batch, epochs=32)
-    found = [sum(gradient.square().sum((1, 2)) for gradient in task.gradient(weights)) for _ in range(repeats)]
+    found = [sum(gradient.square().sum((1, 2)) for gradient in task.gradient(weights))
+             for _ in range(repeats)]
     return torch.stack(found).mean().item()
 
 scales = {}  # epoch -> noise scale
 for epoch in (0, 1, 2, 4):
-    small, large = squared_length(at_epoch[epoch], 16, 256), squared_length(at_epoch[epoch], 1024, 16)
-    signal, noise = (1024 * large - 16 * small) / (1024 - 16), (small - large) / (1 / 16 - 1 / 1024)
+    small, large = (squared_length(at_epoch[epoch], 16, 256),
+                    squared_length(at_epoch[epoch], 1024, 16))
+    signal, noise = ((1024 * large - 16 * small) / (1024 - 16),
+                     (small - large) / (1 / 16 - 1 / 1024))
     scales[epoch] = float(f"{noise / signal:.2g}")
-    print(f"after {epoch} epochs: |G|^2 {signal:.3f}, trace {noise:4.1f}, noise scale {scales[epoch]:.0f}")
+    print(f"after {epoch} epochs: |G|^2 {signal:.3f}, trace {noise:4.1f}, noise scale "
+          f"{scales[epoch]:.0f}")
 
 # %% [markdown]
 # <details><summary>Why does it grow?</summary>
@@ -305,7 +322,8 @@ for epoch in (0, 1, 2, 4):
 
 # %%
 for batch in (8, 32, 128, 256, 1024):
-    print(f"batch {batch:>4}: {1 + scales[1] / batch:4.1f} times the fewest steps, {1 + batch / scales[1]:4.2f} times the fewest images")
+    print(f"batch {batch:>4}: {1 + scales[1] / batch:4.1f} times the fewest steps, "
+          f"{1 + batch / scales[1]:4.2f} times the fewest images")
 
 # %% [markdown]
 # So "the same epochs", the budget of this unit, is a choice: beyond the critical batch the images that are missing show up as a loss of accuracy. Shallue et al. 2019 counted steps to a given error in 35 workloads,
@@ -330,7 +348,8 @@ for batch in (8, 32, 128, 256, 1024):
 task = Task(digits, batch=256)
 weights = train(task, lambda epoch: 0.04 * 32 * dropped(epoch))
 d = task.error(weights) - task.error(at_epoch[8])
-print(f"batch 256 is {d.mean():.1f} points worse than batch 8 on average; with 95 % confidence less than {d.mean() + 1.895 * d.std(ddof=1) / 8 ** 0.5:.1f}")
+print(f"batch 256 is {d.mean():.1f} points worse than batch 8 on average; with 95 % "
+      f"confidence less than {d.mean() + 1.895 * d.std(ddof=1) / 8 ** 0.5:.1f}")
 
 # %% [markdown]
 # ## When, and what it costs

@@ -70,6 +70,13 @@ class Unit:
     def planned(self):
         return not (self.tutorial and self.lab)
 
+    @property
+    def coming(self):
+        """Whether neither its sources nor, in a clone without sources, its notebooks are there."""
+        if (self.root / "sources").is_dir():
+            return not all(self._there(f"sources/{kind}/{self.name}.py") for kind in ("tutorial", "labs"))
+        return self.planned
+
     @cached_property
     def facts(self):
         """What the sources say of themselves: `{"tutorial": {"minutes": ..., "ranks": ...}, "lab": {...}}`."""
@@ -124,7 +131,7 @@ def readme_table(root=None):
     lines = ["| # | unit | framework | minutes | ranks | state |", "|---|---|---|---|---|---|"]
     for unit in units(root):
         if unit.planned:
-            row = (unit.number, unit.title, unit.framework, "", "", "planned")
+            row = (unit.number, unit.title, unit.framework, "", "", "coming")
         else:
             row = (unit.number, f"[{unit.title}]({unit.tutorial})", unit.framework, minutes_text(unit),
                    str(unit.ranks or ""), f"[lab](labs/{unit.name}), ready")

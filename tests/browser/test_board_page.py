@@ -119,3 +119,36 @@ def test_an_attendee_sees_the_own_row(board, page, screenshots):
     assert page.locator("#own li").count() == 12 and page.locator("#people, #stuck, form").count() == 0
     assert "the median of the class" in page.locator("#numbers").inner_text()
     assert [row["name"] for row in page.evaluate("room.rows")] == ["hand09"]
+
+
+def test_the_keyboard_reaches_everybody(board, page):
+    open_as(page, board, "teacher", 1280, 800)
+    row = page.locator("#people tbody tr").filter(has_text="hand09")
+    row.focus()
+    page.keyboard.press("Enter")
+    dialog = page.locator("#person")
+    assert dialog.is_visible() and "hand09" in dialog.inner_text()
+    page.keyboard.press("Escape")
+    assert not dialog.is_visible() and row.evaluate("row => row === document.activeElement")
+    page.keyboard.press("Space")
+    assert dialog.is_visible()
+    page.keyboard.press("Escape")
+
+
+def test_the_board_is_dark_where_the_browser_prefers_it(board, page, screenshots):
+    page.emulate_media(color_scheme="dark")
+    open_as(page, board, "teacher", 1280, 800)
+    page.screenshot(path=screenshots / "board_dark.png")
+    ratios = page.evaluate("""() => {
+        const light = colour => { const [r, g, b] = colour.match(/[0-9.]+/g).map(Number).map(v => (v /= 255) <= .03928 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4);
+                                  return .2126 * r + .7152 * g + .0722 * b; };
+        const ground = node => { for (; node; node = node.parentElement) { const c = getComputedStyle(node).backgroundColor;
+                                 if (!/, 0\\)$|transparent/.test(c)) return c; } return "rgb(22, 22, 22)"; };
+        return [...document.querySelectorAll("h1, h2, #numbers, #announcement, #people td, #people th, #criteria li, #stuck li div, footer small")]
+            .filter(node => node.textContent.trim() && node.offsetParent).map(node => {
+                const [a, b] = [light(getComputedStyle(node).color), light(ground(node))].sort((x, y) => y - x);
+                return [(a + .05) / (b + .05), node.className + node.tagName];
+            }).sort((x, y) => x[0] - y[0]);
+    }""")
+    assert len(ratios) > 50 and ratios[0][0] >= 4.5, ratios[:5]
+    assert page.evaluate("getComputedStyle(document.documentElement).backgroundColor") == "rgb(22, 22, 22)"

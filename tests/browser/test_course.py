@@ -56,6 +56,13 @@ def test_from_start_here_to_the_wait_for_graph_and_the_healed_cluster(course, pa
     graph = unit.panel.locator(GRAPH).first
     unit.show(graph, screenshots / "00_graph.png")
     assert graph.is_visible()
+    page.wait_for_function("document.querySelectorAll('.jp-RenderedSVG img:not([alt])').length === 0", timeout=20_000)
+    assert graph.get_attribute("alt") == "wait-for graph"
+    page.set_viewport_size({"width": 700, "height": 900})
+    unit.show(graph, screenshots / "00_graph_narrow.png")
+    wide = graph.evaluate("img => [img.getBoundingClientRect().width, img.closest('.jp-OutputArea-output').clientWidth]")
+    assert wide[0] <= wide[1], "a figure is no wider than its column"
+    page.set_viewport_size({"width": 1280, "height": 900})
     saved = unit.saved(course.root / "work/00_preflight_tutorial.ipynb")
     faults = [i for i, cell in enumerate(saved.cells) if "The cluster is healed" in outputs(cell)]
     assert faults, "no cell tells that the cluster was healed"
@@ -74,15 +81,21 @@ def test_lab_before_and_after_solving(course, page, screenshots):
     lab = follow(page, "06", "your lab")
     page.screenshot(path=screenshots / "06_top.png")
     lab.run_all()
-    lab.show(lab.panel.get_by_text("FAIL").first, screenshots / "06_unsolved.png")
+    card = lab.panel.get_by_role("group", name="check: ").first
+    lab.show(card, screenshots / "06_unsolved.png")
+    assert "○ not begun 0/" in card.inner_text() and "✗" not in card.inner_text()
     unsolved = checks(lab.saved(course.root / LAB))
-    assert "FAIL 0/" in unsolved
+    assert "FAIL 0/" in unsolved, "its plain form is as a terminal shows it"
     for answer in answers("06_ddp"):
         lab.replace(lab.cell(first_definition(answer)), answer)
     lab.run_all()
     lab.show(lab.panel.get_by_text("PASS").first, screenshots / "06_solved.png")
     solved = checks(lab.saved(course.root / LAB))
     assert "PASS" in solved and "FAIL" not in solved
+    page.locator(".lm-TabBar-tab", has_text="Start_Here.md").click()
+    renewed = page.locator(".jp-MarkdownViewer tr", has_text="DistributedDataParallel")
+    renewed.get_by_text(re.compile(r"(\d+)\sof\s\1\s*seen\sgreen")).wait_for(timeout=20_000)  # without a reload
+    page.screenshot(path=screenshots / "start_here_seen.png")
     course.stop()
     assert left_over(course.root) == []
 

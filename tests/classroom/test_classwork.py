@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import signal
 import tempfile
+from types import SimpleNamespace
 
 import nbformat
 import pytest
@@ -14,6 +15,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_output
 from nbgrader.converters import GenerateAssignment
 from room import UNIT
 
+from manyhands.cli import certificate
 from manyhands.grading import engine
 from manyhands.grading.classroom import steps
 from manyhands.grading.nbgrader import feedback, gradebook
@@ -238,6 +240,14 @@ def test_export_is_a_table_of_grades(graded):
     target = graded.root / "grades.csv"
     assert graded.command("export", "-o", str(target)) == (0, f"9 rows in {target}\n")
     assert target.read_text() == text.replace("\r\n", "\n")
+
+
+def test_a_certificate_has_the_grades_of_the_class_and_of_nobody_else(graded):
+    unit = SimpleNamespace(name=UNIT)
+    assert certificate._class_grades(graded.root, "alice", [unit])[UNIT].items() >= {"points": 2.0, "max": 4.0}.items()
+    assert certificate._class_grades(graded.root, "bob", [unit]) == {}, "his notebook could not be read"
+    assert certificate._class_grades(graded.root, "nobody", [unit]) == {}
+    assert certificate._class_grades(graded.root, "alice", [SimpleNamespace(name="91_never")]) == {}
 
 
 def test_who_is_unknown_or_ungraded_is_said(classroom):

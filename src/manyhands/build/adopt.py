@@ -4,6 +4,7 @@ from pathlib import Path
 
 import nbformat
 
+from manyhands import unit_links
 from manyhands.build import BuildError, canonical, layout, text
 from manyhands.build.make import write_one
 
@@ -22,7 +23,7 @@ def adopt(root, path):
     _refuse_loss(source, text.read(new, name), name)
     old = piece.source.read_text(encoding="utf-8") if piece.source.exists() else None
     if new == old:
-        return [f"{piece.short(piece.source)} says the same already: nothing to do"]
+        return [f"{piece.short(piece.source)} says the same already: nothing to do", *_edited_links(path, piece)]
     told = []
     if old is not None and path != piece.source and _source_is_newer(path, old):
         kept = _free_name(piece.source)
@@ -31,6 +32,7 @@ def adopt(root, path):
                     f"what it said is kept in {kept.name}")
     write_one(piece.source, new.encode())
     told.append(f"{piece.short(piece.source)} written; now run: manyhands build {piece.number}")
+    told += _edited_links(path, piece)
     if "unit=" not in new.split("\n", 1)[0]:
         told.append('its first cell lacks unit={"minutes": ..., "ranks": ..., "framework": "...", "title": "..."}')
     return told
@@ -60,9 +62,12 @@ def piece_of(root, path):
 
 
 def as_source(notebook, piece):
-    """The cells of a notebook with the options that a source writes in their headers."""
+    """The cells of a notebook with the options that a source writes in their headers;
+    the cells of links are the build's, and left out."""
     source = nbformat.v4.new_notebook()
     for number, cell in enumerate(notebook.cells, 1):
+        if cell.get("id") in (unit_links.HEAD, unit_links.FOOT):
+            continue
         if cell.get("attachments"):
             raise BuildError(
                 f"{piece.short(piece.notebook)}, cell {number} holds a pasted picture, which a text cannot: "
@@ -77,6 +82,14 @@ def as_source(notebook, piece):
     if header and source.cells:
         source.cells[0].metadata["unit"] = header
     return source
+
+
+def _edited_links(path, piece):
+    """A line for each cell of links that somebody has changed: the build makes them anew."""
+    ours = unit_links.cells(piece.root, piece.name, piece.kind)
+    found = canonical.load(path).cells if path.suffix == ".ipynb" else []
+    return [f"the cell `{cell.id}` is made by the build, from units.toml: this is not kept: {cell.source}"
+            for cell in found if cell.get("id") in ours and cell.source != ours[cell.id]]
 
 
 def _options(cell):

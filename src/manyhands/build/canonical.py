@@ -9,6 +9,7 @@ import tempfile
 
 import nbformat
 
+from manyhands import unit_links
 from manyhands.build import BuildError
 
 METADATA = {
@@ -45,8 +46,9 @@ def pretty(part):
     return json.dumps(part, indent=1, sort_keys=True, ensure_ascii=False)
 
 
-def notebook_of(source, path, text):
-    """The notebook, not yet run, that a parsed source stands for; it names the source and the text it was made from."""
+def notebook_of(source, path, text, links=None):
+    """The notebook, not yet run, that a parsed source stands for; it names the source and the text it was made from.
+    `links`: the cells that `manyhands.unit_links` makes for it, one behind the title and one at the end."""
     notebook = nbformat.v4.new_notebook()
     notebook.nbformat_minor = 5
     notebook.metadata = nbformat.from_dict({**METADATA, "manyhands": {"source": path, "sha256": fingerprint(text)}})
@@ -58,6 +60,9 @@ def notebook_of(source, path, text):
         copies[digest] = copies.get(digest, 0) + 1
         made.id = cell.metadata.get("grade_id") or (digest if copies[digest] == 1 else f"{digest}-{copies[digest]}")
         notebook.cells.append(made)
+    for name, text in (links or {}).items():
+        place = 1 if name == unit_links.HEAD else len(notebook.cells)
+        notebook.cells.insert(place, nbformat.v4.new_markdown_cell(text, id=name))
     return notebook
 
 

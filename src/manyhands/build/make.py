@@ -5,6 +5,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
+from manyhands import unit_links
 from manyhands.build import BuildError, canonical, labs, layout, text
 from manyhands.build.execute import execute
 
@@ -39,9 +40,10 @@ def read_source(piece):
 
 
 def expected_notebook(piece):
-    """The notebook that the source stands for, not run: cells, ids, tags and metadata."""
+    """The notebook that the source stands for, not run: cells, ids, tags and metadata, and the cells of links."""
     source = read_source(piece)
-    return canonical.notebook_of(source, piece.short(piece.source), text.write(source))
+    links = unit_links.cells(piece.root, piece.name, piece.kind)
+    return canonical.notebook_of(source, piece.short(piece.source), text.write(source), links)
 
 
 def make_notebook(piece, run=True, remeasure=False):

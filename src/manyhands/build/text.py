@@ -19,6 +19,7 @@ TAGS = {
 _OPTIONS = {"tags", "grade_id", "points", "unit"}
 _FORMAT = {"extension": ".py", "format_name": "percent", "comment_magics": True}
 _FILTERS = {"notebook_metadata_filter": "-all", "cell_metadata_filter": "all"}
+LONGEST_LINE = 92  # letters of code that JupyterLab shows side by side in a window of 1024 pixels
 _GRADE_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _PERCENT_OR_BANG = re.compile(r"\s*(# ?)*([A-Za-z_]\w*\s*=\s*)?[%!]")
 
@@ -90,6 +91,9 @@ def _problem_in_source(cell, tags):
     source = cell.source
     if cell.cell_type == "code" and re.search(r"^\s*#\s*(NBVAL_|PYTEST_VALIDATE_)", source, re.M):
         return 'leave the marks of nbval out: tags=["measured"] keeps an output from being compared'
+    if long := [line for line in source.split("\n") if cell.cell_type == "code" and len(line) > LONGEST_LINE]:
+        return (f"a line of code has {len(long[0])} letters, and {LONGEST_LINE} at most are seen without scrolling: "
+                f"break it: {long[0].strip()[:40]} ...")
     if ("BEGIN SOLUTION" in source) != ("END SOLUTION" in source):
         return "BEGIN SOLUTION and END SOLUTION come in pairs"
     if "BEGIN SOLUTION" in source and "solution" not in tags:

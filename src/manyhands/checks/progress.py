@@ -1,5 +1,6 @@
-"""The learner's progress: `work/.manyhands/progress.json`, `{"06_ddp": {"points": 5, "max": 8, "when": ..., "hints":
-[]}}`."""
+"""The learner's progress: `work/.manyhands/progress.json`, `{"06_ddp": {"points": 5, "max": 8, "when": ...,
+"hints": [], "seen": []}}`. `points` come from `manyhands check`; `seen` are the
+checks that were green in the notebook."""
 
 import fcntl
 import json
@@ -34,6 +35,27 @@ def add_result(work, unit, points, maximum):
     with _changing(work) as units:
         when = datetime.now(timezone.utc).isoformat(timespec="seconds")
         _entry(units, unit).update(points=points, max=maximum, when=when)
+
+
+def add_seen(work, unit, name):
+    """Remember that a check was seen green in the notebook; where that cannot be written, it is forgotten."""
+    with suppress(OSError), _changing(work) as units:
+        entry = _entry(units, unit)
+        entry["seen"] = sorted({*seen_green(entry), name})
+
+
+def seen_green(entry):
+    """The checks of a unit's entry that were seen green."""
+    seen = entry.get("seen")
+    return [name for name in seen if isinstance(name, str)] if isinstance(seen, list) else []
+
+
+def unit_here(start=None):
+    """(the `work` folder, the name NN_topic of the unit whose lab's folder we are in), or None."""
+    here = Path(start or Path.cwd()).resolve()
+    work = work_folder(here)
+    parts = here.relative_to(work).parts if work else ()
+    return (work, parts[0]) if parts and parts[0][:2].isdigit() else None
 
 
 def add_hint(work, unit, name):

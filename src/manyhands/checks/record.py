@@ -76,4 +76,13 @@ def shorten(value):
             text = repr(value)
         except Exception:  # a learner's object may do anything here
             text = f"<{type(value).__name__}>"
-    return text if len(text) <= MAX_TEXT else text[:MAX_TEXT] + "..."
+    return cut(text, MAX_TEXT)
+
+
+def cut(text, longest):
+    """At most so many letters of a text; a cut falls between two words, where none is very long, and "..." follows."""
+    if len(text) <= longest:
+        return text
+    room = longest - 3
+    space = text.rfind(" ", 3 * room // 4, room + 1)
+    return text[:space if space > 0 else room].rstrip() + "..."

@@ -6,13 +6,14 @@
 """
 
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from manyhands.checks.hints import hint_for
+from manyhands.checks import card, colour, progress
+from manyhands.checks.card import SAME
+from manyhands.checks.hints import hint_for, hints_of, steps_of
 from manyhands.checks.record import BLOCKED, FAIL, MIME, PASS, SCHEMA, flatten, shorten
-
-SAME = "The same as above."
 
 
 class Stopped(Exception):
@@ -121,16 +122,47 @@ class Report:
             lines.append(f'For help, run: hint("{name}")')
         return lines
 
+    def html(self):
+        """The report as a card, for a notebook."""
+        name = hint_for(self.name)
+        return card.html(self.name, self.criteria, name, steps_of(hints_of(name.split("-")[0])[name]) if name else ())
+
     def show(self):
-        """Print the report; where a grader asks for it (`MANYHANDS_RECORD=1`), publish the record too.
+        """Show the report: a card in a learner's notebook, in colour on a terminal, else as plain lines.
 
-        The record stays out of stored outputs: its last digits differ from one machine to another.
+        Builds, nbval and graders (`MANYHANDS_QUIET=1`) print the plain lines, and those are what is stored. Where a
+        grader asks for it (`MANYHANDS_RECORD=1`) the record is published too; it stays out of stored outputs, since its
+        last digits differ from one machine to another.
         """
-        print("\n".join(self.lines()))
+        if in_notebook() and os.environ.get("MANYHANDS_QUIET") != "1":
+            _publish({"text/plain": "\n".join(self.lines()), "text/html": self.html()})
+            self._remember()
+        else:
+            print("\n".join(colour.lines(self.lines(), sys.stdout)))
         if os.environ.get("MANYHANDS_RECORD") == "1":
-            from IPython.display import publish_display_data
+            _publish({MIME: self.record})
 
-            publish_display_data({MIME: self.record})
+    def _remember(self):
+        """In the learner's own lab: that this check was seen green, for the start page."""
+        found = {criterion["status"] for criterion in self.criteria}
+        here = progress.unit_here()
+        if here and PASS in found and FAIL not in found:
+            progress.add_seen(*here, self.name)
+
+
+def in_notebook():
+    """True in a kernel of Jupyter; false in a terminal, a script or a test."""
+    if "IPython" not in sys.modules:
+        return False
+    from IPython import get_ipython
+
+    return getattr(get_ipython(), "kernel", None) is not None
+
+
+def _publish(data):
+    from IPython.display import publish_display_data
+
+    publish_display_data(data)
 
 
 def criterion_lines(criterion):

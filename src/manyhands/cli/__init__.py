@@ -10,6 +10,7 @@ GROUPS = {
     "Learners": {
         "lab": ("manyhands.cli.lab:main", "open the course in JupyterLab"),
         "check": ("manyhands.cli.check:main", "grade a lab"),
+        "certificate": ("manyhands.cli.certificate:main", "a certificate of your points; verify one"),
         "doctor": ("manyhands.cli.doctor:main", "say what this machine can do"),
         "completion": ("manyhands.cli.completion:main", "what a shell needs to complete these commands"),
     },

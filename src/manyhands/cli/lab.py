@@ -27,7 +27,7 @@ def parse(argv):
         epilog="All other options go to JupyterLab, for example --no-browser, --port=8890, --ip=0.0.0.0.",
     )
     parser.add_argument("--new", metavar="UNIT", action="append", default=[],
-                        help="put the course's new version of this unit (06, or 06_ddp) beside your copy, "
+                        help="put a clean copy of this unit (06, or 06_ddp), in its newest version, beside yours, "
                              "as *.new.ipynb; may be repeated").completer = unit_names
     parser.add_argument("--copy-only", action="store_true", help="make the copies and the start page, start nothing")
     return completed(parser).parse_known_args(argv)

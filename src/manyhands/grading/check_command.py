@@ -7,6 +7,7 @@ from pathlib import Path
 
 from manyhands.command_line import completed, unit_names_and_notebooks
 from manyhands.command_line import parser as command_parser
+from manyhands.checks import colour
 from manyhands.checks import progress as memory
 from manyhands.units import NotAClone, find_root, units
 
@@ -145,7 +146,8 @@ def _one(word, root, arguments):
     if note:
         grade.notes.insert(0, note)
     remember(submission, unit, grade, root)
-    print(json.dumps(grade_report.as_data(grade)) if arguments.json else grade_report.as_text(grade), flush=True)
+    text = "\n".join(colour.lines(grade_report.as_text(grade).split("\n"), sys.stdout))
+    print(json.dumps(grade_report.as_data(grade)) if arguments.json else text, flush=True)
     if (announcement := tell_board(submission, unit, grade)) and not arguments.json:
         print(ANNOUNCED.format(text=announcement), flush=True)
     return 0 if grade.full else 1

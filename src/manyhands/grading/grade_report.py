@@ -4,14 +4,15 @@ import html
 from dataclasses import asdict
 from types import SimpleNamespace
 
-from manyhands.checks.record import BLOCKED, FAIL, PASS
+from manyhands.checks.card import COLOUR, SIGN
+from manyhands.checks.record import BLOCKED, PASS
 
 HEAD = "{unit}: {points} of {max} points"
 HOW = "Graded with {seed}, {sandbox}, in {seconds:.0f} s."
 BLOCKED_LINE = "not counted: this machine cannot check it"
 HELP = 'For help, run in the notebook: hint("{name}")'
 DONE = "Full marks."
-STYLE = {PASS: "color:#1a7f37", FAIL: "color:#b42318", BLOCKED: "color:#6b7280"}
+STYLE = "padding:0 .5em;border-radius:3px;white-space:nowrap;color:#ffffff;background-color:"
 
 
 def number(points):
@@ -69,10 +70,11 @@ def as_html(grade):
     """The same as a table."""
     rows = []
     for criterion in grade.criteria:
+        status = criterion.status
         extra = "".join(f"<br><small><b>{html.escape(key)}</b> {html.escape(value)}</small>".replace("\n", "<br>")
                         for key, value in details(criterion))
         cells = [html.escape(criterion.check.removesuffix("-check")),
-                 f'<b style="{STYLE[criterion.status]}">{criterion.status.upper()}</b>', share(criterion),
+                 f'<b style="{STYLE}{COLOUR[status]}">{SIGN[status]} {status.upper()}</b>', share(criterion),
                  html.escape(criterion.text) + extra]
         rows.append("<tr>" + "".join(f'<td style="text-align:left;vertical-align:top">{cell}</td>'
                                      for cell in cells) + "</tr>")

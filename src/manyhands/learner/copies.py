@@ -6,7 +6,8 @@ and nothing there is overwritten.
                                                                a prediction is made before the answer is seen
     notebooks/scripts/06_a.py -> work/scripts/06_a.py
 
-Depths are kept, so that relative links hold. `work/.manyhands/copies.json` remembers which version a copy was made
+Depths are kept, so that relative links hold; the cells of links (`manyhands.unit_links`)
+lead to the other copies. `work/.manyhands/copies.json` remembers which version a copy was made
 from, so that a newer one is noticed.
 """
 
@@ -16,6 +17,8 @@ import os
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from manyhands import unit_links
 
 SKIPPED = {".ipynb_checkpoints", "__pycache__"}
 
@@ -44,7 +47,8 @@ def number_of(name):
 
 
 def copy_course(root, beside=(), fetched=()):
-    """Copy what is not yet in `work/`; put the new versions of the units numbered in `beside` next to the learner's.
+    """Copy what is not yet in `work/`; put clean copies of the units numbered in `beside` next to the learner's,
+    where those are no longer as the course has them.
 
     fetched: names of labs that the learner gets in another way, from the class's exchange.
     """
@@ -57,17 +61,15 @@ def copy_course(root, beside=(), fetched=()):
             continue
         content = source.read_bytes()
         version = hashlib.sha256(content).hexdigest()
-        if name == tutorial_copy(source.stem):
-            content = _without_outputs(content)
+        if name in (tutorial_copy(source.stem), lab_copy(source.stem)):
+            content = _learners(content, Path(root), source.stem, tutorial=name == tutorial_copy(source.stem))
         if _put(work / name, content):
             known[name] = version
             done.made.append(name)
-        if known.setdefault(name, version) == version:  # not in the list, but there: taken for a copy of this version
-            continue
-        if number_of(name) in beside:
+        elif number_of(name) in beside and (work / name).read_bytes() != content:
             done.beside.append(_put_beside(work, name, content))
             known[name] = version
-        else:
+        elif known.setdefault(name, version) != version:  # not in the list, but there: taken for a copy of this version
             done.newer.append(name)
     _save(work, known)
     return done
@@ -82,14 +84,18 @@ def _sources(root):
         yield path, path.relative_to(root / "labs").as_posix()
 
 
-def _without_outputs(content):
-    """A notebook as if it had never been run; what is no notebook stays as it is."""
+def _learners(content, root, unit, tutorial):
+    """A notebook as the learner gets it: links to the other copies; a tutorial as if it had never been run.
+    What is no notebook stays as it is."""
+    links = unit_links.cells(root, unit, unit_links.TUTORIAL if tutorial else unit_links.LAB, own=True)
     try:
         notebook = json.loads(content)
         for cell in notebook["cells"]:
-            if cell["cell_type"] == "code":
+            if cell.get("id") in links:
+                cell["source"] = links[cell["id"]]
+            if tutorial and cell["cell_type"] == "code":
                 cell["outputs"], cell["execution_count"] = [], None
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, AttributeError):
         return content
     return (json.dumps(notebook, indent=1, ensure_ascii=False) + "\n").encode()
 
@@ -127,12 +133,12 @@ def _rename_if_free(temporary, path):
 
 
 def _put_beside(work, name, content):
-    """`06_ddp.ipynb` -> `06_ddp.new.ipynb`, or `.new2`, `.new3` ... where that name is taken."""
+    """`06_ddp.ipynb` -> `06_ddp.new.ipynb`, or `.new2`, `.new3` ... where that name is taken by something else."""
     path = work / name
     number = 1
     while True:
         candidate = path.with_suffix(f".new{number if number > 1 else ''}{path.suffix}")
-        if _put(candidate, content):
+        if _put(candidate, content) or candidate.is_file() and candidate.read_bytes() == content:
             return candidate.relative_to(work).as_posix()
         number += 1
 

@@ -19,6 +19,7 @@ from urllib.parse import urlencode
 from urllib.request import ProxyHandler, Request, build_opener
 
 SETTINGS = Path(__file__).parent / "jupyter"
+EXTENSIONS = Path(__file__).parent / "labextensions"  # of our own: see `renewing`
 PORT_TRIES = 3
 START_LIMIT_S, STOP_LIMIT_S, ORPHANS_LIMIT_S = 120, 20, 10
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
@@ -56,6 +57,7 @@ def command(root, page, arguments):
         f"--LabApp.default_url=/lab/tree/{page}?reset",
         f"--LabApp.app_settings_dir={SETTINGS}",
         "--LabApp.custom_css=True",
+        f"--LabApp.extra_labextensions_path={EXTENSIONS}",
         # a login shell would reset PATH
         f"--ServerApp.terminado_settings={{'shell_command': [{os.environ.get('SHELL') or 'sh'!r}]}}",
     ]

@@ -12,7 +12,7 @@ def prepare(root, new=(), fetched=()):
         print(f"Your own copies in work/ are made: {len(copied.made)} files of the units "
               f"{', '.join(_numbers(copied.made))}.")
     for name in copied.beside:
-        print(f"The new version lies beside yours: work/{name}")
+        print(f"A clean copy lies beside yours: work/{name}")
     for number in _numbers(copied.newer):
         print(f"Unit {number} has a newer version; your copies in work/ stay as they are.\n"
               f"  To get the new one beside them: manyhands lab --new {number}")

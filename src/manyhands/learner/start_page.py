@@ -1,6 +1,8 @@
 """The page that the learner lands on, `work/Start_Here.md`:
 made anew at each start and whenever progress is written."""
 
+import functools
+import json
 import os
 import tempfile
 from contextlib import suppress
@@ -20,6 +22,7 @@ EXCHANGE = """
 your feedback. Save the notebook before you hand it in: Ctrl+S. You may hand in again; the last one counts.
 """  # noqa: E501
 TO_FETCH = "your lab (to fetch)"
+PATHS = {"one_day": ["one_day"], "two_days": ["one_day", "two_days_more"]}
 GREY = '<span style="color: #8a8a8a">{}</span>'
 
 
@@ -49,8 +52,9 @@ def text(root):
     template = Template(files("manyhands.learner").joinpath("start_page.md").read_text(encoding="utf-8"))
     return template.substitute(
         machine=machine(), notice=notice(), next=next_step(course, done, missing), table=table(course, done, missing),
-        check=f"`manyhands check {_any_ready(course)}`", one_day=path_line(course, "one_day"),
-        two_days_more=path_line(course, "two_days_more"),
+        check=f"`manyhands check {_any_ready(course)}`",
+        **{path: path_line(course, path) for path in paths()},
+        **{f"{path}_left": time_left(course, done, path) for path in PATHS},
     )
 
 
@@ -58,6 +62,7 @@ def _any_ready(course):
     return next((unit.number for unit in course if not unit.planned), course[0].number)
 
 
+@functools.cache
 def machine():
     """What this machine can do, in one line; `manyhands doctor` tells more."""
     gpus = [line for line in (says("nvidia-smi", "-L") or "").splitlines() if line.startswith("GPU ")]
@@ -108,18 +113,18 @@ def next_step(course, done, missing):
 
 
 def table(course, done, missing):
-    lines = ["| # | unit | framework | minutes | ranks | tutorial | lab | slides | points |",
+    lines = ["| # | unit | points | tutorial | lab | slides | minutes | ranks | framework |",
              "|---|---|---|---|---|---|---|---|---|"]
     return "\n".join(lines + [_row(unit, done.get(unit.name, {}), missing) for unit in course])
 
 
 def _row(unit, points, missing):
     if unit.planned:
-        cells = [unit.number, unit.title, unit.framework, "", "", "coming", "", "", ""]
+        cells = [unit.number, unit.title, "coming", "", "", "", "", "", unit.framework]
         return "| " + " | ".join(cell and GREY.format(cell) for cell in cells) + " |"
-    cells = [unit.number, unit.title, unit.framework, minutes_text(unit), str(unit.ranks or ""),
-             _link("tutorial", tutorial_copy(unit.name)), _lab(unit, missing),
-             _link("slides", "../" + unit.slides) if unit.slides else "", _points(points)]
+    cells = [unit.number, unit.title, _points(unit, points), _link("tutorial", tutorial_copy(unit.name)),
+             _lab(unit, missing), _link("slides", "../" + unit.slides) if unit.slides else "", minutes_text(unit),
+             str(unit.ranks or ""), unit.framework]
     return "| " + " | ".join(cells) + " |"
 
 
@@ -127,16 +132,53 @@ def _lab(unit, missing):
     return TO_FETCH if unit.name in missing else _link("your lab", lab_copy(unit.name))
 
 
-def _points(points):
-    if "max" not in points:
-        return ""
-    full = points["points"] == points["max"]
-    return f"{'✓ ' if full else ''}{points['points']:g} of {points['max']:g}"
+def _full(points):
+    return "max" in points and points.get("points") == points["max"]
+
+
+def _points(unit, points):
+    """`5 of 8`, those of the last `manyhands check`, and how many checks were seen green in the notebook."""
+    graded = f"{'✓ ' if _full(points) else ''}{points['points']:g} of {points['max']:g}" if "max" in points else ""
+    seen = len(progress.seen_green(points))
+    green = [f"{seen} of {max(seen, checks_in(unit))}", "seen green"] if seen and not _full(points) else []
+    lines = [graded, *green]
+    return "<br>".join(line.replace(" ", "\N{NO-BREAK SPACE}") for line in lines if line)
+
+
+def checks_in(unit):
+    """How many checks the unit's lab has; 0 where it cannot be read."""
+    try:
+        cells = json.loads((unit.root / unit.lab).read_bytes())["cells"]
+        return sum("check" in cell["metadata"].get("tags", []) for cell in cells)
+    except (OSError, ValueError, KeyError, TypeError):
+        return 0
 
 
 def _link(label, path):
     """A link to a path as seen from `work/`, where the page lies."""
     return f"[{label}]({path})"
+
+
+def units_of(course, path):
+    """The units of a path of `PATHS`, in order."""
+    numbers = {number for part in PATHS[path] for number in paths()[part]}
+    return [unit for unit in course if unit.number in numbers]
+
+
+def time_left(course, done, path):
+    """`about 5 h 10 min left`: the minutes of the path's units that are there, without what is done."""
+    minutes = sum(_minutes_left(unit, done.get(unit.name, {})) for unit in units_of(course, path) if not unit.planned)
+    hours, rest = divmod(5 * round(minutes / 5), 60)
+    return "done" if not minutes else f"about {f'{hours} h ' if hours else ''}{rest} min left"
+
+
+def _minutes_left(unit, points):
+    """All of a unit that is not begun; of one whose lab is begun, the part of the lab that is not solved."""
+    tutorial, lab = (part or 0 for part in unit.minutes)
+    solved = points["points"] / points["max"] if points.get("max") else 0
+    seen = len(progress.seen_green(points)) / max(1, checks_in(unit))
+    share = min(1, max(solved, seen))
+    return 0 if _full(points) else lab * (1 - share) + (0 if share else tutorial)
 
 
 def path_line(course, path):

@@ -34,8 +34,8 @@ def test_adopting_what_was_built_changes_nothing(course, name):
 
 def test_an_edit_goes_back_with_tags_names_and_points(course):
     def change(notebook):
-        notebook.cells[1].source = notebook.cells[1].source.replace("twice", "both")
-        notebook.cells[2].metadata.nbgrader.points = 5
+        notebook.cells[2].source = notebook.cells[2].source.replace("twice", "both")
+        notebook.cells[3].metadata.nbgrader.points = 5
         notebook.cells.insert(1, nbformat.v4.new_markdown_cell("New words."))
         notebook.cells.insert(2, nbformat.v4.new_code_cell("%time 1\n", metadata={"execution": {"started": "now"}}))
         notebook.cells.append(nbformat.v4.new_code_cell(""))

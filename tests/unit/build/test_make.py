@@ -90,11 +90,11 @@ def test_measured_outputs_stay_until_the_source_of_the_cell_changes(tmp_path):
 
 def test_ids_are_names_or_hashes_and_stay_when_a_cell_is_put_before_them(course, tmp_path):
     ids = [cell.id for cell in cells(course / "solutions/90_tiny/90_tiny.ipynb")]
-    assert ids[1:] == ["double", "double-check"]
+    assert ids[1:] == ["unit-links-head", "double", "double-check", "unit-links-foot"]
     again = tiny_course.LAB.replace("# %% tags", "# %% [markdown]\n# # Lab: double it\n\n# %% tags", 1)
     _, lab = tiny_course.make(tmp_path, lab=again)
     notebook = make.expected_notebook(lab)
-    assert [cell.id for cell in notebook.cells] == [ids[0], ids[0] + "-2", "double", "double-check"]
+    assert [cell.id for cell in notebook.cells] == [ids[0], ids[1], ids[0] + "-2", *ids[2:]]
 
 
 def test_without_running_only_unchanged_cells_keep_their_outputs(tmp_path):
@@ -120,7 +120,7 @@ def test_an_error_stops_the_build_with_unit_cell_and_traceback(tmp_path, line, c
     tiny_course.replace(tutorial.source, "numbers = [1, 2]", f"numbers = {line}")
     with pytest.raises(BuildError) as error:
         execute.execute(make.expected_notebook(tutorial), tmp_path, "the unit", cell_timeout_s=1)
-    assert "the unit, cell 3 of 6" in str(error.value)
+    assert "the unit, cell 3 of 7" in str(error.value)
     for part in complaint:
         assert part in str(error.value)
     assert children() == []
@@ -131,7 +131,7 @@ def test_a_build_that_stops_writes_nothing(tmp_path):
     make.build(tutorial)
     before = tutorial.notebook.read_bytes()
     tiny_course.replace(tutorial.source, "numbers = [1, 2]", "numbers = 1 / 0")
-    with pytest.raises(BuildError, match="notebooks/90_tiny.ipynb, cell 3 of 6, raises an error"):
+    with pytest.raises(BuildError, match="notebooks/90_tiny.ipynb, cell 3 of 7, raises an error"):
         make.build(tutorial)
     assert tutorial.notebook.read_bytes() == before
 
@@ -178,7 +178,7 @@ def test_a_process_that_a_notebook_leaves_is_ended(tmp_path):
 
 
 def test_a_lab_keeps_the_stub_and_the_outputs_of_checks(course):
-    header, answer, check = cells(course / "labs/90_tiny/90_tiny.ipynb")
+    _, _, answer, check, _ = cells(course / "labs/90_tiny/90_tiny.ipynb")
     assert answer.source.endswith('"""Twice `number`."""\n    # YOUR CODE HERE\n    raise NotImplementedError()')
     assert (answer.outputs, answer.execution_count) == ([], None)
     assert check.outputs[0].text == "PASS 2/2\n" and check.execution_count == 2
@@ -191,7 +191,7 @@ def test_a_leak_of_the_solution_is_found(course):
     lab = canonical.load(course / "labs/90_tiny/90_tiny.ipynb")
     assert labs.leaks(solution, labs.lab_text(lab)) == []
     lab.cells[0].source += "\n\n    twice = number + number"
-    lab.cells[2].outputs[0].text += "### BEGIN HIDDEN TESTS"
+    lab.cells[3].outputs[0].text += "### BEGIN HIDDEN TESTS"
     assert labs.leaks(solution, labs.lab_text(lab)) == ["BEGIN HIDDEN", "twice = number + number"]
     long = ["### BEGIN SOLUTION\ntotal = sum(values) / len(values)\nx = 1\n### END SOLUTION"]
     assert labs.leaks(long, "see: total = sum(values) / len(values), and max = 1") == ["total = sum(values) / len(values)"]

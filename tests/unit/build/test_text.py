@@ -53,6 +53,7 @@ def test_awkward_cells_survive(cell):
         ("# %%\n# why?\n", "reads this comment as a command"),
         ("# %%\n# ls\n", "reads this comment as a command"),
         ("# %%\n\n# %%\n1\n", "the cell is empty"),
+        (f"# %%\nx = {'1' * 89}\n", "a line of code has 93 letters, and 92 at most"),
         ('# %% tags=["mesured"]\n1\n', "unknown tag 'mesured'"),
         ('# %% tagz=["measured"]\n1\n', "unknown option 'tagz'"),
         ('# %% tags=["solution"]\n### BEGIN SOLUTION\n1\n### END SOLUTION\n', "needs a name"),

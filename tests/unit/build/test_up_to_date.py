@@ -37,15 +37,15 @@ SOURCE, SOLUTION = "sources/tutorial/90_tiny.py", "solutions/90_tiny/90_tiny.ipy
 SPOILS = {
     "source": (SOURCE, '"count:"', '"Count:"', NOTEBOOK, "cell 3 has another source"),
     "tags": (SOURCE, '"measured"', '"measured", "setup"', NOTEBOOK, "cell 4 has another metadata"),
-    "points": ("sources/labs/90_tiny.py", "points=2", "points=3", SOLUTION, "cell 3 has another metadata"),
+    "points": ("sources/labs/90_tiny.py", "points=2", "points=3", SOLUTION, "cell 4 has another metadata"),
     "header": (SOURCE, '"minutes": 10', '"minutes": 15', NOTEBOOK, "was built from another text of its source"),
     "untidy": (SOURCE, "\n\n# %%\n", "\n\n\n# %%\n", SOURCE, "line 9 is not in canonical form"),
     "mistake": (SOURCE, '"setup"', '"set-up"', SOURCE, "unknown tag 'set-up'"),
     "edited": (NOTEBOOK, "count to two", "count to three", NOTEBOOK, "cell 1 has another source"),
     "indent": (NOTEBOOK, ' "nbformat": 4,', '  "nbformat": 4,', NOTEBOOK, "is not in canonical form"),
     "count": (NOTEBOOK, '"execution_count": 1,', '"execution_count": null,', NOTEBOOK, "cell 2 was never executed"),
-    "lab": (LAB, "PASS 2/2", "PASS 9/9", LAB, "cell 3 differs from what the solution gives"),
-    "leak": (LAB, "# YOUR CODE HERE", "twice = number + number", LAB, "cell 2 differs"),
+    "lab": (LAB, "PASS 2/2", "PASS 9/9", LAB, "cell 4 differs from what the solution gives"),
+    "leak": (LAB, "# YOUR CODE HERE", "twice = number + number", LAB, "cell 3 differs"),
     "script": ("sources/scripts/90_script.py", "hello", "Hello", "notebooks/scripts/90_script.py", "differs"),
 }
 

@@ -11,7 +11,7 @@ import pytest
 
 from manyhands.checks import Report, hint, seed
 from manyhands.checks import hints as hints_module
-from manyhands.checks.record import MAX_VALUES, flatten, shorten
+from manyhands.checks.record import MAX_VALUES, cut, flatten, shorten
 from manyhands.checks.report import Stopped
 from manyhands.units import units
 
@@ -223,3 +223,8 @@ def test_a_hint_is_found_without_the_units_number(capsys):
 
     hint("rows")
     assert "How many rows" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("text, cut_to", [("short", "short"), ("one two three four", "one two..."), ("x" * 30, "x" * 10 + "..."), ("", "")])
+def test_a_long_text_is_cut_between_words(text, cut_to):
+    assert cut(text, 13) == cut_to

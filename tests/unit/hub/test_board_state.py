@@ -134,7 +134,7 @@ def test_a_hostile_result_is_cut_to_the_units_own_criteria(board):
 
 
 def test_a_line_of_text():
-    assert one_line("a\n\tb\x1b[31m \u202ec\u200d", 20) == "a b [31m c" and one_line({"a": 1}, 5) == "" and one_line("12345678", 5) == "12345"
+    assert one_line("a\n\tb\x1b[31m \u202ec\u200d", 20) == "a b [31m c" and one_line({"a": 1}, 5) == "" and one_line("12345678", 5) == "12..."
 
 
 def test_the_announcement(board):
@@ -165,3 +165,19 @@ def test_a_table_without_formulas(board):
         "stuck_on": "in one message", "message": "'=HYPERLINK(1)",
         "mean: gradients are means": "pass", "mean: in one message": "fail", "hooks: hooks fire once": ""}
     assert second[1] == "ben" and second[-3:] == ["", "", ""]
+
+
+def test_what_is_not_written_yet_is_not_begun_and_no_cross(board):
+    told = [{"check": one.check, "name": one.name, "status": "fail", "message": message}
+            for one, message in zip(CRITERIA, ("mean is not written yet.", "The same as above.", "Hooks fire twice."))]
+    board.take(ANN, UNIT, CRITERIA, {"unit": UNIT, "criteria": told, "hints": 0}, 1)
+    assert row_of(board, "ann")["cells"] == "oof" and row_of(board, "ben")["cells"] == "---"
+    table = list(as_table(UNIT, board.room(UNIT, CRITERIA, PEOPLE), 2))
+    assert [line[-3:] for line in table if line[1] == "ann"] == [["not begun", "not begun", "fail"]]
+
+
+def test_a_long_message_is_cut_between_words(board):
+    told = [{"check": CRITERIA[0].check, "name": CRITERIA[0].name, "status": "fail", "message": "word " * 100}]
+    board.take(ANN, UNIT, CRITERIA, {"unit": UNIT, "criteria": told, "hints": 0}, 1)
+    message = row_of(board, "ann")["messages"][0]
+    assert message.endswith("word word...") and len(message) <= 200

@@ -123,3 +123,32 @@ def test_unknown_unit_is_refused_with_the_list(clone, capsys, monkeypatch):
     monkeypatch.setenv("MANYHANDS_ROOT", str(clone))
     assert lab.main(["--copy-only", "--new", "66"]) == 2
     assert "no unit 66; the units are 00_preflight" in capsys.readouterr().err
+
+
+def files(folder):
+    return {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in folder.rglob("*") if path.is_file() and ".manyhands" not in path.parts}
+
+
+def test_a_work_folder_of_before_is_never_touched(clone):
+    """With answers and outputs, and from a course that kept no record of versions."""
+    for name in (LAB, TUTORIAL, "scripts/06_train.py"):
+        (clone / "work" / name).parent.mkdir(parents=True, exist_ok=True)
+        (clone / "work" / name).write_text(f"mine: {name}")
+    before = files(clone / "work")
+    copy_course(clone)
+    (clone / "labs" / LAB).write_text("second")
+    copy_course(clone)
+    copy_course(clone, beside=["06"])
+    after = files(clone / "work")
+    assert {path: after[path] for path in before} == before
+
+
+def test_a_clean_copy_comes_beside_work_of_the_same_version(clone):
+    copy_course(clone)
+    assert copy_course(clone, beside=["06"]).beside == [], "nothing was changed, so there is nothing to begin anew"
+    (clone / "work" / LAB).write_text("my answer")
+    for _ in range(2):
+        assert copy_course(clone, beside=["06"]).beside == ["06_ddp/06_ddp.new.ipynb"], "one is enough"
+    assert (clone / "work/06_ddp/06_ddp.new.ipynb").read_text() == "first labs/06_ddp/06_ddp.ipynb"
+    assert (clone / "work" / LAB).read_text() == "my answer" and not list((clone / "work").rglob("*.new2*"))
+    assert copy_course(clone).newer == []

@@ -1,11 +1,15 @@
 """The list of units, the README's table of it, and the learner's start page."""
 
+import json
+import re
 from pathlib import Path
 
 import pytest
 
 from manyhands.checks import progress
 from manyhands.learner import start_page
+from manyhands.learner.jupyter_server import EXTENSIONS, SETTINGS, command
+from manyhands.learner.renewing import Renewal
 from manyhands.units import MARKS, NotAClone, find_root, paths, readme_table, units, with_table
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -25,7 +29,9 @@ def clone(tmp_path):
 
 
 def row(text, number):
-    return next(line for line in text.splitlines() if line.startswith("|") and number in line[:40])
+    """The unit's row of a table; lines that may not be broken are shown with plain spaces."""
+    found = next(line for line in text.splitlines() if line.startswith("|") and number in line[:40])
+    return found.replace("\N{NO-BREAK SPACE}", " ")
 
 
 def test_there_are_21_units_numbered_in_order():
@@ -83,8 +89,8 @@ def test_no_clone_is_said_plainly(monkeypatch, tmp_path):
 
 def test_page_links_what_is_there_and_greys_what_is_planned(clone):
     text = start_page.write(clone).read_text(encoding="utf-8")
-    assert row(text, "06") == ("| 06 | DistributedDataParallel | PyTorch | 15 + 40 | 4 | [tutorial](06_ddp_tutorial.ipynb) "
-                               "| [your lab](06_ddp/06_ddp.ipynb) | [slides](../slides/built/06_ddp.pdf) |  |")
+    assert row(text, "06") == ("| 06 | DistributedDataParallel |  | [tutorial](06_ddp_tutorial.ipynb) | [your lab](06_ddp/06_ddp.ipynb) "
+                               "| [slides](../slides/built/06_ddp.pdf) | 15 + 40 | 4 | PyTorch |")
     assert "coming" in row(text, "07") and "](" not in row(text, "07")
     assert "**Next:** unit 06, DistributedDataParallel: [tutorial](06_ddp_tutorial.ipynb)" in text
     assert "$" not in text
@@ -103,13 +109,64 @@ def test_page_tells_which_labs_are_to_be_fetched(clone, tmp_path, monkeypatch):
 
 def test_page_shows_the_learners_points(clone):
     progress.add_hint(clone / "work", "06_ddp", "06-average")
-    assert row(start_page.text(clone), "06").endswith("|  |")
+    assert "| DistributedDataParallel |  |" in row(start_page.text(clone), "06")
     progress.add_result(clone / "work", "06_ddp", 5, 8)
-    assert row(start_page.text(clone), "06").endswith("| 5 of 8 |")
+    assert "| DistributedDataParallel | 5 of 8 |" in row(start_page.text(clone), "06")
     assert "**Next:** unit 06" in start_page.text(clone)
     progress.add_result(clone / "work", "06_ddp", 8, 8)
-    assert row(start_page.text(clone), "06").endswith("| ✓ 8 of 8 |")
+    assert "| DistributedDataParallel | ✓ 8 of 8 |" in row(start_page.text(clone), "06")
     assert "full marks in every lab that is ready" in start_page.text(clone)
+
+
+def checks(clone, count):
+    """Give the clone's lab so many checks."""
+    cells = [{"metadata": {"tags": ["check"]}}] * count + [{"metadata": {}}]
+    (clone / "labs/06_ddp/06_ddp.ipynb").write_text(json.dumps({"cells": cells}))
+
+
+def test_checks_that_were_seen_green_stand_beside_the_points(clone):
+    checks(clone, 4)
+    for name in ("average", "average", "rows"):
+        progress.add_seen(clone / "work", "06_ddp", name)
+    assert "| DistributedDataParallel | 2 of 4<br>seen green |" in row(start_page.text(clone), "06")
+    progress.add_result(clone / "work", "06_ddp", 5, 8)
+    assert "| DistributedDataParallel | 5 of 8<br>2 of 4<br>seen green |" in row(start_page.text(clone), "06")
+    progress.add_result(clone / "work", "06_ddp", 8, 8)
+    assert "| DistributedDataParallel | ✓ 8 of 8 |" in row(start_page.text(clone), "06")
+
+
+@pytest.mark.parametrize("seen", [None, 3, {"a": 1}, [1, None]])
+def test_a_broken_progress_costs_no_page(clone, seen):
+    progress.add_seen(clone / "work", "06_ddp", "average")
+    path = progress.path_in(clone / "work")
+    path.write_text(json.dumps({"06_ddp": {"seen": seen}}))
+    assert "| DistributedDataParallel |  |" in row(start_page.text(clone), "06")
+    progress.add_seen(clone / "work", "06_ddp", "rows")
+    assert progress.load(clone / "work")["06_ddp"]["seen"] == ["rows"]
+
+
+def test_the_time_left_falls_with_what_is_done(clone):
+    checks(clone, 4)
+
+    def left():
+        return re.search(r"One day.. \((.*?)\)", start_page.text(clone))[1]
+
+    assert left() == "about 55 min left"
+    progress.add_seen(clone / "work", "06_ddp", "average")
+    assert left() == "about 30 min left", "the tutorial is read, a quarter of the lab is done"
+    progress.add_result(clone / "work", "06_ddp", 4, 8)
+    assert left() == "about 20 min left"
+    progress.add_result(clone / "work", "06_ddp", 8, 8)
+    assert left() == "done"
+
+
+def test_the_server_writes_the_page_when_progress_changes(clone):
+    start_page.write(clone)
+    renewal = Renewal(clone)
+    assert not renewal.look()
+    progress.add_seen(clone / "work", "06_ddp", "average")
+    assert renewal.look() and not renewal.look()
+    assert "seen green" in (clone / "work" / start_page.NAME).read_text(encoding="utf-8")
 
 
 def test_page_of_an_empty_course(tmp_path):
@@ -124,4 +181,17 @@ def test_page_is_new_after_every_check(clone, monkeypatch):
     prepare(clone)
     monkeypatch.setattr("manyhands.grading.check_command.main", lambda argv: progress.add_result(clone / "work", "06_ddp", 3, 8) or 1)
     assert check.main(["06"]) == 1
-    assert "3 of 8" in (clone / "work" / start_page.NAME).read_text(encoding="utf-8")
+    assert "| 3 of 8 |" in row((clone / "work" / start_page.NAME).read_text(encoding="utf-8"), "06")
+
+
+def test_jupyter_finds_what_renews_the_page():
+    from importlib import import_module
+
+    from jupyterlab_server.config import get_federated_extensions
+
+    found = get_federated_extensions([str(EXTENSIONS)])["manyhands-lab"]
+    assert (EXTENSIONS / "manyhands-lab" / found["jupyterlab"]["_build"]["load"]).is_file()
+    assert f"--LabApp.extra_labextensions_path={EXTENSIONS}" in command(ROOT, "work/Start_Here.md", [])
+    enabled = json.loads((SETTINGS / "jupyter_server_config.json").read_text())["ServerApp"]["jpserver_extensions"]
+    [module] = [name for name, on in enabled.items() if on]
+    assert import_module(module)._jupyter_server_extension_points() == [{"module": module}]

@@ -118,7 +118,7 @@ def exchange(cluster, function="exchange"):
         report.judge("four", problems[:1], values[:1])
         report.judge("smaller", problems[1:], values[1:])
         counts = [[answer["sends"], answer["receives"], answer["others"], answer["bytes"]] for ring in answers for answer in ring]
-        report.judge("messages", [_count_problem(answers)], counts)
+        report.judge("messages", [_count_problem(answers)], counts if all(answers) else [])  # else nothing was counted
 
 
 def _draw_ring(size, draw):

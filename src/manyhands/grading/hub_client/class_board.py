@@ -9,7 +9,7 @@ import socket
 import threading
 from contextlib import suppress
 
-from manyhands.checks.record import FAIL
+from manyhands.checks.record import FAIL, cut
 from manyhands.grading.compare import in_a_line
 
 VARIABLE = "MANYHANDS_BOARD"
@@ -58,4 +58,4 @@ def _why(criterion):
     words = [told[key] for key in ("mistake", "problem") if key in told] or [
         f"{key}: {value}" for key, value in told.items()
     ]
-    return in_a_line(" ".join(map(str, words)), LONGEST)
+    return cut(in_a_line(" ".join(map(str, words)), 10 * LONGEST), LONGEST)

@@ -10,12 +10,14 @@ from collections import Counter
 from dataclasses import asdict, dataclass, field
 from statistics import median
 
-from manyhands.checks.record import BLOCKED, FAIL, PASS
+from manyhands.checks.card import NOT_BEGUN, states
+from manyhands.checks.record import BLOCKED, FAIL, PASS, cut
 
 LONGEST = {"message": 200, "announcement": 200}  # letters
 MOST_HINTS = 99
 ENOUGH = 5  # so many must have checked before their median is shown to attendees: it says too much about one of two
-CELLS = {PASS: "p", FAIL: "f", BLOCKED: "b"}  # as they travel to the page; "-": not checked yet
+# as they travel to the page; "-": not checked yet
+CELLS = {PASS: "p", FAIL: "f", BLOCKED: "b", NOT_BEGUN: "o"}
 NOTEBOOK = "the notebook itself"
 
 
@@ -56,6 +58,12 @@ class Row:
             return BLOCKED
         return self.cells.get(criterion.key, {}).get("status")
 
+    def signs(self, criteria):
+        """A letter of CELLS for each criterion: what fails because nothing is written yet is not begun."""
+        told = [{"status": self.status(one), "values": [1],
+                 "detail": {"mistake": self.cells.get(one.key, {}).get("message", "")}} for one in criteria]
+        return "".join(CELLS.get(state, "-") for state in states(told))
+
     def points(self, criteria):
         return sum(criterion.points for criterion in criteria if self.status(criterion) == PASS)
 
@@ -78,8 +86,8 @@ def one_line(text, longest):
     """Text of somebody else's in one printable line, cut; "" for what is no text."""
     if not isinstance(text, str):
         return ""
-    return " ".join("".join(letter if letter.isprintable() else " "
-                            for letter in text[:10 * longest]).split())[:longest]
+    printable = "".join(letter if letter.isprintable() else " " for letter in text[:10 * longest])
+    return cut(" ".join(printable.split()), longest)
 
 
 class Board:
@@ -207,7 +215,7 @@ def _shown(person, row, criteria):
     return {
         "name": person.name, "full_name": person.full_name, "checked": row.checked, "hints": row.hints,
         "points": row.points(criteria),
-        "cells": "".join(CELLS.get(row.status(criterion), "-") for criterion in criteria), "stuck": row.stuck(criteria),
+        "cells": row.signs(criteria), "stuck": row.stuck(criteria),
         "messages": {place: row.cells[criterion.key]["message"] for place, criterion in enumerate(criteria)
                      if row.status(criterion) == FAIL},
     }

@@ -1,8 +1,8 @@
 // Draws what the board sends. Text of other people gets into the page as text only (textContent, title), never as HTML.
 "use strict";
 
-const SIGN = {p: "✓", f: "✗", b: "–", "-": "·"};
-const WORD = {p: "passed", f: "failed", b: "this machine cannot check it", "-": "not checked yet"};
+const SIGN = {p: "✓", f: "✗", o: "○", b: "–", "-": "·"};
+const WORD = {p: "passed", f: "failed", o: "not begun", b: "this machine cannot check it", "-": "not checked yet"};
 const SLOW_S = 5 * 60, LATE_S = 15 * 60, LOST_MS = 5000;
 const SMALLEST_PX = 11, LARGEST_PX = 40;
 const staff = document.body.classList.contains("staff");
@@ -16,6 +16,14 @@ function make(tag, kind, text = "", title = "") {
   made.textContent = text;
   if (title) made.title = title;
   return made;
+}
+
+function opens(line, name) {  // a click, or Enter or the space bar, shows the person
+  line.tabIndex = 0;
+  line.addEventListener("click", () => show(name));
+  line.addEventListener("keydown", event => {
+    if (event.key === "Enter" || event.key === " ") { event.preventDefault(); show(name); }
+  });
 }
 
 function connect() {
@@ -85,7 +93,7 @@ function drawRow(row) {
   if (line?.key === key) return;
   if (!line) {
     lines.set(row.name, line = make("tr"));
-    line.addEventListener("click", () => show(row.name));
+    opens(line, row.name);
   }
   Object.assign(line, {key, row});
   line.replaceChildren(make("td", "", row.name, row.full_name), ...cells(row), make("td", "points", row.checked ? round(row.points) : ""),
@@ -95,7 +103,10 @@ function drawRow(row) {
 const cells = row => Array.from(row.cells, (cell, place) => sign("td", row, cell, place));
 
 function sign(tag, row, cell, place) {
-  return make(tag, `cell ${cell}`, SIGN[cell], [`${place + 1}. ${room.criteria[place].text}: ${WORD[cell]}`, row.messages[place]].filter(Boolean).join("\n"));
+  const made = make(tag, `cell ${cell}`, SIGN[cell], [`${place + 1}. ${room.criteria[place].text}: ${WORD[cell]}`, row.messages[place]].filter(Boolean).join("\n"));
+  made.setAttribute("aria-label", WORD[cell]);
+  if (tag === "span") made.setAttribute("role", "img");
+  return made;
 }
 
 // As many tables side by side as let the letters be largest.
@@ -126,6 +137,7 @@ function arrange() {
 }
 
 function drawStuck() {
+  if (get("stuck").contains(document.activeElement)) return;  // somebody is choosing with the keyboard
   const waiting = room.rows.filter(row => row.stuck).sort((a, b) => a.stuck.since - b.stuck.since);
   const place = get("stuck");
   place.replaceChildren();
@@ -134,7 +146,7 @@ function drawStuck() {
     head.append(make("small", "", [`checked ${time(since(row.checked))} ago`, hints(row)].filter(Boolean).join(", ")));
     line.append(head, make("div", "on", on === null ? "the notebook itself" : `${on + 1}. ${room.criteria[on].text}`),
       make("div", "message", row.stuck.message));
-    line.addEventListener("click", () => show(row.name));
+    opens(line, row.name);
     place.append(line);
     if (place.scrollHeight > place.clientHeight) { line.remove(); break; }  // those who have waited longest, as many as there is room for
   }

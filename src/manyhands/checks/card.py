@@ -1,0 +1,101 @@
+"""The report of a check cell as a card, which a notebook shows in the place of the plain lines.
+
+It is plain HTML with styles inside: no script, no style sheet. What JupyterLab takes out of a notebook that it does not
+trust (some styles) leaves the same words and signs, in the same order. Letters of words have the page's own colour, so
+that a dark page needs nothing; colours stand behind white letters only, with a contrast of 4.5 or more.
+"""
+
+from html import escape
+
+from manyhands.checks.record import BLOCKED, FAIL, PASS
+
+NOT_BEGUN = "not begun"
+SIGN = {PASS: "✓", FAIL: "✗", NOT_BEGUN: "○", BLOCKED: "–"}
+COLOUR = {PASS: "#1a7f37", FAIL: "#b42318", NOT_BEGUN: "#5f6670", BLOCKED: "#5f6670"}
+WORDS = {PASS: "passed", FAIL: "failed", NOT_BEGUN: "not begun", BLOCKED: "not checked here"}
+UNWRITTEN, SAME = "is not written yet", "The same as above."
+LINE = "var(--jp-border-color2, #8a8a8a)"
+BOX = "flex: 1 1 14em; min-width: 0"
+VALUE = ("margin: 0; padding: 0; background: none; color: inherit; white-space: pre-wrap; overflow-wrap: anywhere; "
+         "font-family: var(--jp-code-font-family, monospace); font-size: .92em; line-height: 1.4")
+
+
+def states(criteria):
+    """What is said of each criterion: its status, but `NOT_BEGUN` in the place of a failure where the learner has
+    not written what it asks for, or where nothing was measured because of that."""
+    found = []
+    for one in criteria:
+        mistake = one["detail"].get("mistake", "")
+        unwritten = UNWRITTEN in mistake or mistake == SAME and found[-1:] == [NOT_BEGUN]
+        found.append(NOT_BEGUN if one["status"] == FAIL and unwritten else one["status"])
+    if NOT_BEGUN in found:
+        found = [NOT_BEGUN if state == FAIL and not one["values"] else state for state, one in zip(found, criteria)]
+    return found
+
+
+def html(name, criteria, hint_name=None, hint_steps=()):
+    """The card of one report: `criteria` as in its record; the hint's steps are folded, each inside the one before."""
+    told = list(zip(criteria, states(criteria)))
+    worst = next((state for state in (FAIL, NOT_BEGUN, PASS) if state in (state for _, state in told)), BLOCKED)
+    rows = "".join(_row(one, state) for one, state in told)
+    hint = _hint(hint_name, hint_steps) if worst in (FAIL, NOT_BEGUN) else ""
+    return (f'<div role="group" aria-label="check: {escape(name)}" style="max-width: 60em; padding: .3em .8em .6em; '
+            f'border: 1px solid {LINE}; border-left: 6px solid {COLOUR[worst]}; border-radius: 4px; line-height: 1.4">'
+            f"{_head(name, told)}{rows}{hint}</div>")
+
+
+def _head(name, told):
+    """`average: 2 of 3 points · ✓ 1 passed · ○ 1 not begun`."""
+    counted = [(one, state) for one, state in told if state != BLOCKED]
+    earned = sum(one["points"] for one, state in counted if state == PASS)
+    parts = [f"{earned:g} of {sum(one['points'] for one, _ in counted):g} points"]
+    for state, word in WORDS.items():
+        number = sum(other == state for _, other in told)
+        parts += [f"{SIGN[state]} {number} {word}"] if number else []
+    return f'<div style="margin-bottom: .3em"><b>{escape(name)}</b>: {" · ".join(parts)}</div>'
+
+
+def _row(one, state):
+    badge = (f'<span style="flex: none; align-self: flex-start; padding: 0 .5em; border-radius: 3px; color: #ffffff; '
+             f'background-color: {COLOUR[state]}; white-space: nowrap">{SIGN[state]} {_badge(one, state)}</span>')
+    text = f'<div style="{BOX}; flex-basis: 20em"> {escape(one["text"])}{_details(one["detail"], state)}</div>'
+    return (f'<div style="display: flex; flex-wrap: wrap; gap: .2em .7em; padding: .35em 0; border-top: 1px solid '
+            f'{LINE}">{badge}{text}</div>')
+
+
+def _badge(one, state):
+    points = f"{one['points'] if state == PASS else 0:g}/{one['points']:g}"
+    return {PASS: f"PASS {points}", FAIL: f"FAIL {points}", NOT_BEGUN: f"not begun {points}",
+            BLOCKED: "not checked here"}[state]
+
+
+def _details(detail, state):
+    """Expected and got side by side where there is room, below each other where not; then the other words."""
+    pair = [_value(key, detail[key]) for key in ("expected", "got") if key in detail]
+    both = f'<div style="display: flex; flex-wrap: wrap; gap: .3em 1em; margin: .3em 0">{"".join(pair)}</div>'
+    rest = {key: text for key, text in detail.items() if key not in ("expected", "got")}
+    if state == NOT_BEGUN:
+        lines = [f"<div>{_lines(text)}</div>" for text in rest.values() if text != SAME]
+    else:
+        lines = [f"<div><small>{key}:</small> {_lines(text)}</div>" for key, text in rest.items()]
+    return (both if pair else "") + "".join(lines)
+
+
+def _value(key, text):
+    return (f'<div style="{BOX}; padding: .1em .6em .3em; border: 1px solid {LINE}; border-radius: 3px">'
+            f'<small>{key}:</small><pre style="{VALUE}">{escape(text)}</pre></div>')
+
+
+def _lines(text):
+    return escape(text).replace("\n", "<br>")
+
+
+def _hint(name, steps):
+    """The first step behind a fold, in it the next one behind another."""
+    folded = ""
+    for number in range(len(steps), 0, -1):
+        label = f"Hint {escape(name)}" if number == 1 else f"Step {number} of {len(steps)}"
+        folded = (f'<details style="margin-top: .4em"><summary style="cursor: pointer">{label}</summary>'
+                  f'<div style="padding: .2em 0 0 1.2em"><div style="white-space: pre-wrap">'
+                  f"{escape(steps[number - 1].strip())}</div>{folded}</div></details>")
+    return folded

@@ -1,0 +1,129 @@
+"""`manyhands certificate`: a PDF of the points of a path; an instructor makes a signed one, anybody can verify it."""
+
+import csv
+import getpass
+import io
+import sys
+from pathlib import Path
+
+from manyhands.checks import progress
+from manyhands.command_line import completed
+from manyhands.command_line import parser as command_parser
+from manyhands.learner import certificate_paper, signing, start_page
+from manyhands.units import NotAClone, find_root, units
+
+DESCRIPTION = """Make a certificate of the points that `manyhands check` gave you for the labs of a path, as PDF. It is not signed:
+an instructor makes a signed one for an attendee, from the grades of the class; anybody can verify it."""  # noqa: E501
+EXAMPLES = ['--name "Ada Lovelace"', "--path two_days -o ada.pdf", "--verify ada.pdf --public instructor.key.pub",
+            "--new-key instructor.key", "--attendee hand01 --name \"Ada Lovelace\" --key instructor.key"]
+HOW = {False: "Grade them: manyhands check {numbers}",
+       True: "Collect and grade them: manyhands grade {numbers}"}
+COMPARE = "Compare the key's letters with those that your instructor tells, or give the key's file: --public FILE.pub"
+
+
+class Refused(Exception):
+    """What was asked for cannot be done; the message says why and what to do."""
+
+
+def parser():
+    made = command_parser("certificate", DESCRIPTION, EXAMPLES)
+    made.add_argument("--path", choices=list(certificate_paper.PATH_TITLES), default="one_day",
+                      help="the path through the course (one_day)")
+    made.add_argument("--name", help="the name on it (your log-in name)")
+    made.add_argument("-o", "--output", metavar="FILE", help="where to write it (certificate.pdf); never overwritten")
+    made.add_argument("--verify", metavar="FILE", help="say who has signed a certificate, and whether it was changed")
+    made.add_argument("--public", metavar="FILE", help="with --verify: the key that must have signed it")
+    made.add_argument("--attendee", metavar="NAME", help="instructors: certify this attendee's grades in the class")
+    made.add_argument("--key", metavar="FILE", help="instructors: the key to sign with")
+    made.add_argument("--new-key", metavar="FILE", help="instructors: make a key, and FILE.pub to publish")
+    return made
+
+
+def main(argv):
+    options = completed(parser()).parse_args(argv)
+    if bool(options.attendee) != bool(options.key):
+        print("manyhands certificate: --attendee and --key go together: points are signed as the class's grading gave "
+              "them.", file=sys.stderr)
+        return 2
+    work = _verify if options.verify else _new_key if options.new_key else _make
+    try:
+        return work(options)
+    except FileExistsError as problem:
+        print(f"manyhands certificate: {problem.filename} is there already, and nothing is overwritten: name another "
+              "file.", file=sys.stderr)
+        return 2
+    except (OSError, NotAClone, signing.BadKey) as problem:
+        print(f"manyhands certificate: {problem}", file=sys.stderr)
+        return 2
+    except (Refused, certificate_paper.NoCertificate) as problem:
+        print(f"manyhands certificate: {problem}", file=sys.stderr)
+        return 1
+
+
+def _make(options):
+    root = find_root()
+    key = signing.load_key(options.key) if options.key else None
+    chosen = [unit for unit in start_page.units_of(units(root), options.path) if not unit.planned]
+    grades = _class_grades(root, options.attendee, chosen) if key else progress.load(root / "work")
+    missing = [unit.number for unit in chosen if not certificate_paper.graded(grades.get(unit.name))]
+    try:
+        made = certificate_paper.certificate(options.name or options.attendee or getpass.getuser(), options.path,
+                                             chosen, grades, by_instructor=bool(key))
+    except certificate_paper.NoCertificate as problem:
+        raise Refused(f"{problem} {HOW[bool(key)].format(numbers=' '.join(missing)) if missing else ''}") from None
+    data = certificate_paper.pdf(made)
+    output = Path(options.output or "certificate.pdf")
+    with open(output, "xb") as file:
+        file.write(signing.signed(data, key) if key else data)
+    print(f"{output}: {_says(made.brief)}" + (f"\nSigned with the key {_letters(key)}." if key else ""))
+    return 0
+
+
+def _class_grades(root, attendee, chosen):
+    """{unit's name: grade} of an attendee, as `manyhands export` tells them: points by hand and for lateness too."""
+    from manyhands.grading.classroom import steps
+    from manyhands.grading.nbgrader.class_settings import Classroom
+
+    classroom = Classroom(root)
+    names = [unit.name for unit in chosen if (classroom.folder / "grades" / unit.name).is_dir()]
+    table = io.StringIO()
+    if names:
+        steps.export(classroom, names, table)
+    table.seek(0)
+    return {row["lab"]: {"points": float(row["points"]), "max": float(row["max"]), "when": row["graded"]}
+            for row in csv.DictReader(table) if row["student"] == attendee and row["points"] and not row["verdict"]}
+
+
+def _new_key(options):
+    private, public = signing.new_key(options.new_key)
+    print(f"{private}: keep it to yourself; who has it can sign in your name.\n{public}: publish it, and its letters: "
+          f"{signing.fingerprint(signing.load_public(public))}")
+    return 0
+
+
+def _verify(options):
+    data, file = Path(options.verify).read_bytes(), options.verify
+    wanted = signing.load_public(options.public) if options.public else None
+    try:
+        before, public = signing.verified(data)
+    except signing.BadSignature as problem:
+        told = certificate_paper.brief_of(data)
+        raise Refused(f"{file} {problem}." if told or signing.MARK in data else
+                      f"{file} is no certificate of this course.") from None
+    told = certificate_paper.brief_of(before)
+    if told is None:
+        raise Refused(f"{file} is no certificate of this course.")
+    if wanted not in (None, public):
+        raise Refused(f"{file} was signed with another key, {signing.fingerprint(public)}.")
+    print(f"{file}: signed, and unchanged since.\n{_says(told)}\nThe key: {signing.fingerprint(public)}"
+          + ("" if wanted else f"\n{COMPARE}"))
+    return 0
+
+
+def _says(brief):
+    return (f"{brief['name']}, path {brief['path']}, {brief['units']} units, {brief['points']:g} of {brief['max']:g} "
+            f"points, {brief['day']}")
+
+
+def _letters(key):
+    return signing.fingerprint(key.public_key().public_bytes_raw())

@@ -1,0 +1,51 @@
+"""An extension of the Jupyter server: it writes the start page anew when the learner's progress has changed.
+
+A check in a notebook tells only `work/.manyhands/progress.json` (`manyhands.checks.progress`). In the browser the
+page is shown anew by `labextensions/manyhands-lab`.
+"""
+
+from contextlib import suppress
+from pathlib import Path
+
+from manyhands.checks import progress
+from manyhands.learner import start_page
+
+EVERY_S = 0.5
+
+
+class Renewal:
+    """Looks at the progress of the clone at `root`; `look` writes the page if it has changed since the last look."""
+
+    def __init__(self, root):
+        self.root = Path(root)
+        self.seen = self._changed()
+
+    def _changed(self):
+        try:
+            return progress.path_in(self.root / "work").stat().st_mtime_ns
+        except OSError:
+            return None
+
+    def look(self):
+        """True if the page was written; one that cannot be written is left as it is."""
+        before, self.seen = self.seen, self._changed()
+        if self.seen in (before, None):
+            return False
+        with suppress(OSError):
+            start_page.write(self.root)
+            return True
+        return False
+
+
+def _jupyter_server_extension_points():
+    return [{"module": "manyhands.learner.renewing"}]
+
+
+def _load_jupyter_server_extension(server):
+    renewal = Renewal(server.root_dir)
+
+    def look():
+        renewal.look()
+        server.io_loop.call_later(EVERY_S, look)
+
+    server.io_loop.add_callback(look)
