@@ -49,6 +49,7 @@ def text(root):
     template = Template(files("manyhands.learner").joinpath("start_page.md").read_text(encoding="utf-8"))
     return template.substitute(
         machine=machine(), notice=notice(), next=next_step(course, done, missing), table=table(course, done, missing),
+        predictions=predictions(course, done),
         check=f"`manyhands check {_any_ready(course)}`", one_day=path_line(course, "one_day"),
         two_days_more=path_line(course, "two_days_more"),
     )
@@ -121,6 +122,31 @@ def _row(unit, points, missing):
              _link("tutorial", tutorial_copy(unit.name)), _lab(unit, missing),
              _link("slides", "../" + unit.slides) if unit.slides else "", _points(points)]
     return "| " + " | ".join(cells) + " |"
+
+
+PREDICTIONS = """
+## Your predictions
+
+{table}
+
+Surprise: 0 for a right prediction, 1 for another choice, for another number how often one must double the smaller to get the larger; the mean.
+"""  # noqa: E501
+
+
+def predictions(course, done):
+    """How often the learner was right before a run, and how surprised; nothing before the first prediction."""
+    rows = [row for unit in course if (row := _predicted(unit, done.get(unit.name, {}).get("predictions")))]
+    head = ["| # | unit | predicted | right | surprise |", "|---|---|---|---|---|"]
+    return PREDICTIONS.format(table="\n".join(head + rows)) if rows else ""
+
+
+def _predicted(unit, made):
+    listed = made.values() if isinstance(made, dict) else ()
+    settled = [one for one in listed if isinstance(one, dict) and "right" in one]
+    if not settled:
+        return ""
+    right, surprise = sum(one["right"] for one in settled), sum(one["surprise"] for one in settled) / len(settled)
+    return f"| {unit.number} | {unit.title} | {len(settled)} | {right} | {surprise:.1f} |"
 
 
 def _lab(unit, missing):
