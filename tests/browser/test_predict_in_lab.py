@@ -69,9 +69,15 @@ def test_a_learner_picks_locks_runs_and_cannot_change_it(course, page, screensho
     unit.run(unit.cell('settle("06-skipped"'))
     assert "The run: yes. (You made no prediction.)" in unit.shown(unit.cell('settle("06-skipped"'))
     assert skipped.get_by_role("radio", name="no", exact=True).is_disabled() and set(kept(course)) == {"06-apart", "06-messages"}
-    page.emulate_media(color_scheme="dark")
     unit.show(skipped, screenshots / "predict_skipped.png")
+    page.locator(".lm-MenuBar-itemLabel", has_text="Settings").click()
+    page.locator(".lm-Menu-itemLabel", has_text="Theme").first.hover()
+    page.locator(".lm-Menu-itemLabel", has_text="JupyterLab Dark").first.click()
+    page.locator("body[data-jp-theme-light=false]").wait_for(state="attached", timeout=60_000)
+    unit.show(skipped, screenshots / "predict_dark.png")
+    start = open_start(page, address)
+    told = start.locator("tr", has_text="DistributedDataParallel").last
+    unit.show(told, screenshots / "predict_start_here.png")
+    assert told.locator("td").all_inner_texts() == ["06", "DistributedDataParallel", "2", "1", "0.5"]
     course.stop()
     assert left_over(course.root) == []
-    start = (course.root / "work" / "Start_Here.md").read_text()
-    assert "| 06 | DistributedDataParallel | 2 | 1 | 0.5 |" in start

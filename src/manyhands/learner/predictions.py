@@ -9,10 +9,12 @@ nothing. Predictions are kept with the learner's progress. In builds and tests (
 strict: a value that answers the question with none of its choices is an error there.
 """
 
+import io
 import os
 import sys
 import threading
-from contextlib import suppress
+from contextlib import redirect_stdout, suppress
+from importlib.util import find_spec
 from pathlib import Path
 
 from manyhands.checks import progress
@@ -72,7 +74,7 @@ def settle(name, came):
     try:
         if asked is None:
             raise ValueError(f"settle({name!r}): no cell before has asked predict({name!r}, ...)")
-        value = asked.outcome(came() if callable(came) else came)
+        value = asked.outcome(_value_of(came))
     except Exception as problem:  # of the learner's own run: a name that is missing, a cluster that was stopped
         if _quiet():
             raise
@@ -86,6 +88,14 @@ def settle(name, came):
     print(told(asked) or NOT_PREDICTED.format(came=asked.words(value)))
     if name in _forms:
         _forms.pop(name).close(told(asked) or CAME_FIRST.format(came=asked.words(_came[name])))
+
+
+def _value_of(came):
+    """The value itself, or what the function returns; what it prints on its way, a fault's report, is not shown."""
+    if not callable(came):
+        return came
+    with redirect_stdout(io.StringIO()):
+        return came()
 
 
 def lock(asked, guess):
@@ -170,7 +180,7 @@ def _show(asked):
     numbered = [f"  {number}. {choice}\n" for number, choice in enumerate(asked.choices, 1)]
     plain = PLAIN.format(question=asked.text, answers="".join(numbered), name=asked.name)
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
-    if getattr(shell, "kernel", None) is None:
+    if getattr(shell, "kernel", None) is None or find_spec("ipywidgets") is None:
         print(plain)
         return
     from manyhands.learner.prediction_form import Form

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
@@ -98,6 +99,36 @@ def test_a_run_that_was_not_made_or_changed_is_told(work, capsys, came):
     assert "nothing to settle 06-apart with yet" in capsys.readouterr().out
     predictions.settle("06-apart", "neither")
     assert kept(work, "06-apart")["came"] == "neither"
+
+
+def test_what_the_run_prints_when_it_is_asked_is_not_shown(capsys):
+    """A fault's report, of a cluster that cannot answer."""
+    def came():
+        print("EXCEPTION: three ranks")
+        raise RuntimeError("name 'loud' is not defined\nat line 1")
+
+    predictions.predict(*NUMBER, guess=8)
+    capsys.readouterr()
+    predictions.settle("06-messages", came)
+    assert capsys.readouterr().out == "There is nothing to settle 06-messages with yet (name 'loud' is not defined): run the cells above first.\n"
+
+
+@pytest.mark.parametrize("widgets", [True, False])
+def test_in_a_kernel_the_form_is_shown_where_there_are_widgets(monkeypatch, capsys, widgets):
+    """And its text where a page cannot draw it."""
+    form, ran = pytest.importorskip("manyhands.learner.prediction_form"), {}
+    events = SimpleNamespace(register=ran.__setitem__, unregister=lambda name, call: ran.pop(name))
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: SimpleNamespace(kernel=1, events=events)))
+    monkeypatch.setattr(form, "display", lambda data, **_: ran.update(data=data))
+    monkeypatch.setattr(predictions, "find_spec", lambda name: widgets or None)
+    ran["pre_run_cell"] = None
+    predictions.predict(*CHOICE)
+    plain = capsys.readouterr().out if not widgets else ran["data"]["text/plain"]
+    assert "  3. neither\nTo predict: predict(\"06-apart\", guess=...)." in plain
+    if widgets:
+        predictions._forms["06-apart"].answer.value = "neither"
+        ran["pre_run_cell"](None)
+        assert "You predicted: neither." in predictions.told(Question(*CHOICE[:2], tuple(CHOICE[2])))
 
 
 def test_without_a_work_folder_the_kernel_keeps_it(tmp_path, monkeypatch, capsys):
