@@ -25,7 +25,7 @@
 # machines, and the rest of this notebook would stay as it is.
 
 # %% tags=["setup"]
-from manyhands import Cluster
+from manyhands import Cluster, predict, settle
 
 cluster = Cluster(nodes=2, ranks_per_node=2, framework="torch")
 print(cluster.nodes, "nodes with", cluster.ranks_per_node, "ranks each: a world of",
@@ -63,7 +63,14 @@ print(*[f"{name}={os.environ[name]}" for name in names])
 # The same code ran four times, and only these numbers made a difference. That is how nearly all distributed training is written: *one program,
 # and each rank does its own part of it.*
 #
-# **Predict, then run.** First this kernel sets `x`, then each rank does. What does the last of the three cells print?
+# **Predict, then run.** First this kernel sets `x`, then each rank does. What does the last of the three cells print? The next cell asks you: choose,
+# *Lock*, run on, and read how it was settled. Or run on without an answer. `Start_Here` counts how often you were right, and how surprised.
+
+# %%
+predict("00-whose-x",
+        "This kernel sets x = 100, each rank its number squared. What does "
+        "print(x) print here?",
+        ["0", "9", "0, 1, 4 and 9", "100"])
 
 # %%
 x = 100
@@ -75,6 +82,9 @@ print(x)
 
 # %%
 print(x)
+
+# %%
+settle("00-whose-x", lambda: str(x))
 
 # %% [markdown]
 # <details><summary><b>Why?</b></summary>
@@ -121,10 +131,18 @@ rank, world_size = dist.get_rank(), dist.get_world_size()
 # **Predict, then run.** What does rank 2 print?
 
 # %%
+predict("00-all-reduce",
+        "All-reduce of [1, rank, 10 * rank] on 4 ranks: what does rank 2 print?",
+        ["[1, 2, 20]", "[1, 6, 60]", "[4, 6, 60]", "[4, 8, 80]"])
+
+# %%
 # %%px
 t = torch.tensor([1, rank, 10 * rank])
 dist.all_reduce(t)
 print(t.tolist())
+
+# %%
+settle("00-all-reduce", lambda: str(cluster.pull("t.tolist()")[2]))
 
 # %% [markdown]
 # <details><summary><b>Why?</b></summary>
@@ -141,11 +159,21 @@ print(t.tolist())
 #
 # **Predict, then run.** Rank 2 does not call it. What do ranks 0, 1 and 3 do, and for how long?
 
+# %%
+predict("00-barrier", "Rank 2 does not call the barrier. What do ranks 0, 1 and 3 do?",
+        ["they go on", "they raise an error at once", "they wait, and get no error"])
+
 # %% tags=["raises-exception"]
 # %%px --patience 3
 keepsake = torch.tensor([rank])
 if rank != 2:
     dist.barrier()
+
+# %%
+import sys
+
+settle("00-barrier", lambda: {"hang": "they wait, and get no error"}.get(
+    sys.last_value.kind, "they raise an error at once"))
 
 # %% [markdown]
 # <details><summary><b>Why?</b></summary>
@@ -173,12 +201,29 @@ if rank != 2:
 #
 # **Predict, then run.** Each rank wants to give its number to the next one. What does the graph look like?
 
+# %%
+predict("00-graph",
+        "All receive from the one before, then send. What is the wait-for graph?",
+        ["a line that ends at one rank", "a circle through all", "two pairs", "no arrows"])
+
 # %% tags=["raises-exception"]
 # %%px --patience 3
 following, previous = (rank + 1) % world_size, (rank - 1) % world_size
 received = torch.zeros(1)
 dist.recv(received, src=previous)
 dist.send(torch.tensor([float(rank)]), dst=following)
+
+# %%
+def shape():
+    """Follow the arrows from rank 0, until a rank has none, or was there before."""
+    to, way = dict(sys.last_value.edges), [0]
+    while to.get(way[-1], 0) not in way:
+        way.append(to[way[-1]])
+    if way[-1] not in to:
+        return "a line that ends at one rank" if to else "no arrows"
+    return "a circle through all" if len(way) == 4 else "two pairs"
+
+settle("00-graph", shape)
 
 # %% [markdown]
 # <details><summary><b>Why?</b></summary>
@@ -200,9 +245,17 @@ dist.send(torch.tensor([float(rank)]), dst=following)
 # reports: which are still there?
 
 # %%
+predict("00-healed", "After the healing, which of these are still there on the ranks?",
+        ["rank, world_size, keepsake", "rank, world_size", "keepsake", "none of them"])
+
+# %%
 # %%px
 print([name for name in ("rank", "world_size", "keepsake") if name in globals()],
       dist.is_initialized())
+
+# %%
+LEFT = "[name for name in ('rank', 'world_size', 'keepsake') if name in globals()]"
+settle("00-healed", lambda: ", ".join(cluster.pull(LEFT)[0]) or "none of them")
 
 # %%
 # %%px

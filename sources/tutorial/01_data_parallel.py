@@ -40,7 +40,7 @@
 # must be healed.
 
 # %% tags=["setup"]
-from manyhands import Cluster, track
+from manyhands import Cluster, predict, settle, track
 
 cluster = Cluster(nodes=1, ranks_per_node=4, framework="torch")
 
@@ -180,6 +180,10 @@ print(f"rows {mine.start} to {mine.stop - 1}; objective {curve[0]:.4f} to {curve
 # **Predict.** Are the weights of the four ranks equal to each other, to the last bit? And to those of one process?
 
 # %%
+predict("01-digits", "To the last bit, the weights of the four ranks are equal ...",
+        ["to each other and to one process's", "to each other only", "to none at all"])
+
+# %%
 # %%px --ranks 0
 tenth, third = (torch.tensor(0.1, dtype=torch.float64),
                 torch.tensor(0.3, dtype=torch.float64))
@@ -202,6 +206,15 @@ model, _ = train(mine, part_of_the_mean, sum_gradients)
 print(f"equal to rank 0: {spread(model) == 0}; equal to one process, to 1e-12: "
       f"{track.distance(model.parameters(), reference) < 1e-12}")
 
+# %%
+def equal():
+    if any(cluster.pull("spread(model)")):
+        return "to none at all"
+    far = max(cluster.pull("track.distance(model.parameters(), reference)"))
+    return "to each other only" if far else "to each other and to one process's"
+
+settle("01-digits", equal)
+
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
@@ -220,6 +233,10 @@ print(f"equal to rank 0: {spread(model) == 0}; equal to one process, to 1e-12: "
 # **Predict.** Each rank calls `backward` on that mean, and the gradients are added up. How many times too long is the gradient?
 
 # %%
+predict("01-mean", "The gradients of four means, added up: how many times too long?",
+        unit="times", within=0.05)
+
+# %%
 # %%px
 def gradient_of(loss_of, mine):
     """The sum over ranks of the gradients of the first step, in one line of numbers."""
@@ -232,6 +249,9 @@ right = gradient_of(part_of_the_mean, mine)
 times = (gradient_of(cross_entropy, mine).norm() / right.norm()).item()
 if rank == 0:
     print(f"{times:.1f} times")
+
+# %%
+settle("01-mean", lambda: cluster.pull("times")[0])
 
 # %% [markdown]
 # <details><summary>Why?</summary>
@@ -250,6 +270,10 @@ if rank == 0:
 # weights of one process?
 
 # %%
+predict("01-uneven", "Uneven shards: which ends with the weights of one process?",
+        ["the sum, by all 250 rows", "the mean of the ranks' means", "both", "neither"])
+
+# %%
 # %%px
 sizes = [200, 30, 10, 10]
 mine = slice(sum(sizes[:rank]), sum(sizes[:rank + 1]))
@@ -264,6 +288,17 @@ print(f"a row counts {200 / 10 if rank > 1 else 200 / sizes[rank]:.1f} times as 
 
 # %%
 print(track.table("01", cluster.pull("far")[0]))
+
+# %%
+def ends():
+    far = cluster.pull("far")[0]
+    summed = far["by hand: sum of uneven shards"] < 1e-12
+    averaged = far["by hand: mean of means, uneven shards"] < 1e-12
+    return {(True, True): "both", (True, False): "the sum, by all 250 rows",
+            (False, True): "the mean of the ranks' means", (False, False): "neither",
+            }[summed, averaged]
+
+settle("01-uneven", ends)
 
 # %% [markdown]
 # That is the table that grows from unit to unit. And the picture:
@@ -304,6 +339,10 @@ coinciding(("one process", serial), shown, tolerance=1e-12,
 # mean of means right?
 
 # %%
+predict("01-padding", "Four equal shards, padding in one: is the mean of means right?",
+        ["yes", "no"])
+
+# %%
 # %%px
 labels, mine = y[:248].clone(), shard(248, rank, world_size)
 labels[:62:2] = -100  # what cross_entropy ignores
@@ -317,6 +356,10 @@ if rank == 0:
     print(f"{count} labels: one process {cross_entropy(scores, labels):.4f}, sum / count "
           f"{loss / count:.4f}, mean of means {mean:.4f}")
 
+# %%
+RIGHT = "abs(mean - cross_entropy(scores, labels)).item() < 1e-4"
+settle("01-padding", lambda: cluster.pull(RIGHT)[0])
+
 # %% [markdown]
 # No: the ranks' counts differ. Each rank adds up its losses, one number more is all-reduced (the count of labels, or the sum of the weights), and all divide by it
 # once. For a language model that is the number of tokens.
@@ -325,6 +368,11 @@ if rank == 0:
 #
 # **Predict.** Someone puts the penalty into the loss, as one process would: each rank calls `backward` on `part_of_the_mean + decay / 2 * |w|^2`. How large is the
 # decay, once the gradients are added up?
+
+# %%
+predict("01-decay",
+        "The penalty is in the loss of each of four ranks: how often does it count?",
+        unit="times", within=0.01)
 
 # %%
 # %%px
@@ -340,6 +388,9 @@ whole, quarter = decay_in_sum(1), decay_in_sum(1 / world_size)
 if rank == 0:
     print(f"the whole of it on each rank: {whole:.1f} times; a quarter on each: "
           f"{quarter:.1f} times")
+
+# %%
+settle("01-decay", lambda: cluster.pull("whole")[0])
 
 # %% [markdown]
 # Losses belong to rows, and rows to ranks. The penalty belongs to no row. Add it after the sum (an optimiser's `weight_decay` does so), or give each rank its share.
@@ -367,12 +418,20 @@ if rank == 0:
 # times its own is right?
 
 # %%
+predict("01-tied", "A tied gradient, all-reduced twice on 4 ranks: how many times its own?",
+        unit="times", within=0.01)
+
+# %%
 # %%px
 once = model[0].weight.grad.clone()
 for name in ("0.weight", "2.weight"):
     dist.all_reduce(model.get_parameter(name).grad)
 if rank == 0:
     print(f"{(model[0].weight.grad / once).mean().item():.0f} times its own")
+
+# %%
+TIMES = "(model[0].weight.grad / once).mean().item()"
+settle("01-tied", lambda: cluster.pull(TIMES)[0])
 
 # %% [markdown]
 # <details><summary>Why 16?</summary>

@@ -23,6 +23,7 @@ import os
 
 os.environ["TF_USE_LEGACY_KERAS"] = "1"    # tf.keras is tf_keras
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"   # no log lines from the C++ side
+from manyhands import predict, settle
 from manyhands.quiet import quietly
 
 with quietly():
@@ -225,6 +226,11 @@ def mirrored_gradient(n, scale):
 # summed gradient the same as one device's, a quarter of it, or four times as large?
 
 # %%
+predict("02-mean",
+        "4 replicas, each with its own mean: how many times one device's gradient?",
+        unit="times", within=0.01)
+
+# %%
 def times_one_device(gradient):
     """The factor that fits best between a gradient and one device's."""
     return float(np.vdot(gradient, one_device) / np.vdot(one_device, one_device))
@@ -237,6 +243,9 @@ print("replicas   mean of own shard   sum / global batch")
 for n in wrong:
     print(f"{n:8d}   {times_one_device(wrong[n]):17.4f}   "
           f"{times_one_device(right[n]):18.4f}")
+
+# %%
+settle("02-mean", lambda: times_one_device(wrong[4]))
 
 # %%
 draw.gradient_scaling(one_device, wrong, right)
@@ -378,10 +387,23 @@ for n in (1, 2, 4):
 # **Predict, then run.** Now 150 examples: two full batches and a last one of 22. Do the three runs still agree?
 
 # %%
+predict("02-remainder", "Two full batches and a last one of 22. Which runs agree?",
+        ["all three", "1 and 2 replicas", "2 and 4 replicas", "no two"])
+
+# %%
+after = {}
 for n in (1, 2, 4):
-    epochs, steps = fit(n, examples=150)
+    after[n], steps = fit(n, examples=150)
     print(f"replicas {n}: {steps} steps, loss per epoch",
-          " ".join(f"{loss:.3f}" for loss in epochs))
+          " ".join(f"{loss:.3f}" for loss in after[n]))
+
+# %%
+def agree():
+    same = [np.allclose(after[2], after[other], atol=5e-4) for other in (1, 4)]
+    return {(True, True): "all three", (True, False): "1 and 2 replicas",
+            (False, True): "2 and 4 replicas", (False, False): "no two"}[tuple(same)]
+
+settle("02-remainder", agree)
 
 # %% [markdown]
 # <details><summary><b>Why?</b></summary>
@@ -553,6 +575,10 @@ print(f"the whole batch, by NumPy: mean {values.mean(0)}, variance {values.var(0
 # are the replicas' masks equal?
 
 # %%
+predict("02-dropout", "In which Keras are the replicas' dropout masks equal?",
+        ["in both", "in tf_keras", "in Keras 3", "in neither"])
+
+# %%
 program = """
 import tensorflow as tf
 cpu = tf.config.list_physical_devices("CPU")[0]
@@ -572,10 +598,17 @@ print("the masks of", len(masks), "replicas are equal:", equal)
 import subprocess
 import sys
 
+said = {}
 for name, legacy in (("tf_keras", "1"), ("Keras 3", "0")):
     chosen = {**os.environ, "TF_USE_LEGACY_KERAS": legacy, "CUDA_VISIBLE_DEVICES": ""}
-    print(f"{name:<8}", subprocess.run([sys.executable, "-c", program], env=chosen,
-                                       capture_output=True, text=True).stdout, end="")
+    said[name] = subprocess.run([sys.executable, "-c", program], env=chosen,
+                                capture_output=True, text=True).stdout
+    print(f"{name:<8}", said[name], end="")
+
+# %%
+EQUAL = {(True, True): "in both", (True, False): "in tf_keras",
+         (False, True): "in Keras 3", (False, False): "in neither"}
+settle("02-dropout", lambda: EQUAL["True" in said["tf_keras"], "True" in said["Keras 3"]])
 
 # %% [markdown]
 # With equal masks, four replicas draw the same noise for different examples, at every step: unit 01 has the same mistake in PyTorch.

@@ -28,6 +28,8 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
+from manyhands import predict, settle
+
 # an operation uses one core; several at the same time come from our threads only
 torch.set_num_threads(1)
 devices = ["cpu"] * 4
@@ -49,9 +51,15 @@ for rows in (12, 10, 250):
 # **Predict.** And 5 rows on 4 devices? 9 rows on 8?
 
 # %%
+predict("03-devices", "9 rows on 8 devices: how many of them get rows?", unit="devices")
+
+# %%
 for rows, number in ((5, 4), (9, 8), (2, 4)):
     print(f"{rows} rows on {number} devices:",
           [len(piece) for piece in torch.arange(rows).chunk(number)])
+
+# %%
+settle("03-devices", lambda: len(torch.arange(9).chunk(8)))
 
 # %% [markdown]
 # <details><summary>Why?</summary>
@@ -79,10 +87,19 @@ print("pieces:", {name: len(scatter(tensor, devices)) for name, tensor in inputs
 # Each device needs a copy of the module. `copy.deepcopy` makes one. **Predict.** The copy runs forward and backward. Where is the gradient?
 
 # %%
+predict("03-copy", "A deep copy runs forward and backward. Where is the gradient?",
+        ["in the original", "in the copy", "in both", "in neither"])
+
+# %%
 w = nn.Linear(1, 1, bias=False)
 twin = copy.deepcopy(w)
 twin(torch.ones(1, 1)).sum().backward()
 print("gradient in the copy:", twin.weight.grad, " in the original:", w.weight.grad)
+
+# %%
+WHERE = {(True, True): "in both", (True, False): "in the original",
+         (False, True): "in the copy", (False, False): "in neither"}
+settle("03-copy", lambda: WHERE[w.weight.grad is not None, twin.weight.grad is not None])
 
 # %% [markdown]
 # <details><summary>Why?</summary>
@@ -141,15 +158,27 @@ def parallel_apply(replicas, inputs):
 # **Predict.** Why the line with `set_grad_enabled`? The caller stands under `no_grad`, with autocast on. What does a new thread know of that?
 
 # %%
+predict("03-thread", "Which of the caller's modes does a new thread have?",
+        ["no_grad and autocast", "no_grad", "autocast", "neither"])
+
+# %%
+found = {}
 def modes(where):
-    print(f"{where:<7} grad mode {torch.is_grad_enabled()}, autocast "
-          f"{torch.is_autocast_enabled('cpu')}, dtype {torch.get_autocast_dtype('cpu')}")
+    found[where] = torch.is_grad_enabled(), torch.is_autocast_enabled("cpu")
+    print(f"{where:<7} grad mode {found[where][0]}, autocast {found[where][1]}, "
+          f"dtype {torch.get_autocast_dtype('cpu')}")
 
 with torch.no_grad(), torch.autocast("cpu", dtype=torch.float16):
     modes("caller:")
     thread = Thread(target=modes, args=("thread:",))
     thread.start()
     thread.join()
+
+# %%
+KNOWN = {(True, True): "no_grad and autocast", (True, False): "no_grad",
+         (False, True): "autocast", (False, False): "neither"}
+settle("03-thread", lambda: KNOWN[tuple(
+    a == b for a, b in zip(found["caller:"], found["thread:"]))])
 
 # %% [markdown]
 # <details><summary>Why?</summary>
@@ -222,6 +251,10 @@ print(track.table("03",
 # **Predict.** Two rows for each of four replicas. What is the running mean afterwards: 3.5, 0.5, or something in between?
 
 # %%
+predict("03-running-mean",
+        "Rows 0 to 7, two for each of four replicas: what is the running mean?")
+
+# %%
 numbers = torch.arange(8.0).reshape(8, 1)
 norm = nn.BatchNorm1d(1, momentum=1.0)
 norm(numbers)
@@ -231,6 +264,9 @@ norm = nn.BatchNorm1d(1, momentum=1.0)
 data_parallel(norm, numbers, devices)
 print("four replicas: mean", norm.running_mean.item(), " batches",
       norm.num_batches_tracked.item())
+
+# %%
+settle("03-running-mean", lambda: norm.running_mean.item())
 
 # %% [markdown]
 # <details><summary>Why 0.5?</summary>
@@ -303,6 +339,10 @@ def timed_step(module, x, devices):
 # %% [markdown]
 # **Predict.** For which of the two does *parallel apply* become shorter with two replicas?
 
+# %%
+predict("03-gil", "For which does parallel apply become shorter with two replicas?",
+        ["many small ops", "few large ops", "both", "neither"])
+
 # %% tags=["measured"]
 from statistics import median
 from manyhands.plots.phases import phases, phases_table
@@ -317,6 +357,14 @@ for panel, (module, x) in networks.items():
                      for n, kept in steps.items()}
 print(phases_table(panels))
 phases(panels)
+
+# %%
+def shorter():
+    found = [panel for panel, steps in panels.items()
+             if steps[2]["parallel apply"] < steps[1]["parallel apply"]]
+    return found[0] if len(found) == 1 else "both" if found else "neither"
+
+settle("03-gil", shorter)
 
 # %% [markdown]
 # <details><summary>How to read it</summary>
@@ -369,14 +417,17 @@ def step_in_bytes(module, pieces, loss_of):
     return on, gathered, *kept_by(loss_of, gathered)
 
 # %%
+held = {}  # MB on device 0 and 1
+
 def report(name, on, gathered, loss, kept):
     optimiser.zero_grad()
     loss.backward()
     optimiser.step()
     gradients = [p.grad for p in model.parameters()]
     state = [one for p in model.parameters() for one in optimiser.state[p].values()]
-    print(f"{name}: device 1 holds {mb(*on[1]):.1f} MB, device 0 "
-          f"{mb(*on[0], gathered, loss, *kept, *gradients, *state):.1f} MB.", end=" ")
+    held[name] = mb(*on[0], gathered, loss, *kept, *gradients, *state), mb(*on[1])
+    print(f"{name}: device 1 holds {held[name][1]:.1f} MB, device 0 "
+          f"{held[name][0]:.1f} MB.", end=" ")
     print(f"Of that: outputs gathered {mb(gathered):.1f}, for the loss {mb(*kept):.1f}, "
           f"gradients {mb(*gradients):.1f}, Adam {mb(*state):.1f}")
 
@@ -384,9 +435,19 @@ def report(name, on, gathered, loss, kept):
 # **Predict.** The weights take 2.6 MB, the outputs of all rows 20 MB. How much do device 1 and device 0 hold?
 
 # %%
+predict("03-device-1", "The loss is on device 0: how many MB does device 1 hold?",
+        unit="MB", within=0.1)
+predict("03-device-0", "The loss is on device 0: how many MB does device 0 hold?",
+        unit="MB", within=0.1)
+
+# %%
 pieces = [(piece,) for piece in scatter(x, devices)]
 report("loss on device 0", *step_in_bytes(model, pieces,
                                           lambda gathered: cross_entropy(gathered, y)))
+
+# %%
+settle("03-device-1", lambda: held["loss on device 0"][1])
+settle("03-device-0", lambda: held["loss on device 0"][0])
 
 # %% [markdown]
 # <details><summary>Why?</summary>

@@ -19,7 +19,7 @@
 # must be healed, and it will be.
 
 # %% tags=["setup"]
-from manyhands import Cluster
+from manyhands import Cluster, predict, settle
 
 cluster = Cluster(nodes=1, ranks_per_node=5, framework="torch")
 
@@ -97,12 +97,18 @@ def tree_broadcast(x, group):
 # **Predict.** How many rounds does each take on 5 ranks? And on 1000? A tensor here has 6000 numbers of 4 bytes.
 
 # %%
+predict("04-tree", "How many rounds does a tree broadcast take on 5 ranks?", unit="rounds")
+
+# %%
 # %%px
 for name, call in (("star broadcast", star_broadcast), ("tree broadcast", tree_broadcast)):
     found = seen(call)
     assert found["x"] == 1  # rank 0's
     told(name, found)
 tree = found["events"]
+
+# %%
+settle("04-tree", lambda: cluster.pull("found['rounds']")[0])  # of the tree, the last one
 
 # %% [markdown]
 # <details><summary>Why?</summary>
@@ -176,11 +182,26 @@ for name, call in (("star all-reduce", star_all_reduce),
 #
 # **Predict.** All five ranks run this line: first send, then receive. What happens?
 
+# %%
+predict("04-send-first", "All five ranks send first, then receive. What happens?",
+        ["all get a tensor", "they wait in a circle", "all wait for one rank", "an error"])
+
 # %% tags=["raises-exception"]
 # %%px --patience 3
 x = torch.ones(5)
 dist.send(x, group=groups[5], group_dst=(rank + 1) % size)
 dist.recv(x, group=groups[5], group_src=(rank - 1) % size)
+
+# %%
+import sys
+
+def what_happened():
+    waiting, awaited = ({edge[side] for edge in sys.last_value.edges} for side in (0, 1))
+    if not waiting:
+        return "an error"
+    return "all wait for one rank" if awaited - waiting else "they wait in a circle"
+
+settle("04-send-first", what_happened)
 
 # %% [markdown]
 # <details><summary>Why?</summary>
@@ -311,11 +332,20 @@ def halving_all_reduce(x, group):
 # **Predict.** Four ranks. How many rounds, and how many bytes of the 24,000 from each? And five ranks?
 
 # %%
+predict("04-halving-4", "Halving on 4 ranks: how many rounds?", unit="rounds")
+predict("04-halving-5", "Halving on 5 ranks: how many rounds?", unit="rounds")
+
+# %%
 # %%px
+halving = {}
 for p in (4, 5):
-    found = seen(halving_all_reduce, p)
+    found = halving[p] = seen(halving_all_reduce, p)
     assert rank >= p or found["x"] == p * (p + 1) / 2
     told(f"halving, p = {p}", found)
+
+# %%
+settle("04-halving-4", lambda: cluster.pull("halving[4]['rounds']")[0])
+settle("04-halving-5", lambda: cluster.pull("halving[5]['rounds']")[0])
 
 # %% [markdown]
 # <details><summary>Why?</summary>
@@ -366,6 +396,10 @@ for way, call in ways.items():
 # **Predict.** The ring's busiest rank sends 1.6 tensors on 5 ranks. How many on 16, and on 1000? And the others?
 
 # %%
+predict("04-ring", "On 1000 ranks, how many tensors does the ring's busiest rank send?",
+        unit="tensors", within=0.01)
+
+# %%
 from manyhands.plots.collectives import busiest, busiest_table
 
 measured = cluster.pull("measured")[0]
@@ -378,6 +412,9 @@ formulas = {"star": lambda p: p - 1, "tree": lambda p: (p - 1).bit_length(),
 print("tensors that the busiest rank sends: measured / formula")
 print(busiest_table(measured, formulas, more=(16, 1000)))
 busiest(measured, formulas)
+
+# %%
+settle("04-ring", lambda: formulas["ring"](1000))  # measured above on 2, 3, 4 and 5
 
 # %% [markdown]
 # <details><summary>Why?</summary>

@@ -19,7 +19,7 @@ from functools import partial
 
 import numpy as np
 
-from manyhands import Cluster, simulate
+from manyhands import Cluster, predict, settle, simulate
 from manyhands.simulate import recorded
 
 cluster = Cluster(nodes=1, ranks_per_node=4, framework="torch")
@@ -71,6 +71,10 @@ def ping_pong(n_bytes, repeats=15, warm_up=3):
 # %% [markdown]
 # **Predict.** How many times as long as 4 bytes do 1024 bytes take?
 
+# %%
+predict("05-latency", "How many times as long as 4 bytes do 1024 bytes take?",
+        ["less than 3 times", "3 to 30 times", "more than 30 times"])
+
 # %% tags=["measured"]
 sizes = [4**k for k in range(1, 13)]
 times_s = [cluster.run(ping_pong, size)[0] for size in sizes]
@@ -78,6 +82,15 @@ print("     bytes   median    mean    most (us)")
 for size, one in zip(sizes, times_s):
     print(f"{size:>10}" + "".join(f"{value * 1e6:>9.0f}"
                                   for value in (np.median(one), np.mean(one), max(one))))
+
+# %%
+def longer():
+    times = np.median(times_s[sizes.index(1024)]) / np.median(times_s[0])
+    if times < 3:
+        return "less than 3 times"
+    return "3 to 30 times" if times < 30 else "more than 30 times"
+
+settle("05-latency", longer)
 
 # %% [markdown]
 # <details><summary>Why?</summary>
@@ -106,14 +119,29 @@ def show(name, link):
 # **Predict.** Three straight lines: through the means; through the medians, with the smallest errors in seconds; through the medians, with the smallest errors relative to each time. Which of them find 30 us and 2 GB/s?
 
 # %%
+predict("05-fit", "Which line finds both 30 us and 2 GB/s, to a twentieth?",
+        ["means, relative errors", "medians, errors in seconds", "medians, relative errors",
+         "more than one of them"])
+
+# %%
 n = np.array(n_bytes, float)
 means, medians = (np.array([middle(times) for times in drawn_s])
                   for middle in (np.mean, np.median))
+lines = {}
 for name, t, weights in (("means, relative errors", means, 1 / means),
                          ("medians, errors in seconds", medians, np.ones(len(n))),
                          ("medians, relative errors", medians, 1 / medians)):
     beta, alpha = np.polyfit(n, t, 1, w=weights)
-    show(name, (alpha, 1 / beta))
+    lines[name] = alpha, 1 / beta
+    show(name, lines[name])
+
+# %%
+def fitting():
+    near = [name for name, (alpha, bandwidth) in lines.items()
+            if abs(alpha / 30e-6 - 1) < 0.05 and abs(bandwidth / 2e9 - 1) < 0.05]
+    return near[0] if len(near) == 1 else "more than one of them"
+
+settle("05-fit", fitting)
 
 # %% [markdown]
 # <details><summary>Why?</summary>
@@ -161,6 +189,12 @@ print("yours:", told(sizes, times_s))
 # **Predict.** Which one for a loss value of 4 bytes, which one for 100 MB of gradients? On 4 ranks, and on 1024?
 
 # %%
+predict("05-small", "Which one is the fastest for 4 bytes on 1024 ranks?",
+        ["ring", "tree", "halving", "server"])
+predict("05-large", "Which one is the fastest for 100 MB on 1024 ranks?",
+        ["ring", "tree", "halving", "server"])
+
+# %%
 link = true
 models = {"ring": simulate.ring_s, "tree": simulate.tree_s,
           "halving": simulate.halving_doubling_s, "server": simulate.parameter_server_s}
@@ -169,6 +203,13 @@ for p in (4, 64, 1024):
     for size in (4, 100_000_000):
         print(f"{p:>5}{size:>11}" + "".join(f"{model(p, size, *link) * 1e3:>14.4g}"
                                             for model in models.values()))
+
+# %%
+def fastest(n_bytes):
+    return min(models, key=lambda way: models[way](1024, n_bytes, *link))
+
+settle("05-small", lambda: fastest(4))
+settle("05-large", lambda: fastest(100_000_000))
 
 # %% [markdown]
 # <details><summary>Why?</summary>
@@ -300,6 +341,10 @@ else:
 # %% [markdown]
 # **Predict.** 10 Mbit/s are 1.25 MB/s; a message is 10 ms under way. Which latency and which bandwidth will the fit give? And at which size will ring and tree cross on 4 ranks?
 
+# %%
+predict("05-crossing", "At which size will ring and tree cross on 4 ranks?",
+        unit="bytes", within=0.25)
+
 # %% tags=["measured"]
 far = recorded.EMULATED  # our own run
 if not blocked:
@@ -314,6 +359,9 @@ at = simulate.crossover_bytes(4, *far_link)
 print(f"{far.what}: ring and tree should cross at {at:,.0f} bytes; measured / predicted:")
 print(crossover_table(predicted(far_link), far.all_reduce_s))
 crossover(predicted(far_link), far.all_reduce_s, at=at)
+
+# %%
+settle("05-crossing", lambda: at)
 
 # %% [markdown]
 # Our recorded run, on a busy machine with two cores. `ready ahead` is the ring again, with one difference:
@@ -330,7 +378,22 @@ print(crossover_table(predicted(far_link), recorded.EMULATED.all_reduce_s))
 # small messages, although no one disturbs it.
 #
 # **Predict.** What takes a second latency in each round?
-#
+
+# %%
+predict("05-second-latency", "What takes a second latency in each round?",
+        ["adding up the chunk", "the receiver's word that there is room",
+         "the first contact of two ranks"])
+
+# %%
+def second_latency():
+    """`ready ahead` does all that the ring does, but posts all receives first."""
+    ways = recorded.EMULATED.all_reduce_s
+    saved = ways["ready ahead"][4096] < 0.6 * ways["ring"][4096]
+    return "the receiver's word that there is room" if saved else "adding up the chunk"
+
+settle("05-second-latency", second_latency)
+
+# %% [markdown]
 # <details><summary>Why?</summary>
 #
 # gloo sends nothing before it knows that there is room: the receiver first tells the sender so. In a ping-pong and in a tree the receiver has been waiting for long, so that message has arrived before it is needed. In a ring all ranks call `isend` and `recv`
@@ -348,11 +411,18 @@ print(crossover_table(predicted(far_link), recorded.EMULATED.all_reduce_s))
 # **Predict.** The links have 1.25 MB/s. Which busbw do the recorded all-reduces reach at 4 kB and at 64 kB?
 
 # %%
+predict("05-busbw", "Which busbw does `ready ahead` reach at 64 kB?",
+        unit="MB/s", within=0.25)
+
+# %%
 print("   bytes              algbw   busbw (MB/s)")
 for n in (4096, 65536):
     for way, points in recorded.EMULATED.all_reduce_s.items():
         algbw = n / points[n] / 1e6
         print(f"{n:>8}  {way:<12}{algbw:>8.3f}{algbw * 2 * 3 / 4:>8.3f}")
+
+# %%
+settle("05-busbw", lambda: algbw * 2 * 3 / 4)  # of the last line
 
 # %% [markdown]
 # <details><summary>Why?</summary>
@@ -405,6 +475,12 @@ def on_nodes_s(call, n_bytes, calls=3):
 # %% [markdown]
 # **Predict.** Two nodes of two ranks, the same links between the nodes. How many times the tensor goes over a node's link, flat and in two levels? And how many times as fast are two levels, for a large tensor?
 
+# %%
+predict("05-node-link", "Two levels: how often does a large tensor go over a node's link?",
+        unit="times", within=0.1)
+predict("05-two-levels", "How many times as fast are two levels, for a large tensor?",
+        unit="times", within=0.2)
+
 # %% tags=["measured"]
 nodes = recorded.TWO_NODES
 if not blocked:
@@ -437,6 +513,10 @@ show_nodes(recorded.TWO_NODES, far_link)
 # %% tags=["measured"]
 print("BLOCKED, recorded again" if blocked else "measured here")
 show_nodes(nodes, simulate.fit(far.n_bytes, far.times_s))
+
+# %%
+settle("05-node-link", lambda: nodes["two levels"][262144][1])
+settle("05-two-levels", lambda: nodes["flat"][262144][0] / nodes["two levels"][262144][0])
 
 # %% [markdown]
 # <details><summary>Why?</summary>
@@ -485,6 +565,10 @@ for count in (64, 8, 1):
 # **Predict.** All gradients one by one, in one bucket, or in between: how many buckets are best? And what does a better library change?
 
 # %%
+predict("05-buckets", "With ring and tree: how many buckets are best?",
+        ["one", "2 to 10", "11 to 50", "more"])
+
+# %%
 gradients = simulate.resnet50_bytes()
 ready_s = np.linspace(0, 0.120, len(gradients) + 1)[1:]
 ethernet = simulate.Link(latency_s=50e-6, bytes_per_s=1.25e9)
@@ -501,6 +585,17 @@ for mib in (0, 0.25, 1, 4, 10, 25, 50, 100):
                            simulate.halving_doubling_s)
     print(f"{mib:>12}{len(simulate.buckets(gradients, mib * 2**20)):>10}{two * 1e3:>15.0f}"
           f"{three * 1e3:>13.0f}")
+
+# %%
+def best():
+    mib = min((0, 0.25, 1, 4, 10, 25, 50, 100), key=lambda mib: summed_after_s(
+        mib * 2**20, simulate.ring_s, simulate.tree_s))
+    count = len(simulate.buckets(gradients, mib * 2**20))
+    if count <= 10:
+        return "one" if count == 1 else "2 to 10"
+    return "11 to 50" if count <= 50 else "more"
+
+settle("05-buckets", best)
 
 # %% [markdown]
 # <details><summary>Why?</summary>

@@ -19,7 +19,7 @@
 # must be healed.
 
 # %% tags=["setup"]
-from manyhands import Cluster, track
+from manyhands import Cluster, predict, settle, track
 
 cluster = Cluster(nodes=2, ranks_per_node=2, framework="torch")
 
@@ -102,11 +102,25 @@ def state(model):
 # closer to each other, go further apart, or neither?
 
 # %%
+predict("06-apart", "Four seeds, 20 steps with averaged gradients: the models come ...",
+        ["closer to each other", "further apart", "neither"])
+
+# %%
 # %%px
 model = network(seed=rank)
 print("before:", state(model))
 train(model, mine, average_gradients)
 print("after: ", state(model))
+
+# %%
+def came():
+    before = max(cluster.pull("distance_from_rank_0(network(seed=rank))"))
+    after = max(cluster.pull("distance_from_rank_0(model)"))
+    if abs(after / before - 1) < 0.01:
+        return "neither"
+    return "closer to each other" if after < before else "further apart"
+
+settle("06-apart", came)
 
 # %% [markdown]
 # <details><summary>Why?</summary>
@@ -248,12 +262,28 @@ steps = median_steps({
 # **Predict.** In which of the three does the first message leave before backward has ended? And how many messages does each one send?
 
 # %%
+predict("06-early", "In which does a message leave before backward has ended?",
+        ["DDP", "hooks, DDP", "naive, hooks, DDP", "none"])
+predict("06-messages",
+        "6 layers of 1 MiB, buckets of 2 MiB: how many messages does DDP send?",
+        unit="messages")
+
+# %%
 # %%px
 for name, step in steps.items():
     messages, (_, backward_ms, _) = step["network"], step["compute"][0]
     early = messages[0][0] < backward_ms
     print(
         f"{name:<6} {len(messages)} messages, the first one before backward ends: {early}")
+
+# %%
+def early():
+    found = cluster.pull("steps")[0]
+    return ", ".join(name for name, step in found.items()
+                     if step["network"][0][0] < step["compute"][0][1]) or "none"
+
+settle("06-early", early)
+settle("06-messages", lambda: cluster.pull("len(steps['DDP']['network'])")[0])
 
 # %% [markdown]
 # Here is rank 0's step, as it was measured. Your times will differ; the order of events will not.
@@ -325,6 +355,12 @@ for step in range(3):
 # **Predict.** Four micro-batches, two buckets: how many all-reduces without `no_sync`, and how many with it? Do the gradients differ?
 
 # %%
+predict("06-loud", "4 micro-batches, 2 buckets: how many all-reduces without no_sync?",
+        unit="all-reduces")
+predict("06-quiet", "4 micro-batches, 2 buckets: how many all-reduces with no_sync?",
+        unit="all-reduces")
+
+# %%
 # %%px
 from contextlib import nullcontext
 
@@ -341,6 +377,10 @@ def accumulate(silent):
 (loud, one), (quiet, other) = accumulate(silent=False), accumulate(silent=True)
 far = (one - other).abs().max().item()
 print(f"{loud} all-reduces, with no_sync {quiet}; the same gradients to 1e-5: {far < 1e-5}")
+
+# %%
+settle("06-loud", lambda: cluster.pull("loud")[0])
+settle("06-quiet", lambda: cluster.pull("quiet")[0])
 
 # %% [markdown]
 # <details><summary>Why are the gradients the same?</summary>
@@ -369,6 +409,10 @@ print("10 samples in stored order:", list(sampler))
 # With `shuffle=True` all ranks draw the same permutation, from `seed + epoch`. **Predict:** what do three epochs look like if you forget `set_epoch`?
 
 # %%
+predict("06-set-epoch", "Three epochs without set_epoch: how many different orders?",
+        unit="orders")
+
+# %%
 # %%px --ranks 0
 sampler = DistributedSampler(range(10), world_size, rank, shuffle=True)
 print("without set_epoch:", [list(sampler) for epoch in range(3)])
@@ -377,6 +421,14 @@ for epoch in range(3):
     sampler.set_epoch(epoch)
     epochs.append(list(sampler))
 print("with set_epoch:   ", epochs)
+
+# %%
+def orders():
+    forgotten = "[DistributedSampler(range(10), world_size, rank, shuffle=True)] * 3"
+    epochs = cluster.pull(f"[list(epoch) for epoch in {forgotten}]")[0]
+    return len({tuple(epoch) for epoch in epochs})
+
+settle("06-set-epoch", orders)
 
 # %% [markdown]
 # ## A parameter that nobody used
@@ -460,6 +512,10 @@ def trace(workers, path):
 # `num_workers=0`: the process itself loads each batch when it is asked for. `num_workers=2`: two processes load the next batches meanwhile.
 # **Predict.** Which bars of the trace become shorter with workers, and which do not?
 
+# %%
+predict("06-workers", "With 2 workers, which bar becomes shorter by the largest factor?",
+        ["input", "forward", "backward"])
+
 # %% tags=["measured"]
 # %%px
 os.environ["KINETO_LOG_LEVEL"] = "99"  # the profiler says nothing of itself
@@ -496,6 +552,17 @@ print(table(traced))
 timeline(traced, title="one step of rank 0, from the profiler's trace: with 0 and with 2 "
                        "workers")
 
+# %%
+def shorter(bar):
+    """By which factor."""
+    def length(workers):
+        bars = traced[workers]["compute"]
+        return sum(stop - start for start, stop, name in bars if name == bar)
+
+    return length("0 workers") / length("2 workers")
+
+settle("06-workers", lambda: max(("input", "forward", "backward"), key=shorter))
+
 # %% [markdown]
 # <details><summary>How to read it</summary>
 #
@@ -516,6 +583,10 @@ timeline(traced, title="one step of rank 0, from the profiler's trace: with 0 an
 # 250 rows, in `float64`). Four ranks take 63, 63, 62 and 62 rows: the shards are uneven. DDP **averages** gradients over the ranks.
 #
 # **Predict.** Each rank calls `backward` on the mean of its own rows. Does DDP end with the weights of one process? If not: what must the loss be?
+
+# %%
+predict("06-means", "Means of uneven shards: does DDP end with the weights of one process?",
+        ["yes", "no"])
 
 # %%
 # %%px
@@ -546,6 +617,9 @@ of_means, of_sums = (distance_after(nn.functional.cross_entropy),
 if rank == 0:
     print(f"each rank's own mean: {of_means:.1e} from one process; sums, by the rows of "
           f"all: equal to 1e-12: {of_sums < 1e-12}")
+
+# %%
+settle("06-means", lambda: cluster.pull("of_means < 1e-12")[0])
 
 # %%
 print(track.table("06", {"DistributedDataParallel": cluster.pull("of_sums")[0]}))
@@ -618,8 +692,19 @@ run = cluster.launch("scripts/06_train.py", "--epochs", "3", "--checkpoint", che
 # **Predict.** The first run stopped after 3 of 5 epochs. We run the script again. Will it end with the weights that `spawn` printed, for two ranks without a pause?
 
 # %%
+predict("06-resume",
+        "Paused, and on 4 ranks for 2: does it end with the weights that spawn printed?",
+        ["yes", "no"])
+
+# %%
 run = cluster.launch("scripts/06_train.py", "--checkpoint", checkpoint, with_="torchrun")
 folder.cleanup()
+
+# %%
+def last_number(text):
+    return float(text.split()[-1])
+
+settle("06-resume", lambda: last_number(run.output[0]) == last_number(done.stdout))
 
 # %% [markdown]
 # Yes, to the last digit shown: resumed or not, with two ranks or four. (The sampler deals one shuffled order like cards, so the ranks' batches together are the same

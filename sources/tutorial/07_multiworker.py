@@ -24,7 +24,7 @@
 import json
 import tempfile
 
-from manyhands import Cluster, track
+from manyhands import Cluster, predict, settle, track
 
 cluster = Cluster(nodes=2, ranks_per_node=1, framework="tensorflow")
 
@@ -121,10 +121,18 @@ print(f"mine {[rank + 1, 10]}, sum {total(tf.constant([rank + 1, 10])).numpy().t
 # **Predict.** Each worker makes a variable, from its own number. What does worker 1 hold?
 
 # %%
+predict("07-variable",
+        "Each worker makes a variable from [rank, 7 + rank]. What does worker 1 hold?",
+        ["[0, 7]", "[0, 8]", "[1, 8]", "[1, 15]"])
+
+# %%
 # %%px
 with strategy.scope():
     weight = tf.Variable([rank, 7 + rank])
 print(f"made from {[rank, 7 + rank]}, holds {weight.numpy().tolist()}")
+
+# %%
+settle("07-variable", lambda: str(cluster.pull("weight.numpy().tolist()")[1]))
 
 # %% [markdown]
 # <details><summary>Why?</summary>
@@ -175,6 +183,13 @@ in_memory = tf.data.Dataset.range(12)
 # its own, does an epoch still have each sample once?
 
 # %%
+predict("07-steps", "Under which policy does an epoch have the most steps?",
+        ["DATA", "FILE", "OFF"])
+predict("07-idle", "Under which policy does a worker sit idle in some steps?",
+        ["DATA", "FILE", "OFF"])
+predict("07-once", "Each worker mixes by itself: is each sample there once?", ["yes", "no"])
+
+# %%
 # %%px
 shards = {"DATA": seen(in_memory, policies.DATA),
           "FILE": seen(in_files, policies.FILE),
@@ -190,6 +205,15 @@ both = cluster.pull("shards")
 seen = {way: [own[way] for own in both] for way in both[0]}
 print(table(seen, 12))
 who_holds(seen, 12)
+
+# %%
+def most(number):
+    return max(("DATA", "FILE", "OFF"), key=lambda way: number(seen[way]))
+
+settle("07-steps", lambda: most(lambda workers: len(workers[0])))
+settle("07-idle", lambda: most(lambda workers: sum(steps.count([]) for steps in workers)))
+mixed = "DATA, each mixes by itself"
+settle("07-once", lambda: sorted(sum(sum(seen[mixed], []), [])) == [*range(12)])
 
 # %% [markdown]
 # <details><summary>How to read it</summary>
@@ -262,6 +286,10 @@ def train(mean):
 # **Predict.** Once each worker takes `tf.reduce_mean`, over its own rows. How many times too large is the loss of the first step?
 
 # %%
+predict("07-loss", "Two workers, reduce_mean: how many times too large is the first loss?",
+        unit="times", within=0.05)
+
+# %%
 # %%px
 model, right = train(lambda each: tf.nn.compute_average_loss(each,
                                                              global_batch_size=track.ROWS))
@@ -269,6 +297,9 @@ far["MultiWorkerMirroredStrategy, own loop"] = distance(model)
 wrong_model, wrong = train(tf.reduce_mean)
 print(f"sum / global batch: {right[0]:.4f} to {right[-1]:.4f}; mean of own rows: "
       f"{wrong[0]:.4f} to {wrong[-1]:.4f}, weights {distance(wrong_model):.3f} apart")
+
+# %%
+settle("07-loss", lambda: cluster.pull("float(wrong[0] / right[0])")[0])
 
 # %% [markdown]
 # <details><summary>Why?</summary>
@@ -378,6 +409,10 @@ cluster.heal()
 # **Predict.** What does worker 1 get: nothing, an error, or does it go on alone? (The next cell shows nothing for up to a minute: two new processes import TensorFlow.)
 
 # %%
+predict("07-killed", "The chief is killed. What does worker 1 do?",
+        ["it waits", "it ends with an error", "it goes on alone"])
+
+# %%
 folder = tempfile.TemporaryDirectory(prefix="manyhands-")  # one that all workers see
 
 def start(*options):
@@ -386,9 +421,15 @@ def start(*options):
     for name, text, code in zip(run.names, run.output.values(), run.returncodes.values()):
         said = [line for line in text.splitlines() if line.startswith(name)]
         print(f"exit code {code:>2}  {' '.join(said) or name + ' has said nothing.'}")
+    return run
 
 
-start("--die", "4")
+run = start("--die", "4")
+
+# %%
+TIMED_OUT = 124
+settle("07-killed", lambda: {0: "it goes on alone", TIMED_OUT: "it waits"}.get(
+    [*run.returncodes.values()][1], "it ends with an error"))
 
 # %% [markdown]
 # It gets an error and cannot go on: the group has lost a member. That is the chief's death, which worker 1 notices at once, because the connection breaks. If a worker dies that nobody is
@@ -396,7 +437,7 @@ start("--die", "4")
 # that can). Start **all** again, with the same command:
 
 # %%
-start()
+run = start()
 folder.cleanup()
 
 # %% [markdown]

@@ -27,7 +27,7 @@
 # A server keeps its weights in the memory of a CPU, and will take messages from whoever comes first. NCCL refuses that, so all pushes and pulls go over a group of gloo's, `wires`.
 
 # %% tags=["setup"]
-from manyhands import Cluster, track
+from manyhands import Cluster, predict, settle, track
 
 cluster = Cluster(nodes=1, ranks_per_node=6, framework="torch")
 
@@ -61,6 +61,12 @@ far = behind = 0.0  # distances from one process, which the workers will fill in
 # **Predict.** What does worker 2 have at the end, and what has worker 5?
 
 # %%
+predict("08-pull",
+        "Workers 2 to 5 push their rank to a weight of 100. What does worker 2 have?")
+predict("08-pull-5",
+        "Workers 2 to 5 push their rank to a weight of 100. What does worker 5 have?")
+
+# %%
 # %%px
 w = torch.tensor([100.0, 200.0]) if rank == 0 else torch.zeros(2)
 if rank == 0:
@@ -74,6 +80,10 @@ elif rank > 1:
     dist.send(torch.full((2,), float(rank)), dst=0, group=wires)  # push
     dist.recv(w, src=0, group=wires)                              # pull
 print(w.tolist())
+
+# %%
+settle("08-pull", lambda: cluster.pull("w.tolist()")[2][0])
+settle("08-pull-5", lambda: cluster.pull("w.tolist()")[5][0])
 
 # %% [markdown]
 # All workers have the same: 100 - (2 + 3 + 4 + 5) and 200 - (2 + 3 + 4 + 5). The server waited for all four pushes before it gave an answer. That makes it **synchronous**. Rank 1 had
@@ -128,6 +138,10 @@ def work(servers, workers, cuts, steps):
 #
 # **Predict.** Four workers, one server, 60 steps. Are the weights those of one process? To the last bit?
 
+# %%
+predict("08-sync", "A synchronous server: are the weights those of one process?",
+        ["to the last bit", "up to rounding", "no"])
+
 # %% tags=["setup"]
 # %%px --setup
 def train(servers, workers, cuts, serve=serve, steps=track.STEPS):
@@ -146,6 +160,13 @@ if rank in FOUR:
     far = track.distance(model.parameters(), track.one_process()[0])
     print("same weights as one process, to 1e-12:", far < 1e-12)
 
+# %%
+def same():
+    furthest = max(cluster.pull("far if rank in FOUR else 0.0"))
+    return "no" if furthest > 1e-12 else "up to rounding" if furthest else "to the last bit"
+
+settle("08-sync", same)
+
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
@@ -160,6 +181,12 @@ if rank in FOUR:
 # Every worker pushes all gradients to the server, and pulls all weights. All of it goes over the server's one link.
 #
 # **Predict.** How many bytes come in at the server in a step, with four workers, if the weights have $S$ bytes? How many does a rank of a ring all-reduce receive (unit 04)? And with 16?
+
+# %%
+predict("08-server", "Four workers, one server: how many S come in at the server?",
+        unit="S", within=0.01)
+predict("08-ring",
+        "A ring all-reduce of four: how many S come in at a rank?", unit="S", within=0.01)
 
 # %% tags=["setup"]
 # %%px --setup
@@ -200,6 +227,10 @@ words = {"x": "workers w", "y": "busiest link; unit: all weights", "formula": ""
 busiest(links, formulas, words=words, title="bytes on the busiest link: parameter servers "
                                             "and all-reduce")
 
+# %%
+settle("08-server", lambda: links["1 server"][4])
+settle("08-ring", lambda: links["all-reduce"][4])
+
 # %% [markdown]
 # <details><summary>How to read it</summary>
 #
@@ -233,6 +264,11 @@ for w in (4, 16, 64):
 # **Predict.** How much do two servers help then, in place of one?
 
 # %%
+predict("08-dealt",
+        "Two servers, variables dealt in turn: how many times less on the busiest link?",
+        unit="times", within=0.1)
+
+# %%
 # %%px
 # in another order of the vector: only bytes count here
 dealt = busiest_link(lambda: train([0, 1], FOUR, [2048 + 320, 32 + 10], steps=1))
@@ -242,6 +278,9 @@ if rank == 0:
     print(f"4 workers; one server: {links['1 server'][4]:.2f}")
     print(f"two, variables dealt in turn: {dealt:.2f}; a layer for each: {layers:.2f}; cut "
           f"in halves: {halves:.2f}")
+
+# %%
+settle("08-dealt", lambda: links["1 server"][4] / cluster.pull("dealt")[0])
 
 # %% [markdown]
 # **Mistake 2: variables dealt by number.** The largest decides. It must be cut: servers then keep *rows* of it. In recommenders the tables of embeddings are most of the model: for these
@@ -268,11 +307,18 @@ def serve_asynchronously(w, workers, steps):
 # **Predict.** Is the result that of one process now? Which weights was the gradient of worker 5 computed with, when it comes in?
 
 # %%
+predict("08-async", "An asynchronous server: is the result that of one process, to 1e-12?",
+        ["yes", "no"])
+
+# %%
 # %%px
 model = train([0], FOUR, [SIZE], serve=serve_asynchronously)
 if rank in FOUR:
     behind = track.distance(model.parameters(), track.one_process()[0])
     print(f"largest difference from one process: {behind:.4f}")
+
+# %%
+settle("08-async", lambda: max(cluster.pull("behind if rank in FOUR else 0.0")) < 1e-12)
 
 # %% [markdown]
 # <details><summary>Why?</summary>
@@ -374,9 +420,21 @@ one = cluster.launch("scripts/08_parameter_server.py", folder.name, "--fit",
 # **Predict.** How many of the 120 updates are made, if one of two workers dies after 60?
 
 # %%
+predict("08-updates",
+        "A worker dies after 60 of 120 updates: how many are made?", unit="updates")
+
+# %%
 two = cluster.launch("scripts/08_parameter_server.py", folder.name, "--cut", "--kill",
                      with_="tf_config", tasks={"chief": 1, "worker": 2, "ps": 2},
                      timeout_s=300)
+
+# %%
+import re
+
+def updates():
+    return int(re.search(r"(\d+) updates; loss", "".join(two.output.values()))[1])
+
+settle("08-updates", updates)
 
 # %% [markdown]
 # <details><summary>Why?</summary>

@@ -19,7 +19,7 @@
 # whole track, with its weights as one long vector.
 
 # %% tags=["setup"]
-from manyhands import Cluster
+from manyhands import Cluster, predict, settle
 
 cluster = Cluster(nodes=1, ranks_per_node=4, framework="torch")
 
@@ -124,6 +124,10 @@ def serve(updates, rate, bound=float("inf")):
 #
 # **Predict.** How stale is a gradient, on average over all 60? And if all three were equally fast?
 
+# %%
+predict("09-stale", "Three workers, one of them slow: how stale is a gradient on average?",
+        unit="updates", within=0.15)
+
 # %% tags=["measured"]
 # %%px
 log = []
@@ -144,6 +148,9 @@ log = cluster.pull("log")[0]  # of rank 0
 print("the first gradients, worker: staleness  ",
       ", ".join(f"{step.worker}: {step.staleness}" for step in log[:16]), "...")
 plots.schedule(log[:30])
+
+# %%
+settle("09-stale", lambda: sum(step.staleness for step in log) / len(log))
 
 # %% [markdown]
 # <details><summary>Why always about 2?</summary>
@@ -185,6 +192,12 @@ print("the weights of the run, to 1e-12:", (versions[-1] - w).abs().max().item()
 # **Predict.** Without delay, one update finds the minimum. What happens with a delay of 1? Of 2?
 
 # %%
+predict("09-delay-1", "A delay of 1: what do the weight's swings do?",
+        ["die out", "stay as large", "grow"])
+predict("09-delay-2", "A delay of 2: what do the weight's swings do?",
+        ["die out", "stay as large", "grow"])
+
+# %%
 def descend(delay, rate, updates):
     """The weight after each update; before the first one it has always been 1."""
     w = [1] * (delay + 1)
@@ -194,6 +207,15 @@ def descend(delay, rate, updates):
 
 for delay in (0, 1, 2):
     print(f"delay {delay}:", *(f"{w:>3}" for w in descend(delay, 1, 17)))
+
+# %%
+def swings(delay):
+    weights = list(map(abs, descend(delay, 1, 120)))
+    early, late = max(weights[:60]), max(weights[60:])
+    return "stay as large" if early == late else "grow" if late > early else "die out"
+
+settle("09-delay-1", lambda: swings(1))
+settle("09-delay-2", lambda: swings(2))
 
 # %% [markdown]
 # <details><summary>Why?</summary>
@@ -237,6 +259,12 @@ for delay in (0, 1, 2, 4, 8, 16):
 # **Predict.** With momentum 0.9, is the largest rate larger or smaller than without? With fresh gradients, and with a delay of 1?
 
 # %%
+predict("09-momentum-fresh", "Fresh gradients: with momentum 0.9 the largest rate is ...",
+        ["larger", "smaller"])
+predict("09-momentum-late", "A delay of 1: with momentum 0.9 the largest rate is ...",
+        ["larger", "smaller"])
+
+# %%
 import numpy as np
 
 def largest_rate(delay, momentum):
@@ -255,6 +283,13 @@ for delay in (0, 1, 4, 8):
     print(f"delay {delay}: largest rate {plain:.3f}; with momentum 0.9: {heavy:.3f}, which "
           f"moves as far as {heavy / (1 - 0.9):.3f} without")
 
+# %%
+def with_momentum(delay):
+    return "larger" if largest_rate(delay, 0.9) > largest_rate(delay, 0) else "smaller"
+
+settle("09-momentum-fresh", lambda: with_momentum(0))
+settle("09-momentum-late", lambda: with_momentum(1))
+
 # %% [markdown]
 # <details><summary>How to read it</summary>
 #
@@ -269,11 +304,19 @@ for delay in (0, 1, 4, 8):
 # **Predict.** Which of the three comes to rest, for delays 0, 4 and 8? Look at the table.
 
 # %%
+predict("09-rest", "Which come to rest at a rate of 0.2?",
+        ["delay 0", "delay 0, delay 4", "delay 0, delay 4, delay 8", "none"])
+
+# %%
 ways = {f"delay {delay}": descend(delay, 0.2, 100) for delay in (0, 4, 8)}
 for name, weights in ways.items():
     print(f"{name}, after 0, 25, 50, 75, 100 updates:",
           *(f"{w:>8.3f}" for w in weights[::25]))
 plots.spirals(ways)
+
+# %%
+settle("09-rest", lambda: ", ".join(
+    name for name, weights in ways.items() if abs(weights[-1]) < 0.1) or "none")
 
 # %% [markdown]
 # ## A real network
@@ -326,6 +369,11 @@ print(f"largest curvature {curvature:.2f}; largest rates",
 # **Predict.** The rate is 3 % below the bound of delay 8. No gradient is ever older than 8. Can the weight grow?
 
 # %%
+predict("09-swing",
+        "Below the bound of delay 8, no gradient older: can the weight grow?",
+        ["yes", "no"])
+
+# %%
 import random
 
 def swing(rate, choose, updates=4000):
@@ -343,6 +391,12 @@ print(f"14 times the largest of nine, 14 times the smallest: "
       f"{swing(rate, lambda t, nine: (min if t // 14 % 2 else max)(nine)):.0e}")
 print(f"twice the rate, 0 to 8 old, drawn:                   "
       f"{swing(2 * rate, lambda t, nine: chance.choice(nine)):.0e}")
+
+# %%
+def pushed():
+    return swing(rate, lambda t, nine: (min if t // 14 % 2 else max)(nine))
+
+settle("09-swing", lambda: pushed() > 1)  # it was 1 at the start
 
 # %% [markdown]
 # <details><summary>Why?</summary>
@@ -405,11 +459,19 @@ if rank:
 # **Predict.** Of 100 machines each is late in one step of a hundred, independently. How many of the steps wait for a late one?
 
 # %%
+predict("09-late",
+        "100 machines, each late in 1 step of 100: how many percent of the steps wait?",
+        unit="%", within=0.1)
+
+# %%
 from math import comb
 
 for late in (0, 1, 2, 4):
     waits = 1 - sum(comb(100, k) * 0.01**k * 0.99 ** (100 - k) for k in range(late + 1))
     print(f"{late} backups of 100: {waits:.1%} of the steps")
+
+# %%
+settle("09-late", lambda: 100 * (1 - 0.99**100))
 
 # %% [markdown]
 # <details><summary>Why so many?</summary>

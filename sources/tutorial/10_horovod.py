@@ -19,7 +19,7 @@
 # must be healed.
 
 # %% tags=["setup"]
-from manyhands import Cluster, track
+from manyhands import Cluster, predict, settle, track
 
 cluster = Cluster(nodes=2, ranks_per_node=2, framework="both")
 
@@ -153,12 +153,19 @@ print(f"{rows} rows of each batch; weights of one process, to 1e-12: "
 # **Predict.** Someone writes the checkpoint `if hvd.local_rank() == 0`. How many ranks of our 2 nodes of 2 write?
 
 # %%
+predict("10-writers",
+        "if local_rank() == 0, on 2 nodes of 2: how many ranks write?", unit="ranks")
+
+# %%
 # %%px
 for rule, writes in {"always": True, "local_rank() == 0": hvd.local_rank() == 0,
                      "rank() == 0": hvd.rank() == 0}.items():
     writers = hvd.allreduce(torch.tensor(int(writes)), op=hvd.Sum).item()
     if hvd.rank() == 0:
         print(f"if {rule}: {writers} of {hvd.size()} ranks write")
+
+# %%
+settle("10-writers", lambda: sum(cluster.pull("hvd.local_rank() == 0")))
 
 # %% [markdown]
 # Never put a call of Horovod behind such an `if`: `if hvd.rank() == 0: hvd.allreduce(loss)` waits for three ranks that do not come. First all ranks average, then
@@ -169,6 +176,12 @@ for rule, writes in {"always": True, "local_rank() == 0": hvd.local_rank() == 0,
 # Now the same training three times more, each time without one of the first three edits. None of them raises an error.
 #
 # **Predict.** Which of the three ends with four different models? Which with the right one?
+
+# %%
+predict("10-apart", "Without which edits do the ranks end with different models?",
+        ["start", "gradients", "rows", "start, gradients", "start, gradients, rows"])
+predict("10-right", "Without which edit do the ranks still end with the right model?",
+        ["start", "gradients", "rows"])
 
 # %% tags=["setup"]
 # %%px --setup
@@ -196,6 +209,12 @@ for without, one in results[0].items():
           f"the end; from one process: {'0' if far < 1e-12 else f'{far:.3f}'}")
     print(f"    rows of a step, on all ranks: {one['rows']}; loss of the first batch, by "
           f"rank: {one['losses']}")
+
+# %%
+edits = ["start", "gradients", "rows"]
+settle("10-apart", lambda: ", ".join(
+    edit for edit in edits if results[0][edit]["apart"][1] > 1e-9))
+settle("10-right", lambda: min(edits, key=lambda edit: results[0][edit]["far"]))
 
 # %% [markdown]
 # <details><summary>How to read it</summary>
@@ -239,6 +258,11 @@ drift({name: ways[key] for name, key in named.items()},
 # optimiser's state: what is the weight on each rank? And in the other order?
 
 # %%
+predict("10-resume", "Broadcast the weights first: what is the weight on rank 1?")
+predict("10-other-order",
+        "Broadcast the optimiser's state first: what is the weight on rank 1?")
+
+# %%
 # %%px
 def resume(weights_first):
     weight = nn.Parameter(torch.tensor([8.0]))
@@ -255,6 +279,13 @@ def resume(weights_first):
 
 print("weights first:", resume(weights_first=True), "  optimiser first:",
       resume(weights_first=False))
+
+# %%
+def weight_on_1(weights_first):
+    return float(cluster.pull(f"resume({weights_first})")[1].split()[1].rstrip(","))
+
+settle("10-resume", lambda: weight_on_1(True))
+settle("10-other-order", lambda: weight_on_1(False))
 
 # %% [markdown]
 # <details><summary>Why?</summary>
@@ -277,6 +308,13 @@ print("weights first:", resume(weights_first=True), "  optimiser first:",
 #
 # **Predict.** Ten epochs of 1500 rows. Order the three by the objective that they reach: 250 rows a step, rate 0.2; 1000 rows, rate 0.2; 1000 rows, rate 0.8. And
 # the task's own rate, 0.5: will 1000 rows go with 2?
+
+# %%
+predict("10-linear", "1000 rows at rate 0.8, compared with 250 rows at rate 0.2, reach ...",
+        ["a better objective", "about the same", "a worse objective"])
+predict("10-too-large",
+        "1000 rows at rate 2, compared with 250 rows at rate 0.5, reach ...",
+        ["a better objective", "about the same", "a worse objective"])
 
 # %%
 # %%px
@@ -302,6 +340,17 @@ runs = [objective_after(10, *setting) for setting in settings]
 if hvd.rank() == 0:
     for (rows, rate), (steps, value) in zip(settings, runs):
         print(f"{rows:>4} rows a step, rate {rate}: {steps} steps, objective {value:.3f}")
+
+# %%
+def compared(large, small):
+    values = cluster.pull("[value for _, value in runs]")[0]
+    ratio = values[large] / values[small]
+    if 0.9 < ratio < 1.1:
+        return "about the same"
+    return "a worse objective" if ratio > 1 else "a better objective"
+
+settle("10-linear", lambda: compared(2, 0))
+settle("10-too-large", lambda: compared(4, 3))
 
 # %% [markdown]
 # <details><summary>Why?</summary>
@@ -504,6 +553,10 @@ def fit(broadcast_first, path):
 # **Predict.** Only rank 0 has the right start. With the callbacks alone, are the four models equal at the end? Are they those of one process?
 
 # %%
+predict("10-callbacks", "The callbacks alone: the four models end ...",
+        ["equal, as one process", "equal, not as one process", "different"])
+
+# %%
 # %%px
 for name, first in {"callbacks alone": False, "Horovod, Keras": True}.items():
     path = (f"{os.environ['MANYHANDS_NODE_DIR']}/{name.replace(' ', '_')}-"
@@ -514,6 +567,15 @@ for name, first in {"callbacks alone": False, "Horovod, Keras": True}.items():
     print(f"{name}: equal on all ranks: {bool((same == same[0]).all())}; weights of one "
           f"process, to 1e-12: {far[name] < 1e-12}; "
           f"a file: {os.path.exists(path)}")
+
+# %%
+def ended():
+    away = cluster.pull("far['callbacks alone']")
+    if len(set(away)) > 1:
+        return "different"
+    return "equal, as one process" if away[0] < 1e-12 else "equal, not as one process"
+
+settle("10-callbacks", ended)
 
 # %% [markdown]
 # <details><summary>Why?</summary>

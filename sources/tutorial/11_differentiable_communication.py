@@ -18,7 +18,7 @@
 # must be healed, and it will be.
 
 # %% tags=["setup"]
-from manyhands import Cluster
+from manyhands import Cluster, predict, settle
 
 cluster = Cluster(nodes=2, ranks_per_node=2, framework="torch")
 
@@ -80,6 +80,11 @@ show("A: a broadcast from rank 1", A)
 # **Predict.** Which call has the matrix $A^{\mathsf T}$? Who gets what?
 
 # %%
+predict("11-transpose", "Which call has the transpose of A, the broadcast from rank 1?",
+        ["a broadcast from rank 1", "a scatter from rank 1", "a sum at rank 1",
+         "a sum at every rank"])
+
+# %%
 # %%px
 def sum_at_1(gradient):
     total = gradient.clone()
@@ -89,6 +94,10 @@ def sum_at_1(gradient):
 B = matrix_of(sum_at_1)
 show("B: a sum at rank 1", B)
 show("A transposed", A.T)
+
+# %%
+SAME = "bool((B == A.T).all())"
+settle("11-transpose", lambda: {True: "a sum at rank 1"}[cluster.pull(SAME)[0]])
 
 # %% [markdown]
 # <details><summary>Why?</summary>
@@ -218,11 +227,26 @@ def there_and_back(connect):
 # **Predict.** Without the delegate (`connect=False`), where does rank 0's backward go, from `y`? What will rank 1 wait for? In two steps of
 # training, who is stuck where?
 
+# %%
+predict("11-delegate", "Two steps without the delegate: who waits for whom?",
+        ["0 for 1", "1 for 0", "each for the other", "nobody: one gradient is missing"])
+
 # %% tags=["raises-exception"]
 # %%px --ranks 0,1 --patience 3
 for step in range(2):
     start, _, named = there_and_back(connect=False)
     start.backward()
+
+# %%
+import sys
+
+def waits():
+    edges = sys.last_value.edges
+    if len(edges) != 1:
+        return "each for the other" if edges else "nobody: one gradient is missing"
+    return f"{edges[0][0]} for {edges[0][1]}"
+
+settle("11-delegate", waits)
 
 # %% [markdown]
 # <details><summary>Why?</summary>
@@ -472,6 +496,11 @@ class AllgatherByTheTable(torch.autograd.Function):
 # the broadcast from rank 1, with the right backward and with the table's?
 
 # %%
+predict("11-adjoint", "The broadcast with the right backward: what is the second product?")
+predict("11-by-the-table",
+        "The broadcast with the table's backward: what is the second product?")
+
+# %%
 # %%px
 def both_sides(call):
     x = torch.tensor(rank + 1.0, device=device, requires_grad=True)
@@ -491,6 +520,12 @@ for name, call in {"bcast": lambda x: [functions.bcast(c, x, root=1)],
     if rank == 0:
         print(f"{name:<23} <Ax, g> = {left:<4g} <x, Bg> = {right:g}")
 
+# %%
+RIGHT = "lambda x: [functions.bcast(c, x, root=1)]"
+TABLE = "lambda x: [BcastByTheTable.apply(x)]"
+settle("11-adjoint", lambda: cluster.pull(f"both_sides({RIGHT})[1]")[0])
+settle("11-by-the-table", lambda: cluster.pull(f"both_sides({TABLE})[1]")[0])
+
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
@@ -508,6 +543,10 @@ for name, call in {"bcast": lambda x: [functions.bcast(c, x, root=1)],
 # **Predict.** What do the ranks get?
 
 # %%
+predict("11-times", "All compute the same loss: how many times one process's gradient?",
+        unit="times")
+
+# %%
 # %%px
 def replicated(scale):
     w = torch.tensor(rank + 1.0, device=device, requires_grad=True)
@@ -517,6 +556,9 @@ def replicated(scale):
 
 print("every rank's loss counts:", replicated(1), " divided by 4:", replicated(1 / 4),
       " only rank 0's counts:", replicated(float(rank == 0)))
+
+# %%
+settle("11-times", lambda: cluster.pull("replicated(1) / (2 * (rank + 1))")[0])
 
 # %% [markdown]
 # <details><summary>Why?</summary>

@@ -20,7 +20,7 @@
 # 0 will have the encoder and rank 1 the decoder. At first only the first pair works.
 
 # %% tags=["setup"]
-from manyhands import Cluster
+from manyhands import Cluster, predict, settle
 
 cluster = Cluster(nodes=2, ranks_per_node=2, framework="torch")
 
@@ -181,6 +181,10 @@ print(f"{type(by_hand).__name__}: weights after 100 steps equal to those of one 
 # complain?
 
 # %%
+predict("12-detach", "The encoder sends cell.detach(). What changes in the first step?",
+        ["the loss", "the gradient", "the loss and the gradient", "nothing"])
+
+# %%
 # %%px --ranks 0,1
 encoder, decoder = parts()
 sources, targets = batch(64, torch.Generator().manual_seed(0))
@@ -199,6 +203,17 @@ else:
                    targets)
     loss.backward()
     print(f"loss {loss.item():.4f}, in one process {curves['one process'][0]:.4f}")
+
+# %%
+def changed():
+    gradient = "got.item() - encoder.rnn.weight_hh_l0.grad.norm().item()"
+    gradient += " if world.rank == 0 else 0"
+    loss = "loss.item() - curves['one process'][0] if world.rank == 1 else 0"
+    differs = [max(map(abs, cluster.pull(one))) > 1e-6 for one in (gradient, loss)]
+    return {(True, True): "the loss and the gradient", (True, False): "the gradient",
+            (False, True): "the loss", (False, False): "nothing"}[tuple(differs)]
+
+settle("12-detach", changed)
 
 # %% [markdown]
 # <details><summary>Why?</summary>
@@ -350,6 +365,12 @@ if world.rank == 0:
 # **Predict.** 64 strings of 5, of 50 and of 500 digits: how many bytes does each rank send, without attention and with it?
 
 # %%
+predict("12-state", "Without attention: 500 digits cost how many times the bytes of 50?",
+        unit="times", within=0.05)
+predict("12-attention", "With attention: 500 digits cost how many times the bytes of 50?",
+        unit="times", within=0.05)
+
+# %%
 # %%px --ranks 0,1
 from torch.nn.functional import scaled_dot_product_attention
 
@@ -376,6 +397,15 @@ for length in (5, 50, 500):
     print(f"{length:>3} digits: {bytes_sent(length, attention=False):>6,} bytes sent, with "
           f"attention {bytes_sent(length, attention=True):>10,}")
 
+# %%
+def growth(attention):
+    both = f"[bytes_sent(length, {attention}) for length in (50, 500)]"
+    shorter, longer = cluster.pull(f"{both} if world.rank < 2 else None")[0]
+    return longer / shorter
+
+settle("12-state", lambda: growth(False))
+settle("12-attention", lambda: growth(True))
+
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
@@ -390,6 +420,10 @@ for length in (5, 50, 500):
 # ## Who waits for whom
 #
 # **Predict.** Two ranks, each with about half of the model. By how much is a step faster than in one process?
+
+# %%
+predict("12-faster", "A step on two ranks, compared with one process, is ...",
+        ["nearly twice as fast", "a little faster", "not faster"])
 
 # %% tags=["measured"]
 # %%px --ranks 0,1
@@ -432,6 +466,9 @@ encoder, decoder = cluster.pull("when")[:2]
 inside = encoder["left"][-1] <= decoder["came"][-1] <= decoder["left"][0] <= encoder[
     "came"][-1]
 print("the decoder's work lies inside the encoder's wait:", inside)
+
+# %%
+settle("12-faster", lambda: "not faster" if inside else "a little faster")
 
 # %% tags=["measured"]
 from manyhands.plots.timeline import table, timeline
@@ -535,6 +572,10 @@ def pair_step(module, sources, targets, divisor=None):
 # process with the whole batch? First with equally many strings, 32 and 32; then with 40 and 24.
 
 # %%
+predict("12-tokens", "Which cuts give the gradient of one process, to 1e-6?",
+        ["32 and 32", "40 and 24", "32 and 32, 40 and 24", "none"])
+
+# %%
 # %%px
 def far_from_one_process(share, divisor=None):
     encoder, decoder = parts()
@@ -551,6 +592,14 @@ half = slice(32 * copies.rank, 32 * copies.rank + 32)
 print(f"largest difference of a gradient: 32 and 32 strings "
       f"{far_from_one_process(half):.5f}, 40 and 24 strings "
       f"{far_from_one_process(share):.5f}")
+
+# %%
+def right():
+    far = {cut: max(cluster.pull(f"far_from_one_process({rows})"))
+           for cut, rows in (("32 and 32", "half"), ("40 and 24", "share"))}
+    return ", ".join(cut for cut in far if far[cut] < 1e-6) or "none"
+
+settle("12-tokens", right)
 
 # %% [markdown]
 # <details><summary>Why is even 32 and 32 wrong?</summary>

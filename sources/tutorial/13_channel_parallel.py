@@ -19,7 +19,7 @@
 # must be healed.
 
 # %% tags=["setup"]
-from manyhands import Cluster
+from manyhands import Cluster, predict, settle
 
 cluster = Cluster(nodes=1, ranks_per_node=4, framework="torch")
 
@@ -109,6 +109,12 @@ def told(gradient, right):
 # rank's own weight, compared with that of one process? And that of x?
 
 # %%
+predict("13-weight", "How many times that of one process is the weight's gradient?",
+        unit="times")
+predict("13-x", "The gradient of x, compared with that of one process, is ...",
+        ["1 x right", "4 x right", "no multiple of the right one"])
+
+# %%
 # %%px
 x_here, w_here, b_here = leaves(x, weight[mine], bias[mine])
 part = conv2d(x_here, w_here, b_here, padding=1)
@@ -116,6 +122,13 @@ y = torch.cat(functions.allgather(c, part), dim=1)
 (y * slope).sum().backward()
 print("weight:", told(w_here.grad, right_weight[mine]), end="; ")
 print("x:", told(x_here.grad, right_x))
+
+# %%
+def weight():
+    return float(cluster.pull("told(w_here.grad, right_weight[mine])")[0].split()[0])
+
+settle("13-weight", weight)
+settle("13-x", lambda: cluster.pull("told(x_here.grad, right_x)")[0])
 
 # %% [markdown]
 # <details><summary>Why?</summary>
@@ -183,11 +196,18 @@ if rank == 0:
 # **Predict.** Each rank convolves with its block of the weight *and with the bias*, and an all-reduce adds up. What is wrong with the output?
 
 # %%
+predict("13-bias", "By how many times the bias is the output too large?",
+        unit="times", within=0.01)
+
+# %%
 # %%px
 mine = shard(6, rank, size)
 y = c.allreduce(conv2d(x[:, mine], weight[:, mine], bias, padding=1))
 off = (y - whole) / bias[:, None, None]
 print("the output is too large by the bias, times", off.unique().tolist())
+
+# %%
+settle("13-bias", lambda: cluster.pull("off.mean().item()")[0])
 
 # %% [markdown]
 # <details><summary>Why three?</summary>
@@ -270,11 +290,18 @@ panels = {"nn.Conv2d": whose(one_process, (8, 8, 3, 3)) if rank == 0 else None,
 # **Predict.** Which squares will be white in the last picture?
 
 # %%
+predict("13-white", "How many of the 64 squares of the last picture will be white?",
+        unit="squares")
+
+# %%
 from manyhands.plots.connectivity import connectivity, table
 
 panels = cluster.pull("panels")[0]
 print(table(panels))
 connectivity(panels)
+
+# %%
+settle("13-white", lambda: sum(row.count(-1) for row in panels["published"]))
 
 # %% [markdown]
 # <details><summary>How to read it</summary>
@@ -343,6 +370,10 @@ measured = {way: [sent(way, side) for side in sides] for way in ways}
 # **Predict.** Batch 4, 64 channels in, 32 out, 3 x 3 filters. At which side do the lines cross: near 4, 8 or 32?
 
 # %%
+predict("13-crossing", "At which side do the in split and data parallel cross?",
+        ["near 4", "near 8", "near 32"])
+
+# %%
 from manyhands.plots.connectivity import traffic, traffic_table
 
 measured, sides = cluster.pull("measured")[0], cluster.pull("sides")[0]
@@ -352,6 +383,13 @@ formula = {"out split": lambda s: 4 * 3 * 4 * (32 + 2 * 64) * s**2, "in split": 
 print("measured / formula, bytes")
 print(traffic_table(sides, measured, formula))
 traffic(sides, measured, formula)
+
+# %%
+def unequal(side):
+    costs = formula["in split"](side), formula["data parallel"](side)
+    return max(costs) / min(costs)
+
+settle("13-crossing", lambda: f"near {min((4, 8, 32), key=unequal)}")
 
 # %% [markdown]
 # <details><summary>Why there?</summary>
@@ -432,6 +470,10 @@ def with_halo(x):
 # of the three gradients is not yet complete?
 
 # %%
+predict("13-rows", "Cut by rows: which gradients are not complete before a sum over ranks?",
+        ["x's", "the weight's and the bias's", "all three", "none"])
+
+# %%
 # %%px
 here = shard(5, rank, size)
 x_here, w_here, b_here = leaves(x[:, :, here], weight, bias)
@@ -444,6 +486,18 @@ print(f"y equal: {torch.equal(y, whole[:, :, here])}; x: "
       f"{told(x_here.grad, right_x[:, :, here])}; weight: "
       f"{told(w_here.grad, right_weight)}, "
       f"summed: {summed[0]}; bias, summed: {summed[1]}")
+
+# %%
+def complete(own, right):
+    return all(told == "1 x right" for told in cluster.pull(f"told({own}.grad, {right})"))
+
+def lacking():
+    found = (complete("x_here", "right_x[:, :, here]"), complete("w_here", "right_weight"),
+             complete("b_here", "right_bias"))
+    return {(False, True, True): "x's", (True, False, False): "the weight's and the bias's",
+            (False, False, False): "all three", (True, True, True): "none"}[found]
+
+settle("13-rows", lacking)
 
 # %% [markdown]
 # <details><summary>Why?</summary>
@@ -497,6 +551,10 @@ run = cluster.launch("scripts/13_halo.py", with_="mpirun", nodes=1, ranks_per_no
 # the join cost?
 
 # %%
+predict("13-join", "500 numbers of 8 bytes on 4 ranks: how many bytes does the join cost?",
+        unit="bytes", within=0.01)
+
+# %%
 # %%px
 torch.manual_seed(1)
 first, second = (torch.randint(-3, 4, (10, 6, 3, 3)).double(),
@@ -510,14 +568,18 @@ def forward(join):
         hidden = torch.cat(functions.allgather(c, hidden), dim=1)[:, here]
     return c.allreduce(conv2d(hidden, second[:, here], padding=1))
 
+sent = {}  # by all ranks
 for join in (True, False):
     with Ledger() as ledger:
         y = forward(join)
     equal = torch.equal(y, conv2d(relu(conv2d(x, first, padding=1)), second, padding=1))
-    sent_by_all = sum(c.allgather_obj(ledger.bytes_sent))
+    sent[join] = sum(c.allgather_obj(ledger.bytes_sent))
     if rank == 0:
         print(f"{'with' if join else 'without'} the join: equal to one process: {equal}; "
-              f"{sent_by_all} bytes in forward")
+              f"{sent[join]} bytes in forward")
+
+# %%
+settle("13-join", lambda: cluster.pull("sent[True] - sent[False]")[0])
 
 # %% [markdown]
 # The join costs 3 x 8 x 500 bytes, the sum 2 x 3 x 8 x 300. In Megatron-LM (Shoeybi et al. 2019) every pair of matrices in a transformer is cut so: the first by

@@ -24,6 +24,7 @@
 # %% tags=["setup"]
 import torch
 
+from manyhands import predict, settle
 from manyhands.checks import large_batches_task as tasks
 from manyhands.checks.large_batches_task import Task, train
 
@@ -101,6 +102,10 @@ report("small batch", task, train(task, lambda epoch: 0.04 * dropped(epoch),
 # **Predict.** 8 epochs with batches of 256 have the same images, the same cost of computing, and a 32nd of the steps. The rate stays 0.04. What becomes of the error?
 
 # %%
+predict("17-few-steps", "32 times the batch, the same rate: how many digits are wrong?",
+        ["less than 20 %", "20 to 30 %", "more than 30 %"])
+
+# %%
 def series(name, batches, rate_of, **options):
     for batch in batches:
         task = Task(digits, batch)
@@ -108,6 +113,15 @@ def series(name, batches, rate_of, **options):
         report(name, task, train(task, lambda epoch: full * dropped(epoch), **options))
 
 series("same rate", (128, 256), lambda k: 0.04)
+
+# %%
+def wrong():
+    percent = rows["same rate"][256][0]
+    if percent > 30:
+        return "more than 30 %"
+    return "less than 20 %" if percent < 20 else "20 to 30 %"
+
+settle("17-few-steps", wrong)
 
 # %% [markdown]
 # <details><summary>Why?</summary>
@@ -126,8 +140,15 @@ series("same rate", (128, 256), lambda k: 0.04)
 # **Predict.** Which one comes closer to the small batch at 32 times the batch?
 
 # %%
+predict("17-rule", "Which rule comes closer to the small batch, at 32 times the batch?",
+        ["linear", "square root"])
+
+# %%
 series("square root", (128, 256), lambda k: 0.04 * k ** 0.5)
 series("linear", (32, 128, 256, 512, 1024), lambda k: 0.04 * k)
+
+# %%
+settle("17-rule", lambda: min("linear", "square root", key=lambda rule: rows[rule][256]))
 
 # %% [markdown]
 # <details><summary>Why?</summary>
@@ -258,6 +279,11 @@ hockey_stick(own, goyal, "Goyal et al. 2017")
 # **Predict.** The small batch's training took 4096 steps. How many does it take with batches of 8, then 32 from epoch 4 on, then 128 from epoch 6 on?
 
 # %%
+predict("17-growing",
+        "4096 steps with batches of 8: how many, if the batch grows at epochs 4 and 6?",
+        unit="steps", within=0.05)
+
+# %%
 from manyhands.plots.large_batches import two_clocks
 
 task, batch_grows = Task(digits, batch=8), []
@@ -268,6 +294,9 @@ for name, points in clocks.items():
     print(f"{name:<12}", *(f"{error:5.1f}" for _, _, error in points),
           f" % wrong after each epoch; {points[-1][1]} steps")
 two_clocks({name: points[1:] for name, points in clocks.items()})
+
+# %%
+settle("17-growing", lambda: batch_grows[-1][1])
 
 # %% [markdown]
 # The same curve against epochs (drawn from the first one on); against steps it ends much earlier. A step of a larger batch is no slower, if there are ranks for it: they can be added while the training runs.
@@ -282,6 +311,10 @@ two_clocks({name: points[1:] for name, points in clocks.items()})
 # (McCandlish et al. 2018, appendix A). Averages first, the quotient last: so both unknowns are estimated without bias. Their quotient is not, but nearly, when many batches are averaged.
 #
 # **Predict.** Is $B_\text{noise}$ the same at the start of training and at its end?
+
+# %%
+predict("17-noise", "The noise scale after 4 epochs, compared with the start, is ...",
+        ["smaller", "about the same", "larger"])
 
 # %%
 def squared_length(weights, batch, repeats):
@@ -300,6 +333,13 @@ for epoch in (0, 1, 2, 4):
     scales[epoch] = float(f"{noise / signal:.2g}")
     print(f"after {epoch} epochs: |G|^2 {signal:.3f}, trace {noise:4.1f}, noise scale "
           f"{scales[epoch]:.0f}")
+
+# %%
+def grown():
+    times = scales[4] / scales[0]
+    return "larger" if times > 1.25 else "smaller" if times < 0.8 else "about the same"
+
+settle("17-noise", grown)
 
 # %% [markdown]
 # <details><summary>Why does it grow?</summary>

@@ -5,7 +5,8 @@
 
 from importlib import import_module
 
-_HOME = {"Cluster": "manyhands.cluster", "hint": "manyhands.checks"}
+_HOME = {"Cluster": "manyhands.cluster", "hint": "manyhands.checks", "predict": "manyhands.learner.predictions",
+         "settle": "manyhands.learner.predictions"}
 __all__ = list(_HOME)
 
 

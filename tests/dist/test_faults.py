@@ -338,7 +338,7 @@ def test_healing_names_what_was_lost(cluster):
     lost = next(line for line in fault.text.splitlines() if line.startswith("Lost on all ranks:"))
     assert "weights" in lost and "helper" in lost and "made_here" in lost and "torch" not in lost and "rank," not in lost
     has_line(fault, "The cells marked --setup ran again and brought back: rank.")
-    assert cluster.pull("rank") == [0, 1, 2, 3]
+    assert cluster.pull("rank") == [0, 1, 2, 3] and cluster.pull("[rank ** 2, dist.get_world_size()]") == [[0, 4], [1, 4], [4, 4], [9, 4]]
 
 
 def test_an_edited_setup_cell_takes_the_place_of_what_it_was(cluster):

@@ -10,6 +10,7 @@ import tiny
 from hub.running_hub import Visitor, wait_for
 
 from manyhands.grading.store import public_references
+from manyhands.learner.questions import questions
 
 HOSTILE = "raise ValueError('<img src=x onerror=window.hacked=1> <script>window.hacked=1</script>')"
 
@@ -90,6 +91,28 @@ with socket.socket(socket.AF_UNIX) as connection:
     assert "announcement" in told.stdout, told.stderr
     rows = [json.loads(line) for line in (hub.folder / "board.jsonl").read_text().splitlines()]
     assert {row["uid"] for row in rows if "uid" in row} == {hub.accounts.get(people["ann"][0]).uid}
+
+
+def test_a_prediction_in_a_room_comes_to_the_page_of_the_staff(hub, people, ann):
+    """Locked in the room, settled there, kept with the progress of its owner; the page shows it after the reveal only, and no name."""
+    name, question = people["ann"][0], questions(hub.folder / "course" / "notebooks")["00-graph"]
+    ask = f"from manyhands import predict, settle; predict({question.name!r}, {question.text!r}, {question.choices!r}, guess=1)"
+    told = in_room(hub, name, "sh", "-c", f'cd work && exec "{sys.executable}" -c "$0"', f"{ask}; settle('00-graph', {question.choices[1]!r})")
+    assert told.stdout.splitlines()[-1].startswith(f"You predicted: {question.choices[0]}. The run: {question.choices[1]}."), told.stdout + told.stderr
+    assert "00-graph" in (hub.accounts.home(name) / "work" / ".manyhands" / "progress.json").read_text()
+    teacher = Visitor(hub)
+    teacher.log_in(*people["tea"])
+
+    def shown(reveal):
+        assert teacher.get("services/board/predictions").status_code == 200
+        with teacher.get(f"services/board/predictions/events?question=00-graph&reveal={reveal}", stream=True) as answer:
+            lines = answer.iter_lines(decode_unicode=True)
+            assert next(line for line in lines if line == "event: room")
+            return json.loads(next(lines).removeprefix("data: "))["shown"]
+
+    before, after = shown(0), shown(1)
+    assert [bar["count"] for bar in before["bars"]] == [1, 0, 0, 0] and before["came"] is None and after["came"] == question.choices[1]
+    assert name not in json.dumps(after) and ann.get("services/board/predictions").status_code == 403
 
 
 def log_in(page, hub, name, password, path):

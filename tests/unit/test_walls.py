@@ -22,7 +22,7 @@ MAY = {
     "data": {"numpy", "sklearn"},
     "checks": {"checks", "numpy", "IPython"},
     "build": {"build", "jupytext", "nbformat", "nbgrader", "nbclient", "nbconvert", "traitlets", "psutil", "pytest", "nbval"},
-    "learner": {"learner", "checks"},
+    "learner": {"learner", "checks", "IPython", "ipywidgets"},
     "grading": {"grading", "build", "checks", "learner", "nbformat", "nbclient", "nbval", "nbgrader", "nbconvert", "psutil", "jupyter_client", "ipykernel", "zmq",
                 "traitlets", "tornado"},
     "website": {"website", "build", "nbformat", "docutils"},

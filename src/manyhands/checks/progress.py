@@ -1,5 +1,5 @@
 """The learner's progress: `work/.manyhands/progress.json`, `{"06_ddp": {"points": 5, "max": 8, "when": ...,
-"hints": [], "seen": []}}`. `points` come from `manyhands check`; `seen` are the
+"hints": [], "seen": [], "predictions": {...}}}`. `points` come from `manyhands check`; `seen` are the
 checks that were green in the notebook."""
 
 import fcntl
@@ -66,6 +66,28 @@ def add_hint(work, unit, name):
             hints.append(name)
 
 
+def lock_prediction(work, unit, name, guess):
+    """Remember a prediction; one that is there already stays. Returns what is remembered: {"guess", "locked", ...}."""
+    with _changing(work) as units:
+        when = datetime.now(timezone.utc).isoformat(timespec="seconds")
+        return dict(_predictions(_entry(units, unit)).setdefault(name, {"guess": guess, "locked": when}))
+
+
+def settle_prediction(work, unit, name, came, right, surprise):
+    """Remember what came of a prediction, if there is one; a first outcome stays. Returns what is remembered, or {}."""
+    with _changing(work) as units:
+        kept = _predictions(_entry(units, unit)).get(name, {})
+        if kept and "came" not in kept:
+            when = datetime.now(timezone.utc).isoformat(timespec="seconds")
+            kept.update(came=came, right=right, surprise=round(surprise, 3), settled=when)
+        return dict(kept)
+
+
+def predictions(work, unit):
+    """{name: {"guess", "locked"}}, and of those that are settled also "came", "right", "surprise", "settled"."""
+    return _predictions(_entry(load(work), unit))
+
+
 def hints(work, unit):
     """The names of the hints that were opened."""
     return _entry(load(work), unit)["hints"]
@@ -78,6 +100,12 @@ def _entry(units, unit):
     if not isinstance(entry.get("hints"), list):
         entry["hints"] = []
     return entry
+
+
+def _predictions(entry):
+    if not isinstance(entry.get("predictions"), dict):
+        entry["predictions"] = {}
+    return entry["predictions"]
 
 
 @contextmanager

@@ -144,8 +144,8 @@ class Cluster(Healing):
         return [outcome.results[rank]["value"] for rank in sorted(outcome.results)]
 
     def pull(self, name):
-        """The values of a variable on every rank, in rank order."""
-        return self.run(_get_variable, name)
+        """The values of a variable on every rank, or of an expression of the rank's variables, in rank order."""
+        return self.run(_get_value, name)
 
     def push(self, variables):
         """Set variables on every rank: `cluster.push({"x": 3})`."""
@@ -248,10 +248,10 @@ class Cluster(Healing):
         raise fault
 
 
-def _get_variable(name):
+def _get_value(expression):
     from IPython import get_ipython
 
-    return get_ipython().user_ns[name]
+    return eval(expression, get_ipython().user_ns)
 
 
 def _set_variables(variables):

@@ -55,6 +55,7 @@ def text(root):
         check=f"`manyhands check {_any_ready(course)}`",
         **{path: path_line(course, path) for path in paths()},
         **{f"{path}_left": time_left(course, done, path) for path in PATHS},
+        predictions=predictions(course, done),
     )
 
 
@@ -126,6 +127,31 @@ def _row(unit, points, missing):
              _lab(unit, missing), _link("slides", "../" + unit.slides) if unit.slides else "", minutes_text(unit),
              str(unit.ranks or ""), unit.framework]
     return "| " + " | ".join(cells) + " |"
+
+
+PREDICTIONS = """
+## Your predictions
+
+{table}
+
+Surprise: 0 for a right prediction, 1 for another choice, for another number how often one must double the smaller to get the larger; the mean.
+"""  # noqa: E501
+
+
+def predictions(course, done):
+    """How often the learner was right before a run, and how surprised; nothing before the first prediction."""
+    rows = [row for unit in course if (row := _predicted(unit, done.get(unit.name, {}).get("predictions")))]
+    head = ["| # | unit | predicted | right | surprise |", "|---|---|---|---|---|"]
+    return PREDICTIONS.format(table="\n".join(head + rows)) if rows else ""
+
+
+def _predicted(unit, made):
+    listed = made.values() if isinstance(made, dict) else ()
+    settled = [one for one in listed if isinstance(one, dict) and "right" in one]
+    if not settled:
+        return ""
+    right, surprise = sum(one["right"] for one in settled), sum(one["surprise"] for one in settled) / len(settled)
+    return f"| {unit.number} | {unit.title} | {len(settled)} | {right} | {surprise:.1f} |"
 
 
 def _lab(unit, missing):

@@ -16,6 +16,7 @@ from manyhands.grading.hub_client import class_board as sender
 from manyhands.hub.board import service as service_module
 from manyhands.hub.board.files import NAME
 from manyhands.hub.board.service import Door, Service
+from manyhands.learner import board_line
 
 ROLES = {"ann": "attendee", "ben": "attendee", "tea": "instructor", "sid": "assistant"}
 PASSED = [{"check": "mean-check", "name": "values", "status": "pass"}]
@@ -112,8 +113,8 @@ GRADE = SimpleNamespace(unit=UNIT, verdict="", criteria=[SimpleNamespace(check="
 def test_a_check_tells_the_board_and_learns_what_is_announced(folder, monkeypatch):
     def use(path, service):
         service.announce(account(service, "tea"), "lunch at 12")
-        monkeypatch.setenv(sender.VARIABLE, str(path))
-        monkeypatch.setattr(sender, "PATIENCE_S", 60)
+        monkeypatch.setenv(board_line.VARIABLE, str(path))
+        monkeypatch.setattr(board_line, "PATIENCE_S", 60)
         return sender.tell(GRADE, 3), rows(service, "tea")[0]
 
     told, row = with_door(folder, use)
@@ -123,12 +124,12 @@ def test_a_check_tells_the_board_and_learns_what_is_announced(folder, monkeypatc
 
 def test_a_check_does_not_wait_for_a_board_that_is_deaf_or_gone(folder, monkeypatch):
     assert sender.tell(GRADE, 0) == "", "outside a hub"
-    monkeypatch.setenv(sender.VARIABLE, str(folder / "nothing.sock"))
+    monkeypatch.setenv(board_line.VARIABLE, str(folder / "nothing.sock"))
     assert sender.tell(GRADE, 0) == ""
     with socket.socket(socket.AF_UNIX) as deaf:
         deaf.bind(str(folder / "deaf.sock"))
         deaf.listen()
-        monkeypatch.setenv(sender.VARIABLE, str(folder / "deaf.sock"))
+        monkeypatch.setenv(board_line.VARIABLE, str(folder / "deaf.sock"))
         began = time.monotonic()
         assert sender.tell(GRADE, 0) == ""
         assert time.monotonic() - began < 60

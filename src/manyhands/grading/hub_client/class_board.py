@@ -3,45 +3,17 @@
 The board shows what it is told as the person's own; grades come from grading only.
 """
 
-import json
-import os
-import socket
-import threading
-from contextlib import suppress
-
 from manyhands.checks.record import FAIL, cut
 from manyhands.grading.compare import in_a_line
+from manyhands.learner import board_line
 
-VARIABLE = "MANYHANDS_BOARD"
-PATIENCE_S = 1
-LONGEST, LONGEST_ANSWER = 200, 4096
+LONGEST = 200
 
 
 def tell(grade, hints):
-    """Tell the board of a grade and of how many hints were opened; returns the class's announcement, or "".
-
-    Takes a second at most, and says nothing where there is no board or it does not answer: a check must not wait for
-    it.
-    """
-    path = os.environ.get(VARIABLE)
-    if not path:
-        return ""
-    answers = []
-    thread = threading.Thread(target=_send, args=(path, _message(grade, hints), answers), daemon=True)
-    thread.start()
-    thread.join(PATIENCE_S)
-    with suppress(IndexError, ValueError, TypeError, KeyError):
-        return in_a_line(json.loads(answers[0])["announcement"], LONGEST)
-    return ""
-
-
-def _send(path, message, answers):
-    with suppress(OSError), socket.socket(socket.AF_UNIX) as connection:
-        connection.settimeout(PATIENCE_S)
-        connection.connect(path)
-        connection.sendall(json.dumps(message).encode() + b"\n")
-        with connection.makefile("rb") as stream:
-            answers.append(stream.readline(LONGEST_ANSWER))
+    """Tell the board of a grade and of how many hints were opened; returns the class's announcement, or ""."""
+    announcement = board_line.send(_message(grade, hints)).get("announcement", "")
+    return in_a_line(announcement, LONGEST) if isinstance(announcement, str) else ""
 
 
 def _message(grade, hints):

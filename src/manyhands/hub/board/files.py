@@ -54,12 +54,17 @@ class People:
         return {one.uid: one for one in self.look().values() if one.role == ATTENDEE
                 and (one.state == "open" or one.uid in uids_with_results)}
 
+    def staff(self):
+        """The uids of instructors and assistants."""
+        return {one.uid for one in self.look().values() if one.role != ATTENDEE}
+
 
 class Course:
-    """The criteria of each unit: those of the references that attendees' checks compare with."""
+    """The criteria of each unit, those of the references that attendees' checks compare with; and the questions."""
 
     def __init__(self, folder):
         self.folder, self.known = Path(folder) / "course", {}
+        self.asked = (None, {})
 
     def criteria(self, unit):
         """The unit's criteria in their order; none for what is no unit, or has no reference yet."""
@@ -76,6 +81,17 @@ class Course:
         except (OSError, ValueError, KeyError):
             return []
         return self.known[unit][1]
+
+
+    def questions(self):
+        """{name: Question} of the predictions that the tutorials ask for, in the course's order."""
+        from manyhands.learner.questions import questions
+
+        notebooks = self.folder / "notebooks"
+        seen = [(path.name, path.stat().st_mtime_ns) for path in sorted(notebooks.glob("*.ipynb"))]
+        if self.asked[0] != seen:
+            self.asked = (seen, questions(notebooks))
+        return self.asked[1]
 
 
 def _read(path):

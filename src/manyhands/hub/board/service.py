@@ -16,6 +16,7 @@ import sys
 import time
 from collections import Counter
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -41,6 +42,7 @@ SAFE = {"Content-Security-Policy": "default-src 'self'; frame-ancestors 'none'",
 TOO_MANY = "too many results at once: wait a moment"
 TOO_MANY_PAGES = "The board is open in too many pages: close one."
 TITLES = {unit.name: f"{unit.number} {unit.title}" for unit in units(Path())}
+NO_QUESTION = "no tutorial asks for the prediction {name!r}"
 NO_UNIT = "there is no unit {unit!r}, or its reference is not made yet"
 
 
@@ -60,6 +62,8 @@ class Service:
             return {"error": TOO_MANY}
         try:
             result = json.loads(line)
+            if isinstance(result, dict) and "prediction" in result:
+                return self._take_prediction(account, result)
             unit = result.get("unit") if isinstance(result, dict) else None
             criteria = self.course.criteria(unit)
             if not criteria:
@@ -69,6 +73,17 @@ class Service:
             return {"error": str(problem)[:200]}
         self._changed(row)
         return {"announcement": self.board.announcement["text"] if self.board.announcement else ""}
+
+    def _take_prediction(self, account, message):
+        """A person's prediction, or what their run gave."""
+        name = message["prediction"]
+        question = self.course.questions().get(name) if isinstance(name, str) else None
+        if not question:
+            return {"error": NO_QUESTION.format(name=str(name)[:64])}
+        line = self.board.predictions.take(account.uid, question, message)
+        self.version += 1
+        self.file.add(line)
+        return {"announcement": ""}
 
     def announce(self, account, text):
         self.board.announce(text, account.name)
@@ -87,12 +102,30 @@ class Service:
 
     def view(self, account, unit):
         """What the person's page shows, as JSON; `unit` is "" for the one that most are at."""
-        self.people.look()
-        if self.known_at != (self.version, self.people.read):
-            self.known, self.known_at = {}, (self.version, self.people.read)
+        self._look()
         whole, unit = account.role != ATTENDEE, unit if self.course.criteria(unit) else ""
         return self._once(("view", unit, "" if whole else account.name),
                           lambda: json.dumps(self._view(account, unit, whole)))
+
+    def _look(self):
+        """Forget what was worked out before the last change."""
+        self.people.look()
+        if self.known_at != (self.version, self.people.read):
+            self.known, self.known_at = {}, (self.version, self.people.read)
+
+    def predictions(self, name, reveal, names):
+        """What the page of predictions shows, as JSON; `name` is "" for the question that most are at."""
+        self._look()
+        return self._once(("predictions", name, reveal, names),
+                          lambda: json.dumps(self._predictions(name, reveal, names)))
+
+    def _predictions(self, name, reveal, names):
+        people, asked, kept = self._once("people", self.attendees), self.course.questions(), self.board.predictions
+        name = name if name in asked else kept.current(people)
+        counts = kept.counts(people)
+        listed = [[question.name, question.text, counts.get(question.name, 0)] for question in asked.values()]
+        shown = kept.histogram(asked[name], people, self.people.staff(), reveal, names) if name in asked else None
+        return {"questions": listed, "units": {name[:2]: title for name, title in TITLES.items()}, "shown": shown}
 
     def _once(self, key, make):
         """Work something out once after each change."""
@@ -197,7 +230,8 @@ class Events(Handler):
 
     @authenticated
     async def get(self):
-        account, unit, began = self.account, self.get_query_argument("unit", ""), time.time()
+        account, began = self.account, time.time()
+        view = self.view_of(account)
         if self.streams[account.name] >= STREAMS:
             raise HTTPError(429, TOO_MANY_PAGES)
         self.streams[account.name] += 1
@@ -205,18 +239,22 @@ class Events(Handler):
         try:
             with suppress(StreamClosedError):
                 await self._send("clock", json.dumps(began))
-                await self._follow(account, unit, began)
+                await self._follow(account, view, began)
         finally:
             self.streams[account.name] -= 1
 
-    async def _follow(self, account, unit, began):
+    def view_of(self, account):
+        """A function that gives what this person is to see now."""
+        return partial(self.service.view, account, self.get_query_argument("unit", ""))
+
+    async def _follow(self, account, view_now, began):
         """Send what has changed, once in a while, as long as the person may see it."""
         sent, when = None, 0.0
         while time.time() < began + STREAM_S:
             now = self.service.people.of_name(account.name)
             if not now or now.role != account.role or not now.admits(began):
                 break
-            view = self.service.view(account, unit)
+            view = view_now()
             if view is not sent:
                 await self._send("room", view)
                 sent, when = view, time.monotonic()
@@ -228,6 +266,20 @@ class Events(Handler):
     async def _send(self, event, data):
         self.write(f"event: {event}\ndata: {data}\n\n")  # JSON has no line ends of its own
         await self.flush()
+
+
+class PredictionsPage(Handler):
+    @authenticated
+    def get(self):
+        self.staff()
+        self.render("predictions.html")
+
+
+class PredictionsEvents(Events):
+    def view_of(self, account):
+        self.staff()
+        reveal, names = (self.get_query_argument(word, "") == "1" for word in ("reveal", "names"))
+        return partial(self.service.predictions, self.get_query_argument("question", ""), reveal, names)
 
 
 class Announcement(Handler):
@@ -254,9 +306,10 @@ def application(service, hub_auth):
     base, tools = hub_auth.base_url, {"service": service, "hub_auth": hub_auth}
     return Application([
         (base, Page, tools), (base + "events", Events, tools), (base + "announcement", Announcement, tools),
-        (base + "results.csv", Table, tools),
+        (base + "results.csv", Table, tools), (base + "predictions", PredictionsPage, tools),
+        (base + "predictions/events", PredictionsEvents, tools),
         (base + "oauth_callback", HubOAuthCallbackHandler),
-        (base + r"(board\.(?:css|js))", StaticFileHandler, {"path": PAGE}),
+        (base + r"((?:board|predictions)\.(?:css|js))", StaticFileHandler, {"path": PAGE}),
     ], cookie_secret=os.urandom(32), xsrf_cookies=True, template_path=PAGE)
 
 

@@ -12,6 +12,7 @@ from statistics import median
 
 from manyhands.checks.card import NOT_BEGUN, states
 from manyhands.checks.record import BLOCKED, FAIL, PASS, cut
+from manyhands.hub.board.prediction_state import Predictions
 
 LONGEST = {"message": 200, "announcement": 200}  # letters
 MOST_HINTS = 99
@@ -91,11 +92,12 @@ def one_line(text, longest):
 
 
 class Board:
-    """All rows and the announcement. Who calls `take` has made sure who the person is."""
+    """All rows, the announcement, the predictions. Who calls `take` has made sure who the person is."""
 
     def __init__(self):
         self.rows = {}  # {unit: {uid: Row}}
         self.announcement = None  # {"text", "by", "when"}
+        self.predictions = Predictions()
 
     def take(self, uid, unit, criteria, result, now=None):
         """Take in what `manyhands check` tells: {"criteria":
@@ -174,17 +176,19 @@ class Board:
         """All that must survive a restart, as plain data."""
         return [asdict(row) for rows in self.rows.values() for row in rows.values()] + [
             {"announcement": self.announcement}
-        ]
+        ] + self.predictions.as_lines()
 
     def from_line(self, line):
         """Take one of these back; a later line about the same row counts. Raises BadResult."""
         try:
             if "announcement" in line:
                 self.announcement = line["announcement"]
+            elif "prediction" in line:
+                self.predictions.from_line(line)
             else:
                 row = Row(**line)
                 self.rows.setdefault(row.unit, {})[row.uid] = row
-        except TypeError:
+        except (TypeError, KeyError):
             raise BadResult("a line that this version does not know") from None
 
 

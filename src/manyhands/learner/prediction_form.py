@@ -1,0 +1,63 @@
+"""The form of a prediction in JupyterLab: choices or a field for a number, and a button that locks it."""
+
+import threading
+from html import escape
+
+import ipywidgets
+from IPython.display import display
+
+OVER = "Not predicted: the next cell has run. To predict after all, run this cell again."
+LINE = '<span style="color: var(--jp-content-font-color1)">{}</span>'
+
+
+class Form:
+    """One question. `lock(question, guess)` is called once, and returns what to say then."""
+
+    def __init__(self, question, lock):
+        self.question, self._lock, self._open, self._once = question, lock, True, threading.Lock()
+        if question.choices:
+            self.answer = ipywidgets.RadioButtons(options=question.choices, value=None)
+            self.answer.layout.width = "100%"
+        else:
+            self.answer = ipywidgets.Text(placeholder=f"a number of {question.unit}" if question.unit else "a number")
+        self.button = ipywidgets.Button(description="Lock", tooltip="Lock this prediction")
+        self.said = ipywidgets.HTML()
+        self.button.on_click(self._pressed)
+        question_line = ipywidgets.HTML(LINE.format(f"<b>Predict:</b> {escape(question.text)}"))
+        self.box = ipywidgets.VBox([question_line, self.answer, ipywidgets.HBox([self.button, self.said])])
+        self.box.add_class("manyhands-prediction")
+
+    def show(self, plain):
+        """Draw it; a page that cannot shows the plain text."""
+        data, metadata = self.box._repr_mimebundle_(), {}
+        if isinstance(data, tuple):
+            data, metadata = data
+        display(data | {"text/plain": plain}, raw=True, metadata=metadata)
+
+    def _pressed(self, _):
+        if self._guess() is None:
+            self.say("Choose one first." if self.question.choices else "Type a number first: 8, 0.5, 2/3 or 1e6.")
+        else:
+            self.end()
+
+    def _guess(self):
+        try:
+            return self.question.read(self.answer.value)
+        except ValueError:
+            return None
+
+    def end(self):
+        """Lock what stands there; nothing is asked any more."""
+        with self._once:  # the button's press and the next cell may come in two threads
+            was_open, self._open = self._open, False
+        if was_open:
+            guess = self._guess()
+            self.close(OVER if guess is None else self._lock(self.question, guess))
+
+    def close(self, words):
+        self._open, self.answer.disabled = False, True
+        self.button.layout.display = "none"
+        self.say(words)
+
+    def say(self, words):
+        self.said.value = LINE.format(escape(words))

@@ -1,0 +1,198 @@
+"""Predict, then run:
+
+    predict("06-messages", "How many messages does a step send?", unit="messages")     # before the run
+    settle("06-messages", lambda: sent)                                                # after it: the run's own value
+
+In JupyterLab `predict` shows the choices or a field, elsewhere the call to make: `predict("06-messages", guess=8)`. A
+prediction is locked by its button, or when the next cell runs; from then on nothing changes it. Skipping one costs
+nothing. Predictions are kept with the learner's progress. In builds and tests (MANYHANDS_QUIET=1) both are silent, and
+strict: a value that answers the question with none of its choices is an error there.
+"""
+
+import io
+import os
+import sys
+import threading
+from contextlib import redirect_stdout, suppress
+from importlib.util import find_spec
+from pathlib import Path
+
+from manyhands.checks import progress
+from manyhands.learner import board_line, start_page
+from manyhands.learner.questions import Question
+from manyhands.units import NotAClone, find_root, units
+
+LOCKED = "You predicted: {guess}. It is locked; now run the cells below."
+CAME_FIRST = "The run came before a prediction: {came}. After a restart of the kernel you can predict it."
+PLAIN = '{question}\n{answers}To predict: predict("{name}", guess=...). Or go on without.'
+SETTLED = "You predicted: {guess}. The run: {came}. {verdict}"
+NOT_PREDICTED = "The run: {came}. (You made no prediction.)"
+RIGHT, OTHER = "Right.", "Another outcome than you expected."
+FACTOR = "Another number than you expected: {times} times apart."
+NOTHING_CAME = "There is nothing to settle {name} with yet ({why}): run the cells above first."
+
+_asked = {}  # name -> Question, of this kernel
+_kept = {}  # name -> {"guess", ...} of this kernel: where there is no progress file, all that is kept
+_came = {}  # name -> what the run gave
+_forms = {}  # name -> the form that JupyterLab shows
+
+
+def predict(name, question=None, choices=(), *, unit="", within=0.0, guess=None):
+    """Ask for a prediction before a run: one of `choices`, or without them a number in `unit` that is right to `within`
+    times the run's. `guess` gives the answer at once: a choice's text or its number from 1, or the number; with it the
+    name of what was asked before is enough. A prediction that was made is shown, and cannot be changed.
+
+    ValueError where the question or the guess is none.
+    """
+    if question is None and name not in _asked:
+        raise ValueError(f"nobody has asked {name!r} yet: run the cell with its question first")
+    asked = _asked[name] if question is None else Question(name, question, tuple(choices), unit, within)
+    _asked[name] = asked
+    made = None if guess is None else asked.read(guess)
+    if _quiet():
+        return
+    if made is not None and name not in _came:
+        lock(asked, made)
+    if known := told(asked):
+        print(known)
+    elif name in _came:
+        print(CAME_FIRST.format(came=asked.words(_came[name])))
+    else:
+        _show(asked)
+
+
+def settle(name, came):
+    """Say what the run gave, as its value or as a function without arguments that returns it: for choices one of their
+    texts, or True and False for "yes" and "no"; else the number. A first outcome stays.
+
+    Shows one line where the question was asked in this kernel. A run that was changed, or not made, is told, not
+    raised; in builds it is raised.
+    """
+    asked = _asked.get(name)
+    if asked is None and not _quiet():
+        return
+    try:
+        if asked is None:
+            raise ValueError(f"settle({name!r}): no cell before has asked predict({name!r}, ...)")
+        value = asked.outcome(_value_of(came))
+    except Exception as problem:  # of the learner's own run: a name that is missing, a cluster that was stopped
+        if _quiet():
+            raise
+        print(NOTHING_CAME.format(name=name, why=str(problem).split("\n")[0][:120] or type(problem).__name__))
+        return
+    if _quiet():
+        return
+    _came.setdefault(name, value)
+    board_line.send({"prediction": name, "came": value})
+    _remember_outcome(asked, value)
+    print(told(asked) or NOT_PREDICTED.format(came=asked.words(value)))
+    if name in _forms:
+        _forms.pop(name).close(told(asked) or CAME_FIRST.format(came=asked.words(_came[name])))
+
+
+def _value_of(came):
+    """The value itself, or what the function returns; what it prints on its way, a fault's report, is not shown."""
+    if not callable(came):
+        return came
+    with redirect_stdout(io.StringIO()):
+        return came()
+
+
+def lock(asked, guess):
+    """Keep the first guess, in the progress file where there is one, and tell the class's board."""
+    with suppress(OSError):
+        if place := _place(asked.name):
+            _kept[asked.name] = progress.lock_prediction(*place, asked.name, guess)
+    kept = _kept.setdefault(asked.name, {"guess": guess})
+    board_line.send({"prediction": asked.name, "guess": kept["guess"]})
+    return told(asked)
+
+
+def told(asked):
+    """What is kept of a prediction, in one line; "" where there is none."""
+    kept = _found(asked.name)
+    if not kept:
+        return ""
+    if "came" not in kept:
+        return LOCKED.format(guess=_words(asked, kept["guess"]))
+    return SETTLED.format(guess=_words(asked, kept["guess"]), came=_words(asked, kept["came"]), verdict=_verdict(kept))
+
+
+def _verdict(kept):
+    if kept["right"]:
+        return RIGHT
+    guess, came = kept["guess"], kept["came"]
+    if isinstance(guess, str) or isinstance(came, str) or guess * came <= 0:
+        return OTHER
+    return FACTOR.format(times=f"{max(guess / came, came / guess):.3g}")
+
+
+def _words(asked, value):
+    """Also of what was kept when the question was another one."""
+    return value if isinstance(value, str) else asked.words(value) if not asked.choices else str(value)
+
+
+def _remember_outcome(asked, value):
+    kept = _found(asked.name)
+    if not kept or "came" in kept:
+        return
+    try:
+        guess = asked.read(kept["guess"])
+    except ValueError:  # kept when the question was another one
+        return
+    outcome = {"came": value, "right": asked.right(guess, value), "surprise": asked.surprise(guess, value)}
+    _kept[asked.name] = kept | outcome
+    with suppress(OSError):
+        if place := _place(asked.name):
+            progress.settle_prediction(*place, asked.name, **outcome)
+            threading.Thread(target=_renew_page, args=place[:1]).start()  # it asks the machine what it has: a moment
+
+
+def _renew_page(work):
+    """Start_Here with the new outcome, if it is this learner's."""
+    with suppress(NotAClone, OSError):
+        root = find_root()
+        if work == root / "work" and (work / start_page.NAME).is_file():
+            start_page.write(root)
+
+
+def _found(name):
+    if name not in _kept and (place := _place(name)):
+        kept = progress.predictions(*place).get(name)
+        if isinstance(kept, dict) and "guess" in kept:
+            _kept[name] = kept
+    return _kept.get(name, {})
+
+
+def _place(name):
+    """(the work folder, the unit) whose progress this prediction belongs to, or None."""
+    work = progress.work_folder()
+    unit = next((unit.name for unit in units(Path()) if unit.number == name[:2]), None)
+    return (work, unit) if work and unit else None
+
+
+def _quiet():
+    return os.environ.get("MANYHANDS_QUIET") == "1"
+
+
+def _show(asked):
+    """A form in a notebook; where nobody draws one, and in a terminal, the call that answers."""
+    numbered = [f"  {number}. {choice}\n" for number, choice in enumerate(asked.choices, 1)]
+    plain = PLAIN.format(question=asked.text, answers="".join(numbered), name=asked.name)
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    if getattr(shell, "kernel", None) is None or find_spec("ipywidgets") is None:
+        print(plain)
+        return
+    from manyhands.learner.prediction_form import Form
+
+    with suppress(ValueError):
+        shell.events.unregister("pre_run_cell", _next_cell_runs)
+    shell.events.register("pre_run_cell", _next_cell_runs)
+    _forms[asked.name] = Form(asked, lock)
+    _forms[asked.name].show(plain)
+
+
+def _next_cell_runs(info=None):
+    """Lock what was chosen: the cell that runs now may give the answer."""
+    for name in list(_forms):
+        _forms[name].end()

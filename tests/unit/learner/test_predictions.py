@@ -1,0 +1,269 @@
+"""Predictions: what is asked, what is kept, what a learner reads; and that builds see nothing of it."""
+
+import json
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from manyhands.checks import progress
+from manyhands.learner import board_line, predictions, questions, start_page
+from manyhands.learner.questions import Question
+from manyhands.units import units
+
+NUMBER = ("06-messages", "How many messages does a step send?")
+CHOICE = ("06-apart", "Do the models come closer?", ["closer", "further apart", "neither"])
+UNIT = "06_ddp"
+
+
+@pytest.fixture
+def fresh(monkeypatch):
+    """Call it for the state of a new kernel."""
+
+    def new():
+        for name in ("_asked", "_kept", "_came", "_forms"):
+            monkeypatch.setattr(predictions, name, {})
+
+    new()
+    return new
+
+
+@pytest.fixture(autouse=True)
+def work(fresh, tmp_path, monkeypatch):
+    """A learner's folder, in which we are."""
+    monkeypatch.delenv("MANYHANDS_QUIET", raising=False)
+    monkeypatch.delenv(board_line.VARIABLE, raising=False)
+    monkeypatch.setattr(predictions, "_renew_page", lambda work: None)
+    folder = tmp_path / "work"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def kept(work, name="06-messages"):
+    return progress.predictions(work, UNIT).get(name)
+
+
+def test_a_number_is_predicted_settled_and_kept(work, capsys):
+    predictions.predict(*NUMBER, unit="messages", guess=8)
+    assert kept(work)["guess"] == 8 and "came" not in kept(work)
+    predictions.settle("06-messages", lambda: 6)
+    assert "You predicted: 8 messages. The run: 6 messages." in capsys.readouterr().out.splitlines()[-1]
+    found = kept(work)
+    assert (found["came"], found["right"], found["surprise"]) == (6, False, 0.415)
+    assert found["locked"] <= found["settled"]
+
+
+def test_a_choice_is_given_by_its_text_or_its_number(work, capsys):
+    predictions.predict(*CHOICE, guess=3)
+    predictions.settle("06-apart", "neither")
+    assert capsys.readouterr().out.splitlines()[-1] == "You predicted: neither. The run: neither. Right."
+    assert kept(work, "06-apart")["right"] is True and kept(work, "06-apart")["surprise"] == 0
+
+
+def test_what_is_locked_stays(work, fresh, capsys):
+    predictions.predict(*NUMBER, guess=8)
+    predictions.predict(*NUMBER, guess=6)
+    fresh()  # a restart of the kernel does not help either
+    predictions.predict(*NUMBER, guess=6)
+    assert kept(work)["guess"] == 8
+    predictions.settle("06-messages", 6)
+    predictions.settle("06-messages", 8)
+    assert (kept(work)["came"], kept(work)["right"]) == (6, False)
+    capsys.readouterr()
+    fresh()
+    predictions.predict(*NUMBER)
+    assert "You predicted: 8. The run: 6." in capsys.readouterr().out
+
+
+def test_who_skips_it_reads_what_came_and_nothing_is_kept(work, capsys):
+    predictions.predict(*CHOICE)
+    predictions.settle("06-apart", "closer")
+    assert "You made no prediction" in capsys.readouterr().out
+    assert not progress.path_in(work).exists()
+    predictions.predict(*CHOICE, guess=1)  # after the run
+    assert "The run came before a prediction: closer." in capsys.readouterr().out
+    assert not progress.path_in(work).exists()
+
+
+def test_who_never_ran_the_question_reads_nothing(capsys):
+    predictions.settle("06-apart", "closer")
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("came", [lambda: unknown, lambda: {}["far"], lambda: 1 / 0, "sideways", None], ids=str)  # noqa: F821
+def test_a_run_that_was_not_made_or_changed_is_told(work, capsys, came):
+    predictions.predict(*CHOICE, guess=1)
+    predictions.settle("06-apart", came)
+    assert "nothing to settle 06-apart with yet" in capsys.readouterr().out
+    predictions.settle("06-apart", "neither")
+    assert kept(work, "06-apart")["came"] == "neither"
+
+
+def test_what_the_run_prints_when_it_is_asked_is_not_shown(capsys):
+    """A fault's report, of a cluster that cannot answer."""
+    def came():
+        print("EXCEPTION: three ranks")
+        raise RuntimeError("name 'loud' is not defined\nat line 1")
+
+    predictions.predict(*NUMBER, guess=8)
+    capsys.readouterr()
+    predictions.settle("06-messages", came)
+    assert capsys.readouterr().out == "There is nothing to settle 06-messages with yet (name 'loud' is not defined): run the cells above first.\n"
+
+
+@pytest.mark.parametrize("widgets", [True, False])
+def test_in_a_kernel_the_form_is_shown_where_there_are_widgets(monkeypatch, capsys, widgets):
+    """And its text where a page cannot draw it."""
+    form, ran = pytest.importorskip("manyhands.learner.prediction_form"), {}
+    events = SimpleNamespace(register=ran.__setitem__, unregister=lambda name, call: ran.pop(name))
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: SimpleNamespace(kernel=1, events=events)))
+    monkeypatch.setattr(form, "display", lambda data, **_: ran.update(data=data))
+    monkeypatch.setattr(predictions, "find_spec", lambda name: widgets or None)
+    ran["pre_run_cell"] = None
+    predictions.predict(*CHOICE)
+    plain = capsys.readouterr().out if not widgets else ran["data"]["text/plain"]
+    assert "  3. neither\nTo predict: predict(\"06-apart\", guess=...)." in plain
+    if widgets:
+        predictions._forms["06-apart"].answer.value = "neither"
+        ran["pre_run_cell"](None)
+        assert "You predicted: neither." in predictions.told(Question(*CHOICE[:2], tuple(CHOICE[2])))
+
+
+def test_without_a_work_folder_the_kernel_keeps_it(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(progress, "work_folder", lambda start=None: None)
+    predictions.predict(*NUMBER, guess=8)
+    predictions.settle("06-messages", 8)
+    assert capsys.readouterr().out.endswith("Right.\n") and list(tmp_path.rglob("*.json")) == []
+
+
+def test_a_disk_that_is_full_costs_no_prediction(monkeypatch, capsys):
+    def full(*_, **__):
+        raise OSError("no space")
+
+    monkeypatch.setattr(progress, "lock_prediction", full)
+    monkeypatch.setattr(progress, "settle_prediction", full)
+    predictions.predict(*NUMBER, guess=8)
+    predictions.settle("06-messages", 4)
+    assert "You predicted: 8. The run: 4. Another number than you expected: 2 times apart." in capsys.readouterr().out
+
+
+def test_grades_and_hints_beside_it_are_untouched(work):
+    progress.add_result(work, UNIT, 5, 8)
+    progress.add_hint(work, UNIT, "06-average")
+    predictions.predict(*NUMBER, guess=8)
+    predictions.settle("06-messages", 6)
+    entry = progress.load(work)[UNIT]
+    assert (entry["points"], entry["max"], entry["hints"]) == (5, 8, ["06-average"]) and "06-messages" in entry["predictions"]
+    progress.add_result(work, UNIT, 8, 8)
+    assert kept(work)["guess"] == 8
+
+
+def test_a_build_prints_and_keeps_nothing_and_is_strict(work, monkeypatch, capsys):
+    monkeypatch.setenv("MANYHANDS_QUIET", "1")
+    predictions.predict(*CHOICE)
+    predictions.predict(*NUMBER, guess=8)
+    predictions.settle("06-apart", "neither")
+    predictions.settle("06-messages", lambda: 6)
+    assert capsys.readouterr() == ("", "") and not progress.path_in(work).exists()
+    with pytest.raises(ValueError, match="'sideways' is none of the choices"):
+        predictions.settle("06-apart", "sideways")
+    with pytest.raises(ZeroDivisionError):
+        predictions.settle("06-messages", lambda: 1 / 0)
+    with pytest.raises(ValueError, match="no cell before has asked"):
+        predictions.settle("06-other", 1)
+
+
+def test_a_guess_or_a_question_that_is_none_is_told():
+    predictions.predict(*CHOICE)
+    for guess in (0, 4, "sideways", True, 1.0):
+        with pytest.raises(ValueError, match="none of the choices: 'closer'"):
+            predictions.predict("06-apart", guess=guess)
+    with pytest.raises(ValueError, match="nobody has asked '06-unknown'"):
+        predictions.predict("06-unknown", guess=1)
+    with pytest.raises(ValueError, match="no name of a prediction"):
+        predictions.predict("messages", "How many?")
+    with pytest.raises(ValueError, match="two choices or more"):
+        predictions.predict("06-one", "Which?", ["one"])
+
+
+@pytest.mark.parametrize(("typed", "number"), [("8", 8), ("1,000", 1000), ("2/3", 2 / 3), ("1e6", 10**6), (" 0.5 ", 0.5), (8.0, 8), ("-3", -3)])
+def test_numbers_as_people_type_them(typed, number):
+    assert Question("06-x", "?").read(typed) == number
+
+
+@pytest.mark.parametrize("typed", ["", "many", "nan", "inf", "1/0", None, True, "1e999"])
+def test_what_is_no_number(typed):
+    with pytest.raises(ValueError, match="is no number"):
+        Question("06-x", "?").read(typed)
+
+
+@pytest.mark.parametrize(("guess", "came", "within", "right", "surprise"), [
+    (8, 8, 0, True, 0), (8, 6, 0, False, 0.415), (0.3, 0.1 + 0.2, 0, True, 0), (9, 10, 0.1, True, 0), (8, 10, 0.1, False, 0.322),
+    (0, 4, 0, False, 10), (-1, 4, 0, False, 10), (0, 0, 0, True, 0), (1e-9, 1e9, 0, False, 10),
+])
+def test_right_and_surprise_of_numbers(guess, came, within, right, surprise):
+    question = Question("06-x", "?", within=within)
+    assert question.right(guess, came) is right
+    assert question.surprise(guess, came) == pytest.approx(surprise, abs=1e-3)
+
+
+def test_outcomes_are_numbers_and_texts_of_any_library():
+    numpy = pytest.importorskip("numpy")
+    assert Question("06-x", "?").outcome(numpy.float64(2.5)) == 2.5
+    assert Question("06-x", "?", ("yes", "no")).outcome(numpy.bool_(True)) == "yes"
+    assert Question("06-x", "?", ("no", "yes", "only on rank 0")).outcome(False) == "no"
+    with pytest.raises(ValueError, match="none of the choices"):
+        Question("06-x", "?", ("closer", "neither")).outcome(True)
+
+
+def test_the_questions_of_a_folder_of_notebooks(tmp_path):
+    cells = [{"cell_type": "markdown", "source": "predict('06-no', '?')"}, {"cell_type": "code", "source": ["%%px\n", "predict('06-no', '?')"]},
+             {"cell_type": "code", "source": 'predict("06-b", "How " "many?",\n        unit="messages")\nsettle("06-b", sent)'},
+             {"cell_type": "code", "source": ["predict('06-a', 'Which?',\n", "['yes', 'no'])"]}]
+    (tmp_path / "06_ddp.ipynb").write_text(json.dumps({"cells": cells}))
+    (tmp_path / "07_torn.ipynb").write_text('{"cells": [')
+    found = questions.questions(tmp_path)
+    assert list(found.values()) == [Question("06-b", "How many?", unit="messages"), Question("06-a", "Which?", ("yes", "no"))]
+
+
+def test_start_here_tells_how_often_one_was_right(work):
+    course = units(work.parent)
+    assert start_page.predictions(course, progress.load(work)) == ""
+    predictions.predict(*NUMBER, guess=12)
+    assert start_page.predictions(course, progress.load(work)) == "", "locked, and not settled"
+    predictions.predict(*CHOICE, guess=3)
+    predictions.settle("06-messages", 6)
+    predictions.settle("06-apart", "neither")
+    shown = start_page.predictions(course, progress.load(work))
+    assert "| 06 | DistributedDataParallel | 2 | 1 | 0.5 |" in shown
+    assert shown in start_page.text(work.parent)
+    assert start_page.predictions(course, {UNIT: {"predictions": {"06-x": 3}}, "07_multiworker": {"predictions": []}}) == ""
+
+
+def test_they_are_found_in_the_package_and_weigh_nothing():
+    program = "import sys; from manyhands import predict, settle; print(sorted({'ipywidgets', 'IPython', 'numpy', 'nbformat'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.strip() == "[]"
+
+
+def test_the_form_locks_by_its_button_or_when_the_next_cell_runs(work):
+    form_of = pytest.importorskip("manyhands.learner.prediction_form").Form
+    by_button = form_of(Question("06-a", "Which?", ("closer", "neither")), predictions.lock)
+    by_button.button.click()
+    assert "Choose one first" in by_button.said.value and not by_button.answer.disabled
+    by_button.answer.value = "neither"
+    by_button.button.click()
+    assert by_button.answer.disabled and "You predicted: neither." in by_button.said.value
+    by_button.answer.value = "closer"  # as a page might still send it
+    by_button.button.click()
+    by_button.end()
+    by_run, skipped = (form_of(Question(name, "How many <b>?"), predictions.lock) for name in ("06-b", "06-c"))
+    by_run.answer.value = "many"
+    by_run.button.click()
+    assert "Type a number first" in by_run.said.value and "&lt;b&gt;" in by_run.box.children[0].value
+    by_run.answer.value = "7"
+    by_run.end()
+    skipped.end()
+    assert {name: one["guess"] for name, one in progress.predictions(work, UNIT).items()} == {"06-a": "neither", "06-b": 7}
+    assert "Not predicted" in skipped.said.value and skipped.answer.disabled
