@@ -32,7 +32,7 @@ def star():
 
 def tree():
     sketch = Sketch(1168, 440)
-    x_of = {0: 260, 1: 480, 2: 700, 3: 920, 4: 1100}
+    x_of = {0: 240, 1: 560, 2: 820, 3: 1080, 4: 400}
     rows = {0: 60, 1: 180, 2: 290, 3: 400}
     have = {0: (0,), 1: (0, 1), 2: (0, 1, 2, 3), 3: (0, 1, 2, 3, 4)}
     sends = {1: ((0, 1),), 2: ((0, 2), (1, 3)), 3: ((0, 4),)}
@@ -129,9 +129,9 @@ def halving():
         left = 40 + half * 590
         sketch.text(left + 260, 26, title, 28, INK, bold=True)
         for one, other in pairs:
-            bend = 60 if half == 0 and one == 0 else -60 if half == 0 else 0
-            sketch.arrow(left + 60 + one * 140, 160, left + 60 + other * 140, 160, RED, 6, short=44, bend=bend if bend else 22)
-            sketch.arrow(left + 60 + other * 140, 160, left + 60 + one * 140, 160, RED, 6, short=44, bend=-(bend * 1.5) if bend else 22)
+            bend = 0 if half else -120 if one else 120  # above the ranks between, or below
+            sketch.arrow(left + 60 + one * 140, 160, left + 60 + other * 140, 160, RED, 6, short=46, bend=bend)
+            sketch.arrow(left + 60 + other * 140, 160, left + 60 + one * 140, 160, RED, 6, short=46, bend=-bend)
         for rank in range(4):
             sketch.rank(left + 60 + rank * 140, 160, rank, 38, 34)
     return sketch
@@ -154,5 +154,5 @@ def busiest():
     chart.label(16, 4, "tree", RED)
     chart.label(16, 1.875, "ring: never 2", "#1c6e62", dy=-8)
     chart.label(15, 2.75, "halving", "#7a5200", dx=60, dy=-14)
-    sketch.text(900, 400, "dots: measured", 24, QUIET, "start")
+    sketch.text(930, 430, "dots: measured", 24, QUIET, "start")
     return sketch
