@@ -110,7 +110,8 @@
   const wide = sections.filter(s => s.getBoundingClientRect().width !== 1280).length;
   return {
     lang: document.documentElement.lang,
-    titles: sections.map(s => s.querySelector("h1, h2")?.textContent.trim().replace(/\s+/g, " ") ?? ""),
+    titled: sections.every(s => s.querySelector("h1, h2")),
+    headings: sections.flatMap(s => [...s.querySelectorAll("h1, h2, h3, h4, h5, h6")].map(h => h.textContent.trim().replace(/\s+/g, " "))),
     notes: document.querySelectorAll(".bespoke-marp-note").length,
     slides: sections.map(s => [...new Set(problemsOf(s))]),
     wide,

@@ -170,7 +170,7 @@ def _run(marp, browser, deck, target):
     command = [str(marp), "--no-stdin", "--config-file", "marp.config.mjs", deck.name, "-o", str(target)]
     sandbox = {"CHROME_NO_SANDBOX": "1"} if hasattr(os, "geteuid") and os.geteuid() == 0 else {}
     done = subprocess.run(
-        command + (["--pdf", "--pdf-outlines", "--pdf-outlines.headings=false"] if target.suffix == ".pdf" else []),
+        command + (["--pdf", "--pdf-outlines", "--pdf-outlines.pages=false"] if target.suffix == ".pdf" else []),
         cwd=deck.parent,
         capture_output=True,
         text=True,
