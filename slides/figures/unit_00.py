@@ -38,10 +38,6 @@ def tail():
     return _graph([(0, 2), (2, 0), (1, 0), (3, 1)], dict.fromkeys(ROUND, "recv"))
 
 
-def exception():
-    return _graph([(0, 1), (2, 1), (3, 1)], {0: "barrier", 1: "ZeroDivision", 2: "barrier", 3: "barrier"}, absent=(1,))
-
-
 def world():
     sketch = Sketch(1168, 330)
     for node in range(2):

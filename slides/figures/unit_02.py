@@ -59,7 +59,7 @@ def cut():
 def scaling():
     sketch = Sketch(1168, 430)
     for panel, (title, series) in enumerate(zip(("divided by the replica's own rows", "divided by the global batch"), dots("02_mirrored_strategy", "gradients against one device's"))):
-        chart = Chart(sketch, 90 + panel * 600, 60, 380, 290, (-0.13, 0.13), (-0.45, 0.45))
+        chart = Chart(sketch, 90 + panel * 600, 60, 380, 290, (-0.13, 0.13), (-0.48, 0.56))
         chart.axes([(v, f"{v:g}") for v in (-0.1, 0, 0.1)], [(v, f"{v:g}") for v in (-0.4, -0.2, 0, 0.2, 0.4)], "gradient on one device", "")
         sketch.text(90 + panel * 600, 24, title, 28, RED if panel == 0 else "#1c6e62", "start", True)
         for points, colour, slope in zip(series, (NAVY, RED, TEAL), (1, 2, 4)):

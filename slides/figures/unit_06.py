@@ -25,7 +25,7 @@ def cover():
 
 def distance():
     sketch = Sketch(1168, 380)
-    starts = ((160, 90), (420, 60), (330, 300), (690, 270))
+    starts = ((160, 90), (420, 60), (330, 300), (770, 290))
     move = (330, 40)
     sketch.line([starts[0], starts[2]], QUIET, 3, "8 8")
     with sketch.step(1):
@@ -38,7 +38,7 @@ def distance():
             sketch.rank(x + move[0], y + move[1], rank, 34, 30)
     sketch.text(150, 210, "5.389", 28, QUIET, "end", bold=True)
     with sketch.step(1):
-        sketch.text(1080, 200, ["20 steps later", "still 5.389"], 30, RED, bold=True)
+        sketch.text(1050, 130, ["20 steps later", "still 5.389"], 30, RED, bold=True)
     return sketch
 
 
