@@ -20,14 +20,18 @@ from manyhands.build.make import write_one
 from manyhands.build.up_to_date import Drift
 
 _COMMON = ("theme.css", "marp.config.mjs", "package.json", "package-lock.json")
-_PICTURE = re.compile(r"""(src="|url\((?:&quot;|"|')?)(?!data:|https?:|#)([^"'()&]+\.(?:svg|png|jpe?g|gif))""")
+_PICTURE = re.compile(r"""(src="|url\((?:&quot;|"|')?)(?!data:|https?:|#)([^"'()&]+\.(?:svg|png|jpe?g|gif|woff2))""")
 _IN_MARKDOWN = re.compile(r"""(?:\]\(|src=["']|url\(["']?)\s*(?!data:|https?:)([^)\s"']+\.(?:svg|png|jpe?g|gif))""")
 _FROM_THE_NETWORK = re.compile(
     r"""<(?:script|img|link|iframe|source)\b[^>]*(?:src|href)=["']?https?:|"""
     r"""url\((?:&quot;|["'])?https?:|@import\s+(?:url\()?["']?https?:"""
 )
+_DRAWING = re.compile(r"^!\[([^\]]*)\]\(([^)\s]+\.svg)\)$", re.M)  # an SVG on a line of its own
+_NOT_FOR_A_PAGE = re.compile(r"<\?xml.*?\?>|<!DOCTYPE.*?>|<!--.*?-->|<metadata>.*?</metadata>|<style.*?</style>", re.S)
 _SEAL = "\n<!-- made from "
-_MIME = {".svg": "image/svg+xml", ".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".gif": "image/gif"}
+_MIME = {".svg": "image/svg+xml", ".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg",
+         ".gif": "image/gif",
+         ".woff2": "font/woff2"}
 
 
 def decks(root, wanted=()):
@@ -142,11 +146,19 @@ def find_browser():
 
 
 def _convert(deck, marp, browser):
-    """The bytes of the HTML, its pictures inside it, and of the PDF."""
-    with tempfile.TemporaryDirectory(prefix="mh-") as folder:
-        page, paper = Path(folder) / "deck.html", Path(folder) / "deck.pdf"
+    """The bytes of the HTML, its pictures and letters inside it, and of the PDF; Marp makes both from one folder."""
+    with tempfile.TemporaryDirectory(prefix="mh-") as name:
+        folder = Path(name)
+        for linked in {Path(found).parts[0] for found in _IN_MARKDOWN.findall(deck.read_text(encoding="utf-8"))}:
+            (folder / linked).symlink_to((deck.parent / linked).resolve())
+        text = with_drawings(deck.read_text(encoding="utf-8"), deck.parent)
+        (folder / deck.name).write_text(text, encoding="utf-8")
+        theme = (deck.parent / "theme.css").read_text(encoding="utf-8")
+        (folder / "theme.css").write_text(inlined(theme, deck.parent), encoding="utf-8")
+        shutil.copy(deck.parent / "marp.config.mjs", folder)
+        page, paper = folder / "deck.html", folder / "deck.pdf"
         for target in (page, paper):
-            _run(marp, browser, deck, target)
+            _run(marp, browser, folder / deck.name, target)
         text = inlined(page.read_text(encoding="utf-8"), deck.parent)
         fetched = _FROM_THE_NETWORK.search(text)
         if fetched:
@@ -158,7 +170,7 @@ def _run(marp, browser, deck, target):
     command = [str(marp), "--no-stdin", "--config-file", "marp.config.mjs", deck.name, "-o", str(target)]
     sandbox = {"CHROME_NO_SANDBOX": "1"} if hasattr(os, "geteuid") and os.geteuid() == 0 else {}
     done = subprocess.run(
-        command + (["--pdf"] if target.suffix == ".pdf" else []),
+        command + (["--pdf", "--pdf-outlines", "--pdf-outlines.pages=false"] if target.suffix == ".pdf" else []),
         cwd=deck.parent,
         capture_output=True,
         text=True,
@@ -168,6 +180,27 @@ def _run(marp, browser, deck, target):
     if done.returncode or not target.exists():
         raise BuildError(f"Marp cannot make {target.suffix[1:]} from "
                          f"slides/{deck.name}:\n{done.stderr.strip()[-2000:]}")
+
+
+def with_drawings(text, folder):
+    """The deck with each SVG that has a line to itself drawn into the slide: in the deck's own letters, and in steps
+    where parts of it carry `data-marpit-fragment`. The words in `![...]` are for those who cannot see it.
+    """
+
+    def drawing(match):
+        words, path = match.group(1), folder / match.group(2)
+        if not path.is_file():
+            raise BuildError(f"a slide shows slides/{match.group(2)}, which is not there")
+        svg = _NOT_FOR_A_PAGE.sub("", path.read_text(encoding="utf-8"))
+        svg = re.sub(r"<title>.*?</title>", "", svg, count=1, flags=re.S)  # else a browser shows it under the mouse
+        for before in (r'\bid="', r'href="#', r"url\(#"):  # two drawings may use one name
+            svg = re.sub(before, lambda found: f"{found.group()}{path.stem}-", svg)
+        head, rest = svg[svg.index("<svg"):].split(">", 1)
+        head = re.sub(r'\s(?:width|height|role|aria-label)="[^"]*"', "", head)
+        lines = f'{head} role="img" aria-label="{html.escape(words)}">{rest}'.splitlines()
+        return "\n".join(['<div class="picture">', *filter(str.strip, lines), "</div>"])
+
+    return _DRAWING.sub(drawing, text)
 
 
 def inlined(page, folder):

@@ -103,3 +103,32 @@ def test_without_a_browser_the_command_says_what_to_install(course, monkeypatch,
 def test_an_unknown_deck_is_named(course, capsys):
     assert command(["12"]) == 2
     assert "there is no deck '12' in slides/; the decks: 90_tiny" in capsys.readouterr().err
+
+
+SVG = """<?xml version="1.0"?>
+<svg xmlns="http://www.w3.org/2000/svg" width="9pt" height="9pt" viewBox="0 0 9 9">
+<title>a</title><style>*{fill: red}</style>
+
+<defs><path id="p"/></defs><use href="#p"/><rect clip-path="url(#p)"/>
+</svg>
+"""
+
+
+def test_an_svg_on_a_line_of_its_own_is_drawn_into_the_slide(course):
+    (course / "slides/figures/a.svg").write_text(SVG)
+    (course / "slides/90_tiny.md").write_text('# Tiny\n\n![what "a" shows](figures/a.svg)\n\nIn a text ![w:9](figures/a.svg) it stays a picture.\n')
+    slides.build(course)
+    page = (course / "slides/built/90_tiny.html").read_text()
+    assert '<div class="picture">\n<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 9" role="img" aria-label="what &quot;a&quot; shows">' in page
+    assert '<defs><path id="a-p"/></defs><use href="#a-p"/><rect clip-path="url(#a-p)"/>\n</svg>\n</div>' in page  # no blank line: it would end the drawing
+    assert "<style>" not in page and "<title>" not in page and "![w:9](figures/a.svg)" in page
+
+
+def test_a_drawing_that_is_missing_is_named(course):
+    with pytest.raises(BuildError, match="slides/figures/b.svg, which is not there"):
+        slides.with_drawings("![b](figures/b.svg)", course / "slides")
+
+
+def test_letters_of_the_theme_go_into_the_page(course):
+    (course / "slides/a.woff2").write_bytes(b"letters")
+    assert slides.inlined("src: url(a.woff2)", course / "slides") == "src: url(data:font/woff2;base64,bGV0dGVycw==)"
