@@ -63,6 +63,19 @@ def test_every_slide_can_be_read_in_the_last_row(path, seen):
     assert pdf_outline(objects) == [words.replace("\u00ad", "") for words in deck["headings"]], "the PDF says what the page says"
 
 
+def test_a_picture_is_built_up_key_by_key(page):
+    """In deck 00 each key draws an arrow of the circle of waiting ranks; the next one turns the page."""
+    (path,) = (ROOT / "slides" / "built").glob("00_*.html")
+    page.goto(path.as_uri() + "#7")
+    arrows = page.locator("section[id='7'] [data-marpit-fragment]")
+    for drawn in range(arrows.count() + 1):
+        shown = [seen != "hidden" for seen in arrows.evaluate_all("all => all.map(arrow => getComputedStyle(arrow).visibility)")]
+        assert shown == [k < drawn for k in range(4)]
+        assert page.evaluate("location.hash").startswith("#7")
+        page.keyboard.press("ArrowRight")
+    assert page.evaluate("location.hash").startswith("#8")
+
+
 BAD = {
     "into the footer": '<p style="margin-top: 600px">low</p>',
     "outside the page": '<p style="position: absolute; left: 1250px">far away</p>',

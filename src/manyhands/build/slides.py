@@ -30,8 +30,7 @@ _DRAWING = re.compile(r"^!\[([^\]]*)\]\(([^)\s]+\.svg)\)$", re.M)  # an SVG on a
 _NOT_FOR_A_PAGE = re.compile(r"<\?xml.*?\?>|<!DOCTYPE.*?>|<!--.*?-->|<metadata>.*?</metadata>|<style.*?</style>", re.S)
 _SEAL = "\n<!-- made from "
 _MIME = {".svg": "image/svg+xml", ".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg",
-         ".gif": "image/gif",
-         ".woff2": "font/woff2"}
+         ".gif": "image/gif", ".woff2": "font/woff2"}
 
 
 def decks(root, wanted=()):
@@ -111,10 +110,11 @@ def _hash(data):
 
 
 def _marp(root):
-    """Marp's program; it is installed from the locked list at the first use."""
+    """Marp's program; with the decks' letters it is installed from the locked list, and again when that changes."""
     folder = root / "slides"
     program = folder / "node_modules" / ".bin" / "marp"
-    if program.exists():
+    wanted, installed = folder / "package-lock.json", folder / "node_modules" / ".package-lock.json"
+    if program.exists() and not (installed.exists() and installed.stat().st_mtime < wanted.stat().st_mtime):
         return program
     npm = shutil.which("npm")
     if npm is None or shutil.which("node") is None:

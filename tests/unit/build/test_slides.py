@@ -93,6 +93,16 @@ def test_without_node_the_command_says_what_to_install(course, monkeypatch, caps
     assert "apt-get install nodejs npm" in capsys.readouterr().err
 
 
+def test_a_changed_list_of_packages_is_installed_anew(course, monkeypatch, capsys):
+    installed = course / "slides/node_modules/.package-lock.json"
+    installed.write_text("{}")
+    assert command([]) == 0
+    os.utime(installed, (0, 0))
+    (course / "slides/90_tiny.md").write_text("# Other")
+    monkeypatch.setenv("PATH", os.devnull)
+    assert command([]) == 1 and "needs Node.js" in capsys.readouterr().err
+
+
 def test_without_a_browser_the_command_says_what_to_install(course, monkeypatch, capsys):
     monkeypatch.delenv("CHROME_PATH")
     monkeypatch.setenv("PATH", os.devnull)
