@@ -92,7 +92,8 @@ def test_who_never_ran_the_question_reads_nothing(capsys):
     assert capsys.readouterr().out == ""
 
 
-@pytest.mark.parametrize("came", [lambda: unknown, lambda: {}["far"], lambda: 1 / 0, "sideways", None], ids=str)  # noqa: F821
+@pytest.mark.parametrize("came", [lambda: unknown, lambda: {}["far"], lambda: 1 / 0, "sideways", None],  # noqa: F821
+                         ids=["no variable", "no key", "no number", "no choice", "nothing"])
 def test_a_run_that_was_not_made_or_changed_is_told(work, capsys, came):
     predictions.predict(*CHOICE, guess=1)
     predictions.settle("06-apart", came)
