@@ -170,7 +170,7 @@ def test_a_picture_needs_its_numbers_beside_it(tmp_path):
 
 
 def test_a_process_that_a_notebook_leaves_is_ended(tmp_path):
-    leak = "import subprocess; p = subprocess.Popen(['sleep', '600'], start_new_session=True); print(p.pid)"
+    leak = "import subprocess\np = subprocess.Popen(['sleep', '600'], start_new_session=True)\nprint(p.pid)"
     header = tiny_course.TUTORIAL.split("\n\n")[0]
     (tutorial,) = tiny_course.make(tmp_path, tutorial=f"{header}\n\n# %%\n{leak}\n", lab="")
     execute.execute(make.expected_notebook(tutorial), tmp_path, "leak")
