@@ -7,9 +7,10 @@ def fit(n_bytes, times_s):
 
 # %% grade_id="interval"
 def interval(n_bytes, times_s, level, fit):
+    from statistics import NormalDist
     draw = np.random.default_rng(7)
     links = np.array([fit(n_bytes, [draw.choice(one, len(one)) for one in times_s]) for _ in range(150)])
-    wide = {0.9: 1.645, 0.85: 1.44}[level] * links.std(0)
+    wide = NormalDist().inv_cdf((1 + level) / 2) * links.std(0)
     middle = np.array(fit(n_bytes, times_s))
     return list(zip(middle - wide, middle + wide))
 
