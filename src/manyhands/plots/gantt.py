@@ -85,3 +85,25 @@ def table(runs, unit="kept"):
         peaks = "" if memory is None else "  ".join(f"{max(kept for _, kept in points):4.1f}" for points in memory)
         lines.append(f"{name:<16} {max(s[4] for row in spans for s in row):>8.0f} {bubble_of(spans):>7.3f}   {peaks}".rstrip())
     return "\n".join(lines)
+
+
+def quickest(steps_per_rank, unit=1.0):
+    """The shortest of some measured steps, as a run for `gantt`.
+
+    steps_per_rank : of each rank, for each step, (spans, memory) in seconds of one clock: spans as above; memory as a
+        list of changes, (seconds, more or less). What is kept comes in multiples of `unit`, times in ms from the
+        beginning of the step's first span.
+    """
+    steps = list(zip(*steps_per_rank))  # [step][rank]
+    bounds = [(min(s[3] for spans, _ in step for s in spans), max(s[4] for spans, _ in step for s in spans))
+              for step in steps]
+    (start_s, stop_s), step = min(zip(bounds, steps), key=lambda pair: pair[0][1] - pair[0][0])
+    spans = [[(*span[:3], (span[3] - start_s) * 1e3, (span[4] - start_s) * 1e3) for span in rows] for rows, _ in step]
+    memory = []
+    for _, changes in step:
+        points, kept = [(0.0, 0.0)], 0.0
+        for seconds, change in sorted(changes):
+            kept += change / unit
+            points.append((min(max(seconds, start_s), stop_s) * 1e3 - start_s * 1e3, kept))
+        memory.append(points)
+    return Run(spans, memory)
