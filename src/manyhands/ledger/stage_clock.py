@@ -51,7 +51,8 @@ class StageClock(nn.Module):
         super().__init__()
         self.module, self.forward_s, self.backward_s = module, forward_s, backward_s
         dtype = next((parameter.dtype for parameter in module.parameters()), torch.float32)
-        self.x_end, self.weight_end = nn.Parameter(torch.zeros(1, dtype=dtype)), nn.Parameter(torch.zeros(1, dtype=dtype))
+        # two leaves: backward passes their naps also where x needs no gradient, or no weight does
+        self.x_end, self.weight_end = (nn.Parameter(torch.zeros(1, dtype=dtype)) for _ in range(2))
         self._held = {}
         self.reset()
 

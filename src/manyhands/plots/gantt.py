@@ -44,10 +44,11 @@ def _chart(ax, name, run, words):
     for rank, row in enumerate(run.spans):
         for kind, micro_batch, stage, start_ms, stop_ms in row:
             pale, second = kind != "F", stage != first[rank]
-            ax.barh(rank, stop_ms - start_ms, left=start_ms, height=0.92, color=_fill(rank, pale),
+            ax.barh(rank, stop_ms - start_ms, left=start_ms, height=0.92, color=_fill(rank, 0.75 if pale else 0.3 if second else 0),
                     edgecolor=INK, linewidth=0.3 if second else 0.9, hatch="////" if kind == "W" else None)
-            ax.text((start_ms + stop_ms) / 2, rank, str(micro_batch), ha="center", va="center", fontsize=6,
-                    color=INK if pale or rank % 8 in (3, 6, 7) else "white", clip_on=True)
+            if kind != "W":  # its number is that of an "I" before it
+                ax.text((start_ms + stop_ms) / 2, rank, str(micro_batch), ha="center", va="center", fontsize=6,
+                        color=INK if pale or rank % 8 in (3, 6, 7) else "white", clip_on=True)
     ax.set(title=words["bubble"].format(name=name, bubble=bubble_of(run.spans), ms=_end(run)),
            ylim=(len(run.spans) - 0.5, -0.5), yticks=range(len(run.spans)),
            yticklabels=[words["rank"].format(i=i) for i in range(len(run.spans))])
@@ -66,10 +67,9 @@ def _curves(ax, run, words, most):
     ax.grid(True, axis="y")
 
 
-def _fill(rank, pale):
-    """The rank's colour; for backward, mixed with three parts of white."""
-    colour = [int(rank_colour(rank)[k:k + 2], 16) / 255 for k in (1, 3, 5)]
-    return [(part + 3) / 4 for part in colour] if pale else colour
+def _fill(rank, white):
+    """The rank's colour, mixed with this part of white."""
+    return [(1 - white) * int(rank_colour(rank)[k:k + 2], 16) / 255 + white for k in (1, 3, 5)]
 
 
 def bubble_of(spans):
@@ -83,7 +83,8 @@ def table(runs, unit="kept"):
     lines = [f"{'':<16} {'step ms':>8} {'bubble':>7}   most {unit}, by rank"]
     for name, (spans, memory) in runs.items():
         peaks = "" if memory is None else "  ".join(f"{max(kept for _, kept in points):4.1f}" for points in memory)
-        lines.append(f"{name:<16} {max(s[4] for row in spans for s in row):>8.0f} {bubble_of(spans):>7.3f}   {peaks}".rstrip())
+        step_ms = max(span[4] for row in spans for span in row)
+        lines.append(f"{name:<16} {step_ms:>8.0f} {bubble_of(spans):>7.3f}   {peaks}".rstrip())
     return "\n".join(lines)
 
 

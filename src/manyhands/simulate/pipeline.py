@@ -83,20 +83,25 @@ def play(orders, seconds, message_s=0.0, blocking=False):
                 clocks[rank], places[rank], going = now_s, places[rank] + 1, True
     waiting = {rank: steps[place] for rank, (steps, place) in enumerate(zip(todo, places)) if place < len(steps)}
     if waiting:
-        raise Stuck("\n".join(_told(rank, what, event, rank_of) for rank, (what, event, _) in waiting.items()))
+        raise Stuck("\n".join(_told(rank, what, event, rank_of) for rank, (what, event, *_) in waiting.items()))
     return run.spans
 
 
 def _steps(event, rank_of, blocking):
-    """An event as what its rank does, one after the other: (what, event, result)."""
+    """An event as what its rank does, one after the other: (what, event, result, what this rank must have done)."""
     kind, m, stage = event
-    here, source = rank_of[stage], {"F": stage - 1}.get(kind, stage + 1)
-    target = {"F": stage + 1}.get(kind, stage - 1)
-    name = "F" if kind == "F" else "G"  # an activation, or the gradient of a stage's input
-    steps = [("take", event, (name, m, source))] if kind != "W" and rank_of.get(source, here) != here else []
-    steps.append(("work", event, (name, m, stage)))
-    if kind != "W" and rank_of.get(target, here) != here:
-        steps += [("send", event, (name, m, stage))] + [("answer", event, (name, m, stage))] * blocking
+    if kind == "W":
+        return [("work", event, ("W", m, stage), {("G", m, stage)})]
+    here, name = rank_of[stage], "F" if kind == "F" else "G"  # an activation, or the gradient of a stage's input
+    source, target = (stage - 1, stage + 1) if kind == "F" else (stage + 1, stage - 1)
+    comes, goes = (rank_of.get(other, here) != here for other in (source, target))
+    needs = set() if kind == "F" else {("F", m, stage)}
+    if source in rank_of and not comes:
+        needs.add((name, m, source))
+    steps = [("take", event, (name, m, source), ())] if comes else []
+    steps.append(("work", event, (name, m, stage), needs))
+    if goes:
+        steps += [(what, event, (name, m, stage), ()) for what in (("send", "answer") if blocking else ("send",))]
     return steps
 
 
@@ -108,7 +113,7 @@ class _Run:
         self._sent, self._taken, self._done = {}, {}, set()
         self.spans = [[] for _ in range(ranks)]
 
-    def step(self, rank, what, event, result, now_s):
+    def step(self, rank, what, event, result, needs, now_s):
         """The time after this step, or None where it must wait."""
         if what == "take":
             if result not in self._sent:
@@ -121,11 +126,10 @@ class _Run:
             return now_s
         if what == "answer":
             return None if result not in self._taken else max(now_s, self._taken[result])
-        kind, m, stage = event
-        if kind != "F" and (("I" if kind == "W" else "F"), m, stage) not in self._done:
+        if not self._done.issuperset(needs):
             return None
         stop_s = now_s + self._seconds(event)
-        self._done.add(tuple(event))
+        self._done.add(result)
         self.spans[rank].append(Span(*event, now_s, stop_s))
         return stop_s
 

@@ -17,7 +17,7 @@ __all__ = ["HINTS", "bubble", "cut", "finish", "orders", "plan", "run"]
 
 check = partial(Report, criteria=CRITERIA)
 PATIENCE_S = 3
-ENDLESS_S = 5  # for an answer that takes milliseconds
+ENDLESS_S = 3  # for an answer that takes milliseconds
 
 
 def bubble(function):
@@ -62,14 +62,21 @@ def finish(function):
                 answers = [ask(function, *case) for case in asked]
             values = [verdicts.times_of(answer, case[0]) for case, answer in zip(asked, answers)]
             report.judge(name, map(verdicts.finish_problem, asked, answers), values, rtol=1e-6)
-        asked, problems, values = cases.deadlocks(seed()), [], []
+        asked = cases.deadlocks(seed())
         with closed(pipeline.play):
-            told = [answer_in(ENDLESS_S, function, orders, [1.0] * len(orders), [2.0] * len(orders), 0.0) for orders, _ in asked]
-        for (orders, possible), (answer, error) in zip(asked, told):
-            problems.append(verdicts.stuck_problem(possible, answer, error, ENDLESS_S))
-            times = verdicts.times_of(answer, orders)
-            values.append(-1.0 if isinstance(error, ValueError) else -2.0 if not times else max(map(max, times)))
-        report.judge("stuck", problems, values, rtol=1e-6)
+            told = _told_of(function, [orders for orders, _ in asked])
+        problems = (verdicts.stuck_problem(possible, error, ENDLESS_S) for (_, possible), (_, error) in zip(asked, told))
+        values = [verdicts.stuck_evidence(orders, *one) for (orders, _), one in zip(asked, told)]
+        report.judge("stuck", problems, values)
+
+
+def _told_of(function, many):
+    """What the function says of each of these orders: (answer, error). Who was endless once is not asked again."""
+    told = []
+    for orders in many:
+        endless = [one for one in told if isinstance(one[1], TimeoutError)]
+        told += endless[:1] or [answer_in(ENDLESS_S, function, orders, [1.0] * len(orders), [2.0] * len(orders), 0.0)]
+    return told
 
 
 def cut(function):
@@ -111,6 +118,6 @@ def plan(function):
         found = []
         for job, plans in cases.jobs(seed()):
             answer = verdicts.plan_of(job, ask(function, job))
-            found.append((verdicts.plan_problems(job, plans, answer), plans[answer] if answer else cases.Numbers(-1.0, -1.0, -1.0)))
-        for name, index in (("memory", 0), ("idle", 1), ("cheapest", 2)):
-            report.judge(name, (problems[name] for problems, _ in found), [numbers[index] for _, numbers in found], rtol=1e-6)
+            found.append((verdicts.plan_problems(job, plans, answer), verdicts.plan_evidence(job, plans, answer)))
+        for name in report.asked:
+            report.judge(name, (problems[name] for problems, _ in found), [evidence[name] for _, evidence in found], rtol=1e-6)

@@ -51,15 +51,16 @@ def deadlocks(seed):
     return found
 
 
-def odd(draw, stages, micro_batches):
-    """Orders that nobody would choose, and that can be done: every so often a rank does a backward that is possible."""
+def odd(draw, stages, micro_batches, in_turn=False):
+    """Orders that nobody would choose, and that can be done: every so often a rank does a backward that is possible.
+    `in_turn`: neighbours take micro-batches in one order, so that messages need no tags."""
     ready = [[] for _ in range(stages)]  # micro-batches whose gradient is there
     next_forward, orders = [0] * stages, [[] for _ in range(stages)]
     while any(len(order) < 2 * micro_batches for order in orders):
         rank = draw.randrange(stages)
         can_forward = next_forward[rank] < (micro_batches if rank == 0 else next_forward[rank - 1])
         if ready[rank] and (not can_forward or draw.random() < 0.5):
-            m = ready[rank].pop(draw.randrange(len(ready[rank])))
+            m = ready[rank].pop(0 if in_turn else draw.randrange(len(ready[rank])))
             orders[rank].append(("B", m))
             if rank > 0:
                 ready[rank - 1].append(m)

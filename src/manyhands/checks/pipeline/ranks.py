@@ -46,7 +46,7 @@ class Case:
         self.network = [nn.Sequential(nn.Linear(a, 7), nn.Tanh(), nn.Linear(7, b), nn.Tanh()).double() for a, b in zip(self.widths, self.widths[1:])]
         self.inputs, self.targets = ([torch.randn(n, width, dtype=torch.float64) for n in rows] for width in (self.widths[0], self.widths[-1]))
         self.rows = rows
-        self.orders = cases.odd(draw, stages, count) if schedule == "odd" else cases.plain(schedule, stages, count)
+        self.orders = cases.odd(draw, stages, count, in_turn=True) if schedule == "odd" else cases.plain(schedule, stages, count)
 
     def serial(self, rank):
         """(losses of the micro-batches, for each micro-batch the gradients of the rank's stage): one process, each loss a mean over its own rows."""

@@ -167,13 +167,22 @@ def _alone(orders, forward_s, backward_s):
     return found
 
 
-def stuck_problem(possible, answer, error, seconds):
+def stuck_problem(possible, error, seconds):
     """`error`: what the learner's function raised, or None."""
     if isinstance(error, TimeoutError):
         return problem("endless", seconds=seconds)
+    told = error and f"{type(error).__name__}: {error}"
     if possible:
-        return problem("refused", got=f"{type(error).__name__}: {error}") if error else None
-    return None if isinstance(error, ValueError) else problem("not refused", "ValueError", error and f"{type(error).__name__}: {error}")
+        return problem("refused", got=told) if error else None
+    return None if isinstance(error, ValueError) else problem("not refused", "ValueError", told)
+
+
+def stuck_evidence(orders, answer, error):
+    """What the grader compares: how many times there are, or that the orders were refused."""
+    if isinstance(error, ValueError):
+        return -1
+    times = times_of(answer, orders)
+    return -2 if times is None else sum(map(len, times))
 
 
 # --- 4: cut -----------------------------------------------------------------------------------------------------------
@@ -248,6 +257,14 @@ def plan_problems(job, plans, plan):
     elif got.price > 1.01 * best[0]:
         found["cheapest"] = problem("dearer", got=str(plan), cheapest=best[0], price=got.price)
     return found
+
+
+def plan_evidence(job, plans, plan):
+    """What the grader compares: the same for every plan that fits, and what it costs."""
+    if plan is None:
+        return dict.fromkeys(("memory", "idle", "cheapest"), -1.0)
+    got = plans[plan]
+    return {"memory": max(got.memory, job.memory_bytes), "idle": max(got.idle, job.idle), "cheapest": got.price}
 
 
 # --- 5: run_stage -----------------------------------------------------------------------------------------------------
