@@ -1,8 +1,8 @@
 """All ranks have the warm-up of rank 0.
 
-fails: orders/memory
+fails: orders/1f1b, orders/memory
 shows: Its warm-up is too long
-points: 17
+points: 16
 runs: orders
 """
 # %% grade_id="orders"

@@ -1,7 +1,7 @@
 """What is received does not ask for a gradient.
 
 fails: run/loss, run/gradients, run/messages, run/memory
-shows: requires_grad_
+shows: it was asked to, requires_grad_()
 points: 14
 """
 # %% grade_id="run"

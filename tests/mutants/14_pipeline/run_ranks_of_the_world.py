@@ -1,7 +1,7 @@
 """Neighbours are counted in the world, and not in the group.
 
 fails: run/loss, run/gradients, run/messages, run/memory
-shows: rank
+shows: Ranks are counted inside the group
 points: 14
 """
 # %% grade_id="run"

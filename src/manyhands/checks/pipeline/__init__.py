@@ -102,14 +102,13 @@ def run(cluster, name):
     with RankReport("run", cluster, CRITERIA, MISTAKES, PATIENCE_S) as report:
         answers = report.on_ranks("pipeline.ranks", "run", name, seed(), remark="hangs")
         found = [case for answer in answers for case in answer]
-        losses = [case["loss"] for case in found if case["right loss"] is not None]
-        report.judge("loss", map(verdicts.loss_problem, found), losses, rtol=1e-7)
+        report.judge("loss", map(verdicts.loss_problem, found), [case["loss"] for case in found], rtol=1e-7)
         problems = map(verdicts.gradients_problem, found)
         report.judge("gradients", problems, [one["sample"] for case in found for one in case["gradients"]], rtol=1e-7, atol=1e-9)
         report.judge("messages", map(verdicts.messages_problem, found), [case["sent"] for case in found])
         one_by_one = [case for case in found if case["schedule"] == "1f1b"]
         report.judge("memory", map(verdicts.holds_problem, one_by_one),
-                     [[max(case["held"], case["may hold"]), case["sent"][1]] for case in one_by_one])
+                     [[max(case["held"], case["may hold"]), case["made"]] for case in one_by_one])
 
 
 def plan(function):

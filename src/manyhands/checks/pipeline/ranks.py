@@ -60,16 +60,17 @@ class Case:
 
 
 class Watched(nn.Module):
-    """A stage that counts how many of its outputs are still there when the next forward begins."""
+    """A stage that counts how many of its outputs are still there when the next forward begins, and the numbers in all of them."""
 
     def __init__(self, module):
         super().__init__()
-        self.module, self.held, self._outputs = module, 0, []
+        self.module, self.held, self.made, self._outputs = module, 0, 0, []
 
     def forward(self, x):
         self.held = max(self.held, sum(output() is not None for output in self._outputs))
         y = self.module(x)
         self._outputs.append(weakref.ref(y))
+        self.made += y.numel()
         return y
 
 
@@ -93,7 +94,7 @@ def _run(function, case, group):
             "gradients": list(_gradients(stage, gradients, shares, before or 0.0)), "sent": [ledger.messages_sent, ledger.bytes_sent],
             "right sent": [case.count * ((rank < last) + (rank > 0)),
                            itemsize * sums * (case.widths[rank + 1] * (rank < last) + case.widths[rank] * (rank > 0))],
-            "held": stage.held, "may hold": alive}
+            "held": stage.held, "made": stage.made, "may hold": alive}
 
 
 def _gradients(stage, gradients, shares, before):

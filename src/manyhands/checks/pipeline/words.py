@@ -38,14 +38,12 @@ _BACK = "rank {rank} of {stages}, {micro_batches} micro-batches: "
 MISTAKES = {
     "unwritten": "{name} is not written yet.",
     "known": {
-        "does not require grad": "Backward meets a tensor without a gradient function. What was received is a leaf: requires_grad_(), before the stage computes "
-                                 "with it.",
-        "'NoneType' object has no attribute": "Something is None that should be a tensor: x.grad, if x was not asked to have one (requires_grad_()), or inputs "
-                                              "and targets on a rank that has none.",
-        "element 0 of tensors": "Backward begins at a tensor without a gradient function.",
+        "Expected parameter `tensor` of type": "What is to be sent is no tensor. If it is x.grad: what was received is a leaf, and has a gradient only if it was asked to, "
+                                               "requires_grad_(), before the stage computed with it.",
+        "element 0 of tensors does not require grad": "Backward begins at a tensor that no gradient function has made: is it detached, or was it received?",
         "grad can be implicitly created": "y is no single number, unless this is the last stage: backward needs the gradient that comes in.",
         "Trying to backward through the graph a second time": "Backward was called twice for one micro-batch, or for another one's output.",
-        "Invalid destination rank": "Ranks are counted inside the group: group_src and group_dst, where src and dst count in the world.",
+        "is not part of group": "Ranks are counted inside the group: group_src and group_dst, where src and dst count in the world.",
     },
     # bubble
     "of busy": "This is the idle time divided by the busy time. Divide it by the whole step, busy and idle.",
