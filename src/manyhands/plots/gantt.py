@@ -44,8 +44,9 @@ def _chart(ax, name, run, words):
     for rank, row in enumerate(run.spans):
         for kind, micro_batch, stage, start_ms, stop_ms in row:
             pale, second = kind != "F", stage != first[rank]
-            ax.barh(rank, stop_ms - start_ms, left=start_ms, height=0.92, color=_fill(rank, 0.75 if pale else 0.3 if second else 0),
-                    edgecolor=INK, linewidth=0.3 if second else 0.9, hatch="////" if kind == "W" else None)
+            white = 0.75 if pale else 0.3 if second else 0
+            ax.barh(rank, stop_ms - start_ms, left=start_ms, height=0.92, color=_fill(rank, white), edgecolor=INK,
+                    linewidth=0.3 if second else 0.9, hatch="////" if kind == "W" else None)
             if kind != "W":  # its number is that of an "I" before it
                 ax.text((start_ms + stop_ms) / 2, rank, str(micro_batch), ha="center", va="center", fontsize=6,
                         color=INK if pale or rank % 8 in (3, 6, 7) else "white", clip_on=True)
