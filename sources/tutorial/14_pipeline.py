@@ -415,7 +415,7 @@ gantt(measured, words={**WORDS, "kept": "KiB kept"})
 # <details><summary>How to read it</summary>
 #
 # Time goes to the right, a row for each rank, a box for each pass with the number of its micro-batch. GPipe and 1F1B have the same bubble, at other places; 1F1B's curves are low, and lower
-# on later ranks. Interleaved1F1B fills its pipeline in half the time: the bubble falls from 0.27 to 0.16 by formula; twice as many messages stand on the way, and it keeps more. ZBVZeroBubble
+# on later ranks. Interleaved1F1B fills its pipeline in half the time: the bubble falls from 0.27 to 0.16 by formula; more than twice as many messages stand on the way (7 borders in place of 3), and it keeps more. ZBVZeroBubble
 # puts W into the gaps, and keeps nearly as much as GPipe: what I has used is freed by W at the earliest. Each message costs something, so the schedules with more of them, and with shorter passes, miss their
 # simulation by more; on a busy machine they lose what they had gained.
 # </details>
