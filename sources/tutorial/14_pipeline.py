@@ -449,7 +449,7 @@ print("by trial:", seen(), "micro-batches; with shapes given:", seen(input_args=
 # **Use a pipeline** when the network does not fit on one device, and the links between devices are slow: only activations at the borders travel, $2 M (S - 1)$ messages a step. It needs many micro-batches, several times the number of
 # stages, and layers that can be cut into blocks of equal cost.
 #
-# **Do not** where a batch is small, or where one layer is too large for a device (units 13, 15).
+# **Do not** where a batch is small, or where one layer is too large for a device (unit 13; unit 15, planned).
 #
 # **What it costs:** the bubble; the memory of the micro-batches under way; a network that must be a chain of blocks, or be made one; and batch norm.
 #
