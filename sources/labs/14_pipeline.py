@@ -245,7 +245,8 @@ check.run(cluster, "run_stage")
 # A class rents devices by the second, so a step costs **stages times seconds**. You get the measured costs of a network, and choose how many stages, how many micro-batches, and which
 # schedule. The check simulates your plan, and all others, with costs that you do not know in advance.
 #
-# `job` has these fields. `job.forward_s[S]`, `job.weight_bytes[S]`, `job.kept_bytes[S]` are lists, with a number for each stage of a network that has been cut into S stages:
+# `job` has these fields. `job.forward_s[S]`, `job.weight_bytes[S]`, `job.kept_bytes[S]` are lists, with a number for each stage of a network that has been cut into S stages;
+# `for S in job.forward_s` goes through all S that are possible.
 #
 # | field | |
 # |---|---|
