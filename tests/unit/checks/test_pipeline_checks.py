@@ -67,6 +67,22 @@ def test_a_broken_order_is_named(order, says):
     assert says in verdicts.broken_order(order, 1, 2, 2)["mistake"]
 
 
+def test_orders_that_wait_for_each_other_are_told_who_waits():
+    orders = [[("F", 0), ("B", 0), ("F", 1), ("B", 1)], [("F", 0), ("F", 1), ("B", 0), ("B", 1)]]
+    told = verdicts.order_problem("1f1b", (2, 2), orders)["mistake"]
+    assert "wait for each other for ever" in told and "rank 0 waits, before backward of micro-batch 0" in told
+    assert verdicts.order_problem("1f1b", (2, 2), cases.plain("1f1b", 2, 2)) is None
+    assert "GPipe does all forwards first" in verdicts.order_problem("gpipe", (2, 2), cases.plain("1f1b", 2, 2))["mistake"]
+
+
+def test_the_evidence_is_the_same_for_all_that_may_be():
+    (job, plans), *_ = cases.jobs(0)
+    fit = [verdicts.plan_evidence(job, plans, plan) for plan, numbers in plans.items() if cases.fits(job, numbers)]
+    assert len({(one["memory"], one["idle"]) for one in fit}) == 1 < len({one["cheapest"] for one in fit})
+    assert verdicts.plan_problems(job, plans, verdicts.plan_of(job, (5, 1, "gpipe")))["memory"]["mistake"] == MISTAKES["no plan"]
+    assert verdicts.alive_evidence((4, 8), [("F", 0), ("B", 0)], 1) == 3 and verdicts.alive_evidence((4, 8), None, 1) == -1
+
+
 def test_what_is_no_answer():
     assert verdicts.pairs(3) is verdicts.pairs([("F",)]) is None and verdicts.pairs([["F", 1.0]]) == [("F", 1)]
     assert verdicts.times_of(None, [[1]]) is verdicts.times_of([[1, 2]], [[1]]) is None
