@@ -220,12 +220,15 @@ print(f"as one process to 1e-15: {off(stage.parameters()) < 1e-15}; kept {most} 
 
 # %% tags=["setup"]
 # %%px --setup
+import gc
+
 from manyhands.ledger.stage_clock import StageClock
 
-def timed(step, clocks, order, repeats=2):
+def timed(step, clocks, order, repeats=3):
     """For each of some steps what this rank's stages, {number: clock}, have noted: (spans, changes of memory)."""
     found = []
     for repeat in range(repeats + 1):
+        gc.collect()  # what the step before has left in circles of references
         for clock in clocks.values():
             clock.forward_s, clock.backward_s = (0.03 / len(clocks), 0.06 / len(clocks)) if repeat else (0, 0)  # the first step makes connections
             clock.zero_grad(), clock.reset()
@@ -416,7 +419,7 @@ gantt(measured, words={**WORDS, "kept": "KiB kept"})
 #
 # Time goes to the right, a row for each rank, a box for each pass with the number of its micro-batch. GPipe and 1F1B have the same bubble, at other places; 1F1B's curves are low, and lower
 # on later ranks. Interleaved1F1B fills its pipeline in half the time: the bubble falls from 0.27 to 0.16 by formula; more than twice as many messages stand on the way (7 borders in place of 3), and it keeps more. ZBVZeroBubble
-# puts W into the gaps, and keeps nearly as much as GPipe: what I has used is freed by W at the earliest. Each message costs something, so the schedules with more of them, and with shorter passes, miss their
+# puts W into the gaps, and keeps two thirds of what GPipe does, on every rank: eight passes of half a stage, and what I has used is freed by W at the earliest. Each message costs something, so the schedules with more of them, and with shorter passes, miss their
 # simulation by more; on a busy machine they lose what they had gained.
 # </details>
 #

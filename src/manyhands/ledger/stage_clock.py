@@ -30,7 +30,7 @@ class _Kept:
     """A tensor that backward needs; the clock counts it for as long as autograd holds it."""
 
     def __init__(self, tensor, clock):
-        self.tensor, self._clock, self._key = tensor, clock, tensor.untyped_storage().data_ptr()
+        self.tensor, self._clock, self._key = tensor.detach(), clock, tensor.untyped_storage().data_ptr()
         clock.note(self._key, tensor.untyped_storage().nbytes(), 1)
 
     def __del__(self):
@@ -57,9 +57,9 @@ class StageClock(nn.Module):
         self.reset()
 
     def reset(self):
-        """Forget what was noted."""
-        self.log, self.memory = [], []
-        self.peak_kept_bytes = self.kept_bytes
+        """Forget what was noted. What is still kept is the first change of `memory`."""
+        self.log, self.peak_kept_bytes = [], self.kept_bytes
+        self.memory = [(time.monotonic(), self.kept_bytes)] if self._held else []
 
     def forward(self, x):
         start_s = time.monotonic()

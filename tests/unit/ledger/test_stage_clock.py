@@ -61,7 +61,11 @@ def test_what_backward_still_needs(module):
     assert (clock.kept_bytes, clock.peak_kept_bytes) == (3 * 3 * ONE, 4 * 3 * ONE)
     assert sum(change for _, change in clock.memory) == clock.kept_bytes
     clock.reset()
-    assert clock.peak_kept_bytes == 3 * 3 * ONE and clock.memory == clock.log == []
+    assert clock.peak_kept_bytes == 3 * 3 * ONE and clock.log == [] and [change for _, change in clock.memory] == [3 * 3 * ONE]
+    outputs.clear()
+    assert sum(change for _, change in clock.memory) == clock.kept_bytes == 0
+    clock.reset()
+    assert clock.memory == []
 
 
 def test_recomputation_keeps_the_input_only(module):
