@@ -47,7 +47,10 @@ if not dist.is_initialized():  # so that this cell can be run twice
 
 # %% tags=["solution"] grade_id="bubble"
 def bubble(stages: int, micro_batches: int, chunks: int = 1) -> float:
-    """The part of a step, 0 to 1, in which a rank waits. `stages`: of one chunk, so as many as there are ranks."""
+    """The part of a step, 0 to 1, in which a rank waits.
+
+    stages: of one chunk, so as many as there are ranks.
+    """
     ### BEGIN SOLUTION
     return (stages - 1) / (chunks * micro_batches + stages - 1)
     ### END SOLUTION
@@ -78,7 +81,7 @@ check.bubble(bubble)
 def gpipe_order(rank: int, stages: int, micro_batches: int) -> list:
     """What this rank does in a step of GPipe: [("F", 0), ...]."""
     ### BEGIN SOLUTION
-    return [("F", m) for m in range(micro_batches)] + [("B", m) for m in range(micro_batches)]
+    return [(kind, m) for kind in "FB" for m in range(micro_batches)]
     ### END SOLUTION
 
 
@@ -110,10 +113,12 @@ check.orders(gpipe_order, one_f_one_b_order)
 # </details>
 
 # %% tags=["solution"] grade_id="finish"
-def finish_times(orders: list, forward_s: list, backward_s: list, message_s: float = 0.0) -> list:
+def finish_times(orders: list, forward_s: list, backward_s: list,
+                 message_s: float = 0.0) -> list:
     """For each rank, in its order, the time at which each event ends; the step begins at 0.
 
-    orders: of all ranks, as above. forward_s, backward_s: seconds of one micro-batch on each stage.
+    orders: of all ranks, as above.
+    forward_s, backward_s: seconds of one micro-batch on each stage.
     Raises ValueError if the orders can never be done.
     """
     ### BEGIN SOLUTION
@@ -125,13 +130,16 @@ def finish_times(orders: list, forward_s: list, backward_s: list, message_s: flo
                 kind, m = order[len(times[rank])]
                 source = (kind, m, rank - 1 if kind == "F" else rank + 1)
                 outer = rank == (0 if kind == "F" else len(orders) - 1)
-                if not outer and source not in ended or kind == "B" and ("F", m, rank) not in ended:
+                if not outer and source not in ended:
+                    break
+                if kind == "B" and ("F", m, rank) not in ended:
                     break
                 start = times[rank][-1] if times[rank] else 0.0
                 if not outer:
                     start = max(start, ended[source] + message_s)
-                ended[kind, m, rank] = start + (forward_s if kind == "F" else backward_s)[rank]
-                times[rank].append(ended[kind, m, rank])
+                seconds = (forward_s if kind == "F" else backward_s)[rank]
+                ended[kind, m, rank] = start + seconds
+                times[rank].append(start + seconds)
         if len(ended) == before:
             raise ValueError("each rank waits for another one")
     return times
@@ -163,10 +171,11 @@ def cut(costs: list, stages: int) -> list:
     from itertools import combinations
 
     if len(costs) < stages:
-        raise ValueError(f"{len(costs)} layers in {stages} stages: each stage needs a layer")
+        raise ValueError(f"{len(costs)} layers in {stages} stages: each needs a layer")
 
     def blocks(borders):
-        return [slice(start, stop) for start, stop in zip((0, *borders), (*borders, len(costs)))]
+        return [slice(start, stop)
+                for start, stop in zip((0, *borders), (*borders, len(costs)))]
 
     ways = map(blocks, combinations(range(1, len(costs)), stages - 1))
     return min(ways, key=lambda way: max(sum(costs[block]) for block in way))
@@ -201,10 +210,14 @@ check.cut(cut)
 # %% tags=["solution"] grade_id="run"
 # %%px --setup
 def run_stage(order, stage, inputs, targets, shapes, group=None):
-    """Run this rank's part of one step, and add the gradients to those of the stage's parameters.
+    """Run this rank's part of one step, and add the gradients to those of the stage's
+    parameters.
 
-    order: [("F", 0), ...]. stage: a module. inputs: on the first stage a tensor for each micro-batch, else None. targets: on the last stage, else None.
-    shapes: for each micro-batch, the shape of what comes in here; everything is float64. The first axis counts rows.
+    order: [("F", 0), ...]. stage: a module.
+    inputs: on the first stage a tensor for each micro-batch, else None.
+    targets: on the last stage, else None.
+    shapes: for each micro-batch, the shape of what comes in here; everything is float64.
+        The first axis counts rows.
     Returns the loss of the whole batch on the last stage, as a float; None elsewhere.
     """
     ### BEGIN SOLUTION
@@ -267,7 +280,8 @@ check.run(cluster, "run_stage")
 
 # %% tags=["solution"] grade_id="plan"
 def plan(job) -> tuple:
-    """(stages, micro-batches, "gpipe" or "1f1b"): the cheapest step that fits into the memory and the allowed bubble."""
+    """(stages, micro-batches, "gpipe" or "1f1b"): the cheapest step that fits into the
+    memory and the allowed bubble."""
     ### BEGIN SOLUTION
     best = None
     for stages, times in job.forward_s.items():
@@ -275,14 +289,18 @@ def plan(job) -> tuple:
             forward = [job.start_s + seconds / count for seconds in times]
             backward = [job.start_s + 2 * seconds / count for seconds in times]
             for schedule, order in (("gpipe", gpipe_order), ("1f1b", one_f_one_b_order)):
-                alive = [count if schedule == "gpipe" else min(count, stages - rank) for rank in range(stages)]
+                alive = [count if schedule == "gpipe" else min(count, stages - rank)
+                         for rank in range(stages)]
+                each = zip(job.weight_bytes[stages], job.kept_bytes[stages], alive)
                 memory = max(4 * weights + kept * number / count
-                             for weights, kept, number in zip(job.weight_bytes[stages], job.kept_bytes[stages], alive))
-                ends = finish_times([order(rank, stages, count) for rank in range(stages)], forward, backward, job.message_s)
-                whole = max(max(end) for end in ends)
-                idle = 1 - count * (sum(forward) + sum(backward)) / (stages * whole)
-                if memory <= job.memory_bytes and idle <= job.idle and (best is None or stages * whole < best[0]):
-                    best = stages * whole, (stages, count, schedule)
+                             for weights, kept, number in each)
+                orders = [order(rank, stages, count) for rank in range(stages)]
+                ends = finish_times(orders, forward, backward, job.message_s)
+                cost = stages * max(max(end) for end in ends)
+                idle = 1 - count * (sum(forward) + sum(backward)) / cost
+                fits = memory <= job.memory_bytes and idle <= job.idle
+                if fits and (best is None or cost < best[0]):
+                    best = cost, (stages, count, schedule)
     return best[1]
     ### END SOLUTION
 
@@ -297,7 +315,8 @@ check.plan(plan)
 
 # %%
 lengths = [64, 96, 48, 96, 32, 64, 48, 64, 10]  # of the activations between the layers
-blocks = [range(8)[block] for block in cut([a * b for a, b in zip(lengths, lengths[1:])], 4)]
+costs = [a * b for a, b in zip(lengths, lengths[1:])]
+blocks = [range(8)[block] for block in cut(costs, 4)]
 orders = [one_f_one_b_order(rank, 4, 8) for rank in range(4)]
 cluster.push({"lengths": lengths, "blocks": blocks, "orders": orders})
 print("layers of each stage:", [list(block) for block in blocks])
@@ -308,10 +327,12 @@ from manyhands.data import digits
 
 x, y = (torch.from_numpy(array) for array in digits("train"))
 x, y = x.double(), nn.functional.one_hot(y, 10).double()
-rank, micro = dist.get_rank(), [range(1500)[m * 1500 // 8:(m + 1) * 1500 // 8] for m in range(8)]  # 187 or 188 rows each
+rank = dist.get_rank()
+micro = [range(m * 1500 // 8, (m + 1) * 1500 // 8) for m in range(8)]  # 187 or 188 rows
 
 torch.manual_seed(0)
-layers = [nn.Sequential(nn.Linear(a, b), nn.Tanh()).double() for a, b in zip(lengths, lengths[1:])]
+layers = [nn.Sequential(nn.Linear(a, b), nn.Tanh()).double()
+          for a, b in zip(lengths, lengths[1:])]
 stage, alone = nn.Sequential(*[layers[i] for i in blocks[rank]]), nn.Sequential(*layers)
 inputs = [x[rows.start:rows.stop] for rows in micro]
 targets = [y[rows.start:rows.stop] for rows in micro]
@@ -327,7 +348,8 @@ for step in range(30):
     losses.append(run_stage(orders[rank], stage, inputs, targets, shapes))
     optimiser.step()
 if rank == 3:
-    print(f"loss {losses[0]:.4f} at first, of one process {one_process:.4f}; {losses[-1]:.4f} after 30 steps")
+    print(f"loss {losses[0]:.4f} at first, of one process {one_process:.4f}; "
+          f"{losses[-1]:.4f} after 30 steps")
 
 # %% [markdown]
 # ## Where to go on

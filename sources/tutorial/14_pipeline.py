@@ -18,7 +18,7 @@
 # must be healed, and it will be. This unit computes on the CPU, with gloo, on every machine: what matters here is who waits for whom.
 
 # %% tags=["setup"]
-from manyhands import Cluster
+from manyhands import Cluster, predict, settle
 
 cluster = Cluster(nodes=1, ranks_per_node=4, framework="torch")
 
@@ -45,14 +45,17 @@ last = stages - 1
 # layers with their costs, in ms for a micro-batch, cut into equal numbers of layers, and so that the dearest stage is as cheap as it can be.
 
 # %%
-from manyhands.simulate.pipeline import bubble, cut, gpipe, idle, one_f_one_b, play, finish_s
+from manyhands.simulate.pipeline import (bubble, cut, finish_s, gpipe, idle, one_f_one_b,
+                                         play)
 
 costs = [9, 9, 2, 2, 2, 3, 3, 6]
 even = [slice(2 * i, 2 * i + 2) for i in range(4)]
 for name, blocks in (("two layers each", even), ("by cost", cut(costs, 4))):
     stage_ms = [sum(costs[block]) for block in blocks]
-    spans = play(gpipe(4, 8), lambda event: stage_ms[event.stage] * {"F": 1, "B": 2}[event.kind])
-    print(f"{name:<16} {[costs[block] for block in blocks]}  dearest {max(stage_ms)}, a step of 8 micro-batches {finish_s(spans):.0f} ms")
+    spans = play(gpipe(4, 8),
+                 lambda event: stage_ms[event.stage] * {"F": 1, "B": 2}[event.kind])
+    print(f"{name:<16} {[costs[block] for block in blocks]}  dearest {max(stage_ms)}, "
+          f"a step of 8 micro-batches {finish_s(spans):.0f} ms")
 
 # %% [markdown]
 # From here on all stages cost the same: two layers each of these eight. Every rank has the whole network too, to compare with.
@@ -66,7 +69,8 @@ whole = nn.Sequential(*copy.deepcopy(layers))
 mse_loss(whole(x), y).backward()
 
 def off(parameters, first=2 * rank):
-    """The largest difference between these gradients and those of one process, from layer `first` on."""
+    """The largest difference between these gradients and those of one process, from
+    layer `first` on."""
     right = [p.grad for p in whole[first:].parameters()]
     return max((p.grad - one).abs().max().item() for p, one in zip(parameters, right))
 
@@ -86,7 +90,7 @@ stage, kept, sent, send = nn.Sequential(*layers[2 * rank:2 * rank + 2]), {}, [],
 
 def receive(peer, m):
     tensor = torch.empty(32 // micro, 64, dtype=torch.float64)
-    dist.recv(tensor, peer, tag=m)  # the tag is the micro-batch: a report of a hang names it
+    dist.recv(tensor, peer, tag=m)  # the micro-batch: a report of a hang names it
     return tensor
 
 def forward(m):
@@ -118,14 +122,26 @@ def run(order):
 # %% [markdown]
 # **GPipe** does all forwards, then all backwards.
 #
-# **Predict.** How many messages does rank 1 send in a step of 8 micro-batches, and how many micro-batches must it keep?
+# **Predict.** What does rank 1 send in a step of 8 micro-batches, and what must it keep?
+
+# %%
+predict("14-messages", "How many messages does rank 1 send in a step of 8 micro-batches?",
+        unit="messages")
+predict("14-kept", "How many micro-batches does rank 1 keep at once, at most?",
+        unit="micro-batches")
 
 # %%
 # %%px
 order = [("F", m, rank) for m in range(micro)] + [("B", m, rank) for m in range(micro)]
 with Ledger() as ledger:
     most = run(order)
-print(f"as one process to 1e-15: {off(stage.parameters()) < 1e-15}; sent {ledger.messages_sent} messages, {ledger.bytes_sent} bytes; kept {most} micro-batches")
+print(f"as one process to 1e-15: {off(stage.parameters()) < 1e-15}; "
+      f"sent {ledger.messages_sent} messages, {ledger.bytes_sent} bytes; "
+      f"kept {most} micro-batches")
+
+# %%
+settle("14-messages", lambda: cluster.pull("ledger.messages_sent")[1])
+settle("14-kept", lambda: cluster.pull("most")[1])
 
 # %% [markdown]
 # <details><summary>Why?</summary>
@@ -147,7 +163,8 @@ print(f"as one process to 1e-15: {off(stage.parameters()) < 1e-15}; sent {ledger
 for m in (1, 4, 8, 16, 32):
     spans = play(gpipe(4, m), lambda event: {"F": 1, "B": 2}[event.kind])
     slow = play(gpipe(4, m), lambda event: {"F": 1, "B": 2}[event.kind], message_s=0.2)
-    print(f"{m:>2} micro-batches: formula {bubble(4, m):.3f}, simulated {idle(spans):.3f}, with messages of a fifth of a forward {idle(slow):.3f}")
+    print(f"{m:>2} micro-batches: formula {bubble(4, m):.3f}, simulated {idle(spans):.3f}, "
+          f"with messages of a fifth of a forward {idle(slow):.3f}")
 
 # %% [markdown]
 # More micro-batches, less bubble. But they are smaller, and a small matrix product uses a processor less well; and GPipe keeps them all.
@@ -160,10 +177,17 @@ for m in (1, 4, 8, 16, 32):
 # %%
 for rank, order in enumerate(one_f_one_b(4, 8)):
     print(f"rank {rank}:", " ".join(f"{kind}{m}" for kind, m, _ in order))
-print("bubble", round(idle(play(one_f_one_b(4, 8), lambda event: {"F": 1, "B": 2}[event.kind])), 3), "as GPipe's", round(bubble(4, 8), 3))
+spans = play(one_f_one_b(4, 8), lambda event: {"F": 1, "B": 2}[event.kind])
+print("bubble", round(idle(spans), 3), "as GPipe's", round(bubble(4, 8), 3))
 
 # %% [markdown]
 # **Predict.** We run this order with the same functions. `dist.send` over gloo comes back only when the other side has received: a *rendezvous*. What happens?
+
+# %%
+predict("14-rendezvous",
+        "1F1B with sends that wait for their receiver: the step ends with ...",
+        ["the right gradients", "wrong gradients", "some ranks waiting for ever",
+         "all ranks waiting for ever"])
 
 # %% tags=["setup"]
 # %%px --setup
@@ -172,6 +196,15 @@ from manyhands.simulate.pipeline import one_f_one_b, read_orders
 # %% tags=["raises-exception"]
 # %%px --patience 3
 run(one_f_one_b(stages, micro)[rank])
+
+# %%
+import sys
+
+def who_waits():
+    waiting = {waiter for waiter, _ in sys.last_value.edges}
+    return f"{'all' if len(waiting) == 4 else 'some'} ranks waiting for ever"
+
+settle("14-rendezvous", who_waits)
 
 # %% [markdown]
 # <details><summary>Why?</summary>
@@ -202,7 +235,8 @@ def send(tensor, peer, tag):
 # %%
 # %%px
 most = run(one_f_one_b(stages, micro)[rank])
-print(f"as one process to 1e-15: {off(stage.parameters()) < 1e-15}; kept {most} micro-batches")
+print(f"as one process to 1e-15: {off(stage.parameters()) < 1e-15}; "
+      f"kept {most} micro-batches")
 
 # %% [markdown]
 # The same gradients in the same time, and rank $r$ keeps $\min(M, S - r)$ micro-batches, however many there are.
@@ -225,24 +259,30 @@ import gc
 from manyhands.ledger.stage_clock import StageClock
 
 def timed(step, clocks, order, repeats=3):
-    """For each of some steps what this rank's stages, {number: clock}, have noted: (spans, changes of memory)."""
+    """For each of some steps what this rank's stages, {number: clock}, have noted:
+    (spans, changes of memory)."""
     found = []
-    for repeat in range(repeats + 1):
+    for repeat in range(repeats + 1):  # the first one makes connections, and is not kept
         gc.collect()  # what the step before has left in circles of references
         for clock in clocks.values():
-            clock.forward_s, clock.backward_s = (0.03 / len(clocks), 0.06 / len(clocks)) if repeat else (0, 0)  # the first step makes connections
+            clock.forward_s = 0.03 / len(clocks) if repeat else 0
+            clock.backward_s = 2 * clock.forward_s
             clock.zero_grad(), clock.reset()
         dist.barrier()
         step()
-        spans = [span for s, clock in clocks.items() for span in clock.spans([e for e in order if e[2] == s])]
-        found.append((spans, [change for clock in clocks.values() for change in clock.memory]))
+        spans = [span for s, clock in clocks.items()
+                 for span in clock.spans([event for event in order if event[2] == s])]
+        memory = [change for clock in clocks.values() for change in clock.memory]
+        found.append((spans, memory))
     return found[1:]
 
 # %% tags=["measured"]
 # %%px
 runs, plain_stage = {}, stage
 stage = StageClock(plain_stage)
-for name, order in (("GPipe", [("F", m, rank) for m in range(micro)] + [("B", m, rank) for m in range(micro)]),
+all_forwards = [("F", m, rank) for m in range(micro)]
+all_backwards = [("B", m, rank) for m in range(micro)]
+for name, order in (("GPipe", all_forwards + all_backwards),
                     ("1F1B", one_f_one_b(stages, micro)[rank])):
     runs[name] = timed(lambda: run(order), {rank: stage}, order)
 stage = plain_stage
@@ -254,7 +294,8 @@ by_hand = cluster.pull("runs")
 for name, orders in (("GPipe", gpipe(4, 8)), ("1F1B", one_f_one_b(4, 8))):
     simulated = idle(play(orders, lambda event: {"F": 30, "B": 60}[event.kind]))
     spans, _ = quickest([of_rank[name] for of_rank in by_hand])
-    print(f"{name:<6} bubble by formula {bubble(4, 8):.3f}, simulated {simulated:.3f}, measured {bubble_of(spans):.3f}")
+    print(f"{name:<6} bubble by formula {bubble(4, 8):.3f}, simulated {simulated:.3f}, "
+          f"measured {bubble_of(spans):.3f}")
 
 # %% [markdown]
 # What is left between formula and measurement are the messages, and whoever else uses this machine.
@@ -265,6 +306,12 @@ for name, orders in (("GPipe", gpipe(4, 8)), ("1F1B", one_f_one_b(4, 8))):
 # numbers of dropout are put back to what they were).
 #
 # **Predict.** A stage keeps its input and two outputs for each micro-batch. What part of the memory is saved, and how much longer is a step, if a backward takes two forwards?
+
+# %%
+predict("14-saved", "Which part of what is kept does recomputation save? Like 1/2, or 0.5",
+        within=0.02)
+predict("14-longer", "A step with recomputation is how many times as long?",
+        unit="times", within=0.02)
 
 # %%
 # %%px
@@ -284,12 +331,19 @@ for module in (plain_stage, Again(plain_stage)):
     run(one_f_one_b(stages, micro)[rank])
     peaks.append(stage.peak_kept_bytes)
 stage = plain_stage
-print(f"kept for backward: {peaks[0]:>5} bytes, with recomputation {peaks[1]:>4}; as one process: {off(plain_stage.parameters()) < 1e-15}")
+print(f"kept for backward: {peaks[0]:>5} bytes, with recomputation {peaks[1]:>4}; "
+      f"as one process: {off(plain_stage.parameters()) < 1e-15}")
 
 # %%
+steps = {}
 for name, backward in (("plain", 2), ("recomputed", 3)):
-    spans = play(one_f_one_b(4, 8), lambda event: {"F": 1, "B": backward}[event.kind])
-    print(f"{name:<11} a step is {finish_s(spans):.0f} forwards long, bubble {idle(spans):.3f}")
+    steps[name] = play(one_f_one_b(4, 8), lambda event: {"F": 1, "B": backward}[event.kind])
+    print(f"{name:<11} a step is {finish_s(steps[name]):.0f} forwards long, "
+          f"bubble {idle(steps[name]):.3f}")
+
+# %%
+settle("14-saved", lambda: cluster.pull("1 - peaks[1] / peaks[0]")[0])
+settle("14-longer", lambda: finish_s(steps["recomputed"]) / finish_s(steps["plain"]))
 
 # %% [markdown]
 # <details><summary>Why?</summary>
@@ -306,7 +360,8 @@ for name, backward in (("plain", 2), ("recomputed", 3)):
 # %%px --ranks 0
 one, many = nn.BatchNorm1d(64).double(), nn.BatchNorm1d(64).double()
 apart = (one(x) - torch.cat([many(part) for part in xs])).abs().max()
-print(f"outputs differ by up to {apart:.2f}; running mean: {(one.running_mean - many.running_mean).abs().max():.2f};",
+means = (one.running_mean - many.running_mean).abs().max()
+print(f"outputs differ by up to {apart:.2f}; running mean: {means:.2f};",
       f"updates {one.num_batches_tracked.item()} and {many.num_batches_tracked.item()}")
 
 # %% [markdown]
@@ -324,8 +379,11 @@ from torch.distributed.pipelining import SplitPoint, pipeline
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", FutureWarning)  # of torch's own tracing
-    pipe = pipeline(nn.Sequential(*copy.deepcopy(layers)), mb_args=(xs[0],), split_spec={name: SplitPoint.BEGINNING for name in "246"})
-print(pipe.num_stages, "stages;", *[[name for name, _ in pipe.get_stage_module(s).named_parameters() if "weight" in name] for s in range(4)])
+    pipe = pipeline(nn.Sequential(*copy.deepcopy(layers)), mb_args=(xs[0],),
+                    split_spec={name: SplitPoint.BEGINNING for name in "246"})
+named = [pipe.get_stage_module(s).named_parameters() for s in range(4)]
+print(pipe.num_stages, "stages;",
+      *[[name for name, _ in pairs if "weight" in name] for pairs in named])
 
 # %% [markdown]
 # Or you cut by hand, and make `PipelineStage`s. Some schedules want several stages on each rank, eight in all here:
@@ -342,18 +400,26 @@ print(pipe.num_stages, "stages;", *[[name for name, _ in pipe.get_stage_module(s
 from torch.distributed import pipelining as pp
 
 loop, vee = [rank, rank + 4], [rank, 7 - rank]
-schedules = {"GPipe": (pp.ScheduleGPipe, [rank]), "1F1B": (pp.Schedule1F1B, [rank]), "LoopedBFS": (pp.ScheduleLoopedBFS, loop),
-             "Interleaved1F1B": (pp.ScheduleInterleaved1F1B, loop), "InterleavedZero": (pp.ScheduleInterleavedZeroBubble, loop),
-             "ZBVZeroBubble": (pp.ScheduleZBVZeroBubble, vee), "DualPipeV": (pp.ScheduleDualPipeV, vee)}
+schedules = {"GPipe": (pp.ScheduleGPipe, [rank]), "1F1B": (pp.Schedule1F1B, [rank]),
+             "LoopedBFS": (pp.ScheduleLoopedBFS, loop),
+             "Interleaved1F1B": (pp.ScheduleInterleaved1F1B, loop),
+             "InterleavedZero": (pp.ScheduleInterleavedZeroBubble, loop),
+             "ZBVZeroBubble": (pp.ScheduleZBVZeroBubble, vee),
+             "DualPipeV": (pp.ScheduleDualPipeV, vee)}
 
 def build(name):
-    """The schedule, a function that does one step, and the clocks of this rank's stages by number."""
+    """The schedule, a function that does one step, and the clocks of this rank's stages
+    by number."""
     kind, mine = schedules[name]
     per = 2 // len(mine)  # layers in a stage
-    clocks = {s: StageClock(nn.Sequential(*copy.deepcopy(layers[s * per:(s + 1) * per]))) for s in mine}
-    parts = [pp.PipelineStage(clock, s, 8 // per, torch.device("cpu")) for s, clock in clocks.items()]
-    schedule = kind(parts if len(mine) > 1 else parts[0], micro, loss_fn=mse_loss)  # divides the gradients by `micro`
-    inputs, target = (x,) if 0 in mine else (), {"target": y} if 8 // per - 1 in mine else {}
+    blocks = {s: copy.deepcopy(layers[s * per:(s + 1) * per]) for s in mine}
+    clocks = {s: StageClock(nn.Sequential(*block)) for s, block in blocks.items()}
+    parts = [pp.PipelineStage(clock, s, 8 // per, torch.device("cpu"))
+             for s, clock in clocks.items()]
+    # divides the gradients by `micro`
+    schedule = kind(parts if len(mine) > 1 else parts[0], micro, loss_fn=mse_loss)
+    inputs = (x,) if 0 in mine else ()
+    target = {"target": y} if 8 // per - 1 in mine else {}
     return schedule, lambda: schedule.step(*inputs, **target), clocks
 
 # %%
@@ -362,8 +428,10 @@ printed, apart = {}, {}
 for name in schedules:
     schedule, step, clocks = build(name)
     step()
-    printed[name] = {r: [str(action) for action in actions] for r, actions in schedule.pipeline_order.items()}
-    apart[name] = max(off(clock.module.parameters(), first=s * len(clock.module)) for s, clock in clocks.items())
+    printed[name] = {r: [str(action) for action in actions]
+                     for r, actions in schedule.pipeline_order.items()}
+    apart[name] = max(off(clock.module.parameters(), first=s * len(clock.module))
+                      for s, clock in clocks.items())
 print("as one process to 1e-15:", *[name for name in schedules if apart[name] < 1e-15])
 
 # %% [markdown]
@@ -372,7 +440,8 @@ print("as one process to 1e-15:", *[name for name in schedules if apart[name] < 
 # %%
 printed = cluster.pull("printed")[0]
 for name in ("Interleaved1F1B", "ZBVZeroBubble"):
-    print(f"{name}, rank 3:", " ".join(action for action in printed[name][3] if action != "None"))
+    actions = [action for action in printed[name][3] if action != "None"]
+    print(f"{name}, rank 3:", " ".join(actions))
 
 # %% [markdown]
 # We read these orders, let the simulator play them, and draw them. A stage is half as long here where a rank has two. (In torch 2.13 the order that Schedule1F1B *prints* for the last rank counts its forwards from 1. It runs the right one,
@@ -381,38 +450,60 @@ for name in ("Interleaved1F1B", "ZBVZeroBubble"):
 # %%
 from manyhands.simulate.pipeline import alive, read_orders
 
-orders = {name: one_f_one_b(4, 8) if name == "1F1B" else read_orders(order) for name, order in printed.items()}
+orders = {name: one_f_one_b(4, 8) if name == "1F1B" else read_orders(order)
+          for name, order in printed.items()}
 
-def seconds(event, chunks):
-    """Of a forward 30 ms, of a backward 60 ms for a rank's stages together; the first stage has no input to find a gradient for."""
+def ms(event, chunks):
+    """A forward takes 30 ms, a backward 60 ms for a rank's stages together; the first
+    stage has no input to find a gradient for."""
     first = event.stage == 0
-    return {"F": 0.03, "B": 0.06, "I": 0 if first else 0.03, "W": 0.06 if first else 0.03}[event.kind] / chunks
+    parts = {"F": 30, "B": 60, "I": 0 if first else 30, "W": 60 if first else 30}
+    return parts[event.kind] / chunks
 
-simulated = {name: play(order, lambda event: seconds(event, 1 if name in ("GPipe", "1F1B") else 2)) for name, order in orders.items()}
-for name, spans in simulated.items():
-    print(f"{name:<16} simulated: {finish_s(spans) * 1e3:>5.0f} ms, bubble {idle(spans):.3f}; forwards kept, by rank: {[alive(order) for order in orders[name]]}")
+simulated = {}
+for name, order in orders.items():
+    chunks = 1 if name in ("GPipe", "1F1B") else 2
+    spans = simulated[name] = play(order, lambda event: ms(event, chunks))
+    print(f"{name:<16} simulated: {finish_s(spans):>5.0f} ms, bubble {idle(spans):.3f}; "
+          f"forwards kept, by rank: {[alive(rank_order) for rank_order in order]}")
 
 # %%
-in_ms = {name: [[(*span[:3], span[3] * 1e3, span[4] * 1e3) for span in row] for row in simulated[name]] for name in ("LoopedBFS", "DualPipeV")}
-gantt({name: (spans, None) for name, spans in in_ms.items()}, title="two schedules, drawn from the orders that torch prints")
+gantt({name: (simulated[name], None) for name in ("LoopedBFS", "DualPipeV")},
+      title="two schedules, drawn from the orders that torch prints")
 
 # %% [markdown]
 # ## Four schedules, measured
 #
 # **Predict.** Which of GPipe, 1F1B, Interleaved1F1B and ZBVZeroBubble has the smallest bubble, and which keeps the most?
 
+# %%
+four = ["GPipe", "1F1B", "Interleaved1F1B", "ZBVZeroBubble"]
+predict("14-smallest", "Measured, with messages: which one has the smallest bubble?", four)
+predict("14-most", "In which one does a rank keep the most?", four)
+
 # %% tags=["measured"]
 # %%px
 runs = {}
 for name in ("GPipe", "1F1B", "Interleaved1F1B", "ZBVZeroBubble"):
     schedule, step, clocks = build(name)
-    order = one_f_one_b(stages, micro)[rank] if name == "1F1B" else read_orders(schedule.pipeline_order)[rank]
+    order = one_f_one_b(stages, micro)[rank]
+    if name != "1F1B":
+        order = read_orders(schedule.pipeline_order)[rank]
     runs[name] = timed(step, clocks, order)
 
 # %% tags=["measured"]
-measured = {name: quickest([of_rank[name] for of_rank in cluster.pull("runs")], unit=1024) for name in cluster.pull("runs")[0]}
+by_torch = cluster.pull("runs")
+measured = {name: quickest([of_rank[name] for of_rank in by_torch], unit=1024)
+            for name in four}
 print(table(measured, unit="KiB kept"))
 gantt(measured, words={**WORDS, "kept": "KiB kept"})
+
+# %%
+def most_kept(name):
+    return max(kept for points in measured[name].memory for _, kept in points)
+
+settle("14-smallest", lambda: min(four, key=lambda name: bubble_of(measured[name].spans)))
+settle("14-most", lambda: max(four, key=most_kept))
 
 # %% [markdown]
 # <details><summary>How to read it</summary>
@@ -430,6 +521,10 @@ gantt(measured, words={**WORDS, "kept": "KiB kept"})
 # **Predict.** Eight micro-batches, one step. How many has each rank's batch norm seen?
 
 # %%
+predict("14-seen", "8 micro-batches, one step: how many has each rank's batch norm seen?",
+        unit="micro-batches")
+
+# %%
 # %%px
 def seen(**shapes):
     norm = nn.BatchNorm1d(64).double()
@@ -441,7 +536,12 @@ def seen(**shapes):
 def like(gradient):
     return torch.empty(4, 64, dtype=torch.float64, device="meta", requires_grad=gradient)
 
-print("by trial:", seen(), "micro-batches; with shapes given:", seen(input_args=like(rank > 0), output_args=like(True)))
+by_trial = seen()
+print("by trial:", by_trial, "micro-batches; with shapes given:",
+      seen(input_args=like(rank > 0), output_args=like(True)))
+
+# %%
+settle("14-seen", lambda: cluster.pull("by_trial")[0])
 
 # %% [markdown]
 # The ninth was whatever lay in memory: running mean and variance can become anything, infinity too. So with batch norm give the shapes, as above: on the `meta` device a tensor has a shape and no numbers.
@@ -463,8 +563,9 @@ print("by trial:", seen(), "micro-batches; with shapes given:", seen(input_args=
 
 # %%
 # %%px --ranks 3
+part = pp.PipelineStage(stage, rank, stages, torch.device("cpu"))
 try:
-    pp.Schedule1F1B(pp.PipelineStage(stage, rank, stages, torch.device("cpu")), 2, loss_fn=mse_loss)
+    pp.Schedule1F1B(part, 2, loss_fn=mse_loss)
 except ValueError as error:
     print(error)
 
