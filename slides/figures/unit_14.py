@@ -18,15 +18,15 @@ def _seconds(event):
     return {"F": 1, "B": 2, "I": 1, "W": 1}[event.kind]
 
 
-def _gantt(sketch, spans, left, top, unit, high, numbers=22):
+def _gantt(sketch, spans, left, top, unit, high, numbers=25):
     """A row for each rank: dark is forward, pale is backward."""
     for rank, row in enumerate(spans):
         y = top + rank * high
-        sketch.rank(left - 34, y + high / 2 - 2, rank, min(22, high / 2 - 3), min(24, high - 16))
+        sketch.rank(left - 34, y + high / 2 - 2, rank, min(22, high / 2 - 3), min(26, high - 13))
         for kind, micro_batch, _, start, stop in row:
             dark = kind == "F"
             sketch.box(left + start * unit, y, (stop - start) * unit - 2, high - 5, rank_colour(rank) if dark else "#ffffff" if kind == "W" else _pale(rank),
-                       None if dark else rank_colour(rank), f"{kind if numbers > 24 else ''}{micro_batch}" if numbers else None, ink_on(rank) if dark else INK, numbers, 3, 1.5)
+                       None if dark else rank_colour(rank), f"{kind if numbers > 25 else ''}{micro_batch}" if numbers else None, ink_on(rank) if dark else INK, numbers, 3, 1.5)
 
 
 def cover():
@@ -43,7 +43,7 @@ def waits():
     unit, left = 10.6, 80
     for top, words, spans in ((50, "the whole batch at once: 96 units", play(gpipe(4, 1), lambda event: 8 * _seconds(event))), (270, "8 micro-batches: 33 units", play(gpipe(4, 8), _seconds))):
         sketch.text(left, top - 26, words, 28, INK, "start", True)
-        _gantt(sketch, spans, left, top, unit, 38, 0)
+        _gantt(sketch, spans, left, top, unit, 40, 0)
     sketch.text(left + 33 * unit + 40, 344, ["one unit: a forward of one micro-batch", "on one stage; a backward takes two"], 26, QUIET, "start")
     return sketch
 
@@ -77,7 +77,7 @@ def all_forwards():
 
 def bubbles():
     sketch = Sketch(1168, 330)
-    chart = Chart(sketch, 80, 36, 760, 210, (1, 32), (0, 0.8), log_x=True)
+    chart = Chart(sketch, 80, 44, 760, 206, (1, 32), (0, 0.8), log_x=True)
     counts = (1, 2, 4, 8, 16, 32)
     chart.axes([(m, str(m)) for m in counts], [(0, "0"), (0.25, "1/4"), (0.5, "1/2"), (0.75, "3/4")], "micro-batches M, four ranks", "bubble")
     for chunks, colour, words, at in ((1, RED, "one stage on each", (2, 0.68)), (2, NAVY, "two stages on each", (1, 0.16))):
