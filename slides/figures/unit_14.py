@@ -80,8 +80,8 @@ def bubbles():
     chart = Chart(sketch, 80, 44, 760, 206, (1, 32), (0, 0.8), log_x=True)
     counts = (1, 2, 4, 8, 16, 32)
     chart.axes([(m, str(m)) for m in counts], [(0, "0"), (0.25, "1/4"), (0.5, "1/2"), (0.75, "3/4")], "micro-batches M, four ranks", "bubble")
-    for chunks, colour, words, at in ((1, RED, "one stage on each", (2, 0.68)), (2, NAVY, "two stages on each", (1, 0.16))):
-        chart.curve([(m, bubble(4, m, chunks)) for m in counts], colour, 6)
+    for chunks, colour, words, at in ((1, RED, "one stage on each", (2, 0.68)), (2, NAVY, "two stages on each", (1, 0.2))):
+        chart.curve([(m, bubble(4, m, chunks)) for m in counts if chunks == 1 or m % 4 == 0], colour, 6)
         chart.label(*at, words, colour, dx=30)
     for m in counts:
         chart.dot(m, idle(play(gpipe(4, m), _seconds)), RED, 9)

@@ -35,7 +35,7 @@ if not dist.is_initialized():  # so that this cell can be run twice
 # ## 1. The bubble
 #
 # S ranks with one stage each, M micro-batches; all stages cost the same, messages cost nothing. Which part **of the whole step** does a rank wait? With `chunks` stages on each
-# rank, each a so much smaller part of the network, the first micro-batch is through the first S stages so much sooner (interleaved 1F1B).
+# rank, each a so much smaller part of the network, the first micro-batch is through the first S stages so much sooner (interleaved 1F1B, whose M is a multiple of S).
 #
 # *Difficulty ●○○, 4 minutes, 2 points*
 #

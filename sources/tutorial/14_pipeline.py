@@ -391,7 +391,7 @@ print(pipe.num_stages, "stages;",
 # | schedule | stages on a rank | idea |
 # |---|---|---|
 # | GPipe, 1F1B | one | as above |
-# | LoopedBFS, Interleaved1F1B | r and r + 4 | each stage is half as long, so the pipeline fills in half the time: $\frac{S - 1}{v M + S - 1}$ with $v$ stages on each rank |
+# | LoopedBFS, Interleaved1F1B | r and r + 4 | each stage is half as long, so the pipeline fills in half the time: $\frac{S - 1}{v M + S - 1}$ with $v$ stages on each rank, for $M$ a multiple of $S$ |
 # | InterleavedZeroBubble | r and r + 4 | backward in two parts: **I**, the gradient of the input, which somebody waits for, and **W**, those of the weights, which can wait, and fill the bubble |
 # | ZBVZeroBubble, DualPipeV | r and 7 - r: a V | the first rank has the last stage too |
 

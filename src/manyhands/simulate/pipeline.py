@@ -24,8 +24,9 @@ class Stuck(ValueError):
 def bubble(stages, micro_batches, chunks=1):
     """The part of a step in which a rank waits, with stages that all cost the same and messages that cost nothing.
 
-    `stages` ranks; `chunks` stages on each of them (Narayanan et al. 2021 divide by the busy time instead of the whole:
-    their number for one chunk is (stages - 1) / micro_batches).
+    `stages` ranks; `chunks` stages on each of them: more than one holds where `micro_batches` is a multiple of `stages`.
+    (Narayanan et al. 2021 divide by the busy time instead of the whole: their number for one chunk is
+    (stages - 1) / micro_batches.)
     """
     return (stages - 1) / (chunks * micro_batches + stages - 1)
 
