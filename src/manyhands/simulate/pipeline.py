@@ -24,7 +24,7 @@ class Stuck(ValueError):
 def bubble(stages, micro_batches, chunks=1):
     """The part of a step in which a rank waits, with stages that all cost the same and messages that cost nothing.
 
-    `stages` ranks; `chunks` stages on each of them: more than one holds where `micro_batches` is a multiple of `stages`.
+    `stages` ranks; `chunks` stages on each of them: with more than one, `micro_batches` is a multiple of `stages`.
     (Narayanan et al. 2021 divide by the busy time instead of the whole: their number for one chunk is
     (stages - 1) / micro_batches.)
     """
