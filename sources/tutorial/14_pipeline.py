@@ -500,10 +500,13 @@ print(table(measured, unit="KiB kept"))
 gantt(measured, words={**WORDS, "kept": "KiB kept"})
 
 # %%
+def bubble_measured(name):
+    return bubble_of(measured[name].spans)
+
 def most_kept(name):
     return max(kept for points in measured[name].memory for _, kept in points)
 
-settle("14-smallest", lambda: min(measured, key=lambda name: bubble_of(measured[name].spans)))
+settle("14-smallest", lambda: min(measured, key=bubble_measured))
 settle("14-most", lambda: max(measured, key=most_kept))
 
 # %% [markdown]
