@@ -2,7 +2,7 @@
 
 import re
 
-from manyhands.simulate.pipeline import bubble, gpipe, idle, one_f_one_b, play
+from manyhands.simulate.pipeline import bubble, cut as best_cut, finish_s, gpipe, idle, one_f_one_b, play
 from sketch import INK, NAVY, QUIET, RED, Chart, Sketch, ink_on, rank_colour
 from stored import bars, printed
 
@@ -51,17 +51,17 @@ def waits():
 def cut():
     sketch = Sketch(1168, 280)
     unit = 18.5
-    for row, (words, stages, end) in enumerate((("two layers each", (2, 2, 2, 2), ("dearest 18 ms", "486 ms")), ("by cost", (1, 1, 4, 2), ("dearest 9 ms", "297 ms")))):
-        x, y, layers = 0, 50 + row * 140, iter(COSTS)
+    for row, (words, stages) in enumerate((("two layers each", [slice(2 * i, 2 * i + 2) for i in range(4)]), ("by cost", best_cut(COSTS, 4)))):
+        x, y, stage_ms = 0, 50 + row * 140, [sum(COSTS[block]) for block in stages]
+        step = play(gpipe(4, 8), lambda event: stage_ms[event.stage] * _seconds(event))
         sketch.text(0, y - 28, words, 28, INK, "start", True)
-        for rank, count in enumerate(stages):
-            for _ in range(count):
-                cost = next(layers)
+        for rank, block in enumerate(stages):
+            for cost in COSTS[block]:
                 sketch.box(x, y, cost * unit - 3, 70, rank_colour(rank), words=str(cost), ink=ink_on(rank), size=27, bold=True, round_=4)
                 x += cost * unit
             x += 16
-        sketch.text(780, y + 35, end[0], 28, INK if row else RED, "start", not row)
-        sketch.text(1150, y + 35, end[1], 32, INK, "end", True)
+        sketch.text(780, y + 35, f"dearest {max(stage_ms)} ms", 28, INK if row else RED, "start", not row)
+        sketch.text(1150, y + 35, f"{finish_s(step):.0f} ms", 32, INK, "end", True)
     sketch.text(1150, 22, "a step", 26, QUIET, "end")
     return sketch
 
@@ -117,6 +117,7 @@ def in_two():
     sketch = Sketch(1168, 330)
     whole = [[("B", 0, rank, 2 * (3 - rank), 2 * (4 - rank))] for rank in range(4)]
     parts = [[("I", 0, rank, 3 - rank, 4 - rank), ("W", 0, rank, 4 - rank, 5 - rank)] for rank in range(4)]
+    parts[0] = [("W", 0, 0, 3, 5)]  # the first stage's input needs no gradient
     for left, words, rows in ((80, "backward whole", whole), (690, "in two: I, then W", parts)):
         sketch.text(left, 22, words, 28, INK, "start", True)
         _gantt(sketch, rows, left, 56, 54, 58, 26)
