@@ -19,6 +19,21 @@ def dots(notebook, title):
     return _each(notebook, title, _dots)
 
 
+def bars(notebook, title):
+    """For each axes of the picture that has bars: each as (its fill, start, stop, its row from the top), in x's units.
+    The axes lie below one another, and the last one has the numbers."""
+    panels = re.split(r'<g id="axes_\d+">', _svg(notebook, title))[1:]
+    return [found for found in (_bars(axes, _scale(panels[-1], "x")) for axes in panels) if found]
+
+
+def printed(notebook, words):
+    """The lines of the output that has these words."""
+    cells = json.loads((NOTEBOOKS / f"{notebook}.ipynb").read_text(encoding="utf-8"))["cells"]
+    texts = ["".join(output.get("text", "")) for cell in cells for output in cell.get("outputs", ())]
+    (found,) = [text for text in texts if words in text]
+    return found.splitlines()
+
+
 def _each(notebook, title, taken):
     found, to_y = [], None
     for axes in re.split(r'<g id="axes_\d+">', _svg(notebook, title))[1:]:
@@ -45,6 +60,13 @@ def _lines(axes, to_x, to_y):
         if len(points) > 2:  # two make a line of the grid
             found.append((path.group(2), [(to_x(x) if to_x else i, to_y(y)) for i, (x, y) in enumerate(points)]))
     return found
+
+
+def _bars(axes, to_x):
+    corners = r'<path d="M ([\d.]+) ([\d.]+) \nL ([\d.]+) [^"]*" clip-path="[^"]*" style="fill: (#\w+|url[^;]+); stroke: #'
+    found = [(fill, to_x(float(start)), to_x(float(stop)), float(y)) for start, y, stop, fill in re.findall(corners, axes)]
+    rows = sorted({y for *_, y in found})
+    return [(fill, start, stop, rows.index(y)) for fill, start, stop, y in found]
 
 
 def _dots(axes, to_x, to_y):

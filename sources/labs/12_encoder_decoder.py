@@ -311,7 +311,7 @@ with torch.no_grad():
 # * ChainerMN's documentation shows this split with `create_multi_node_n_step_rnn`, as the tutorial does
 #   ([Example 2: seq2seq](https://docs.chainer.org/en/v7.8.0/chainermn/model_parallel/example2_seq2seq.html)). Then sending and receiving move into the
 #   modules, and a step is the same two lines on both ranks: call the module, then `backward()` on what comes out.
-# * While the decoder computes, the encoder waits. Unit 14 (planned) cuts the batch into micro-batches, so that both work.
+# * While the decoder computes, the encoder waits. Unit 14 cuts the batch into micro-batches, so that both work.
 # * I. Sutskever, O. Vinyals, Q. V. Le 2014, *Sequence to Sequence Learning with Neural Networks*, [arXiv
 #   1409.3215](https://arxiv.org/abs/1409.3215): a
 #   four-layer LSTM on eight GPUs, one layer on each of four, and the other four for the softmax.

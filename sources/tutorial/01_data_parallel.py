@@ -21,7 +21,7 @@
 # | what it is for | more rows a second | what does not fit on one device |
 # | what travels | gradients, as large as the network | activations and their gradients, which grow with the batch |
 # | how often | once a step; it can hide behind backward | at each cut, forward and backward; the next layer waits for it |
-# | cut between layers | | [12](../notebooks/12_encoder_decoder.ipynb), 14 (planned) |
+# | cut between layers | | [12](../notebooks/12_encoder_decoder.ipynb), [14](../notebooks/14_pipeline.ipynb) |
 # | cut inside each layer | | [13](../notebooks/13_channel_parallel.ipynb), 15 (planned); the calls: [11](../notebooks/11_differentiable_communication.ipynb) |
 #
 # Both together: [12](../notebooks/12_encoder_decoder.ipynb). Data parallel ways differ in two questions, who adds up and who waits:
@@ -558,7 +558,7 @@ if rank == 0:
 # first thing to try, because the result can be checked against one process.
 #
 # **Do not use it** when the network is small, like this one; when one device cannot hold the network, its gradients and the optimiser's state, all of which every rank
-# has in full (units 12 and 13 cut the network; 14 to 16, planned, cut the rest); or when the batch would have to grow so much that training suffers (unit 17).
+# has in full (units 12 to 14 cut the network; 15 and 16, planned, cut the rest); or when the batch would have to grow so much that training suffers (unit 17).
 #
 # **The three most common mistakes.** A mean of means with shards that are not equal. Weight decay once on each rank. Ranks that send different lists of gradients:
 # tied twice, frozen, or unused. You meet all of them in the lab, each with its own message.

@@ -495,7 +495,7 @@ timeline(tracks, words={"compute": "works", "network": "waits for", "time": "tim
 # While the decoder computes, forward and backward, the encoder's rank waits; before and after, it is the other way round. At every moment one of
 # the two has nothing to do, and the messages come on top: in the picture, the gap between the decoder's work and the encoder's backward. (A message of more than
 # 8 KB counts as sent when the other rank has taken it in, so the second gradient leaves after the first has come.) For so small a model these gaps are a
-# large part of the step. (And where a step is faster in two processes, that is noise, or the smaller half fits better into a cache.) This cut saves memory, not time. Unit 14 (planned) cuts the batch into micro-batches, so that the encoder works on the next one while
+# large part of the step. (And where a step is faster in two processes, that is noise, or the smaller half fits better into a cache.) This cut saves memory, not time. Unit 14 cuts the batch into micro-batches, so that the encoder works on the next one while
 # the decoder has this one: a *pipeline*.
 # </details>
 #
@@ -699,7 +699,7 @@ print(f"{sum(right) / len(right):.0%} of 500 strings are right")
 #   and both step.
 # * *Equal to one process:* at every step, to 1e-6, in a dtype whose roundings are far smaller. Compare gradients too: a detached tensor leaves the
 #   first loss right.
-# * *Who waits:* always one of the two. The cut saves memory, of parameters and of activations; for time it takes a pipeline (unit 14, planned).
+# * *Who waits:* always one of the two. The cut saves memory, of parameters and of activations; for time it takes a pipeline (unit 14).
 # * *Shares of different size:* all decoders divide by the same number, the tokens of the whole batch over the number of pairs.
 #
 # **Now the lab:** write the split by hand, and the hybrid. Then unit 13 cuts *inside* a layer.

@@ -1,0 +1,122 @@
+"""Checks of unit 14, pipelines: orders, times, cuts and plans in the notebook's kernel, `run_stage` on the ranks.
+
+Pipelines, networks and jobs are drawn from the seed; orders and plans are judged by simulation, so no answer depends on how long anything takes here.
+"""
+
+from functools import partial
+
+from manyhands.checks import Report, seed
+from manyhands.checks.by_hand import closed
+from manyhands.checks.in_kernel import ask, number
+from manyhands.checks.on_ranks import RankReport
+from manyhands.checks.pipeline import cases, verdicts
+from manyhands.checks.pipeline.in_time import answer_in
+from manyhands.checks.pipeline.words import CRITERIA, HINTS, MISTAKES
+
+__all__ = ["HINTS", "bubble", "cut", "finish", "orders", "plan", "run"]
+
+check = partial(Report, criteria=CRITERIA)
+PATIENCE_S = 3
+ENDLESS_S = 3  # for an answer that takes milliseconds
+
+
+def bubble(function):
+    """Check `function(stages, micro_batches, chunks)`: the idle part of a step."""
+    from manyhands.simulate import pipeline
+
+    with check("bubble") as report:
+        found = {"stages": [], "chunks": []}
+        with closed(pipeline.bubble):
+            for case in cases.bubbles(seed()):
+                found["stages" if case[2] == 1 else "chunks"].append((case, number(ask(function, *case))))
+        for name, few in found.items():
+            report.judge(name, (verdicts.bubble_problem(*one) for one in few), [got for _, got in few], rtol=1e-9)
+
+
+def orders(gpipe_order, one_f_one_b_order):
+    """Check `gpipe_order(rank, stages, micro_batches)` and the same for 1F1B, by simulation."""
+    from manyhands.simulate import pipeline
+
+    with check("orders") as report:
+        asked, found = cases.pipelines(seed()), {}
+        for name, function in (("gpipe", gpipe_order), ("1f1b", one_f_one_b_order)):
+            with closed(pipeline.gpipe, pipeline.one_f_one_b):
+                found[name] = [[verdicts.pairs(ask(function, rank, *case)) for rank in range(case[0])] for case in asked]
+        for name, answers in found.items():
+            problems = [verdicts.order_problem(name, *one) for one in zip(asked, answers)]
+            values = [-1.0 if problem else verdicts.step_s(answer)[0] for problem, answer in zip(problems, answers)]
+            report.judge(name, problems, values, rtol=1e-9)
+        problems = (verdicts.alive_problem(*one) for one in zip(asked, found["1f1b"]))
+        report.judge("memory", problems, [[verdicts.alive_evidence(case, order, rank) for rank, order in enumerate(answer)]
+                                          for case, answer in zip(asked, found["1f1b"])])
+
+
+def finish(function):
+    """Check `function(orders, forward_s, backward_s, message_s)` -> times, and that it refuses orders without an end."""
+    from manyhands.simulate import pipeline
+
+    with check("finish") as report:
+        for name in ("chain", "messages"):
+            asked = cases.timings(seed(), name == "messages")
+            with closed(pipeline.play):
+                answers = [ask(function, *case) for case in asked]
+            values = [verdicts.times_of(answer, case[0]) for case, answer in zip(asked, answers)]
+            report.judge(name, map(verdicts.finish_problem, asked, answers), values, rtol=1e-6)
+        asked = cases.deadlocks(seed())
+        with closed(pipeline.play):
+            told = _told_of(function, [orders for orders, _ in asked])
+        problems = (verdicts.stuck_problem(possible, error, ENDLESS_S) for (_, possible), (_, error) in zip(asked, told))
+        values = [verdicts.stuck_evidence(orders, *one) for (orders, _), one in zip(asked, told)]
+        report.judge("stuck", problems, values)
+
+
+def _told_of(function, many):
+    """What the function says of each of these orders: (answer, error). Who was endless once is not asked again."""
+    told = []
+    for orders in many:
+        endless = [one for one in told if isinstance(one[1], TimeoutError)]
+        told += endless[:1] or [answer_in(ENDLESS_S, function, orders, [1.0] * len(orders), [2.0] * len(orders), 0.0)]
+    return told
+
+
+def cut(function):
+    """Check `function(costs, stages)` -> slices: each layer once, and the smallest largest stage."""
+    from manyhands.simulate import pipeline
+
+    with check("cut") as report:
+        asked = cases.networks(seed())
+        with closed(pipeline.cut):
+            found = [(case, verdicts.blocks_of(ask(function, list(case[0]), case[1]), case[0])) for case in asked]
+            few = asked[-1][0][:2]
+            refused = isinstance(answer_in(ENDLESS_S, function, list(few), 3)[1], ValueError)
+        problems = [verdicts.blocks_problem(*one) for one in found]
+        problems.append(None if refused else verdicts.problem("accepted", layers=len(few), stages=3))
+        values = [[start + (stop - start) * sum(case[0][start:stop]) for start, stop in blocks or ()] if problem else sum(case[0])
+                  for problem, (case, blocks) in zip(problems, found)]
+        report.judge("blocks", problems, [*values, refused])
+        report.judge("dearest", (verdicts.dearest_problem(*one) for one in found), [verdicts.dearest_of(case[0], blocks) for case, blocks in found])
+
+
+def run(cluster, name):
+    """Check the ranks' `name(order, stage, inputs, targets, shapes, group)` against one process with the whole network."""
+    with RankReport("run", cluster, CRITERIA, MISTAKES, PATIENCE_S) as report:
+        answers = report.on_ranks("pipeline.ranks", "run", name, seed(), remark="hangs")
+        found = [case for answer in answers for case in answer]
+        report.judge("loss", map(verdicts.loss_problem, found), [case["loss"] for case in found], rtol=1e-7)
+        problems = map(verdicts.gradients_problem, found)
+        report.judge("gradients", problems, [one["sample"] for case in found for one in case["gradients"]], rtol=1e-7, atol=1e-9)
+        report.judge("messages", map(verdicts.messages_problem, found), [case["sent"] for case in found])
+        one_by_one = [case for case in found if case["schedule"] == "1f1b"]
+        report.judge("memory", map(verdicts.holds_problem, one_by_one),
+                     [[max(case["held"], case["may hold"]), case["made"]] for case in one_by_one])
+
+
+def plan(function):
+    """Check `function(job)` -> (stages, micro-batches, schedule): it fits, and no other one that fits is cheaper."""
+    with check("plan") as report:
+        found = []
+        for job, plans in cases.jobs(seed()):
+            answer = verdicts.plan_of(job, ask(function, job))
+            found.append((verdicts.plan_problems(job, plans, answer), verdicts.plan_evidence(job, plans, answer)))
+        for name in report.asked:
+            report.judge(name, (problems[name] for problems, _ in found), [evidence[name] for _, evidence in found], rtol=1e-6)

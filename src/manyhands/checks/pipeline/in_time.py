@@ -1,0 +1,26 @@
+"""A learner's function that may never end: called for a few seconds at most, in the notebook's kernel."""
+
+import signal
+import threading
+
+
+def answer_in(seconds, function, *args):
+    """(what the function returns, None), or (None, the exception that it raised): TimeoutError if it took longer.
+
+    Only Python's main thread can be interrupted; a notebook's cells run there. Elsewhere there is no limit.
+    """
+    def end(number, frame):
+        raise TimeoutError(f"no answer within {seconds} seconds")
+
+    here = threading.current_thread() is threading.main_thread()
+    before = signal.signal(signal.SIGALRM, end) if here else None
+    try:
+        if here:
+            signal.setitimer(signal.ITIMER_REAL, seconds)
+        return function(*args), None
+    except (Exception, SystemExit) as error:
+        return None, error
+    finally:
+        if here:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)

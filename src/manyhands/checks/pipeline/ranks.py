@@ -1,0 +1,112 @@
+"""The half of unit 14's checks that runs on the ranks: the learner's `run_stage` beside one process with the whole network.
+
+Everything is float64 and on the CPU. A network has a stage for each rank of a group, of other widths at each border; a batch has micro-batches of other
+sizes.
+"""
+
+import copy
+import random
+import weakref
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.functional import mse_loss
+
+from manyhands.checks.on_ranks import learners
+from manyhands.checks.pipeline import cases
+from manyhands.checks.rank_tools import looks_like, numbers
+from manyhands.ledger import Ledger
+
+RUNS = (([0, 1, 2, 3], "gpipe", 6), ([0, 1, 2, 3], "1f1b", 8), ([0, 1, 2, 3], "odd", 5), ([0, 2, 3], "1f1b", 5), ([1, 3], "1f1b", 1), ([2], "1f1b", 3))
+
+
+def run(name, seed):
+    """What became of each run in which this rank was. The groups are made by all ranks; the world is `None`."""
+    function, found, groups = learners(name), [], {}
+    for number, (members, schedule, count) in enumerate(RUNS):
+        if tuple(members) not in groups:
+            groups[tuple(members)] = None if len(members) == dist.get_world_size() else dist.new_group(members, backend="gloo")
+        if dist.get_rank() in members:
+            case = Case(f"{seed} {number}", len(members), schedule, count)
+            found.append({"run": number, **_run(function, case, groups[tuple(members)])})
+        dist.barrier()
+    return found
+
+
+class Case:
+    """A network, a batch in micro-batches and orders, drawn from the seed: the same on every rank."""
+
+    def __init__(self, seed, stages, schedule, count):
+        draw = random.Random(seed)
+        self.stages, self.count, self.schedule = stages, count, schedule
+        self.widths = [draw.randint(3, 9) for _ in range(stages + 1)]
+        rows = [2, *(draw.randint(1, 6) for _ in range(count - 1))]
+        torch.manual_seed(draw.randrange(2**31))
+        self.network = [nn.Sequential(nn.Linear(a, 7), nn.Tanh(), nn.Linear(7, b), nn.Tanh()).double() for a, b in zip(self.widths, self.widths[1:])]
+        self.inputs, self.targets = ([torch.randn(n, width, dtype=torch.float64) for n in rows] for width in (self.widths[0], self.widths[-1]))
+        self.rows = rows
+        self.orders = cases.odd(draw, stages, count, in_turn=True) if schedule == "odd" else cases.plain(schedule, stages, count)
+
+    def serial(self, rank):
+        """(losses of the micro-batches, for each micro-batch the gradients of the rank's stage): one process, each loss a mean over its own rows."""
+        network = copy.deepcopy(self.network)
+        whole, parameters, losses, gradients = nn.Sequential(*network), list(network[rank].parameters()), [], []
+        for x, y in zip(self.inputs, self.targets):
+            loss = mse_loss(whole(x), y)
+            losses.append(loss.item())
+            gradients.append(torch.autograd.grad(loss, parameters))
+        return losses, gradients
+
+
+class Watched(nn.Module):
+    """A stage that counts how many of its outputs are still there when the next forward begins, and the numbers in all of them."""
+
+    def __init__(self, module):
+        super().__init__()
+        self.module, self.held, self.made, self._outputs = module, 0, 0, []
+
+    def forward(self, x):
+        self.held = max(self.held, sum(output() is not None for output in self._outputs))
+        y = self.module(x)
+        self._outputs.append(weakref.ref(y))
+        self.made += y.numel()
+        return y
+
+
+def _run(function, case, group):
+    rank, last = dist.get_rank(group), case.stages - 1
+    stage = Watched(copy.deepcopy(case.network[rank]))
+    before = 0.5 if case.schedule == "odd" else None  # gradients that were there already
+    for parameter in stage.parameters() if before else ():
+        parameter.grad = torch.full_like(parameter, before)
+    shapes = [(n, case.widths[rank]) for n in case.rows]
+    with Ledger() as ledger:
+        loss = function(list(case.orders[rank]), stage, list(case.inputs) if rank == 0 else None, list(case.targets) if rank == last else None, shapes, group)
+    loss = loss.item() if isinstance(loss, torch.Tensor) and loss.numel() == 1 else loss
+    losses, gradients = case.serial(rank)
+    shares = [n / sum(case.rows) for n in case.rows]
+    right = sum(share * one for share, one in zip(shares, losses))
+    itemsize, sums = 8, sum(case.rows)
+    alive = 1 if case.schedule != "1f1b" else min(case.count, case.stages - rank)
+    return {"rank": dist.get_rank(), "stage": rank, "schedule": case.schedule, "loss": loss, "right loss": right if rank == last else None,
+            "wrong losses": {"loss summed": sum(losses), "loss mean": sum(losses) / case.count, "loss last": losses[-1]},
+            "gradients": list(_gradients(stage, gradients, shares, before or 0.0)), "sent": [ledger.messages_sent, ledger.bytes_sent],
+            "right sent": [case.count * ((rank < last) + (rank > 0)),
+                           itemsize * sums * (case.widths[rank + 1] * (rank < last) + case.widths[rank] * (rank > 0))],
+            "held": stage.held, "made": stage.made, "may hold": alive}
+
+
+def _gradients(stage, gradients, shares, before):
+    """Each parameter's gradient beside the right one, and beside those of usual mistakes."""
+    for (name, parameter), *each in zip(stage.module.named_parameters(), *gradients):
+        added = sum(share * one for share, one in zip(shares, each))
+        wrong = {"summed": before + sum(each), "mean": before + sum(each) / len(each), "last": before + shares[-1] * each[-1],
+                 "not added": added if before else added + 1}
+        got = parameter.grad
+        if got is None or got.shape != added.shape:
+            yield {"name": name, "right": False, "looks": "none", "sample": [], "wanted": numbers(added)[:3]}
+            continue
+        looks = looks_like(got, before + added, wrong)
+        yield {"name": name, "right": looks is None, "looks": "other" if looks == "not finite" else looks,
+               "sample": [*numbers(got)[:3], got.sum().item()], "wanted": [*numbers(before + added)[:3], (before + added).sum().item()]}

@@ -1,0 +1,303 @@
+"""How the checks of unit 14 judge an answer: which mistake a wrong one looks like.
+
+Every `..._problem` returns None, or the details of a FAIL line: `rank`, `expected`, `got` and the likely `mistake`.
+"""
+
+import math
+
+from manyhands.checks.in_kernel import number
+from manyhands.checks.pipeline import cases
+from manyhands.checks.pipeline.words import MISTAKES
+
+FORWARD_S, BACKWARD_S = 1.0, 2.25  # what orders are judged with: any would do
+
+
+def close(a, b, tolerance=1e-9):
+    return abs(a - b) <= tolerance * (1 + abs(b))
+
+
+def problem(key, expected=None, got=None, rank=None, **words):
+    """The details of a FAIL line; its text may name `got` and `rank` too."""
+    return {"rank": rank, "expected": expected, "got": got, "mistake": MISTAKES[key].format(got=got, rank=rank, **words)}
+
+
+# --- 1: bubble --------------------------------------------------------------------------------------------------------
+
+
+def bubble_problem(case, got):
+    stages, count, chunks = case
+    right = (stages - 1) / (chunks * count + stages - 1)
+    if close(got, right):
+        return None
+    wrong = {"busy part": 1 - right, "of busy": (stages - 1) / (chunks * count), "one stage too many": stages / (chunks * count + stages),
+             "chunks ignored": (stages - 1) / (count + stages - 1),
+             "chunks multiply stages": (chunks * stages - 1) / (chunks * count + chunks * stages - 1)}
+    looks = next((key for key, value in wrong.items() if close(got, value)), "bubble other")
+    return problem(looks, [f"S = {stages}", f"M = {count}", f"chunks = {chunks}", right], got)
+
+
+# --- 2: orders --------------------------------------------------------------------------------------------------------
+
+
+def pairs(answer):
+    """What the learner has returned as a list of (kind, micro-batch); None where it is nothing of the kind."""
+    try:
+        return [(str(kind), int(m)) for kind, m in answer]
+    except Exception:  # a learner's object may do anything here
+        return None
+
+
+def broken_order(order, rank, stages, count):
+    """What is wrong with one rank's order as such: something missing, twice, or backward before forward."""
+    at = {"rank": rank, "stages": stages, "micro_batches": count}  # the words of where it is
+    if order is None:
+        return problem("no order", rank=rank)
+    if any(kind not in ("F", "B") or not 0 <= m < count for kind, m in order):
+        return problem("kinds", got=str(order), rank=rank, last=count - 1)
+    for m in range(count):
+        for kind in "FB":
+            if order.count((kind, m)) != 1:
+                return problem("twice" if (kind, m) in order else "missing", got=str(order), what=f"({kind!r}, {m})", **at)
+        if order.index(("F", m)) > order.index(("B", m)):
+            return problem("backward first", got=str(order), m=m, **at)
+    return None
+
+
+def order_problem(name, case, orders):
+    """The problem of the orders of all ranks: broken, not the schedule's kind, stuck, or slow."""
+    stages, count = case
+    for rank, order in enumerate(orders):
+        if found := broken_order(order, rank, stages, count):
+            return found
+        if name == "gpipe" and [kind for kind, _ in order] != ["F"] * count + ["B"] * count:
+            return problem("not gpipe", got=str(order), rank=rank, stages=stages, micro_batches=count)
+    whole_s, why = step_s(orders)
+    right_s = (count + stages - 1) * (FORWARD_S + BACKWARD_S)
+    if why:
+        return problem("stuck", stages=stages, micro_batches=count, why=why)
+    return None if close(whole_s, right_s) else problem("slow", right_s, whole_s, stages=stages, micro_batches=count)
+
+
+def step_s(orders):
+    """(seconds of the step, None), or (-1, why it cannot be done)."""
+    try:
+        spans = cases.played(orders, [FORWARD_S] * len(orders), [BACKWARD_S] * len(orders))
+        return max(span.stop_s for row in spans for span in row), None
+    except (ValueError, TypeError) as error:
+        return -1.0, str(error).splitlines()[0]
+
+
+def most_alive(order):
+    """The most micro-batches that a rank holds at once; -1 where the order is none."""
+    if order is None:
+        return -1
+    now = most = 0
+    for kind, _ in order:
+        now += 1 if kind == "F" else -1
+        most = max(most, now)
+    return most
+
+
+def alive_evidence(case, order, rank):
+    """What the grader compares: the same for all that hold no more than they may."""
+    stages, count = case
+    return max(most_alive(order), min(count, stages - rank)) if order is not None else -1
+
+
+def alive_problem(case, orders):
+    stages, count = case
+    for rank, order in enumerate(orders):
+        if found := broken_order(order, rank, stages, count):
+            return found
+        got, allowed = most_alive(order), min(count, stages - rank)
+        if got > allowed:
+            key = "keeps all" if got == count > allowed + 1 else "keeps"
+            return problem(key, allowed, got, rank, stages=stages, micro_batches=count)
+    return None
+
+
+# --- 3: finish_times --------------------------------------------------------------------------------------------------
+
+
+def times_of(answer, orders):
+    """The learner's times as lists of floats, or None if they do not have the shape of the orders."""
+    try:
+        times = [[number(one) for one in row] for row in answer]
+    except TypeError:
+        return None
+    return times if [len(row) for row in times] == [len(order) for order in orders] else None
+
+
+def finish_problem(case, answer):
+    orders, forward_s, backward_s, message_s = case
+    got = times_of(answer, orders)
+    if got is None:
+        return problem("no times")
+    spans = cases.played(*case)
+    right = [[span.stop_s for span in row] for row in spans]
+    if same(got, right):
+        return None
+    stages = len(orders)
+    wrong = {"starts": [[span.start_s for span in row] for row in spans],
+             "neighbour ignored": _alone(orders, forward_s, backward_s),
+             "first stage's seconds": _ends(orders, [forward_s[0]] * stages, [backward_s[0]] * stages, message_s),
+             "message ignored": _ends(orders, forward_s, backward_s, 0.0)}
+    looks = next((key for key, times in wrong.items() if same(got, times)), "times other")
+    rank = next(rank for rank in range(stages) if not same(got[rank:rank + 1], right[rank:rank + 1]))
+    return problem(looks, right[rank], got[rank], rank)
+
+
+def same(a, b):
+    return all(close(one, other, 1e-6) for row, others in zip(a, b) for one, other in zip(row, others))
+
+
+def _ends(*case):
+    return [[span.stop_s for span in row] for row in cases.played(*case)]
+
+
+def _alone(orders, forward_s, backward_s):
+    """As if no rank waited for another one."""
+    found = []
+    for rank, order in enumerate(orders):
+        now, row = 0.0, []
+        for kind, _ in order:
+            now += {"F": forward_s, "B": backward_s}[kind][rank]
+            row.append(now)
+        found.append(row)
+    return found
+
+
+def stuck_problem(possible, error, seconds):
+    """`error`: what the learner's function raised, or None."""
+    if isinstance(error, TimeoutError):
+        return problem("endless", seconds=seconds)
+    told = error and f"{type(error).__name__}: {error}"
+    if possible:
+        return problem("refused", got=told) if error else None
+    return None if isinstance(error, ValueError) else problem("not refused", "ValueError", told)
+
+
+def stuck_evidence(orders, answer, error):
+    """What the grader compares: how many times there are, or that the orders were refused."""
+    if isinstance(error, ValueError):
+        return -1
+    times = times_of(answer, orders)
+    return -2 if times is None else sum(map(len, times))
+
+
+# --- 4: cut -----------------------------------------------------------------------------------------------------------
+
+
+def blocks_of(answer, costs):
+    """[(start, stop)] of the learner's slices; None where they are none."""
+    try:
+        return [one.indices(len(costs))[:2] for one in answer]
+    except (TypeError, AttributeError):
+        return None
+
+
+def blocks_problem(case, blocks):
+    costs, stages = case
+    if blocks is None:
+        return problem("no slices")
+    if len(blocks) != stages:
+        return problem("how many", stages, len(blocks), costs=costs, stages=stages)
+    if any(stop <= start for start, stop in blocks):
+        return problem("empty", got=str(blocks), costs=costs, stages=stages)
+    if [layer for start, stop in blocks for layer in range(start, stop)] != list(range(len(costs))):
+        return problem("gap", got=str(blocks), costs=costs, stages=stages)
+    return None
+
+
+def dearest_of(costs, blocks):
+    """What the dearest of the learner's blocks costs; -1 where there is none."""
+    return max((sum(costs[start:stop]) for start, stop in blocks or ()), default=-1)
+
+
+def dearest_problem(case, blocks):
+    costs, stages = case
+    got, best = dearest_of(costs, blocks), cases.smallest(costs, stages)
+    if wrong := blocks_problem(case, blocks):
+        return wrong
+    if got == best:
+        return None
+    looks = {tuple(slice(*one).indices(99)[:2] for one in blocks)}
+    for key, way in (("even", cases.even_cut), ("greedy", cases.greedy_cut)):
+        if tuple((block.start, block.stop) for block in way(costs, stages)) in looks:
+            return problem(key, best, got)
+    return problem("dear", best, got)
+
+
+# --- 6: plan ----------------------------------------------------------------------------------------------------------
+
+
+def plan_of(job, answer):
+    """The learner's answer as a plan that the job has, or None."""
+    try:
+        stages, count, schedule = answer
+        found = int(stages), int(count), str(schedule)
+    except Exception:  # a learner's object may do anything here
+        return None
+    return found if found in cases.every_plan(job) else None
+
+
+def plan_problems(job, plans, plan):
+    """{criterion: problem} of one plan; `plans`: the numbers of all of them."""
+    if plan is None:
+        return dict.fromkeys(("memory", "idle", "cheapest"), problem("no plan"))
+    got, found = plans[plan], dict.fromkeys(("memory", "idle", "cheapest"))
+    if got.memory > job.memory_bytes:
+        weights = 4 * max(job.weight_bytes[plan[0]]) > job.memory_bytes
+        found["memory"] = problem("memory weights" if weights else "memory kept", got=str(plan), need=got.memory, has=job.memory_bytes)
+    if got.idle > job.idle:
+        found["idle"] = problem("too idle", got=str(plan), idle=got.idle, allowed=job.idle)
+    best = min((numbers.price, plan) for plan, numbers in plans.items() if cases.fits(job, numbers))
+    if found["memory"] or found["idle"]:
+        found["cheapest"] = problem("unfit")
+    elif got.price > 1.01 * best[0]:
+        found["cheapest"] = problem("dearer", got=str(plan), cheapest=best[0], price=got.price)
+    return found
+
+
+def plan_evidence(job, plans, plan):
+    """What the grader compares: the same for every plan that fits, and what it costs."""
+    if plan is None:
+        return dict.fromkeys(("memory", "idle", "cheapest"), -1.0)
+    got = plans[plan]
+    return {"memory": max(got.memory, job.memory_bytes), "idle": max(got.idle, job.idle), "cheapest": got.price}
+
+
+# --- 5: run_stage -----------------------------------------------------------------------------------------------------
+
+
+def loss_problem(case):
+    """`case`: what one rank tells of one run (see `ranks.run`)."""
+    if case["right loss"] is None:
+        return None if case["loss"] is None else problem("loss elsewhere", None, case["loss"], case["rank"])
+    got = number(case["loss"])
+    if math.isfinite(got) and close(got, case["right loss"], 1e-7):
+        return None
+    if case["loss"] is None:
+        return problem("loss nothing", rank=case["rank"])
+    looks = next((key for key, value in case["wrong losses"].items() if close(got, value, 1e-7)), "loss other")
+    return problem(looks, case["right loss"], case["loss"], case["rank"])
+
+
+def gradients_problem(case):
+    for one in case["gradients"]:
+        if not one["right"]:
+            return problem("gradient " + one["looks"], one["wanted"], one["sample"], case["rank"], name=one["name"], stage=case["stage"])
+    return None
+
+
+def messages_problem(case):
+    (count, nbytes), (right, right_bytes) = case["sent"], case["right sent"]
+    if count != right:
+        return problem("messages many" if count > right else "messages few", right, count, case["rank"])
+    return None if nbytes == right_bytes else problem("messages bytes", right_bytes, nbytes, case["rank"])
+
+
+def holds_problem(case):
+    if case["held"] <= case["may hold"]:
+        return None
+    return problem("holds", f"at most {case['may hold']}", case["held"], case["rank"], stage=case["stage"])

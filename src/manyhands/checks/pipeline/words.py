@@ -1,0 +1,157 @@
+"""The words of unit 14's checks: what each criterion says, the likely mistakes, and the hints."""
+
+CRITERIA = {  # {check: {criterion: (points, what it asks for)}}
+    "bubble": {
+        "stages": (1, "the idle part of the whole step, with one stage on each rank"),
+        "chunks": (1, "the same with several stages on each rank"),
+    },
+    "orders": {
+        "gpipe": (1, "GPipe: all forwards, then all backwards, and a step that comes to its end as early as it can"),
+        "1f1b": (1, "1F1B: each micro-batch once forward and once backward, and a step as short as that of GPipe"),
+        "memory": (2, "1F1B: rank r holds no more than S - r micro-batches, also where there are fewer micro-batches than "
+                      "stages"),
+    },
+    "finish": {
+        "chain": (1, "the times of steps whose stages differ, with messages that cost nothing"),
+        "messages": (1, "the same with messages that take their time"),
+        "stuck": (1, "orders that can never be done are told from odd ones that can"),
+    },
+    "cut": {
+        "blocks": (1, "each layer is in one stage, in order, and no stage is empty; too few layers are refused"),
+        "dearest": (1, "the dearest stage is as cheap as it can be"),
+    },
+    "run": {
+        "loss": (1, "the loss of the whole batch on the last stage, with micro-batches of different sizes, on 4, 3, 2 ranks and on 1"),
+        "gradients": (2, "each stage has the gradients of one process, under GPipe, 1F1B and an odd order"),
+        "messages": (1, "two messages for each micro-batch and border, with the bytes of one activation each"),
+        "memory": (1, "with 1F1B rank r holds S - r micro-batches at most"),
+    },
+    "plan": {
+        "memory": (1, "each plan fits into the memory of its devices"),
+        "idle": (1, "its bubble is not larger than allowed"),
+        "cheapest": (1, "of all plans that fit it costs the least"),
+    },
+}
+
+_BACK = "rank {rank} of {stages}, {micro_batches} micro-batches: "
+
+MISTAKES = {
+    "unwritten": "{name} is not written yet.",
+    "known": {
+        "Expected parameter `tensor` of type": "What is to be sent is no tensor. If it is x.grad: what was received is a leaf, and has a gradient only if it was asked to, "
+                                               "requires_grad_(), before the stage computed with it.",
+        "element 0 of tensors does not require grad": "Backward begins at a tensor that no gradient function has made: is it detached, or was it received?",
+        "grad can be implicitly created": "y is no single number, unless this is the last stage: backward needs the gradient that comes in.",
+        "Trying to backward through the graph a second time": "Backward was called twice for one micro-batch, or for another one's output.",
+        "is not part of group": "Ranks are counted inside the group: group_src and group_dst, where src and dst count in the world.",
+    },
+    # bubble
+    "of busy": "This is the idle time divided by the busy time. Divide it by the whole step, busy and idle.",
+    "one stage too many": "There are S - 1 forwards before the last rank can begin, not S.",
+    "chunks ignored": "With more chunks the first micro-batch reaches the last rank sooner: each stage is so much smaller.",
+    "chunks multiply stages": "The idle time is that of S - 1 small stages, not of all chunks of them: the ranks work on a first chunk while "
+                              "the others wait for a second.",
+    "busy part": "This is the busy part. Asked for is the idle one.",
+    "bubble other": "Count in units of one forward and one backward of one stage: how long is a rank busy, how long does it wait?",
+    # orders
+    "no order": "This is no list of pairs like (\"F\", 0).",
+    "kinds": "An event is (\"F\", m) or (\"B\", m), with m from 0 to {last}.",
+    "missing": _BACK + "{what} is not in the order.",
+    "twice": _BACK + "{what} is in the order twice.",
+    "backward first": _BACK + "the backward of micro-batch {m} comes before its forward.",
+    "not gpipe": _BACK + "a backward comes before the last forward. GPipe does all forwards first.",
+    "stuck": "With {stages} stages and {micro_batches} micro-batches the ranks wait for each other for ever: {why}.",
+    "slow": "With {stages} stages and {micro_batches} micro-batches the step is longer than it need be. Is every rank's warm-up long enough, and do all "
+            "ranks take the micro-batches in one order?",
+    "keeps": _BACK + "it holds {got} micro-batches at once. Its warm-up is too long: after S - 1 - rank forwards comes one forward and one "
+             "backward in turn.",
+    "keeps all": _BACK + "it holds all of them. One forward and one backward in turn, after a warm-up that is shorter on later ranks.",
+    # finish
+    "no times": "Asked for is a list for each rank, with a time for each event of its order.",
+    "starts": "These are the times at which the events begin. Asked for is when they end.",
+    "neighbour ignored": "An event that needs what another rank makes cannot begin before it is there.",
+    "first stage's seconds": "Stages differ: the seconds of an event are those of its own rank.",
+    "message ignored": "What a rank needs from another one arrives message_s after the event there has ended.",
+    "times other": "The times are not right. Which two things must an event wait for?",
+    "not refused": "These orders can never be done, as ranks wait for each other: raise ValueError.",
+    "refused": "These orders can be done, though nobody would choose them: a ValueError is wrong here.",
+    "endless": "It did not come to an end within {seconds} seconds. Where no rank can go on in a whole round, nobody ever will: raise "
+               "ValueError.",
+    # cut
+    "no slices": "Asked for is a list of slices, one for each stage.",
+    "how many": "{costs} in {stages} stages: there are {got} blocks.",
+    "gap": "{costs} in {stages} stages: the blocks do not hold each layer once, in order.",
+    "empty": "{costs} in {stages} stages: a stage is empty.",
+    "accepted": "{layers} layers in {stages} stages: each stage needs one. Raise ValueError.",
+    "even": "These are blocks with equal numbers of layers. Their costs count.",
+    "greedy": "This fills one stage after the other up to the mean, and the last ones get what is left over. A larger first stage can make the dearest one "
+              "cheaper.",
+    "dear": "The dearest stage is dearer than need be. There are few ways to cut: try all of them.",
+    # run
+    "loss nothing": "There is no loss on the last stage: run_stage returns it there.",
+    "loss summed": "This is the sum of the micro-batches' losses. Each is a mean over its own rows: give it the weight rows of the micro-batch / rows of "
+                   "the batch.",
+    "loss mean": "This is the mean of the micro-batches' losses. They have different numbers of rows, so a mean over rows is another number.",
+    "loss last": "This is the loss of the last micro-batch only.",
+    "loss elsewhere": "Only the last stage has the loss; the others return None.",
+    "loss other": "This is not the loss of the whole batch.",
+    "gradient none": "{name} of stage {stage} has no gradient. Does backward reach it?",
+    "gradient summed": "These are the gradients of a sum of losses. Each micro-batch's loss counts with its share of the rows, "
+                       "before backward.",
+    "gradient mean": "These are the gradients of a mean of means: micro-batches have different numbers of rows, and each counts with its share of them.",
+    "gradient last": "Stage {stage} has the gradients of one micro-batch only. They are added up over the step: no zero_grad in it.",
+    "gradient not added": "The gradients that were there before are gone. They are added up, as backward does by itself: whoever calls run_stage clears "
+                          "them.",
+    "gradient other": "{name} of stage {stage} is not that of one process. Has a buffer been used again that backward still needed?",
+    "messages many": "More messages than needed: one activation forward and one gradient back for each micro-batch and border.",
+    "messages few": "Fewer messages than there must be: is everything sent that the neighbours need?",
+    "messages bytes": "The number of messages is right, their bytes are not: an activation and its gradient have the same shape.",
+    "holds": "Stage {stage} still holds {got} outputs of earlier micro-batches when the next forward begins. What a backward has used is to be let go: "
+             "take it out of where it is kept.",
+    "hangs": "Ranks wait for each other. dist.send ends only when the other side receives; in 1F1B the neighbour may be sending, too: dist.isend.",
+    # plan
+    "no plan": "Asked for is (stages, micro-batches, \"gpipe\" or \"1f1b\"), out of those that the job has.",
+    "memory weights": "The weights do not fit with their gradients and Adam's numbers: {need:.3g} bytes are needed, a device has {has:.3g}.",
+    "memory kept": "What is kept for backward does not fit: {need:.3g} bytes are needed, a device has {has:.3g}. GPipe keeps all micro-batches, 1F1B at most "
+                   "S - rank.",
+    "too idle": "The bubble of this plan is {idle:.3f}; allowed is {allowed:.3f}.",
+    "dearer": "A plan that fits costs {cheapest:.4g} stage-seconds, this one {price:.4g}: stages times the seconds of the step, with messages and "
+              "start_s.",
+    "unfit": "A plan that does not fit is never the cheapest.",
+}
+
+HINTS = {  # {name: (where to look, nearly the code)}
+    "14-bubble": (
+        "With one chunk a rank is busy for M units, and the whole step is as long as the last rank's work and the way there and back. With v chunks, in units of a small stage, it is "
+        "busy for v M units; how long is the way to the last rank now?",
+        "The wait is S - 1 units, the busy time chunks * M units of the same kind. Wait divided by their sum.",
+    ),
+    "14-orders": (
+        "The last rank needs no forward ahead of its first backward but its own. The rank before it must have done one more, so that the last one is never without work; and so on. What if there "
+        "are not so many micro-batches?",
+        "warm_up = min(micro_batches, stages - 1 - rank) forwards; then for m in range(micro_batches - warm_up): (\"F\", warm_up + m), (\"B\", m); then the backwards that are left.",
+    ),
+    "14-finish": (
+        "Keep a dictionary from (kind, m, rank) to the time of its end. The next event of a rank can be done if the dictionary has what it needs: for a forward that of rank - 1, for a "
+        "backward that of rank + 1 and its own forward.",
+        "start = max(end of the event before it on this rank, end of what it needs + message_s); ended[kind, m, rank] = start + seconds. Loop over the ranks until all is done; if a whole "
+        "round has added nothing, raise ValueError.",
+    ),
+    "14-cut": (
+        "Where can the borders be? itertools.combinations(range(1, len(costs)), stages - 1) gives all of them. Which of the ways has the smallest largest sum?",
+        "borders = (0, *combination, len(costs)); blocks = [slice(a, b) for a, b in zip(borders, borders[1:])]; min(all ways, key=lambda blocks: max(sum(costs[b]) for b in "
+        "blocks)).",
+    ),
+    "14-run": (
+        "Forward: receive into torch.empty(shape, dtype=torch.float64), then requires_grad_(); send y.detach(). Keep x and y under m. Backward: receive a gradient of y's shape, y.backward(it), "
+        "send x.grad. On the last stage y is the loss, times the rows of this micro-batch / all rows.",
+        "x, y = kept.pop(m); y.backward(None if rank == last else receive(y.shape, rank + 1, m)); then sent.append(dist.isend(x.grad, group=group, group_dst=rank - 1, tag=m)) unless rank is 0. "
+        "At the end: for work in sent: work.wait().",
+    ),
+    "14-plan": (
+        "Three loops: stages, micro-batches, schedule. For each plan: seconds of forward and backward of a micro-batch on each stage, the orders, finish_times; the memory of each stage; "
+        "leave out what does not fit; keep the cheapest.",
+        "forward = [job.start_s + s / M for s in job.forward_s[S]], backward with 2 * s; alive = M for GPipe, min(M, S - rank) for 1F1B; memory = 4 * weights + kept * alive / M; whole = the latest "
+        "end; idle = 1 - M * (sum(forward) + sum(backward)) / (S * whole); price = S * whole.",
+    ),
+}

@@ -1,0 +1,108 @@
+"""A stage of a pipeline whose computing takes a set time without needing a core, and which notes what it did.
+
+Sleeping ranks do not disturb each other: so a pipeline of many ranks shows its true time on a machine of few cores.
+"""
+
+import time
+
+import torch
+from torch import nn
+from torch.autograd.graph import saved_tensors_hooks
+
+
+class _Nap(torch.autograd.Function):
+    """x as it is; its backward takes `seconds`, and is noted in the clock's log under `kind`."""
+
+    @staticmethod
+    def forward(ctx, x, clock, kind, seconds):
+        ctx.clock, ctx.kind, ctx.seconds = clock, kind, seconds
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        start_s = time.monotonic()
+        time.sleep(ctx.seconds)
+        ctx.clock.log.append((ctx.kind, start_s, time.monotonic()))
+        return gradient, None, None, None
+
+
+class _Kept:
+    """A tensor that backward needs; the clock counts it for as long as autograd holds it."""
+
+    def __init__(self, tensor, clock):
+        self.tensor, self._clock, self._key = tensor.detach(), clock, tensor.untyped_storage().data_ptr()
+        clock.note(self._key, tensor.untyped_storage().nbytes(), 1)
+
+    def __del__(self):
+        self._clock.note(self._key, self.tensor.untyped_storage().nbytes(), -1)
+
+
+class StageClock(nn.Module):
+    """`module` as a stage that takes `forward_s` more, and `backward_s` more in backward, by sleeping.
+
+    x, y: one tensor each. Outputs and gradients are those of `module`. Half of backward's time belongs to the gradient
+    of the input, half to those of the weights: so a schedule that cuts backward in two finds two halves.
+
+    `kept_bytes`, `peak_kept_bytes`: of the tensors, parameters left out, that backward still needs; `memory`: each
+    change of them, (seconds, bytes more or less). Seconds are those of one clock for all processes of a host.
+    """
+
+    def __init__(self, module, forward_s=0.0, backward_s=0.0):
+        super().__init__()
+        self.module, self.forward_s, self.backward_s = module, forward_s, backward_s
+        dtype = next((parameter.dtype for parameter in module.parameters()), torch.float32)
+        # two leaves: backward passes their naps also where x needs no gradient, or no weight does
+        self.x_end, self.weight_end = (nn.Parameter(torch.zeros(1, dtype=dtype)) for _ in range(2))
+        self._held = {}
+        self.reset()
+
+    def reset(self):
+        """Forget what was noted. What is still kept is the first change of `memory`."""
+        self.log, self.peak_kept_bytes = [], self.kept_bytes
+        self.memory = [(time.monotonic(), self.kept_bytes)] if self._held else []
+
+    def forward(self, x):
+        start_s = time.monotonic()
+        weights = {parameter.untyped_storage().data_ptr() for parameter in self.parameters()}
+        with saved_tensors_hooks(lambda t: t if t.untyped_storage().data_ptr() in weights else _Kept(t, self),
+                                 lambda kept: getattr(kept, "tensor", kept)):
+            half_s = self.backward_s / 2
+            if x.requires_grad:
+                x = _Nap.apply(x, self, "I", half_s)
+            else:  # the first stage: its backward takes as long as that of the others
+                x = x + _Nap.apply(self.x_end, self, "I", half_s)
+            y = self.module(x) + _Nap.apply(self.weight_end, self, "W", half_s)
+        time.sleep(self.forward_s)
+        self.log.append(("F", start_s, time.monotonic()))
+        return y
+
+    @property
+    def kept_bytes(self):
+        return sum(nbytes for _, nbytes in self._held.values())
+
+    def note(self, key, nbytes, change):
+        """One reference more, or less, to the storage at `key`."""
+        count = self._held.pop(key, (0, 0))[0] + change
+        if count:
+            self._held[key] = (count, nbytes)
+        if count == max(change, 0):  # the first reference, or the last
+            self.memory.append((time.monotonic(), change * nbytes))
+            self.peak_kept_bytes = max(self.peak_kept_bytes, self.kept_bytes)
+
+    def spans(self, order):
+        """The log put together with the order in which this stage has worked, [(kind, micro-batch, stage), ...]: a list
+        of (kind, micro-batch, stage, start_s, stop_s).
+
+        A "B" lasts from its first half to the end of its second. On the first stage "I" is empty, as there is no input
+        to have a gradient; its "W" is the whole.
+        """
+        logs = {kind: iter([span[1:] for span in self.log if span[0] == kind]) for kind in "FIW"}
+        found = []
+        for kind, micro_batch, stage in order:
+            both = kind == "B" or kind == "W" and stage == 0
+            if kind == "I" and stage == 0:
+                continue
+            parts = [next(logs[one]) for one in ("IW" if both else kind)]
+            starts, stops = zip(*parts)
+            found.append((kind, micro_batch, stage, min(starts), max(stops)))
+        return found

@@ -1,0 +1,185 @@
+"""One step of a pipeline, simulated: who works in which order, when each event ends, the bubble, and what is kept.
+
+An `Event` is the work of one stage on one micro-batch: "F" forward, "B" backward; where backward is cut in two, "I"
+(the gradient of the stage's input) and "W" (the gradients of its weights). An *order* lists the events of one rank;
+several stages may lie on a rank.
+
+    orders = one_f_one_b(stages=4, micro_batches=8)
+    spans = play(orders, lambda event: {"F": 0.02, "B": 0.04}[event.kind])
+    idle(spans)                                                       # 0.273: the bubble
+"""
+
+import re
+from collections import namedtuple
+
+Event = namedtuple("Event", "kind micro_batch stage")
+Span = namedtuple("Span", "kind micro_batch stage start_s stop_s")
+_WORDS = {"F": "forward", "B": "backward", "I": "backward (input)", "W": "backward (weights)"}
+
+
+class Stuck(ValueError):
+    """These orders never come to an end: each rank waits for another one."""
+
+
+def bubble(stages, micro_batches, chunks=1):
+    """The part of a step in which a rank waits, with stages that all cost the same and messages that cost nothing.
+
+    `stages` ranks; `chunks` stages on each of them: with more than one, `micro_batches` is a multiple of `stages`.
+    (Narayanan et al. 2021 divide by the busy time instead of the whole: their number for one chunk is
+    (stages - 1) / micro_batches.)
+    """
+    return (stages - 1) / (chunks * micro_batches + stages - 1)
+
+
+def gpipe(stages, micro_batches):
+    """All forwards, then all backwards: the orders of all ranks. Huang et al. 2019, GPipe, arXiv 1811.06965."""
+    return [[Event(kind, m, rank) for kind in "FB" for m in range(micro_batches)] for rank in range(stages)]
+
+
+def one_f_one_b(stages, micro_batches):
+    """After a warm-up one forward and one backward in turn: the orders of all ranks.
+
+    Narayanan et al. 2019, PipeDream, SOSP, whose weights are stale; flushed after every step, as here, it is
+    PipeDream-Flush of Narayanan et al. 2021, arXiv 2006.09503.
+    """
+    orders = []
+    for rank in range(stages):
+        ahead = min(micro_batches, stages - 1 - rank)
+        order = [Event("F", m, rank) for m in range(ahead)]
+        for m in range(micro_batches):
+            order += [Event("F", m + ahead, rank)] if m + ahead < micro_batches else []
+            order.append(Event("B", m, rank))
+        orders.append(order)
+    return orders
+
+
+def read_orders(pipeline_order):
+    """The orders that a schedule of torch.distributed.pipelining prints, {rank: ["4F0", None, ...]}, as events."""
+    found = re.compile(r"(\d+)([FBIW])(\d+)")
+    return [[Event(kind, int(m), int(stage)) for action in pipeline_order[rank] for stage, kind, m in
+             found.findall(str(action))] for rank in sorted(pipeline_order)]
+
+
+# --- when everything happens ----------------------------------------------------------------------------------------
+
+
+def play(orders, seconds, message_s=0.0, blocking=False):
+    """When each event begins and ends: for each rank a list of `Span`, in its order.
+
+    `seconds(event)` is how long it takes; a message between ranks arrives `message_s` after the event that it comes
+    from. With `blocking` a send ends when the other side has taken the message (a rendezvous); else a rank goes on at
+    once. `Stuck` if ranks wait for each other, and who waits for what.
+    """
+    rank_of = {event.stage: rank for rank, order in enumerate(orders) for event in order}
+    todo = [[step for event in order for step in _steps(event, rank_of, blocking)] for order in orders]
+    run, places, clocks = _Run(seconds, message_s, blocking, len(orders)), [0] * len(orders), [0.0] * len(orders)
+    going = True
+    while going:
+        going = False
+        for rank, steps in enumerate(todo):
+            while places[rank] < len(steps):
+                now_s = run.step(rank, *steps[places[rank]], clocks[rank])
+                if now_s is None:
+                    break
+                clocks[rank], places[rank], going = now_s, places[rank] + 1, True
+    waiting = {rank: steps[place] for rank, (steps, place) in enumerate(zip(todo, places)) if place < len(steps)}
+    if waiting:
+        raise Stuck("\n".join(_told(rank, what, event, rank_of) for rank, (what, event, *_) in waiting.items()))
+    return run.spans
+
+
+def _steps(event, rank_of, blocking):
+    """An event as what its rank does, one after the other: (what, event, result, what this rank must have done)."""
+    kind, m, stage = event
+    if kind == "W":
+        return [("work", event, ("W", m, stage), {("G", m, stage)})]
+    here, name = rank_of[stage], "F" if kind == "F" else "G"  # an activation, or the gradient of a stage's input
+    source, target = (stage - 1, stage + 1) if kind == "F" else (stage + 1, stage - 1)
+    comes, goes = (rank_of.get(other, here) != here for other in (source, target))
+    needs = set() if kind == "F" else {("F", m, stage)}
+    if source in rank_of and not comes:
+        needs.add((name, m, source))
+    steps = [("take", event, (name, m, source), ())] if comes else []
+    steps.append(("work", event, (name, m, stage), needs))
+    if goes:
+        steps += [(what, event, (name, m, stage), ()) for what in (("send", "answer") if blocking else ("send",))]
+    return steps
+
+
+class _Run:
+    """What has been computed, sent and taken, and when."""
+
+    def __init__(self, seconds, message_s, blocking, ranks):
+        self._seconds, self._message_s, self._blocking = seconds, message_s, blocking
+        self._sent, self._taken, self._done = {}, {}, set()
+        self.spans = [[] for _ in range(ranks)]
+
+    def step(self, rank, what, event, result, needs, now_s):
+        """The time after this step, or None where it must wait."""
+        if what == "take":
+            if result not in self._sent:
+                return None
+            sent_s = max(self._sent[result], now_s if self._blocking else 0.0)
+            self._taken[result] = max(now_s, sent_s + self._message_s)
+            return self._taken[result]
+        if what == "send":
+            self._sent[result] = now_s
+            return now_s
+        if what == "answer":
+            return None if result not in self._taken else max(now_s, self._taken[result])
+        if not self._done.issuperset(needs):
+            return None
+        stop_s = now_s + self._seconds(event)
+        self._done.add(result)
+        self.spans[rank].append(Span(*event, now_s, stop_s))
+        return stop_s
+
+
+def _told(rank, what, event, rank_of):
+    kind, m, stage = event
+    done = f"{_WORDS[kind]} of micro-batch {m} on stage {stage}"
+    ahead, behind = (stage - 1, stage + 1) if kind == "F" else (stage + 1, stage - 1)
+    if what == "take":
+        return f"rank {rank} waits, before {done}, for what stage {ahead} on rank {rank_of[ahead]} sends"
+    if what == "answer":
+        return f"rank {rank} waits, after {done}, until rank {rank_of[behind]} takes what it sends"
+    return f"rank {rank} cannot begin {done}: on its own rank another event must come first"
+
+
+def finish_s(spans):
+    """When the last rank is done."""
+    return max(span.stop_s for row in spans for span in row)
+
+
+def idle(spans):
+    """The bubble: the part of all ranks' time, from the first event to the last, in which they do nothing."""
+    start_s = min(span.start_s for row in spans for span in row)
+    busy_s = sum(span.stop_s - span.start_s for row in spans for span in row)
+    return 1 - busy_s / len(spans) / (finish_s(spans) - start_s)
+
+
+def alive(order):
+    """The largest number of forwards of one rank whose backward is not done: what its memory must hold."""
+    most = now = 0
+    for event in order:
+        now += {"F": 1, "I": 0}.get(event.kind, -1)
+        most = max(most, now)
+    return most
+
+
+# --- where to cut ---------------------------------------------------------------------------------------------------
+
+
+def cut(costs, stages):
+    """Cut layers into `stages` blocks of neighbours so that the dearest block is as cheap as can be: a list of slices.
+
+    `costs`: of each layer. ValueError if there are fewer layers than stages.
+    """
+    if not 1 <= stages <= len(costs):
+        raise ValueError(f"{len(costs)} layers in {stages} stages: each stage needs a layer")
+    best = {0: (0.0, [])}  # layers used -> (cost of the dearest block, blocks)
+    for left in reversed(range(stages)):
+        best = {stop: min(((max(worst, sum(costs[start:stop])), [*blocks, slice(start, stop)])
+                           for start, (worst, blocks) in best.items() if start < stop), key=lambda pair: pair[0])
+                for stop in range(stages - left, len(costs) - left + 1)}
+    return best[len(costs)][1]

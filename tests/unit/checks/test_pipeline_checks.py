@@ -1,0 +1,105 @@
+"""Unit 14's checks: what is asked for is what it claims to be, and verdicts name the mistake. Whole answers are tried by the mutants."""
+
+import random
+
+import pytest
+
+from manyhands.checks.pipeline import cases, in_time, verdicts
+from manyhands.checks.pipeline.words import CRITERIA, HINTS, MISTAKES
+from manyhands.simulate.pipeline import Stuck
+
+SEEDS = (0, 7, 4711)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_odd_orders_can_be_done_and_broken_ones_cannot(seed):
+    asked = cases.deadlocks(seed)
+    assert sorted(possible for _, possible in asked) == [False, False, False, True, True]
+    for orders, possible in asked:
+        ones = [1.0] * len(orders)
+        if possible:
+            assert cases.played(orders, ones, ones)
+        else:
+            with pytest.raises(Stuck):
+                cases.played(orders, ones, ones)
+        assert verdicts.stuck_problem(possible, None if possible else ValueError("no"), 3) is None
+        assert verdicts.stuck_problem(possible, ValueError("no") if possible else None, 3)
+
+
+def test_odd_orders_in_turn_need_no_tags():
+    orders = cases.odd(random.Random(3), 4, 6, in_turn=True)
+    assert len({tuple(m for kind, m in order if kind == "B") for order in orders}) == 1
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_short_simulation_is_the_long_one(seed):
+    for messages in (False, True):
+        for orders, forward_s, backward_s, message_s in cases.timings(seed, messages):
+            spans = cases.played(orders, forward_s, backward_s, message_s)
+            assert cases._step_s(orders, forward_s, backward_s, message_s) == pytest.approx(max(s.stop_s for row in spans for s in row))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_each_job_has_one_best_plan_and_a_trap(seed):
+    for (job, plans), trap in zip(cases.jobs(seed), ("memory", "messages", "idle", "many")):
+        fit = sorted((numbers.price, plan) for plan, numbers in plans.items() if cases.fits(job, numbers))
+        assert fit[1][0] >= 1.03 * fit[0][0]
+        stages, count, schedule = fit[0][1]
+        assert verdicts.plan_problems(job, plans, fit[0][1]) == dict.fromkeys(("memory", "idle", "cheapest"))
+        told = verdicts.plan_problems(job, plans, fit[1][1])
+        assert told["cheapest"] and not told["memory"] and not told["idle"]
+        without_idle = min((numbers.price, plan) for plan, numbers in plans.items() if numbers.memory <= job.memory_bytes)[1]
+        assert {"memory": plans[stages, count, "gpipe"].memory > job.memory_bytes, "messages": schedule == "gpipe",
+                "idle": without_idle != fit[0][1], "many": count < max(job.micro_batches)}[trap]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_neither_equal_nor_full_stages_are_best(seed):
+    for costs, stages in cases.networks(seed)[:4]:
+        assert cases.smallest(costs, stages) < min(cases.dearest(costs, way(costs, stages)) for way in (cases.even_cut, cases.greedy_cut))
+        assert [layer for block in cases.greedy_cut(costs, stages) for layer in range(len(costs))[block]] == list(range(len(costs)))
+
+
+@pytest.mark.parametrize("order, says", [
+    ([("F", 0), ("F", 1), ("B", 0)], "('B', 1) is not in the order"), ([("F", 0)] * 2, "is in the order twice"), ([("F", 2)], "with m from 0 to 1"),
+    ([("B", 0), ("F", 0), ("F", 1), ("B", 1)], "comes before its forward"), (None, "no list of pairs")])
+def test_a_broken_order_is_named(order, says):
+    assert says in verdicts.broken_order(order, 1, 2, 2)["mistake"]
+
+
+def test_orders_that_wait_for_each_other_are_told_who_waits():
+    orders = [[("F", 0), ("B", 0), ("F", 1), ("B", 1)], [("F", 0), ("F", 1), ("B", 0), ("B", 1)]]
+    told = verdicts.order_problem("1f1b", (2, 2), orders)["mistake"]
+    assert "wait for each other for ever" in told and "rank 0 waits, before backward of micro-batch 0" in told
+    assert verdicts.order_problem("1f1b", (2, 2), cases.plain("1f1b", 2, 2)) is None
+    assert "GPipe does all forwards first" in verdicts.order_problem("gpipe", (2, 2), cases.plain("1f1b", 2, 2))["mistake"]
+
+
+def test_the_evidence_is_the_same_for_all_that_may_be():
+    (job, plans), *_ = cases.jobs(0)
+    fit = [verdicts.plan_evidence(job, plans, plan) for plan, numbers in plans.items() if cases.fits(job, numbers)]
+    assert len({(one["memory"], one["idle"]) for one in fit}) == 1 < len({one["cheapest"] for one in fit})
+    assert verdicts.plan_problems(job, plans, verdicts.plan_of(job, (5, 1, "gpipe")))["memory"]["mistake"] == MISTAKES["no plan"]
+    assert verdicts.alive_evidence((4, 8), [("F", 0), ("B", 0)], 1) == 3 and verdicts.alive_evidence((4, 8), None, 1) == -1
+
+
+def test_what_is_no_answer():
+    assert verdicts.pairs(3) is verdicts.pairs([("F",)]) is None and verdicts.pairs([["F", 1.0]]) == [("F", 1)]
+    assert verdicts.times_of(None, [[1]]) is verdicts.times_of([[1, 2]], [[1]]) is None
+    assert verdicts.blocks_of([3], [1, 2]) is None and verdicts.blocks_of([slice(0, None)], [1, 2]) == [(0, 2)]
+
+
+def test_an_answer_without_an_end():
+    def endless():
+        while True:
+            pass
+
+    answer, error = in_time.answer_in(0.05, endless)
+    assert answer is None and isinstance(error, TimeoutError)
+    assert in_time.answer_in(1, lambda: 3) == (3, None)
+
+
+def test_every_check_has_a_hint_and_every_text_a_check():
+    assert {name.split("-", 1)[1] for name in HINTS} == set(CRITERIA)
+    assert all(MISTAKES.values()) and all(HINTS.values())
+    assert sum(points for check in CRITERIA.values() for points, _ in check.values()) == 19
