@@ -92,12 +92,16 @@ def _start(part):
         raise Refused(f"nbgrader stopped: {problem}\n{part.said.getvalue()}") from None
 
 
-def collect(classroom, unit, student=""):
-    """Take in what was handed in: {"new", "again", "same": students, "refused", "dated": sentences}."""
+def collect(classroom, unit, student="", progress=None):
+    """Take in what was handed in: {"new", "again", "same": students, "refused", "dated": sentences}.
+
+    `progress(done, of)` hears of the folders that were handed in.
+    """
     if not _released(classroom, unit).is_dir():
         raise Refused(f"{unit} was not released yet, so nobody can have handed it in. "
                       f"First: manyhands release {unit[:2]}")
     part = exchange(classroom.made(), unit, "Collect", student, update=True)
+    part.progress = progress or part.progress
     _start(part)
     return part.taken
 
@@ -193,18 +197,19 @@ def give_feedback(classroom, unit, students=(), hold_back=False, **options):
         failed.update({student: f"what was expected is not on the page: {why}"
                        for student, why in outcome.failed.items()})
     grades.forget_seed()  # before anybody can read what has passed
-    pages = _pages(classroom, unit, entries, failing, failed)
+    pages = _pages(classroom, unit, entries, failing, failed, options.get("progress", lambda *_: None))
     why_not = {student: _release_page(classroom, unit, student) for student in ([] if hold_back else pages)}
     return pages, {student: why for student, why in why_not.items() if why}, failed
 
 
-def _pages(classroom, unit, entries, failing, failed):
+def _pages(classroom, unit, entries, failing, failed, progress):
     """Write the pages of those whose marks are in the gradebook: {student: path}."""
     public, solution, pages = journal_of(classroom, unit, "public"), submissions.Solution(classroom.solution(unit)), {}
     without = _into_gradebook(classroom, unit, journal_of(classroom, unit), entries)
     failed.update(without)
     with gradebook.opened(classroom) as book:
-        for student, entry in entries.items():
+        for number, (student, entry) in enumerate(entries.items(), 1):
+            progress(number, len(entries), student)
             if student in without:
                 continue
             with _alone(failed, student, book):
