@@ -8,7 +8,7 @@ import pytest
 
 from manyhands import cli
 from manyhands.build import command, make
-from manyhands.command_line import Line, working
+from manyhands.command_line import working
 from manyhands.grading import check_command, grade_report
 from manyhands.grading.classroom import class_commands
 from manyhands.grading.engine import Grade

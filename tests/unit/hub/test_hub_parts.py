@@ -16,7 +16,7 @@ from tornado.web import Application, RequestHandler
 from traitlets.config import Config
 
 from manyhands.grading.store import public_references
-from manyhands.hub import connections, course, hub_command, jupyterhub_settings
+from manyhands.hub import connections, course, hub_address, hub_command, jupyterhub_settings
 from manyhands.hub.accounts import account_log
 from manyhands.hub.accounts.authenticator import FAILURES, WINDOW_S, Attempts
 from manyhands.hub.accounts.table import AccountError, Accounts
@@ -137,15 +137,35 @@ def test_jobs_are_for_people_and_get_the_variables_of_sbatch():
 
 def test_sizes():
     assert hub_command.size("512M") == 512 * 2**20 and hub_command.size("1.5g") == 1.5 * 2**30 and hub_command.size("4GB") == 4 * 2**30
-    assert hub_command.main(["--certificate", "x", "--home", "/proc/nowhere"]) == 1
+    assert hub_command.main(["--home", "/proc/nowhere"]) == 1
+
+
+@pytest.mark.parametrize(("words", "why"), [(["--certificate", "x"], "https needs both"),
+                                            (["--servers-address", "http://there/"], "needs --address, too")])
+def test_options_that_do_not_go_together_are_wrong_usage_and_nothing_is_made(words, why, tmp_path, capsys):
+    assert hub_command.main([*words, "--home", str(tmp_path / "hub")]) == 2
+    assert why in capsys.readouterr().err and not (tmp_path / "hub").exists()
+
+
+def test_who_listens_everywhere_is_shown_by_an_address_that_others_can_type():
+    assert hub_address.shown("10.1.2.3") == "10.1.2.3"
+    shown = hub_address.shown("0.0.0.0")
+    with socket.create_server((shown, 0)):  # it is this machine's
+        assert shown != "0.0.0.0"
+
+
+def test_a_hub_at_another_address_than_the_papers_name_knows_theirs(tmp_path):
+    assert hub_address.note(tmp_path, "http://a:1/") == ""
+    assert hub_address.note(tmp_path, "http://a:1/") == ""
+    assert hub_address.note(tmp_path, "http://b:1/") == "http://a:1/"
 
 
 def test_a_hub_started_again_has_the_port_that_is_printed(tmp_path):
-    first = hub_command._port(tmp_path, 0)
-    assert hub_command._port(tmp_path, 0) == first
+    first = hub_address.port_of(tmp_path, 0)
+    assert hub_address.port_of(tmp_path, 0) == first
     with socket.create_server(("127.0.0.1", first)):
-        other = hub_command._port(tmp_path, 0)
-    assert other != first == hub_command._port(tmp_path, first)
+        other = hub_address.port_of(tmp_path, 0)
+    assert other != first == hub_address.port_of(tmp_path, first)
 
 
 def test_bytes_pass_both_ways_through_the_wall(tmp_path):

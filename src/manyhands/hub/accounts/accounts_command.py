@@ -7,9 +7,10 @@ from pathlib import Path
 
 from manyhands.command_line import completed
 from manyhands.command_line import parser as command_parser
+from manyhands.hub import hub_address
 from manyhands.hub.accounts import archive, handout
 from manyhands.hub.accounts.table import ATTENDEE, ROLES, AccountError, Accounts, until
-from manyhands.hub.folder import address, hub_folder, is_classroom, prepare
+from manyhands.hub.folder import LOCK, address, hub_folder, is_classroom, prepare
 from manyhands.units import NotAClone
 
 DESCRIPTION = """Trial accounts of the hub on this machine. A running hub follows every change within seconds.
@@ -18,7 +19,12 @@ TIME = "12h, 3d, 2w, 2026-12-01 or 2026-12-01T18:00"
 NOT_ROOT = ("Only root can give each attendee a user number and a closed room of their own. "
             "Without root the hub is a demonstration for one person: it takes one account, and there is one, "
             "or you asked for more. Run this as root for a class.")
-UNKNOWN_ADDRESS = "(ask your instructor)"
+TO_START = "The papers name {where} : that is where the hub answers when it is started with\n  manyhands hub{more}"
+AT_ANOTHER = "For another address: `manyhands accounts reset NAME... --address ADDRESS` prints new papers."
+
+
+class WrongUsage(AccountError):
+    """It was asked for what cannot be."""
 
 
 def parser():
@@ -63,13 +69,13 @@ def main(argv=None):
         ACTIONS[options.action](Accounts(folder), options)
     except (AccountError, NotAClone, OSError) as problem:
         print(f"manyhands accounts: {problem}", file=sys.stderr)
-        return 1
+        return 2 if isinstance(problem, WrongUsage) else 1
     return 0
 
 
 def _create(accounts, options):
     if options.count < 1:
-        raise AccountError("Ask for one account or more.")
+        raise WrongUsage("Ask for one account or more.")
     _add(accounts, [{"name": name} for name in accounts.free_names(options.count, options.prefix)], options)
 
 
@@ -113,13 +119,16 @@ def _reset(accounts, options):
 
 
 def _hand_out(accounts, made, options):
-    where = options.address or address(accounts.folder) or UNKNOWN_ADDRESS
+    ip = hub_address.EVERYWHERE if is_classroom() else "127.0.0.1"
+    where = options.address or address(accounts.folder) or hub_address.promised(accounts.folder, ip)
     folder = options.out or accounts.folder / "handouts" / datetime.now().strftime("%Y-%m-%dT%H%M%S.%f")
     table, paper = handout.write(folder, made, where)
     print(f"{len(made)} account{'s' if len(made) > 1 else ''}: {', '.join(account.name for account, _ in made)}")
     print(f"The passwords stand in these files only:\n  {table}\n  {paper}   (one slip each, to be cut apart)")
-    if where == UNKNOWN_ADDRESS:
-        print("The papers name no address: no hub was started in this folder yet. Start it first, or give --address.")
+    if not options.address and not (accounts.folder / LOCK).exists():  # no hub was started here yet
+        home = f" --home {accounts.folder}" if options.home else ""
+        print(TO_START.format(where=where, more=home + (f" --ip {ip}" if is_classroom() else "")))
+        print(AT_ANOTHER)
 
 
 def _list(accounts, options):
@@ -148,7 +157,7 @@ def _purge(accounts, options):
         name for name, account in accounts.load().items() if options.ended and account.state != "open"
     ]
     if not names:
-        raise AccountError("Say which: names, or --ended for all that are expired or revoked.")
+        raise WrongUsage("Say which: names, or --ended for all that are expired or revoked.")
     wrong = []
     for name in names:
         try:
