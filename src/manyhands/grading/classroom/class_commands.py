@@ -36,7 +36,8 @@ def _with_runs(made):
 def release(argv=None):
     made = _parser("release", RELEASE, ["02", '02 --due "2026-12-01 18:00 +0900"', "02 --again"])
     made.add_argument("--due", metavar="TIME",
-                      help='when it is due: "2026-12-01 18:00" (UTC), "2026-12-01 18:00 +0900"')
+                      help='when it is due: "2026-12-01 18:00" (this machine\'s time), "2026-12-01 18:00 +0900"; '
+                           "attendees of a hub read it on their page Start_Here")
     made.add_argument("--again", action="store_true",
                       help="put a changed lab in the place of the one that was released")
     return _each(completed(made).parse_args(argv), _release)

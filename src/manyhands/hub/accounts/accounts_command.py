@@ -11,6 +11,7 @@ from manyhands.hub import hub_address
 from manyhands.hub.accounts import archive, handout
 from manyhands.hub.accounts.table import ATTENDEE, ROLES, AccountError, Accounts, until
 from manyhands.hub.folder import LOCK, address, hub_folder, is_classroom, prepare
+from manyhands.machine import local_time
 from manyhands.units import NotAClone
 
 DESCRIPTION = """Trial accounts of the hub on this machine. A running hub follows every change within seconds.
@@ -134,8 +135,8 @@ def _hand_out(accounts, made, options):
 def _list(accounts, options):
     rows = [("name", "role", "state", "until", "archived", "who")]
     for account in sorted(accounts.load().values(), key=lambda one: one.name):
-        archived = handout.local_time(account.archived) if account.archived else ""
-        rows.append((account.name, account.role, account.state, handout.local_time(account.expires), archived,
+        archived = local_time(account.archived) if account.archived else ""
+        rows.append((account.name, account.role, account.state, local_time(account.expires), archived,
                      account.full_name))
     widths = [max(map(len, column)) for column in zip(*rows)]
     for row in rows:
@@ -144,7 +145,7 @@ def _list(accounts, options):
 
 def _extend(accounts, options):
     for account in accounts.extend(options.names, until(options.expires)):
-        print(f"{account.name}: {account.state}, until {handout.local_time(account.expires)}")
+        print(f"{account.name}: {account.state}, until {local_time(account.expires)}")
 
 
 def _revoke(accounts, options):

@@ -19,10 +19,10 @@ from traitlets.config import Configurable
 
 from manyhands.hub.accounts import account_log
 from manyhands.hub.accounts.archive import make_home
-from manyhands.hub.accounts.handout import local_time
 from manyhands.hub.accounts.table import INSTRUCTOR, Accounts
 from manyhands.hub.folder import BOARD, PLACES, address, is_classroom, sockets
 from manyhands.hub.servers import limits, relay, room
+from manyhands.machine import local_time
 
 STARTS_AT_ONCE = 2 * (os.cpu_count() or 1)  # more would make each of them slower, and none earlier
 WAITS = "Other people's servers start first: {count} before yours."
