@@ -16,7 +16,7 @@ from pathlib import Path
 from manyhands.command_line import completed, working
 from manyhands.command_line import parser as command_parser
 from manyhands.hub import course, hub_address
-from manyhands.hub.folder import LOCK, hub_folder, is_classroom, prepare
+from manyhands.hub.folder import LOCK, SOLUTIONS, hub_folder, is_classroom, prepare
 from manyhands.hub.jupyterhub_settings import START_LIMIT_S, VARIABLE, Settings
 from manyhands.hub.servers import limits, room
 from manyhands.hub.services import proxy
@@ -209,6 +209,7 @@ def _exchange(root):
 
 def _serve(root, folder, settings, named):
     course.make(root, folder / "course")
+    course.make_solutions(root, folder / SOLUTIONS)
     scheme = "https" if settings.certificate else "http"
     address = named or f"{scheme}://{hub_address.shown(settings.ip)}:{settings.port}/"
     before = hub_address.note(folder, address)

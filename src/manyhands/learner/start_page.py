@@ -11,6 +11,7 @@ from pathlib import Path
 from string import Template
 
 from manyhands.checks import progress
+from manyhands.learner import for_instructors
 from manyhands.learner.copies import lab_copy, tutorial_copy
 from manyhands.learner.released import due_file, due_in, labs_in
 from manyhands.machine import memory_gb, processors, says
@@ -54,8 +55,9 @@ def text(root):
     course, done, missing = units(root), progress.load(Path(root) / "work"), to_fetch(root)
     template = Template(files("manyhands.learner").joinpath("start_page.md").read_text(encoding="utf-8"))
     return template.substitute(
-        machine=machine(), notice=notice() + due(course), next=next_step(course, done, missing),
-        table=table(course, done, missing), check=f"`manyhands check {_any_ready(course)}`",
+        machine=machine(), notice=notice() + due(course) + for_instructors.section(root, course),
+        next=next_step(course, done, missing), table=table(course, done, missing),
+        check=f"`manyhands check {_any_ready(course)}`",
         **{path: path_line(course, path) for path in paths()},
         **{f"{path}_left": time_left(course, done, path) for path in PATHS},
         predictions=predictions(course, done),

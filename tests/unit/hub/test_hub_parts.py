@@ -7,6 +7,7 @@ import shutil
 import socket
 import stat
 import time
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
@@ -19,7 +20,8 @@ from manyhands.grading.store import public_references
 from manyhands.hub import connections, course, hub_address, hub_command, jupyterhub_settings
 from manyhands.hub.accounts import account_log
 from manyhands.hub.accounts.authenticator import FAILURES, WINDOW_S, Attempts
-from manyhands.hub.accounts.table import AccountError, Accounts
+from manyhands.hub.accounts.table import Account, AccountError, Accounts
+from manyhands.hub.folder import SOLUTIONS
 from manyhands.hub.servers import relay, room, slurm, socket_handover, spawner
 from manyhands.hub.servers.limits import Limits
 from manyhands.hub.services import expiry
@@ -281,6 +283,26 @@ def test_the_course_that_attendees_see(clone, tmp_path):
     home.mkdir()
     (home / ".course").symlink_to(seen)
     assert units(home)[0].facts == units(clone)[0].facts == {"tutorial": {"minutes": 15, "ranks": 4}, "lab": {}}
+
+
+def test_only_instructors_are_shown_the_solutions_and_nobody_else_can_pass_to_them(clone, tmp_path):
+    folder = tmp_path / "hub"
+    folder.mkdir()
+    account = partial(Account, "ann", uid=70_000, salt="", key="", since=0.0, expires=2**40)
+    shown = partial(spawner.InTurn.shown, SimpleNamespace(folder=str(folder)))
+    assert shown(account(role="instructor")) == {}  # there are none
+    old = os.umask(0o077)
+    try:
+        course.make_solutions(clone, folder / SOLUTIONS)
+        (folder / SOLUTIONS / "old").touch()
+        course.make_solutions(clone, folder / SOLUTIONS)
+    finally:
+        os.umask(old)
+    assert stat.S_IMODE((folder / SOLUTIONS).parent.stat().st_mode) == 0o700
+    assert [path.name for path in sorted((folder / SOLUTIONS).rglob("*"))] == ["00_preflight", "00_preflight.ipynb"]
+    assert {stat.S_IMODE(path.stat().st_mode) for path in (folder / SOLUTIONS).rglob("*")} == {0o755, 0o644}
+    assert shown(account(role="instructor")) == {str(folder / SOLUTIONS): "/solved"}
+    assert shown(account(role="assistant")) == shown(account(role="attendee")) == {}
 
 
 def test_a_check_without_the_solution_waits_for_its_reference(tmp_path):
