@@ -157,9 +157,10 @@ def test_papers_of_a_hub_that_was_never_started_name_the_address_that_it_will_ha
     assert "manyhands hub" not in capsys.readouterr().out
 
 
-def test_none_is_no_number_of_accounts(accounts):
+def test_what_cannot_be_asked_for_is_wrong_usage(accounts):
     assert run(accounts, "create", 0, "--expires", "1d") == 2
     assert run(accounts, "purge") == 2
+    assert run(accounts, "create", 1, "--expires", "soon") == 2 and not accounts.load()
 
 
 def test_without_root_one_account_and_no_more(accounts, capsys, monkeypatch):

@@ -112,7 +112,15 @@ def _add(accounts, people, options):
         raise AccountError("There is nobody in that table.")
     if not is_classroom() and len(accounts.load()) + len(people) > 1:
         raise AccountError(NOT_ROOT)
-    _hand_out(accounts, accounts.create(people, until(options.expires), options.role), options)
+    _hand_out(accounts, accounts.create(people, _end_of(options), options.role), options)
+
+
+def _end_of(options):
+    """What --expires says, in seconds since 1970."""
+    try:
+        return until(options.expires)
+    except AccountError as problem:
+        raise WrongUsage(str(problem)) from None
 
 
 def _reset(accounts, options):
@@ -144,7 +152,7 @@ def _list(accounts, options):
 
 
 def _extend(accounts, options):
-    for account in accounts.extend(options.names, until(options.expires)):
+    for account in accounts.extend(options.names, _end_of(options)):
         print(f"{account.name}: {account.state}, until {local_time(account.expires)}")
 
 
