@@ -11,7 +11,8 @@ LINK = "solved"  # beside work/: `solutions` would be where `manyhands check` lo
 SECTION = """
 ## For instructors
 
-[The board]({hub}/services/board/) · [the room's predictions]({hub}/services/board/predictions) · [Formgrader]({hub}/services/formgrader/) · [who works now]({hub}/hub/admin)
+[Formgrader]({hub}/services/formgrader/) is where you see what was handed in, grade it, and give marks and comments. [The whole room's board]({hub}/services/board/) ·
+[the room's predictions]({hub}/services/board/predictions) · [who works now]({hub}/hub/admin)
 {solutions}
 * **A lab, from release to grades,** in a terminal of the hub's machine: `manyhands release 06 --due "2026-12-01 18:00"`; attendees fetch it and hand it in; then
   `manyhands collect 06`, `manyhands grade 06`, `manyhands feedback 06`, and `manyhands export -o grades.csv`. Or with the buttons of formgrader.

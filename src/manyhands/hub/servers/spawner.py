@@ -33,7 +33,6 @@ NOTICE = (
     "and so is an unused kernel with its cluster; files stay."
 )
 OF_THE_BOARD = " [The board]({address}) shows your checks, the median of the class, and what is announced."
-FOR_INSTRUCTORS = " [Formgrader]({address}) is where you see what was handed in, grade it, and give marks and comments."
 NOT_WANTED = "Nobody waits for this server any more."
 NOT_OPEN = "This account is not open any more."
 SERVER = ["-P", "-m", "manyhands.hub.servers.attendee_server"]  # a program for Python
@@ -149,9 +148,6 @@ class InTurn(Configurable):
             )
             env["MANYHANDS_BOARD"] = f"{room.SOCKETS if self.walls else sockets(self.folder)}/{BOARD}"
         if account.role == INSTRUCTOR:
-            env["MANYHANDS_NOTICE"] += FOR_INSTRUCTORS.format(
-                address=f"{address(self.folder).rstrip('/')}/services/formgrader/"
-            )
             env["MANYHANDS_TEACHES"] = address(self.folder)
             for place, inside in self.shown(account).items() if self.near else ():
                 env["MANYHANDS_SOLUTIONS"] = inside if self.walls else place
