@@ -2,6 +2,8 @@
 
 import argparse
 import os
+import sys
+from contextlib import contextmanager
 
 COMPLETING = "_ARGCOMPLETE"  # set by the shell while it asks what could be typed next
 
@@ -22,6 +24,38 @@ def completed(made):
 
         argcomplete.autocomplete(made)
     return made
+
+
+class Line:
+    """One line on a terminal, each text in the place of the one before; on another stream `show` shows nothing."""
+
+    def __init__(self, stream):
+        self.stream, self.width = stream, 0
+        self.live = stream.isatty()
+
+    def show(self, text):
+        """What goes on now."""
+        if self.live:
+            self.stream.write("\r" + text.ljust(self.width))
+            self.width = len(text)
+            self.stream.flush()
+
+    def clear(self):
+        if self.live and self.width:
+            self.stream.write("\r" + " " * self.width + "\r")
+            self.stream.flush()
+            self.width = 0
+
+
+@contextmanager
+def working(text, stream=None):
+    """Say on a terminal (stderr) what the block does, as long as it does it; gives the `Line`, which can say more."""
+    line = Line(stream or sys.stderr)
+    line.show(f"{text} ...")
+    try:
+        yield line
+    finally:
+        line.clear()
 
 
 def unit_names(**_):

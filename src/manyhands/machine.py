@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+from datetime import datetime, timezone
 from pathlib import Path
 
 
@@ -22,6 +23,17 @@ def memory_gb():
         except (OSError, ValueError):
             pass
     return round(total / 1e9)
+
+
+def local_time(when, seconds=False):
+    """`2026-12-01 18:00 JST`: in this machine's time zone; the variable TZ names another (`TZ=Asia/Tokyo`).
+
+    when: seconds since 1970, or a datetime, which is in UTC where it has no zone.
+    """
+    if not isinstance(when, datetime):
+        when = datetime.fromtimestamp(when, timezone.utc)
+    when = when if when.tzinfo else when.replace(tzinfo=timezone.utc)
+    return when.astimezone().strftime(f"%Y-%m-%d %H:%M{':%S' if seconds else ''} %Z")
 
 
 def program(name):

@@ -1,6 +1,7 @@
 """What the tests of a class share: a class with a tiny lab, and its attendees."""
 
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,18 @@ from sandboxed import own_cache, works_in_sandbox  # noqa: E402, F401 (fixtures)
 @pytest.fixture(autouse=True)
 def in_sandbox(works_in_sandbox):
     """None of these tests can do without."""
+
+
+@pytest.fixture
+def time_zone(monkeypatch):
+    """Puts this process into a time zone, until the test ends."""
+    def put(name):
+        monkeypatch.setenv("TZ", name)
+        time.tzset()
+
+    yield put
+    monkeypatch.undo()
+    time.tzset()
 
 
 @pytest.fixture

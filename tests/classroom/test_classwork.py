@@ -6,6 +6,7 @@ import json
 import multiprocessing
 import os
 import signal
+import stat
 import tempfile
 from types import SimpleNamespace
 
@@ -19,6 +20,7 @@ from manyhands.cli import certificate
 from manyhands.grading import engine
 from manyhands.grading.classroom import steps
 from manyhands.grading.nbgrader import feedback, gradebook
+from manyhands.learner.released import due_file, due_in
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>"
 
@@ -33,6 +35,7 @@ def test_a_lab_is_released_once_and_again_when_asked(classroom):
     with classroom.book() as book:
         assignment = book.find_assignment(UNIT)
         assert (assignment.max_score, assignment.duedate.hour) == (4, 9)
+    assert stat.S_IMODE(due_file(classroom.exchange).stat().st_mode) == 0o644
     assert "was released before" in classroom.command("release", "90")[1]
     classroom.lab.notebook.cells[0].source = "# Two questions, better asked"
     classroom.lab.write(f"solutions/{UNIT}/{UNIT}.ipynb", classroom.lab.notebook)
@@ -43,6 +46,18 @@ def test_a_lab_is_released_once_and_again_when_asked(classroom):
     assert "better asked" in (outbound(classroom) / f"{UNIT}.ipynb").read_text()
     assert classroom.command("release", "90", "--due", "soon") == (2, "manyhands: 'soon' is no time. Write it as 2026-12-01 18:00, "
                                                                    "or with its zone: 2026-12-01 18:00 +0900.\n")
+
+
+def test_attendees_are_told_when_a_released_lab_is_due_in_the_rooms_time(classroom, time_zone):
+    time_zone("Asia/Tokyo")
+    classroom.command("release", "90", "--due", "2026-12-01 18:00")  # as the clock on the wall has it
+    with classroom.book() as book:
+        assert f"{book.find_assignment(UNIT).duedate}" == "2026-12-01 09:00:00"
+    assert due_in(classroom.exchange) == [(UNIT, "2026-12-01 18:00 JST")]
+    assert classroom.command("release", "90", "--due", "2026-12-02 12:00 +0000")[1] == f"{UNIT}: was released before.\n"
+    assert due_in(classroom.exchange) == [(UNIT, "2026-12-02 21:00 JST")]
+    classroom.command("release", "90", "--again")
+    assert due_in(classroom.exchange) == [(UNIT, "2026-12-02 21:00 JST")]
 
 
 def test_what_is_handed_in_is_collected_and_all_of_it_is_kept(classroom):

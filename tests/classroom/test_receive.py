@@ -163,7 +163,7 @@ def test_a_disk_that_is_full_and_too_many_hand_ins_of_one_are_told_by_name(relea
 
 def test_a_name_with_an_earlier_time_does_not_make_late_work_early(classroom):
     due = datetime.now(UTC).replace(tzinfo=None) - timedelta(hours=1)
-    classroom.command("release", "90", "--due", f"{due:%Y-%m-%d %H:%M}")
+    classroom.command("release", "90", "--due", f"{due:%Y-%m-%d %H:%M} +0000")
     alice, mallory = (classroom.hand_in(student, classroom.lab.handed_in()) for student in ("alice", "mallory"))
     mallory.rename(mallory.with_name(f"mallory+{UNIT}+{due - timedelta(days=1):{NAMED}}+x"))
     code, said = classroom.command("collect", "90")

@@ -67,11 +67,12 @@ class Rooms:
         for name in ("ann", "ben"):
             archive.make_home(self.accounts.get(name), self.accounts.home(name))
 
-    def start(self, name, program, *arguments, limit=None, environment=None, way=None, shared=(), **streams):
+    def start(self, name, program, *arguments, limit=None, environment=None, way=None, shared=(), shown=(), **streams):
         """A Python program in the room: the Popen."""
         account = self.accounts.get(name)
         inner = [sys.executable, "-c", program, *map(str, arguments)]
-        command = room.command(account, inner, folder=self.accounts.folder, home=self.accounts.home(name), memory_bytes=2**30, shared=shared)
+        command = room.command(account, inner, folder=self.accounts.folder, home=self.accounts.home(name), memory_bytes=2**30, shared=shared,
+                               shown=shown)
         group = (way or limits.way())(f"manyhands-test-{os.getpid()}-{name}-{len(self.groups)}")
         self.groups.append(group)
         streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT} | streams

@@ -4,6 +4,7 @@ import socket
 
 import pytest
 
+from manyhands.hub.folder import SOLUTIONS
 from manyhands.hub.servers.limits import ByNumber, Limits, disk_used, way
 
 TRY = """
@@ -51,6 +52,19 @@ for path in sys.argv[1:]:
     print(attempt(lambda: open(path).read()))
 """, secret, folder / "accounts.json", folder / "log.jsonl", "/home/ben/secret", "/etc/shadow", "/root/.bashrc")
     assert told.splitlines() == ["FileNotFoundError"] * 6
+
+
+def test_an_instructor_reads_the_solutions_and_changes_none(neighbours):
+    folder = neighbours.accounts.folder / SOLUTIONS
+    folder.parent.mkdir(mode=0o700)
+    folder.mkdir(mode=0o755)
+    (folder / "06_ddp.ipynb").write_text("solved")
+    program = TRY + """
+print(attempt(lambda: open("/solved/06_ddp.ipynb").read()), attempt(lambda: open("/solved/06_ddp.ipynb", "w")), attempt(lambda: open(sys.argv[1]).read()))
+"""
+    told = neighbours.run("ann", program, folder / "06_ddp.ipynb", shown={str(folder): "/solved"}).split()
+    assert told[0] == "solved" and told[1] in ("OSError", "PermissionError") and told[2] == "FileNotFoundError"
+    assert neighbours.run("ben", program, folder / "06_ddp.ipynb").split() == ["FileNotFoundError"] * 3
 
 
 def test_no_solution_and_no_source_can_be_found(neighbours):

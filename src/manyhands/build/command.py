@@ -4,7 +4,7 @@ import os
 import sys
 import time
 
-from manyhands.command_line import completed, parser, unit_names
+from manyhands.command_line import Line, completed, parser, unit_names, working
 from manyhands.build import BuildError, UnknownName, layout
 from manyhands.units import NotAClone, find_root
 
@@ -59,23 +59,30 @@ def _telling(work, options):
 
 
 def _build(root, options):
-    from manyhands.build import make
+    pieces, line = layout.pieces(root, options.units), Line(sys.stdout)
+    for piece in pieces:
+        name, begun = piece.short(piece.notebook), time.monotonic()
+        line.show(f"{name} ...") if line.live else print(f"{name} ...", end=" ", flush=True)
+        from manyhands.build import make
 
-    for piece in layout.pieces(root, options.units):
-        print(f"{piece.short(piece.notebook)} ...", end=" ", flush=True)
-        begun = time.monotonic()
-        changed = make.build(piece, run=not options.no_execute, remeasure=options.remeasure)
+        try:
+            changed = make.build(piece, run=not options.no_execute, remeasure=options.remeasure,
+                                 progress=lambda cell, of, name=name: line.show(f"{name}: cell {cell} of {of} ..."))
+        finally:
+            line.clear()
+        print(f"{name} ... " if line.live else "", end="")
         print(f"{time.monotonic() - begun:.1f} s,", "changed: " if changed else "unchanged", end="")
         print(", ".join(piece.short(path) for path in changed))
     return 0
 
 
 def _check(root, options):
-    from manyhands.build import up_to_date
-    from manyhands.build.slides import drifts as slide_drifts
+    with working("what is built is compared with its sources"):
+        from manyhands.build import up_to_date
+        from manyhands.build.slides import drifts as slide_drifts
 
-    found = up_to_date.drifts(root, options.units, run=not options.no_execute)
-    found += [] if options.units else slide_drifts(root)
+        found = up_to_date.drifts(root, options.units, run=not options.no_execute)
+        found += [] if options.units else slide_drifts(root)
     for one in found:
         print(one, file=sys.stderr)
     if not found:
@@ -93,23 +100,31 @@ def _adopt(root, options):
 
 
 def _validate(root, options):
-    from manyhands.build.validate import JOBS, Validation
-
     failed = 0
     notebooks = [piece.notebook for piece in layout.pieces(root, options.units)]
+    line = Line(sys.stderr)
+    line.show(f"0 of {len(notebooks)} notebooks done ...")
+    from manyhands.build.validate import JOBS, Validation
+
     with Validation(notebooks, jobs=options.jobs or JOBS) as verdicts:
-        for verdict in verdicts:
+        for done, verdict in enumerate(verdicts, 1):
+            line.clear()
             word = "PASS" if verdict.passed else "FAIL"
             print(f"{word}  {verdict.seconds:6.1f} s  {os.path.relpath(verdict.notebook, root)}", flush=True)
             if not verdict.passed:
                 failed += 1
-                print(verdict.text)
+                print(verdict.text, flush=True)
+            if done < len(notebooks):
+                line.show(f"{done} of {len(notebooks)} notebooks done ...")
+    line.clear()
     return 1 if failed else 0
 
 
 def _slides(root, options):
     from manyhands.build import slides as deck_maker
 
-    for path in deck_maker.build(root, options.decks) or ["all decks follow from their sources"]:
+    with working("decks are compared with their sources") as line:
+        made = deck_maker.build(root, options.decks, told=lambda text: line.show(f"{text} ..."))
+    for path in made or ["all decks follow from their sources"]:
         print(path if isinstance(path, str) else path.relative_to(root))
     return 0

@@ -15,27 +15,23 @@ from manyhands.build.processes import adopt_orphans, children, end, release_orph
 CELL_TIMEOUT_S = 180
 
 
-def execute(notebook, folder, name, cell_timeout_s=CELL_TIMEOUT_S, seed=0):
+def execute(notebook, folder, name, cell_timeout_s=CELL_TIMEOUT_S, seed=0, progress=None):
     """Run the notebook's cells in place, the kernel standing in `folder`; a BuildError names unit, cell and traceback.
 
     Cells tagged raises-exception may fail, and must. Processes that the notebook leaves behind are ended.
+    `progress(number, of)` hears which cell begins.
     """
     adopt_orphans()
     before = children()
     home = Path(tempfile.mkdtemp(prefix="mh-"))
     started = []
-    client = NotebookClient(
-        notebook,
-        timeout=cell_timeout_s,
-        kernel_name="python3",
-        record_timing=False,
-        resources={"metadata": {"path": str(folder)}},
-        log=_quiet(),
-        on_cell_start=lambda cell, cell_index: started.append(cell_index),
-    )
-    client.create_kernel_manager()
-    # no TCP port: two kernels that start at once cannot meet
-    client.km.transport, client.km.ip = "ipc", str(home / "k")
+
+    def begins(cell, cell_index):
+        started.append(cell_index)
+        if progress:
+            progress(cell_index + 1, len(notebook.cells))
+
+    client = _client(notebook, folder, home, cell_timeout_s, begins)
     try:
         with open(home / "kernel.log", "w") as kernel_log:
             client.execute(env=kernel_environment(home, seed), stderr=kernel_log)
@@ -53,6 +49,22 @@ def execute(notebook, folder, name, cell_timeout_s=CELL_TIMEOUT_S, seed=0):
         shutil.rmtree(home, ignore_errors=True)
     _refuse_missing_errors(notebook, name)
     return notebook
+
+
+def _client(notebook, folder, home, cell_timeout_s, begins):
+    client = NotebookClient(
+        notebook,
+        timeout=cell_timeout_s,
+        kernel_name="python3",
+        record_timing=False,
+        resources={"metadata": {"path": str(folder)}},
+        log=_quiet(),
+        on_cell_start=begins,
+    )
+    client.create_kernel_manager()
+    # no TCP port: two kernels that start at once cannot meet
+    client.km.transport, client.km.ip = "ipc", str(home / "k")
+    return client
 
 
 def _quiet():

@@ -12,10 +12,11 @@ from manyhands.build.execute import execute
 _PICTURES = ("image/png", "image/jpeg")
 
 
-def build(piece, run=True, remeasure=False):
-    """Write the files that belong to a piece; the list of those that changed, the source too if it had to be tidied."""
+def build(piece, run=True, remeasure=False, progress=None):
+    """Write the files that belong to a piece; the list of those that changed, the source too if it had to be tidied.
+    `progress(number, of)` hears which cell begins."""
     tidied = write_all({piece.source: text.write(read_source(piece)).encode()})
-    notebook = make_notebook(piece, run=run, remeasure=remeasure)
+    notebook = make_notebook(piece, run=run, remeasure=remeasure, progress=progress)
     files = {piece.notebook: canonical.to_bytes(notebook), **script_files(piece)}
     changed = tidied + write_all(files)
     if piece.lab:
@@ -46,7 +47,7 @@ def expected_notebook(piece):
     return canonical.notebook_of(source, piece.short(piece.source), text.write(source), links)
 
 
-def make_notebook(piece, run=True, remeasure=False):
+def make_notebook(piece, run=True, remeasure=False, progress=None):
     """The canonical notebook of a piece. Without `run`, cells keep the outputs stored for the same text."""
     notebook = expected_notebook(piece)
     stored = stored_cells(piece)
@@ -61,7 +62,7 @@ def make_notebook(piece, run=True, remeasure=False):
         for path, data in script_files(piece).items():
             write_one(staged.root / path.relative_to(piece.root), data)
         staged.folder.mkdir(parents=True, exist_ok=True)
-        execute(notebook, staged.folder, name)
+        execute(notebook, staged.folder, name, progress=progress)
         canonical.clean(notebook, piece.root)
         canonical.refuse_places(notebook, name, (piece.root, stage))
     for number, cell in enumerate(notebook.cells, 1):

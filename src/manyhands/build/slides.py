@@ -45,13 +45,15 @@ def decks(root, wanted=()):
     return chosen
 
 
-def build(root, wanted=()):
-    """Make the decks whose sources or results have changed; the list of files written."""
+def build(root, wanted=(), told=lambda text: None):
+    """Make the decks whose sources or results have changed; the list of files written.
+    `told` hears which one is being made."""
     written = []
     stale = [deck for deck in decks(root, wanted) if _drift_of(deck)]
     if stale:
-        marp, browser = _marp(Path(root)), find_browser()
-    for deck in stale:
+        marp, browser = _marp(Path(root), told), find_browser()
+    for number, deck in enumerate(stale, 1):
+        told(f"{deck.stem}: deck {number} of {len(stale)}")
         page, paper = _convert(deck, marp, browser)
         page += _seal(sources_hash(deck), _hash(page), _hash(paper))
         made = {_built(deck, "html"): page, _built(deck, "pdf"): paper}
@@ -109,7 +111,7 @@ def _hash(data):
     return hashlib.sha256(data).hexdigest()[:16]
 
 
-def _marp(root):
+def _marp(root, told):
     """Marp's program; with the decks' letters it is installed from the locked list, and again when that changes."""
     folder = root / "slides"
     program = folder / "node_modules" / ".bin" / "marp"
@@ -123,7 +125,7 @@ def _marp(root):
             "Debian and Ubuntu: apt-get install nodejs npm; macOS: brew install node; then run this again.\n"
             "The built decks are in slides/built/, so nothing else needs it."
         )
-    print("installing Marp into slides/node_modules ...", flush=True)
+    told("installing Marp into slides/node_modules")
     done = subprocess.run([npm, "ci", "--no-audit", "--no-fund"], cwd=folder, capture_output=True, text=True,
                           env=_no_downloads())
     if done.returncode:

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from manyhands.checks import progress
-from manyhands.command_line import completed
+from manyhands.command_line import completed, working
 from manyhands.command_line import parser as command_parser
 from manyhands.learner import certificate_paper, signing, start_page
 from manyhands.units import NotAClone, find_root, units
@@ -88,7 +88,8 @@ def _class_grades(root, attendee, chosen):
     names = [unit.name for unit in chosen if (classroom.folder / "grades" / unit.name).is_dir()]
     table = io.StringIO()
     if names:
-        steps.export(classroom, names, table)
+        with working(f"the grades of {len(names)} labs are read"):
+            steps.export(classroom, names, table)
     table.seek(0)
     return {row["lab"]: {"points": float(row["points"]), "max": float(row["max"]), "when": row["graded"]}
             for row in csv.DictReader(table) if row["student"] == attendee and row["points"] and not row["verdict"]}

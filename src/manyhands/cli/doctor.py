@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
 
-from manyhands.command_line import completed, parser
+from manyhands.command_line import completed, parser, working
 from manyhands.cli.pythons import PYTHONS, TESTED, any_of
 from manyhands.cli.setup_plan import read_pins
 from manyhands.machine import memory_gb, processors, program, says
@@ -199,7 +199,8 @@ def main(argv):
     made = parser("doctor", "Say what this machine can do for the course.", ["", "--json"])
     made.add_argument("--json", action="store_true", help="for programs: every finding, missing ones with found = null")
     options = completed(made).parse_args(argv)
-    groups = survey()
+    with working("looking at this machine"):
+        groups = survey()
     if options.json:
         print(json.dumps({name: [asdict(finding) for finding in group] for name, group in groups.items()}, indent=1))
     else:

@@ -5,7 +5,7 @@ import signal
 import sys
 from pathlib import Path
 
-from manyhands.command_line import completed, unit_names_and_notebooks
+from manyhands.command_line import Line, completed, unit_names_and_notebooks
 from manyhands.command_line import parser as command_parser
 from manyhands.checks import colour
 from manyhands.checks import progress as memory
@@ -64,30 +64,24 @@ def find(word, root, lab=None):
     return unit, Path(root) / "labs" / unit / f"{unit}.ipynb", NOT_COPIED
 
 
-class Progress:
+class Progress(Line):
     """Says which cell runs: in one line on a terminal, once per notebook elsewhere."""
 
-    def __init__(self, stream):
-        self.stream, self.last, self.width = stream, None, 0
-        self.live = stream.isatty()
+    last = None
 
     def __call__(self, what, done, of):
-        if self.live:
-            self.say(f"{what}: cell {min(done + 1, of)} of {of}")
-        elif what != self.last:
+        self.show(f"{what}: cell {min(done + 1, of)} of {of}")
+        if not self.live and what != self.last:
             self.say(f"{what}: {of} cells ...")
         self.last = what
 
     def say(self, line, stays=False):
         """In the place of what was said before, on a terminal; `stays`: and it is not replaced itself."""
-        self.stream.write("\r" * self.live + line.ljust(self.width) + "\n" * (stays or not self.live))
-        self.width = 0 if stays or not self.live else len(line)
-        self.stream.flush()
-
-    def clear(self):
-        if self.live and self.width:
-            self.stream.write("\r" + " " * self.width + "\r")
+        self.show(line)
+        if stays or not self.live:
+            self.stream.write("\n" if self.live else f"{line}\n")
             self.stream.flush()
+            self.width = 0
 
 
 def parser():
@@ -100,6 +94,7 @@ def parser():
     made.add_argument("--cell-timeout", type=float, default=None, metavar="S", help="seconds for one cell")
     made.add_argument("--timeout", type=float, default=None, metavar="S", help="seconds for the whole notebook")
     made.add_argument("--json", action="store_true", help="print the grade as JSON")
+    made.add_argument("--verbose", action="store_true", help="say, too, why there is no sandbox where there is none")
     return made
 
 
@@ -120,15 +115,16 @@ def main(argv=None):
 
 
 def _one(word, root, arguments):
+    unit, submission, note = find(word, root, arguments.lab)
+    progress = Progress(sys.stderr)
+    progress.show(f"{unit}: the grader is loaded ...")
     from manyhands.grading import engine, grade_report
     from manyhands.grading.hub_client import check_place
     from manyhands.grading.isolation import container
     from manyhands.grading.isolation.kernel import Limits
     from manyhands.grading.store import public_references
 
-    unit, submission, note = find(word, root, arguments.lab)
     limits = {"cell_s": arguments.cell_timeout, "total_s": arguments.timeout}
-    progress = Progress(sys.stderr)
     try:
         against = _against(root, unit)
         # nothing that the work must not see is there, and the person's room has its own limits
@@ -146,7 +142,7 @@ def _one(word, root, arguments):
     if note:
         grade.notes.insert(0, note)
     remember(submission, unit, grade, root)
-    text = "\n".join(colour.lines(grade_report.as_text(grade).split("\n"), sys.stdout))
+    text = "\n".join(colour.lines(grade_report.as_text(grade, arguments.verbose).split("\n"), sys.stdout))
     print(json.dumps(grade_report.as_data(grade)) if arguments.json else text, flush=True)
     if (announcement := tell_board(submission, unit, grade)) and not arguments.json:
         print(ANNOUNCED.format(text=announcement), flush=True)

@@ -47,6 +47,7 @@ class Grade:
     notes: list = field(default_factory=list)
     verdict: str = ""  # why nothing could be graded, or empty
     sandbox: str = ""
+    no_sandbox: str = ""  # why not, in the words of the machine: for who asks
     seconds: float = 0.0
     seed: str = "a hidden seed"
 
@@ -98,7 +99,7 @@ def grade(submission_path, solution_path, *, seed=None, wanted=None, sandboxed=N
     sandboxed = not lack if sandboxed is None else sandboxed
     if sandboxed and wanted is None and choose.shows(solution_path):
         raise RuntimeError(SHOWN.format(path=solution_path))
-    result.sandbox = _where(sandboxed, lack)
+    result.sandbox, result.no_sandbox = _where(sandboxed, lack), "" if sandboxed else lack or ""
     image = choose.image() if sandboxed else ""
     seed = references.hidden_seed(solution_path, solution, image) if seed is None else seed
     result.seed = "the public seed" if seed == 0 else result.seed
@@ -121,7 +122,7 @@ def _where(sandboxed, lack):
     """For the report: how the submission was kept apart, or why it was not."""
     if sandboxed:
         return "in a sandbox" + (" (a container)" if choose.contained() else "")
-    return "without a sandbox" + (f" (that changes no points; {'; '.join(lack.splitlines())})" if lack else "")
+    return "without a sandbox" + (" (that changes no points)" if lack else "")
 
 
 def not_graded(solution_path, problem):

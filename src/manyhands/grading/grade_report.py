@@ -46,8 +46,8 @@ def lines_of(criterion):
     return lines
 
 
-def as_text(grade):
-    """The table of criteria, and what helps."""
+def as_text(grade, verbose=False):
+    """The table of criteria, and what helps; `verbose`: also why there was no sandbox."""
     lines = [head(grade), ""]
     if grade.verdict:
         lines += [grade.verdict, ""]
@@ -63,6 +63,7 @@ def as_text(grade):
         lines += ["", DONE]
     if grade.sandbox:
         lines += ["", HOW.format(seed=grade.seed, sandbox=grade.sandbox, seconds=grade.seconds)]
+        lines += [f"  {line}" for line in grade.no_sandbox.splitlines()] if verbose else []
     return "\n".join(lines)
 
 

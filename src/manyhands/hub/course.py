@@ -32,10 +32,26 @@ def make(root, course):
             shutil.copytree(source, target, ignore=shutil.ignore_patterns(".*", "__pycache__"))
     (Path(course) / "facts.json").write_text(json.dumps({unit.name: unit.facts for unit in units(root)}))
     (Path(course) / "references").mkdir(exist_ok=True)
-    for folder, _, files in os.walk(course):
-        os.chmod(folder, 0o755)
+    _readable(course)
+
+
+def make_solutions(root, folder):
+    """Copy the clone's solutions to `folder`, which only instructors' servers are shown:
+    the folder above it is closed to all but its owner."""
+    folder = Path(folder)
+    folder.parent.mkdir(mode=0o700, exist_ok=True)
+    folder.parent.chmod(0o700)
+    shutil.rmtree(folder, ignore_errors=True)
+    if (Path(root) / "solutions").is_dir():
+        shutil.copytree(Path(root) / "solutions", folder, ignore=shutil.ignore_patterns(".*", "__pycache__"))
+        _readable(folder)
+
+
+def _readable(folder):
+    for place, _, files in os.walk(folder):
+        os.chmod(place, 0o755)
         for name in files:
-            os.chmod(Path(folder) / name, 0o644)
+            os.chmod(Path(place) / name, 0o644)
 
 
 def start_references(root, course, log):

@@ -5,6 +5,8 @@ from pathlib import Path
 
 from manyhands.units import find_root
 
+SOLUTIONS = "staff/solutions"  # shown to instructors' servers alone
+LOCK = "hub.lock"  # there once a hub was started, and locked by the one that runs
 BOARD = "board.sock"  # the socket of `manyhands.hub.board.service`
 # before a command: it ends when the process that started it has gone, however it went
 WITH_PARENT = ["setpriv", "--pdeathsig", "TERM", "--"]

@@ -13,10 +13,10 @@ from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 
-from manyhands.command_line import completed
+from manyhands.command_line import completed, working
 from manyhands.command_line import parser as command_parser
-from manyhands.hub import course
-from manyhands.hub.folder import hub_folder, is_classroom, prepare
+from manyhands.hub import course, hub_address
+from manyhands.hub.folder import LOCK, SOLUTIONS, hub_folder, is_classroom, prepare
 from manyhands.hub.jupyterhub_settings import START_LIMIT_S, VARIABLE, Settings
 from manyhands.hub.servers import limits, room
 from manyhands.hub.services import proxy
@@ -42,11 +42,15 @@ NOT_ROOT = (
 NO_JOBS = "{why}\nThe hub does not start."
 NO_ROOM = "{why}\nWithout a room attendees could read each other and the solutions, so the hub does not start."
 BYTES = {"M": 2**20, "G": 2**30, "T": 2**40}
-_held = []  # reservations of ports, for as long as this process lives
+BEFORE = "Papers that were printed before name another address: {before}"
 
 
 class CannotStart(RuntimeError):
     """The hub cannot start; the message says why and what to do."""
+
+
+class WrongUsage(CannotStart):
+    """It was asked for what cannot be."""
 
 
 def size(text):
@@ -109,15 +113,24 @@ def parser():
 def main(argv=None):
     options = completed(parser()).parse_args(argv)
     try:
+        _understood(options)
         root, folder = find_root(), hub_folder(options.home)
         print(_walls(root, options), flush=True)
         prepare(folder)
-        with open(folder / "hub.lock", "a+", encoding="utf-8") as lock:
+        with open(folder / LOCK, "a+", encoding="utf-8") as lock:
             _only_one(lock, folder)
             return _serve(root, folder, _settings(root, folder, options), options.address)
     except (CannotStart, NotAClone, proxy.NoProxy, OSError) as problem:
         print(f"manyhands hub: {problem}", file=sys.stderr)
-        return 1
+        return 2 if isinstance(problem, WrongUsage) else 1
+
+
+def _understood(options):
+    """Raises WrongUsage where options do not go together."""
+    if bool(options.certificate) != bool(options.key):
+        raise WrongUsage("https needs both --certificate and --key.")
+    if options.servers_address and not options.address:
+        raise WrongUsage("--servers-address needs --address, too: each says how browsers reach one of the two.")
 
 
 def _walls(root, options):
@@ -164,38 +177,12 @@ def _only_one(lock, folder):
                           "--home.") from None
 
 
-def _free_ports(count):
-    """Ports that no other program is given before the hub's parts have bound them."""
-    from manyhands.cluster.host.ports import reserve
-
-    reservation = reserve(count)
-    _held.append(reservation)
-    return reservation.ports
-
-
-def _port(folder, asked, name="port"):
-    """The port asked for, else that of the last start, so that printed slips stay right, else a free one."""
-    kept = Path(folder) / name
-    port = asked
-    with suppress(OSError, ValueError):
-        last = int(kept.read_text(encoding="utf-8"))
-        socket.create_server(("127.0.0.1", last)).close()
-        port = port or last
-    port = port or _free_ports(1)[0]
-    kept.write_text(f"{port}\n", encoding="utf-8")
-    return port
-
-
 def _settings(root, folder, options):
-    if bool(options.certificate) != bool(options.key):
-        raise CannotStart("https needs both --certificate and --key.")
-    if options.servers_address and not options.address:
-        raise CannotStart("--servers-address needs --address, too: each says how browsers reach one of the two.")
-    hub_port, proxy_port, formgrader_port, board_port = _free_ports(4)
+    hub_port, proxy_port, formgrader_port, board_port = hub_address.free_ports(4)
     return Settings(
         root=str(root), formgrader_port=formgrader_port,
-        folder=str(folder), ip=options.ip, port=_port(folder, options.port),
-        servers_port=_port(folder, options.servers_port, "servers_port"),
+        folder=str(folder), ip=options.ip, port=hub_address.port_of(folder, options.port),
+        servers_port=hub_address.port_of(folder, options.servers_port, "servers_port"),
         hub_port=hub_port, proxy_port=proxy_port, board_port=board_port,
         address=options.address or "", servers_address=options.servers_address, behind=options.behind,
         title=options.title,
@@ -222,9 +209,10 @@ def _exchange(root):
 
 def _serve(root, folder, settings, named):
     course.make(root, folder / "course")
-    shown = "127.0.0.1" if settings.ip == "0.0.0.0" else settings.ip
-    address = named or f"{'https' if settings.certificate else 'http'}://{shown}:{settings.port}/"
-    (folder / "address").write_text(address + "\n", encoding="utf-8")
+    course.make_solutions(root, folder / SOLUTIONS)
+    scheme = "https" if settings.certificate else "http"
+    address = named or f"{scheme}://{hub_address.shown(settings.ip)}:{settings.port}/"
+    before = hub_address.note(folder, address)
     with open(os.open(folder / "hub.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as log:
         _remove_servers(settings)
         _mark(folder, settings)
@@ -237,11 +225,14 @@ def _serve(root, folder, settings, named):
         )
         stop = _Stop(hub)
         try:
-            if not _answers(hub, settings):
+            with working("The hub is starting") as line:
+                answers = _answers(hub, settings, line)
+            if not answers:
                 raise CannotStart("The hub did not start. The end of its log, "
                                   f"{folder / 'hub.log'}:\n\n{_tail(folder / 'hub.log')}")
             print(_welcome(address, settings, "import people.csv" if settings.kind == "slurm" else "create 40"),
                   flush=True)
+            print(BEFORE.format(before=before) if before else "", end="\n" if before else "", flush=True)
             status = hub.wait()
         finally:
             for process in filter(None, (references, hub)):
@@ -276,8 +267,9 @@ def _start(folder, settings, log):
                             umask=0o077, env=os.environ | {VARIABLE: settings.as_text()})
 
 
-def _answers(hub, settings):
-    """Wait until the hub is there where attendees look for it: its proxy leads to it once the services have started."""
+def _answers(hub, settings, line):
+    """Wait until the hub is there where attendees look for it: its proxy leads to it once the services have started.
+    `line` says how long that takes."""
     import ssl
     from http.client import HTTPException  # something else than a hub may have taken the port
     from urllib.request import HTTPSHandler, ProxyHandler, build_opener
@@ -289,8 +281,9 @@ def _answers(hub, settings):
         f"http://127.0.0.1:{settings.hub_port}",
         f"{'https' if settings.certificate else 'http'}://{ip}:{settings.port}",
     )
-    until = time.monotonic() + START_LIMIT_S
-    while hub.poll() is None and time.monotonic() < until:
+    begun = time.monotonic()
+    while hub.poll() is None and (took := time.monotonic() - begun) < START_LIMIT_S:
+        line.show(f"The hub is starting: {took:.0f} s")
         with (
             suppress(OSError, HTTPException), opener.open(hub_itself + "/hub/health", timeout=5),
             opener.open(through_proxy + "/hub/health", timeout=5)

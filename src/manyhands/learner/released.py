@@ -1,8 +1,29 @@
-"""The labs that a class has released: what lies in the exchange to be fetched."""
+"""The labs that a class has released: what lies in the exchange to be fetched, and when it is due.
 
+    EXCHANGE/manyhands/due.json    {"06_ddp": {"until": "2026-12-01T09:00:00+00:00", "shown": "2026-12-01 18:00 JST"}}
+
+`shown` is in the time zone of the machine that has released it: a container or a node may have another.
+"""
+
+import json
 from pathlib import Path
 
 COURSE = "manyhands"  # nbgrader's name of it
+
+
+def due_file(exchange):
+    """Where the exchange tells when labs are due; the instructor writes it, everybody reads it."""
+    return Path(exchange) / COURSE / "due.json"
+
+
+def due_in(exchange):
+    """[(lab's name, when it is due as people read it)], the next one first; [] where nothing is told,
+    or nothing that can be read."""
+    try:
+        told = json.loads(due_file(exchange).read_text(encoding="utf-8"))
+        return [(name, str(one["shown"])) for name, one in sorted(told.items(), key=lambda item: item[1]["until"])]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return []
 
 
 def labs_in(exchange):

@@ -1,4 +1,5 @@
-"""An extension of the Jupyter server: it writes the start page anew when the learner's progress has changed.
+"""An extension of the Jupyter server: it writes the start page anew when the learner's progress has changed,
+or what the class has released.
 
 A check in a notebook tells only `work/.manyhands/progress.json` (`manyhands.checks.progress`). In the browser the
 page is shown anew by `labextensions/manyhands-lab`.
@@ -21,20 +22,24 @@ class Renewal:
         self.seen = self._changed()
 
     def _changed(self):
-        try:
-            return progress.path_in(self.root / "work").stat().st_mtime_ns
-        except OSError:
-            return None
+        return [_written(path) for path in (progress.path_in(self.root / "work"), start_page.due_file_here()) if path]
 
     def look(self):
         """True if the page was written; one that cannot be written is left as it is."""
         before, self.seen = self.seen, self._changed()
-        if self.seen in (before, None):
+        if self.seen == before or not any(self.seen):
             return False
         with suppress(OSError):
             start_page.write(self.root)
             return True
         return False
+
+
+def _written(path):
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return None
 
 
 def _jupyter_server_extension_points():

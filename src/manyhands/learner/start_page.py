@@ -11,8 +11,9 @@ from pathlib import Path
 from string import Template
 
 from manyhands.checks import progress
+from manyhands.learner import for_instructors
 from manyhands.learner.copies import lab_copy, tutorial_copy
-from manyhands.learner.released import labs_in
+from manyhands.learner.released import due_file, due_in, labs_in
 from manyhands.machine import memory_gb, processors, says
 from manyhands.units import NotAClone, find_root, minutes_text, paths, units
 
@@ -21,6 +22,9 @@ EXCHANGE = """
 **Labs that your instructor releases:** menu *Nbgrader*, *Assignment List*. There you fetch a lab (it comes to `work/`), hand it in (*Submit*), and get
 your feedback. Save the notebook before you hand it in: Ctrl+S. You may hand in again; the last one counts.
 """  # noqa: E501
+DUE = """
+**Due:** {labs}.
+"""
 TO_FETCH = "your lab (to fetch)"
 PATHS = {"one_day": ["one_day"], "two_days": ["one_day", "two_days_more"]}
 GREY = '<span style="color: #8a8a8a">{}</span>'
@@ -51,7 +55,8 @@ def text(root):
     course, done, missing = units(root), progress.load(Path(root) / "work"), to_fetch(root)
     template = Template(files("manyhands.learner").joinpath("start_page.md").read_text(encoding="utf-8"))
     return template.substitute(
-        machine=machine(), notice=notice(), next=next_step(course, done, missing), table=table(course, done, missing),
+        machine=machine(), notice=notice() + due(course) + for_instructors.section(root, course),
+        next=next_step(course, done, missing), table=table(course, done, missing),
         check=f"`manyhands check {_any_ready(course)}`",
         **{path: path_line(course, path) for path in paths()},
         **{f"{path}_left": time_left(course, done, path) for path in PATHS},
@@ -84,6 +89,18 @@ def notice():
 def _exchange():
     """Where labs are fetched from, on a server of a class's hub; else None."""
     return os.environ.get("MANYHANDS_EXCHANGE") if "JUPYTERHUB_USER" in os.environ else None
+
+
+def due_file_here():
+    """The file that tells when labs are due, on a server of a class's hub; else None."""
+    return due_file(_exchange()) if _exchange() else None
+
+
+def due(course):
+    """A paragraph that says until when the labs are to be handed in which the class has released, or nothing."""
+    titles = {unit.name: f"{unit.number} {unit.title}" for unit in course}
+    told = due_in(_exchange()) if _exchange() else []
+    return DUE.format(labs=" · ".join(f"{titles.get(name, name)}: {when}" for name, when in told)) if told else ""
 
 
 def released():

@@ -7,7 +7,7 @@ that of a file of the clone covers the learner's fresh copy of it.
 from contextlib import suppress
 from pathlib import Path
 
-FOLDERS = ("notebooks", "labs", "solutions")
+FOLDERS = ("notebooks", "labs", "solutions", "solved")  # the last: on an instructor's server
 
 
 def sign_course(root, data_folder):

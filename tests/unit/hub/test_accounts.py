@@ -14,6 +14,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from manyhands.hub import hub_address, hub_command
 from manyhands.hub.accounts import account_log, accounts_command, archive, handout, passwords
 from manyhands.hub.accounts.table import AccountError, Accounts, until
 from manyhands.hub.servers import limits
@@ -137,6 +138,29 @@ def test_create_hands_out_what_opens_the_account(accounts, tmp_path, capsys, mon
     printed = capsys.readouterr().out
     assert not any(row["password"] in printed for row in rows)
     assert run(accounts, "create", 1, "--expires", "3d", "--out", tmp_path / "papers") == 1, "papers are never overwritten"
+
+
+@pytest.mark.parametrize(("root", "start"), [(True, "--ip 0.0.0.0"), (False, "")])
+def test_papers_of_a_hub_that_was_never_started_name_the_address_that_it_will_have(root, start, accounts, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(accounts_command, "is_classroom", lambda: root)
+    assert run(accounts, "create", 1, "--expires", "3d", "--out", tmp_path / "papers") == 0
+    said = capsys.readouterr().out
+    assert f"manyhands hub --home {accounts.folder} {start}".strip() in said
+    made = hub_command.parser().parse_args(start.split())
+    will_be = f"http://{hub_address.shown(made.ip)}:{hub_address.port_of(accounts.folder, made.port)}/"
+    assert f",{will_be}\n" in (tmp_path / "papers" / "accounts.csv").read_text(encoding="utf-8-sig") and will_be in said
+    assert run(accounts, "reset", "hand01", "--out", tmp_path / "again") == 0
+    assert f",{will_be}\n" in (tmp_path / "again" / "accounts.csv").read_text(encoding="utf-8-sig")
+    (accounts.folder / "hub.lock").touch()  # it was started: where it is is known
+    capsys.readouterr()
+    assert run(accounts, "reset", "hand01", "--out", tmp_path / "later") == 0
+    assert "manyhands hub" not in capsys.readouterr().out
+
+
+def test_what_cannot_be_asked_for_is_wrong_usage(accounts):
+    assert run(accounts, "create", 0, "--expires", "1d") == 2
+    assert run(accounts, "purge") == 2
+    assert run(accounts, "create", 1, "--expires", "soon") == 2 and not accounts.load()
 
 
 def test_without_root_one_account_and_no_more(accounts, capsys, monkeypatch):

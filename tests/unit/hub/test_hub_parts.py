@@ -7,6 +7,7 @@ import shutil
 import socket
 import stat
 import time
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
@@ -16,10 +17,11 @@ from tornado.web import Application, RequestHandler
 from traitlets.config import Config
 
 from manyhands.grading.store import public_references
-from manyhands.hub import connections, course, hub_command, jupyterhub_settings
+from manyhands.hub import connections, course, hub_address, hub_command, jupyterhub_settings
 from manyhands.hub.accounts import account_log
 from manyhands.hub.accounts.authenticator import FAILURES, WINDOW_S, Attempts
-from manyhands.hub.accounts.table import AccountError, Accounts
+from manyhands.hub.accounts.table import Account, AccountError, Accounts
+from manyhands.hub.folder import SOLUTIONS
 from manyhands.hub.servers import relay, room, slurm, socket_handover, spawner
 from manyhands.hub.servers.limits import Limits
 from manyhands.hub.services import expiry
@@ -137,15 +139,35 @@ def test_jobs_are_for_people_and_get_the_variables_of_sbatch():
 
 def test_sizes():
     assert hub_command.size("512M") == 512 * 2**20 and hub_command.size("1.5g") == 1.5 * 2**30 and hub_command.size("4GB") == 4 * 2**30
-    assert hub_command.main(["--certificate", "x", "--home", "/proc/nowhere"]) == 1
+    assert hub_command.main(["--home", "/proc/nowhere"]) == 1
+
+
+@pytest.mark.parametrize(("words", "why"), [(["--certificate", "x"], "https needs both"),
+                                            (["--servers-address", "http://there/"], "needs --address, too")])
+def test_options_that_do_not_go_together_are_wrong_usage_and_nothing_is_made(words, why, tmp_path, capsys):
+    assert hub_command.main([*words, "--home", str(tmp_path / "hub")]) == 2
+    assert why in capsys.readouterr().err and not (tmp_path / "hub").exists()
+
+
+def test_who_listens_everywhere_is_shown_by_an_address_that_others_can_type():
+    assert hub_address.shown("10.1.2.3") == "10.1.2.3"
+    shown = hub_address.shown("0.0.0.0")
+    with socket.create_server((shown, 0)):  # it is this machine's
+        assert shown != "0.0.0.0"
+
+
+def test_a_hub_at_another_address_than_the_papers_name_knows_theirs(tmp_path):
+    assert hub_address.note(tmp_path, "http://a:1/") == ""
+    assert hub_address.note(tmp_path, "http://a:1/") == ""
+    assert hub_address.note(tmp_path, "http://b:1/") == "http://a:1/"
 
 
 def test_a_hub_started_again_has_the_port_that_is_printed(tmp_path):
-    first = hub_command._port(tmp_path, 0)
-    assert hub_command._port(tmp_path, 0) == first
+    first = hub_address.port_of(tmp_path, 0)
+    assert hub_address.port_of(tmp_path, 0) == first
     with socket.create_server(("127.0.0.1", first)):
-        other = hub_command._port(tmp_path, 0)
-    assert other != first == hub_command._port(tmp_path, first)
+        other = hub_address.port_of(tmp_path, 0)
+    assert other != first == hub_address.port_of(tmp_path, first)
 
 
 def test_bytes_pass_both_ways_through_the_wall(tmp_path):
@@ -261,6 +283,26 @@ def test_the_course_that_attendees_see(clone, tmp_path):
     home.mkdir()
     (home / ".course").symlink_to(seen)
     assert units(home)[0].facts == units(clone)[0].facts == {"tutorial": {"minutes": 15, "ranks": 4}, "lab": {}}
+
+
+def test_only_instructors_are_shown_the_solutions_and_nobody_else_can_pass_to_them(clone, tmp_path):
+    folder = tmp_path / "hub"
+    folder.mkdir()
+    account = partial(Account, "ann", uid=70_000, salt="", key="", since=0.0, expires=2**40)
+    shown = partial(spawner.InTurn.shown, SimpleNamespace(folder=str(folder)))
+    assert shown(account(role="instructor")) == {}  # there are none
+    old = os.umask(0o077)
+    try:
+        course.make_solutions(clone, folder / SOLUTIONS)
+        (folder / SOLUTIONS / "old").touch()
+        course.make_solutions(clone, folder / SOLUTIONS)
+    finally:
+        os.umask(old)
+    assert stat.S_IMODE((folder / SOLUTIONS).parent.stat().st_mode) == 0o700
+    assert [path.name for path in sorted((folder / SOLUTIONS).rglob("*"))] == ["00_preflight", "00_preflight.ipynb"]
+    assert {stat.S_IMODE(path.stat().st_mode) for path in (folder / SOLUTIONS).rglob("*")} == {0o755, 0o644}
+    assert shown(account(role="instructor")) == {str(folder / SOLUTIONS): "/solved"}
+    assert shown(account(role="assistant")) == shown(account(role="attendee")) == {}
 
 
 def test_a_check_without_the_solution_waits_for_its_reference(tmp_path):

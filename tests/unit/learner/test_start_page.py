@@ -9,6 +9,7 @@ import pytest
 from manyhands.checks import progress
 from manyhands.learner import start_page
 from manyhands.learner.jupyter_server import EXTENSIONS, SETTINGS, command
+from manyhands.learner.released import due_file
 from manyhands.learner.renewing import Renewal
 from manyhands.units import MARKS, NotAClone, find_root, paths, readme_table, units, with_table
 
@@ -167,6 +168,32 @@ def test_the_server_writes_the_page_when_progress_changes(clone):
     progress.add_seen(clone / "work", "06_ddp", "average")
     assert renewal.look() and not renewal.look()
     assert "seen green" in (clone / "work" / start_page.NAME).read_text(encoding="utf-8")
+
+
+def test_a_hubs_page_says_when_labs_are_due_and_follows(clone, tmp_path, monkeypatch):
+    exchange = tmp_path / "exchange"
+    file = due_file(exchange)
+    file.parent.mkdir(parents=True)
+    monkeypatch.setenv("JUPYTERHUB_USER", "hand01")
+    monkeypatch.setenv("MANYHANDS_EXCHANGE", str(exchange))
+    renewal = Renewal(clone)
+    assert "**Due:**" not in start_page.text(clone) and not renewal.look()
+    later, sooner = ({"until": f"2026-12-0{day}T09:00:00+00:00", "shown": f"2026-12-0{day} 18:00 JST"} for day in (2, 1))
+    file.write_text(json.dumps({"06_ddp": later, "90_own": sooner}))
+    assert renewal.look() and not renewal.look()
+    written = (clone / "work" / start_page.NAME).read_text(encoding="utf-8")
+    assert "\n**Due:** 90_own: 2026-12-01 18:00 JST · 06 DistributedDataParallel: 2026-12-02 18:00 JST.\n" in written
+    monkeypatch.delenv("JUPYTERHUB_USER")  # no server of a hub
+    assert "**Due:**" not in start_page.text(clone)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", '{"06_ddp": 3}', '{"06_ddp": {"until": null}}', '{"06_ddp": {"until": "x"}}'])
+def test_a_broken_list_of_due_dates_costs_nobody_the_page(text, clone, tmp_path, monkeypatch):
+    due_file(tmp_path).parent.mkdir()
+    due_file(tmp_path).write_text(text)
+    monkeypatch.setenv("JUPYTERHUB_USER", "hand01")
+    monkeypatch.setenv("MANYHANDS_EXCHANGE", str(tmp_path))
+    assert "**Due:**" not in start_page.text(clone)
 
 
 def test_page_of_an_empty_course(tmp_path):

@@ -2,6 +2,7 @@
 
 import html
 import json
+import os
 import re
 import subprocess
 import sys
@@ -206,8 +207,10 @@ _COLOURS = (36, 33, 35, 32, 34, 31)  # ANSI: cyan, yellow, magenta, green, blue,
 
 
 def _live_printer(names, path):
+    coloured = not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
     def show(rank, lines):
-        _write(_labelled(_shorten(lines.decode(errors="replace"), path), names[rank], rank, coloured=True))
+        _write(_labelled(_shorten(lines.decode(errors="replace"), path), names[rank], rank, coloured))
 
     return show
 

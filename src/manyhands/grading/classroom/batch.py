@@ -85,6 +85,7 @@ class Batch:
                     outcome.kept.append(student)
                 else:
                     todo[student] = key
+        self.progress(0, len(todo), "the solution" if todo else "")
         wanted = self._reference(solution, scratch, lock) if todo else None
         for student, result in self._pool(
             list(todo), lambda student: self._grade(student, solution, wanted), solution, scratch, lock

@@ -4,7 +4,7 @@ import contextlib
 import signal
 import sys
 
-from manyhands.command_line import completed, parser, unit_names
+from manyhands.command_line import completed, parser, unit_names, working
 from manyhands.grading import grade_report
 from manyhands.grading.check_command import Unknown, labs, unit_named
 from manyhands.units import NotAClone, find_root
@@ -36,7 +36,8 @@ def _with_runs(made):
 def release(argv=None):
     made = _parser("release", RELEASE, ["02", '02 --due "2026-12-01 18:00 +0900"', "02 --again"])
     made.add_argument("--due", metavar="TIME",
-                      help='when it is due: "2026-12-01 18:00" (UTC), "2026-12-01 18:00 +0900"')
+                      help='when it is due: "2026-12-01 18:00" (this machine\'s time), "2026-12-01 18:00 +0900"; '
+                           "attendees of a hub read it on their page Start_Here")
     made.add_argument("--again", action="store_true",
                       help="put a changed lab in the place of the one that was released")
     return _each(completed(made).parse_args(argv), _release)
@@ -45,7 +46,8 @@ def release(argv=None):
 def _release(classroom, unit, arguments):
     from manyhands.grading.classroom import steps
 
-    new = steps.release(classroom, unit, arguments.due, arguments.again)
+    with working(f"{unit}: put where attendees fetch it"):
+        new = steps.release(classroom, unit, arguments.due, arguments.again)
     print(f"{unit}: {'released' if new else 'was released before'}.")
     return 0
 
@@ -59,7 +61,9 @@ def collect(argv=None):
 def _collect(classroom, unit, arguments):
     from manyhands.grading.classroom import steps
 
-    taken = steps.collect(classroom, unit, arguments.student)
+    with working(f"{unit}: what was handed in is taken in") as line:
+        taken = steps.collect(classroom, unit, arguments.student,
+                              progress=lambda done, of: line.show(f"{unit}: {done} of {of} folders taken in"))
     print(f"{unit}: {len(taken['new'])} new, {len(taken['again'])} handed in again, {len(taken['same'])} as before.")
     for sentence in [*taken["dated"], *taken["refused"]]:
         print(f"  {sentence}")
@@ -131,7 +135,8 @@ def _export(classroom, units, arguments):
             if arguments.output
             else sys.stdout
         )
-        rows, failed = steps.export(classroom, units, file)
+        with working(f"the grades of {len(units)} labs are read") if arguments.output else contextlib.nullcontext():
+            rows, failed = steps.export(classroom, units, file)
     for whose, why in failed.items():
         print(f"{whose}: NOT IN THE TABLE, {why}", file=sys.stderr)
     if arguments.output:
@@ -148,38 +153,46 @@ def _limits(arguments):
 
 @contextlib.contextmanager
 def _bar(unit):
-    """A progress bar on the terminal, as a function that a batch calls."""
+    """A progress bar on the terminal, from the beginning on; as a function that a batch calls."""
     from tqdm import tqdm
 
     tqdm.monitor_interval = 0  # no thread: processes are forked from here
     with tqdm(desc=unit, unit="lab", disable=not sys.stderr.isatty(), leave=False) as bar:
         def progress(done, of, student):
-            bar.total = of
+            bar.total, bar.n = of, done
             bar.set_postfix_str(student, refresh=False)
-            bar.update(done - bar.n)
+            bar.refresh()
         yield progress
 
 
 def _each(arguments, work, together=False):
     """Do the work for each lab that was named; the exit code."""
-    from manyhands.grading.nbgrader.class_settings import Classroom
-
     before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         root = find_root()
-        classroom = Classroom(root)
         units = [unit_named(word, root) for word in arguments.lab]
+        with working("the gradebook's program is loaded"):
+            from manyhands.grading.classroom import steps  # noqa: F401 (what all of them need, and takes seconds)
+            from manyhands.grading.nbgrader.class_settings import Classroom
+
+            classroom = Classroom(root)
         if together:
             return work(classroom, units, arguments)
         return max([work(classroom, unit, arguments) for unit in units])
     except KeyboardInterrupt:
         print(f"\n{STOPPED}", file=sys.stderr)
         return 130
-    except (Unknown, NotAClone, *_refusals()) as problem:
-        print(f"manyhands: {problem}", file=sys.stderr)
-        return 2
+    except (Unknown, NotAClone) as problem:  # known without what takes seconds to load
+        return _refused(problem)
+    except _refusals() as problem:
+        return _refused(problem)
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+def _refused(problem):
+    print(f"manyhands: {problem}", file=sys.stderr)
+    return 2
 
 
 def _refusals():

@@ -2,6 +2,7 @@
 The commands show what these return."""
 
 import csv
+import json
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -15,8 +16,10 @@ from manyhands.grading.classroom.batch import Batch
 from manyhands.grading.compare import told
 from manyhands.grading.nbgrader import autograded, feedback, gradebook
 from manyhands.grading.store import submissions
-from manyhands.grading.store.atomic import replace_folder
+from manyhands.grading.store.atomic import replace_folder, write_file
 from manyhands.grading.store.grade_journal import Journal
+from manyhands.learner.released import due_file, labs_in
+from manyhands.machine import local_time
 
 PUBLIC_SEED = 0
 NOTHING = (
@@ -40,13 +43,27 @@ def release(classroom, unit, due=None, again=False):
             book.update_or_create_assignment(unit, duedate=_time(due))
     out = exchange(classroom, unit, "ReleaseAssignment", force=again)
     released = _released(classroom, unit)
+    if released.is_dir():
+        tell_due(classroom)
     if released.is_dir() and not again:
         if _content(released) != _content(lab):
             raise Refused(f"{unit} was released before, and another version of it: "
                           "`--again` puts the new one in its place. Who has fetched the old one keeps it.")
         return False
     _start(out)
+    tell_due(classroom)
     return True
+
+
+def tell_due(classroom):
+    """Tell attendees, through the exchange, until when the labs that are released are to be handed in."""
+    with gradebook.opened(classroom) as book:
+        dates = {one.name: one.duedate.replace(tzinfo=UTC) for one in book.assignments if one.duedate}
+    told = {name: {"until": dates[name].isoformat(), "shown": local_time(dates[name])}
+            for name in labs_in(classroom.exchange) if name in dates}
+    path, text = due_file(classroom.exchange), json.dumps(told, indent=1)
+    if not path.exists() or path.read_text(encoding="utf-8") != text:
+        write_file(path, text, mode=0o644)
 
 
 def _released(classroom, unit):
@@ -57,7 +74,7 @@ def _released(classroom, unit):
 def _time(text):
     try:
         time = datetime.fromisoformat(text.strip().replace(" +", "+").replace(" -", "-"))
-        return time.astimezone(UTC).replace(tzinfo=None) if time.tzinfo else time
+        return time.astimezone(UTC).replace(tzinfo=None)  # without a zone it is this machine's
     except (ValueError, OverflowError):
         raise Refused(f"{text!r} is no time. Write it as 2026-12-01 18:00, or with its zone: 2026-12-01 18:00 "
                       "+0900.") from None
@@ -92,12 +109,16 @@ def _start(part):
         raise Refused(f"nbgrader stopped: {problem}\n{part.said.getvalue()}") from None
 
 
-def collect(classroom, unit, student=""):
-    """Take in what was handed in: {"new", "again", "same": students, "refused", "dated": sentences}."""
+def collect(classroom, unit, student="", progress=None):
+    """Take in what was handed in: {"new", "again", "same": students, "refused", "dated": sentences}.
+
+    `progress(done, of)` hears of the folders that were handed in.
+    """
     if not _released(classroom, unit).is_dir():
         raise Refused(f"{unit} was not released yet, so nobody can have handed it in. "
                       f"First: manyhands release {unit[:2]}")
     part = exchange(classroom.made(), unit, "Collect", student, update=True)
+    part.progress = progress or part.progress
     _start(part)
     return part.taken
 
@@ -193,18 +214,19 @@ def give_feedback(classroom, unit, students=(), hold_back=False, **options):
         failed.update({student: f"what was expected is not on the page: {why}"
                        for student, why in outcome.failed.items()})
     grades.forget_seed()  # before anybody can read what has passed
-    pages = _pages(classroom, unit, entries, failing, failed)
+    pages = _pages(classroom, unit, entries, failing, failed, options.get("progress", lambda *_: None))
     why_not = {student: _release_page(classroom, unit, student) for student in ([] if hold_back else pages)}
     return pages, {student: why for student, why in why_not.items() if why}, failed
 
 
-def _pages(classroom, unit, entries, failing, failed):
+def _pages(classroom, unit, entries, failing, failed, progress):
     """Write the pages of those whose marks are in the gradebook: {student: path}."""
     public, solution, pages = journal_of(classroom, unit, "public"), submissions.Solution(classroom.solution(unit)), {}
     without = _into_gradebook(classroom, unit, journal_of(classroom, unit), entries)
     failed.update(without)
     with gradebook.opened(classroom) as book:
-        for student, entry in entries.items():
+        for number, (student, entry) in enumerate(entries.items(), 1):
+            progress(number, len(entries), student)
             if student in without:
                 continue
             with _alone(failed, student, book):

@@ -12,6 +12,7 @@ from manyhands.grading import grade_report, notebooks
 from manyhands.grading.nbgrader.gradebook import by_check
 from manyhands.grading.notebooks import NotGraded
 from manyhands.grading.store import submissions
+from manyhands.machine import local_time
 
 PAGE = """<!DOCTYPE html>
 <html lang="en">
@@ -145,7 +146,7 @@ def marks_of(book, unit, student):
     penalty = notebook.late_submission_penalty or 0
     return {
         "student": student if name in ("", student) else f"{name} ({student})", "checks": checks,
-        "submitted": f"{submission.timestamp:%Y-%m-%d %H:%M:%S} UTC" if submission.timestamp else "",
+        "submitted": local_time(submission.timestamp, seconds=True) if submission.timestamp else "",
         "late_s": submission.total_seconds_late, "penalty": penalty,
         "score": max(0, notebook.score - penalty), "max": notebook.max_score,
         "comments": {row.name: row.manual_comment for row in notebook.comments if row.manual_comment},

@@ -23,6 +23,7 @@ from manyhands.grading.store import submissions
 from manyhands.grading.store.atomic import replace_folder
 from manyhands.grading.store.beneath import Below
 from manyhands.grading.store.paths import OF_THE_MACHINE, STUDENT
+from manyhands.machine import local_time
 
 MOST_KEPT = 100  # hand-ins of one attendee and lab
 SLACK = timedelta(minutes=2)  # handing in takes a moment, and clocks of machines differ
@@ -32,7 +33,7 @@ NOT_THEIRS = "Not collected: {folder} says that it is by {student}, but it belon
 WRONG = "Not collected: {folder}: {problem}"
 FULL = "{most} hand-ins are kept already; what is not needed may be deleted in {folder}"
 DATED = (
-    "The name of the folder says that it was handed in at {named} UTC, but it was changed last at {changed} UTC: "
+    "The name of the folder says that it was handed in at {named}, but it was changed last at {changed}: "
     "that time counts."
 )
 NO_TIME = "Not collected: {folder} does not say when it was handed in."
@@ -40,6 +41,9 @@ NO_TIME = "Not collected: {folder} does not say when it was handed in."
 
 class Collect(ExchangeCollect):
     """nbgrader's collecting, of `nbgrader collect` and formgrader too; `taken` says afterwards what it has done."""
+
+    def progress(self, done, of):
+        """Hears how many of the folders are taken in; a command puts another function in its place."""
 
     def init_src(self):
         self.taken = {"new": [], "again": [], "same": [], "refused": [], "dated": []}
@@ -59,7 +63,9 @@ class Collect(ExchangeCollect):
     def copy_files(self):
         classroom = Classroom(self.coursedir.root).made()
         newest = {}
-        for path in sorted(Path(self.inbound_path).iterdir()):
+        folders = sorted(Path(self.inbound_path).iterdir())
+        for number, path in enumerate(folders, 1):
+            self.progress(number, len(folders))
             with self._alone(path.name):
                 if record := self._received(classroom, path):
                     newest.setdefault(record["username"], []).append(record)
@@ -123,7 +129,7 @@ class Collect(ExchangeCollect):
                 datetime.fromtimestamp(there.changed, UTC).replace(tzinfo=None, microsecond=0),
             )
             if abs(changed - time) > SLACK:
-                notes.append(DATED.format(named=time.replace(microsecond=0), changed=changed))
+                notes.append(DATED.format(named=local_time(time, True), changed=local_time(changed, True)))
                 self.taken["dated"].append(f"{record['username']}: {notes[-1]}")
                 self.log.warning(self.taken["dated"][-1])
                 time = changed

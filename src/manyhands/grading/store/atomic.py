@@ -29,13 +29,15 @@ def replace_folder(target):
         shutil.rmtree(made, ignore_errors=True)
 
 
-def write_file(path, text, new=False):
-    """Write a file in one step that survives a crash, for this user alone; with `new`, never over one that is there."""
+def write_file(path, text, new=False, mode=0o600):
+    """Write a file in one step that survives a crash, for this user alone where `mode` does not say otherwise;
+    with `new`, never over one that is there."""
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".new-")  # mode 600
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.write(text)
             file.flush()
+            os.fchmod(file.fileno(), mode)
             os.fsync(file.fileno())
         os.link(temporary, path) if new else os.replace(temporary, path)
     finally:

@@ -7,9 +7,11 @@ from pathlib import Path
 
 from manyhands.command_line import completed
 from manyhands.command_line import parser as command_parser
+from manyhands.hub import hub_address
 from manyhands.hub.accounts import archive, handout
 from manyhands.hub.accounts.table import ATTENDEE, ROLES, AccountError, Accounts, until
-from manyhands.hub.folder import address, hub_folder, is_classroom, prepare
+from manyhands.hub.folder import LOCK, address, hub_folder, is_classroom, prepare
+from manyhands.machine import local_time
 from manyhands.units import NotAClone
 
 DESCRIPTION = """Trial accounts of the hub on this machine. A running hub follows every change within seconds.
@@ -18,7 +20,12 @@ TIME = "12h, 3d, 2w, 2026-12-01 or 2026-12-01T18:00"
 NOT_ROOT = ("Only root can give each attendee a user number and a closed room of their own. "
             "Without root the hub is a demonstration for one person: it takes one account, and there is one, "
             "or you asked for more. Run this as root for a class.")
-UNKNOWN_ADDRESS = "(ask your instructor)"
+TO_START = "The papers name {where} : that is where the hub answers when it is started with\n  manyhands hub{more}"
+AT_ANOTHER = "For another address: `manyhands accounts reset NAME... --address ADDRESS` prints new papers."
+
+
+class WrongUsage(AccountError):
+    """It was asked for what cannot be."""
 
 
 def parser():
@@ -63,13 +70,13 @@ def main(argv=None):
         ACTIONS[options.action](Accounts(folder), options)
     except (AccountError, NotAClone, OSError) as problem:
         print(f"manyhands accounts: {problem}", file=sys.stderr)
-        return 1
+        return 2 if isinstance(problem, WrongUsage) else 1
     return 0
 
 
 def _create(accounts, options):
     if options.count < 1:
-        raise AccountError("Ask for one account or more.")
+        raise WrongUsage("Ask for one account or more.")
     _add(accounts, [{"name": name} for name in accounts.free_names(options.count, options.prefix)], options)
 
 
@@ -105,7 +112,15 @@ def _add(accounts, people, options):
         raise AccountError("There is nobody in that table.")
     if not is_classroom() and len(accounts.load()) + len(people) > 1:
         raise AccountError(NOT_ROOT)
-    _hand_out(accounts, accounts.create(people, until(options.expires), options.role), options)
+    _hand_out(accounts, accounts.create(people, _end_of(options), options.role), options)
+
+
+def _end_of(options):
+    """What --expires says, in seconds since 1970."""
+    try:
+        return until(options.expires)
+    except AccountError as problem:
+        raise WrongUsage(str(problem)) from None
 
 
 def _reset(accounts, options):
@@ -113,20 +128,23 @@ def _reset(accounts, options):
 
 
 def _hand_out(accounts, made, options):
-    where = options.address or address(accounts.folder) or UNKNOWN_ADDRESS
+    ip = hub_address.EVERYWHERE if is_classroom() else "127.0.0.1"
+    where = options.address or address(accounts.folder) or hub_address.promised(accounts.folder, ip)
     folder = options.out or accounts.folder / "handouts" / datetime.now().strftime("%Y-%m-%dT%H%M%S.%f")
     table, paper = handout.write(folder, made, where)
     print(f"{len(made)} account{'s' if len(made) > 1 else ''}: {', '.join(account.name for account, _ in made)}")
     print(f"The passwords stand in these files only:\n  {table}\n  {paper}   (one slip each, to be cut apart)")
-    if where == UNKNOWN_ADDRESS:
-        print("The papers name no address: no hub was started in this folder yet. Start it first, or give --address.")
+    if not options.address and not (accounts.folder / LOCK).exists():  # no hub was started here yet
+        home = f" --home {accounts.folder}" if options.home else ""
+        print(TO_START.format(where=where, more=home + (f" --ip {ip}" if is_classroom() else "")))
+        print(AT_ANOTHER)
 
 
 def _list(accounts, options):
     rows = [("name", "role", "state", "until", "archived", "who")]
     for account in sorted(accounts.load().values(), key=lambda one: one.name):
-        archived = handout.local_time(account.archived) if account.archived else ""
-        rows.append((account.name, account.role, account.state, handout.local_time(account.expires), archived,
+        archived = local_time(account.archived) if account.archived else ""
+        rows.append((account.name, account.role, account.state, local_time(account.expires), archived,
                      account.full_name))
     widths = [max(map(len, column)) for column in zip(*rows)]
     for row in rows:
@@ -134,8 +152,8 @@ def _list(accounts, options):
 
 
 def _extend(accounts, options):
-    for account in accounts.extend(options.names, until(options.expires)):
-        print(f"{account.name}: {account.state}, until {handout.local_time(account.expires)}")
+    for account in accounts.extend(options.names, _end_of(options)):
+        print(f"{account.name}: {account.state}, until {local_time(account.expires)}")
 
 
 def _revoke(accounts, options):
@@ -148,7 +166,7 @@ def _purge(accounts, options):
         name for name, account in accounts.load().items() if options.ended and account.state != "open"
     ]
     if not names:
-        raise AccountError("Say which: names, or --ended for all that are expired or revoked.")
+        raise WrongUsage("Say which: names, or --ended for all that are expired or revoked.")
     wrong = []
     for name in names:
         try:

@@ -11,10 +11,10 @@ from tornado.web import HTTPError
 from traitlets import Unicode
 
 from manyhands.hub.accounts import account_log
-from manyhands.hub.accounts.handout import local_time
 from manyhands.hub.accounts.passwords import matches, new_key
 from manyhands.hub.accounts.table import Accounts
 from manyhands.hub.connections import place
+from manyhands.machine import local_time
 
 WINDOW_S = 300
 FAILURES = {"name in its browser": 5, "name and place": 5, "place": 100}  # a whole class may share one address

@@ -3,8 +3,9 @@
 import csv
 import importlib.util
 import os
-from datetime import datetime
 from pathlib import Path
+
+from manyhands.machine import local_time
 
 COLUMNS = ("name", "full_name", "role", "password", "expires", "address")
 PAGE_MM, MARGIN_MM, ACROSS, DOWN = (210, 297), 10, 2, 4
@@ -24,10 +25,6 @@ def rows(made, address):
     """The rows of both papers, from what `Accounts.create` or `reset` returned."""
     return [{"name": account.name, "full_name": account.full_name, "role": account.role, "password": password,
              "expires": local_time(account.expires), "address": address} for account, password in made]
-
-
-def local_time(seconds):
-    return datetime.fromtimestamp(seconds).astimezone().strftime("%Y-%m-%d %H:%M %Z")
 
 
 def write(folder, made, address):

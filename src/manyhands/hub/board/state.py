@@ -8,6 +8,7 @@ whether it passed, and one line that says why not.
 import time
 from collections import Counter
 from dataclasses import asdict, dataclass, field
+from datetime import datetime
 from statistics import median
 
 from manyhands.checks.card import NOT_BEGUN, states
@@ -239,7 +240,8 @@ def as_table(unit, room, now=None):
             if stuck["criterion"] is None
             else room["criteria"][stuck["criterion"]]["text"]
         )
-        when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(row["checked"])) if row["checked"] else ""
+        when = datetime.fromtimestamp(row["checked"]).astimezone()
+        when = when.isoformat(timespec="seconds") if row["checked"] else ""
         words = {letter: word for word, letter in CELLS.items()}
         table.append([unit, row["name"], row["full_name"], f"{row['points']:g}", f"{room['max']:g}", row["hints"], when,
                       f"{now - stuck['since']:.0f}" if stuck else "", on, stuck.get("message", ""),

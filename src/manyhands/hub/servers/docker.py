@@ -46,7 +46,8 @@ class ContainerSpawner(InTurn, DockerSpawner):
                                     "working_dir": inside, "labels": {HUB: self.folder}}
         self.extra_host_config = self._limits_and_walls(account)
         self.volumes = {str(home): inside, **{place: place for place in self.shared()}}
-        self.read_only_volumes = {f"{self.folder}/course": room.COURSE, str(sockets(self.folder)): room.SOCKETS,
+        self.read_only_volumes = {f"{self.folder}/course": room.COURSE, **self.shown(account),
+                                  str(sockets(self.folder)): room.SOCKETS,
                                   **{str(path): f"/etc/{name}"
                                      for name, path in room.etc_files(account, self.folder).items() if name in ETC}}
         await DockerSpawner.start(self)

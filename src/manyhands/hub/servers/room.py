@@ -3,9 +3,9 @@ bubblewrap, started by root, left by root before anything of the attendee's runs
 
 Inside: the person's own user number, without any privilege and no way to one; own processes, own network with nothing
 but a loopback, own /tmp; of the machine's files the system's programs, the Python environment and the course without
-its solutions, all read only, and the person's home. Two ways lead through the wall: the socket that the server answers
-on, opened outside and handed in, and the sockets in the folder `run/sockets` of the hub, which is seen in every room:
-the hub's own and its services'.
+its solutions (an instructor sees those, too), all read only, and the person's home. Two ways lead through the wall:
+the socket that the server answers on, opened outside and handed in, and the sockets in the folder `run/sockets` of the
+hub, which is seen in every room: the hub's own and its services'.
 """
 
 import shutil
@@ -14,7 +14,7 @@ from pathlib import Path
 
 from manyhands.hub.folder import sockets
 
-COURSE, SOCKETS = "/course", "/run/manyhands"
+COURSE, SOLUTIONS, SOCKETS = "/course", "/solved", "/run/manyhands"
 HUB_SOCKET = f"{SOCKETS}/hub.sock"
 SPACES = ["--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
 FROM_ETC = ["ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "localtime", "timezone", "fonts",
@@ -37,11 +37,11 @@ def why_none():
     return None if done.returncode == 0 else f"bubblewrap cannot make a room here: {done.stderr.strip()}"
 
 
-def command(account, inner, *, folder, home, memory_bytes, shared=()):
+def command(account, inner, *, folder, home, memory_bytes, shared=(), shown=()):
     """The command that runs `inner` in the account's room; open file numbers are handed in with it.
 
     folder: the hub's. home: the person's. shared: folders of the machine that the person may write to as their modes
-    say.
+    say. shown: {folder of the machine: its name inside} of what only this person is to read.
     """
     from manyhands.grading.isolation.bubblewrap import read_only_places
 
@@ -55,6 +55,8 @@ def command(account, inner, *, folder, home, memory_bytes, shared=()):
     for device in gpu_devices(account, Path("/dev").glob("nvidia*")):
         arguments += ["--dev-bind", device, device]
     arguments += ["--ro-bind", str(Path(folder) / "course"), COURSE]
+    for place, name in dict(shown).items():
+        arguments += ["--ro-bind", place, name]
     arguments += [*_way_to(SOCKETS), "--ro-bind", str(sockets(folder)), SOCKETS]
     inside = home_of(account.name)
     arguments += [*_way_to(inside), "--bind", str(home), inside, "--chdir", inside]

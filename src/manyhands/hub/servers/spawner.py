@@ -19,10 +19,10 @@ from traitlets.config import Configurable
 
 from manyhands.hub.accounts import account_log
 from manyhands.hub.accounts.archive import make_home
-from manyhands.hub.accounts.handout import local_time
 from manyhands.hub.accounts.table import INSTRUCTOR, Accounts
-from manyhands.hub.folder import BOARD, PLACES, address, is_classroom, sockets
+from manyhands.hub.folder import BOARD, PLACES, SOLUTIONS, address, is_classroom, sockets
 from manyhands.hub.servers import limits, relay, room
+from manyhands.machine import local_time
 
 STARTS_AT_ONCE = 2 * (os.cpu_count() or 1)  # more would make each of them slower, and none earlier
 WAITS = "Other people's servers start first: {count} before yours."
@@ -33,7 +33,6 @@ NOTICE = (
     "and so is an unused kernel with its cluster; files stay."
 )
 OF_THE_BOARD = " [The board]({address}) shows your checks, the median of the class, and what is announced."
-FOR_INSTRUCTORS = " [Formgrader]({address}) is where you see what was handed in, grade it, and give marks and comments."
 NOT_WANTED = "Nobody waits for this server any more."
 NOT_OPEN = "This account is not open any more."
 SERVER = ["-P", "-m", "manyhands.hub.servers.attendee_server"]  # a program for Python
@@ -122,6 +121,12 @@ class InTurn(Configurable):
         """Folders that the person may write to as their modes say."""
         return [self.exchange] if self.exchange and Path(self.exchange).is_dir() else []
 
+    def shown(self, account):
+        """{folder of the hub's: its name inside} of what only this person's server is shown, to read:
+        to instructors the solutions."""
+        solutions = f"{self.folder}/{SOLUTIONS}"
+        return {solutions: room.SOLUTIONS} if account.role == INSTRUCTOR and Path(solutions).is_dir() else {}
+
     async def _open_relay(self):
         if InTurn._relay is None:
             path = sockets(self.folder) / "hub.sock"
@@ -143,9 +148,9 @@ class InTurn(Configurable):
             )
             env["MANYHANDS_BOARD"] = f"{room.SOCKETS if self.walls else sockets(self.folder)}/{BOARD}"
         if account.role == INSTRUCTOR:
-            env["MANYHANDS_NOTICE"] += FOR_INSTRUCTORS.format(
-                address=f"{address(self.folder).rstrip('/')}/services/formgrader/"
-            )
+            env["MANYHANDS_TEACHES"] = address(self.folder)
+            for place, inside in self.shown(account).items() if self.near else ():
+                env["MANYHANDS_SOLUTIONS"] = inside if self.walls else place
         if self.walls:
             env["MANYHANDS_HUB_SOCKET"] = room.HUB_SOCKET
             env["MANYHANDS_PLACES"] = f"{room.SOCKETS}/{PLACES}"
@@ -173,7 +178,7 @@ class RoomSpawner(InTurn, LocalProcessSpawner):
         self.group = self.limiting(f"manyhands-{os.getpid()}-{account.name}")
         if self.walls:
             inner = room.command(account, inner, folder=self.folder, home=home, memory_bytes=self.limits.memory_bytes,
-                                 shared=self.shared())
+                                 shared=self.shared(), shown=self.shown(account))
             inner = self.group.wrap(inner, self.limits)
         self.log.info("Spawning %s", shlex.join(inner))
         handle = os.open(self.log_of(account), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)

@@ -1,0 +1,41 @@
+"""The part of Start_Here that an instructor of a class's hub has besides what attendees see.
+
+The hub tells it by the environment: MANYHANDS_TEACHES, the hub's address; MANYHANDS_SOLUTIONS, where the solutions are
+seen, on an instructor's server alone.
+"""
+
+import os
+from pathlib import Path
+
+LINK = "solved"  # beside work/: `solutions` would be where `manyhands check` looks for what to grade against
+SECTION = """
+## For instructors
+
+[Formgrader]({hub}/services/formgrader/) is where you see what was handed in, grade it, and give marks and comments. [The whole room's board]({hub}/services/board/) ·
+[the room's predictions]({hub}/services/board/predictions) · [who works now]({hub}/hub/admin)
+{solutions}
+* **A lab, from release to grades,** in a terminal of the hub's machine: `manyhands release 06 --due "2026-12-01 18:00"`; attendees fetch it and hand it in; then
+  `manyhands collect 06`, `manyhands grade 06`, `manyhands feedback 06`, and `manyhands export -o grades.csv`. Or with the buttons of formgrader.
+* **Marks and comments by hand:** in formgrader, *Manual Grading*. A later `manyhands grade` keeps them; `manyhands feedback` shows them to the attendee.
+* **Somebody is stuck:** the board says who, since when and on what; from *who works now* you open their server beside them.
+"""  # noqa: E501
+SOLUTIONS = """
+* **Solutions,** which attendees do not have, to read: {links}.
+"""
+
+
+def link(root):
+    """Make the link to the solutions in the home folder `root`, where the hub shows any."""
+    there, made = os.environ.get("MANYHANDS_SOLUTIONS"), Path(root) / LINK
+    if there and os.path.isdir(there) and not made.is_symlink() and not made.exists():
+        made.symlink_to(there)
+
+
+def section(root, course):
+    """The section, as Markdown; nothing for anybody else."""
+    hub = os.environ.get("MANYHANDS_TEACHES", "").rstrip("/")
+    if not hub:
+        return ""
+    links = [f"[{unit.number}](../{LINK}/{unit.name}/{unit.name}.ipynb)" for unit in course
+             if (Path(root) / LINK / unit.name / f"{unit.name}.ipynb").is_file()]
+    return SECTION.format(hub=hub, solutions=SOLUTIONS.format(links=" · ".join(links)).rstrip() if links else "")
