@@ -21,6 +21,8 @@ from in_browser import FLAGS  # noqa: E402
 from lab_page import follow, open_start  # noqa: E402
 from running_course import Course, copy_course  # noqa: E402
 
+from manyhands.build.slides import find_browser  # noqa: E402
+
 SIZE = {"width": 960, "height": 640}
 COLOURS = 48
 BEFORE = ("from manyhands import Cluster", "init_process_group")
@@ -32,7 +34,7 @@ def main():
         course = Course(copy_course(Path(folder) / "course"))
         try:
             with sync_playwright() as playwright:
-                browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=FLAGS)
+                browser = playwright.chromium.launch(executable_path=find_browser(), args=FLAGS)
                 frames = film(browser.new_page(viewport=SIZE), course.address())
         finally:
             course.stop()

@@ -12,15 +12,14 @@ strict: a value that answers the question with none of its choices is an error t
 import io
 import os
 import sys
-import threading
 from contextlib import redirect_stdout, suppress
 from importlib.util import find_spec
 from pathlib import Path
 
 from manyhands.checks import progress
-from manyhands.learner import board_line, start_page
+from manyhands.learner import board_line
 from manyhands.learner.questions import Question
-from manyhands.units import NotAClone, find_root, units
+from manyhands.units import units
 
 LOCKED = "You predicted: {guess}. It is locked; now run the cells below."
 CAME_FIRST = "The run came before a prediction: {came}. After a restart of the kernel you can predict it."
@@ -145,15 +144,6 @@ def _remember_outcome(asked, value):
     with suppress(OSError):
         if place := _place(asked.name):
             progress.settle_prediction(*place, asked.name, **outcome)
-            threading.Thread(target=_renew_page, args=place[:1]).start()  # it asks the machine what it has: a moment
-
-
-def _renew_page(work):
-    """Start_Here with the new outcome, if it is this learner's."""
-    with suppress(NotAClone, OSError):
-        root = find_root()
-        if work == root / "work" and (work / start_page.NAME).is_file():
-            start_page.write(root)
 
 
 def _found(name):

@@ -116,8 +116,7 @@ def to_fetch(root):
 def next_step(course, done, missing):
     """The first unit whose lab has not full marks yet."""
     for unit in course:
-        points = done.get(unit.name, {})
-        if unit.planned or "max" in points and points.get("points") == points.get("max"):
+        if unit.planned or _full(done.get(unit.name, {})):
             continue
         return (
             f"unit {unit.number}, {unit.title}: {_link('tutorial', tutorial_copy(unit.name))}, then "
@@ -176,6 +175,7 @@ def _lab(unit, missing):
 
 
 def _full(points):
+    """Whether a unit's lab has all its points."""
     return "max" in points and points.get("points") == points["max"]
 
 

@@ -169,7 +169,6 @@ def test_a_learners_calls_reach_the_board(folder, tmp_path, monkeypatch, capsys)
     for name in ("_asked", "_kept", "_came", "_forms"):
         monkeypatch.setattr(predictions, name, {})
     monkeypatch.delenv("MANYHANDS_QUIET", raising=False)
-    monkeypatch.setattr(predictions, "_renew_page", lambda work: None)
     (tmp_path / "work").mkdir()
     monkeypatch.chdir(tmp_path / "work")
 

@@ -34,7 +34,6 @@ def work(fresh, tmp_path, monkeypatch):
     """A learner's folder, in which we are."""
     monkeypatch.delenv("MANYHANDS_QUIET", raising=False)
     monkeypatch.delenv(board_line.VARIABLE, raising=False)
-    monkeypatch.setattr(predictions, "_renew_page", lambda work: None)
     folder = tmp_path / "work"
     folder.mkdir()
     monkeypatch.chdir(folder)

@@ -82,7 +82,6 @@ class Course:
             return []
         return self.known[unit][1]
 
-
     def questions(self):
         """{name: Question} of the predictions that the tutorials ask for, in the course's order."""
         from manyhands.learner.questions import questions
