@@ -1,0 +1,18 @@
+"""A dress rehearsal for GPUs, on a CPU: what NCCL would do with the calls that gloo got.
+
+    traces = {rank: [Event, ...], ...}      # what each rank asked of torch.distributed
+    for finding in judge(traces):
+        print(finding)
+
+`trace` is the record of the calls, `replay` puts them through NCCL's queues, `rules` says what hangs, fails or differs.
+All three are plain Python: they need neither a GPU nor torch nor processes.
+
+Nothing here has been compared with a run on several GPUs. What NCCL does is taken from the sources of PyTorch 2.13 and
+NCCL 2.30, from their documentation, and from reports of hangs; `rules` names them.
+"""
+
+from manyhands.rehearsal.replay import Replay
+from manyhands.rehearsal.rules import Finding, judge
+from manyhands.rehearsal.trace import Event, Layout, Part, dump, load
+
+__all__ = ["Event", "Finding", "Layout", "Part", "Replay", "dump", "judge", "load"]

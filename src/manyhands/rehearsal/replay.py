@@ -1,0 +1,250 @@
+"""The replay: traces put through NCCL's queues, as far as PyTorch's sources and NCCL's documentation tell of them.
+
+On each rank Python hands work to the GPU and mostly goes on at once. The GPU has streams; what is on one stream is done
+in order. A collective goes on the stream `current`, with `async_op=True` on the communicator's own; messages go on the
+communicator's own, and `send` and `recv` make `current` wait for it. `work.wait()` makes `current` wait, not Python.
+
+* A communicator is made at its first use, and all its ranks meet there: Python itself waits. An unbatched message has a
+  communicator of its own pair of ranks; a batch has the group's. With `device_id` given to init_process_group (`eager`)
+  each group has its communicator from the start, and all its messages go through it; its ranks still meet at its first
+  collective, which connects them.
+* The first message from one rank to another sets up their connection: both meet there too.
+* The operations of a communicator are done in the order in which they were handed in. A collective is done when all
+  ranks have come to one; a message when its receiver has come to a receive from that sender. There are no tags.
+* `buffered`: a send ends alone, as a small one may; else (strict) it ends with its receive.
+
+The replay goes on while anything can move. What is left then is stuck. It is linear in the length of the traces: each
+queue is looked at from its head, and a rank only when something that it may wait for has happened.
+"""
+
+from collections import defaultdict, deque
+
+from manyhands.rehearsal import trace
+
+
+class Item:
+    """On a stream: an operation of the communicator `comm`, or (comm None) the stream's wait for the item `after`."""
+
+    __slots__ = ("event", "rank", "comm", "after", "done", "parts", "left")
+
+    def __init__(self, event, rank, comm=None, after=None):
+        self.event, self.rank, self.comm, self.after, self.done = event, rank, comm, after, False
+        self.parts = [[part, False] for part in event.parts] if comm is not None else []
+        self.left = len(self.parts)
+
+
+class Replay:
+    """Replays `traces`, {global rank: [Event, ...]}; `stuck` and `odd` tell what came out. Raises `trace.BadTrace`."""
+
+    def __init__(self, traces, eager=False, buffered=False):
+        trace.check(traces)
+        self.traces, self.eager, self.buffered = traces, eager, buffered
+        self.odd = []  # (item, other item, in what they do not agree)
+        self.at, self.hold = dict.fromkeys(traces, 0), dict.fromkeys(traces)  # Python's place; why it cannot go on
+        self._streams = {rank: defaultdict(deque) for rank in traces}
+        self._fifos, self._running = defaultdict(deque), {}  # both by (rank, communicator)
+        self._items, self._turns = {}, defaultdict(int)
+        self._joined, self._sent = defaultdict(set), defaultdict(int)
+        self._todo, self._listed = deque(traces), set(traces)
+        while self._todo:
+            rank = self._todo.popleft()
+            self._listed.discard(rank)
+            self._go_on(rank)
+
+    def stuck(self):
+        """[(rank, event, why)] of the ranks that cannot go on, other than in CPU groups."""
+        found = []
+        for rank, events in self.traces.items():
+            heads = [queue[0] for queue in self._streams[rank].values() if queue]
+            running = [item for item in heads if item.comm and self._running.get((rank, item.comm)) is item]
+            if self.hold[rank] and self.hold[rank][0] == "meets" and not events[self.at[rank]].on_cpu:
+                found.append((rank, events[self.at[rank]], self._meeting(rank)))
+            elif running or heads:
+                event = (running or heads)[0].event
+                found.append((rank, event, "runs on the GPU for ever: its other side is not reached, or queues behind "
+                                           "another operation"))
+        return found
+
+    def _meeting(self, rank):
+        late = ", ".join(map(str, sorted(self.hold[rank][1])))
+        return f"waits in Python for rank {late}: the first use of a communicator or connection is a rendezvous"
+
+    # --- Python -------------------------------------------------------------------------------------------------------
+
+    def _go_on(self, rank):
+        events = self.traces[rank]
+        while True:
+            while self.at[rank] < len(events):
+                self.hold[rank] = self._step(rank, self.at[rank], events[self.at[rank]])
+                if self.hold[rank]:
+                    break
+                self.at[rank] += 1
+            self._gpu(rank)
+            reads = self.hold[rank] and self.hold[rank][0] == "reads" and not self._streams[rank]["current"]
+            if not reads:
+                return
+
+    def _step(self, rank, number, event):
+        """What Python does with one event: None, or why it cannot go on."""
+        if event.kind == "wait" and (rank, event.of) in self._items:
+            known = self._items[rank, event.of]
+            self._streams[rank]["current"].append(Item(known.event, rank, after=known))
+        elif event.kind in ("collective", "message") and (rank, number) not in self._items:
+            if any(part.peer is None for part in event.parts):
+                return None  # NCCL refuses it: a rule says so
+            late = self._late(rank, event)
+            if late:
+                return "meets", late
+            if event.on_cpu:
+                self._turns[rank, event.group] += event.kind == "collective"
+            else:
+                self._enqueue(rank, number, event)
+        if event.waits_for_gpu and not event.on_cpu:
+            self._gpu(rank)
+            if self._streams[rank]["current"]:
+                return "reads", ()
+        return None
+
+    def _late(self, rank, event):
+        """The ranks that have yet to come to where Python meets them."""
+        if event.on_cpu:  # gloo's own messages are not judged; its collectives let nobody pass
+            turn = (event.group, self._turns[rank, event.group])
+            return self._meet(rank, {turn: event.ranks}) if event.kind == "collective" else set()
+        comm, members = self._communicator(rank, event)
+        late = set() if self.eager and event.parts else self._meet(rank, {comm: members})
+        links = {(comm, *((rank, part.peer) if part.way == "send" else (part.peer, rank))): (rank, part.peer)
+                 for part in event.parts}
+        return late or self._meet(rank, links)
+
+    def _communicator(self, rank, event):
+        if event.kind == "collective" or event.is_batch or self.eager:
+            return (event.group,), event.ranks
+        pair = tuple(sorted({rank, event.parts[0].peer}))
+        return (event.group, pair), pair
+
+    def _meet(self, rank, meetings):
+        late = set()
+        for key, members in meetings.items():
+            joined = self._joined[key]
+            if rank not in joined:
+                joined.add(rank)
+                self._wake(members)
+            if len(joined) < len(set(members)):
+                late.update(set(members) - joined)
+        return late
+
+    def _enqueue(self, rank, number, event):
+        streams, (comm, _) = self._streams[rank], self._communicator(rank, event)
+        current, own = streams["current"], bool(event.parts) or event.is_async
+        item = self._items[rank, number] = Item(event, rank, comm, after=current[-1] if own and current else None)
+        streams[comm if own else "current"].append(item)
+        self._fifos[rank, comm].append(item)
+        if event.parts and not event.is_async:
+            current.append(Item(event, rank, after=item))
+
+    # --- the GPU ------------------------------------------------------------------------------------------------------
+
+    def _gpu(self, rank):
+        streams, moved = self._streams[rank], True
+        while moved:
+            moved = False
+            for name in list(streams):
+                queue = streams[name]
+                while queue and self._ends(queue[0]):
+                    queue.popleft()
+                    moved = True
+
+    def _ends(self, item):
+        """Let the head of a stream run; whether it is done."""
+        if item.done or item.after and not item.after.done:
+            return item.done
+        if item.comm is None:
+            item.done = True
+            return True
+        fifo = self._fifos[item.rank, item.comm]
+        while fifo and fifo[0].done:
+            fifo.popleft()
+        if fifo[0] is not item:
+            return False
+        self._running[item.rank, item.comm] = item
+        self._messages(item) if item.parts else self._collective(item)
+        return item.done
+
+    def _other(self, rank, comm):
+        item = self._running.get((rank, comm))
+        return item if item and not item.done else None
+
+    def _collective(self, item):
+        everybody = [self._other(rank, item.comm) for rank in item.event.ranks]
+        if all(one is not None and not one.parts for one in everybody):
+            self._compare(everybody)
+            for one in everybody:
+                one.done = True
+            self._wake(item.event.ranks)
+
+    def _messages(self, item):
+        begun = set()  # (way, peer) that have a part still under way: later ones wait
+        for mine in item.parts:
+            part, done = mine
+            if done or (part.way, part.peer) in begun:
+                continue
+            if not (self._alone(item, part) if self.buffered else self._answered(item, part)):
+                begun.add((part.way, part.peer))
+                continue
+            mine[1] = True
+            item.left -= 1
+        item.done = item.left == 0
+
+    def _alone(self, item, part):
+        if part.way == "send":
+            self._sent[item.comm, item.rank, part.peer] += 1
+            self._wake([part.peer])
+            return True
+        ready = self._sent[item.comm, part.peer, item.rank] > 0
+        self._sent[item.comm, part.peer, item.rank] -= ready
+        return ready
+
+    def _answered(self, item, part):
+        other = self._other(part.peer, item.comm)
+        for theirs in other.parts if other else ():
+            answer, done = theirs
+            if not done and answer.peer == item.rank and answer.way != part.way and theirs[0] is not part:
+                self._pair(item, part, other, answer)
+                theirs[1] = True
+                other.left -= 1
+                other.done = other.left == 0
+                self._wake([part.peer])
+                return True
+        return False
+
+    def _wake(self, ranks):
+        for rank in ranks:
+            if rank in self.traces and rank not in self._listed:
+                self._listed.add(rank)
+                self._todo.append(rank)
+
+    # --- do the two sides agree ---------------------------------------------------------------------------------------
+
+    def _compare(self, items):
+        first = _facts(items[0].event)
+        for item in items[1:]:
+            differ = [name for name, one in _facts(item.event).items() if one != first[name]]
+            if differ:
+                self.odd.append((items[0], item, "another " + " and ".join(differ) + ": NCCL does not check"))
+
+    def _pair(self, item, part, other, answer):
+        if part.tag != answer.tag:
+            self.odd.append((item, other, "another tag: NCCL has none, it pairs messages in order"))
+        elif part.tensor.numel != answer.tensor.numel or part.tensor.dtype != answer.tensor.dtype:
+            self.odd.append((item, other, "another size or dtype: NCCL does not check"))
+        elif part.tensor.contiguous != answer.tensor.contiguous:
+            self.odd.append((item, other, "another layout in memory: NCCL moves bytes as they lie"))
+
+
+SAME_SIZE = {"all_reduce", "broadcast", "reduce", "all_gather_into_tensor", "reduce_scatter_tensor"}
+
+
+def _facts(event):
+    first = event.tensors[0] if event.tensors else None
+    return {"call": event.call, "operation": event.op, "root": event.root,
+            "size": first.numel if first and event.call in SAME_SIZE else None, "dtype": first.dtype if first else None}

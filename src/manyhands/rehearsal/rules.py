@@ -1,0 +1,179 @@
+"""The rules: what in the traces of a program hangs, may hang, fails or differs with NCCL.
+
+Where each rule comes from (PyTorch 2.13, NCCL 2.30):
+* dtypes: `NCCLUtils.hpp`; reductions: `ncclOp` of `ProcessGroupNCCL.cpp`; layouts: `check_gpu_single_tensor` there;
+* a receive from anybody, sparse tensors, monitored_barrier: refused in `ProcessGroupNCCL.cpp`, distributed_c10d.py;
+* tags: distributed_c10d.py, "tag is not supported with the NCCL backend";
+* a batch as a group's first call: the docstring of `batch_isend_irecv`;
+* object collectives on the current device: the notes in their docstrings;
+* two groups in different orders: NCCL's user guide, "Using multiple NCCL communicators concurrently";
+* sizes and dtypes that differ: the user guide, "Collective Operations": undefined behaviour.
+What hangs is decided by `manyhands.rehearsal.replay`.
+"""
+
+from collections import defaultdict
+from dataclasses import dataclass
+from itertools import combinations
+
+from manyhands.rehearsal.replay import Replay
+from manyhands.rehearsal.trace import check
+
+SEVERITIES = ("hangs", "fails", "may hang", "differs")
+FLOAT8 = {"float8_e5m2", "float8_e4m3fn"}
+DTYPES = {"int8", "uint8", "int32", "int64", "float16", "float32", "float64", "bool", "bfloat16", "complex64", "complex128"} | FLOAT8  # noqa: E501
+REDUCES = {"SUM", "PRODUCT", "MIN", "MAX", "AVG", "PREMUL_SUM"}
+OBJECTS = {"all_gather_object", "gather_object", "broadcast_object_list", "scatter_object_list"}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """`severity` is one of `SEVERITIES`; `ranks` those that it concerns; `text` what happens; `remedy` what to do."""
+
+    severity: str
+    ranks: tuple
+    file: str
+    line: int
+    call: str
+    text: str
+    remedy: str
+
+    def __str__(self):
+        where = f"{self.file}:{self.line}" if self.file else f"line {self.line}"
+        ranks = f"rank{'s' if len(self.ranks) > 1 else ''} {', '.join(map(str, self.ranks))}"
+        return f"{self.severity}: {where}, {ranks}: {self.call} {self.text}; {self.remedy}."
+
+
+def judge(traces, source=""):
+    """`[Finding, ...]`, the worst first, of the traces of all ranks: {global rank: [Event, ...]}.
+
+    `source`, the program's text, is searched for where it chooses its GPU; without it, that rule is left out.
+    The ranks that a line concerns in the same way are one finding. Raises `trace.BadTrace`.
+    """
+    check(traces)
+    found = defaultdict(set)
+    first = _first_calls(traces)
+    for rank, events in traces.items():
+        for event, severity, text, remedy in _of_one_rank(rank, events, first, source):
+            found[severity, event.file, event.line, event.call, text, remedy].add(rank)
+    hangs = _replayed(traces, found)
+    if not hangs:
+        _orders(traces, found)
+    findings = [Finding(severity, tuple(sorted(ranks)), *rest) for (severity, *rest), ranks in found.items()]
+    return sorted(findings, key=lambda one: (SEVERITIES.index(one.severity), one.file, one.line, one.ranks, one.text))
+
+
+# --- one rank's calls, one by one -------------------------------------------------------------------------------------
+
+
+def _of_one_rank(rank, events, first, source):
+    waited = {event.of for event in events if event.kind == "wait"}
+    queued, clocks = False, 0
+    for number, event in enumerate(events):
+        if event.kind in ("collective", "message") and not event.on_cpu:
+            queued = not event.waits_for_gpu
+            yield from ((event, *one) for one in _refused(event))
+            yield from ((event, *one) for one in _set_up(rank, event, first, source))
+            if event.is_async and number not in waited:
+                yield (event, "differs", "is never waited for, so nothing says when its tensor may be used",
+                       "call wait() on each work that it returns")
+        elif event.kind == "clock":
+            if clocks and queued:
+                yield (event, "differs", "reads a clock when the operation is queued on the GPU, not when it is done",
+                       "call torch.cuda.synchronize() before each reading")
+            clocks, queued = clocks + 1, False
+        elif event.kind == "read":
+            queued = False
+        elif event.kind == "early" and not events[event.of or 0].on_cpu:
+            yield event, "differs", f"{event.text}: on a GPU it may not be there yet", "call the work's wait() first"
+        elif event.kind == "error" and not event.on_cpu:
+            yield (event, "differs", f"raised {event.text}, which the program caught: with NCCL the watchdog ends the "
+                   "process", "let the error end the program, and start it again from a checkpoint")
+
+
+def _refused(event):
+    """What ProcessGroupNCCL refuses in one call: (severity, text, remedy)."""
+    for tensor in event.tensors or [part.tensor for part in event.parts]:
+        if tensor.dtype not in DTYPES:
+            yield "fails", f"is given {tensor.dtype}, which NCCL does not have", "send another dtype, or the bytes: view(torch.uint8)"  # noqa: E501
+        if tensor.sparse:
+            yield "fails", "is given a sparse tensor", "give it to_dense()"
+        elif event.parts and not tensor.dense:
+            yield "fails", "is given a tensor with gaps or overlaps in memory", "give it contiguous()"
+        elif not event.parts and not tensor.contiguous:
+            yield "fails", "is given a tensor that is not contiguous", "give it contiguous(), and copy the result back"
+        if event.op == "AVG" and tensor.dtype == "bool":
+            yield "fails", "averages bool, which NCCL does not", "convert to a float first"
+    if event.op is not None and event.op not in REDUCES:
+        yield "fails", f"reduces by {event.op}, which NCCL does not have", f"use one of {', '.join(sorted(REDUCES))}"
+    if event.call == "monitored_barrier":
+        yield "fails", "is for gloo only", 'give it a group of new_group(backend="gloo")'
+    if any(part.peer is None for part in event.parts):
+        yield "fails", "receives from anybody, which NCCL cannot", "name the sender: src=..."
+
+
+def _set_up(rank, event, first, source):
+    if event.call in OBJECTS and source and "set_device" not in source and "device_id" not in source:
+        yield ("may hang", "goes through the current GPU, which no line chooses: all ranks take GPU 0",
+               "call torch.cuda.set_device(local_rank) at the start where there are GPUs")
+    calls = first[event.group]
+    if event.is_batch and calls.get(rank) is event:
+        if not all(other in calls and calls[other].is_batch for other in event.ranks):
+            yield ("may hang", "is the group's first call, and not all of its ranks make it, which is undefined",
+                   "let a collective of the whole group come first")
+
+
+def _first_calls(traces):
+    """{group: {rank: the first event there}}."""
+    first = defaultdict(dict)
+    for rank, events in traces.items():
+        for event in events:
+            if event.kind in ("collective", "message"):
+                first[event.group].setdefault(rank, event)
+    return first
+
+
+# --- all ranks together -----------------------------------------------------------------------------------------------
+
+
+def _replayed(traces, found):
+    """Add what the replay in its four ways says; whether anything is stuck."""
+    stuck, odd = defaultdict(set), set()
+    for eager in (False, True):
+        strict = Replay(traces, eager)
+        sure = bool(strict.stuck()) and bool(Replay(traces, eager, buffered=True).stuck())
+        for rank, event, why in strict.stuck():
+            stuck[rank, event.file, event.line, event.call, why, "hangs" if sure else "may hang"].add(eager)
+        for one, other, what in strict.odd:
+            where = f"meets {other.event.call} of rank {other.rank} (line {other.event.line}), which has {what}"
+            odd.add((one.rank, one.event.file, one.event.line, one.event.call, where))
+    for (rank, *place, why, severity), ways in stuck.items():
+        only = "" if len(ways) == 2 else " (with device_id)" if True in ways else " (without device_id)"
+        small = "" if severity == "hangs" else "; a small message may get through"
+        found[severity, *place, why + only + small, _remedy(place[2], why)].add(rank)
+    for rank, *place, where in odd:
+        found["differs", *place, where, "make both sides the same, in the same order"].add(rank)
+    return stuck
+
+
+def _remedy(call, why):
+    if call.removeprefix("i") in ("send", "recv"):
+        return "send first on one side and receive first on the other, or give both to one batch_isend_irecv"
+    if call == "batch_isend_irecv":
+        return "put the messages that answer each other into one batch on each side"
+    return "let all ranks of the group make this call, in one order with all others"
+
+
+def _orders(traces, found):
+    """Collectives of several groups under way at once have to be started in one order everywhere."""
+    for a, b in combinations(sorted(traces), 2):
+        for one, other in zip(_shared(traces[a], a, b), _shared(traces[b], a, b)):
+            if one.group != other.group:
+                found["may hang", one.file, one.line, one.call, f"is started before a collective of another group, "
+                      f"and rank {b} starts them in the other order (line {other.line})",
+                      "start the collectives of all groups in one order on all ranks"].add(a)
+                break
+
+
+def _shared(events, a, b):
+    return (event for event in events
+            if event.kind == "collective" and not event.on_cpu and a in event.ranks and b in event.ranks)

@@ -1,0 +1,136 @@
+"""The trace: what one rank asked of torch.distributed, one event after the other."""
+
+import json
+from dataclasses import asdict, dataclass, fields
+
+KINDS = ("collective", "message", "wait", "read", "clock", "early", "error")
+CPU_WAITS = {"barrier", "all_gather_object", "gather_object", "broadcast_object_list", "scatter_object_list"}
+
+
+class BadTrace(ValueError):
+    """A trace that says something that cannot be; the message names the event and what to do."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A tensor as far as NCCL minds: dtype ("float32"), shape, device ("cpu", "cuda"), and how it lies in memory.
+
+    `dense`: its elements fill their memory without gaps or overlaps, in whatever order; each contiguous tensor does.
+    """
+
+    dtype: str = "float32"
+    shape: tuple = (1,)
+    device: str = "cpu"
+    contiguous: bool = True
+    dense: bool = True
+    sparse: bool = False
+
+    @property
+    def numel(self):
+        number = 1
+        for size in self.shape:
+            number *= size
+        return number
+
+
+@dataclass(frozen=True)
+class Part:
+    """One message: way "send" or "recv", the other side's global rank (None: anybody), its tag and tensor."""
+
+    way: str
+    peer: int | None
+    tag: int = 0
+    tensor: Layout = Layout()
+
+
+@dataclass(frozen=True)
+class Event:
+    """One thing that a rank did.
+
+    `kind`, one of `KINDS`:
+      * "collective": `call` on `group` with `tensors`, reduction `op`, `root`;
+      * "message": send, recv, isend, irecv (one part), or batch_isend_irecv (several);
+      * "wait": for the event number `of` of this rank's trace, counted from 0;
+      * "read": Python needs a value of a tensor that is on the GPU (`item`, `tolist`, `print`);
+      * "clock": the program reads a clock;
+      * "early": a tensor of event `of` is used before its wait, as `text` says; "error": a caught error of a call.
+
+    `group` is the group's name and `ranks` its global ranks; a group of backend "gloo" is a CPU group, which NCCL has
+    nothing to do with. `is_async`: Python got the work at once (`async_op=True`, isend, irecv, a batch).
+    """
+
+    kind: str
+    call: str = ""
+    group: str = "0"
+    ranks: tuple = ()
+    backend: str = "nccl"
+    parts: tuple = ()
+    tensors: tuple = ()
+    op: str | None = None
+    root: int | None = None
+    is_async: bool = False
+    of: int | None = None
+    file: str = ""
+    line: int = 0
+    text: str = ""
+
+    @property
+    def on_cpu(self):
+        return self.backend == "gloo"
+
+    @property
+    def is_batch(self):
+        return self.call == "batch_isend_irecv"
+
+    @property
+    def waits_for_gpu(self):
+        """Whether Python goes on only when the GPU has done what was queued so far."""
+        return self.kind == "read" or self.kind == "collective" and self.call in CPU_WAITS
+
+
+def dump(events):
+    """The trace of one rank as text, one JSON object a line; what is as usual is left out."""
+    usual = {field.name: field.default for field in fields(Event)}
+    return "".join(json.dumps({k: v for k, v in asdict(event).items() if k == "kind" or v != usual[k]}) + "\n"
+                   for event in events)
+
+
+def load(text):
+    """`[Event, ...]` from what `dump` wrote. A last line that was cut off (its process was ended) is left out."""
+    lines, events = text.split("\n"), []
+    for number, line in enumerate(lines, start=1):
+        if not line:
+            continue
+        try:
+            events.append(_event(json.loads(line)))
+        except (ValueError, TypeError, KeyError) as problem:
+            if number == len(lines):
+                break
+            raise BadTrace(f"line {number} of the trace is no event ({problem}): record the trace anew") from None
+    return events
+
+
+def check(traces):
+    """Raise `BadTrace` if the traces, {rank: [Event, ...]}, do not belong together."""
+    for rank, events in traces.items():
+        for number, event in enumerate(events):
+            where = f"event {number} of rank {rank}"
+            if event.kind not in KINDS:
+                raise BadTrace(f"{where} is of kind {event.kind!r}: it can be {', '.join(KINDS)}")
+            if event.kind in ("collective", "message") and rank not in event.ranks:
+                raise BadTrace(f"{where}, {event.call}, is on a group of ranks {event.ranks}, and {rank} is none of "
+                               "them: put the traces under the ranks that made them")
+            if event.kind == "message" and not event.parts:
+                raise BadTrace(f"{where}, {event.call}, has no message in it: give it its parts")
+            if event.kind == "wait" and not (event.of is not None and 0 <= event.of < number):
+                raise BadTrace(f"{where} waits for event {event.of}: it can wait for an earlier one only")
+
+
+def _event(given):
+    parts = tuple(Part(**{**part, "tensor": _layout(part["tensor"])}) for part in given.pop("parts", ()))
+    tensors = tuple(_layout(one) for one in given.pop("tensors", ()))
+    return Event(**{**given, "ranks": tuple(given.get("ranks", ())), "parts": parts, "tensors": tensors})
+
+
+def _layout(given):
+    return Layout(**{**given, "shape": tuple(given["shape"])})

@@ -1,0 +1,248 @@
+"""Programs as traces: the bad ones with what is to be said of them, the good ones of which nothing is to be said."""
+
+import pytest
+from stories import SMALL, story
+
+from manyhands.rehearsal import Event, Layout, judge
+from manyhands.rehearsal.rules import SEVERITIES
+
+STRIDED = Layout(shape=(4, 4), contiguous=False, dense=True)
+HOLES = Layout(shape=(4,), contiguous=False, dense=False)
+CPU = dict(group=("cpu", (0, 1)), backend="gloo")
+
+
+def sends_first(r):
+    r.message("send", 1 - r.rank), r.message("recv", 1 - r.rank)
+
+
+def opposite(r):
+    works = [r.message("isend", 1 - r.rank), r.message("irecv", 1 - r.rank)]
+    [r.wait(work) for work in works]
+
+
+def ring_without_batch(r):
+    work = r.message("isend", (r.rank + 1) % len(r.all))
+    r.message("recv", (r.rank - 1) % len(r.all)), r.wait(work)
+
+
+def tags_crossed(r):
+    call = ("isend", "irecv")[r.rank]
+    [r.wait(work) for work in [r.message(call, 1 - r.rank, tag=tag) for tag in ((7, 8), (8, 7))[r.rank]]]
+
+
+def two_orders(r, met=False):
+    groups = [("a", r.all), ("b", r.all)]
+    if met:
+        [r.collective(group=group) for group in groups]
+    groups = groups[:: 1 if r.rank == 0 else -1]
+    [r.wait(work) for work in [r.collective(group=group, later=True) for group in groups]]
+
+
+def orders_that_wait(r):
+    [r.collective(group=group) for group in [("a", r.all), ("b", r.all)][:: 1 if r.rank == 0 else -1]]
+
+
+def one_misses(r):
+    if r.rank:
+        r.collective()
+
+
+def only_two_batch(r):
+    if r.rank < 2:
+        r.wait(r.batch(("send" if r.rank == 0 else "recv", 1 - r.rank)))
+    r.collective()
+
+
+def early(r):
+    work = r.collective(later=True)
+    r.add("early", of=work, call="sum", text="reads the tensor"), r.wait(work)
+
+
+def timed_too_early(r):
+    r.add("clock"), r.collective(), r.add("clock")
+
+
+def half_a_batch(r):
+    r.collective()
+    r.wait(r.batch(("send" if r.rank == 0 else "recv", 1 - r.rank)))
+    r.wait(r.batch(("recv", 1 - r.rank), ("recv", 1 - r.rank)))
+
+
+def messages_against_collective(r):
+    if r.rank == 0:
+        r.message("send", 1), r.collective()
+    else:
+        r.collective(), r.message("recv", 0)
+
+
+def with_cpu_wait_crossed(r):
+    """Rank 0 reads before it joins the second collective; rank 1 has the second one first on the stream."""
+    groups = [("a", r.all), ("b", r.all)]
+    for group in groups if r.rank == 0 else reversed(groups):
+        r.wait(r.collective(group=group, later=True)), r.add("read")
+
+
+BAD = {  # name: (ranks, program, severity, what is said)
+    "both send first": (2, sends_first, "hangs", "rendezvous"),
+    "opposite isend and irecv": (2, opposite, "hangs", "rendezvous"),
+    "a ring without a batch": (3, ring_without_batch, "hangs", "rendezvous"),
+    "tags that cross": (2, tags_crossed, "differs", "another tag"),
+    "two groups in two orders at their first use": (2, two_orders, "hangs", "rendezvous"),
+    "two groups in two orders": (2, lambda r: two_orders(r, met=True), "may hang", "the other order"),
+    "two groups in two orders, waited for": (2, orders_that_wait, "hangs", "rendezvous"),
+    "a collective that one rank misses": (3, one_misses, "hangs", "for rank 0"),
+    "a batch of two as the first call": (4, only_two_batch, "may hang", "first call"),
+    "read before the wait": (2, early, "differs", "reads the tensor"),
+    "a clock around a collective": (2, timed_too_early, "differs", "queued on the GPU"),
+    "never waited for": (2, lambda r: r.collective(later=True), "differs", "never waited for"),
+    "receives without sends": (2, half_a_batch, "hangs", "rendezvous|for ever"),
+    "a message against a collective": (2, messages_against_collective, "hangs", "rendezvous|for ever"),
+    "reads between two orders": (2, with_cpu_wait_crossed, "hangs", "rendezvous"),
+    "int16": (2, lambda r: r.collective(tensor=Layout("int16")), "fails", "int16"),
+    "uint32 as a message": (2, lambda r: r.message("sr"[r.rank] + ("end", "ecv")[r.rank], 1 - r.rank, tensor=Layout("uint32")), "fails", "uint32"),
+    "bitwise or": (2, lambda r: r.collective(op="BOR"), "fails", "BOR"),
+    "average of bool": (2, lambda r: r.collective(op="AVG", tensor=Layout("bool")), "fails", "bool"),
+    "transposed": (2, lambda r: r.collective(tensor=STRIDED), "fails", "not contiguous"),
+    "holes in a message": (2, lambda r: r.message(("send", "recv")[r.rank], 1 - r.rank, tensor=HOLES), "fails", "gaps"),
+    "sparse": (2, lambda r: r.collective(tensor=Layout(sparse=True)), "fails", "sparse"),
+    "monitored barrier": (2, lambda r: r.collective("monitored_barrier"), "fails", "gloo only"),
+    "from anybody": (2, lambda r: r.rank or r.message("recv", None), "fails", "anybody"),
+    "another size": (2, lambda r: r.collective(tensor=Layout(shape=(r.rank + 1,))), "differs", "another size"),
+    "another dtype": (2, lambda r: r.collective(tensor=Layout(("int32", "float32")[r.rank])), "differs", "another dtype"),
+    "another root": (2, lambda r: r.collective("broadcast", root=r.rank), "differs", "another root"),
+    "another operation": (2, lambda r: r.collective(op=("SUM", "MAX")[r.rank]), "differs", "another operation"),
+    "a larger receive": (2, lambda r: r.message(("send", "recv")[r.rank], 1 - r.rank, tensor=Layout(shape=(4 + r.rank,))), "differs", "another size"),
+    "a caught error": (2, lambda r: r.add("error", call="recv", text="RuntimeError"), "differs", "watchdog"),
+}
+
+
+def parity(r):
+    calls = ("send", "recv")[:: 1 if r.rank % 2 == 0 else -1]
+    [r.message(call, r.rank ^ 1) for call in calls]
+
+
+def ring(r):
+    r.wait(r.batch(("send", (r.rank + 1) % len(r.all)), ("recv", (r.rank - 1) % len(r.all))))
+
+
+def pipeline(r):
+    """Four micro-batches forward, then backward: each stage receives, then sends."""
+    last = r.all[-1]
+    for steps in [[r.rank - 1, r.rank + 1], [r.rank + 1, r.rank - 1]]:
+        for _ in range(4):
+            [r.message(call, peer) for call, peer in zip(("recv", "send"), steps) if 0 <= peer <= last]
+
+
+def halves(r):
+    mine = (0, 1) if r.rank < 2 else (2, 3)
+    r.collective(group=(str(mine), mine)), r.collective()
+
+
+def pairs_and_whole(r):
+    parity(r), r.collective(), parity(r)
+
+
+def buckets(r):
+    """As DDP does: all-reduces that overlap, then the waits."""
+    [r.wait(work) for work in [r.collective(later=True) for _ in range(3)]]
+
+
+def timed_well(r):
+    r.add("clock"), r.collective(), r.add("read"), r.add("clock")
+
+
+def cpu_group(r):
+    r.collective("monitored_barrier", **CPU), r.collective(op="BOR", tensor=Layout("int16"), **CPU)
+    sends = r.message("isend", 1 - r.rank, tag=r.rank, **CPU)
+    r.message("recv", 1 - r.rank, tag=1 - r.rank, **CPU), r.wait(sends)
+    r.collective()
+
+
+def batch_after_collective(r):
+    r.collective()
+    if r.rank < 2:
+        r.wait(r.batch(("send" if r.rank == 0 else "recv", 1 - r.rank)))
+
+
+def crossed_batch(r):
+    """Two messages each way, in one order on both sides; the calls mixed."""
+    there, back = ("send", 1 - r.rank), ("recv", 1 - r.rank)
+    parts = [there, there, back, back] if r.rank == 0 else [back, there, back, there]
+    r.wait(r.batch(*parts))
+
+
+def same_tags(r):
+    [r.message(("send", "recv")[r.rank], 1 - r.rank, tag=tag) for tag in (7, 8)]
+
+
+def two_groups_one_order(r):
+    [r.wait(work) for work in [r.collective(group=group, later=True) for group in [("a", r.all), ("b", r.all)]]]
+
+
+def master_and_workers(r):
+    for worker in r.all[1:]:
+        if r.rank == 0:
+            r.message("send", worker), r.message("recv", worker)
+        elif r.rank == worker:
+            r.message("recv", 0), r.message("send", 0)
+
+
+GOOD = {
+    "all-reduce": (4, lambda r: r.collective()),
+    "even ranks send first": (4, parity),
+    "a ring in a batch": (4, ring),
+    "a ring of two": (2, ring),
+    "a pipeline": (4, pipeline),
+    "two halves, then all": (4, halves),
+    "pairs and the whole group in turn": (4, pairs_and_whole),
+    "overlapping all-reduces": (4, buckets),
+    "a clock after the GPU": (2, timed_well),
+    "a CPU group": (2, cpu_group),
+    "a batch of two after a collective": (4, batch_after_collective),
+    "a batch in another order": (2, crossed_batch),
+    "tags in one order": (2, same_tags),
+    "two groups in one order": (2, two_groups_one_order),
+    "master and workers": (4, master_and_workers),
+    "bfloat16 and bool": (2, lambda r: [r.collective(tensor=Layout(dtype)) for dtype in ("bfloat16", "bool", "float8_e4m3fn")]),
+    "a transposed message, both sides": (2, lambda r: r.message(("send", "recv")[r.rank], 1 - r.rank, tensor=STRIDED)),
+    "an uneven all-gather": (2, lambda r: r.collective("all_gather", tensor=Layout(shape=(r.rank + 1,)))),
+    "average of floats": (2, lambda r: r.collective(op="AVG")),
+    "a barrier and objects": (2, lambda r: (r.collective("barrier"), r.collective("all_gather_object"))),
+    "one rank alone": (1, lambda r: r.collective()),
+    "a clock before anything": (1, lambda r: r.add("clock")),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad(name):
+    size, program, severity, says = BAD[name]
+    found = judge(story(size, program))
+    alike = [one for one in found if one.severity == severity]
+    assert alike and any(part in str(one) for one in alike for part in says.split("|")), found
+    assert all(one.text and one.remedy and one.ranks and one.line for one in found)
+    assert len({one.severity for one in found}) == 1, found  # one mistake in each program: no second kind of finding
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_good(name):
+    size, program = GOOD[name]
+    assert judge(story(size, program)) == []
+
+
+def test_objects_need_a_line_that_chooses_the_gpu():
+    traces = story(2, lambda r: r.collective("all_gather_object"))
+    assert [one.severity for one in judge(traces, "import torch")] == ["may hang"]
+    assert judge(traces, "torch.cuda.set_device(local_rank)") == judge(traces) == []
+
+
+def test_the_worst_first_and_ranks_together():
+    found = judge(story(3, lambda r: (r.collective(op="BOR"), r.rank and r.collective(tensor=SMALL))))
+    assert [(one.severity, one.ranks) for one in found] == [("hangs", (1, 2)), ("fails", (0, 1, 2))]
+    assert SEVERITIES[0] == "hangs"
+
+
+def test_a_finding_is_one_sentence_with_its_place():
+    event = Event("collective", call="all_reduce", ranks=(0,), op="BOR", tensors=(SMALL,), file="train.py", line=7)
+    [one] = judge({0: [event]})
+    assert str(one) == ("fails: train.py:7, rank 0: all_reduce reduces by BOR, which NCCL does not have; "
+                        "use one of AVG, MAX, MIN, PREMUL_SUM, PRODUCT, SUM.")
