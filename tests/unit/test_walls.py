@@ -18,6 +18,7 @@ MAY = {
     "functions": {"functions", "comm", "torch"},
     "links": {"links", "functions", "comm", "torch", "numpy"},
     "ledger": {"ledger", "comm", "torch"},
+    "gpt": {"gpt", "numpy", "torch"},
     "plots": {"plots", "simulate", "numpy", "matplotlib"},
     "data": {"numpy", "sklearn"},
     "checks": {"checks", "numpy", "IPython"},
