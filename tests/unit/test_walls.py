@@ -18,11 +18,8 @@ MAY = {
     "functions": {"functions", "comm", "torch"},
     "links": {"links", "functions", "comm", "torch", "numpy"},
     "ledger": {"ledger", "comm", "torch"},
-<<<<<<< HEAD
     "rehearsal": {"rehearsal"},
-=======
     "gpt": {"gpt", "numpy", "torch"},
->>>>>>> 632de9ca9947b0ea5b747074a7742e54adc48b53
     "plots": {"plots", "simulate", "numpy", "matplotlib"},
     "data": {"numpy", "sklearn"},
     "checks": {"checks", "numpy", "IPython"},
