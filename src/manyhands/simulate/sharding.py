@@ -44,7 +44,8 @@ def step_bytes(parameters, ranks, stage, weight=2, gradient=2):
 
     Stage 0 all-reduces the gradients; 1 and 2 reduce-scatter them and all-gather the new weights; 3 gathers the
     weights twice, for forward and for backward. A ring sends ranks - 1 shards for a gather or a reduce-scatter,
-    twice that for an all-reduce. A library that does reduce-scatter in another way sends other amounts.
+    twice that for an all-reduce. gloo of PyTorch 2.13 makes a reduce-scatter of a whole all-reduce: there the bytes
+    of the reduce-scatter count twice (`manyhands.ledger.models`).
     """
     _check(stage)
     shard = shard_size(parameters, ranks)
