@@ -406,37 +406,6 @@ def training(ddp: DistributedDataParallel, x: torch.Tensor, y: torch.Tensor,
 check.bug(cluster, "training")
 
 # %% [markdown]
-# ## All together
-#
-# Your pieces of exercises 1 to 6 train a network on handwritten digits, beside PyTorch's own DistributedDataParallel, which starts from the same state and sees the
-# same samples. Not graded: it works when your pieces do.
-
-# %%
-# %%px
-x, y = (torch.from_numpy(array).to(device) for array in digits("train"))
-hand = HandDDP(network(seed=rank), bucket_bytes=4096)
-theirs = DistributedDataParallel(network(seed=rank))
-optimisers = [torch.optim.SGD(model.parameters(), lr=0.5) for model in (hand, theirs)]
-sampler = PaddedSampler(len(x), rank, world_size)
-
-# %%
-# %%px
-for epoch in range(5):
-    sampler.set_epoch(epoch)
-    for rows in torch.tensor(list(sampler)).split(25):
-        for model, optimiser in zip((hand, theirs), optimisers):
-            nn.functional.cross_entropy(model(x[rows]), y[rows]).backward()
-            if model is hand:
-                finish(model)
-            optimiser.step()
-            optimiser.zero_grad()
-far = max((a - b).abs().max().item() for a, b in zip(hand.parameters(),
-                                                     theirs.parameters()))
-x_test, y_test = (torch.from_numpy(array).to(device) for array in digits("test"))
-correct = (hand(x_test).argmax(1) == y_test).float().mean().item()
-print(f"accuracy {correct:.2f}, same weights as PyTorch's to 1e-5: {far < 1e-5}")
-
-# %% [markdown]
 # ## 8. A batch file
 #
 # On a real cluster no notebook holds the ranks. [06_train.py](06_train.py), beside this lab, is a training with PyTorch's DDP that saves and resumes;
@@ -486,6 +455,37 @@ srun bash -c 'exec torchrun --nnodes "$SLURM_NNODES" --node-rank "$SLURM_NODEID"
 
 # %% tags=["check"] grade_id="job-check" points=2
 check.job(JOB)
+
+# %% [markdown]
+# ## All together
+#
+# Your pieces of exercises 1 to 6 train a network on handwritten digits, beside PyTorch's own DistributedDataParallel, which starts from the same state and sees the
+# same samples. Not graded: it works when your pieces do.
+
+# %%
+# %%px
+x, y = (torch.from_numpy(array).to(device) for array in digits("train"))
+hand = HandDDP(network(seed=rank), bucket_bytes=4096)
+theirs = DistributedDataParallel(network(seed=rank))
+optimisers = [torch.optim.SGD(model.parameters(), lr=0.5) for model in (hand, theirs)]
+sampler = PaddedSampler(len(x), rank, world_size)
+
+# %%
+# %%px
+for epoch in range(5):
+    sampler.set_epoch(epoch)
+    for rows in torch.tensor(list(sampler)).split(25):
+        for model, optimiser in zip((hand, theirs), optimisers):
+            nn.functional.cross_entropy(model(x[rows]), y[rows]).backward()
+            if model is hand:
+                finish(model)
+            optimiser.step()
+            optimiser.zero_grad()
+far = max((a - b).abs().max().item() for a, b in zip(hand.parameters(),
+                                                     theirs.parameters()))
+x_test, y_test = (torch.from_numpy(array).to(device) for array in digits("test"))
+correct = (hand(x_test).argmax(1) == y_test).float().mean().item()
+print(f"accuracy {correct:.2f}, same weights as PyTorch's to 1e-5: {far < 1e-5}")
 
 # %% [markdown]
 # ## Where to go on

@@ -118,7 +118,8 @@ check.fit(cluster, "train_with_fit")
 #
 # $$ J(w) = \frac{1}{B} \sum_i \ell_i(w) + \frac{\lambda}{2} \sum_j w_j^2 $$
 #
-# `strategy.run` calls your function on every worker, for its own shard; what comes back, and its gradient, is **added up** over the workers. The shard may be empty.
+# `strategy.run` calls your function on every worker, for its own shard; what comes back, and its gradient, is **added up** over the workers,
+# however many there are. The shard may be empty.
 #
 # *Difficulty ●●○, 8 minutes, 3 points*
 #

@@ -71,7 +71,7 @@ def lars(function):
             touched = False
             for these, numbers in zip(gradients, steps):
                 given = [torch.from_numpy(g.copy()) for g in these]
-                ask(function, weights, given, memory, *map(float, numbers))
+                ask(function, list(weights), given, list(memory), *map(float, numbers))  # lists of its own: only the tensors are ours
                 touched |= any(not np.array_equal(array(mine), g) for mine, g in zip(given, these))
             got = verdicts.flat([array(w) for w in weights])
             problem = verdicts.lars_problem(name, start, gradients, steps, got, touched)

@@ -50,7 +50,7 @@ MISTAKES = {
     "other rate": "Not the rate at epoch {epoch}, with k = {k}, rule {rule}, warm-up {warm_up}.",
     # lars
     "other shapes": "The weights have other shapes now. Change them in place: weight.sub_(...).",
-    "not in place": "The weights are what they were. Change them in place: weight.sub_(...); `weight = weight - ...` makes a new tensor with the old name.",
+    "not in place": "The weights are what they were. Change them in place: weight.sub_(...); `weight = weight - ...` makes a new tensor with the old name, and `weights[i] = ...` puts a new one into the list: whoever holds the old tensor sees no step.",
     "zero norm": "Some weights are not finite: a norm of zero was divided by. There, the ratio is 1.",
     "stands still": "A layer whose weights are all zero stays there for ever: its ratio is 0. Where a norm is zero, the ratio is 1.",
     "plain": "This is the plain step: no layer has a rate of its own.",
@@ -63,7 +63,7 @@ MISTAKES = {
     "decay not in the norm": "The step has the decay in it, the ratio has not: below the line stands |g| + decay |w|.",
     "decay not in the step": "The ratio has the decay in it, the step has not: it goes along g + decay w.",
     "rate outside": "Right while the rate stays, and wrong when it changes: the memory holds steps, so the rate belongs inside, v = m v + rate * ratio * (g + decay w).",
-    "no memory": "The memory is not used: v keeps `momentum` times what it was.",
+    "no memory": "The memory is not used: v keeps `momentum` times what it was, in the tensor that was given (`memory[i] = ...` puts another one into the list).",
     "other step": "Not a LARS step. Layer by layer: the ratio, then v, then w - v.",
     # noise
     "mean before norm": "The gradients were averaged first. That takes the noise away which is to be measured: square the length of each, then average.",

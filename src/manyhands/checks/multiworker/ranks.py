@@ -5,6 +5,8 @@
 
 import glob
 import os
+from contextlib import contextmanager
+from unittest.mock import patch
 
 import numpy as np
 import tensorflow as tf
@@ -78,7 +80,19 @@ def losses(name, seed):
     decay = float(rng.uniform(0.2, 0.9))
     for sizes, own_decay in (([many] * n, 0.0), ([few, *[many] * (n - 2), 0], 0.0), ([many, *[few] * (n - 1)], decay), ([0, *[many] * (n - 2), few], decay / 2)):
         cases.append(_loss(function, strategy, rng, sizes, own_decay))
+    with _one_worker() as alone:
+        cases.append(_loss(function, alone, rng, [many], decay))
     return cases
+
+
+@contextmanager
+def _one_worker():
+    """This process as if it were the only worker, also for a function that asks the set-up cell's names or the environment how many there are."""
+    from IPython import get_ipython
+
+    alone = tf.distribute.get_strategy()  # TensorFlow's default: one replica
+    with patch.dict(get_ipython().user_ns, strategy=alone, workers=learners("workers")[:1]), patch.dict(os.environ, WORLD_SIZE="1"):
+        yield alone
 
 
 def _loss(function, strategy, rng, sizes, decay):
@@ -87,7 +101,8 @@ def _loss(function, strategy, rng, sizes, decay):
     with strategy.scope():
         weights = [tf.Variable(one) for one in start]
     ends = np.cumsum(sizes)
-    mine = slice(int(ends[me()] - sizes[me()]), int(ends[me()]))
+    worker = me() if len(sizes) > 1 else 0
+    mine = slice(int(ends[worker] - sizes[worker]), int(ends[worker]))
     scalar = []
 
     def replica(x, y):
@@ -122,6 +137,8 @@ def _alone(start, x, y, sizes, decay):
     mean, decayed = each.sum(0) / total, decay * penalty
     wrong = {"mean of own": means + decayed, "mean of means": means / n + decayed, "divided again": mean / n + decayed, "not divided": each.sum(0) + decayed,
              "decay on each": mean + n * decayed, "decay by batch": mean + decayed / total, "no half": mean + 2 * decayed, "no decay": mean}
+    if n == 1:  # then each worker's part is all of it, and a number of workers that somebody wrote down shows
+        wrong = {"number of workers": mean + decayed / 3}
     return mean + decayed, wrong
 
 
