@@ -20,6 +20,7 @@ MAY = {
     "ledger": {"ledger", "comm", "torch"},
     "rehearsal": {"rehearsal"},
     "gpt": {"gpt", "numpy", "torch"},
+    "mesh": {"mesh", "torch"},
     "plots": {"plots", "simulate", "numpy", "matplotlib"},
     "data": {"numpy", "sklearn"},
     "checks": {"checks", "numpy", "IPython"},

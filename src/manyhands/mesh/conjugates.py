@@ -1,0 +1,59 @@
+"""f and g: where a tensor enters the part of a network that is cut over a group, and where it leaves it."""
+
+import torch
+import torch.distributed as dist
+
+
+def copy_to(x, group=None):
+    """x as it is, for ranks that each go on with a part of the weights: f of Megatron-LM.
+
+    Forward: sends nothing. Backward: an all-reduce sums the gradients of all ranks, each of which has only what came
+    through its own part. x must be the same on all ranks of `group`, a process group of torch.distributed (None: all
+    ranks), and backward must pass here on all of them. ValueError on a rank outside the group. After Shoeybi et al.
+    2019, Megatron-LM, arXiv 1909.08053, section 3.
+    """
+    _check(x, group, "copy_to")
+    return _CopyTo.apply(x, group)
+
+
+def reduce_from(x, group=None):
+    """The sum of all ranks' x, on all ranks of `group`: g of Megatron-LM.
+
+    Forward: an all-reduce; x keeps its value. Backward: sends nothing; the gradient of the sum, which must be the same
+    on all ranks, is that of each x. Shapes and dtypes must agree, and all ranks of the group must call it; a group of
+    one rank sends nothing. ValueError on a rank outside the group. After Shoeybi et al. 2019, section 3.
+    """
+    _check(x, group, "reduce_from")
+    return _ReduceFrom.apply(x, group)
+
+
+class _CopyTo(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, group):
+        ctx.group = group
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return _ReduceFrom.apply(gradient, ctx.group), None
+
+
+class _ReduceFrom(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, group):
+        ctx.group = group
+        total = x.clone(memory_format=torch.contiguous_format)  # all_reduce writes into it, and NCCL wants it dense
+        if dist.get_world_size(group) > 1:
+            dist.all_reduce(total, group=group)
+        return total
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return _CopyTo.apply(gradient, ctx.group), None
+
+
+def _check(x, group, call):
+    if not isinstance(x, torch.Tensor):
+        raise ValueError(f"{call}: a tensor is needed, not {type(x).__name__}.")
+    if dist.get_rank(group) < 0:  # all_reduce would only warn, and leave x as it is
+        raise ValueError(f"{call}: rank {dist.get_rank()} is not in this group. Call it on the group's ranks only.")
