@@ -20,7 +20,7 @@ MAY = {
     "ledger": {"ledger", "comm", "torch"},
     "rehearsal": {"rehearsal"},
     "gpt": {"gpt", "numpy", "torch"},
-    "mesh": {"mesh", "torch"},
+    "mesh": {"mesh", "links", "torch"},
     "plots": {"plots", "simulate", "numpy", "matplotlib"},
     "data": {"numpy", "sklearn"},
     "checks": {"checks", "numpy", "IPython"},

@@ -16,7 +16,7 @@ from manyhands import functions
 
 def copy_to_ranks(c, x):
     """Forward: x, which is the same on all ranks. Backward: the sum of all ranks' gradients.
-    Any shape, the same on all ranks."""
+    Any shape, the same on all ranks. Of `c` only its `allreduce` is called, here and in `sum_over_ranks`."""
     return _Copy.apply(c, x)
 
 
@@ -52,20 +52,19 @@ class _Copy(torch.autograd.Function):
         return x.view_as(x)
 
     @staticmethod
-    @once_differentiable
     def backward(ctx, grad):
-        return None, ctx.c.allreduce(grad.contiguous())
+        return None, _Sum.apply(ctx.c, grad)
 
 
 class _Sum(torch.autograd.Function):
     @staticmethod
     def forward(ctx, c, x):
+        ctx.c = c
         return c.allreduce(x.contiguous())
 
     @staticmethod
-    @once_differentiable
     def backward(ctx, grad):
-        return None, grad
+        return None, _Copy.apply(ctx.c, grad)
 
 
 class _Split(torch.autograd.Function):

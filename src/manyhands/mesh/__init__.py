@@ -13,7 +13,7 @@ that N ranks compute alike counts once, and each of them calls `backward()`. (In
 times.)
 """
 
-from manyhands.mesh.conjugates import copy_to, reduce_from
+from manyhands.mesh.f_and_g import copy_to, reduce_from
 from manyhands.mesh.named import Mesh, Named, einsum
 
 __all__ = ["Mesh", "Named", "copy_to", "einsum", "reduce_from"]

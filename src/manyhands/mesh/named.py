@@ -10,7 +10,7 @@ import string
 import torch
 import torch.distributed as dist
 
-from manyhands.mesh.conjugates import copy_to, reduce_from
+from manyhands.mesh.f_and_g import copy_to, reduce_from
 
 
 class Mesh:

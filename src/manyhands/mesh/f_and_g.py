@@ -1,7 +1,12 @@
-"""f and g: where a tensor enters the part of a network that is cut over a group, and where it leaves it."""
+"""f and g: where a tensor enters the part of a network that is cut over a group, and where it leaves it.
+
+The two functions are those of `manyhands.links.conjugate`; here they take a process group of torch.distributed.
+"""
 
 import torch
 import torch.distributed as dist
+
+from manyhands.links import conjugate
 
 
 def copy_to(x, group=None):
@@ -12,8 +17,7 @@ def copy_to(x, group=None):
     ranks), and backward must pass here on all of them. ValueError on a rank outside the group. After Shoeybi et al.
     2019, Megatron-LM, arXiv 1909.08053, section 3.
     """
-    _check(x, group, "copy_to")
-    return _CopyTo.apply(x, group)
+    return conjugate.copy_to_ranks(_Group(x, group, "copy_to"), x)
 
 
 def reduce_from(x, group=None):
@@ -23,37 +27,21 @@ def reduce_from(x, group=None):
     on all ranks, is that of each x. Shapes and dtypes must agree, and all ranks of the group must call it; a group of
     one rank sends nothing. ValueError on a rank outside the group. After Shoeybi et al. 2019, section 3.
     """
-    _check(x, group, "reduce_from")
-    return _ReduceFrom.apply(x, group)
+    return conjugate.sum_over_ranks(_Group(x, group, "reduce_from"), x)
 
 
-class _CopyTo(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x, group):
-        ctx.group = group
-        return x.view_as(x)
+class _Group:
+    """A process group as the communicator that `conjugate` asks for one thing only: its `allreduce`."""
 
-    @staticmethod
-    def backward(ctx, gradient):
-        return _ReduceFrom.apply(gradient, ctx.group), None
+    def __init__(self, x, group, call):
+        if not isinstance(x, torch.Tensor):
+            raise ValueError(f"{call}: a tensor is needed, not {type(x).__name__}.")
+        if dist.get_rank(group) < 0:  # all_reduce would only warn, and leave x as it is
+            raise ValueError(f"{call}: rank {dist.get_rank()} is not in this group. Call it on the group's ranks only.")
+        self.group = group
 
-
-class _ReduceFrom(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x, group):
-        ctx.group = group
+    def allreduce(self, x):
         total = x.clone(memory_format=torch.contiguous_format)  # all_reduce writes into it, and NCCL wants it dense
-        if dist.get_world_size(group) > 1:
-            dist.all_reduce(total, group=group)
+        if dist.get_world_size(self.group) > 1:
+            dist.all_reduce(total, group=self.group)
         return total
-
-    @staticmethod
-    def backward(ctx, gradient):
-        return _CopyTo.apply(gradient, ctx.group), None
-
-
-def _check(x, group, call):
-    if not isinstance(x, torch.Tensor):
-        raise ValueError(f"{call}: a tensor is needed, not {type(x).__name__}.")
-    if dist.get_rank(group) < 0:  # all_reduce would only warn, and leave x as it is
-        raise ValueError(f"{call}: rank {dist.get_rank()} is not in this group. Call it on the group's ranks only.")
