@@ -241,7 +241,8 @@ class Replay:
             self.odd.append((item, other, "another layout in memory: NCCL moves bytes as they lie"))
 
 
-SAME_SIZE = {"all_reduce", "broadcast", "reduce", "all_gather_into_tensor", "reduce_scatter_tensor"}
+SAME_SIZE = {"all_reduce", "broadcast", "reduce", "all_gather_single", "reduce_scatter_single",
+             "all_gather_into_tensor", "reduce_scatter_tensor"}  # the last two: their names before PyTorch 2.13
 
 
 def _facts(event):

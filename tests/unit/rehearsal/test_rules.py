@@ -110,6 +110,7 @@ BAD = {  # name: (ranks, program, severity, what is said)
     "another size": (2, lambda r: r.collective(tensor=Layout(shape=(r.rank + 1,))), "differs", "another size"),
     "another dtype": (2, lambda r: r.collective(tensor=Layout(("int32", "float32")[r.rank])), "differs", "another dtype"),
     "another root": (2, lambda r: r.collective("broadcast", root=r.rank), "differs", "another root"),
+    "another size, gathered into one": (2, lambda r: r.collective("all_gather_single", tensor=Layout(shape=(r.rank + 1,))), "differs", "another size"),
     "another operation": (2, lambda r: r.collective(op=("SUM", "MAX")[r.rank]), "differs", "another operation"),
     "a larger receive": (2, lambda r: r.message(("send", "recv")[r.rank], 1 - r.rank, tensor=Layout(shape=(4 + r.rank,))), "differs", "another size"),
     "a caught error": (2, lambda r: r.add("error", call="recv", text="RuntimeError"), "differs", "watchdog"),
