@@ -1,4 +1,4 @@
-"""The task of units 14 to 16: one small GPT, one text, one schedule (for units 01 to 10: `manyhands.track`).
+"""A small GPT and a text, for model parallelism what `manyhands.track` is for units 01 to 10: one task for every way.
 
 The text is prose of this course, 7-bit characters, kept as it was: it does not follow the tutorials when they change,
 so that the weights stay the same. Everything is float64 unless another type is asked for.
