@@ -47,8 +47,8 @@ class Ledger:
         if self._memory:
             self.peak_bytes = self._peak.stop()
 
-    def add(self, entry):
-        """A tap tells of a call."""
+    def add(self, entry, given=()):
+        """A tap tells of a call, and of the arguments that it was given: these are not kept."""
         self.entries.append(entry)
         if self._on_entry:
             self._on_entry(entry)

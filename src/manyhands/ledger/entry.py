@@ -48,13 +48,13 @@ def describe(call, group, args, facts, task, native=False):
     `facts` is (name, global ranks, own global rank) of the group."""
     place, given, taken, itemsize, numel = CALLS[call], (), (), 1, 0
     if place is not None:
-        tensors = _tensors(args[place])
+        tensors = tensors_in(args[place])
         given = tuple([t.numel() * t.element_size() for t in tensors])
         numel = sum([t.numel() for t in tensors])
         if tensors:
             itemsize = tensors[0].element_size()
         if place == 1:
-            filled = _tensors(args[0])
+            filled = tensors_in(args[0])
             taken = tuple([t.numel() * t.element_size() for t in filled])
             if filled and not tensors:
                 itemsize = filled[0].element_size()
@@ -72,12 +72,12 @@ def describe(call, group, args, facts, task, native=False):
     return entry
 
 
-def _tensors(value):
+def tensors_in(value):
     """The tensors in an argument: one tensor, or lists of them to any depth."""
     if isinstance(value, (list, tuple)):
         if len(value) == 1:
-            return _tensors(value[0])
-        return [tensor for one in value for tensor in _tensors(one)]
+            return tensors_in(value[0])
+        return [tensor for one in value for tensor in tensors_in(one)]
     return [value] if hasattr(value, "element_size") else []
 
 

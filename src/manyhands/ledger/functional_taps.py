@@ -68,7 +68,7 @@ def _call(method, under_way, note, facts, operator, *args, **kwargs):
         distributed_c10d._resolve_process_group(named))
     given = args[:2] if CALLS[method] == 0 else ([], args[0], None)  # the results are not there yet
     entry = describe(method, group, given, facts(group), torch._C._current_graph_task_id())
-    note(entry)
+    note(entry, given)
     entry.start_s = time.perf_counter()
     result = operator(*args, **kwargs)
     results = list(result) if isinstance(result, (tuple, list)) else [result]

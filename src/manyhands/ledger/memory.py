@@ -6,10 +6,12 @@ begins anew when 5 is written to /proc/self/clear_refs (proc(5)). Both see whate
 thread: gloo's threads let go of a collective's tensors, which torch's profiler does not see.
 
 The kernel counts pages of 4 KiB that were written to. So that a freed tensor goes back to it at once, malloc maps
-blocks of 64 KiB and more one by one while a block is counted (mallopt(3), M_MMAP_THRESHOLD), and begins with its free
-pages given back. n tensors of 1 MiB that are alive at the end are counted to 1 %. Of a peak that has passed the kernel
-knows portions of 32 pages for each processor: it may be told 0.3 MiB too small on two, so measure with tensors of some
-MiB.
+blocks of 64 KiB and more one by one from the first count of a process on (mallopt(3), M_MMAP_THRESHOLD), and each count
+begins with malloc's free pages given back. What was made before that first count and freed since may have left holes in
+malloc's heap: tensors that go into one are not given back, and count to the end. So open a ledger with memory before
+you make large tensors. n tensors of 1 MiB that are alive at the end are counted to 1 %. Of a peak that has passed the
+kernel knows portions of 32 pages for each processor: it may be told 0.3 MiB too small on two, so measure with tensors
+of some MiB.
 
 What it is not: tensors alone. The first call of an operation brings in its library's code, some MiB once: run it
 before. Memory that is never written to (`torch.empty`) costs nothing. What is freed in the block and was there before
@@ -22,7 +24,6 @@ import sys
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # mallopt's names for them, in malloc.h
 _ONE_BY_ONE_BYTES = 64 * 1024
-_USUAL_BYTES = 32 * 2**20  # where glibc's own moving threshold ends in a program that frees large blocks
 NOT_HERE = ("Ledger(memory=True) counts with Linux's kernel, which this machine does not let it ask ({why}). "
             "Open the ledger without memory=True; all else that it counts is the same.")
 AT_WORK = ("Ledger(memory=True) cannot count while another such ledger is open, whose peak would begin anew: "
@@ -73,30 +74,27 @@ class _OnCpu:
         if not sys.platform.startswith("linux"):
             raise ValueError(NOT_HERE.format(why="it is no Linux"))
         gc.collect()
-        _malloc_gives_back(_ONE_BY_ONE_BYTES)
+        _malloc_gives_back()
         try:
             with open("/proc/self/clear_refs", "w", encoding="ascii") as peak:
                 peak.write("5")
         except OSError as error:
-            _malloc_gives_back(_USUAL_BYTES)
             raise ValueError(NOT_HERE.format(why=error)) from None
         self._before = _of_the_process("VmRSS")
 
     def peak_bytes(self):
-        peak = _of_the_process("VmHWM") - self._before
-        _malloc_gives_back(_USUAL_BYTES)
-        return peak
+        return _of_the_process("VmHWM") - self._before
 
 
-def _malloc_gives_back(threshold_bytes):
-    """Blocks of so many bytes are mapped one by one and go back when they are freed; what is free now goes back.
+def _malloc_gives_back():
+    """Large blocks are mapped one by one from now on, and go back when they are freed; what is free now goes back.
 
     Nothing where malloc is not glibc's.
     """
     library = ctypes.CDLL(None)
     if hasattr(library, "mallopt") and hasattr(library, "malloc_trim"):
-        library.mallopt(_MMAP_THRESHOLD, threshold_bytes)
-        library.mallopt(_TRIM_THRESHOLD, 2 * threshold_bytes)
+        library.mallopt(_MMAP_THRESHOLD, _ONE_BY_ONE_BYTES)
+        library.mallopt(_TRIM_THRESHOLD, 2 * _ONE_BY_ONE_BYTES)
         library.malloc_trim(0)
 
 

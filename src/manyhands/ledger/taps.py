@@ -12,6 +12,7 @@
 When the last ledger is closed, all is as it was before the first.
 """
 
+import _thread
 import functools
 import time
 from weakref import WeakKeyDictionary
@@ -19,10 +20,11 @@ from weakref import WeakKeyDictionary
 from manyhands.ledger import functional_taps
 from manyhands.ledger.entry import CALLS, describe
 
-_open = []  # the ledgers that are open now; each is told of everything
+_open = []  # the ledgers that are open now, and who else listens: each has a `log` to append to, and `add`
 _undo = []  # how to take the taps away
 _works = WeakKeyDictionary()  # Work -> its entries
 _groups = WeakKeyDictionary()  # ProcessGroup -> (name, global ranks, own global rank)
+_flying = {}  # entry -> the future of its work, until a thread has noted its end
 _joining = {}  # name of a group -> its entries since _start_coalescing
 
 
@@ -33,6 +35,7 @@ def listen(ledger):
 
 
 def leave(ledger):
+    _land()
     _open.remove(ledger)
     if not _open:
         _remove()
@@ -77,10 +80,11 @@ def _message(kind, peer, nbytes, call, seconds, identity):
         ledger.log.append(event)
 
 
-def _note(entry):
+def _note(entry, given):
+    """Tell all of a call; `given` are its arguments, the group left out."""
     for ledger in _open:
         ledger.log.append(("start", entry))
-        ledger.add(entry)
+        ledger.add(entry, given)
 
 
 def _facts(group):
@@ -109,7 +113,7 @@ def _noting(call, original):
     def noted(group, *args, **kwargs):
         given = (*args, *kwargs.values()) if kwargs else args
         entry = describe(call, group, given, _facts(group), task())
-        _note(entry)
+        _note(entry, given)
         entry.start_s = time.perf_counter()
         with below():
             work = original(group, *args, **kwargs)
@@ -134,13 +138,37 @@ def _follow(work, entry, waits):
 
 
 def _note_end(work, entry):
-    def ended(future):
-        entry.stop_s = time.perf_counter()
+    """Have a thread of ours wait for the end of a work.
 
+    No callback of its future: that one runs on gloo's thread and needs the GIL. Who lets go of a group's last reference
+    (of DistributedDataParallel after `destroy_process_group`) holds the GIL and waits for that thread: a deadlock.
+    """
     try:
-        work.get_future().add_done_callback(ended)
+        future = work.get_future()
     except (RuntimeError, AttributeError):  # a backend without futures: the wait will tell
+        return
+    _flying[entry] = future
+    _thread.start_new_thread(_wait_for_end, (future, entry))
+
+
+def _wait_for_end(future, entry):
+    try:
+        future.wait()
+    except Exception:  # who waits for the work is told of its error
         pass
+    entry.stop_s = time.perf_counter()
+    _flying.pop(entry, None)
+
+
+def _land():
+    """Wait for the threads whose work has ended: they have a line or two to go."""
+    while any(future.done() for future in list(_flying.values())):
+        time.sleep(0.0002)
+
+
+def followed(work):
+    """Somebody waits for this work by another way than its `wait`."""
+    _waited(_works.pop(work, []))
 
 
 def _waiting(original):
@@ -223,7 +251,7 @@ def _native(operator, call):
         group = ProcessGroup.unbox(args[place])
         given = [one for one in args[:place] + args[place + 1:] if not isinstance(one, torch.ScriptObject)]
         entry = describe(call, group, given, _facts(group), task(), native=True)
-        _note(entry)
+        _note(entry, given)
         entry.start_s = time.perf_counter()
         result = operator.redispatch(keyset & below, *args)
         _native_end(result, entry)
