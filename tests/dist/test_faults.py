@@ -15,7 +15,7 @@ from our_processes import SETUP, SLOWER, our_processes, wait_for_none
 
 from manyhands import Cluster
 from manyhands.cluster import ClusterStopped, ControllerDied, Hang, Interrupted, LimitExceeded, Mismatch, RankDied, RankError
-from manyhands.cluster.host.ports import reserve
+from manyhands.cluster.host.ports import FIRST, LAST, reserve
 
 PATIENCE_S = 2
 
@@ -437,8 +437,16 @@ def test_many_clusters_at_once():
         """)
     users = [subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) for _ in range(2)]
     for user in users:
-        output, _ = user.communicate(timeout=240)
+        output, _ = user.communicate(timeout=600)
         assert user.returncode == 0 and "all right" in output, output
+
+
+def test_the_controllers_ports_are_reserved_so_that_no_connection_takes_them(cluster):
+    """Free ones of the ephemeral range were lost to outgoing connections between choice and use: a scheduler ended, no rank answered."""
+    known = json.load(open(cluster._runtime._engines.connection_file))
+    numbers = [known[name] for name in ("registration", "control", "mux", "task", "iopub", "hb_ping", "hb_pong")] + known["broadcast"]
+    assert all(FIRST <= number <= LAST for number in numbers) and len({*numbers}) == len(numbers)
+    assert not {*numbers} & {*reserve(100).ports}
 
 
 def test_started_twice_stops_the_first(capsys):

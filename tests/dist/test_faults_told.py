@@ -27,6 +27,28 @@ def test_one_operation_written_in_two_ways_is_no_mismatch(cluster):
     cluster.px("x = torch.ones(4)\ndist.all_reduce(x, dist.ReduceOp(dist.ReduceOp.SUM)) if rank else dist.all_reduce(x)\ndist.gather(x, [x] * 4 if rank == 0 else None, dst=0)")
 
 
+@pytest.mark.parametrize("call, shown", [
+    ("dist.all_gather_single(torch.zeros(8), torch.ones(2))", "all_gather_single(float32 [2])"),
+    ("dist.reduce_scatter_single(torch.zeros(2), torch.ones(8))", "reduce_scatter_single(float32 [2])"),
+    ("dist.all_gather_into_tensor(torch.zeros(8), torch.ones(2))", "all_gather_single(float32 [2])"),
+    ("dist.reduce_scatter_tensor(torch.zeros(2), torch.ones(8))", "reduce_scatter_single(float32 [2])"),
+], ids=["gather", "scatter", "gather, old name", "scatter, old name"])
+def test_renamed_calls_are_noted_under_their_new_name(cluster, call, shown):
+    fault = provoke(cluster, f"import warnings\nwarnings.simplefilter('ignore', FutureWarning)\nif rank != 2:\n    {call}")
+    assert type(fault) is Hang and fault.culprits == [2]
+    has_line(fault, f"rank 0  waits in {shown} at line 4 of this cell: {call}")
+    assert_healthy(cluster)
+
+
+def test_the_old_name_and_the_new_one_are_one_call(cluster):
+    cluster.px("""\
+import warnings
+warnings.simplefilter("ignore", FutureWarning)
+y = torch.zeros(4)
+(dist.all_gather_single if rank else dist.all_gather_into_tensor)(y, torch.ones(1))
+assert y.tolist() == [1.0] * 4""")
+
+
 def test_a_wait_says_which_call_it_waits_for(cluster):
     fault = provoke(cluster, """\
         x, parts = torch.ones(4), [torch.ones(4) for _ in range(4)]

@@ -4,7 +4,7 @@ import gc
 import sys
 import threading
 
-from manyhands.cluster.on_rank.stack import Stack
+from manyhands.cluster.on_rank.stack import Stack, is_user_file
 
 
 class Garbage:
@@ -64,3 +64,9 @@ def test_a_collector_that_was_switched_off_stays_off():
         assert not gc.isenabled()
     finally:
         gc.enable()
+
+
+def test_packages_are_nobodys_own_wherever_they_lie():
+    assert is_user_file("/home/me/train.py") and is_user_file("/home/me/site-packages.py")
+    assert not is_user_file("/opt/site/lib/python3.12/site-packages/IPython/core/interactiveshell.py")
+    assert not is_user_file("/usr/lib/python3/dist-packages/numpy/core.py")

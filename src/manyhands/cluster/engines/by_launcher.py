@@ -4,6 +4,7 @@ under MPI, in a Slurm job, on hosts reached by ssh (profiles.py)."""
 import time
 
 from manyhands.cluster.engines.profiles import profile_named
+from manyhands.cluster.engines.reach import LIMIT_S
 from manyhands.cluster.on_rank import agent
 
 
@@ -38,7 +39,7 @@ class RemoteEngines:
 
     def _ask(self, rank, function, *args):
         view = self._client[self._ids[rank]]
-        return view.apply_async(function, *args).get(timeout=60)
+        return view.apply_async(function, *args).get(timeout=LIMIT_S)
 
     def environment_of(self, rank, environment):
         """What a rank learns of the world: rank 0 lives where it was put, and real nodes have GPUs of their own."""

@@ -18,6 +18,7 @@ from contextlib import suppress
 
 from manyhands.cluster.engines.local import IMPORT_TIMEOUT_S, LocalEngines
 from manyhands.cluster.engines.profiles import START_TIMEOUT_S, address
+from manyhands.cluster.engines.reach import LIMIT_S
 from manyhands.cluster.on_rank import agent
 
 NO_FOLDER = ("The containers profile needs the folder that the notebook and its nodes share, in MANYHANDS_FOLDER. "
@@ -160,7 +161,7 @@ class ContainerEngines(LocalEngines):
         ids = super().start(client, environments)
 
         def ask(rank, function, *args):
-            return client[ids[rank]].apply_async(function, *args).get(timeout=60)
+            return client[ids[rank]].apply_async(function, *args).get(timeout=LIMIT_S)
 
         self._master = ask(0, agent.choose_port)
         self._devices = {rank: ask(rank, agent.own_devices, rank % self._ranks_per_node, self._ranks_per_node)

@@ -12,7 +12,7 @@ import time
 from manyhands.cluster.engines.reach import until_answering
 
 HEARTBEAT_MS = 100
-REGISTER_TIMEOUT_S, IMPORT_TIMEOUT_S = 60, 120
+REGISTER_TIMEOUT_S, IMPORT_TIMEOUT_S = 180, 180  # for a busy machine: a rank that ends is told at once
 
 
 class LocalEngines:

@@ -10,7 +10,7 @@ import shutil
 import socket
 import time
 
-from manyhands.cluster.engines.reach import controller_runs, until_answering
+from manyhands.cluster.engines.reach import LIMIT_S, controller_runs, until_answering
 from manyhands.cluster.launch.command_lines import mpiexec
 
 START_TIMEOUT_S = float(os.environ.get("MANYHANDS_START_S", 120))  # a job may have to wait in Slurm's queue
@@ -81,7 +81,7 @@ class Profile:
             time.sleep(0.05)
         until_answering(client, new)
         pending = {engine: client[engine].apply_async(self.rank_of()) for engine in new}
-        facts = {engine: result.get(timeout=60) for engine, result in pending.items()}
+        facts = {engine: result.get(timeout=LIMIT_S) for engine, result in pending.items()}
         order = sorted(new, key=lambda engine: self.sort_key(facts[engine]))
         self._check_nodes([facts[engine]["host"] for engine in order])
         return {rank: (engine, facts[engine]) for rank, engine in enumerate(order)}

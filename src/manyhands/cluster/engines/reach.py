@@ -4,7 +4,7 @@ complete yet."""
 import os
 import time
 
-POLL_S, AGAIN_S, LIMIT_S = 0.005, 1.0, 60.0
+POLL_S, AGAIN_S, LIMIT_S = 0.005, 1.0, 180.0
 SILENT = "Engines {engines} came, but did not answer within {seconds:.0f} s; the machine may be busy."
 
 

@@ -13,7 +13,7 @@ from contextlib import suppress
 
 from manyhands.cluster.engines.containers import ContainerEngines
 from manyhands.cluster.engines.emulated import EmulatedEngines
-from manyhands.cluster.engines.reach import controller_runs, is_running
+from manyhands.cluster.engines.reach import LIMIT_S, controller_runs, is_running
 from manyhands.cluster.faults.watch import Reports
 from manyhands.cluster.host import devices
 from manyhands.cluster.host.ports import reserve
@@ -119,7 +119,7 @@ class Runtime:
             environment = self._engines.environment_of(rank, {**environments[rank], **loopback})
             joined[rank] = self._view(rank).apply_async(agent.join, rank, self.reports.url, self.reports.token,
                                                         self.folder, environment, sys.path)
-        self.facts = {rank: result.get(timeout=60) for rank, result in joined.items()}
+        self.facts = {rank: result.get(timeout=LIMIT_S) for rank, result in joined.items()}
 
     def _loopback(self):
         """Ranks on one machine talk over its loopback device, which is there without a network too."""

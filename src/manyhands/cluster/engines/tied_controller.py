@@ -4,6 +4,9 @@
 When the kernel has gone, the guard ends the controller and removes the cluster's folder. If the guard has been killed
 too, it is done here. (Linux's parent-death signal would do, if it did not come when the thread ends that has made the
 cluster.)
+
+The ports of its sockets are reserved: ipyparallel itself takes free ones of the ephemeral range and lets them go until
+it binds them. On a busy machine an outgoing connection got such a port meanwhile, and a scheduler ended in silence.
 """
 
 import os
@@ -13,7 +16,10 @@ import sys
 import threading
 import time
 
+from manyhands.cluster.host.ports import reserve
+
 POLL_S, GUARD_S = 0.5, 4.0
+_reservations = []
 
 
 def end_with(kernel, folder):
@@ -25,8 +31,16 @@ def end_with(kernel, folder):
     os.killpg(0, signal.SIGKILL)
 
 
+def reserved_ports(n):
+    """`n` ports that nobody else takes, held as long as this process lives: in ipyparallel's place."""
+    _reservations.append(reserve(n, "0.0.0.0"))
+    return _reservations[-1].ports
+
+
 if __name__ == "__main__":
     threading.Thread(target=end_with, args=(int(sys.argv.pop(1)), sys.argv.pop(1)), daemon=True).start()
+    from ipyparallel import util
     from ipyparallel.controller.app import main
 
+    util.select_random_ports = reserved_ports
     main()

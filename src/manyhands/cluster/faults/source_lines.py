@@ -42,6 +42,10 @@ class Places:
         """[(place, source), ...] of the learner's lines that led there, innermost first."""
         return [self._name(spot, this_cell)[:2] for spot in reversed(self._own(lines, this_cell)[:-1])]
 
+    def named(self, file, line, this_cell):
+        """The words for one line of a file, as `find` has them."""
+        return self._name({"file": basename(file), "path": file, "line": line, "function": "a function"}, this_cell)[0]
+
     def _own(self, lines, this_cell):
         """The lines without those of second magics. What `%%time` runs has no name of its own:
         it is taken for this cell's."""

@@ -64,7 +64,7 @@ def base_env(env):
 
 def make_job(with_, folder, script, args, nodes, ranks_per_node, tasks, env, python):
     """The `Job` that runs `script` under the launcher `with_`."""
-    around = [python, "-I", GUARD, "rank", folder, python, script, *map(str, args)]
+    around = [python, "-s", "-P", GUARD, "rank", folder, python, script, *map(str, args)]
     env = base_env(env)
     if with_ == "tf_config":
         return _tf_config(around, tasks or {"worker": nodes * ranks_per_node}, env)

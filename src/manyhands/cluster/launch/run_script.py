@@ -128,7 +128,7 @@ def _run(folder, job, nodes, timeout_s, path, live):
     description = {"rank_variable": job.rank_variable, "ranks_per_node": job.ranks_per_node, "gpus": gpus}
     Path(folder, "job.json").write_text(json.dumps(description))
     guard = subprocess.Popen(
-        [sys.executable, "-I", GUARD, "guard", folder],
+        [sys.executable, "-s", "-P", GUARD, "guard", folder],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

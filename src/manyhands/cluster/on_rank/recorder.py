@@ -17,14 +17,17 @@ import sys
 import threading
 from weakref import WeakKeyDictionary
 
+from manyhands.cluster.on_rank import cpu_groups
+
 SLOTS, SLOT_BYTES = 512, 320
 HEADER = struct.Struct("<qqq")  # calls entered, calls left, the number of the cell that they belong to
 
-# name -> the argument whose shape and dtype must agree between the ranks (None: no tensor)
+# name -> the argument whose shape and dtype must agree between the ranks (None: no tensor); the old names
+# all_gather_into_tensor and reduce_scatter_tensor call the new ones, so they are noted as those
 COLLECTIVES = {
     "all_reduce": "tensor", "broadcast": "tensor", "reduce": "tensor", "all_gather": "tensor", "gather": "tensor",
-    "scatter": "tensor", "reduce_scatter": "output", "all_gather_into_tensor": "input_tensor",
-    "reduce_scatter_tensor": "output", "all_to_all": None, "all_to_all_single": None, "barrier": None,
+    "scatter": "tensor", "reduce_scatter": "output", "all_gather_single": "input_tensor",
+    "reduce_scatter_single": "output", "all_to_all": None, "all_to_all_single": None, "barrier": None,
     "monitored_barrier": None, "new_group": None,
 }
 # name -> the argument that says which rank gives or gets
@@ -156,6 +159,8 @@ class Recorder:
                 self._leave()
             if isinstance(result, Work):
                 self._works[result] = note
+            elif name == "new_group":
+                cpu_groups.note(result, (args[2:3] or [kwargs.get("backend")])[0])
             return result
 
         call.recorder = self

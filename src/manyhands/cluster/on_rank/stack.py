@@ -17,6 +17,7 @@ _LIBRARIES = tuple(sorted({os.path.realpath(sysconfig.get_path(name)) + os.sep
                            for name in ("stdlib", "platstdlib", "purelib", "platlib")}
                           | {sysconfig.get_path(name) + os.sep
                              for name in ("stdlib", "platstdlib", "purelib", "platlib")}))
+_INSTALLED = re.compile(r"/(site|dist)-packages/")  # elsewhere: the packages of a site, a folder in PYTHONPATH
 _HERE = str(Path(__file__).absolute().parents[2]) + os.sep  # the package
 _LEDGER = _HERE + "ledger" + os.sep
 _AGENT = str(Path(__file__).absolute().with_name("agent.py"))
@@ -39,15 +40,16 @@ def is_user_file(filename):
     # TensorFlow's own rewriting, in the folder for temporary files
     if os.path.basename(path).startswith("__autograph_generated_file"):
         return False
-    return not path.startswith(_LIBRARIES) and not path.startswith(_HERE)
+    return not path.startswith(_LIBRARIES) and not path.startswith(_HERE) and not _INSTALLED.search(path)
 
 
 class Stack:
-    """The stack of one thread of this process, looked at again and again."""
+    """The stack of one thread of this process, looked at again and again; `cpu_s()` tells the processor time whose
+    standing still means that it waits."""
 
-    def __init__(self, thread_id):
-        self._thread_id = thread_id
-        self._before = (time.monotonic(), time.process_time())
+    def __init__(self, thread_id, cpu_s=time.process_time):
+        self._thread_id, self._cpu_s = thread_id, cpu_s
+        self._before = (time.monotonic(), cpu_s())
         # the coroutine of a cell with `await`: while it is suspended, its lines are not on the stack
         self.awaited = None
         self.handle = None  # the Work that was last seen to be waited for
@@ -58,7 +60,7 @@ class Stack:
             return self._look()
 
     def _look(self):
-        clock, cpu = time.monotonic(), time.process_time()
+        clock, cpu = time.monotonic(), self._cpu_s()
         idle = (cpu - self._before[1]) < IDLE_SHARE * max(1e-3, clock - self._before[0])
         self._before = (clock, cpu)
         frames, frame = [], sys._current_frames().get(self._thread_id)
