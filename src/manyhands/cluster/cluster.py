@@ -61,6 +61,7 @@ class Cluster(Healing):
         self.threads_per_rank, self.memory_mib, self.name = threads_per_rank, memory_mib, name
         self.fault, self.names = None, []
         self._setups, self._cells, self._places = [], itertools.count(1), Places()
+        self._last_cell = ""
         self._sound, self._lost, self._turn = True, set(), Turn(name)  # see faults/healing.py
         check_arguments.check_shape(nodes, ranks_per_node, framework, self.profile, threads_per_rank, memory_mib)
         check_arguments.check_python(self.world_size)
@@ -124,7 +125,7 @@ class Cluster(Healing):
         """
         with self._turn:
             self._use()
-            cell_file = self._places.add(code, first_line)
+            cell_file = self._last_cell = self._places.add(code, first_line)
             outcome = self._execute(agent.run_cell, (code,), ranks, patience_s, limit_s, cell_file)
             self._finish(outcome, cell_file, limit_s)
         if setup:  # only what has worked is run again, and what was run last comes last
@@ -158,6 +159,18 @@ class Cluster(Healing):
 
         return launch(script, *args, with_=with_, nodes=nodes or self.nodes,
                       ranks_per_node=ranks_per_node or self.ranks_per_node, **options)
+
+    def rehearse(self):
+        """`with cluster.rehearse():` around cells of torch: what NCCL on GPUs would do with what the ranks ask of
+        torch.distributed in the block is told when it ends; see manyhands.rehearsal. `%%px --rehearse` does one cell.
+        """
+        from manyhands.rehearsal.cells import Rehearsed
+
+        return Rehearsed(self)
+
+    def place(self, file, line):
+        """A line of the learner's in words: "line 3 of this cell", where the cell that ran last is this one."""
+        return self._places.named(file, line, self._last_cell)
 
     # ---------------------------------------------------------------- healing
 

@@ -1,6 +1,7 @@
 """`%%px`: run a cell on all ranks. `%px` is the same for one line."""
 
 from argparse import ArgumentTypeError
+from contextlib import nullcontext
 
 from IPython import get_ipython
 from IPython.core.error import UsageError
@@ -56,6 +57,7 @@ class RankMagics(Magics):
     @argument("--setup", action="store_true", help="run this cell again after each healing")
     @argument("--patience", type=float, help="seconds after which ranks that only wait are reported as a hang")
     @argument("--limit", type=float, help="hard limit of this cell in seconds")
+    @argument("--rehearse", action="store_true", help="say what NCCL on GPUs would do with this cell's communication")
     @argument("statement", nargs="*", help="for %%px: the line to run")
     @line_cell_magic
     def px(self, line, cell=None):
@@ -69,9 +71,11 @@ class RankMagics(Magics):
         if args.statement:
             raise UsageError(f"%%px does not know {' '.join(args.statement)!r}; see %%px? for its options, "
                              "which stand in one line")
+        rehearsal = self.cluster.rehearse() if args.rehearse else nullcontext()
         try:
-            self.cluster.px(cell, ranks=args.ranks, setup=args.setup, patience_s=args.patience, limit_s=args.limit,
-                            first_line=_first_line(self.shell, cell), key=_cell_id(self.shell))
+            with rehearsal:
+                self.cluster.px(cell, ranks=args.ranks, setup=args.setup, patience_s=args.patience, limit_s=args.limit,
+                                first_line=_first_line(self.shell, cell), key=_cell_id(self.shell))
         except ValueError as wrong:  # an option's value; what goes wrong on the ranks is a Fault
             raise UsageError(f"%%px: {wrong}") from None
 

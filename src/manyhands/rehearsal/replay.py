@@ -40,6 +40,7 @@ class Replay:
         trace.check(traces)
         self.traces, self.eager, self.buffered = traces, eager, buffered
         self.odd = []  # (item, other item, in what they do not agree)
+        self.done = []  # in order what was done: [(rank, event), ...] of a collective, or of a message's two ends
         self.at, self.hold = dict.fromkeys(traces, 0), dict.fromkeys(traces)  # Python's place; why it cannot go on
         self._streams = {rank: defaultdict(deque) for rank in traces}
         self._fifos, self._running = defaultdict(deque), {}  # both by (rank, communicator)
@@ -178,6 +179,7 @@ class Replay:
         everybody = [self._other(rank, item.comm) for rank in item.event.ranks]
         if all(one is not None and not one.parts for one in everybody):
             self._compare(everybody)
+            self.done.append([(one.rank, one.event) for one in everybody])
             for one in everybody:
                 one.done = True
             self._wake(item.event.ranks)
@@ -210,6 +212,8 @@ class Replay:
             answer, done = theirs
             if not done and answer.peer == item.rank and answer.way != part.way and theirs[0] is not part:
                 self._pair(item, part, other, answer)
+                ends = [(item.rank, item.event), (other.rank, other.event)]
+                self.done.append(ends if part.way == "send" else ends[::-1])
                 theirs[1] = True
                 other.left -= 1
                 other.done = other.left == 0

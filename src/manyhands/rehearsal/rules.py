@@ -43,19 +43,22 @@ class Finding:
         return f"{self.severity}: {where}, {ranks}: {self.call} {self.text}; {self.remedy}."
 
 
-def judge(traces, source=""):
+def judge(traces, source="", ended=True):
     """`[Finding, ...]`, the worst first, of the traces of all ranks: {global rank: [Event, ...]}.
 
-    `source`, the program's text, is searched for where it chooses its GPU; without it, that rule is left out.
+    `source`, the program's text, is searched for where it chooses its GPU and where it waits for it before it reads a
+    clock; without it, the first rule is left out. `ended`: whether the traces go to the program's end; what is stuck at
+    the end of others may only have been cut off, and is not told.
     The ranks that a line concerns in the same way are one finding. Raises `trace.BadTrace`.
     """
     check(traces)
     found = defaultdict(set)
     first = _first_calls(traces)
     for rank, events in traces.items():
-        for event, severity, text, remedy in _of_one_rank(rank, events, first, source):
+        for event, severity, text, remedy in _of_one_rank(rank, events, first, source, ended):
             found[severity, event.file, event.line, event.call, text, remedy].add(rank)
-    hangs = _replayed(traces, found)
+    refused = any(part.peer is None for events in traces.values() for event in events for part in event.parts)
+    hangs = _replayed(traces, found, ended and not refused)
     if not hangs:
         _orders(traces, found)
     findings = [Finding(severity, tuple(sorted(ranks)), *rest) for (severity, *rest), ranks in found.items()]
@@ -65,7 +68,7 @@ def judge(traces, source=""):
 # --- one rank's calls, one by one -------------------------------------------------------------------------------------
 
 
-def _of_one_rank(rank, events, first, source):
+def _of_one_rank(rank, events, first, source, ended):
     waited = {event.of for event in events if event.kind == "wait"}
     queued, clocks = False, 0
     for number, event in enumerate(events):
@@ -73,11 +76,11 @@ def _of_one_rank(rank, events, first, source):
             queued = not event.waits_for_gpu
             yield from ((event, *one) for one in _refused(event))
             yield from ((event, *one) for one in _set_up(rank, event, first, source))
-            if event.is_async and number not in waited:
+            if ended and event.is_async and number not in waited:
                 yield (event, "differs", "is never waited for, so nothing says when its tensor may be used",
                        "call wait() on each work that it returns")
         elif event.kind == "clock":
-            if clocks and queued:
+            if clocks and queued and "synchronize" not in source:
                 yield (event, "differs", "reads a clock when the operation is queued on the GPU, not when it is done",
                        "call torch.cuda.synchronize() before each reading")
             clocks, queued = clocks + 1, False
@@ -135,13 +138,13 @@ def _first_calls(traces):
 # --- all ranks together -----------------------------------------------------------------------------------------------
 
 
-def _replayed(traces, found):
+def _replayed(traces, found, ended):
     """Add what the replay in its four ways says; whether anything is stuck."""
     stuck, odd = defaultdict(set), set()
     for eager in (False, True):
         strict = Replay(traces, eager)
         sure = bool(strict.stuck()) and bool(Replay(traces, eager, buffered=True).stuck())
-        for rank, event, why in strict.stuck():
+        for rank, event, why in strict.stuck() if ended else ():
             stuck[rank, event.file, event.line, event.call, why, "hangs" if sure else "may hang"].add(eager)
         for one, other, what in strict.odd:
             where = f"meets {other.event.call} of rank {other.rank} (line {other.event.line}), which has {what}"

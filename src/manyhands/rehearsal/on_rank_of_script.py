@@ -1,0 +1,52 @@
+"""The program on each rank of a rehearsal: the learner's script, recorded.
+
+    python on_rank_of_script.py FOLDER SCRIPT [ARGUMENTS]
+
+Each event is written to FOLDER/RANK.trace as it happens, so that a script that hangs leaves its trace. A script that
+ended by itself leaves FOLDER/RANK.end, with the error's text if there was one.
+"""
+
+import os
+import runpy
+import sys
+import traceback
+from pathlib import Path
+
+
+def main():
+    folder, script, *arguments = sys.argv[1:]
+    sys.argv[:], sys.path[0] = [script, *arguments], os.path.dirname(os.path.abspath(script))
+    from manyhands.rehearsal.trace_recorder import Recorder
+    from manyhands.rehearsal.trace import dump
+
+    base = Path(folder, os.environ["RANK"])
+    with open(f"{base}.trace", "w", buffering=1) as file:
+        recorder = Recorder(heard=lambda event: file.write(dump([event])))
+        recorder.start()
+        ended = ""
+        try:
+            # kept until the process ends, as Python does: if they went now, a DistributedDataParallel with the last
+            # reference to a destroyed group would wait, with the GIL, for gloo's thread, and that one for the GIL
+            kept = runpy.run_path(script, run_name="__main__")  # noqa: F841
+        except SystemExit as problem:
+            ended = "" if problem.code in (None, 0) else f"SystemExit: {problem.code}"
+        except BaseException as problem:
+            ended = _text(problem, script)
+        if not ended:
+            recorder.stop()
+        Path(f"{base}.end").write_text(ended)
+    if ended:
+        print(ended, file=sys.stderr, flush=True)
+        os._exit(1)  # other ranks may wait for this one: what is left of torch.distributed is not waited for
+
+
+def _text(problem, script):
+    """The traceback from the script on."""
+    frames = problem.__traceback__
+    while frames is not None and os.path.realpath(frames.tb_frame.f_code.co_filename) != os.path.realpath(script):
+        frames = frames.tb_next
+    return "".join(traceback.format_exception(problem.with_traceback(frames or problem.__traceback__)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,119 @@
+"""`manyhands rehearse`: run a script on CPUs with gloo, and say what NCCL would do otherwise."""
+
+import json
+import sys
+import tempfile
+import time
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from manyhands import command_line
+from manyhands.rehearsal import flight_recorder, telling
+from manyhands.rehearsal.rules import judge
+from manyhands.rehearsal.trace import load
+
+ON_RANK = str(Path(__file__).with_name("on_rank_of_script.py"))
+QUIET_S = 5.0  # ranks that have asked for nothing for so long when the time is over wait for each other
+CLEAN, FOUND, FAILED = 0, 1, 2
+
+
+@dataclass
+class Rehearsal:
+    """What came of it: `findings`; the `traces` of the ranks; `errors` {rank: text} of ranks that failed; `cut`, where
+    the time was over while the script was still at work; `waits`, where all its ranks waited, with gloo too."""
+
+    script: str
+    traces: dict
+    findings: list
+    errors: dict
+    cut: bool = False
+    waits: bool = False
+
+    @property
+    def code(self):
+        if self.errors or self.waits and not self.findings:
+            return FAILED
+        return FOUND if self.findings else CLEAN
+
+
+def rehearse(script, arguments=(), ranks=4, limit_s=120, echo=False):
+    """Run `script` on `ranks` processes under torchrun, and judge what they asked of torch.distributed: a `Rehearsal`.
+
+    Every process has ended then. Raises FileNotFoundError where there is no such script.
+    """
+    from manyhands.cluster.launch.run_script import launch
+
+    if not Path(script).is_file():
+        raise FileNotFoundError(f"There is no script {str(script)!r} in {Path.cwd()}: name one that is there.")
+    with tempfile.TemporaryDirectory(prefix="manyhands-") as folder:
+        done = launch(ON_RANK, folder, str(Path(script).resolve()), *arguments, nodes=1, ranks_per_node=ranks,
+                      timeout_s=limit_s, echo=echo)
+        return _judged(Path(script), folder, ranks, done)
+
+
+def _judged(script, folder, ranks, done):
+    traces, errors, quiet = {}, {}, []
+    for rank in range(ranks):
+        trace, end = Path(folder, f"{rank}.trace"), Path(folder, f"{rank}.end")
+        traces[rank] = load(trace.read_text()) if trace.exists() else []
+        if end.exists() and end.read_text():
+            errors[rank] = end.read_text()
+        elif not end.exists():
+            quiet.append(bool(traces[rank]) and time.time() - trace.stat().st_mtime > QUIET_S)
+    if not errors and not done.timed_out and done.returncode:
+        errors[done.first_failed or 0] = done.report()
+    made = Rehearsal(script.name, traces, [], errors, cut=done.timed_out and not all(quiet),
+                     waits=done.timed_out and all(quiet))
+    if not errors:
+        source = script.read_text(encoding="utf-8", errors="replace")
+        made.findings = [_shown(one, script) for one in judge(traces, source, ended=not made.cut)]
+    return made
+
+
+def _shown(finding, script):
+    """With the file as it was typed: the script's by its name, others as they are."""
+    return replace(finding, file=script.name) if Path(finding.file).name == script.name else finding
+
+
+def told(rehearsal):
+    """The lines that a terminal shows."""
+    if rehearsal.errors:
+        rank, text = min(rehearsal.errors.items())
+        return [f"rank {rank} of {rehearsal.script} fails by itself, so nothing was judged:", text.rstrip()]
+    lines = []
+    if rehearsal.waits:
+        lines.append("With gloo, too, its ranks waited for each other until the time was over.")
+    if rehearsal.cut:
+        lines.append("It was still at work when the time was over (--limit): what hangs at its end was not looked for.")
+    return lines + telling.lines(rehearsal.findings, rehearsal.traces)
+
+
+def main(argv):
+    parser = command_line.parser(
+        "rehearse", "Run a script for torchrun on CPUs, and say what NCCL on GPUs would do otherwise.",
+        examples=["train.py", "train.py --ranks 4 --limit 60 -- --epochs 1", "train.py --json > findings.json"],
+        usage="manyhands rehearse [options] SCRIPT [-- the script's own arguments]",
+        epilog=f"Exit code: {CLEAN} nothing found, {FOUND} something found, {FAILED} the script itself fails.")
+    parser.add_argument("script", help="a script as torchrun would start it; it is not changed"
+                        ).completer = command_line.python_files
+    parser.add_argument("--ranks", type=int, default=4, help="how many processes (default: 4)")
+    parser.add_argument("--limit", type=float, default=120, metavar="SECONDS", help="when to end it (default: 120)")
+    parser.add_argument("--flight-record", metavar="FOLDER", help="write the calls for torchfrtrace into a new folder")
+    parser.add_argument("--json", action="store_true", help="print the findings as JSON, and nothing else")
+    mine, own = command_line.scripts_own(argv)
+    options = command_line.completed(parser).parse_args(mine)
+    try:
+        if options.flight_record:
+            flight_recorder.check_free(options.flight_record)
+        rehearsal = rehearse(options.script, own, options.ranks, options.limit, echo=not options.json)
+        if options.flight_record:
+            flight_recorder.write_flight_record(rehearsal.traces, options.flight_record)
+    except (OSError, ValueError) as problem:
+        print(f"manyhands rehearse: {problem}", file=sys.stderr)
+        return FAILED
+    if options.json:
+        print(json.dumps({"script": rehearsal.script, "ranks": options.ranks, "errors": rehearsal.errors,
+                          "cut": rehearsal.cut, "findings": [asdict(one) for one in rehearsal.findings]}, indent=1))
+    else:
+        print("\n".join(told(rehearsal)))
+    return rehearsal.code

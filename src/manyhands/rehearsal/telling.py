@@ -1,0 +1,63 @@
+"""What a rehearsal tells, in words and as a picture."""
+
+from collections import Counter
+
+from manyhands.rehearsal.replay import Replay
+
+CANNOT_SEE = ("It cannot see: branches that this run did not take, C++ that calls NCCL by itself, streams of your own, "
+              "tensors that stay on the CPU, and memory.")
+
+
+def lines(findings, traces, place=None):
+    """The lines for a terminal or a cell: each finding, then what was looked at and what cannot be seen.
+
+    `place(file, line)` names a line; without it, file and number.
+    """
+    place = place or (lambda file, line: f"{file}:{line}" if file else "no line of yours")
+    told = []
+    for one in findings:
+        ranks = f"rank{'s' if len(one.ranks) > 1 else ''} {', '.join(map(str, one.ranks))}"
+        told += [f"{one.severity.upper()}: {place(one.file, one.line)}, {ranks}", f"    {one.call} {one.text}.",
+                 f"    What to do: {one.remedy}."]
+    number = len(findings)
+    told.append(f"{number or 'No'} finding{'' if number == 1 else 's'} in {seen(traces)}.")
+    return [*told, CANNOT_SEE]
+
+
+def seen(traces):
+    """What was looked at, in words."""
+    kinds = Counter(event.kind for events in traces.values() for event in events)
+    messages = sum(part.way == "send" for events in traces.values() for event in events for part in event.parts)
+    groups = {event.group for events in traces.values() for event in events if event.kind in ("collective", "message")}
+    return (f"{_number(kinds['collective'], 'call')} of collectives and {_number(messages, 'message')} of "
+            f"{_number(len(traces), 'rank')} in {_number(len(groups), 'group')}, their waits, reads and clocks")
+
+
+def _number(n, noun):
+    return f"{n} {noun}{'' if n == 1 else 's'}"
+
+
+def picture(findings, traces):
+    """What is done and what is stuck with NCCL, as a drawing (`manyhands.plots.stuck`); None where nothing hangs."""
+    if not any(one.severity in ("hangs", "may hang") for one in findings):
+        return None
+    for eager in (False, True):
+        replay = Replay(traces, eager)
+        found = replay.stuck()
+        if found:
+            break
+    else:
+        return None
+    from manyhands.plots.stuck import stuck
+
+    done = [(ends[0][1].call, [rank for rank, _ in ends], ends[0][1].kind) for ends in replay.done]
+    waiting = {rank: (event.call, _awaited(replay, rank, event)) for rank, event, _ in found}
+    return stuck(done, waiting, traces, title="with NCCL: calls that are done, and those that never are")
+
+
+def _awaited(replay, rank, event):
+    """The ranks that this one waits for: those that are late to a meeting, else the other sides of the call."""
+    if replay.hold[rank] and replay.hold[rank][0] == "meets":
+        return sorted(replay.hold[rank][1])
+    others = [part.peer for part in event.parts] or event.ranks
+    return sorted({other for other in others if other != rank})

@@ -1,0 +1,91 @@
+"""What a program does with tensors and clocks while operations are under way: uses before the wait, values that Python
+reads, clocks that it looks at. A GPU would not have come as far as the CPU has."""
+
+import functools
+import sys
+import time
+
+from torch.multiprocessing.reductions import StorageWeakRef
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from manyhands.cluster.on_rank.stack import is_user_file
+
+READING = ("item", "tolist", "numpy", "cpu", "__repr__", "__format__", "__float__", "__int__", "__bool__", "__index__")
+CLOCKS = ("time", "perf_counter", "monotonic", "time_ns", "perf_counter_ns", "monotonic_ns")
+
+
+class Uses(TorchDispatchMode):
+    """Hears of each operation on tensors, and notes those on tensors of an asynchronous call before its wait.
+
+    A tensor that is being sent may be read; one that is being received or reduced may not even be read.
+    """
+
+    def __init__(self, recorder):
+        super().__init__()
+        self._recorder, self._flying = recorder, {}  # storage -> (its weak reference, the event, whether it is written)
+
+    def fly(self, tensor, number, written):
+        storage = StorageWeakRef(tensor.untyped_storage())
+        self._flying[storage.cdata] = storage, number, written
+
+    def land(self, number):
+        self._flying = {key: one for key, one in self._flying.items() if one[1] != number}
+
+    def __torch_dispatch__(self, operator, types, args=(), kwargs=None):
+        if self._flying and operator.namespace == "aten":
+            self._look(operator._schema, args)
+        return operator(*args, **(kwargs or {}))
+
+    def _look(self, schema, values):
+        views = any(one.alias_info is not None and not one.alias_info.is_write for one in schema.returns)
+        for argument, value in zip(schema.arguments, values):
+            writes = argument.alias_info is not None and argument.alias_info.is_write
+            for tensor in value if isinstance(value, (list, tuple)) else [value]:
+                number = None if views else self._under_way(tensor, writes)
+                if number is not None:
+                    name, does = schema.name.partition("::")[2], "writes to" if writes else "reads"
+                    self._recorder.note("early", of=number, call=name,
+                                        text=f"{does} a tensor before the wait for its operation")
+
+    def _under_way(self, tensor, writes):
+        """The number of the event whose wait should come first, or None."""
+        import torch
+
+        if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or tensor.layout != torch.strided:
+            return None
+        storage, number, written = self._flying.get(tensor.untyped_storage()._cdata, (None, None, False))
+        return number if storage is not None and not storage.expired() and (written or writes) else None
+
+
+class Reads:
+    """Notes where the program itself asks for a tensor's value."""
+
+    def __init__(self, recorder):
+        import torch
+
+        self.undo = []
+        for name in READING:
+            _replace(torch.Tensor, name, "read", recorder, self.undo)
+
+
+class Clocks:
+    """Notes where the program itself reads a clock."""
+
+    def __init__(self, recorder):
+        self.undo = []
+        for name in CLOCKS:
+            _replace(time, name, "clock", recorder, self.undo)
+
+
+def _replace(owner, name, kind, recorder, undo):
+    original = getattr(owner, name)
+    own = name in vars(owner)
+
+    @functools.wraps(original)
+    def noted(*args, **kwargs):
+        if is_user_file(sys._getframe(1).f_code.co_filename):
+            recorder.note(kind, call=name)
+        return original(*args, **kwargs)
+
+    setattr(owner, name, noted)
+    undo.append((lambda: setattr(owner, name, original)) if own else (lambda: delattr(owner, name)))

@@ -1,0 +1,303 @@
+"""The recorder of one rank: what the rank asks of torch.distributed becomes a trace, one `Event` after the other.
+
+It listens where the ledger does (`manyhands.ledger.taps`): at the methods of ProcessGroup, at torch's dispatcher and at
+functional collectives, so that DistributedDataParallel, FSDP and DTensor are heard too, by whatever name a function was
+imported. The name that the program called (isend or send, one of the object collectives, batch_isend_irecv) is read
+from the stack. While nobody records, none of this is in place.
+
+What it takes on itself, because a CPU cannot tell:
+* a group of backend gloo is taken as one of NCCL, as a GPU would have it, but for a `new_group` that names "gloo" where
+  it is called: such a group is meant for the CPU. On a rank of a cluster that is known of earlier groups too;
+* what C++ calls and waits for by itself (DDP's reducer, DTensor) is taken as done in order, on the current stream.
+Our own messages (`manyhands.comm`) choose NCCL's or gloo's way by themselves, and are not recorded.
+"""
+
+import functools
+import inspect
+import sys
+
+from manyhands.cluster.on_rank import cpu_groups
+from manyhands.cluster.on_rank.stack import is_user_file
+from manyhands.ledger import taps
+from manyhands.ledger.entry import CALLS, tensors_in
+from manyhands.rehearsal.tensor_uses import Clocks, Reads, Uses
+from manyhands.rehearsal.trace import CPU_WAITS, Event, Layout, Part
+
+NAMES = {"allreduce": "all_reduce", "allreduce_coalesced": "all_reduce_coalesced", "allgather": "all_gather",
+         "_allgather_base": "all_gather_single", "allgather_coalesced": "all_gather_coalesced",
+         "allgather_into_tensor_coalesced": "all_gather_single_coalesced",
+         "_reduce_scatter_base": "reduce_scatter_single",
+         "reduce_scatter_tensor_coalesced": "reduce_scatter_single_coalesced", "alltoall": "all_to_all",
+         "alltoall_base": "all_to_all_single"}  # ProcessGroup's method -> the function of torch.distributed
+ROOTED = {"broadcast", "reduce", "gather", "scatter"}
+OBJECTS = CPU_WAITS - {"barrier"}
+MESSAGES = ("send", "recv", "isend", "irecv")
+BATCH = "batch_isend_irecv"
+
+
+class Recorder:
+    """Records between `start` and `stop` into `events`, this rank's trace.
+
+    `heard`, if given, is called with each event when it is complete. Each rank has its own; starting it is no
+    communication. The program's errors pass through it unchanged.
+    """
+
+    def __init__(self, heard=None):
+        self.events, self.log = [], self  # the taps append to a listener's log: see `append`
+        self._heard = heard
+        self._events_of, self._frame = {}, None  # entry of an asynchronous call -> its number; the last c10d frame
+        self._uses, self._undo = Uses(self), []
+        self._error = None  # an error that the program has yet to catch: its event
+
+    def start(self):
+        taps.listen(self)
+        self._undo = [*_watch_groups(self), *_watch_works(self), *Reads(self).undo, *Clocks(self).undo]
+        self._uses.__enter__()
+
+    def stop(self):
+        """End the recording; returns the trace."""
+        self._uses.__exit__(None, None, None)
+        while self._undo:
+            self._undo.pop()()
+        taps.leave(self)
+        self._caught()
+        self._frame = None  # and with it what its variables hold
+        return self.events
+
+    # --- what the taps tell -------------------------------------------------------------------------------------------
+
+    def add(self, entry, given):
+        """A call begins."""
+        names, frame = _c10d_names()
+        number = len(self.events) - 1
+        if frame is not None and frame is self._frame:  # another part of the same batch or object collective
+            self._follow(entry, number)
+            return
+        self._frame = None
+        facts = {"group": entry.group, "ranks": entry.ranks,
+                 "backend": "gloo" if entry.group in cpu_groups.NAMES else "nccl"}
+        outer = next((name for name in names if name in OBJECTS or name == BATCH), None)
+        if outer:
+            self._frame = frame
+        if outer == BATCH:
+            operations = frame.f_locals["p2p_op_list"]
+            parts = tuple(_part(one.op.__name__, one.tensor, one.peer, one.tag) for one in operations)
+            number = self.note("message", call=BATCH, parts=parts, is_async=True, **facts)
+            for one in operations:
+                self._uses.fly(one.tensor, number, written=one.op.__name__ == "irecv")
+        elif outer:
+            number = self.note("collective", call=outer, root=_root(frame), **facts)
+        elif entry.call in ("send", "recv"):
+            self._message(entry, given, names, facts)
+            number = len(self.events) - 1
+        else:
+            self._collective(entry, given, names, facts)
+            number = len(self.events) - 1
+        self._follow(entry, number)
+
+    def append(self, told):
+        """The taps' log: of what is told only the waits are new; `add` has heard of the beginnings."""
+        if told[0] != "wait":
+            return
+        number = self._events_of.pop(told[1], None)
+        if number is not None:
+            self._events_of = {entry: other for entry, other in self._events_of.items() if other != number}
+            self._uses.land(number)
+            self.note("wait", of=number)
+
+    def _follow(self, entry, number):
+        if self.events[number].is_async:
+            self._events_of[entry] = number
+
+    def _message(self, entry, given, names, facts):
+        call = next((name for name in names if name in MESSAGES), entry.call)
+        tensor = given[0][0] if isinstance(given[0], (list, tuple)) else given[0]
+        peer = None if entry.peer < 0 else entry.ranks[entry.peer]
+        is_async = not (names and call == entry.call) and not entry.native
+        number = self.note("message", call=call, parts=(_part(entry.call, tensor, peer, entry.tag),),
+                           is_async=is_async, **facts)
+        if is_async:
+            self._uses.fly(tensor, number, written=entry.call == "recv")
+
+    def _collective(self, entry, given, names, facts):
+        place = CALLS[entry.call]
+        handed_in = [] if place is None else tensors_in(given[place])
+        filled = tensors_in(given[0]) if place == 1 else []
+        options = given[-1] if given else None
+        waited_for = entry.native or "_functional_collectives" in names
+        is_async = not waited_for and bool(getattr(options, "asyncOp", True)) and entry.call != "monitored_barrier"
+        number = self.note("collective", call=NAMES.get(entry.call, entry.call), op=_operation(options),
+                           tensors=tuple(_layout(one) for one in handed_in + filled),
+                           root=entry.root if entry.call in ROOTED else None, is_async=is_async, **facts)
+        if is_async:
+            for tensor in handed_in:
+                self._uses.fly(tensor, number, written=place == 0)
+            for tensor in filled:
+                self._uses.fly(tensor, number, written=True)
+
+    # --- events -------------------------------------------------------------------------------------------------------
+
+    def note(self, kind, **facts):
+        """Add an event at the program's line that is running; returns its number."""
+        self._caught()
+        return self._append(_event(kind, **facts))
+
+    def error(self, **facts):
+        """A call raises: it is an event when the program goes on after it, so once it was caught."""
+        self._error = _event("error", **facts)
+
+    def _caught(self):
+        error, self._error = self._error, None
+        if error is not None:
+            self._append(error)
+
+    def _append(self, event):
+        self.events.append(event)
+        if self._heard:
+            self._heard(event)
+        return len(self.events) - 1
+
+
+def _event(kind, **facts):
+    frame = cpu_groups.user_frame()
+    file, line = (frame.f_code.co_filename, frame.f_lineno) if frame else ("", 0)
+    return Event(kind, file=file, line=line, **facts)
+
+
+def _c10d_names():
+    """(names of the functions of torch.distributed that are running, the outermost first; the frame of the one that is
+    a batch or an object collective, or None)."""
+    names, found, frame = [], None, sys._getframe(2)
+    while frame is not None and not is_user_file(frame.f_code.co_filename):
+        code = frame.f_code
+        if code.co_filename.endswith("distributed_c10d.py"):
+            names.append(code.co_name)
+            if code.co_name in OBJECTS or code.co_name == BATCH:
+                found = frame
+        elif code.co_filename.endswith("_functional_collectives.py"):
+            names.append("_functional_collectives")
+        frame = frame.f_back
+    return names[::-1], found
+
+
+def _root(frame):
+    """The root that an object collective was given, of its arguments."""
+    for name in ("src", "dst", "group_src", "group_dst"):
+        if frame.f_locals.get(name) is not None:
+            return frame.f_locals[name]
+    return None
+
+
+def _part(call, tensor, peer, tag):
+    return Part(call.removeprefix("i"), peer, tag or 0, _layout(tensor))
+
+
+def _layout(tensor):
+    from torch._prims_common import is_non_overlapping_and_dense_or_false
+
+    sparse = tensor.layout not in _strided()
+    contiguous = sparse or tensor.is_contiguous()
+    return Layout(str(tensor.dtype).removeprefix("torch."), tuple(tensor.shape), tensor.device.type, contiguous,
+                  contiguous or bool(is_non_overlapping_and_dense_or_false(tensor)), sparse)
+
+
+@functools.cache
+def _strided():
+    import torch
+
+    return torch.strided, torch._mkldnn
+
+
+def _operation(options):
+    """"SUM" or another, where the options of a call name one."""
+    if isinstance(options, str):  # of a functional collective
+        return {"product": "PRODUCT"}.get(options, options.upper())
+    operation = getattr(options, "reduceOp", None)
+    return None if operation is None else str(getattr(operation, "op", operation)).rpartition(".")[2].split(":")[0]
+
+
+def _watch_groups(recorder):
+    """See to groups: those that are asked of NCCL are made of gloo here, and those that name gloo are the CPU's.
+
+    Returns how to undo it.
+    """
+    import torch.distributed as dist
+    from torch.distributed import distributed_c10d as c10d
+
+    original_init, original_group, undo = c10d.init_process_group, c10d.new_group, []
+
+    @functools.wraps(original_init)
+    def init_process_group(*args, **kwargs):
+        return original_init(**_for_a_cpu(original_init, args, kwargs))
+
+    @functools.wraps(original_group)
+    def new_group(*args, **kwargs):
+        given = _for_a_cpu(original_group, args, kwargs)
+        group = original_group(**given)
+        cpu_groups.note(group, given.get("backend"))
+        return group
+
+    for name, wrapped in (("init_process_group", init_process_group), ("new_group", new_group)):
+        for module in (c10d, dist):
+            undo.append(functools.partial(setattr, module, name, getattr(module, name)))
+            setattr(module, name, wrapped)
+    return undo
+
+
+def _watch_works(recorder):
+    """See to errors of communication that the program may catch, and to futures. Returns how to undo it."""
+    import torch.distributed as dist
+    from torch.distributed import distributed_c10d as c10d
+
+    undo = []
+    for name in (*MESSAGES, *NAMES.values(), *ROOTED, *CPU_WAITS, BATCH, "monitored_barrier"):
+        original = getattr(c10d, name, None)
+        if original is not None:
+            wrapped = _noting_errors(recorder, name, original)  # one for both: a P2POp asks whether it is the same
+            for module in (c10d, dist):
+                undo.append(functools.partial(setattr, module, name, getattr(module, name)))
+                setattr(module, name, wrapped)
+    for name, made in (("wait", _noting_errors(recorder, "wait", dist.Work.wait)), ("get_future", _future(recorder))):
+        undo.append(functools.partial(setattr, dist.Work, name, getattr(dist.Work, name)))
+        setattr(dist.Work, name, made)
+    return undo[::-1]
+
+
+def _future(recorder):
+    """`Work.get_future`: who takes the future waits by it, as DDP does for its hooks."""
+    import torch.distributed as dist
+
+    original = dist.Work.get_future
+
+    @functools.wraps(original)
+    def get_future(work):
+        if sys._getframe(1).f_code.co_filename != taps.__file__:
+            taps.followed(work)
+        return original(work)
+
+    return get_future
+
+
+def _noting_errors(recorder, name, original):
+    @functools.wraps(original)
+    def call(*args, **kwargs):
+        try:
+            return original(*args, **kwargs)
+        except RuntimeError as error:
+            if is_user_file(sys._getframe(1).f_code.co_filename):
+                group = getattr(kwargs.get("group"), "group_name", "")
+                backend = "gloo" if str(group) in cpu_groups.NAMES else "nccl"
+                recorder.error(call=name, text=type(error).__name__, backend=backend)
+            raise
+
+    return call
+
+
+def _for_a_cpu(function, args, kwargs):
+    """The arguments of a call that makes a group, by name: gloo in place of NCCL, without what only a GPU has."""
+    given = dict(inspect.signature(inspect.unwrap(function)).bind_partial(*args, **kwargs).arguments)
+    if "nccl" in str(given.get("backend") or "").lower():
+        given["backend"] = "gloo"
+        given.pop("pg_options", None)
+    given.pop("device_id", None)
+    return given

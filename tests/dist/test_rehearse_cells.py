@@ -1,0 +1,112 @@
+"""A rehearsal of cells on a cluster, and of a script by the command."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from manyhands.cluster.faults.kinds import RankError
+from manyhands.ledger import taps
+
+SCRIPTS = Path(__file__).parents[2] / "sources" / "scripts"
+RING = """import torch, torch.distributed as dist
+x, y = torch.ones(4), torch.empty(4)
+rank, size = dist.get_rank(), dist.get_world_size()
+work = dist.isend(x, (rank + 1) % size)
+dist.recv(y, (rank - 1) % size)
+work.wait()"""
+
+
+def test_a_cell_that_gloo_runs_and_nccl_would_not(cluster, capsys):
+    with cluster.rehearse() as rehearsal:
+        cluster.px(RING)
+    said = capsys.readouterr().out
+    assert [(one.severity, one.ranks, one.line) for one in rehearsal.findings] == [("hangs", (rank,), 4) for rank in range(4)]
+    assert said.count("HANGS: line 4 of this cell, rank") == 4 and "send first on one side" in said
+    assert rehearsal.picture is not None and rehearsal.picture.text.count(">isend<") == 4
+
+
+def test_findings_of_all_ranks_are_one_and_cells_are_told_apart(cluster, capsys):
+    with cluster.rehearse() as rehearsal:
+        cluster.px("import torch, torch.distributed as dist\nz = torch.ones(3)\nwork = dist.all_reduce(z, async_op=True)")
+        cluster.px("total = z.sum()\nwork.wait()")
+    (finding,) = rehearsal.findings
+    assert (finding.severity, finding.ranks, finding.call) == ("differs", (0, 1, 2, 3), "sum")
+    assert "DIFFERS: line 1 of this cell, ranks 0, 1, 2, 3" in capsys.readouterr().out
+
+
+def test_nothing_is_left_on_the_ranks(cluster):
+    def taps_there():
+        import time
+
+        import torch
+        import torch.distributed as dist
+        import torch.utils._python_dispatch
+
+        import manyhands.ledger.taps as listened
+
+        return (len(listened._open), hasattr(time.time, "__wrapped__"), hasattr(torch.Tensor.item, "__wrapped__"),
+                getattr(dist, "_manyhands_rehearsal", None) is None, len(torch.utils._python_dispatch._get_current_dispatch_mode_stack()))
+
+    before = cluster.run(taps_there)
+    with cluster.rehearse():
+        cluster.px("import torch, torch.distributed as dist\ndist.all_reduce(torch.ones(1))")
+        assert cluster.run(taps_there) != before
+    assert cluster.run(taps_there) == before == [(0, False, False, True, 0)] * 4
+    assert not taps._open
+
+
+def test_a_cell_that_raises_is_told_as_ever_and_not_judged(cluster, capsys):
+    with pytest.raises(RankError), cluster.rehearse() as rehearsal:
+        cluster.px("1 / 0")
+    assert rehearsal.findings == [] and "No findings" not in capsys.readouterr().out
+    with cluster.rehearse() as rehearsal:
+        cluster.px("import torch, torch.distributed as dist\ndist.all_reduce(torch.ones(1))")
+    assert rehearsal.findings == [] and sum(map(len, rehearsal.traces.values())) == 4
+
+
+def test_two_at_once_are_refused(cluster):
+    with cluster.rehearse(), pytest.raises(RankError, match="Ranks 0-3 raised"):
+        cluster.rehearse().__enter__()
+
+
+def rehearse(*arguments):
+    done = subprocess.run([sys.executable, "-m", "manyhands", "rehearse", *arguments], capture_output=True, text=True)
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_a_script_is_judged_and_the_exit_code_says_whether_something_was_found(script, tmp_path):
+    path = script(f"import torch.distributed as dist\ndist.init_process_group('nccl')\n{RING}\nimport sys\nassert sys.argv[1:] == ['--epochs', '1']\n")
+    code, out, _ = rehearse(str(path), "--ranks", "2", "--json", "--flight-record", str(tmp_path / "record"), "--", "--epochs", "1")
+    told = json.loads(out)
+    assert code == 1 and told["errors"] == {} and [one["severity"] for one in told["findings"]] == ["hangs"] * 2
+    assert {(one["file"], one["line"]) for one in told["findings"]} == {("train.py", 6)}
+    read = subprocess.run([Path(sys.executable).with_name("torchfrtrace"), tmp_path / "record", "--prefix", "rank_"], capture_output=True, text=True)
+    assert read.returncode == 0 and "collective: nccl:send 0->1" in read.stderr and "train.py:6" in read.stderr, read
+    assert rehearse(str(path), "--flight-record", str(tmp_path))[0] == 2, "a folder that holds something is left alone"
+
+
+def test_the_courses_own_training_is_clean():
+    code, out, _ = rehearse(str(SCRIPTS / "06_train.py"), "--ranks", "2", "--", "--epochs", "1")
+    assert code == 0 and "No findings in 18 calls of collectives" in out, out
+
+
+def test_a_script_that_fails_is_shown_with_its_error_and_not_judged(script):
+    code, out, _ = rehearse(str(script("import torch.distributed as dist\ndist.init_process_group('gloo')\nraise KeyError('mine')\n")), "--ranks", "2")
+    assert code == 2 and "fails by itself, so nothing was judged" in out and "KeyError: 'mine'" in out and "findings" not in out
+
+
+def test_what_is_no_script_is_said():
+    code, _, err = rehearse("no_such.py")
+    assert code == 2 and err.startswith("manyhands rehearse: There is no script") and "Traceback" not in err
+
+
+def test_a_group_for_the_cpu_is_known_though_it_was_made_before(cluster):
+    cluster.px("import torch, torch.distributed as dist\nwires, backend = dist.new_group(backend='gloo'), 'gloo'\nown = dist.new_group(backend=backend)")
+    with cluster.rehearse() as rehearsal:
+        cluster.px("for group in (wires, own):\n    dist.monitored_barrier(group)")
+    assert {event.backend for event in rehearsal.traces[0] if event.group == rehearsal.traces[0][0].group} == {"gloo"}
+    (finding,) = rehearsal.findings
+    assert (finding.severity, finding.ranks) == ("fails", (0, 1, 2, 3)), "only the group whose backend a variable names is NCCL's on GPUs"
