@@ -1,0 +1,194 @@
+"""One network for all: the small GPT trained by one process, and to the same weights by each way of the course.
+
+    result = train("FSDP2", steps=4)  # on all ranks, after dist.init_process_group
+    distance(result.weights, train("one process", steps=4).weights) < tolerance(4)
+
+Every way begins with the same weights, reads the same batches and takes the same steps of Adam, in float64; what
+differs is where the weights lie and what travels. Tensors are on MANYHANDS_DEVICE.
+"""
+
+import math
+import time
+from collections import namedtuple
+from functools import partial
+
+import torch
+import torch.distributed as dist
+from torch.distributed.fsdp import fully_shard
+from torch.distributed.optim import ZeroRedundancyOptimizer
+from torch.distributed.pipelining import PipelineStage, Schedule1F1B
+from torch.distributed.tensor.parallel import parallelize_module
+from torch.nn.parallel import DistributedDataParallel
+
+from manyhands.gpt import CONTEXT, GPT, ROWS, SYMBOLS, batches, loss_of
+from manyhands.gpt.cuts import DEVICE, MICRO_BATCHES, axis_of, cut_by_heads, mesh_of, my_rows, plan, whole
+from manyhands.gpt.transformer import WIDTH
+from manyhands.ledger import Ledger
+
+ADAM = {"lr": 1e-3, "eps": 1e-8, "foreach": False}  # one weight after the other: they may lie on different meshes
+Result = namedtuple("Result", "weights losses sent_bytes peak_bytes seconds")
+
+
+def train(way, steps, rows=ROWS, memory=False):
+    """Train for some steps by one of `WAYS`. Returns a `Result`.
+
+    `weights`: {name: whole tensor on the CPU}, by the names of one process, and `losses`, that of each step's whole
+    batch before the step, are the same on all ranks. `sent_bytes`: what this rank sent in the last step, by a ledger
+    (in its second step DDP arranges its buckets, and sends a little more). `peak_bytes`: with `memory`, the peak of
+    this rank's memory (`manyhands.ledger.memory`) over making the model and all steps. `seconds` of each step, here.
+
+    All ranks of the world call it, after init_process_group; with "one process" nothing is sent, and any rank can call
+    it alone. ValueError if there is no such way or no step, or if heads, blocks or rows do not divide over the ranks.
+    """
+    if way not in WAYS:
+        raise ValueError(f"there is no way {way!r}: choose one of {', '.join(WAYS)}")
+    if steps < 1:
+        raise ValueError(f"steps is {steps}: take at least one")
+    build, axes = WAYS[way]
+    losses, seconds = [], []
+    mesh = mesh_of(way, axes, rows)
+    with Ledger(memory=memory) as ledger:
+        step, model = build(mesh, rows)
+        for number in range(steps):
+            x, y = (my_rows(part, mesh).to(DEVICE) for part in batches(number, rows))
+            begun = time.perf_counter()
+            with Ledger() as of_step:
+                losses.append(step(x, y))
+            seconds.append(time.perf_counter() - begun)
+    found = _of_all_ranks(({name: whole(p, mesh) for name, p in model.named_parameters()}, losses), mesh)
+    weights = {name: tensor for of_rank, _ in found for name, tensor in of_rank.items()}
+    known = [of_rank for _, of_rank in found if None not in of_rank]  # in a pipeline, those of the last stages
+    return Result(weights, [sum(each) / len(known) for each in zip(*known)], of_step.bytes_sent, ledger.peak_bytes,
+                  seconds)
+
+
+def tolerance(steps, rows=ROWS):
+    """How far weights may be apart that were computed in another order: a rounding of a gradient, as Adam enlarges it,
+    for each step.
+
+    A gradient is a mean of n = rows * CONTEXT terms. In another order it differs by about eps / sqrt(n) times the size
+    of a term, if the roundings have random signs; terms here are below 1. Where the gradient itself is nothing but such
+    a rounding, Adam's step is lr / eps of Adam times it: so it is for the bias of k, which moves all scores of a row
+    alike, and softmax does not see that.
+    """
+    return steps * ADAM["lr"] / ADAM["eps"] * torch.finfo(torch.float64).eps / math.sqrt(rows * CONTEXT)
+
+
+def distance(weights, reference):
+    """The largest difference between the weights of two results. KeyError if they have other names."""
+    if weights.keys() != reference.keys():
+        raise KeyError(f"only one of the two has {sorted(weights.keys() ^ reference.keys())}")
+    return max((weights[name] - reference[name]).abs().max().item() for name in reference)
+
+
+# --- the ways: each makes its model from the mesh, and returns its step(x, y) -> loss, and the model ------------------
+
+
+def one_process(mesh, rows):
+    """The reference."""
+    model = GPT().to(DEVICE)
+    return _plain_step(model, torch.optim.Adam(model.parameters(), **ADAM)), model
+
+
+def ddp(mesh, rows):
+    """Each rank has the whole model and some rows; gradients are averaged by all-reduce. Unit 06."""
+    model = GPT().to(DEVICE)
+    return _plain_step(DistributedDataParallel(model), torch.optim.Adam(model.parameters(), **ADAM)), model
+
+
+def zero_1(mesh, rows):
+    """As DDP, and each rank has Adam's states of some tensors only, steps these, and broadcasts them. Unit 16."""
+    model = GPT().to(DEVICE)
+    return _plain_step(DistributedDataParallel(model),
+                       ZeroRedundancyOptimizer(model.parameters(), torch.optim.Adam, **ADAM)), model
+
+
+def fsdp2(mesh, rows):
+    """Weights, gradients and states are sharded over "data"; a block is gathered when it is needed. Unit 16.
+
+    With an axis "tensor" each block is cut by heads and columns first.
+    """
+    model = GPT().to(DEVICE)
+    if "tensor" in mesh.mesh_dim_names:
+        parallelize_module(model, mesh["tensor"], plan())
+    for block in model.blocks.values():
+        fully_shard(block, mesh=mesh["data"])
+    fully_shard(model, mesh=mesh["data"])
+    return _plain_step(model, torch.optim.Adam(model.parameters(), **ADAM)), model
+
+
+def tensor_dtensor(mesh, rows):
+    """Each rank has all rows, and of each block some heads and columns, as DTensor lays them out. Unit 15."""
+    model = parallelize_module(GPT().to(DEVICE), mesh, plan())
+    return _plain_step(model, torch.optim.Adam(model.parameters(), **ADAM)), model
+
+
+def tensor_by_hand(mesh, rows):
+    """The same with f and g of Megatron-LM. Unit 15."""
+    model = cut_by_heads(GPT().to(DEVICE), axis_of(mesh, "tensor"))
+    return _plain_step(model, torch.optim.Adam(model.parameters(), **ADAM)), model
+
+
+def pipeline(mesh, rows):
+    """Each rank has some blocks; micro-batches go through them by 1F1B. Unit 14.
+
+    With an axis "tensor" each stage is cut by hand; with "data" gradients are averaged over it after the last
+    micro-batch.
+    """
+    data, stages = axis_of(mesh, "data"), axis_of(mesh, "stages")
+    model = cut_by_heads(GPT(stages.rank, stages.size).to(DEVICE), axis_of(mesh, "tensor"))
+    border = partial(torch.empty, rows // data.size // MICRO_BATCHES, CONTEXT, device="meta")
+    inner = partial(border, WIDTH, dtype=torch.float64, requires_grad=True)
+    stage = PipelineStage(
+        model, stages.rank, stages.size, DEVICE, group=stages.group,
+        input_args=border(dtype=torch.long) if model.first else inner(),
+        output_args=border(SYMBOLS, dtype=torch.float64, requires_grad=True) if model.last else inner())
+    schedule = Schedule1F1B(stage, MICRO_BATCHES, loss_fn=loss_of)
+    optimizer = torch.optim.Adam(model.parameters(), **ADAM)
+
+    def step(x, y):
+        losses = []
+        optimizer.zero_grad()
+        schedule.step(*([x] if model.first else []), **({"target": y, "losses": losses} if model.last else {}))
+        if data.size > 1:
+            for parameter in model.parameters():
+                dist.all_reduce(parameter.grad, group=data.group)
+                parameter.grad /= data.size
+        optimizer.step()
+        return sum(loss.item() for loss in losses) / MICRO_BATCHES if model.last else None
+
+    return step, model
+
+
+# way -> (how it is made, the axes of its mesh: -1 is as many ranks as there are)
+WAYS = {
+    "one process": (one_process, {}),
+    "DDP": (ddp, {"data": -1}),
+    "ZeRO-1": (zero_1, {"data": -1}),
+    "FSDP2": (fsdp2, {"data": -1}),
+    "tensor, by hand": (tensor_by_hand, {"tensor": -1}),
+    "tensor, DTensor": (tensor_dtensor, {"tensor": -1}),
+    "pipeline": (pipeline, {"stages": -1}),
+    "FSDP2 x tensor": (fsdp2, {"data": -1, "tensor": 2}),
+    "data x pipeline": (pipeline, {"data": -1, "stages": 2}),
+    "data x pipeline x tensor": (pipeline, {"data": -1, "stages": 2, "tensor": 2}),
+}
+
+
+def _plain_step(model, optimizer):
+    def step(x, y):
+        loss = loss_of(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        return loss.item()
+
+    return step
+
+
+def _of_all_ranks(found, mesh):
+    if mesh is None:
+        return [found]
+    from_all = [None] * dist.get_world_size()
+    dist.all_gather_object(from_all, found)
+    return from_all
