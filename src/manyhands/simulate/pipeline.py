@@ -12,6 +12,8 @@ several stages may lie on a rank.
 import re
 from collections import namedtuple
 
+import numpy as np
+
 Event = namedtuple("Event", "kind micro_batch stage")
 Span = namedtuple("Span", "kind micro_batch stage start_s stop_s")
 _WORDS = {"F": "forward", "B": "backward", "I": "backward (input)", "W": "backward (weights)"}
@@ -53,6 +55,33 @@ def one_f_one_b(stages, micro_batches):
     return orders
 
 
+def interleaved(stages, micro_batches, chunks):
+    """1F1B with `chunks` blocks of layers on each rank, stage s on rank s modulo `stages`: the orders of all ranks.
+
+    The bubble is `chunks` times smaller, and so many times as many messages pass. `micro_batches` must be a multiple of
+    `stages`: ValueError. Narayanan et al. 2021, arXiv 2006.09503, for the flush; 2104.04473, section 2.2, for this.
+    """
+    if micro_batches % stages:
+        raise ValueError(f"{micro_batches} micro-batches on {stages} ranks: interleaved needs a multiple")
+    total = micro_batches * chunks
+
+    def event(kind, rank, k):
+        turn, chunk = k // (stages * chunks), k // stages % chunks
+        chunk = chunk if kind == "F" else chunks - 1 - chunk
+        return Event(kind, turn * stages + k % stages, chunk * stages + rank)
+
+    orders = []
+    for rank in range(stages):
+        ahead = total if chunks > 1 and micro_batches == stages else 2 * (stages - rank - 1) + (chunks - 1) * stages
+        ahead = min(total, ahead if chunks > 1 else stages - rank - 1)
+        order = [event("F", rank, k) for k in range(ahead)]
+        for k in range(total):
+            order += [event("F", rank, k + ahead)] if k + ahead < total else []
+            order.append(event("B", rank, k))
+        orders.append(order)
+    return orders
+
+
 def read_orders(pipeline_order):
     """The orders that a schedule of torch.distributed.pipelining prints, {rank: ["4F0", None, ...]}, as events."""
     found = re.compile(r"(\d+)([FBIW])(\d+)")
@@ -66,7 +95,8 @@ def read_orders(pipeline_order):
 def play(orders, seconds, message_s=0.0, blocking=False):
     """When each event begins and ends: for each rank a list of `Span`, in its order.
 
-    `seconds(event)` is how long it takes; a message between ranks arrives `message_s` after the event that it comes
+    `seconds(event)` is how long it takes, a number, or an array: many pipelines of the same orders at once, one in
+    each place of it. A message between ranks arrives `message_s` after the event that it comes
     from. With `blocking` a send ends when the other side has taken the message (a rendezvous); else a rank goes on at
     once. `Stuck` if ranks wait for each other, and who waits for what.
     """
@@ -119,20 +149,24 @@ class _Run:
         if what == "take":
             if result not in self._sent:
                 return None
-            sent_s = max(self._sent[result], now_s if self._blocking else 0.0)
-            self._taken[result] = max(now_s, sent_s + self._message_s)
+            sent_s = _later(self._sent[result], now_s if self._blocking else 0.0)
+            self._taken[result] = _later(now_s, sent_s + self._message_s)
             return self._taken[result]
         if what == "send":
             self._sent[result] = now_s
             return now_s
         if what == "answer":
-            return None if result not in self._taken else max(now_s, self._taken[result])
+            return None if result not in self._taken else _later(now_s, self._taken[result])
         if not self._done.issuperset(needs):
             return None
         stop_s = now_s + self._seconds(event)
         self._done.add(result)
         self.spans[rank].append(Span(*event, now_s, stop_s))
         return stop_s
+
+
+def _later(a, b):
+    return np.maximum(a, b) if isinstance(a, np.ndarray) or isinstance(b, np.ndarray) else max(a, b)
 
 
 def _told(rank, what, event, rank_of):

@@ -44,3 +44,15 @@ EMULATED = _recording(
         "ready ahead": {16: 86389, 256: 82063, 1024: 90102, 4096: 94855, 16384: 110417, 65536: 180468},
     },
 )
+
+# Steps of tutorial 19 on four nodes of one rank: rates 10 and 40 Mbit/s, 10 ms. `all_reduce_s`
+# {(ranks, bytes): seconds}, the median of four calls at 10 Mbit/s; `one_s`: from the start of a step of one rank to the
+# end of its backward; `steps_s` {(Mbit/s, ranks): seconds}, five steps after one that does not count, of each the
+# slowest rank.
+STEPS = {
+    "all_reduce_s": {(2, 4096): 0.0539, (2, 131072): 0.1568, (4, 4096): 0.1571, (4, 131072): 0.349},
+    "one_s": [0.275, 0.254, 0.248, 0.26, 0.257],
+    "steps_s": {(10, 2): [0.628, 0.596, 0.62, 0.624, 0.582], (10, 3): [1.018, 0.977, 0.998, 0.973, 0.975],
+                (10, 4): [1.245, 1.178, 1.118, 1.063, 1.136], (40, 2): [0.375, 0.369, 0.358, 0.363, 0.359],
+                (40, 3): [0.576, 0.573, 0.554, 0.598, 0.573], (40, 4): [0.786, 0.792, 0.79, 0.788, 0.806]},
+}

@@ -1,0 +1,104 @@
+"""Networks as lists of blocks, in forward order: their weights, multiplications, outputs. What `step` takes is made of
+them by `layers`, with a batch and a speed.
+
+    blocks = resnet(50)
+    layers(blocks, samples=32, flops_per_s=5e12)       # [Layer, ...]: 32 images on a GPU that reaches 5 TFLOP/s
+
+Convolutions are counted for images of 224 x 224, 1000 classes. A multiply-add is two operations.
+"""
+
+from collections import namedtuple
+
+from manyhands.simulate.training_step import Layer
+
+# weights: how many numbers; multiply_adds: of one sample's forward; outputs: numbers that it hands on, of one sample
+Block = namedtuple("Block", "name weights multiply_adds outputs")
+
+
+def layers(blocks, samples, flops_per_s, itemsize=4, backward=2.0, recompute=False, activation_itemsize=None):
+    """The `Layer`s of a micro-batch of `samples` on a device that reaches `flops_per_s`, one for each block.
+
+    `itemsize`: bytes of a gradient's number, as it travels; `activation_itemsize` of an activation's, the same where it
+    is None. Backward takes `backward` times forward (two products for one), and once more with `recompute`, where the
+    activations are computed again.
+    """
+    if samples <= 0 or flops_per_s <= 0:
+        raise ValueError(f"samples is {samples}, flops_per_s {flops_per_s}: both are more than 0")
+    wide = itemsize if activation_itemsize is None else activation_itemsize
+    found = []
+    for block in blocks:
+        forward_s = 2 * block.multiply_adds * samples / flops_per_s
+        found.append(Layer(block.weights * itemsize, forward_s, (backward + recompute) * forward_s,
+                           block.outputs * samples * wide))
+    return found
+
+
+def flops(blocks, recompute=False):
+    """Operations of one sample in forward and backward."""
+    return (8 if recompute else 6) * sum(block.multiply_adds for block in blocks)
+
+
+def weights(blocks):
+    """How many numbers the network has."""
+    return sum(block.weights for block in blocks)
+
+
+def resnet(depth=50):
+    """ResNet-50, -101 or -152, block by block; strides are in the 3 x 3 convolutions. He et al. 2016, table 1."""
+    counts = {50: (3, 4, 6, 3), 101: (3, 4, 23, 3), 152: (3, 8, 36, 3)}
+    if depth not in counts:
+        raise ValueError(f"depth is {depth}: there are ResNets of {', '.join(map(str, counts))} layers here")
+    found = [Block("conv1", 64 * 3 * 49 + 128, 64 * 3 * 49 * 112**2, 64 * 56**2)]
+    inputs, side = 64, 56
+    for stage, (width, count) in enumerate(zip((64, 128, 256, 512), counts[depth])):
+        for number in range(count):
+            before, side = side, side // 2 if stage and not number else side
+            numbers = inputs * width, 9 * width * width, 4 * width * width
+            done = numbers[0] * before**2 + (numbers[1] + numbers[2]) * side**2
+            norms = 2 * (2 * width + 4 * width)
+            if not number:  # the shortcut's own convolution
+                shortcut = 4 * inputs * width
+                numbers, done, norms = (*numbers, shortcut), done + shortcut * side**2, norms + 8 * width
+            inputs = 4 * width
+            found.append(Block(f"stage {stage + 1}, block {number + 1}", sum(numbers) + norms, done, inputs * side**2))
+    return [*found, Block("classes", 2048 * 1000 + 1000, 2048 * 1000, 1000)]
+
+
+def vgg16():
+    """VGG-16: nine tenths of the weights are in three layers at its end. Simonyan and Zisserman 2015, table 1, D."""
+    found, inputs, side = [], 3, 224
+    for width, count in ((64, 2), (128, 2), (256, 3), (512, 3), (512, 3)):
+        for _ in range(count):
+            found.append(_convolution(len(found) + 1, inputs, width, 3, side))
+            inputs = width
+        side //= 2
+    return found + _dense(512 * 7 * 7, 4096, 4096, 1000)
+
+
+def alexnet():
+    """AlexNet on one GPU, as in torchvision. Krizhevsky 2014, One weird trick, arXiv 1404.5997."""
+    plan = ((3, 64, 11, 55), (64, 192, 5, 27), (192, 384, 3, 13), (384, 256, 3, 13), (256, 256, 3, 13))
+    return [_convolution(number, *one) for number, one in enumerate(plan, 1)] + _dense(256 * 6 * 6, 4096, 4096, 1000)
+
+
+def inception_v3():
+    """Inception V3 in eleven equal blocks: 23,834,568 weights and 5.71e9 multiply-adds for images of 299 x 299, as
+    torchvision counts them. Where in the network they are is not modelled."""
+    return [Block(f"mixed {number}", 23_834_568 / 11, 5.71e9 / 11, 2048 * 64) for number in range(1, 12)]
+
+
+def transformer(depth, width, length, words):
+    """A GPT: `depth` blocks of `width` numbers, sequences of `length` tokens, a vocabulary of `words`, its embedding
+    tied to its last layer. Narayanan et al. 2021, arXiv 2104.04473, equations 2 and 3, with layer norms and biases."""
+    block = Block("block", 12 * width**2 + 13 * width, length * (12 * width**2 + 2 * length * width), length * width)
+    first = Block("embedding", (words + length) * width, 0, length * width)
+    return [first, *[block] * depth, Block("words", 2 * width, length * width * words, length * words)]
+
+
+def _convolution(number, inputs, outputs, kernel, side):
+    taps = inputs * outputs * kernel**2
+    return Block(f"conv{number}", taps + outputs, taps * side**2, outputs * side**2)
+
+
+def _dense(*sizes):
+    return [Block(f"dense{number}", a * b + b, a * b, b) for number, (a, b) in enumerate(zip(sizes, sizes[1:]), 1)]

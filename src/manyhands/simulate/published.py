@@ -1,0 +1,161 @@
+"""Published tables, as text in their sources; each is predicted from two of its rows by `predicted`.
+
+docs/SIMULATE.md shows what comes of it, and where the model is wrong. None of these numbers were measured here.
+"""
+
+from collections import namedtuple
+
+from manyhands.simulate import networks
+from manyhands.simulate.calibrate import calibrate
+from manyhands.simulate.machines import named
+from manyhands.simulate.training_step import Layer, Machine, Way, step
+
+# rows: [(x, published number)]; fitted: the places of the rows that the constants are taken from; model(constants, x)
+Table = namedtuple("Table", "name unit rows fitted model guess source")
+Row = namedtuple("Row", "x published predicted fitted")
+
+TF = "TensorFlow, docs_src/performance/benchmarks.md (2017)"
+WHOLE = 1e15  # a bucket that holds everything: nothing is sent before backward has ended
+
+
+def predicted(table):
+    """(constants, [Row]): the constants from the fitted rows only, and what the model says for each row."""
+    constants = calibrate(table.model, [table.rows[i] for i in table.fitted], table.guess)
+    return constants, [Row(x, number, float(table.model(constants, x)), i in table.fitted)
+                       for i, (x, number) in enumerate(table.rows)]
+
+
+def tables():
+    """All tables, in the order of docs/SIMULATE.md."""
+    return [*_k80(), *_dgx_1(), *_pipelines(), _megatron()]
+
+
+# -- images a second against GPUs: constants are the operations a second of one GPU, and the rate of one kind of links
+
+
+def _k80():
+    numbers = {"Inception V3": (networks.inception_v3(), (29.7, 229, 459, 902, 1783)),
+               "ResNet-50": (networks.resnet(50), (52.4, 378, 751, 1388, 2744))}
+    for name, (blocks, images) in numbers.items():
+        yield Table(f"{name}, K80, parameter servers", "images/s", list(zip((1, 8, 16, 32, 64), images)), (0, 4),
+                    _images_per_s(blocks, 64, "p2-8xlarge", "between", "parameter servers"),
+                    {"flops_per_s": 1e12, "between": 5e8}, TF + ", EC2 p2.8xlarge, distributed_replicated, batch 64")
+
+
+def _dgx_1():
+    numbers = {"Inception V3": (networks.inception_v3(), 64, (142, 284, 569, 1131)),
+               "ResNet-50": (networks.resnet(50), 64, (219, 422, 852, 1734)),
+               "ResNet-152": (networks.resnet(152), 64, (91.8, 181, 356, 716)),
+               "VGG-16": (networks.vgg16(), 64, (154, 295, 584, 1081)),
+               "AlexNet": (networks.alexnet(), 512, (2987, 5658, 10509, 17822))}
+    for name, (blocks, batch, images) in numbers.items():
+        yield Table(f"{name}, P100 of a DGX-1", "images/s", list(zip((1, 2, 4, 8), images)), (0, 3),
+                    _images_per_s(blocks, batch, "dgx-1-p100", "inside", "ring"),
+                    {"flops_per_s": 3e12, "inside": 1e10}, TF + f", DGX-1, batch {batch}")
+
+
+def _images_per_s(blocks, batch, machine, rate, all_reduce):
+    """The rate of the links `rate` is a constant; nothing overlaps."""
+    machine = named(machine).machine
+
+    def model(constants, gpus):
+        links = {rate: (getattr(machine, rate)[0], constants[rate])}
+        layers = networks.layers(blocks, batch, constants["flops_per_s"])
+        way = Way(gpus, bucket_bytes=WHOLE, all_reduce=all_reduce)
+        return gpus * batch / step(machine._replace(**links), layers, way).seconds
+
+    return model
+
+
+# -- pipelines: constants are the speed, and how much dearer the dearest stage is than an average one
+
+
+def _pipelines():
+    torchgpipe = {2: (1, 1.546, 1.780), 4: (1.006, 1.680, 2.711), 8: (0.932, 2.625, 4.966)}
+    gpipe = {2: (1, 1.07, 1.21), 4: (1.13, 1.26, 1.84), 8: (1.38, 1.72, 3.48)}
+    for name, measured, source in (
+            ("torchgpipe", torchgpipe, "kakaobrain/torchgpipe, benchmarks/amoebanetd-speed/README.md, P40"),
+            ("GPipe", gpipe, "Huang et al. 2019, arXiv 1811.06965, table 2, TPU")):
+        for stages, numbers in measured.items():
+            yield Table(f"{name}, AmoebaNet-D, {stages} stages", "times 2 stages, 1 micro-batch",
+                        list(zip((1, 4, 32), numbers)), (0, 2), _pipeline_speed(stages),
+                        {"speed": 1.0, "dearer": 0.1}, source)
+
+
+def _pipeline_speed(stages):
+    free = Machine(stages, (0.0, 1e30), (0.0, 1e30))
+
+    def model(constants, micro_batches):
+        dearest = (1 + constants["dearer"]) / stages
+        parts = [dearest] + [(1 - dearest) / (stages - 1)] * (stages - 1)
+        layers = [Layer(0.0, part / 3 / micro_batches, part * 2 / 3 / micro_batches) for part in parts]
+        return constants["speed"] / step(free, layers, Way(1, stages, 1, micro_batches, schedule="gpipe")).seconds
+
+    return model
+
+
+# -- three dimensions: constants are the operations a second of one GPU on very wide layers, and the width at which it
+#    reaches half of them; the links have their published rates
+
+
+def _megatron():
+    columns = ("width", "depth", "split", "stages", "gpus", "batch")
+    configurations = ((2304, 24, 1, 1, 32, 512), (3072, 30, 2, 1, 64, 512), (4096, 36, 4, 1, 128, 512),
+                      (6144, 40, 8, 1, 256, 1024), (8192, 48, 8, 2, 512, 1536), (10240, 60, 8, 4, 1024, 1792),
+                      (12288, 80, 8, 8, 1536, 2304), (16384, 96, 8, 16, 1920, 2160), (20480, 105, 8, 35, 2520, 2520),
+                      (25600, 128, 8, 64, 3072, 3072))
+    measured = (137, 138, 142, 135, 138, 140, 148, 155, 163, 163)
+    rows = [(dict(zip(columns, one)), number) for one, number in zip(configurations, measured)]
+    machine = named("dgx-a100").machine
+
+    def model(constants, x):
+        data = x["gpus"] // (x["split"] * x["stages"])
+        blocks = networks.transformer(x["depth"], x["width"], 2048, 51_200)
+        reached = constants["flops_per_s"] * x["width"] / (x["width"] + constants["half_width"])
+        layers = networks.layers(blocks, 1, reached, itemsize=2, recompute=True)
+        way = Way(data, x["stages"], x["split"], x["batch"] // data, all_reduce="hierarchical")
+        seconds = step(machine, layers, way).seconds
+        return megatron_flops(x) / seconds / x["gpus"] / 1e12
+
+    return Table("GPT of 1.7 to 1008 billion, A100", "TFLOP/s a GPU", rows, (0, 6), model,
+                 {"flops_per_s": 2e14, "half_width": 1e3},
+                 "Narayanan et al. 2021, arXiv 2104.04473, table 1; micro-batches of 1 and plain 1F1B assumed")
+
+
+def megatron_flops(x):
+    """Operations of a step, as the paper counts them (equation 3), with activations computed twice."""
+    width, depth, words, length = x["width"], x["depth"], 51_200, 2048
+    return 96 * x["batch"] * length * depth * width**2 * (1 + length / (6 * width) + words / (16 * depth * width))
+
+
+# -- not fitted: what the published numbers of the machine alone give
+
+
+def goyal(servers, spread=0.0, all_reduce="hierarchical, halving and doubling", bucket_bytes=4 * 2**20):
+    """Seconds of an iteration of ResNet-50 on `servers` of 8 P100, 32 images a GPU. Goyal et al. 2017.
+
+    A P100 needs 0.19 s for an iteration on 8 GPUs (an epoch takes "over 16 minutes"). The sum inside a server and the
+    50 Gbit/s between servers are the published rates, the latter 0.7 reached. `spread`: of the ranks' times,
+    exponential: the mean of 20 draws.
+    """
+    from manyhands.simulate.stragglers import slowness
+
+    blocks = networks.resnet(50)
+    way = Way(8 * servers, all_reduce=all_reduce, bucket_bytes=bucket_bytes)
+    machine = named("big-basin-p100").machine
+    machine = machine._replace(between=(machine.between[0], 0.7 * machine.between[1]))
+    layers = networks.layers(blocks, 32, networks.flops(blocks) * 32 / 0.19)
+    drawn = [slowness(way, spread, "exponential", seed) for seed in range(20 if spread else 1)]
+    return sum(step(machine, layers, way, slow).seconds for slow in drawn) / len(drawn)
+
+
+def horovod(gpus):
+    """Images a second of ResNet-101 on Pascal GPUs, four a server, 25 Gbit/s, a batch of 64: from the row of 16 GPUs,
+    1656.82 images/s, and the published rate. docs/benchmarks.rst of horovod/horovod."""
+    machine, blocks = named("pascal-roce").machine, networks.resnet(101)
+
+    def model(constants, gpus):
+        layers = networks.layers(blocks, 64, constants["flops_per_s"])
+        return gpus * 64 / step(machine, layers, Way(gpus, bucket_bytes=64 * 2**20)).seconds
+
+    return model(calibrate(model, [(16, 1656.82)], {"flops_per_s": 5e12}), gpus)

@@ -1,0 +1,30 @@
+"""Ranks that are not alike: by what factor the computing of each takes longer in one step, drawn from a law or from
+measured times. For the `slowness` of `training_step.step`, and for clocks.
+
+    step(machine, layers, way, slowness(way, 0.05, "exponential", seed=1))
+"""
+
+import numpy as np
+
+
+def slowness(way, spread, law="normal", seed=0):
+    """An array [stages, data, split] of factors with mean 1, as the laws of `survival.slowest` have them.
+
+    "normal": with a standard deviation of `spread`, never below 0. "exponential": 1 - spread, and an exponential tail
+    with the mean `spread`. An array of measured times, in place of a law: drawn from it with replacement, in means;
+    `spread` is not looked at then. The same seed gives the same factors. ValueError for another law, a spread below 0,
+    or times that are not positive.
+    """
+    draw, shape = np.random.default_rng(seed), (way.stages, way.data, way.split)
+    if not isinstance(law, str):
+        times = np.asarray(law, float)
+        if not times.size or not (times > 0).all():
+            raise ValueError("measured times are positive, and there is one at least")
+        return draw.choice(times.ravel(), shape) / times.mean()
+    if not spread >= 0:
+        raise ValueError(f"spread is {spread}: a standard deviation, in means, is 0 or more")
+    if law == "normal":
+        return np.maximum(0, 1 + spread * draw.standard_normal(shape))
+    if law == "exponential":
+        return 1 - spread + spread * draw.exponential(size=shape)
+    raise ValueError(f"law is {law!r}: there are normal and exponential, or measured times")

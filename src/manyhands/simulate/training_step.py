@@ -1,0 +1,187 @@
+"""One training step on many ranks, simulated: a machine, a model and a way to train, and what a step takes.
+
+    machine = Machine(ranks_per_node=8, inside=(5e-6, 150e9), between=(1e-5, 12.5e9), links_per_node=4)
+    block = Layer(weights_bytes=200e6, forward_s=2e-3, backward_s=4e-3, activation_bytes=16e6)
+    step(machine, [block] * 24, Way(data=16, stages=4, split=8, micro_batches=32))
+
+All times are seconds, all sizes bytes. What is assumed, besides the links of `collective_costs` and the rendezvous of
+`clocks`:
+
+* Ranks are numbered so that those of a split layer are neighbours, then the replicas, then the stages; nodes are
+  filled in this order, as Megatron-LM does. Groups of ranks that work at the same time share a node's links evenly.
+* A layer cut over `split` ranks computes `split` times as fast, and all-reduces its output twice in forward and twice
+  in backward: a transformer block (Shoeybi et al. 2019, arXiv 1909.08053). These wait; nothing hides them.
+* The gradients of a layer are ready when its backward of the *last* micro-batch is; they travel in buckets, one
+  after the other, beside the computing (`fusion.buckets`). ZeRO's stages 1 and 2 reduce-scatter them so, and gather the
+  weights after the step. Stage 3 goes by layers in place of buckets: a layer's weights are gathered while the one
+  before it computes, for every forward and backward anew, and its gradients reduce-scattered over the same link.
+* Where backward is cut in two ("I", "W", in orders of your own), each is half of it; gradients are ready with "W".
+* The update of the weights, and reading the data, cost nothing: put them into the layers' times.
+
+100,000 ranks take well under a second: replicas are places of arrays, and only stages, micro-batches and layers are
+gone through one by one.
+"""
+
+import functools
+from collections import namedtuple
+
+import numpy as np
+
+from manyhands.simulate import pipeline, placement
+from manyhands.simulate.collective_costs import ring_s
+from manyhands.simulate.fusion import buckets
+
+# inside, between: (latency_s, bytes_per_s) of a link inside a node, and of one of its links_per_node links to others
+Machine = namedtuple("Machine", "ranks_per_node inside between links_per_node", defaults=(1,))
+
+# of the whole layer and one micro-batch of one replica; activation_bytes: its output, which goes on to the next layer
+Layer = namedtuple("Layer", "weights_bytes forward_s backward_s activation_bytes", defaults=(0.0,))
+
+# data: replicas; stages: ranks of the pipeline; split: ranks that share each layer; zero: stage of ZeRO; schedule:
+# "gpipe", "1f1b", "interleaved" (with `chunks` blocks of layers on each rank), or orders of your own; all_reduce: one
+# of `placement.ALL_REDUCES`, of the gradients; servers: with "parameter servers", so many hosts apart, or 0: one on
+# each node
+Way = namedtuple("Way", "data stages split micro_batches zero schedule bucket_bytes all_reduce chunks servers",
+                 defaults=(1, 1, 1, 1, 0, "1f1b", 25 * 2**20, "ring", 1, 0))
+
+# seconds of the step; the parts of it (0 to 1) that an average rank computes, waits in its pipeline, and is kept by
+# messages that nothing hides or by slower ranks: they sum to 1
+Step = namedtuple("Step", "seconds computing bubble exposed")
+
+SCHEDULES = {"gpipe": pipeline.gpipe, "1f1b": pipeline.one_f_one_b, "interleaved": pipeline.interleaved}
+WAITING = "FBI"  # the kinds of events that wait for messages of split layers, and for weights that ZeRO 3 gathers
+
+
+def step(machine, layers, way, slowness=None):
+    """The `Step` of `layers`, in forward order, trained in this way on this machine.
+
+    `slowness`: by what factor each rank's computing takes longer, an array [stages, data, split]; none: 1.
+    ValueError where the way does not fit: fewer layers than blocks of the pipeline, a number below 1, an unknown name.
+    """
+    _check(machine, way)
+    orders = _orders(way)
+    rank_of = {event.stage: rank for rank, order in enumerate(orders) for event in order}
+    if len(layers) < len(rank_of):
+        raise ValueError(f"{len(layers)} layers in {len(rank_of)} stages: each stage needs a layer")
+    slow = np.ones((way.stages, way.data, way.split)) if slowness is None else np.asarray(slowness, float)
+    if slow.shape != (way.stages, way.data, way.split):
+        raise ValueError(f"slowness has the shape {slow.shape}: it is [stages, data, split] = "
+                         f"{(way.stages, way.data, way.split)}")
+    slowest = slow.max(-1)  # ranks that share a layer wait for each other at its end: [stages, data]
+    if way.zero == 3:       # and so do replicas, where they gather its weights
+        slowest = np.broadcast_to(slowest.max(-1, keepdims=True), slowest.shape)
+    cuts = pipeline.cut([layer.forward_s + layer.backward_s for layer in layers], len(rank_of))
+    work = {(stage, kind): _Work(machine, layers[cut], way, kind) for stage, cut in enumerate(cuts) for kind in "FBIW"}
+    # after which event the gradients of each stage are whole
+    last = [{event.stage: event for event in order if event.kind in "BW"} for order in orders]
+
+    # replicas that are alike in all are played as one
+    played = slowest[:, :1] if (slowest == slowest[:, :1]).all() else slowest
+
+    @functools.cache
+    def event_s(stage, kind, scatters):
+        done_s = work[stage, kind].run(played[rank_of[stage]], scatters)[0][-1]
+        return done_s if done_s.size > 1 else float(done_s[0])
+
+    def seconds(event):
+        scatters = way.zero == 3 and last[rank_of[event.stage]][event.stage] == event
+        return event_s(event.stage, event.kind, scatters)
+
+    spans = pipeline.play(orders, seconds, placement.border_s(machine, layers, way))
+    ends = []
+    for rank, row in enumerate(spans):
+        whole = [(work[one.stage, one.kind], one) for one in row if last[rank][one.stage] == tuple(one)[:3]]
+        ends.append(_new_weights_s(machine, way, whole, slowest[rank], row[-1].stop_s))
+    finish_s = max(np.max(end) for end in ends)
+    played_s = np.mean(np.max([row[-1].stop_s for row in spans], 0))  # each replica by itself
+    busy_s = np.mean([sum(span.stop_s - span.start_s for span in row) for row in spans])
+    # an average rank's own computing: the rest of its events is waiting for messages, or for a slower neighbour
+    own_s = np.mean([sum(work[event.stage, event.kind].computing_s for event in order) * row.mean()
+                     for order, row in zip(orders, slow)])
+    return Step(float(finish_s), float(own_s / finish_s), float((played_s - busy_s) / finish_s),
+                float((finish_s - played_s + busy_s - own_s) / finish_s))
+
+
+class _Work:
+    """One kind of event of one block of layers, on one micro-batch: computing, and the messages that it waits for."""
+
+    def __init__(self, machine, block, way, kind):
+        layers = block if kind == "F" else block[::-1]
+        part = {"F": 1, "B": 1, "I": 0.5, "W": 0.5}[kind]
+        waits = kind in WAITING
+        self.layers_s = [part * (layer.forward_s if kind == "F" else layer.backward_s) / way.split for layer in layers]
+        self.computing_s = sum(self.layers_s)
+        inside, data = placement.link(machine, way.split, 1), placement.link(machine, way.data, way.split)
+        self.split_s = [2 * ring_s(way.split, layer.activation_bytes, *inside) if waits else 0.0 for layer in layers]
+        self.sizes = [layer.weights_bytes / way.split for layer in layers]
+        self.moves_s = [ring_s(way.data, size, *data) / 2 if way.zero == 3 else 0.0 for size in self.sizes]
+        self.gathers_s = self.moves_s if waits else [0.0] * len(layers)
+
+    def run(self, slow, scattering=False):
+        """When each layer is done, from the start of the event, [layers][replicas]; when the link is free again.
+
+        The link takes, in this order: the gather of the next layer, begun with this one, and, if `scattering`, the
+        reduce-scatter of this one's gradients, when it is done.
+        """
+        done_s, ready_s = 0 * slow, []
+        link_s = gathered_s = self.gathers_s[0] + done_s
+        for i, (layer_s, split_s) in enumerate(zip(self.layers_s, self.split_s)):
+            start_s = np.maximum(done_s, gathered_s)
+            if i + 1 < len(self.layers_s):
+                link_s = gathered_s = np.maximum(link_s, start_s) + self.gathers_s[i + 1]
+            done_s = start_s + layer_s * slow + split_s
+            ready_s.append(done_s)
+            if scattering:
+                link_s = np.maximum(link_s, done_s) + self.moves_s[i]
+        return ready_s, link_s
+
+
+def _new_weights_s(machine, way, whole, slow, stop_s):
+    """When each replica of a rank of the pipeline has its new weights: [data]. `whole`: for each of its blocks, in the
+    order of the step, its work and the `Span` of the event after which its gradients are whole; `stop_s`: its last."""
+    if way.data == 1:
+        return stop_s
+    free_s, share = np.zeros(way.data), placement.reduce_scatter if way.zero else placement.all_reduce
+    for work, span in whole:
+        ready_s, scattered_s = work.run(slow, scattering=way.zero == 3)
+        if way.zero == 3:
+            free_s = np.maximum(free_s, span.start_s + scattered_s)
+            continue
+        for bucket in buckets(work.sizes, way.bucket_bytes):
+            start_s = np.maximum(free_s, span.start_s + ready_s[bucket[-1]])
+            free_s = share(machine, way, start_s, sum(work.sizes[i] for i in bucket))
+    stop_s = np.maximum(free_s, stop_s)
+    if way.zero in (1, 2):
+        weights = sum(sum(work.sizes) for work, _ in whole)
+        stop_s = stop_s.max() + ring_s(way.data, weights, *placement.link(machine, way.data, way.split)) / 2
+    return stop_s
+
+
+def _orders(way):
+    if not isinstance(way.schedule, str):
+        orders = [list(order) for order in way.schedule]
+        if len(orders) != way.stages:
+            raise ValueError(f"{len(orders)} orders for {way.stages} stages: each rank of the pipeline needs one")
+        return orders
+    if way.schedule not in SCHEDULES:
+        raise ValueError(f"schedule is {way.schedule!r}: there are {', '.join(SCHEDULES)}, or a list of orders")
+    if way.schedule == "interleaved":
+        return pipeline.interleaved(way.stages, way.micro_batches, way.chunks)
+    if way.chunks != 1:
+        raise ValueError(f"{way.chunks} chunks with {way.schedule}: only interleaved has several blocks on a rank")
+    return SCHEDULES[way.schedule](way.stages, way.micro_batches)
+
+
+def _check(machine, way):
+    for name in ("data", "stages", "split", "micro_batches", "chunks"):
+        if getattr(way, name) < 1 or getattr(way, name) != int(getattr(way, name)):
+            raise ValueError(f"{name} is {getattr(way, name)!r}: a whole number from 1 up")
+    if machine.ranks_per_node < 1 or machine.links_per_node < 1:
+        raise ValueError(f"{machine.ranks_per_node} ranks and {machine.links_per_node} links on a node: "
+                         "there must be one of each at least")
+    if way.zero not in (0, 1, 2, 3):
+        raise ValueError(f"zero is {way.zero!r}: ZeRO has the stages 0, 1, 2 and 3")
+    if way.all_reduce not in placement.ALL_REDUCES:
+        raise ValueError(f"all_reduce is {way.all_reduce!r}: there are {'; '.join(placement.ALL_REDUCES)}")
+    if way.servers < 0 or way.servers and way.all_reduce != "parameter servers":
+        raise ValueError(f"{way.servers} servers with {way.all_reduce}: they go with parameter servers only, 0 or more")

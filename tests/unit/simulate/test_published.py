@@ -1,0 +1,55 @@
+"""Published tables: fitted rows are met, the others within the error that docs/SIMULATE.md tells, and no more is claimed."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from manyhands.simulate import published, ring_s
+from manyhands.simulate.collective_costs import halving_doubling_s
+
+# the largest error of a row that was not fitted, in parts of the published number; measured, and rounded up
+WORST = {"Inception V3, K80, parameter servers": 0.032, "ResNet-50, K80, parameter servers": 0.097,
+         "Inception V3, P100 of a DGX-1": 0.006, "ResNet-50, P100 of a DGX-1": 0.033,
+         "ResNet-152, P100 of a DGX-1": 0.01, "VGG-16, P100 of a DGX-1": 0.06, "AlexNet, P100 of a DGX-1": 0.121,
+         "torchgpipe, AmoebaNet-D, 2 stages": 0.022, "torchgpipe, AmoebaNet-D, 4 stages": 0.168,
+         "torchgpipe, AmoebaNet-D, 8 stages": 0.044, "GPipe, AmoebaNet-D, 2 stages": 0.081,
+         "GPipe, AmoebaNet-D, 4 stages": 0.28, "GPipe, AmoebaNet-D, 8 stages": 0.51,
+         "GPT of 1.7 to 1008 billion, A100": 0.064}  # here without its two largest rows, which take a second each
+
+
+def test_every_table_has_its_error_told():
+    assert [table.name for table in published.tables()] == list(WORST)
+
+
+@pytest.mark.parametrize("table", published.tables(), ids=lambda table: table.name)
+def test_rows_that_were_not_fitted(table):
+    _, rows = published.predicted(table._replace(rows=table.rows[:8]))
+    errors = [abs(row.predicted / row.published - 1) for row in rows]
+    assert max(error for error, row in zip(errors, rows) if row.fitted) < 1e-4
+    worst = max(error for error, row in zip(errors, rows) if not row.fitted)
+    assert worst <= WORST[table.name] and worst > 0.8 * WORST[table.name] - 0.002
+    assert len(table.fitted) == len(table.guess) == 2 and table.source
+
+
+def test_goyal_is_cheaper_here_than_in_the_paper():
+    """+12 % is published: the network explains less than 1 %, ranks that are 2 % apart some 8 %."""
+    assert 0 < published.goyal(44) / published.goyal(1) - 1 < 0.01
+    assert 0.06 < published.goyal(44, 0.02) / published.goyal(1, 0.02) - 1 < 0.1
+
+
+def test_goyals_three_times_faster_than_a_ring_is_for_small_messages_only():
+    link = (30e-6, 0.7 * 6.25e9)
+    assert ring_s(32, 1e6, *link) / halving_doubling_s(32, 1e6, *link) > 3
+    assert ring_s(32, 1e8, *link) / halving_doubling_s(32, 1e8, *link) < 1.1
+
+
+def test_horovod_comes_near():
+    assert 0.9 < published.horovod(512) / 512 / published.horovod(1) < 0.96
+
+
+def test_the_examples_of_the_documentation_run(capsys):
+    text = Path(__file__).parents[3].joinpath("docs", "SIMULATE.md").read_text()
+    exec("\n".join(re.findall(r"```python\n(.*?)```", text, re.DOTALL)), {})
+    first, last = capsys.readouterr().out.strip().splitlines()
+    assert first.startswith("Step(seconds=0.0") and 2400 < float(last) < 4 * 2400
