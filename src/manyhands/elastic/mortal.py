@@ -1,0 +1,96 @@
+"""A function in a process of its own, which may be killed: what it leaves behind is looked at from outside."""
+
+import io
+import os
+import pickle
+import resource
+import select
+import signal
+import sys
+import time
+import warnings
+from dataclasses import dataclass
+
+LIMIT_S = 60
+
+
+@dataclass
+class Outcome:
+    """How a process ended: `value` is what the function returned, `killed_by` the signal's name or "", `error` what it
+    raised, in words, or ""."""
+
+    value: object = None
+    killed_by: str = ""
+    error: str = ""
+
+
+def in_process(function, *args, file_bytes=None, dies=False, limit_s=LIMIT_S):
+    """Call `function(*args)` in a fork of this process; returns an `Outcome`. This process is not touched.
+
+    `file_bytes`: no file can grow beyond so many bytes. A longer write raises an `OSError`, as on a full disk; with
+    `dies` the kernel kills the process at that byte. What the function returns must be picklable; what it prints is not
+    shown. After `limit_s` seconds it is killed. Forks and GPUs do not go together: the function computes on the CPU,
+    and where GPUs are, it may call `backward` only if this process has not done so before (autograd's threads are not
+    in the fork).
+    """
+    reader, writer = os.pipe()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of forks beside threads
+        child = os.fork()
+    if child == 0:
+        os.close(reader)
+        _run(writer, function, args, file_bytes, dies)
+    os.close(writer)
+    until = time.monotonic() + limit_s
+    try:
+        sent = _read(reader, until)
+        while (late := _runs(child)) and time.monotonic() < until:
+            time.sleep(0.001)
+    finally:
+        os.close(reader)
+        if _runs(child):
+            os.kill(child, signal.SIGKILL)
+        _, status = os.waitpid(child, 0)
+    if late:
+        return Outcome(error=f"not done after {limit_s} s")
+    if os.WIFSIGNALED(status):
+        return Outcome(killed_by=signal.Signals(os.WTERMSIG(status)).name)
+    return Outcome(*pickle.loads(sent)) if sent else Outcome(error=f"ended with status {os.WEXITSTATUS(status)}")
+
+
+def kill_me():
+    """End this process at once, as a lost machine does: nothing is flushed, no handler runs."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _run(writer, function, args, file_bytes, dies):
+    """In the fork: never returns."""
+    sys.stdout = sys.stderr = io.StringIO()
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_num_threads(1)  # OpenMP's threads are not in the fork, and would be waited for
+    try:
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        if file_bytes is not None:
+            signal.signal(signal.SIGXFSZ, signal.SIG_DFL if dies else signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (file_bytes, file_bytes))
+        answer = function(*args), "", ""
+    except BaseException as error:  # a learner's function may raise anything
+        answer = None, "", f"{type(error).__name__}: {error}"
+    try:
+        with open(writer, "wb") as pipe:
+            pipe.write(pickle.dumps(answer))
+    finally:
+        os._exit(0)
+
+
+def _read(reader, until):
+    """All that comes before the other end is closed, or before it is too late."""
+    parts = []
+    while select.select([reader], [], [], max(0, until - time.monotonic()))[0] and (part := os.read(reader, 1 << 16)):
+        parts.append(part)
+    return b"".join(parts)
+
+
+def _runs(child):
+    """Whether it has not ended yet; it is not waited for."""
+    return os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None

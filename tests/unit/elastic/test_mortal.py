@@ -1,0 +1,62 @@
+"""A function in a process of its own: how its end is told, and that nothing of it is left."""
+
+import time
+
+import psutil
+import pytest
+import torch
+
+from manyhands.elastic.mortal import in_process, kill_me
+
+
+def test_what_it_returns_comes_back_and_what_it_prints_does_not(capfd):
+    outcome = in_process(lambda a, b: print("heard") or {"sum": a + b}, 2, 3)
+    assert (outcome.value, outcome.killed_by, outcome.error) == ({"sum": 5}, "", "")
+    assert capfd.readouterr().out == ""
+
+
+def test_it_changes_nothing_here():
+    here = [1]
+    assert in_process(here.append, 2).error == ""
+    assert here == [1]
+
+
+def test_an_error_comes_in_words():
+    assert in_process(lambda: 1 / 0).error == "ZeroDivisionError: division by zero"
+
+
+def test_a_large_answer_is_read_to_its_end():
+    assert in_process(bytes, 300_000).value == bytes(300_000)
+
+
+def test_a_death_is_told_by_its_signal():
+    assert in_process(kill_me).killed_by == "SIGKILL"
+
+
+def test_one_that_does_not_end_is_killed():
+    begun, before = time.monotonic(), psutil.Process().children()
+    assert in_process(time.sleep, 60, limit_s=0.2).error == "not done after 0.2 s"
+    assert time.monotonic() - begun < 30
+    assert psutil.Process().children() == before
+
+
+def test_torch_computes_in_a_fork_though_its_threads_are_not_there():
+    x = torch.ones(2000, 2000)
+    x.relu()  # on several threads, where there are several processors
+    assert in_process(lambda: float(x.relu().sum()), limit_s=60).value == 4e6
+
+
+@pytest.mark.parametrize("size", [0, 700])
+def test_a_full_disk_raises_or_kills_at_that_byte(tmp_path, size):
+    def write(path):
+        path.write_bytes(bytes(1000))
+
+    full = in_process(write, tmp_path / "full", file_bytes=size)
+    assert full.error.startswith("OSError: [Errno 27]")
+    dead = in_process(write, tmp_path / "dead", file_bytes=size, dies=True)
+    assert dead.killed_by == "SIGXFSZ"
+    assert (tmp_path / "dead").stat().st_size == size
+
+
+def test_a_file_below_the_limit_is_written(tmp_path):
+    assert in_process((tmp_path / "file").write_bytes, bytes(999), file_bytes=1000).value == 999
