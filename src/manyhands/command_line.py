@@ -26,6 +26,12 @@ def completed(made):
     return made
 
 
+def scripts_own(argv):
+    """(the command's own arguments, those that stand behind `--` and are a script's)."""
+    at = argv.index("--") if "--" in argv else len(argv)
+    return argv[:at], argv[at + 1:]
+
+
 class Line:
     """One line on a terminal, each text in the place of the one before; on another stream `show` shows nothing."""
 
@@ -66,6 +72,13 @@ def unit_names(**_):
         return [unit.name for unit in units()]
     except NotAClone:
         return []
+
+
+def python_files(prefix, **_):
+    """What completes the path of a script."""
+    import argcomplete
+
+    return argcomplete.completers.FilesCompleter(["py"])(prefix)
 
 
 def unit_names_and_notebooks(prefix, **_):

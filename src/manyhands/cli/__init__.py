@@ -10,9 +10,15 @@ GROUPS = {
     "Learners": {
         "lab": ("manyhands.cli.lab:main", "open the course in JupyterLab"),
         "check": ("manyhands.cli.check:main", "grade a lab"),
+        "rehearse": ("manyhands.rehearsal.rehearse_command:main", "what NCCL would do with a script, told on a CPU"),
+        "hack": ("manyhands.hackathon.hack_command:main", "the hackathon: begin an entry, try it, have it judged"),
         "certificate": ("manyhands.cli.certificate:main", "a certificate of your points; verify one"),
         "doctor": ("manyhands.cli.doctor:main", "say what this machine can do"),
         "completion": ("manyhands.cli.completion:main", "what a shell needs to complete these commands"),
+    },
+    "Teams": {
+        "clinic": ("manyhands.clinic.clinic_command:main", "is your own training script right, does it hang?"),
+        "predict": ("manyhands.clinic.predict_command:main", "your own script on many ranks of another machine"),
     },
     "Instructors": {
         "release": ("manyhands.grading.classroom.class_commands:release", "put labs where attendees fetch them"),

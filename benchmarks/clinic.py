@@ -1,0 +1,36 @@
+"""`python -m benchmarks clinic [--ranks 2] [PATTERN ...]`: each pattern of a training script, right and with each
+mistake that can be planted in it, and what the clinic has found. Exit code 1 where something was missed, or found in a
+right one.
+"""
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+
+def main(argv):
+    parser = argparse.ArgumentParser(prog="python -m benchmarks clinic")
+    parser.add_argument("patterns", nargs="*")
+    parser.add_argument("--ranks", type=int, default=2)
+    arguments = parser.parse_args(argv)
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "clinic"))
+    from planted import PATTERNS, look
+
+    print("| script | planted | found | likely mistakes | s |\n|---|---|---|---|---|", flush=True)
+    missed = 0
+    for pattern in PATTERNS:
+        if arguments.patterns and pattern.name not in arguments.patterns:
+            continue
+        if not pattern.there:
+            print(f"| {pattern.name} | {pattern.needs} is not installed | | | |", flush=True)
+            continue
+        for mistake, wanted in {"": "", **pattern.mistakes}.items():
+            start = time.monotonic()
+            done = look(pattern, mistake, arguments.ranks)
+            keys = [one.key for one in done.mistakes] + (["fails"] if done.traceback else [])
+            well = wanted in keys if mistake else not keys
+            missed += not well
+            print(f"| {pattern.name} | {mistake or '(right)'} | {'yes' if well else '**NO**'} | {', '.join(keys)} "
+                  f"| {time.monotonic() - start:.0f} |", flush=True)
+    return int(missed > 0)

@@ -1,0 +1,79 @@
+"""`manyhands clinic train.py`: one page about a team's own training script."""
+
+import signal
+import sys
+import webbrowser
+from pathlib import Path
+
+from manyhands.clinic.page import MADE_BY
+from manyhands.command_line import completed, python_files, scripts_own
+from manyhands.command_line import parser as command_parser
+
+DESCRIPTION = """Run your own training script for a few steps, with observers in place, and write one page about it: is it right, does it hang,
+what does it cost? The script is one for torchrun (DDP, FSDP2, Lightning, Accelerate, all_reduce by hand) or horovodrun. Neither it nor
+its folder is changed: it runs in a copy of the folder. Exit code 0: nothing found; 1: something found; 2: the script fails."""  # noqa: E501
+NO_SCRIPT = "manyhands clinic: there is no file {path}."
+NO_PAGE = "manyhands clinic: {path} is there, and is no page of the clinic: name another file with --output."
+STOPPED = "\nStopped; all processes of the script have ended."
+
+
+def parser():
+    made = command_parser("clinic", DESCRIPTION, ["train.py --ranks 4", "train.py --ranks 2 -- --epochs 1 --lr 0.1",
+                                                  "train.py --with horovodrun"])
+    made.add_argument("script", help="your training script").completer = python_files
+    made.add_argument("arguments", nargs="*", help="its own arguments, behind --")
+    made.add_argument("--ranks", type=int, default=4, metavar="N", help="so many processes (4)")
+    made.add_argument("--with", dest="launcher", choices=["torchrun", "horovodrun", "mpirun"], default="torchrun",
+                      help="what starts them (torchrun)")
+    made.add_argument("--to-end", action="store_true", help="watch the script to its own end, not for a few steps only")
+    made.add_argument("--patience", type=float, default=10, metavar="S",
+                      help="all ranks waiting for so many seconds is a hang (10)")
+    made.add_argument("--timeout", type=float, default=300, metavar="S", help="seconds for the whole run (300)")
+    made.add_argument("--output", type=Path, default=Path("clinic.html"), metavar="FILE", help="the page (clinic.html)")
+    made.add_argument("--open", action="store_true", help="show the page in the browser")
+    return made
+
+
+def main(argv=None):
+    mine, own = scripts_own(sys.argv[1:] if argv is None else argv)
+    arguments = completed(parser()).parse_args(mine)
+    arguments.arguments += own
+    if not Path(arguments.script).is_file():
+        print(NO_SCRIPT.format(path=arguments.script), file=sys.stderr)
+        return 2
+    if arguments.ranks < 1:
+        print("manyhands clinic: --ranks must be 1 or more.", file=sys.stderr)
+        return 2
+    if arguments.output.exists() and MADE_BY.encode() not in arguments.output.read_bytes()[:400]:
+        print(NO_PAGE.format(path=arguments.output), file=sys.stderr)
+        return 2
+    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is ended
+    try:
+        return _look(arguments)
+    except KeyboardInterrupt:
+        print(STOPPED, file=sys.stderr)
+        return 130
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _look(arguments):
+    from manyhands.clinic.conclude import conclude
+    from manyhands.clinic.page import as_html
+    from manyhands.clinic.plain_page import as_text
+    from manyhands.clinic.visit import visit
+    from manyhands.cluster.launch.run_script import LaunchError
+
+    try:
+        seen = visit(arguments.script, arguments.arguments, arguments.ranks, arguments.launcher, arguments.to_end,
+                     arguments.patience, arguments.timeout)
+    except LaunchError as problem:
+        print(f"manyhands clinic: {problem}", file=sys.stderr)
+        return 2
+    done = conclude(seen, arguments.to_end, arguments.timeout)
+    print(as_text(done))
+    arguments.output.write_text(as_html(done), encoding="utf-8")
+    print(f"\nThe page: {arguments.output}")
+    if arguments.open:
+        webbrowser.open(arguments.output.resolve().as_uri())
+    return done.code

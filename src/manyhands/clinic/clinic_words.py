@@ -1,0 +1,186 @@
+"""The sentences of the clinic: one table, so that the course can be translated."""
+
+# key -> (title, what was measured, what to do, the units that treat it)
+MISTAKES = {
+    "same rows": (
+        "Ranks train on the same rows",
+        "{ranks} got the same rows in the same step: {percent} of them, in each of {steps} steps.",
+        "Each rank needs its own part of the data: DistributedSampler(dataset), or rows[rank::world_size]. In PyTorch "
+        "Lightning and Accelerate the sampler is put in for you, unless that was turned off.", ("01", "06")),
+    "whole data": (
+        "Every rank draws from the whole data set",
+        "All ranks read the same data set of {length} rows, each in an order of its own, and no sampler deals the rows "
+        "out. In one epoch a row is seen {n} times on average, or never.",
+        "Give the loader sampler=DistributedSampler(dataset), and no shuffle=True.", ("06",)),
+    "set_epoch": (
+        "Every epoch has the same order",
+        "The sampler drew the same order twice, beginning with rows {first}; it thought it was in epoch {epoch}.",
+        "Call sampler.set_epoch(epoch) at the beginning of each epoch.", ("06",)),
+    "replicas": (
+        "The sampler deals to another number of ranks",
+        "There are {ranks_n} ranks, and the sampler deals the rows to {told}.",
+        "Leave num_replicas and rank of DistributedSampler out, or give it the size of the world.", ("06",)),
+    "start": (
+        "The ranks do not begin with the same weights",
+        "{k} of {of} parameters differ between the ranks before the first step: {names}.",
+        "Broadcast rank 0's parameters and buffers once, before training (DDP does that when it is made; Horovod: "
+        "hvd.broadcast_parameters). One seed on all ranks is not enough where a rank draws something else first.",
+        ("06", "10")),
+    "alone": (
+        "Each rank trains a model of its own",
+        "No rank sent any message in the steps that were timed.{data_parallel}",
+        "Average the gradients: wrap the model in DistributedDataParallel, or all_reduce them after backward.",
+        ("01", "03", "06")),
+    "own": (
+        "The gradients are not averaged",
+        "In step {step} every rank's optimiser got that rank's own gradient.",
+        "Call the wrapped model, not the one inside: only DDP's own forward prepares backward for sending. Outside of "
+        "DDP, all_reduce each gradient between backward and step. With no_sync, the last backward stands outside of "
+        "it.",
+        ("06", "10")),
+    "part own": (
+        "Some gradients are not averaged",
+        "The gradients of {k} of {of} parameters are each rank's own: {names}.",
+        "Every parameter that is trained must be in the all_reduce: also those that are made later, or that the "
+        "optimiser got from elsewhere.", ("06",)),
+    "mean of means": (
+        "A mean of means",
+        "The ranks' shares of the batch are {shares}, and their gradients are averaged as if these were the same. In "
+        "step "
+        "{step} that is {percent} away from the gradient of the mean over all terms.",
+        "Sum what the loss is a mean of: take the loss as a sum, all_reduce the number of terms, and divide by it.",
+        ("01",)),
+    "sum": (
+        "The gradients are summed, not averaged",
+        "The gradient that the optimiser got is {factor:.3g} times that of one process with the rows of all {n} "
+        "ranks: the "
+        "same as a rate {factor:.3g} times as high.",
+        "Divide by the number of ranks: op=ReduceOp.AVG, hvd.Average. If the higher rate is what you want, write it "
+        "where the rate is set.", ("01", "17")),
+    "divided twice": (
+        "The gradient is divided once too often",
+        "The gradient that the optimiser got is {factor:.3g} times that of one process with the rows of all {n} ranks.",
+        "Do not divide the loss, or the gradients, by the number of ranks when DDP or Horovod averages already.",
+        ("01", "06")),
+    "factor": (
+        "The gradient has another length",
+        "The gradient that the optimiser got points where that of one process does, and is {factor:.3g} times as long.",
+        "Look for a division by another number than that of the ranks, between backward and step.", ("01",)),
+    "one rank's": (
+        "All ranks use the gradient of one",
+        "The gradient that every optimiser got is that of rank {rank} alone.",
+        "all_reduce the gradients; a broadcast throws the work of the others away.", ("01", "04")),
+    "no zero_grad": (
+        "The gradients are never set back",
+        "In step {step} the gradient of the step before is still in it.",
+        "Call optimizer.zero_grad() in each step, before backward.", ("01",)),
+    "clip first": (
+        "Clipped before the gradients are averaged",
+        "Clipping saw norms of {norms}, each rank's own; the norm of the averaged gradient is {right:.3g}.",
+        "Clip after the all_reduce, so that all ranks use one factor. With DDP: after backward.", ("06",)),
+    "late": (
+        "The gradient is that of the step before",
+        "In step {step} the optimiser got the gradient of the step before.",
+        "Wait for the work of an asynchronous all_reduce before step: work.wait().", ("06", "09")),
+    "rate": (
+        "The ranks have different learning rates",
+        "In step {step} the rates are, by rank: {rates}.",
+        "The same rate, schedule and number of steps on all ranks.", ("17",)),
+    "drift": (
+        "A rank drifts away",
+        "All ranks began with the same weights and got the same gradients; after step {step} the weights of {ranks} "
+        "differ from rank 0's, by {percent} of their length.",
+        "Something else than the optimiser writes into the weights, or a state of the optimiser was loaded on some "
+        "ranks only.", ("06", "16")),
+    "buffers": (
+        "The ranks have different buffers",
+        "{k} buffers differ between the ranks as forward begins in step {step}: {names}. Each rank evaluates another "
+        "model.",
+        "Leave DDP's broadcast of buffers on, or broadcast them yourself before you evaluate and save.", ("06",)),
+    "other": (
+        "The gradient is not that of one process",
+        "In step {step} the gradient that an optimiser got is {percent} away from that of one process with the rows "
+        "of all "
+        "ranks. None of the mistakes that the clinic knows explains it.",
+        "Compare gradients rank by rank, as the units do.", ("01", "06")),
+    "hang": ("It hangs", "{text}", "Every rank of the group must make the same calls in the same order.", ("04", "14")),
+}
+REMARKS = {
+    "noise": "The model draws random numbers (dropout): one process would draw others, so it could not be tried on all "
+             "rows at once. The gradients were compared as they came out, each rank's noise in them.",
+    "same noise": "The model draws random numbers (dropout), and all ranks draw the same ones: they have the same seed "
+                  "({seed}). Mostly harmless; a seed that the rank is added to, set after the weights are made, gives "
+                  "each its own.",
+    "batch norm": "Batch norm takes its statistics over the {each:g} rows of a rank; one process would take them over "
+                  "{rows}. So the outputs differ by {percent}, and the weights are not those of one process. "
+                  "torch.nn.SyncBatchNorm (on GPUs) or another norm makes them so; with enough rows on each rank "
+                  "many leave it as it is.",
+    "mixes rows": "The model's output for a row depends on the other rows: with all {rows} rows at once it differs by "
+                  "{percent}. So no number of ranks gives the weights of one process.",
+    "summed": "The gradients are summed over the ranks, {factor:g} times the mean. That is right if the loss was "
+              "divided by the number of ranks before backward; the clinic does not know this loss.",
+    "uneven": "The ranks have different numbers of rows, and their gradients are averaged as they are. That is right "
+              "if each loss was weighted by its rows before backward; the clinic does not know this loss.",
+    "scaled": "A GradScaler is at work: the length of the gradients was not compared, only where they point.",
+    "clipped by value": "Gradients are clipped by value: steps in which that changed them were not compared.",
+    "sampled": "The model is large: of its numbers every {stride}th was compared.",
+    "not tried: no copy": "The model could not be copied, so it was not run on all rows at once.",
+    "not tried: no step": "There was no whole step to run in one process.",
+    "not tried: several models": "The script calls several models, or parts of one, in a step: they were not run on "
+                                 "all "
+                                 "rows at once.",
+    "not tried: inputs": "What goes into the model has no rows, or depends on what is trained: it was not run on all "
+                         "rows "
+                         "at once.",
+    "not tried: fails": "The model's copy could not be run on all rows at once: {error}",
+    "not tried: other output": "A copy of the model, with the weights of rank 0, gave another output than the ranks "
+                               "did "
+                               "(by {percent}): it keeps something between calls, or the ranks began differently.",
+    "other optimiser": "The optimiser is not one of torch's: only its gradients were compared, not its steps.",
+    "unequal steps": "Not all ranks took the same number of steps: {counts}.",
+    "one rank": "There is one rank only: nothing to compare with. Ask for more with --ranks.",
+    "DataParallel": "nn.DataParallel is one process with a thread for each GPU; without a GPU it does nothing. It "
+                    "was run "
+                    "as one process. DistributedDataParallel is its successor.",
+    "not copied": "The script's folder is too large to be copied: the script ran in it, and what it writes is there.",
+    "few cores": "The ranks waited for a core for {percent} of their time ({cores} cores here): times say little "
+                 "about a "
+                 "machine where each rank has its own.",
+    "input": "{percent} of a step goes by in waiting for the next batch. num_workers of the DataLoader, or less to "
+             "do for "
+             "each row, would help.",
+    "straggler": "The ranks are asleep for between {least} and {most} of their time: the others wait for rank {rank}.",
+    "horovod bytes": "Horovod's messages are not counted: they do not go through torch.distributed.",
+}
+REMARK_UNITS = {"input": ("00",), "straggler": ("09", "19"), "batch norm": ("03", "06"), "mixes rows": ("06",),
+              "DataParallel": ("03", "06"), "noise": (), "few cores": ()}
+VERDICTS = {
+    "same": "Yes. In each of {steps} steps all ranks had the same weights, and the gradient was that of one process "
+            "with "
+            "the same {rows} rows.",
+    "same but": "As far as it can be told: in each of {steps} steps all ranks had the same weights, and the gradient "
+                "was "
+                "the mean over all {rows} rows. But see the remarks.",
+    "sharded": "Yes. The parameters are sharded; in each of {steps} steps the gradient was that of one process with "
+               "the "
+               "same weights and the same {rows} rows.",
+    "sharded untold": "The parameters are sharded, and the model could not be run on all rows in one process: the "
+                      "gradients were not compared.",
+    "wrong": "No. {count} {what} found.",
+    "one": "Not told: there is one rank only.",
+    "failed": "Not told: the script failed before its first step.",
+    "hung": "Not told: the ranks hung before the first step of all of them.",
+    "no step": "Not told: no step of a torch optimiser was seen on a model that trains. The clinic looks at "
+               "torch.optim; a script that updates weights by hand, or in TensorFlow, is run and watched only.",
+}
+QUESTIONS = ("Is it right?", "Does it hang?", "Will it run on GPUs?", "What does it cost?", "How far will it scale?",
+             "What next?")
+NOT_YET = {"gpu": "The clinic does not answer that: it ran on {where}. manyhands rehearse runs a script for "
+                  "torchrun once more and says what NCCL would do otherwise; the rest stands in the boxes *On GPUs* "
+                  "of the units.",
+           "scale": "Not here: manyhands predict runs the script once more, and says what it would take on 8, 64 or "
+                    "1024 ranks of another machine."}
+HANGS = {"no": "No: every rank came through {steps} steps{whole}.",
+         "end": " and to the end of the script",
+         "failed": "Not told: the script failed first.",
+         "limit": "Not told: after {limit_s:g} s it had not come to the end of what was asked for, and was stopped."}

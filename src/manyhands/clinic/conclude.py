@@ -1,0 +1,232 @@
+"""From a visit to what is said of it: verdicts, mistakes, remarks, costs and units, as text for any page."""
+
+from dataclasses import dataclass, field
+
+from manyhands.clinic import clinic_words as words
+from manyhands.clinic import costs, judge
+from manyhands.clinic.evidence import Evidence, moved_apart
+from manyhands.clinic.judge import Finding
+from manyhands.cluster.faults.sentences import ranks_text
+
+FOUND, NOTHING, FAILS = 1, 0, 2  # exit codes
+NAMED = 4  # so many names of parameters are shown
+
+
+@dataclass
+class Said:
+    """One mistake or remark, in words."""
+
+    key: str
+    text: str
+    title: str = ""
+    remedy: str = ""
+    units: tuple = ()
+
+
+@dataclass
+class Conclusion:
+    """All that the page shows."""
+
+    visit: object
+    right: str
+    hangs: str
+    gpus: str
+    mistakes: list = field(default_factory=list)
+    remarks: list = field(default_factory=list)
+    measured: list = field(default_factory=list)  # (what, value)
+    costs: object = None
+    cost_remarks: list = field(default_factory=list)
+    traceback: str = ""
+    units: list = field(default_factory=list)  # (number, title, why)
+    code: int = NOTHING
+
+
+def conclude(visit, to_end=False, timeout_s=300):
+    """What is to be said of a `Visit`."""
+    evidence = _evidence(visit)
+    found = judge.mistakes(evidence) if evidence else []
+    remarks = _remarks(visit, evidence)
+    fault = visit.fault
+    hangs = fault is not None and fault.kind in ("hang", "mismatch") and not visit.errors
+    failed = bool(visit.errors or visit.told or not hangs and not visit.timed_out and _dead(visit))
+    if hangs:  # a rank that has left a call out has a gradient that nothing else explains
+        found = [one for one in found if one.key != "other"]
+        found.append(Finding("hang", {"text": fault.text.splitlines()[0].removeprefix("HANG: ")}))
+    cost = costs.add_up(visit.cost) if len(visit.cost) == visit.ranks else None
+    of_costs = costs.remarks(cost, "horovod" in visit.seen[0]["frameworks"]) if cost else []
+    done = Conclusion(visit, _right(visit, evidence, found, remarks, failed, hangs), "", words.NOT_YET["gpu"].format(
+        where="GPUs" if cost and cost.gpu else "CPUs"), [_mistake(one, visit) for one in found],
+        [_remark(one) for one in remarks], _measured(evidence), cost, [_remark(one) for one in of_costs])
+    done.hangs = _hangs(visit, evidence, failed, hangs, to_end, timeout_s)
+    done.units = _units([*done.mistakes, *done.remarks, *done.cost_remarks])
+    if failed:
+        done.code, done.traceback = FAILS, _traceback(visit)
+    elif found or visit.timed_out:
+        done.code = FOUND
+    return done
+
+
+def _dead(visit):
+    """The ranks that have ended badly, without an exception and before they had written anything down."""
+    return [rank for rank, code in visit.codes.items() if code not in (0, None) and rank not in visit.cost]
+
+
+def _evidence(visit):
+    """None where not all ranks have come through one step."""
+    if len(visit.seen) < visit.ranks or not all(one["steps"] for one in visit.seen.values()):
+        return None
+    return Evidence(visit)
+
+
+def _remarks(visit, evidence):
+    found = []
+    if evidence and visit.ranks > 1:
+        found += judge.remarks(evidence)
+        if moved_apart(evidence) is None and not evidence.sharded:
+            found.append(Finding("other optimiser", {}))
+    if evidence and evidence.first["wrapper"] == "DataParallel":
+        found.append(Finding("DataParallel", {}))
+    elif visit.ranks == 1:
+        found.append(Finding("one rank", {}))
+    counts = [visit.cost[rank]["steps"] for rank in sorted(visit.cost)]
+    if len(set(counts)) > 1:
+        found.append(Finding("unequal steps", {"counts": ", ".join(map(str, counts))}))
+    if not visit.copied:
+        found.append(Finding("not copied", {}))
+    return found
+
+
+def _right(visit, evidence, found, remarks, failed, hangs):
+    if evidence is None:
+        return words.VERDICTS["failed" if failed else "hung" if hangs else "no step"]
+    wrong = [one for one in found if one.key != "hang"]
+    if wrong:
+        return words.VERDICTS["wrong"].format(count=len(wrong), what="likely mistake was" if len(wrong) == 1 else
+                                              "likely mistakes were")
+    if visit.ranks == 1:
+        return words.VERDICTS["one"]
+    rows = sum(map(len, evidence.steps[0].rows)) or "same"
+    if evidence.sharded:
+        key = "sharded" if evidence.steps[0].right is not None else "sharded untold"
+    else:
+        mild = {"not copied", "sampled", "unequal steps"}
+        key = "same" if all(one.key in mild for one in remarks) else "same but"
+    return words.VERDICTS[key].format(steps=evidence.count, rows=rows)
+
+
+def _hangs(visit, evidence, failed, hangs, to_end, timeout_s):
+    if hangs:
+        return "Yes: " + visit.fault.text.removeprefix("HANG: ")
+    if failed:
+        return words.HANGS["failed"]
+    if visit.timed_out:
+        return words.HANGS["limit"].format(limit_s=timeout_s) + (f"\n{visit.fault.text}" if visit.fault else "")
+    steps = min((one["steps"] for one in visit.cost.values()), default=0)
+    return words.HANGS["no"].format(steps=steps, whole=words.HANGS["end"] if to_end else "")
+
+
+def _measured(evidence):
+    """The numbers behind the verdict."""
+    if evidence is None or evidence.ranks == 1:
+        return []
+    found = [("steps compared", str(evidence.count)),
+             ("rows in a step, by rank", " ".join(str(len(rows)) for rows in evidence.steps[0].rows)),
+             ("type of the weights", evidence.dtype.removeprefix("torch."))]
+    if not evidence.sharded:
+        far = max(max(evidence.weights_apart(number)) for number in range(evidence.count))
+        found.append(("weights of the ranks apart, in parts of their length", f"{far:.1e}"))
+        way = moved_apart(evidence)
+        if way:
+            found.append((f"way of the weights in {evidence.count} steps, against the same steps with the gradients of "
+                          "one process", f"{max(way):.1e} apart"))
+    tried = judge.tried(evidence)
+    if tried is not None:
+        found.append(("first gradient, against a copy of the model that got the rows of all ranks at once",
+                      f"{tried:.1e} apart"))
+    rates = [options["lr"] for options, _ in evidence.of(0, "groups")[0] if options.get("lr") is not None]
+    if rates:
+        found.append(("learning rate in the first step", " ".join(f"{float(rate):.4g}" for rate in rates)))
+    return found
+
+
+# -- words -------------------------------------------------------------------------------------------------------------
+
+
+def _mistake(finding, visit):
+    title, text, remedy, units = words.MISTAKES[finding.key]
+    return Said(finding.key, text.format(**_shown(finding.values, visit)), title, remedy, units)
+
+
+def _remark(finding):
+    return Said(finding.key, words.REMARKS[finding.key].format(**_shown(finding.values)),
+                units=words.REMARK_UNITS.get(finding.key, ()))
+
+
+def _shown(values, visit=None):
+    """The values as text for the sentences."""
+    shown = dict(values)
+    if visit:
+        shown.update(n=visit.ranks, steps=len(visit.seen[0]["steps"]) if 0 in visit.seen else 0)
+    if "ranks" in values:
+        shown["ranks_n"] = values["ranks"]
+        if isinstance(values["ranks"], list):
+            shown["ranks"] = _capital(ranks_text(values["ranks"]))
+    if "names" in values:
+        names = values["names"]
+        shown.update(names=", ".join(names[:NAMED]) + (", ..." if len(names) > NAMED else ""), k=len(names))
+    for name in ("share", "apart", "part"):
+        if name in values:
+            shown["percent"] = percent(values[name])
+    for name in ("least", "most"):
+        if name in values:
+            shown[name] = percent(values[name])
+    for name in ("shares", "norms", "rates"):
+        if name in values:
+            shown[name] = ", ".join(f"{one:.3g}" for one in values[name])
+    for name in ("told", "first"):
+        if name in values:
+            shown[name] = ", ".join(map(str, values[name]))
+    shown["data_parallel"] = (" nn.DataParallel knows nothing of other processes." if values.get("wrapper") ==
+                              "DataParallel" else "")
+    return shown
+
+
+def percent(part):
+    if part == float("inf") or part > 100:
+        return "more than 100 times"
+    return f"{part:.0%}" if part >= 0.095 else f"{part:.1%}" if part >= 0.00095 else f"{part:.1e}"
+
+
+def _capital(text):
+    return text[:1].upper() + text[1:]
+
+
+def _traceback(visit):
+    """That of the rank that failed first, shortened; what the launcher said where no rank came so far."""
+    if not visit.errors:
+        ends = [f"rank {rank} ended with exit code {visit.codes[rank]}\n{visit.output[rank][-2000:]}"
+                for rank in _dead(visit)]
+        return visit.told or "\n".join(ends)
+    fault = visit.fault
+    rank = next((rank for rank in getattr(fault, "culprits", []) if rank in visit.errors), min(visit.errors))
+    lines = visit.errors[rank]["traceback"].rstrip().splitlines()
+    if len(lines) > 24:
+        lines = [*lines[:8], "  ...", *lines[-15:]]
+    others = sorted(set(visit.errors) - {rank})
+    also = [f"({_capital(ranks_text(others))} failed too.)"] if others else []
+    return "\n".join([f"rank {rank}:", *lines, *also])
+
+
+def _units(said):
+    """[(number, title, why)] in the order of the units; the units that treat what was found."""
+    import tomllib
+    from importlib.resources import files
+
+    units = tomllib.loads((files("manyhands") / "units.toml").read_text(encoding="utf-8"))["unit"]
+    titles = {unit["name"][:2]: unit["title"] for unit in units}
+    why = {}
+    for one in said:
+        for number in one.units:
+            why.setdefault(number, []).append(one.title or one.key)
+    return [(number, titles[number], ", ".join(dict.fromkeys(why[number]))) for number in sorted(why)]
+

@@ -1,0 +1,108 @@
+"""What a step costs, from the spans, the kernel's counts and the ledger of each rank."""
+
+import os
+from dataclasses import dataclass, field
+from statistics import mean
+
+from manyhands.clinic.judge import Finding
+
+KINDS = ("input", "forward", "backward", "step")
+MANY, APART = 0.3, 0.3  # parts of a step that are remarked upon
+
+
+@dataclass
+class Costs:
+    """By rank: milliseconds of a step and of its kinds of work, parts of the time that the kernel tells, MiB."""
+
+    step_ms: list
+    kinds_ms: list  # by rank {kind: ms}
+    runs: list = field(default_factory=list)  # part of the time; empty where the kernel does not tell
+    ready: list = field(default_factory=list)
+    asleep: list = field(default_factory=list)
+    peak_mib: list = field(default_factory=list)
+    gpu: bool = False
+    calls: float = 0.0  # collectives and messages that rank 0 begins in a step
+    sent_bytes: list = field(default_factory=list)  # by rank, a step
+    overlap: float | None = None  # part of the time of rank 0's collectives that lies in its backward
+    table: str = ""
+    lanes: dict = field(default_factory=dict)  # rank -> [(kind, start_ms, stop_ms)] of one step
+    steps: int = 0
+
+
+def add_up(cost):
+    """The `Costs` of what the ranks have told, {rank: facts}; None where no step was timed on all of them."""
+    ranks = [cost[rank] for rank in sorted(cost)]
+    count = min((len(one["bounds"]) - 1 for one in ranks), default=0)
+    if count < 1:
+        return None
+    first = 1 if count > 1 else 0  # the first one warms up
+    windows = [(one["bounds"][first], one["bounds"][count]) for one in ranks]
+    steps = count - first
+    found = Costs([(stop - start) * 1e3 / steps for start, stop in windows],
+                  [_kinds(one, window, steps) for one, window in zip(ranks, windows)], steps=steps)
+    found.gpu = any(one["gpu_peak_bytes"] for one in ranks)
+    found.peak_mib = [(one["gpu_peak_bytes"] or one["peak_bytes"]) / 2**20 for one in ranks]
+    if all(one["kernel"] and all(one["kernel"]) for one in ranks):
+        for one, (start, stop) in zip(ranks, windows):
+            ran, ready = (one["kernel"][count][i] - one["kernel"][first][i] for i in (0, 1))
+            found.runs.append(ran / (stop - start))
+            found.ready.append(ready / (stop - start))
+            found.asleep.append(max(0.0, 1 - (ran + ready) / (stop - start)))
+    _messages(found, ranks, windows[0], steps)
+    _lanes(found, ranks, first + steps // 2)
+    return found
+
+
+def _kinds(one, window, steps):
+    return {kind: sum(_common((start, stop), window) for name, start, stop in one["spans"] if name == kind) * 1e3
+            / steps for kind in KINDS}
+
+
+def _common(a, b):
+    return max(0.0, min(a[1], b[1]) - max(a[0], b[0]))
+
+
+def _messages(found, ranks, window, steps):
+    from manyhands.ledger import merge
+
+    calls = [call for call in ranks[0]["calls"] if window[0] <= call["start"] < window[1]]
+    found.calls = len(calls) / steps
+    accounts = [one["account"] for one in ranks]
+    merged = merge(accounts)
+    all_steps = max(1, min(len(one["bounds"]) - 1 for one in ranks))
+    found.sent_bytes = [one["bytes_sent"] / all_steps for one in merged.ranks]
+    found.table = merged.table() if merged.messages else ""
+    ended = [(call["start"], call["stop"]) for call in calls if call["stop"]]
+    under_way = sum(stop - start for start, stop in ended)
+    backwards = [(start, stop) for name, start, stop in ranks[0]["spans"] if name == "backward"]
+    if under_way:
+        found.overlap = sum(_common(call, span) for call in ended for span in backwards) / under_way
+
+
+def _lanes(found, ranks, number):
+    begin = min(one["bounds"][number] for one in ranks)
+    for rank, one in enumerate(ranks):
+        window = one["bounds"][number:number + 2]
+        if len(window) < 2:
+            return
+        spans = [(kind, start, stop) for kind, start, stop in one["spans"] if _common((start, stop), window)]
+        spans += [("message", call["start"], call["stop"]) for call in one["calls"]
+                  if call["stop"] and _common((call["start"], call["stop"]), window)]
+        found.lanes[rank] = [(kind, (max(start, window[0]) - begin) * 1e3, (min(stop, window[1]) - begin) * 1e3)
+                             for kind, start, stop in spans]
+
+
+def remarks(found, horovod):
+    """What one should know of the costs: [Finding]."""
+    said = []
+    waits = mean(kinds["input"] / step for kinds, step in zip(found.kinds_ms, found.step_ms))
+    if waits > MANY:
+        said.append(Finding("input", {"part": waits}))
+    if found.ready and mean(found.ready) > 0.1:
+        said.append(Finding("few cores", {"part": mean(found.ready), "cores": os.cpu_count()}))
+    elif found.asleep and max(found.asleep) - min(found.asleep) > APART:
+        said.append(Finding("straggler", {"least": min(found.asleep), "most": max(found.asleep),
+                                          "rank": found.asleep.index(min(found.asleep))}))
+    if horovod:
+        said.append(Finding("horovod bytes", {}))
+    return said

@@ -1,0 +1,83 @@
+"""The watch over the ranks of a script: all that have not ended wait in the same call for too long; then they are
+stopped, and it is said who waits for whom, as for the cell of a cluster."""
+
+import json
+import os
+import threading
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+from manyhands.cluster.faults import explain
+from manyhands.cluster.faults.kinds import Outcome
+from manyhands.cluster.faults.source_lines import Places
+from manyhands.cluster.on_rank.recorder import read
+
+PERIOD_S, STALE_S = 0.2, 3.0
+
+
+class Watcher:
+    """Looks at the ranks' reports in a thread, between `with` and its end. `hang` is "hang" if it had to stop them."""
+
+    def __init__(self, notes, ranks, patience_s):
+        self.notes, self.ranks, self.patience_s, self.hang = notes, ranks, patience_s, None
+        self._since, self._over = {}, threading.Event()
+        self._thread = threading.Thread(target=self._look, daemon=True)
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._over.set()
+        self._thread.join()
+
+    def _look(self):
+        while not self._over.wait(PERIOD_S):
+            reports = reports_of(self.notes, self.ranks)
+            if len(reports) == self.ranks and self._all_wait(reports):
+                self.hang = "hang"
+                Path(self.notes, "stop").touch()
+                return
+
+    def _all_wait(self, reports):
+        now = time.monotonic()
+        for rank, report in reports.items():
+            stands = (report["state"], report["key"], report["blocked"])
+            if self._since.get(rank, (None,))[0] != stands:
+                self._since[rank] = (stands, now)
+        open_ = [rank for rank, report in reports.items() if report["state"] == "runs"]
+        return bool(open_) and all(
+            reports[rank]["blocked"] and now - self._since[rank][1] >= self.patience_s
+            and now - reports[rank]["time"] < STALE_S for rank in open_) and all(
+            now - since >= self.patience_s for _, since in self._since.values())
+
+
+def reports_of(notes, ranks):
+    found = {}
+    for rank in range(ranks):
+        try:
+            found[rank] = json.loads(Path(notes, f"where-{rank}.json").read_text())
+        except (OSError, ValueError):
+            continue
+    return found
+
+
+def report(notes, ranks, reason, limit_s):
+    """The `Fault` of a run that was stopped for `reason`, "hang" or "limit", or that raised; None if all is well."""
+    reports = reports_of(notes, ranks)
+    errors = {rank: json.loads(Path(notes, f"error-{rank}.json").read_text()) for rank in range(ranks)
+              if os.path.exists(os.path.join(notes, f"error-{rank}.json"))}
+    if not reason and not errors:
+        return None
+    outcome = Outcome(reason=reason or "finished", asked=sorted({*reports, *errors}), errors=errors)
+    outcome.results = {rank: {} for rank, at in reports.items() if at["state"] == "finished" and rank not in errors}
+    outcome.notes = {rank: read(os.path.join(notes, f"calls-{rank}")) for rank in outcome.asked}
+    standing = SimpleNamespace(reports=SimpleNamespace(newest=reports), log_tail=lambda rank: [],
+                               struck=lambda rank: [])
+    where = explain.states(outcome, standing, "", Places(), None)
+    fault = explain.make(outcome, where, ranks, limit_s)
+    if fault:
+        fault.text = fault.text.replace("has finished the cell", "has come to the end of what the clinic runs")
+        fault.text = fault.text.replace("The cell has", "The script has").replace("of the cell", "of the script")
+    return fault

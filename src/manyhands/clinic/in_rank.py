@@ -1,0 +1,64 @@
+"""The program on each rank: a team's script, with observers in place. `python in_rank.py FOLDER SCRIPT [ARGUMENTS]`.
+
+What was seen goes into FOLDER: `where-R.json` a few times a second, `seen-R.pt`, `cost-R.json` and, where the script
+fails, `error-R.json`. A file `stop` in FOLDER ends the process.
+"""
+
+import faulthandler
+import json
+import os
+import runpy
+import sys
+import time
+import traceback
+
+
+def rank_and_size():
+    """This process's number and how many there are, as its launcher says."""
+    for rank, size in (("HOROVOD_RANK", "HOROVOD_SIZE"), ("RANK", "WORLD_SIZE"), ("PMI_RANK", "PMI_SIZE")):
+        if rank in os.environ:
+            return int(os.environ[rank]), int(os.environ.get(size, 1))
+    return 0, 1
+
+
+def note_error(folder, rank, error, script):
+    """The exception, without the frames of this program and of runpy above the script's own."""
+    from manyhands.clinic.reporter import write_json
+    from manyhands.cluster.on_rank.agent import describe
+
+    frames = error.__traceback__
+    while frames is not None and os.path.abspath(frames.tb_frame.f_code.co_filename) != script:
+        frames = frames.tb_next
+    error = error.with_traceback(frames or error.__traceback__)
+    write_json(os.path.join(folder, f"error-{rank}.json"), describe(error))
+    traceback.print_exception(error)
+
+
+def main():
+    folder, script, *arguments = sys.argv[1:]
+    sys.argv[:] = [script, *arguments]
+    sys.path[0] = os.path.dirname(script)
+    faulthandler.enable()
+    rank, size = rank_and_size()
+    from manyhands.clinic.observe import Observer
+    from manyhands.clinic.reporter import Reporter
+
+    reporter = Reporter(folder, rank)
+    observer = Observer(folder, rank, size, reporter, json.loads(os.environ["MANYHANDS_CLINIC"]))
+    try:
+        kept = runpy.run_path(script, run_name="__main__")  # noqa: F841 (why: see manyhands.rehearsal.on_rank_of_script)
+    except SystemExit as ended:
+        if ended.code:
+            note_error(folder, rank, ended, script)
+            observer.end(1 if not isinstance(ended.code, int) else ended.code)
+    except BaseException as error:
+        if reporter.told_to_stop():
+            time.sleep(60)  # the connection is lost because the others were stopped: this process is too, at once
+        if not observer.going_on:
+            note_error(folder, rank, error, script)
+            observer.end(1)
+    observer.end()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,80 @@
+"""How many terms a rank's mean loss has, and what clips or scales the gradients: seen by wrapping torch's functions."""
+
+import functools
+
+LOSSES = ("cross_entropy", "nll_loss", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy",
+          "binary_cross_entropy_with_logits", "kl_div")
+
+
+class Losses:
+    """What has been called since it was last taken."""
+
+    def __init__(self):
+        self.noted, self.clips, self.scaled, self._inside = [], [], False, False
+        self._watch_losses()
+        self._watch_clipping()
+
+    def take(self):
+        noted, self.noted = self.noted, []
+        return noted
+
+    def take_clips(self):
+        clips, self.clips = self.clips, []
+        return clips
+
+    def _watch_losses(self):
+        import torch
+        import torch.nn.functional as F
+
+        def wrapped(name, original):
+            @functools.wraps(original)
+            def loss(given, target, *args, **kwargs):
+                if self._inside:  # cross_entropy calls nll_loss
+                    return original(given, target, *args, **kwargs)
+                self._inside = True
+                try:
+                    value = original(given, target, *args, **kwargs)
+                finally:
+                    self._inside = False
+                if torch.is_grad_enabled() and value.requires_grad:
+                    self.noted.append({"name": name, "value": float(value.detach()) if value.dim() == 0 else None,
+                                       "reduction": kwargs.get("reduction", "mean") if value.dim() == 0 else "none",
+                                       "terms": _terms(name, target, kwargs)})
+                return value
+            return loss
+
+        for name in LOSSES:
+            setattr(F, name, wrapped(name, getattr(F, name)))
+
+    def _watch_clipping(self):
+        import torch
+        from torch import nn
+
+        by_norm, by_value = nn.utils.clip_grad_norm_, nn.utils.clip_grad_value_
+
+        @functools.wraps(by_norm)
+        def clip_grad_norm_(*args, **kwargs):
+            norm = by_norm(*args, **kwargs)
+            self.clips.append(("norm", float(norm.full_tensor() if hasattr(norm, "full_tensor") else norm)))
+            return norm
+
+        @functools.wraps(by_value)
+        def clip_grad_value_(*args, **kwargs):
+            self.clips.append(("value", None))
+            return by_value(*args, **kwargs)
+
+        nn.utils.clip_grad_norm_, nn.utils.clip_grad_value_ = clip_grad_norm_, clip_grad_value_
+        scale = torch.amp.GradScaler.scale
+
+        def scaled(scaler, outputs):
+            self.scaled = self.scaled or scaler.is_enabled()
+            return scale(scaler, outputs)
+
+        torch.amp.GradScaler.scale = scaled
+
+
+def _terms(name, target, options):
+    """How many terms the mean has: of a loss over classes those targets that are not to be ignored."""
+    if name in ("cross_entropy", "nll_loss") and not target.is_floating_point():
+        return int((target != options.get("ignore_index", -100)).sum())
+    return target.numel()

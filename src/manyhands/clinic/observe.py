@@ -1,0 +1,323 @@
+"""The observers of one rank: the first steps of training are written down, the next ones are timed.
+
+    steps 1 to RECORD     rows that go in, gradients before and after they are averaged, weights after the step
+    the next MEASURE      no tensor is looked at: times, messages, memory (`spans`)
+    then                  the training loader is cut, so that the next epoch begins, where a sampler is to draw anew;
+                          or, with `to_end`, the script runs on as it is
+
+Then the process ends, in the middle of the script. Nothing here sends a message.
+"""
+
+import os
+import sys
+import time
+
+from manyhands.clinic.loaders import Loaders, digest
+from manyhands.clinic.losses import Losses
+from manyhands.clinic.replay_rows import copied, one_process
+from manyhands.clinic.reporter import write_json
+from manyhands.clinic.spans import Spans
+
+RECORD, MEASURE = 4, 5  # steps; of those measured the first is not counted
+NUMBERS = 2_000_000  # so many of a model's numbers are kept; of a larger model every n-th
+NEXT_EPOCH_S, OTHERS_S = 10, 30  # how long the next epoch, and the other ranks, are waited for
+WRAPPERS = ("DistributedDataParallel", "DataParallel")
+
+
+def is_wrapper(module):
+    """Whether this module only hands on what it gets: to one inner model, or, Lightning's, to the script's method."""
+    return type(module).__name__ in WRAPPERS or any(cls.__name__ == "LightningModule" for cls in type(module).__mro__)
+
+
+class Observer:
+    """Everything that is written down of one rank."""
+
+    def __init__(self, folder, rank, size, reporter, options):
+        from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+
+        self.folder, self.rank, self.size, self.reporter, self.options = folder, rank, size, reporter, options
+        self.going_on = False  # the steps are over; what the script does now is only looked at for its next epoch
+        self.done, self.steps, self.models, self.names, self.stride = 0, [], [], {}, 1
+        self.start, self.sharded, self.copy, self.seed, self.wrapper = {}, {}, None, None, ""
+        self._fresh()
+        self._inside, self._depth, self._in_step, self._saved = False, 0, 0, False
+        self.spans = Spans()
+        self.loaders = Loaders(self.spans.input, self._drawn)
+        self.losses = Losses()
+        self._watch_calls()
+        self._watch_backward()
+        reporter.on_stop = self._write
+        register_optimizer_step_pre_hook(self._before_step)
+        register_optimizer_step_post_hook(self._after_step)
+
+    def _fresh(self):
+        self.calls, self.local, self.backwards, self.buffers, self._out = [], {}, [], {}, {}
+
+    @property
+    def recording(self):
+        return self.done < RECORD and not self.going_on
+
+    # -- the model is called -------------------------------------------------------------------------------------------
+
+    def _watch_calls(self):
+        import torch
+        from torch import nn
+
+        call = nn.Module.__call__
+
+        def observed(module, *args, **kwargs):
+            if self._inside or not (torch.is_grad_enabled() and module.training and trains(module)):
+                return call(module, *args, **kwargs)
+            start, self._depth = time.perf_counter(), self._depth + 1
+            try:
+                if is_wrapper(module):
+                    self.wrapper = self.wrapper or type(module).__name__
+                    return call(module, *args, **kwargs)
+                self._inside = True
+                return self._noted(call, module, args, kwargs) if self.recording else call(module, *args, **kwargs)
+            finally:
+                self._depth -= 1
+                if not is_wrapper(module):
+                    self._inside = False
+                if not self._depth:
+                    self.spans.note("forward", start, time.perf_counter())
+
+        nn.Module.__call__ = observed
+
+    def _noted(self, call, module, args, kwargs):
+        import torch
+        from torch.utils._pytree import tree_flatten
+
+        number = self._model(getattr(module, "_orig_mod", module))  # of torch.compile
+        given, _ = tree_flatten((args, kwargs))
+        inputs = kept((args, kwargs))
+        noise = noise_state()
+        out = call(module, *args, **kwargs)
+        flat, _ = tree_flatten(out)
+        record = {"model": number, "inputs": inputs, "out": kept(flat), "slopes": [None] * len(flat),
+                  "random": digest(noise) != digest(noise_state()), "noise": digest(noise),
+                  "rows": rows_of(given),
+                  "follows": any(isinstance(x, torch.Tensor) and x.requires_grad for x in given)}
+        for place, value in enumerate(flat):
+            if isinstance(value, torch.Tensor) and value.requires_grad:
+                value.register_hook(lambda slope, place=place: record["slopes"].__setitem__(place, slope.clone()))
+        self.calls.append(record)
+        return out
+
+    def _model(self, module):
+        """The number of a model; at its first call its weights are noted, and its parameters get hooks."""
+        from torch.distributed.tensor import DTensor
+
+        for number, known in enumerate(self.models):
+            if known is module:
+                self._note_buffers(module)
+                return number
+        import torch
+
+        self.models.append(module)
+        number = len(self.models) - 1
+        if number == 0:
+            self.seed = torch.initial_seed()
+            self.loaders.training = self.loaders.last
+            self.stride = max(1, -(-sum(p.numel() for p in module.parameters()) // NUMBERS))
+            if self.rank == 0:
+                self.copy = copied(module)
+        for name, parameter in module.named_parameters():
+            name = f"{number}:{name}" if number else name
+            if parameter.requires_grad and id(parameter) not in self.names:
+                self.names[id(parameter)] = name
+                if isinstance(parameter, DTensor):
+                    self.sharded[name] = str(parameter.placements)
+                else:
+                    parameter.register_hook(lambda slope, name=name: self._local_gradient(name, slope))
+                self.start[name] = self._part(parameter)
+        self._note_buffers(module)
+        return number
+
+    def _note_buffers(self, module):
+        """Digests of the buffers as forward begins, after any broadcast by DDP; once a step."""
+        if not self.buffers:
+            self.buffers = {name: digest(buffer) for name, buffer in module.named_buffers()}
+
+    def _local_gradient(self, name, slope):
+        if self.recording:
+            part = self._part(slope)
+            self.local[name] = self.local[name] + part if name in self.local else part
+
+    def _part(self, tensor):
+        """What is kept of a tensor: its numbers, in one row; of a large model every n-th; of a shard all."""
+        import torch
+
+        with torch.no_grad():
+            if hasattr(tensor, "to_local"):
+                return tensor.to_local().detach().cpu().clone()
+            return tensor.detach().reshape(-1)[::self.stride].cpu().clone()
+
+    # -- backward ------------------------------------------------------------------------------------------------------
+
+    def _watch_backward(self):
+        import torch
+
+        backward = torch.autograd.backward
+
+        def observed(tensors, *args, **kwargs):
+            start = time.perf_counter()
+            try:
+                return backward(tensors, *args, **kwargs)
+            finally:
+                self.spans.note("backward", start, time.perf_counter())
+                if self.recording:
+                    losses, scalar = self.losses.take(), tensors if isinstance(tensors, torch.Tensor) else None
+                    value = float(scalar.detach()) if scalar is not None and scalar.numel() == 1 else None
+                    self.backwards.append({"losses": losses, "value": value})
+
+        torch.autograd.backward = observed
+
+    # -- the optimiser -------------------------------------------------------------------------------------------------
+
+    def _before_step(self, optimizer, args, kwargs):
+        """Horovod's and others' optimisers call their base's step inside theirs: the innermost counts, where the
+        gradients are averaged. A closure (Lightning) is called inside step: then the gradients are there after it."""
+        self._in_step += 1
+        self.spans.step_begins()
+        if not self.recording:
+            return None
+        closure = next((a for a in (*args[1:], *kwargs.values()) if callable(a)), None)
+        if closure is None:
+            self._gradients(optimizer)
+            return None
+
+        def observed(*inner, **named):
+            result = closure(*inner, **named)
+            self._gradients(optimizer)
+            return result
+
+        def swap(value):
+            return observed if value is closure else value
+
+        return tuple(map(swap, args)), {name: swap(value) for name, value in kwargs.items()}
+
+    def _own(self, optimizer):
+        return [(self.names[id(p)], p) for group in optimizer.param_groups for p in group["params"]
+                if id(p) in self.names]
+
+    def _gradients(self, optimizer):
+        own = self._own(optimizer)
+        self._out = {name: None if p.grad is None else self._part(p.grad) for name, p in own}
+
+    def _after_step(self, optimizer, args, kwargs):
+        self._in_step -= 1
+        if self._in_step or not self._own(optimizer):
+            return
+        self.spans.step_ends()
+        if self.recording:
+            groups = [({key: value for key, value in group.items() if key != "params" and is_plain(value)},
+                       [self.names[id(p)] for p in group["params"] if id(p) in self.names])
+                      for group in optimizer.param_groups]
+            self.steps.append({"calls": self.calls, "local": self.local, "given": self._out, "groups": groups,
+                               "backwards": self.backwards, "buffers": self.buffers, "clips": self.losses.take_clips(),
+                               "optimizer": (type(optimizer).__module__, type(optimizer).__name__),
+                               "weights": {name: self._part(p) for name, p in self._own(optimizer)}})
+            self._fresh()
+        if not self.going_on:
+            self.done += 1
+            if self.done == RECORD:
+                self._save()
+                self.spans.open()
+            elif self.done == RECORD + MEASURE:
+                self._steps_are_over()
+
+    def _steps_are_over(self):
+        self.spans.close()
+        if self.options["to_end"]:
+            return
+        shuffles = any(order["shuffle"] for order in self.loaders.orders)
+        if not shuffles or self.loaders.drawn_twice():
+            self.end()
+        self._write()
+        self.going_on, self.loaders.cut = True, self.loaders.training
+        import threading
+
+        timer = threading.Timer(NEXT_EPOCH_S, self.end)
+        timer.daemon = True
+        timer.start()
+
+    def _drawn(self):
+        if self.going_on and self.loaders.drawn_twice():
+            self.end()
+
+    # -- the end -------------------------------------------------------------------------------------------------------
+
+    def _save(self):
+        import torch
+
+        if self._saved:
+            return
+        self._saved = True
+        torch.save({"rank": self.rank, "size": self.size, "start": self.start, "steps": self.steps,
+                    "seed": self.seed, "models": len(self.models), "sharded": self.sharded, "stride": self.stride,
+                    "wrapper": self.wrapper, "scaled": self.losses.scaled, "loader": self.loaders.facts(),
+                    "frameworks": [name for name in ("horovod", "mpi4py") if name in sys.modules]},
+                   os.path.join(self.folder, f"seen-{self.rank}.pt"))
+
+    def _write(self):
+        self._save()
+        self.spans.close()
+        write_json(os.path.join(self.folder, f"cost-{self.rank}.json"),
+                   {**self.spans.facts(), "steps": self.done, "orders": self.loaders.orders})
+
+    def end(self, code=0):
+        """Write down what is left and end this process, when the other ranks have come so far too."""
+        self.reporter.state = "finished" if not code else "failed"
+        self._write()
+        write_json(os.path.join(self.folder, f"done-{self.rank}.json"), code)
+        self.reporter.write()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        if not code:
+            self._wait_for_others()
+            if self.rank == 0 and self.copy is not None:
+                one_process(self.copy, self.folder, self.size, self.stride)
+        os._exit(code)
+
+    def _wait_for_others(self):
+        deadline = time.monotonic() + OTHERS_S
+        while time.monotonic() < deadline:
+            if all(os.path.exists(os.path.join(self.folder, f"done-{rank}.json")) for rank in range(self.size)):
+                break
+            time.sleep(0.05)
+
+
+def noise_state():
+    """The states of the generators that dropout draws from."""
+    import torch
+
+    on_gpu = [torch.cuda.get_rng_state()] if torch.cuda.is_available() and torch.cuda.is_initialized() else []
+    return [torch.get_rng_state(), *on_gpu]
+
+
+def trains(module):
+    return any(parameter.requires_grad for parameter in module.parameters())
+
+
+def is_plain(value):
+    return isinstance(value, (int, float, bool, str, type(None))) or (
+        isinstance(value, tuple) and all(isinstance(one, (int, float)) for one in value))
+
+
+def kept(tree):
+    """The tree with copies of its tensors, on the CPU."""
+    import torch
+    from torch.utils._pytree import tree_map
+
+    return tree_map(lambda x: x.detach().cpu().clone() if isinstance(x, torch.Tensor) else
+                    x if is_plain(x) else None, tree)
+
+
+def rows_of(values):
+    """The digest of each row: of what goes into the model, in all tensors that have as many rows as the first."""
+    import torch
+
+    tensors = [value for value in values if isinstance(value, torch.Tensor) and value.dim()]
+    tensors = [tensor for tensor in tensors if len(tensor) == len(tensors[0])]
+    return [digest([tensor[i] for tensor in tensors]) for i in range(len(tensors[0]))] if tensors else []

@@ -1,0 +1,95 @@
+"""The conclusion as one page of HTML, without anything from outside."""
+
+from html import escape
+from importlib.resources import files
+
+from manyhands.clinic.clinic_words import NOT_YET, QUESTIONS
+from manyhands.clinic.plain_page import headline
+
+MARK = {0: ("well", "nothing found"), 1: ("bad", "something found"), 2: ("bad", "the script failed")}
+MADE_BY = '<meta name="generator" content="manyhands clinic">'  # by it the command knows a page that it may write over
+
+
+def as_html(done):
+    """The page as text."""
+    style = (files("manyhands.clinic") / "clinic.css").read_text(encoding="utf-8")
+    kind, mark = MARK[done.code]
+    parts = [_right(done), _hangs(done), f"<p>{_emphasis(done.gpus)}</p>", _costs(done), f"<p>{NOT_YET['scale']}</p>",
+             _units(done)]
+    body = "".join(f"<section><h2>{number}. {question}</h2>{part}</section>"
+                   for number, (question, part) in enumerate(zip(QUESTIONS, parts), 1))
+    failed = ""
+    if done.traceback:
+        failed = f"<section><h2>The script failed</h2><pre>{escape(done.traceback)}</pre></section>"
+    title = escape(headline(done))
+    return (f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8">{MADE_BY}<title>{title}</title>'
+            f'<meta name="viewport" content="width=device-width"><style>{style}</style></head><body><main>'
+            f'<header><h1>{title}</h1><span class="mark {kind}">{mark}</span></header>{failed}{body}</main></body>'
+            "</html>\n")
+
+
+def _emphasis(text):
+    """Text with *words* in italics."""
+    parts = escape(text).split("*")
+    return "".join(f"<em>{part}</em>" if place % 2 else part for place, part in enumerate(parts))
+
+
+def _right(done):
+    mistakes = "".join(
+        f'<div class="mistake"><h3>{escape(one.title)}</h3><p>{escape(one.text)}</p>'
+        f'<p class="remedy">{escape(one.remedy)}</p></div>' for one in done.mistakes if one.key != "hang")
+    rows = "".join(f"<tr><td>{escape(what)}</td><td>{escape(value)}</td></tr>" for what, value in done.measured)
+    return (f'<p class="verdict">{escape(done.right)}</p>{mistakes}'
+            + (f"<h3>Remarks</h3>{_remarks(done.remarks)}" if done.remarks else "")
+            + (f"<details open><summary>What was measured</summary><table>{rows}</table></details>" if rows else ""))
+
+
+def _remarks(remarks):
+    return "<ul>" + "".join(f"<li>{escape(one.text)}</li>" for one in remarks) + "</ul>" if remarks else ""
+
+
+def _hangs(done):
+    first, *rest = done.hangs.splitlines()
+    report = f"<pre>{escape(chr(10).join(rest))}</pre>" if rest else ""
+    fault = done.visit.fault
+    picture = f'<figure>{fault.svg}</figure>' if rest and fault is not None and fault.svg else ""
+    return f'<p class="verdict">{escape(first)}</p>{report}{picture}'
+
+
+def _costs(done):
+    costs = done.costs
+    if costs is None:
+        return "<p>Not told: no step was timed.</p>"
+    from manyhands.plots.step_lanes import step_lanes
+
+    head = ["rank", *(f"{name}, ms" for name in ("step", "input", "forward", "backward", "optimiser"))]
+    head += ["runs", "waits for a core", "asleep"] if costs.runs else []
+    rows = []
+    for rank, step_ms in enumerate(costs.step_ms):
+        kinds = costs.kinds_ms[rank]
+        row = [str(rank), *(f"{ms:.1f}" for ms in (step_ms, kinds["input"], kinds["forward"], kinds["backward"],
+                                                  kinds["step"]))]
+        if costs.runs:
+            row += [f"{part[rank]:.0%}" for part in (costs.runs, costs.ready, costs.asleep)]
+        rows.append([*row, f"{costs.sent_bytes[rank] / 1e3:.1f}", f"{costs.peak_mib[rank]:.0f}"])
+    head += ["KB sent", "peak of memory, MiB"]
+    overlap = "" if costs.overlap is None else f"; {costs.overlap:.0%} of their time lies in its backward"
+    picture = f"<figure>{step_lanes(costs.lanes).text}</figure>" if any(costs.lanes.values()) else ""
+    ledger = (f"<details><summary>The ledger of {costs.steps + 1} steps, all ranks</summary>"
+              f"<pre>{escape(costs.table)}</pre></details>" if costs.table else "")
+    return (f'<p>A step, on average over {costs.steps}.</p><div class="wide"><table class="numbers">{_row("th", head)}'
+            + "".join(_row("td", row) for row in rows)
+            + f"</table></div><p>{costs.calls:.3g} collectives or messages in a step of rank 0{overlap}. "
+            "<em>Asleep</em> is the part of the time in which the process waits for others, or for files; the peak of "
+            f"memory is that of the whole process.</p>{_remarks(done.cost_remarks)}{picture}{ledger}")
+
+
+def _row(tag, cells):
+    return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"
+
+
+def _units(done):
+    if not done.units:
+        return "<p>Nothing that a unit treats.</p>"
+    rows = "".join(f"<li>Unit {number}, {escape(title)}: {escape(why)}</li>" for number, title, why in done.units)
+    return f"<ul>{rows}</ul>"

@@ -1,0 +1,72 @@
+"""The conclusion as text for a terminal."""
+
+import textwrap
+
+from manyhands.clinic.clinic_words import NOT_YET, QUESTIONS
+
+WIDTH = 100
+
+
+def as_text(done):
+    """The whole page as lines."""
+    lines = [headline(done), ""]
+    if done.traceback:
+        lines += ["The script failed:", "", textwrap.indent(done.traceback, "  "), ""]
+    lines += [*_question(0, done.right), *_mistakes(done), *_remarks(done.remarks)]
+    lines += [f"   {what}: {value}" for what, value in done.measured]
+    lines += ["", *_question(1, done.hangs), "", *_question(2, done.gpus), ""]
+    lines += [*_question(3, ""), *(cost_lines(done.costs) if done.costs else ["   Not told: no step was timed."]),
+              *_remarks(done.cost_remarks), ""]
+    lines += [*_question(4, NOT_YET["scale"]), "", *_question(5, "" if done.units else "Nothing that a unit treats.")]
+    lines += [f"   {number} {title}: {why}" for number, title, why in done.units]
+    return "\n".join(lines)
+
+
+def headline(done):
+    visit = done.visit
+    return f"{' '.join([visit.script, *visit.arguments])} on {visit.ranks} " + (
+        "rank" if visit.ranks == 1 else "ranks") + f", {visit.launcher}"
+
+
+def _question(number, answer):
+    return [f"{number + 1}. {QUESTIONS[number]}", *_wrapped(answer)]
+
+
+def _wrapped(text, indent="   "):
+    return [line for part in text.splitlines() for line in
+            textwrap.wrap(part, WIDTH, initial_indent=indent, subsequent_indent=indent + " " * _depth(part),
+                          drop_whitespace=True, replace_whitespace=False) or [""]]
+
+
+def _depth(line):
+    return len(line) - len(line.lstrip())
+
+
+def _mistakes(done):
+    lines = []
+    for one in done.mistakes:
+        if one.key != "hang":
+            lines += [f"   ! {one.title}", *_wrapped(one.text, "     "), *_wrapped("-> " + one.remedy, "     ")]
+    return lines
+
+
+def _remarks(remarks):
+    return [line for one in remarks for line in _wrapped("* " + one.text, "   ")]
+
+
+def cost_lines(costs):
+    """The table of costs, a line for each rank."""
+    kinds = ("input", "forward", "backward", "step")
+    head = f"   {'rank':<5}{'step ms':>9}" + "".join(f"{name:>10}" for name in ("input", "forward", "backward",
+                                                                             "optimiser"))
+    head += f"{'runs':>8}{'no core':>9}{'asleep':>8}" if costs.runs else ""
+    lines = [head + f"{'KB sent':>11}{'peak MiB':>10}"]
+    for rank, step_ms in enumerate(costs.step_ms):
+        line = f"   {rank:<5}{step_ms:>9.1f}" + "".join(f"{costs.kinds_ms[rank][kind]:>10.1f}" for kind in kinds)
+        if costs.runs:
+            line += f"{costs.runs[rank]:>8.0%}{costs.ready[rank]:>9.0%}{costs.asleep[rank]:>8.0%}"
+        lines.append(line + f"{costs.sent_bytes[rank] / 1e3:>11.1f}{costs.peak_mib[rank]:>10.0f}")
+    calls = f"   {costs.calls:.3g} collectives or messages in a step of rank 0"
+    if costs.overlap is not None:
+        calls += f"; {costs.overlap:.0%} of their time lies in its backward"
+    return [*lines, calls + "."]

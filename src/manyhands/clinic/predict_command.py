@@ -1,0 +1,98 @@
+"""`manyhands predict train.py --to 8,64,1024 --machine dgx-h100`: your own script on a machine that you do not have."""
+
+import math
+import signal
+import sys
+from pathlib import Path
+
+from manyhands.command_line import completed, python_files, scripts_own
+from manyhands.command_line import parser as command_parser
+
+DESCRIPTION = """Run your own training script for some steps, on one rank and on several, and say what it would take on many ranks of another machine:
+a table, a picture, and the three largest costs. Neither the script nor its folder is changed. Exit code 0: predicted; 2: it could not be."""  # noqa: E501
+STOPPED = "\nStopped; all processes of the script have ended."
+MADE_BY = "manyhands predict"
+MOST_RANKS = 1_000_000  # each is a place of an array
+
+
+def parser():
+    made = command_parser("predict", DESCRIPTION, ["train.py --to 8,64,1024 --machine dgx-h100",
+                                                   "train.py --times-as-fast 40 -- --epochs 1"])
+    made.add_argument("script", help="your training script").completer = python_files
+    made.add_argument("arguments", nargs="*", help="its own arguments, behind --")
+    made.add_argument("--ranks", type=int, default=2, metavar="N", help="processes of the second run here (2)")
+    made.add_argument("--to", default="8,64,1024", metavar="P,P,...", help="numbers of ranks to predict (8,64,1024)")
+    made.add_argument("--machine", default="dgx-h100", metavar="NAME", help="by its published numbers (dgx-h100)")
+    made.add_argument("--reached", type=float, default=0.7, metavar="PART",
+                      help="part of its links' published rates that messages reach (0.7)")
+    made.add_argument("--times-as-fast", type=float, default=1.0, metavar="X",
+                      help="one rank there computes X times as fast as one here (1)")
+    made.add_argument("--with", dest="launcher", choices=["torchrun", "mpirun"], default="torchrun",
+                      help="what starts them (torchrun)")
+    made.add_argument("--timeout", type=float, default=300, metavar="S", help="seconds for each of the two runs (300)")
+    made.add_argument("--output", type=Path, default=Path("prediction.svg"), metavar="FILE",
+                      help="the picture (prediction.svg)")
+    return made
+
+
+def main(argv=None):
+    mine, own = scripts_own(sys.argv[1:] if argv is None else argv)
+    arguments = completed(parser()).parse_args(mine)
+    arguments.arguments += own
+    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is ended
+    try:
+        return _predict(arguments)
+    except KeyboardInterrupt:
+        print(STOPPED, file=sys.stderr)
+        return 130
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _predict(arguments):
+    from manyhands.clinic import scale
+    from manyhands.clinic.visit import visit
+    from manyhands.cluster.launch.run_script import LaunchError
+    from manyhands.plots.scaling import efficiency
+    from manyhands.simulate.machines import named
+
+    try:
+        ranks, kind = _wanted(arguments), named(arguments.machine, arguments.reached)
+        alone, together = (visit(arguments.script, arguments.arguments, count, arguments.launcher,
+                                 timeout_s=arguments.timeout) for count in (1, arguments.ranks))
+        found = scale.measured(alone, together)
+    except (ValueError, LaunchError) as problem:
+        print(f"manyhands predict: {problem}", file=sys.stderr)
+        return 2
+    print(scale.told(found))
+    forecasts = [scale.forecast(found, kind.machine, count, arguments.times_as_fast) for count in ranks]
+    print(f"\n{kind.what}; {arguments.reached:.0%} of its links' rates; one rank computes "
+          f"{arguments.times_as_fast:g} times as fast as here; a sum in two levels:\n\n{scale.table(forecasts)}")
+    picture = efficiency({arguments.machine: {1: 1.0, **{one.ranks: one.efficiency for one in forecasts}}},
+                         title=f"{MADE_BY}: efficiency against the number of ranks")
+    arguments.output.write_text(picture.text, encoding="utf-8")
+    print(f"\nThe picture: {arguments.output}. How far to trust it: docs/PREDICT.md")
+    return 0
+
+
+def _wanted(arguments):
+    """The numbers of ranks to predict; ValueError where what was typed cannot be."""
+    if not Path(arguments.script).is_file():
+        raise ValueError(f"there is no file {arguments.script}.")
+    try:
+        ranks = sorted({int(one) for one in arguments.to.split(",")})
+    except ValueError:
+        ranks = []
+    if not ranks or ranks[0] < 1 or ranks[-1] > MOST_RANKS:
+        raise ValueError(f"--to {arguments.to}: numbers of ranks, {MOST_RANKS:,} at most, with commas between them, "
+                         "as in --to 8,64,1024.")
+    if arguments.ranks < 2:
+        raise ValueError("--ranks must be 2 or more: one rank alone sends no messages.")
+    if not 0 < arguments.times_as_fast < math.inf:
+        raise ValueError("--times-as-fast must be a number of more than 0.")
+    output = arguments.output
+    if output.is_dir() or not output.parent.is_dir():
+        raise ValueError(f"--output {output}: this must be a file, in a folder that is there.")
+    if output.exists() and MADE_BY.encode() not in output.read_bytes()[:2000]:
+        raise ValueError(f"{output} is there, and is no picture of this command: name another file with --output.")
+    return ranks

@@ -1,0 +1,167 @@
+"""One process with the rows of all ranks: on rank 0, at the end, with a copy of the model as it was at the start."""
+
+import copy
+import os
+
+READ = "seen-{}.pt"
+
+
+def copied(module):
+    """A copy of the model that no wrapper and no hook of a wrapper belongs to; None where it cannot be made."""
+    try:
+        if any(type(part).__name__.startswith("FSDP") for part in module.modules()):
+            return _without_fsdp(module, {})
+        return copy.deepcopy(module).cpu()
+    except Exception:  # a module that holds what cannot be copied: a file, a lock
+        return None
+
+
+def _without_fsdp(module, made):
+    """The same tree of modules of their own classes. Parameters are places of the full shape, filled later."""
+    import torch
+
+    if id(module) in made:
+        return made[id(module)]
+    kind = type(module)
+    kind = kind.__bases__[1] if kind.__name__.startswith("FSDP") and len(kind.__bases__) == 2 else kind
+    new = made[id(module)] = kind.__new__(kind)
+    new.__dict__ = {name: {} if name.endswith("_hooks") or "_hooks_" in name else value
+                    for name, value in module.__dict__.items() if not name.startswith("_fsdp")}
+    empty = type(module.__dict__["_forward_hooks"])
+    for name, value in module.__dict__.items():
+        if isinstance(value, empty) and "hooks" in name:
+            new.__dict__[name] = empty()
+    new._parameters = {name: None if p is None else torch.nn.Parameter(torch.zeros(p.shape, dtype=p.dtype),
+                                                                       p.requires_grad)
+                       for name, p in module._parameters.items()}
+    new._buffers = {name: None if b is None else b.detach().clone() for name, b in module._buffers.items()}
+    new._modules = {name: child and _without_fsdp(child, made) for name, child in module._modules.items()}
+    return new
+
+
+def one_process(model, folder, size, stride):
+    """Try it, and write what came to `one.pt`; what cannot be tried is told by a word."""
+    import torch
+
+    try:
+        seen = [torch.load(os.path.join(folder, READ.format(rank)), weights_only=False) for rank in range(size)]
+        found = _try(model, seen, stride)
+    except Exception as error:
+        found = {"not": "fails", "error": f"{type(error).__name__}: {error}"[:300]}
+    torch.save(found, os.path.join(folder, "one.pt"))
+
+
+def _try(model, seen, stride):
+    """The first step; of a sharded model, whose gradients nobody sees before they are averaged, each step."""
+    sharded = bool(seen[0]["sharded"])
+    steps = min(len(rank["steps"]) for rank in seen)
+    calls = [[rank["steps"][number]["calls"] for rank in seen] for number in range(steps if sharded else steps and 1)]
+    word = _cannot(calls)
+    if word:
+        return {"not": word}
+    model.train()
+    found = {"far": 0.0, "unfaithful": 0.0, "gradients": [], "mixers": _mixers(model),
+             "rows": sum(len(of_rank[0]["rows"]) for of_rank in calls[0])}
+    for number, of_step in enumerate(calls):
+        if sharded:
+            _fill(model, seen, number)
+        model.zero_grad()
+        for together in zip(*of_step):
+            _one_call(model, together, found)
+        found["gradients"].append({name: p.grad.detach().reshape(-1)[::1 if sharded else stride].clone()
+                                   for name, p in model.named_parameters() if p.grad is not None})
+    return found
+
+
+def _cannot(calls):
+    """Why it cannot be tried, by a word; or None."""
+    if not calls or not all(calls[0]):
+        return "no step"
+    each = [call for of_step in calls for of_rank in of_step for call in of_rank]
+    if any(len(set(map(len, of_step))) > 1 for of_step in calls) or any(call["model"] for call in each):
+        return "several models"
+    if any(call["random"] for call in each):
+        return "random"
+    return "inputs" if any(call["follows"] or not call["rows"] for call in each) else None
+
+
+def _one_call(model, together, found):
+    """Forward on each rank's rows alone and on all at once; backward from the slopes that the ranks' losses had."""
+    import torch
+
+    rows = [len(call["rows"]) for call in together]
+    parts_of = [count / sum(rows) for count in rows]
+    alone = [_outputs(model, call["inputs"]) for call in together]
+    joint = _outputs(model, _joined([call["inputs"] for call in together], rows))
+    for one, call in zip(alone, together):
+        for a, b in zip(one, call["out"]):
+            found["unfaithful"] = max(found["unfaithful"], _far(a, b) if isinstance(a, torch.Tensor) else 0.0)
+    roots, slopes = [], []
+    for place, out in enumerate(joint):
+        if not isinstance(out, torch.Tensor):
+            continue
+        parts, own = [one[place] for one in alone], [call["slopes"][place] for call in together]
+        if out.dim() and len(out) == sum(rows):
+            whole = torch.cat(parts)
+            slope = None if any(one is None for one in own) else torch.cat(
+                [one.cpu() * part for one, part in zip(own, parts_of)])
+        else:  # a loss that the model gives: a mean over the rows
+            whole, slope = sum(part * share for part, share in zip(parts, parts_of)), own[0]
+        found["far"] = max(found["far"], _far(out, whole))
+        if slope is not None and out.requires_grad:
+            roots.append(out)
+            slopes.append(slope.to(out.dtype).reshape(out.shape))
+    if roots:
+        torch.autograd.backward(roots, slopes)
+
+
+def _fill(model, seen, number):
+    """The weights as they were before the step of this number, from the shards of all ranks."""
+    import torch
+
+    held = [rank["start"] if number == 0 else {**rank["start"], **rank["steps"][number - 1]["weights"]}
+            for rank in seen]
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if name in held[0]:
+                parameter.copy_(joined_shards([part[name] for part in held], seen[0]["sharded"][name],
+                                              parameter.shape))
+
+
+def joined_shards(parts, placements, shape):
+    """The whole of a parameter that is cut along its first dimension over all ranks, or that all of them hold."""
+    import torch
+
+    whole = torch.cat([part for part in parts if part.numel()]) if "Shard(dim=0)" in placements else parts[0]
+    return whole.reshape(shape)
+
+
+def _outputs(model, inputs):
+    from torch.utils._pytree import tree_flatten
+
+    args, kwargs = inputs
+    return tree_flatten(model(*args, **kwargs))[0]
+
+
+def _joined(inputs, rows):
+    """The inputs of all ranks as one: tensors of a rank's rows one behind the other, anything else as rank 0 has it."""
+    import torch
+    from torch.utils._pytree import tree_flatten, tree_unflatten
+
+    flat, shape = zip(*(tree_flatten(one) for one in inputs))
+    whole = [torch.cat(values) if all(isinstance(v, torch.Tensor) and v.dim() and len(v) == n
+                                      for v, n in zip(values, rows)) else values[0] for values in zip(*flat)]
+    return tree_unflatten(whole, shape[0])
+
+
+def _far(a, b):
+    """The largest difference, in parts of the largest number."""
+    if getattr(a, "shape", None) != getattr(b, "shape", None) or not a.numel():
+        return 0.0
+    a, b = a.detach().double(), b.detach().double()
+    return float((a - b).abs().max() / b.abs().max().clamp(min=1e-30))
+
+
+def _mixers(model):
+    """The modules that look at several rows at once, as far as torch's own are concerned."""
+    return [name for name, part in model.named_modules() if "BatchNorm" in type(part).__name__]

@@ -1,0 +1,64 @@
+"""A thread of each rank that writes down where the script stands, and ends the process when it is told to."""
+
+import json
+import os
+import sys
+import threading
+import time
+
+from manyhands.clinic.spans import of_main_thread
+from manyhands.cluster.on_rank.recorder import Recorder
+from manyhands.cluster.on_rank.stack import Stack, innermost_of, is_user_file
+
+PERIOD_S = 0.2
+STOPPED = 70  # the exit code of a rank that was stopped because all of them wait
+
+
+def processor_s():
+    """The processor time of this process; with Horovod that of the main thread, since its own thread never rests."""
+    told = of_main_thread() if "horovod" in sys.modules else None
+    return told[0] if told else time.process_time()
+
+
+class Reporter:
+    """A thread that writes down where the script stands, as a rank of a cluster reports it."""
+
+    def __init__(self, folder, rank):
+        self.folder, self.rank, self.state, self.on_stop = folder, rank, "runs", lambda: None
+        self.recorder = Recorder(os.path.join(folder, f"calls-{rank}"), is_user_file)
+        self.recorder.clear(0)
+        self.recorder.install()
+        self._stack = Stack(threading.main_thread().ident, processor_s)
+        threading.Thread(target=self._report, daemon=True, name="where").start()
+
+    def _report(self):
+        while True:
+            self.write()
+            if self.told_to_stop():
+                self.on_stop()
+                os._exit(STOPPED)
+            time.sleep(PERIOD_S)
+
+    def told_to_stop(self):
+        return os.path.exists(os.path.join(self.folder, "stop"))
+
+    def write(self):
+        here = {"rank": self.rank, "cell": 0, "state": self.state, "time": time.monotonic(), **self._where()}
+        write_json(os.path.join(self.folder, f"where-{self.rank}.json"), here)
+
+    def _where(self):
+        here, recorder = self._stack.look(), self.recorder
+        if recorder.in_call and recorder.last:
+            here.update(blocked=True, key=f"call {recorder.entered}", call=dict(recorder.last))
+        elif recorder.waits is not None:
+            number, note = recorder.waits
+            call = {**(note or here["call"] or {"call": "Work.wait"}), **innermost_of(here["lines"])}
+            here.update(blocked=True, key=f"work {number}", call=call)
+        return here
+
+
+def write_json(path, value):
+    """At one go: who reads it never sees half of it."""
+    with open(f"{path}.part", "w") as file:
+        json.dump(value, file)
+    os.replace(f"{path}.part", path)

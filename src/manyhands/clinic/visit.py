@@ -1,0 +1,123 @@
+"""Run the script: in a copy of its folder, under a launcher, with observers on each rank and a watch beside it."""
+
+import json
+import os
+import shutil
+import tempfile
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from manyhands.clinic.hangs import Watcher, report
+from manyhands.cluster.launch.run_script import launch
+
+IN_RANK = str(Path(__file__).with_name("in_rank.py"))
+COPIED_BYTES, COPIED_FILES = 500 * 2**20, 20_000
+LEFT_OUT = {"__pycache__", ".git", ".venv", "venv", "node_modules", ".ipynb_checkpoints"}
+
+
+@dataclass
+class Visit:
+    """What came of the run. `seen`, `cost`, `errors`: by rank, of the ranks that have written them."""
+
+    script: str
+    ranks: int
+    launcher: str
+    copied: bool
+    arguments: list = field(default_factory=list)
+    seen: dict = field(default_factory=dict)
+    cost: dict = field(default_factory=dict)
+    errors: dict = field(default_factory=dict)
+    one: dict | None = None  # what the rows of all ranks gave in one process
+    fault: object = None  # the Fault of ranks that wait for ever
+    output: dict = field(default_factory=dict)
+    codes: dict = field(default_factory=dict)
+    timed_out: bool = False
+    told: str = ""  # by the launcher, where no rank began
+
+
+def visit(script, arguments=(), ranks=4, launcher="torchrun", to_end=False, patience_s=10, timeout_s=300):
+    """Run it and gather what was seen: a `Visit`. Every process has ended then."""
+    script = Path(script).resolve()
+    with _notes() as notes, _place(script) as (place, copied):
+        here = os.getcwd()
+        watcher = Watcher(notes, ranks, patience_s)
+        options = {"MANYHANDS_CLINIC": json.dumps({"to_end": to_end}), "PYTHONDONTWRITEBYTECODE": "1"}
+        os.chdir(_there(here, script, place))
+        try:
+            with watcher:
+                done = launch(IN_RANK, notes, str(place), *arguments, with_=launcher, nodes=1, ranks_per_node=ranks,
+                              env=options, timeout_s=timeout_s, echo=False)
+        finally:
+            os.chdir(here)
+        found = Visit(script.name, ranks, launcher, copied, list(arguments))
+        _gather(found, notes, done, place.parent, script.parent)
+        found.fault = report(notes, ranks, watcher.hang or (done.timed_out and "limit"), timeout_s)
+    return found
+
+
+@contextmanager
+def _notes():
+    folder = tempfile.mkdtemp(prefix="manyhands-clinic-")
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _place(script):
+    """(where the script runs, whether that is a copy): its folder may be too large to be copied."""
+    if not _small(script.parent):
+        yield script, False
+        return
+    folder = tempfile.mkdtemp(prefix="manyhands-clinic-")
+    try:
+        copy = Path(folder, script.parent.name or "script")
+        shutil.copytree(script.parent, copy, symlinks=True,
+                        ignore=lambda _, names: [name for name in names if name in LEFT_OUT])
+        yield copy / script.name, True
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _small(folder):
+    total = files = 0
+    for top, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if name not in LEFT_OUT]
+        for name in names:
+            files += 1
+            try:
+                total += os.lstat(os.path.join(top, name)).st_size
+            except OSError:
+                pass
+        if total > COPIED_BYTES or files > COPIED_FILES:
+            return False
+    return True
+
+
+def _there(here, script, place):
+    """Where the script is started: the folder that we are in, or its copy, where it lies in the script's folder."""
+    try:
+        return place.parent / Path(here).resolve().relative_to(script.parent)
+    except ValueError:
+        return here
+
+
+def _gather(found, notes, done, place, original):
+    import torch
+
+    for rank in range(found.ranks):
+        for name, into in (("cost", found.cost), ("error", found.errors)):
+            path = Path(notes, f"{name}-{rank}.json")
+            if path.exists():
+                into[rank] = json.loads(path.read_text().replace(f"{place}/", ""))
+        path = Path(notes, f"seen-{rank}.pt")
+        if path.exists():
+            found.seen[rank] = torch.load(path, weights_only=False)
+    if Path(notes, "one.pt").exists():
+        found.one = torch.load(Path(notes, "one.pt"), weights_only=False)
+    found.output = {rank: text.replace(f"{place}/", "") for rank, text in done.output.items()}
+    found.codes, found.timed_out = done.returncodes, done.timed_out
+    if not any(code is not None for code in done.returncodes.values()):
+        found.told = "\n".join(done.launcher_output.splitlines()[-15:])

@@ -1,0 +1,169 @@
+"""The clinic on scripts that run, with two ranks. All patterns with all mistakes: `python -m benchmarks clinic`."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import psutil
+import pytest
+from planted import PATTERNS, look
+
+from manyhands.clinic.conclude import conclude
+from manyhands.clinic.visit import visit
+from manyhands.cli import main
+
+BY_NAME = {pattern.name: pattern for pattern in PATTERNS}
+HAND, RESNET = BY_NAME["by_hand"], BY_NAME["ddp_resnet"]
+
+
+def keys(done):
+    return [one.key for one in done.mistakes]
+
+
+@pytest.fixture
+def script(tmp_path, monkeypatch):
+    """Writes a script into a folder of its own, and goes there."""
+    folder = tmp_path / "team"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+
+    def write(text):
+        path = folder / "train.py"
+        path.write_text(textwrap.dedent(text))
+        return path
+
+    return write
+
+
+def test_what_stands_behind_the_dashes_is_the_scripts_and_no_file_is_written_over(script, capsys, monkeypatch):
+    import manyhands.clinic.clinic_command as command
+
+    path, asked = script("print(1)"), []
+    monkeypatch.setattr(command, "_look", lambda arguments: asked.append(arguments) or 0)
+    assert main(["clinic", "train.py", "--ranks", "2", "--", "--epochs", "1"]) == 0
+    assert asked[0].arguments == ["--epochs", "1"] and asked[0].ranks == 2
+    assert main(["clinic", "train.py", "--output", "train.py"]) == 2 and path.read_text() == "print(1)"
+    assert "train.py is there, and is no page of the clinic" in capsys.readouterr().err and len(asked) == 1
+    path.with_name("clinic.html").write_text(f"<html>{command.MADE_BY}")
+    assert main(["clinic", "train.py"]) == 0
+
+
+def test_nothing_is_found_in_a_right_script():
+    done = look(HAND)
+    assert (keys(done), done.code, done.traceback) == ([], 0, "")
+    assert done.right.startswith("Yes. In each of 4 steps all ranks had the same weights")
+    assert done.hangs == "No: every rank came through 9 steps."
+    tried = dict(done.measured)["first gradient, against a copy of the model that got the rows of all ranks at once"]
+    assert float(tried.split()[0]) < 1e-5
+    assert done.costs.steps == 4 and done.costs.calls == 4 and all(sent > 0 for sent in done.costs.sent_bytes)
+
+
+def test_a_mistake_is_named():
+    done = look(HAND, "uneven")
+    assert (keys(done), done.code) == (["mean of means"], 1)
+    assert "0.625, 0.375" in done.mistakes[0].text
+
+
+def test_batch_norm_is_a_remark_and_the_next_epoch_is_reached():
+    done = look(RESNET, "no set_epoch")
+    assert (keys(done), done.code) == (["set_epoch"], 1)
+    assert "batch norm" in [one.key for one in done.remarks]
+
+
+def test_a_hang_comes_with_who_waits_for_whom():
+    done = look(HAND, "early")
+    assert keys(done) == ["hang"] and done.code == 1
+    assert "waits in all_reduce(float32 [32, 20]) at line " in done.hangs and "of by_hand.py" in done.hangs
+    assert "0 -> 1" in done.hangs and done.visit.fault.svg.startswith("<svg")
+
+
+FAILS = """
+    import torch
+    import torch.distributed as dist
+
+    def deep():
+        raise RuntimeError("no such column")
+
+    dist.init_process_group("gloo")
+    open("here.txt", "w").write("written beside the script")
+    deep()
+"""
+
+
+def test_a_script_that_fails_and_nothing_in_its_folder_is_changed(script, capsys, tmp_path):
+    path, page = script(FAILS), tmp_path / "page.html"
+    assert main(["clinic", str(path), "--ranks", "2", "--output", str(page)]) == 2
+    text = capsys.readouterr().out
+    assert "RuntimeError: no such column" in text and 'line 6, in deep' in text and "runpy" not in text
+    assert "in_rank" not in text and str(tmp_path) not in page.read_text()
+    assert os.listdir(path.parent) == ["train.py"]
+
+
+LAST_LAYER = """
+    import sys
+    import torch
+    import torch.distributed as dist
+    from torch import nn
+    from torch.nn.parallel import DistributedDataParallel
+
+    dist.init_process_group("gloo")
+    torch.manual_seed(0)
+    body, head = nn.Linear(4, 8), nn.Linear(8, 2)
+    ddp = DistributedDataParallel(body)
+    optimizer = torch.optim.SGD([*ddp.parameters(), *head.parameters()], lr=0.1)
+    draw = torch.Generator().manual_seed(dist.get_rank())
+    for step in range(int(sys.argv[1])):
+        loss = head(torch.relu(ddp(torch.randn(6, 4, generator=draw)))).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+"""
+
+
+def test_a_script_that_ends_early_and_calls_two_models(script):
+    done = conclude(visit(script(LAST_LAYER), ["3"], ranks=2))
+    assert keys(done) == ["part own"] and "1:weight, 1:bias" in done.mistakes[0].text
+    assert "not tried: several models" in [one.key for one in done.remarks]
+    assert done.costs is None and done.hangs == "No: every rank came through 3 steps."
+
+
+def test_one_rank_that_hangs_is_ended_by_ctrl_c(script):
+    path = script("import time, torch\nprint('here', flush=True)\ntime.sleep(600)\n")
+    env = {**os.environ, "CLINIC_MARK": str(path)}
+    process = subprocess.Popen([sys.executable, "-m", "manyhands", "clinic", str(path), "--ranks", "2"], env=env,
+                               start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+
+    def living():
+        found = []
+        for one in psutil.process_iter():
+            try:
+                if one.status() != psutil.STATUS_ZOMBIE and one.environ().get("CLINIC_MARK") == str(path):
+                    found.append(one)
+            except psutil.Error:
+                pass
+        return found
+
+    deadline = time.monotonic() + 60
+    while len([one for one in living() if "in_rank.py" in " ".join(one.cmdline())]) < 2 and time.monotonic() < deadline:
+        time.sleep(0.2)
+    time.sleep(1)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(60) == 130 and "Stopped" in process.stderr.read()
+    assert living() == []
+
+
+def test_what_cannot_be_started(capsys):
+    assert main(["clinic", "nowhere.py"]) == 2
+    assert "there is no file nowhere.py" in capsys.readouterr().err
+
+
+def test_predict_says_what_a_real_script_takes_elsewhere(tmp_path, capsys):
+    picture = tmp_path / "p.svg"
+    assert main(["predict", str(HAND.script), "--to", "8,1024", "--output", str(picture)]) == 0
+    told = capsys.readouterr().out
+    assert "Sums in a step: 4, 0.003348 MB, after the backward." in told  # 20 * 32 + 32 + 32 * 5 + 5 numbers
+    assert [line.split()[0] for line in told.splitlines() if line.startswith("  ")] == ["ranks", "8", "1,024"]
+    assert "<svg" in picture.read_text()

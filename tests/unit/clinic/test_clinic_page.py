@@ -1,0 +1,76 @@
+"""The clinic's sentences, its page, and its sums."""
+
+import re
+import tomllib
+from importlib.resources import files
+
+import pytest
+
+from manyhands.clinic import clinic_words as words
+from manyhands.clinic import costs
+from manyhands.clinic.conclude import Conclusion, Said, percent
+from manyhands.clinic.page import as_html
+from manyhands.clinic.plain_page import WIDTH, as_text
+from manyhands.clinic.visit import Visit
+
+UNITS = {unit["name"][:2] for unit in tomllib.loads((files("manyhands") / "units.toml").read_text())["unit"]}
+
+
+@pytest.mark.parametrize("key", words.MISTAKES)
+def test_every_mistake_names_units_that_the_course_has(key):
+    title, text, remedy, units = words.MISTAKES[key]
+    assert title and text and remedy and units and set(units) <= UNITS
+
+
+def test_units_of_remarks_are_there():
+    assert set(words.REMARK_UNITS) <= set(words.REMARKS)
+    assert {unit for units in words.REMARK_UNITS.values() for unit in units} <= UNITS
+
+
+@pytest.mark.parametrize(("part", "text"), [(0.5, "50%"), (0.0312, "3.1%"), (2e-6, "2.0e-06"), (3.0, "300%"),
+                                            (float("inf"), "more than 100 times")])
+def test_percent(part, text):
+    assert percent(part) == text
+
+
+def facts(bounds, spans, calls=(), kernel=None):
+    account = {"rank": 0, "peak_bytes": None, "events": [], "collectives": {}}
+    return {"bounds": bounds, "spans": spans, "calls": list(calls), "kernel": kernel or [None] * len(bounds),
+            "account": account, "peak_bytes": 2**20, "gpu_peak_bytes": None}
+
+
+def test_costs_leave_the_first_step_out():
+    spans = [("forward", 0.0, 0.9), ("forward", 1.0, 1.1), ("backward", 1.1, 1.4), ("forward", 1.5, 1.7)]
+    calls = [{"call": "allreduce", "bytes": 8, "start": 1.3, "stop": 1.5}]
+    kernel = [(0.0, 0.0), (0.9, 0.0), (1.15, 0.1), (1.4, 0.2)]
+    found = costs.add_up({0: facts([0.0, 1.0, 1.5, 2.0], spans, calls, kernel)})
+    assert found.steps == 2 and found.step_ms == [pytest.approx(500)]
+    assert found.kinds_ms[0]["forward"] == pytest.approx(150) and found.kinds_ms[0]["backward"] == pytest.approx(150)
+    assert found.runs == [pytest.approx(0.5)] and found.ready == [pytest.approx(0.2)]
+    assert found.asleep == [pytest.approx(0.3)] and found.overlap == pytest.approx(0.5) and found.calls == 0.5
+
+
+def test_no_step_was_timed():
+    assert costs.add_up({0: facts([], [])}) is None and costs.add_up({0: facts([1.0], [])}) is None
+
+
+@pytest.fixture
+def done():
+    visit = Visit("<train>.py", 2, "torchrun", True, ["--lr", "0.1"])
+    return Conclusion(visit, "No. 1 likely mistake was found.", "No: every rank came through 9 steps.", "*On GPUs*",
+                      [Said("sum", "It is 2 < 4 times.", "A <title>", "Divide.", ("01",))],
+                      [Said("noise", "A remark of many words. " * 20)], [("steps", "4")],
+                      units=[("01", "By hand", "A <title>")], code=1)
+
+
+def test_the_page_holds_all_and_escapes_it(done):
+    page = as_html(done)
+    assert "&lt;train&gt;.py --lr 0.1" in page and "2 &lt; 4" in page and "<title>.py" not in page
+    assert all(question in page for question in words.QUESTIONS) and "<em>On GPUs</em>" in page
+    assert not re.search(r'(src|href)=', page)
+
+
+def test_the_text_says_the_same_in_lines_that_fit(done):
+    text = as_text(done)
+    assert "! A <title>" in text and "-> Divide." in text and "01 By hand" in text
+    assert max(map(len, text.splitlines())) <= WIDTH

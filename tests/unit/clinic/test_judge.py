@@ -1,0 +1,170 @@
+"""What the clinic makes of its evidence, on vectors that are written down here: no script runs."""
+
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from manyhands.clinic import judge
+from manyhands.clinic.evidence import Step, fit, loss_scale, shares
+
+SIZES = [3, 2]
+
+
+def draw(seed, ranks=4):
+    generator = torch.Generator().manual_seed(seed)
+    return [torch.randn(sum(SIZES), generator=generator, dtype=torch.float64) for _ in range(ranks)]
+
+
+def step(given, local, parts=None, rows=None, clips=None, scales=(1.0,) * 4):
+    parts = parts or [1 / len(local)] * len(local)
+    raw = sum(part * one for part, one in zip(parts, local))
+    right = sum(part * one / scale for part, one, scale in zip(parts, local, scales or (1.0,) * 4))
+    return Step(["a", "b"], SIZES, given, right, raw, scales and list(scales), local, sum(local) / len(local), parts,
+                rows or [[f"{rank}.{i}" for i in range(4)] for rank in range(len(local))], clips or [[]] * len(local))
+
+
+def evidence(*steps, scaled=False, orders=(), calls=("all_reduce",)):
+    ranks = len(steps[0].given)
+    seen = [{"start": {}, "steps": [], "loader": None, "wrapper": "", "frameworks": [], "scaled": scaled, "seed": 0}
+            for _ in range(ranks)]
+    facts = [{"groups": [({"lr": 0.1}, ["a", "b"])], "buffers": {}} for _ in steps]
+    cost = {rank: {"bounds": [0, 1], "calls": list(calls), "orders": list(orders)} for rank in range(ranks)}
+    return SimpleNamespace(ranks=ranks, seen=seen, first=seen[0], cost=cost, one=None, sharded={}, tolerance=1e-7,
+                           steps=list(steps), count=len(steps), start_differs=lambda: [],
+                           weights_apart=lambda number: [0.0] * ranks,
+                           of=lambda number, what: [facts[number][what]] * ranks)
+
+
+def keys(*args, **options):
+    return [one.key for one in judge.mistakes(evidence(*args, **options))]
+
+
+LOCAL = draw(0)
+MEAN = sum(LOCAL) / 4
+
+
+def test_the_mean_on_every_rank_is_right():
+    assert keys(step([MEAN] * 4, LOCAL)) == []
+
+
+@pytest.mark.parametrize(("factor", "key"), [(4, "sum"), (0.25, "divided twice"), (3, "factor"), (1.01, None)])
+def test_a_wrong_length(factor, key):
+    assert keys(step([factor * MEAN] * 4, LOCAL)) == ([key] if key else [])
+
+
+def test_the_factor_of_the_loss_counts_too():
+    def scaled(loss, gradient):  # the ranks' losses are multiplied by one number, then the mean gradient by another
+        local = [loss * one for one in LOCAL]
+        return step([gradient * loss * MEAN] * 4, local, scales=[loss] * 4)
+
+    assert keys(scaled(0.25, 1)) == ["divided twice"]
+    assert keys(scaled(4, 1)) == ["sum"]
+    assert keys(scaled(0.25, 4)) == []  # divided first, then summed
+    assert keys(scaled(0.7, 1)) == []  # a weight that somebody wants
+    assert keys(scaled(0.7, 3)) == ["factor"]
+
+
+def test_uneven_parts_that_are_weighted_by_hand_are_right():
+    parts = [0.7, 0.1, 0.1, 0.1]
+    local = [4 * part * one for part, one in zip(parts, LOCAL)]
+    assert keys(step([sum(local) / 4] * 4, local, parts=parts, scales=[4 * part for part in parts])) == []
+
+
+def test_a_loss_that_is_not_known_is_a_remark():
+    found = evidence(step([4 * MEAN] * 4, LOCAL, scales=None))
+    assert judge.mistakes(found) == [] and judge.untold(found) == "summed"
+    found = evidence(step([MEAN] * 4, LOCAL, parts=[0.7, 0.1, 0.1, 0.1], scales=None))
+    assert judge.mistakes(found) == [] and judge.untold(found) == "uneven"
+    assert judge.untold(evidence(step([MEAN] * 4, LOCAL, scales=None))) is None
+
+
+def test_what_a_loss_is_multiplied_by():
+    def backward(value, reduction="mean"):
+        return {"losses": [{"value": 2.0, "reduction": reduction, "terms": 4}], "value": value}
+
+    assert loss_scale([backward(2.0)]) == 1 and loss_scale([backward(0.5)]) == 0.25
+    assert loss_scale([backward(1.0)] * 2) == 1  # two calls, each of half the loss
+    assert loss_scale([backward(0.5)] * 2) == 0.5 and loss_scale([backward(2.0)] * 2) == 1
+    assert loss_scale([backward(0.5, "sum")]) == 1  # a sum, divided by its four terms
+    assert loss_scale([backward(2.0, "sum")]) is None and loss_scale([{"losses": [], "value": 1.0}]) is None
+
+
+def test_a_length_that_a_scaler_sets_is_not_looked_at():
+    assert keys(step([7 * MEAN] * 4, LOCAL), scaled=True) == []
+
+
+def test_clipping_after_the_mean_is_right_and_its_norm_tells_a_sum():
+    norm = float(MEAN.norm())
+    assert keys(step([0.1 * MEAN] * 4, LOCAL, clips=[[("norm", norm)]] * 4)) == []
+    assert keys(step([0.1 * MEAN] * 4, LOCAL, clips=[[("norm", 4 * norm)]] * 4)) == ["sum"]
+
+
+def test_clipping_before_the_mean():
+    norms = [float(one.norm()) for one in LOCAL]
+    given = sum(one * min(1, 0.5 / norm) for one, norm in zip(LOCAL, norms)) / 4
+    assert keys(step([given] * 4, LOCAL, clips=[[("norm", norm)] for norm in norms])) == ["clip first"]
+
+
+def test_gradients_of_one_rank_each():
+    assert keys(step(LOCAL, LOCAL)) == ["own"]
+    assert keys(step(LOCAL, LOCAL), calls=()) == ["alone"]
+    assert keys(step([LOCAL[2]] * 4, LOCAL)) == ["one rank's"]
+
+
+def test_one_parameter_is_left_out():
+    given = [torch.cat([MEAN[:3], local[3:]]) for local in LOCAL]
+    (found,) = judge.mistakes(evidence(step(given, LOCAL)))
+    assert (found.key, found.values["names"]) == ("part own", ["b"])
+
+
+def test_a_mean_of_means():
+    assert keys(step([MEAN] * 4, LOCAL, parts=[0.7, 0.1, 0.1, 0.1])) == ["mean of means"]
+
+
+def test_what_stays_from_the_step_before():
+    later = draw(1)
+    mean = sum(later) / 4
+    assert keys(step([MEAN] * 4, LOCAL), step([MEAN + mean] * 4, later)) == ["no zero_grad"]
+    assert keys(step([MEAN] * 4, LOCAL), step([MEAN] * 4, later)) == ["late"]
+
+
+def test_something_else():
+    assert keys(step([draw(3)[0]] * 4, LOCAL)) == ["other"]
+
+
+def test_the_same_rows_in_every_step_and_by_chance_in_one():
+    same, other = [["a", "b", "c", "d"]] * 4, [[f"{rank}{i}" for i in range(4)] for rank in range(4)]
+    assert keys(step([MEAN] * 4, LOCAL, rows=same)) == ["same rows"]
+    assert keys(step([MEAN] * 4, LOCAL, rows=same), step([MEAN] * 4, LOCAL, rows=other)) == []
+    assert keys(step([MEAN] * 4, LOCAL, rows=[["a"] * 4] * 4)) == []  # all rows look alike: nothing to be told
+
+
+def order(sampler, epoch, drawn, shuffle=True, replicas=4):
+    return {"sampler": sampler, "epoch": epoch, "shuffle": shuffle, "rank": 0, "replicas": replicas,
+            "length": len(drawn), "order": drawn}
+
+
+def test_a_sampler_that_is_not_told_the_epoch():
+    right = step([MEAN] * 4, LOCAL)
+    assert keys(right, orders=[order(0, 0, [3, 1, 2]), order(0, 0, [3, 1, 2])]) == ["set_epoch"]
+    assert keys(right, orders=[order(0, 0, [3, 1, 2]), order(0, 1, [1, 3, 2])]) == []
+    assert keys(right, orders=[order(0, 0, [1, 2, 3], False), order(0, 0, [1, 2, 3], False)]) == []
+    assert keys(right, orders=[order(0, 0, [3, 1, 2]), order(1, 0, [3, 1, 2])]) == []  # two samplers
+    assert keys(right, orders=[order(0, 0, [3, 1, 2], replicas=2)]) == ["replicas"]
+
+
+def test_shares_are_those_of_the_terms_where_these_are_seen():
+    def backward(terms, reduction="mean"):
+        return [{"losses": [{"name": "cross_entropy", "reduction": reduction, "terms": terms}], "value": 1.0}]
+
+    rows = [["a"] * 4, ["b"] * 4]
+    assert shares([backward(30), backward(10)], rows) == [0.75, 0.25]
+    assert shares([backward(30, "none"), backward(10)], rows) == [0.5, 0.5]
+    assert shares([[{"losses": [], "value": 1.0}]] * 2, [["a"] * 6, ["b"] * 2]) == [0.75, 0.25]
+
+
+def test_fit():
+    factor, rest = fit(3 * MEAN, MEAN)
+    assert factor == pytest.approx(3) and rest < 1e-12
+    assert fit(torch.zeros(5, dtype=torch.float64), MEAN) == (0.0, float("inf"))

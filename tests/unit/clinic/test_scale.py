@@ -1,0 +1,124 @@
+"""`manyhands predict`: from what the observers told to a forecast, without running a script; and what it refuses."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from manyhands.clinic import predict_command, scale
+from manyhands.simulate import ring_s
+from manyhands.simulate.training_step import Machine
+
+MACHINE = Machine(1, (0.0, 1e30), (1e-3, 1e6))
+
+
+def facts(steps_s, backward_part, calls):
+    """What one rank tells of steps of these seconds: `calls` [(bytes, from, to)] in parts of each step."""
+    bounds, spans, sent = [10.0], [], []
+    for step_s in steps_s:
+        start = bounds[-1]
+        bounds.append(start + step_s)
+        spans.append(("backward", start + (1 - backward_part) * step_s, start + step_s))
+        sent += [{"call": "allreduce", "bytes": n, "start": start + a * step_s, "stop": start + b * step_s}
+                 for n, a, b in calls]
+    from manyhands.ledger import Ledger
+
+    return {"bounds": bounds, "spans": spans, "calls": sent, "kernel": [None] * len(bounds), "peak_bytes": 1,
+            "gpu_peak_bytes": None, "account": Ledger().account(), "steps": len(steps_s), "orders": []}
+
+
+def visit(ranks, **told):
+    return SimpleNamespace(ranks=ranks, script="train.py", cost={rank: facts(**told) for rank in range(ranks)})
+
+
+ALONE = visit(1, steps_s=[0.5, 0.1, 0.12, 0.08, 0.1], backward_part=0.5, calls=[])
+BESIDE = visit(2, steps_s=[0.1] * 5, backward_part=0.5, calls=[(4000, 0.6, 0.7), (2000, 0.8, 0.9)])
+BEHIND = visit(2, steps_s=[0.1] * 5, backward_part=0.5, calls=[(4000, 0.1, 0.2), (2000, 0.2, 0.3)])
+
+
+def test_what_is_taken_from_the_runs():
+    found = scale.measured(ALONE, BESIDE)
+    assert (found.forward_s, found.backward_s) == pytest.approx((0.05, 0.05))  # the first step only warms up
+    assert found.sizes == [4000, 2000] and found.overlaps and found.factors == pytest.approx([1, 1.2, 0.8, 1])
+    assert not scale.measured(ALONE, BEHIND).overlaps
+
+
+def test_messages_after_the_backward_add_up_and_beside_it_hide():
+    behind, beside = scale.measured(ALONE, BEHIND), scale.measured(ALONE, BESIDE)
+    behind.factors = beside.factors = [1.0]
+    one = scale.forecast(behind, MACHINE, 4, all_reduce="ring")
+    assert one.seconds == pytest.approx(0.1 + ring_s(4, 4000, 1e-3, 1e6) + ring_s(4, 2000, 1e-3, 1e6))
+    assert scale.forecast(beside, MACHINE, 4, all_reduce="ring").seconds == pytest.approx(0.1 + ring_s(4, 2000, 1e-3, 1e6))
+    assert one.efficiency == pytest.approx(0.1 / one.seconds)
+    assert one.costs["latencies"] == pytest.approx(12e-3) and one.costs["bytes"] == pytest.approx(9e-3)
+    assert one.costs["late ranks"] == pytest.approx(0) and one.costs["computing"] == pytest.approx(0.1)
+    assert [what for what, _ in scale.largest(one)] == ["computing", "latencies", "bytes"]
+
+
+def test_one_rank_is_what_was_measured_and_a_faster_one_is_faster():
+    found = scale.measured(ALONE, BESIDE)
+    assert scale.forecast(found, MACHINE, 1).seconds == pytest.approx(0.1, rel=0.2)
+    found.factors = [1.0]
+    assert scale.forecast(found, MACHINE, 1, times_as_fast=10) == scale.forecast(found, MACHINE, 1, 10)
+    assert scale.forecast(found, MACHINE, 1, times_as_fast=10).seconds == pytest.approx(0.01)
+
+
+def test_the_table_has_a_line_for_each_number_of_ranks():
+    found = scale.measured(ALONE, BESIDE)
+    lines = scale.table([scale.forecast(found, MACHINE, ranks) for ranks in (8, 1024)]).splitlines()
+    assert [line.split()[0] for line in lines] == ["ranks", "8", "1,024"] and "latencies" in lines[2]
+    assert "Sums in a step: 2, 0.006 MB, beside the backward" in scale.told(found)
+
+
+def test_the_ledgers_own_names_are_known_and_a_sharded_sum_counts_once(tmp_path):
+    import torch
+    import torch.distributed as dist
+
+    from manyhands.ledger import Ledger
+
+    dist.init_process_group("gloo", store=dist.FileStore(str(tmp_path / "store"), 1), rank=0, world_size=1)
+    try:
+        x, model = torch.ones(100), torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(3, 5))
+        with Ledger() as ledger:
+            dist.all_reduce(x)
+            dist.reduce_scatter_tensor(torch.empty(100), x)
+            dist.all_gather_into_tensor(torch.empty(100), x)
+            dist.all_gather([torch.empty(100)], x)
+            dist.broadcast(x, 0)
+            model(torch.ones(2, 3)).sum().backward()
+    finally:
+        dist.destroy_process_group()
+    seen = [scale._as_sum({"call": one.call, "bytes": one.bytes}, 1) for one in ledger.entries]
+    assert [n_bytes for n_bytes in seen if n_bytes] == [400, 200, 200, 200, 80]  # DDP's: 3 * 5 weights and 5 biases
+    assert scale._as_sum({"call": "_allgather_base", "bytes": 100}, 4) == 200
+    assert scale._as_sum({"call": "broadcast", "bytes": 100}, 4) == 0
+
+
+def test_runs_without_steps_or_messages_are_told():
+    with pytest.raises(scale.NothingMeasured, match="With 2 rank"):
+        scale.measured(ALONE, SimpleNamespace(ranks=2, script="train.py", cost={}))
+    with pytest.raises(scale.NothingMeasured, match="sums nothing"):
+        scale.measured(ALONE, visit(2, steps_s=[0.1] * 5, backward_part=0.5, calls=[]))
+
+
+@pytest.mark.parametrize("typed, message", [
+    (["--to", "8,x"], "--to 8,x: numbers"), (["--ranks", "1"], "--ranks must be 2"), (["--machine", "cray"], "no machine 'cray'"),
+    (["--to", "8,2000000"], "1,000,000 at most"),
+    (["--times-as-fast", "0"], "more than 0"), (["--times-as-fast", "inf"], "more than 0"),
+    (["--reached", "2"], "reached is 2")])
+def test_what_was_typed_wrong_is_told_before_anything_runs(tmp_path, capsys, typed, message):
+    script = tmp_path / "train.py"
+    script.write_text("raise SystemExit('it ran')\n")
+    assert predict_command.main([str(script), "--output", str(tmp_path / "p.svg"), *typed]) == 2
+    assert message in capsys.readouterr().err and not (tmp_path / "p.svg").exists()
+
+
+def test_no_file_of_the_users_is_written_over(tmp_path, capsys):
+    script, mine = tmp_path / "train.py", tmp_path / "mine.svg"
+    script.write_text("")
+    mine.write_text("<svg>mine</svg>")
+    assert predict_command.main([str(script), "--output", str(mine)]) == 2
+    assert mine.read_text() == "<svg>mine</svg>" and "name another file" in capsys.readouterr().err
+    assert predict_command.main([str(tmp_path / "none.py")]) == 2
+    for place in (tmp_path, tmp_path / "none" / "p.svg"):
+        assert predict_command.main([str(script), "--output", str(place)]) == 2
+        assert "in a folder that is there" in capsys.readouterr().err
