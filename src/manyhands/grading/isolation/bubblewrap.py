@@ -43,7 +43,7 @@ def spaces():
     problem = ""
     for options in ([*SPACES, "--disable-userns"], SPACES, SPACES[1:]):
         with closed_calls() as calls:
-            trial = [program, *_frame(options, calls), "--", "/bin/sh", "-c", "exit 0"]
+            trial = [program, *frame(options, calls), "--", "/bin/sh", "-c", "exit 0"]
             done = subprocess.run(trial, capture_output=True, text=True, stdin=subprocess.DEVNULL, pass_fds=calls)
         if done.returncode == 0:
             return tuple(options)
@@ -62,7 +62,7 @@ def closed_calls():
         yield [file.fileno()] if known else []
 
 
-def _frame(options, calls):
+def frame(options, calls):
     arguments = [*options, *(word for number in calls for word in ("--seccomp", str(number))), "--die-with-parent",
                  "--new-session", "--cap-drop", "ALL", "--hostname", "sandbox"]
     return [*arguments, *system_places(), "--proc", "/proc", "--dev", "/dev"]
@@ -90,7 +90,7 @@ def command(inner, *, submission, private, memory_bytes, calls):
     """
     etc = Path(private).parent / "etc"
     etc.mkdir(exist_ok=True)
-    arguments = [shutil.which("bwrap"), *_frame(spaces(), calls)]
+    arguments = [shutil.which("bwrap"), *frame(spaces(), calls)]
     for name, text in FILES.items():
         (etc / name).write_text(text)
         arguments += ["--ro-bind", str(etc / name), f"/etc/{name}"]

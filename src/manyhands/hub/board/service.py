@@ -27,6 +27,7 @@ from tornado.web import Application, HTTPError, RequestHandler, StaticFileHandle
 
 from manyhands.hub.accounts.table import ATTENDEE
 from manyhands.hub.board.files import Course, File, People
+from manyhands.hub.board.hub_event import EventPage, HubEvent
 from manyhands.hub.board.state import Board, as_table
 from manyhands.hub.folder import BOARD, sockets
 from manyhands.hub.services.check_queue import peer
@@ -51,7 +52,7 @@ class Service:
 
     def __init__(self, folder):
         self.board, self.people, self.course = Board(), People(folder), Course(folder)
-        self.file = File(folder, self.board)
+        self.file, self.hackathon = File(folder, self.board), HubEvent(folder)
         self.version = 0
         self.allowances = {}  # {uid: (how many results are left, since when)}
         self.known, self.known_at = {}, None  # what was worked out since the last change
@@ -62,6 +63,8 @@ class Service:
             return {"error": TOO_MANY}
         try:
             result = json.loads(line)
+            if isinstance(result, dict) and "hack" in result:
+                return self.hackathon.take(account, result)
             if isinstance(result, dict) and "prediction" in result:
                 return self._take_prediction(account, result)
             unit = result.get("unit") if isinstance(result, dict) else None
@@ -219,7 +222,8 @@ class Handler(HubOAuthenticated, RequestHandler):
 class Page(Handler):
     @authenticated
     def get(self):
-        self.render("board.html", staff=self.account.role != ATTENDEE, name=self.account.full_name or self.account.name)
+        self.render("board.html", staff=self.account.role != ATTENDEE, name=self.account.full_name or self.account.name,
+                    hackathon=self.service.hackathon.is_there())
 
 
 class Events(Handler):
@@ -282,6 +286,10 @@ class PredictionsEvents(Events):
         return partial(self.service.predictions, self.get_query_argument("question", ""), reveal, names)
 
 
+class HackathonPage(EventPage, Handler):
+    pass
+
+
 class Announcement(Handler):
     @authenticated
     def post(self):
@@ -308,6 +316,7 @@ def application(service, hub_auth):
         (base, Page, tools), (base + "events", Events, tools), (base + "announcement", Announcement, tools),
         (base + "results.csv", Table, tools), (base + "predictions", PredictionsPage, tools),
         (base + "predictions/events", PredictionsEvents, tools),
+        (base + r"hackathon/(board|screen)\.html", HackathonPage, tools),
         (base + "oauth_callback", HubOAuthCallbackHandler),
         (base + r"((?:board|predictions)\.(?:css|js))", StaticFileHandler, {"path": PAGE}),
     ], cookie_secret=os.urandom(32), xsrf_cookies=True, template_path=PAGE)

@@ -1,0 +1,64 @@
+"""What a rank may not ask of the operating system once an entry runs in it.
+
+Its room has no network and no file that can be written. What is left between two rooms, or between two runs in one, is
+refused here: new processes, sockets, locks on files that both see, pipes, of which the system counts what a user's
+processes have, memory and queues and keys that stay in the kernel.
+The filter cannot be taken off again.
+"""
+
+import ctypes
+import os
+import struct
+
+# (x86_64, aarch64); None where a machine does not have the call
+CALLS = {
+    "fork": (57, None), "vfork": (58, None), "execve": (59, 221), "execveat": (322, 281),
+    "socket": (41, 198), "socketpair": (53, 199), "flock": (73, 32), "pipe": (22, None), "pipe2": (293, 59),
+    "shmget": (29, 194), "msgget": (68, 186), "semget": (64, 190), "mq_open": (240, 180),
+    "add_key": (248, 217), "request_key": (249, 218), "keyctl": (250, 219),
+    "ptrace": (101, 117), "process_vm_readv": (310, 270), "process_vm_writev": (311, 271),
+    "io_uring_setup": (425, 425), "userfaultfd": (323, 282), "perf_event_open": (298, 241), "bpf": (321, 280),
+    "setpriority": (141, 140), "sched_setparam": (142, 118), "sched_setscheduler": (144, 119),
+    "sched_setaffinity": (203, 122), "sched_setattr": (314, 274), "ioprio_set": (251, 30),
+}
+MACHINES = ("x86_64", "aarch64")
+_AUDIT, _CLONE, _FCNTL, _PRLIMIT, _CLONE3 = (0xC000003E, 0xC00000B7), (56, 220), (72, 25), (302, 261), 435
+_THREAD, _X32 = 0x10000, 0x40000000
+_LOCKS = (6, 7, 37, 38)  # of fcntl: to set a lock, of a process or of an open file, waiting or not
+_ALLOW, _REFUSE, _MISSING = 0x7FFF0000, 0x00050001, 0x00050026  # errors: EPERM, ENOSYS
+_PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS, _FILTER = 22, 38, 2
+
+
+def known():
+    """Whether the calls of this machine are known."""
+    return os.uname().machine in MACHINES
+
+
+def close():
+    """From now on, in this process and its threads to come."""
+    program = _program(MACHINES.index(os.uname().machine))
+    code = ctypes.create_string_buffer(program)
+    whole = ctypes.create_string_buffer(struct.pack("HxxxxxxQ", len(program) // 8, ctypes.addressof(code)))
+    libc = ctypes.CDLL(None, use_errno=True)
+    for option, *values in ((_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), (_PR_SET_SECCOMP, _FILTER, ctypes.addressof(whole))):
+        if libc.prctl(option, *map(ctypes.c_ulong, values)):
+            raise OSError(ctypes.get_errno(), f"prctl {option}")
+
+
+def _program(machine):
+    """The filter, as the operating system reads it: steps of (code, skip if so, skip if not, value)."""
+    load, equal, at_least, any_of, end = 0x20, 0x15, 0x35, 0x45, 0x06
+    number, kind, first, second = 0, 4, 16, 24  # where the call's number, the machine, the arguments stand
+    steps = [(load, 0, 0, kind), (equal, 1, 0, _AUDIT[machine]), (end, 0, 0, _REFUSE),
+             (load, 0, 0, number), (at_least, 0, 1, _X32), (end, 0, 0, _REFUSE),
+             (equal, 0, 1, _CLONE3), (end, 0, 0, _MISSING)]  # its flags cannot be seen: all fall back to clone
+    for numbers in CALLS.values():
+        if numbers[machine] is not None:
+            steps += [(equal, 0, 1, numbers[machine]), (end, 0, 0, _REFUSE)]
+    locks = [step for lock in _LOCKS for step in ((equal, 0, 1, lock), (end, 0, 0, _REFUSE))]
+    steps += [(equal, 0, len(locks) + 2, _FCNTL[machine]), (load, 0, 0, second), *locks, (end, 0, 0, _ALLOW)]
+    steps += [(equal, 0, 4, _CLONE[machine]), (load, 0, 0, first), (any_of, 1, 0, _THREAD), (end, 0, 0, _REFUSE),
+              (end, 0, 0, _ALLOW)]
+    steps += [(equal, 0, 4, _PRLIMIT[machine]), (load, 0, 0, first), (equal, 1, 0, 0), (end, 0, 0, _REFUSE),
+              (end, 0, 0, _ALLOW)]  # only one's own limits
+    return b"".join(struct.pack("HBBI", *step) for step in [*steps, (end, 0, 0, _ALLOW)])

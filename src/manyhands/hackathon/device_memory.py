@@ -1,0 +1,189 @@
+"""An accelerator with a memory of its own, which the judge has: arrays, what a forward keeps for its backward, and a
+limit in bytes.
+
+An entry's rank holds numbers of arrays only, never what is in them. So what a rank has is counted where it cannot be
+reached, to the byte, and more than the limit is never there. A storage counts once, whoever holds it: arrays, and what
+autograd has saved. What a call needs while it runs does not count.
+"""
+
+from dataclasses import dataclass, field
+
+import torch
+from torch.func import functional_call
+
+from manyhands.gpt.transformer import loss_of
+from manyhands.hackathon.network import Refused
+
+MOST_ARRAYS = 10_000
+ADAM_DECAY, ADAM_LEAST = (0.9, 0.95), 1e-8
+
+
+@dataclass
+class Kept:
+    """What a forward keeps: the graph behind `out`, from the leaves `weights` and `x`."""
+
+    out: torch.Tensor
+    weights: torch.Tensor
+    x: torch.Tensor | None
+    rows: int
+    saved: list = field(default_factory=list)
+    versions: list = field(default_factory=list)  # of the leaves, as they were then
+
+    @property
+    def leaves(self):
+        return [self.weights] if self.x is None else [self.weights, self.x]
+
+
+class DeviceMemory:
+    """`stages` are the parts of the model (for the shapes only); `symbols` are the data, [samples, places + 1];
+    `weights` the flat initial weights of each stage."""
+
+    def __init__(self, rank, stages, weights, symbols, batch_size, limit_bytes):
+        self.rank, self.stages, self.start, self.symbols = rank, stages, weights, symbols
+        self.batch_size, self.limit_bytes = batch_size, limit_bytes
+        self.held, self.most_bytes, self.gradients = {}, 0, 0
+        self._storages, self._bytes, self._next = {}, 0, 0
+
+    # ------------------------------------------------------------ arrays
+
+    def keep(self, what, tensors):
+        """The number of what is kept from now on; `Refused` if there is no room for its tensors."""
+        found = {one.untyped_storage().data_ptr(): one.untyped_storage().nbytes() for one in tensors}
+        more = sum(size for place, size in found.items() if place not in self._storages)
+        if self._bytes + more > self.limit_bytes:
+            arrays = sum(_bytes(one) for one, _ in self.held.values() if isinstance(one, torch.Tensor))
+            raise Refused(f"Rank {self.rank} is out of memory: it holds {self._bytes} bytes ({arrays} in arrays, the "
+                          f"rest for backward), wants {more} more, and has {self.limit_bytes}.")
+        for place, size in found.items():
+            users, _ = self._storages.get(place, (0, 0))
+            self._storages[place] = users + 1, size
+        self._bytes += more
+        self.most_bytes = max(self.most_bytes, self._bytes)
+        self._next += 1
+        if len(self.held) == MOST_ARRAYS:
+            raise Refused(f"Rank {self.rank} has more than {MOST_ARRAYS} arrays.")
+        self.held[self._next] = what, list(found)
+        return self._next
+
+    def array(self, number):
+        found, _ = self.held[number]
+        if not isinstance(found, torch.Tensor):
+            raise TypeError(number)
+        return found
+
+    def free(self, number):
+        _, places = self.held.pop(number)
+        for place in places:
+            users, size = self._storages.pop(place)
+            if users > 1:
+                self._storages[place] = users - 1, size
+            else:
+                self._bytes -= size
+
+    def new(self, tensor):
+        return self.keep(tensor, [tensor])
+
+    def weights(self, stage, begin, end):
+        """A part of a stage's initial weights."""
+        return self.new(self.start[_index(stage, len(self.stages))][_part(begin, end, self.sizes[stage])].clone())
+
+    @property
+    def sizes(self):
+        return [len(one) for one in self.start]
+
+    def zeros(self, count):
+        if not 0 <= count <= self.limit_bytes:
+            raise ValueError(count)
+        return self.new(torch.zeros(count))
+
+    # ------------------------------------------------------------ computing
+
+    def forward(self, stage, weights, x, batch, begin, end, keep):
+        """(number of what comes out, the loss, number of what is kept); the loss in the last stage only, else None."""
+        module, leaf = self.stages[_index(stage, len(self.stages))], self.array(weights).detach()
+        if leaf.shape != (self.sizes[stage],):
+            raise Refused(f"Rank {self.rank}: stage {stage} has {self.sizes[stage]} weights; {leaf.numel()} came.")
+        rows = self._rows(batch, begin, end)
+        given = None if module.first else self.array(x).detach()
+        if given is not None:
+            wide = module.blocks[next(iter(module.blocks))].norm1.normalized_shape[0]
+            given = given.view(len(rows), rows.shape[1] - 1, wide)
+        given = None if given is None else given.requires_grad_(keep)
+        kept = Kept(None, leaf.requires_grad_(keep), given, len(rows))
+
+        def save(tensor):
+            kept.saved.append(tensor)
+            return tensor
+
+        with torch.set_grad_enabled(keep), torch.autograd.graph.saved_tensors_hooks(save, lambda tensor: tensor):
+            out = functional_call(module, _named(module, leaf), (rows[:, :-1] if module.first else given,))
+            if module.last:
+                out = loss_of(out, rows[:, 1:])
+        kept.out, kept.versions = out, [one._version for one in kept.leaves]
+        number = self.keep(kept, kept.saved) if keep else None  # weights too: they are needed until the backward
+        if module.last:
+            return None, out.item(), number
+        return self.new(out.detach().flatten()), None, number
+
+    def backward(self, number, slopes, into):
+        """(number of the gradient of what went in, None in the first stage; the rows). That of the weights is added to
+        `into`; what was kept is let go."""
+        kept, _ = self.held[number]
+        into = self.array(into)
+        if not isinstance(kept, Kept) or into.shape != kept.weights.shape:
+            raise ValueError(number)
+        self.gradients += 1
+        above, leaves = None if slopes is None else self.array(slopes).view_as(kept.out), kept.leaves
+        if [one._version for one in leaves] != kept.versions:  # where hooks save, autograd does not look
+            raise Refused(f"Rank {self.rank}: weights, or what went into a stage, were changed between forward and "
+                          "backward.")
+        found = torch.autograd.grad(kept.out, leaves, above)
+        into += found[0]
+        self.free(number)
+        return (None if kept.x is None else self.new(found[1].flatten())), kept.rows
+
+    def adam(self, weights, slopes, first, second, step, rate):
+        """A step of Adam (Kingma and Ba 2015), each array in its place."""
+        weights, slopes, first, second = map(self.array, (weights, slopes, first, second))
+        if not weights.shape == slopes.shape == first.shape == second.shape or not 1 <= step < 10**6:
+            raise ValueError(step)
+        first.lerp_(slopes, 1 - ADAM_DECAY[0])
+        second.lerp_(slopes.square(), 1 - ADAM_DECAY[1])
+        unbiased = (second / (1 - ADAM_DECAY[1]**step)).sqrt_().add_(ADAM_LEAST)
+        weights.addcdiv_(first, unbiased, value=-float(rate) / (1 - ADAM_DECAY[0]**step))
+
+    def add(self, one, other, times):
+        self.array(one).add_(self.array(other), alpha=float(times))
+
+    def scale(self, one, times):
+        self.array(one).mul_(float(times))
+
+    def _rows(self, batch, begin, end):
+        if not isinstance(batch, int) or not 0 <= batch < len(self.symbols) // self.batch_size:
+            raise Refused(f"Rank {self.rank} asked for a batch that there is not.")
+        rows = _part(begin, end, self.batch_size)
+        if rows.start == rows.stop:
+            raise Refused(f"Rank {self.rank}: a forward of no rows.")
+        return self.symbols[batch * self.batch_size:(batch + 1) * self.batch_size][rows].clone()
+
+
+def _named(module, flat):
+    named = [(name, one.shape, one.numel()) for name, one in module.named_parameters()]
+    parts = flat.split([count for *_, count in named])
+    return {name: part.view(shape) for (name, shape, _), part in zip(named, parts, strict=True)}
+
+
+def _bytes(tensor):
+    return tensor.numel() * tensor.element_size()
+
+
+def _index(number, count):
+    if not isinstance(number, int) or not 0 <= number < count:
+        raise ValueError(number)
+    return number
+
+
+def _part(begin, end, count):
+    if not isinstance(begin, int) or not isinstance(end, int) or not 0 <= begin <= end <= count:
+        raise ValueError((begin, end))
+    return slice(begin, end)

@@ -1,0 +1,62 @@
+"""An entry: a folder with `entry.py`, and `challenge.txt`, which names the challenge.
+
+Both are only read. What the file's text means is found out in a rank's room, not here.
+"""
+
+import hashlib
+import os
+import stat
+from collections import namedtuple
+from pathlib import Path
+
+ENTRY, CHALLENGE = "entry.py", "challenge.txt"
+MOST_BYTES = 20_000  # what people can read; and too little for weights that were trained before
+Entry = namedtuple("Entry", "name challenge source sha256")
+
+
+def challenge_names():
+    """The challenges that there are: a folder each."""
+    return sorted(path.parent.name for path in (Path(__file__).parent / "challenges").glob("*/start.md"))
+
+
+class BadEntry(Exception):
+    """This is no entry; the message says why."""
+
+
+def read(folder, challenges):
+    """The `Entry` of a folder; `challenges` are the names that there are."""
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise BadEntry(f"{folder} is no folder. `manyhands hack init {challenges[0]} {folder}` makes one.")
+    challenge = _text(folder / CHALLENGE).strip()
+    if challenge not in challenges:
+        raise BadEntry(f"{folder / CHALLENGE} names no challenge. There are: {', '.join(challenges)}.")
+    source = _text(folder / ENTRY)
+    return Entry(folder.resolve().name, challenge, source, hashlib.sha256(source.encode()).hexdigest())
+
+
+def checked(text, name=ENTRY):
+    """The text of an entry that did not come as a file, if it may be one; raises `BadEntry`."""
+    if len(text.encode()) > MOST_BYTES:
+        raise BadEntry(f"{name} is longer than {MOST_BYTES} bytes.")
+    return text
+
+
+def _text(path):
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except FileNotFoundError:
+        raise BadEntry(f"{path} is missing.") from None
+    except OSError as error:
+        raise BadEntry(f"{path} cannot be read as a plain file: {error.strerror}.") from None
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise BadEntry(f"{path} is no plain file.")
+    with open(handle, "rb") as file:
+        data = file.read(MOST_BYTES + 1)
+    if len(data) > MOST_BYTES:
+        raise BadEntry(f"{path} is longer than {MOST_BYTES} bytes.")
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        raise BadEntry(f"{path} is not text in UTF-8.") from None

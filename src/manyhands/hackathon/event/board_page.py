@@ -1,0 +1,132 @@
+"""The board of the hackathon: one page that needs no network and no script, and a table for a spreadsheet.
+
+The page loads itself anew once in a while. What comes from teams, their names and the problems of their entries, is
+escaped.
+"""
+
+import csv
+import io
+from dataclasses import dataclass
+from datetime import datetime
+from html import escape
+from pathlib import Path
+
+from manyhands.hackathon.event import score_chart, standings
+
+RENEW_S = 15
+STYLE = Path(__file__).with_name("scores.css")
+SCREEN_ROWS, MANY, MANY_ROWS = 8, 2, 3  # of a challenge on the big screen; where there are more than two challenges
+FORMULA = "=+-@\t\r"  # a cell that begins so is computed by a spreadsheet
+
+
+@dataclass(frozen=True)
+class Section:
+    """A challenge on the board: its results in the order in which they were handed in."""
+
+    title: str
+    unit: str
+    baseline: float
+    results: list
+    name: str
+
+
+@dataclass(frozen=True)
+class Board:
+    """What the page shows. `waiting`: (team, challenge's title, about how many seconds or None) of each entry that
+    waits; `note` is a sentence above all, or "". Times are seconds since 1970."""
+
+    title: str
+    sections: list
+    counts: str
+    begins: float
+    until: float
+    note: str = ""
+    waiting: tuple = ()
+    now: float = 0.0
+
+
+def page(board, screen=False):
+    """The page as HTML; with `screen` for a big screen: larger, the best only, no queue."""
+    many = len(board.sections) > MANY
+    most = (MANY_ROWS if many else SCREEN_ROWS) if screen else None
+    sections = "".join(_section(one, board, most) for one in board.sections)
+    kind = f' class="screen{" many" * many}"' if screen else ""
+    note = f'<p class="note">{escape(board.note)}</p>' if board.note else ""
+    queue = "" if screen else _queue(board.waiting)
+    when = datetime.fromtimestamp(board.now).strftime("%Y-%m-%d %H:%M:%S")
+    return (f'<!DOCTYPE html>\n<html lang="en"{kind}><head><meta charset="utf-8">'
+            f'<meta http-equiv="refresh" content="{RENEW_S}">'
+            '<meta name="viewport" content="width=device-width"><meta http-equiv="Content-Security-Policy" '
+            'content="default-src \'none\'; style-src \'unsafe-inline\'">'
+            f"<title>{escape(board.title)}</title><style>{STYLE.read_text(encoding='utf-8')}</style></head><body>"
+            f"<header><h1>{escape(board.title)}</h1><p>as of {when}</p></header>{note}<main>{sections}</main>{queue}"
+            "</body></html>\n")
+
+
+def _section(section, board, most):
+    """A challenge, with all rows or the first `most` that have a score."""
+    rows = standings.table(section.results, board.counts)
+    ways = standings.steps(section.results, board.counts)
+    teams = [row.team for row in rows if row.team in ways]
+    chart = score_chart.svg(ways, teams, section.unit, board.begins, board.until, section.baseline)
+    shown = [row for row in rows if row.score is not None][:most] if most else rows
+    lines = "".join(_row(row, place, teams) for row, place in zip(shown, standings.places(rows), strict=False))
+    lines = lines or '<tr><td colspan="5">no entry has been judged yet</td></tr>'
+    first = standings.simplest(rows, section.baseline)
+    prize = f"<p>Simplest, of those better than the baseline: <b>{escape(first.team)}</b>, {first.lines} lines.</p>" \
+        if first else ""
+    return (f"<section><h2>{escape(section.title)}</h2><p>Less is better. The baseline: {section.baseline:g} "
+            f"{escape(section.unit)} (dashed).</p>{chart}<table><thead><tr><th class=number><th>team"
+            f"<th class=number>{escape(section.unit)}<th class=number>lines<th>handed in</thead><tbody>{lines}</tbody>"
+            f"</table>{prize}</section>")
+
+
+def _row(row, place, teams):
+    at = teams.index(row.team) if row.team in teams else score_chart.NAMED
+    colour = f" t{at}" if at < score_chart.NAMED else ""
+    team = f'<td class="team{colour}">{escape(row.team)}'
+    if row.score is None:
+        return f'<tr><td class=number>{team}<td class=problem colspan="3">{escape(row.problem)}</tr>'
+    return (f"<tr><td class=number>{place}{team}<td class=number>{row.score:.4g}<td class=number>"
+            f"{'' if row.lines is None else row.lines}<td>{_when(row.at)}</tr>")
+
+
+def _queue(waiting):
+    if not waiting:
+        return "<h3>No entry waits.</h3>"
+    rows = "".join(f"<tr><td class=number>{number}<td class=team>{escape(team)}<td>{escape(title)}<td class=number>"
+                   f"{duration(about_s)}</tr>" for number, (team, title, about_s) in enumerate(waiting, 1))
+    return (f"<h3>Entries that wait: {len(waiting)}</h3><table><thead><tr><th class=number><th>team<th>challenge"
+            f"<th class=number>result in about</thead><tbody>{rows}</tbody></table>")
+
+
+def duration(seconds):
+    """A time to wait, in words."""
+    if seconds is None:
+        return "not known yet"
+    return f"{max(seconds, 0):.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
+
+
+def as_csv(board):
+    """All results, also of entries that do not count, and the place of those that do."""
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow(["challenge", "place", "team", "score", "unit", "lines", "entry", "handed in", "problem", "sha256"])
+    for section in board.sections:
+        rows = standings.table(section.results, board.counts)
+        places = dict(zip(rows, standings.places(rows), strict=True))
+        for one in section.results:
+            score = "" if one.score is None else one.score
+            writer.writerow([section.name, places.get(one) or "", _cell(one.team), score, one.unit,
+                             one.lines or "", one.number or "",
+                             datetime.fromtimestamp(one.at).astimezone().isoformat(timespec="seconds"),
+                             _cell(one.problem), one.sha256])
+    return text.getvalue()
+
+
+def _cell(text):
+    return "'" + text if text[:1] and text[0] in FORMULA else text
+
+
+def _when(at):
+    return datetime.fromtimestamp(at).strftime("%H:%M:%S")

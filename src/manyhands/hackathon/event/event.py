@@ -1,0 +1,155 @@
+"""What happens at an event: an entry is handed in, withdrawn, taken by the judge, judged.
+
+Each is one line of the log, written under its lock after a look at all lines before it. So none is lost, and none is
+judged twice into the table, whoever is killed when (`event_log.py`).
+"""
+
+import fcntl
+import hashlib
+import json
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+from manyhands.hackathon import entry_file
+from manyhands.hackathon.event import event_settings, fair_queue
+from manyhands.hackathon.event.event_log import Log
+
+HOUR_S = 3600
+MOST_TIMES = 4  # that a judge begins with one entry: what ends the judge itself must not do so for ever
+GIVEN_UP = json.dumps({"score": None, "problem": f"The judge was ended {MOST_TIMES} times while it had this entry: ask "
+                                                 "the organisers."}) + "\n"
+
+
+class NotTaken(Exception):
+    """The event does not take this; the message tells the team why, and what to do."""
+
+
+class Event:
+    """The event in a folder. `now` gives the time, in seconds since 1970."""
+
+    def __init__(self, folder, now=time.time):
+        self.folder, self.now = Path(folder), now
+        self.settings, self.log = event_settings.read(folder), Log(folder)
+
+    def submissions(self):
+        """{number: `Submission`}, in the order in which they came."""
+        return fair_queue.submissions(self.log.read())
+
+    def waiting(self, number):
+        """The `Wait` of an entry that waits; None if it waits no more."""
+        found = self.submissions()
+        if not found[number].waits:
+            return None
+        return fair_queue.wait(found, number, len(self.settings.teams), self.now())
+
+    def submit(self, team, challenge, source):
+        """A team hands in the text of an entry: its number. Raises `NotTaken`, or `entry_file.BadEntry`."""
+        source = entry_file.checked(source)
+        sha256 = hashlib.sha256(source.encode()).hexdigest()
+        with self.log.changing() as (lines, append):
+            found = fair_queue.submissions(lines)
+            self._check(found, team, challenge, sha256)
+            number = max(found, default=0) + 1
+            append({"do": "submit", "number": number, "team": team, "challenge": challenge, "sha256": sha256,
+                    "source": source, "at": self.now(), "round": fair_queue.next_round(found, team)})
+            return number
+
+    def _check(self, found, team, challenge, sha256):
+        settings, now = self.settings, self.now()
+        if team not in settings.teams:
+            raise NotTaken(f"There is no team {team!r}. The organisers write teams into {event_settings.NAME}.")
+        if challenge not in settings.challenges:
+            raise NotTaken(f"The event has no challenge {challenge!r}, but: {', '.join(settings.challenges)}.")
+        if not settings.begins <= now <= settings.ends:
+            when = "has not begun" if now < settings.begins else "is over"
+            raise NotTaken(f"The event {when}: it takes entries from {_clock(settings.begins)} to "
+                           f"{_clock(settings.ends)}.")
+        mine = [one for one in found.values() if one.team == team and (one.taken or not one.withdrawn)]
+        for one in mine:
+            if one.waits and (one.challenge, one.sha256) == (challenge, sha256):
+                raise NotTaken(f"This entry waits already: it is number {one.number}.")
+        lately = [one.at for one in mine if one.at > now - HOUR_S]
+        if len(lately) >= settings.an_hour:
+            again = sorted(lately)[-settings.an_hour] + HOUR_S
+            raise NotTaken(f"Your team has handed in {len(lately)} entries in the last hour, and may do so "
+                           f"{settings.an_hour} times: the next from {_clock(again)} on. To withdraw one that still "
+                           f"waits makes room.")
+
+    def withdraw(self, team, number):
+        """A team takes back an entry: if it waits, it is not judged; if it is judged, it does not count."""
+        with self.log.changing() as (lines, append):
+            one = fair_queue.submissions(lines).get(number)
+            if one is None or one.team != team:
+                raise NotTaken(f"Your team has handed in no entry {number}.")
+            if one.withdrawn:
+                raise NotTaken(f"Entry {number} is withdrawn already.")
+            append({"do": "withdraw", "number": number, "at": self.now()})
+
+    # ------------------------------------------------------------ the judge
+
+    @contextmanager
+    def judge(self):
+        """Within it no other process judges; `NotTaken` if one does. The lock goes with its process."""
+        with open(self.folder / "judge.lock", "a") as lock:
+            for _ in range(20):  # `is_judged` has it for a moment
+                if _locked(lock):
+                    break
+                time.sleep(0.05)
+            else:
+                raise NotTaken(f"Another process judges {self.folder} already.")
+            yield
+
+    def is_judged(self):
+        """Whether a process judges this event now, on this machine."""
+        try:
+            with open(self.folder / "judge.lock") as lock:
+                return not _locked(lock)
+        except FileNotFoundError:
+            return False
+
+    def take(self):
+        """The entry that is to be judged now; None if none waits. One whose judge was killed comes first."""
+        with self.log.changing() as (lines, append):
+            for one in fair_queue.queue(fair_queue.submissions(lines)):
+                if len(one.taken) < MOST_TIMES:
+                    append({"do": "take", "number": one.number, "at": self.now()})
+                    return one
+                append({"do": "judged", "number": one.number, "at": self.now(), "record": GIVEN_UP})
+            return None
+
+    def settle(self, number, record):
+        """The signed record of an entry's judging is kept: whether it was the first of this entry."""
+        with self.log.changing() as (lines, append):
+            one = fair_queue.submissions(lines)[number]
+            first = one.judged is None or one.again
+            if first:
+                append({"do": "judged", "number": number, "at": self.now(), "record": record})
+            return first
+
+    def again(self, number):
+        """The organisers want an entry judged once more. Its record counts until there is the new one."""
+        with self.log.changing() as (lines, append):
+            one = fair_queue.submissions(lines).get(number)
+            if one is None or one.waits or one.withdrawn:
+                raise NotTaken(f"There is no judged entry {number} that counts.")
+            append({"do": "again", "number": number, "at": self.now()})
+
+
+def judge_all(event, judge_one, tell=lambda one: None):
+    """Judge what waits, one after the other, until nothing waits. `judge_one(submission)` gives the signed record."""
+    while one := event.take():
+        event.settle(one.number, judge_one(one))
+        tell(one)
+
+
+def _locked(lock):
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def _clock(seconds):
+    return time.strftime("%H:%M", time.localtime(seconds))

@@ -1,0 +1,132 @@
+"""The part of `manyhands hack` that belongs to an event: make one, hand in, judge what came, write the board."""
+
+import time
+from pathlib import Path
+
+from manyhands.command_line import working
+from manyhands.hackathon import entry_file
+from manyhands.hackathon.event import board_files, event_settings, event_words, hub_line
+from manyhands.hackathon.event.event import Event, NotTaken, judge_all
+
+LOOK_S, RENEW_S = 1, 15  # the judge: between two looks at an empty queue; between two boards where nothing happens
+RECORDS, BOARD = "records", "board"  # folders in that of the event
+
+
+def add_parsers(does):
+    one = does.add_parser("event", help="make the folder of an event, with event.toml to fill in")
+    one.add_argument("folder")
+    for name, words in (("submit", "hand in an entry; says its number and how long it takes"),
+                        ("withdraw", "take an entry back: it is not judged, or does not count"),
+                        ("status", "a team's entries, their results, and how long the others take")):
+        one = does.add_parser(name, help=words)
+        if name != "status":
+            one.add_argument("entry" if name == "submit" else "number", type=str if name == "submit" else int)
+        one.add_argument("--event", metavar="FOLDER", help="the event's folder; on a hub it is left out")
+        one.add_argument("--team", metavar="NAME", help="on a hub it is known who asks")
+    one = does.add_parser("run", help="judge what teams hand in, and write the board, until Ctrl-C")
+    one.add_argument("event", metavar="EVENT")
+    one.add_argument("--key", required=True, metavar="FILE", help="the key to sign with")
+    one.add_argument("--once", action="store_true", help="end when no entry waits")
+    one.add_argument("--again", type=int, action="append", default=[], metavar="NUMBER",
+                     help="first judge this entry once more, under new seeds (may be repeated)")
+    one = does.add_parser("board", help="write the board of an event, or of a folder with records")
+    one.add_argument("folder")
+    one.add_argument("-o", "--output", metavar="FOLDER", help="where to write it (FOLDER/board)")
+    one.add_argument("--reveal", action="store_true", help="also what was handed in after the freeze")
+
+
+def event(options):
+    path = event_settings.write_template(options.folder)
+    print(f"{path}: write the times, the challenges and the teams into it. Then, on the judge's machine:\n"
+          f"  manyhands hack run {options.folder} --key judge.key")
+    return 0
+
+
+def submit(options):
+    entry = entry_file.read(options.entry, entry_file.challenge_names())
+    return _told(options, "submit", entry.challenge, entry.source)
+
+
+def withdraw(options):
+    return _told(options, "withdraw", options.number)
+
+
+def status(options):
+    return _told(options, "status")
+
+
+def _told(options, what, *values):
+    """Do it in the event's folder, or, on an attendee's server, ask the hub."""
+    if options.event and options.team:
+        print(hub_line.DOES[what](Event(options.event), options.team, *values))
+    elif options.event or options.team:
+        raise NotTaken("Name both, the event and the team: --event FOLDER --team NAME.")
+    else:
+        print(hub_line.ask(what, *values))
+    return 0
+
+
+def run(options):
+    from manyhands.hackathon.challenge import CHALLENGES
+    from manyhands.hackathon.rooms import Rooms
+    from manyhands.learner import signing
+
+    key, there = signing.load_key(options.key), Event(options.event)
+    with there.judge():
+        for number in options.again:
+            there.again(number)
+        with working(f"{there.settings.title}: rooms are opened") as line, Rooms(4) as rooms:
+            line.clear()
+
+            def tell(one):
+                _write(there, CHALLENGES)
+                state = event_words.state(there, there.submissions()[one.number])
+                print(f"Entry {one.number} of {one.team}: {state}", flush=True)
+
+            try:
+                _go_on(there, lambda one: judged(one, rooms, key), tell, options.once, CHALLENGES)
+            except KeyboardInterrupt:
+                print("The judge stops. What waits is judged when it is started again.")
+    return 0
+
+
+def _go_on(there, judge_one, tell, once, challenges):
+    written = 0.0
+    while True:
+        judge_all(there, judge_one, tell)
+        if time.monotonic() > written + RENEW_S:
+            _write(there, challenges)
+            written = time.monotonic()
+        if once:
+            return
+        time.sleep(LOOK_S)
+
+
+def judged(one, rooms, key):
+    """The signed record of a submission."""
+    from manyhands.hackathon import judging
+    from manyhands.hackathon.challenge import CHALLENGES
+
+    entry = entry_file.Entry(f"{one.team} {one.number}", one.challenge, one.source, one.sha256)
+    record = judging.judge(entry, CHALLENGES[one.challenge], rooms, judging.hidden_seeds(), lambda *_: None)
+    return judging.signed(record, key).decode()
+
+
+def _write(there, challenges):
+    board_files.write(board_files.of_event(there, challenges), there.folder / BOARD)
+    board_files.write_records(there.submissions().values(), there.folder / RECORDS)
+
+
+def board(options):
+    from manyhands.hackathon import judging
+    from manyhands.hackathon.challenge import CHALLENGES
+
+    folder = Path(options.folder)
+    output = Path(options.output) if options.output else folder / BOARD
+    if (folder / event_settings.NAME).exists():
+        shown = board_files.of_event(Event(folder), CHALLENGES, options.reveal)
+    else:
+        shown = board_files.of_records(folder, CHALLENGES, judging.verified, time.time())
+    board_files.write(shown, output)
+    print(f"{output}: {', '.join(board_files.FILES)}.")
+    return 0

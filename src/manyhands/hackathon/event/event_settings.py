@@ -1,0 +1,112 @@
+"""What people decide about an event: `event.toml` in its folder."""
+
+import tomllib
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from manyhands.hackathon.entry_file import challenge_names
+
+NAME = "event.toml"
+COUNTS = ("best", "last")
+MOST_LETTERS = 40  # of a team's name
+TEMPLATE = """\
+title = "Hackathon"
+begins = {begins}
+ends = {ends}
+freeze_min = 60        # so long before the end the board stands still; `manyhands hack board --reveal` ends that
+challenges = {challenges}
+an_hour = 6            # entries that a team may hand in, in any hour, for all challenges together
+counts = "best"        # of a team's entries for a challenge: "best", or "last"
+
+[teams]                # on a hub the names are those of accounts
+"Example" = ["ann", "ben"]
+"""
+
+
+class BadEvent(ValueError):
+    """The event's folder or its settings are not as they must be; the message says what to do."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """`begins` and `ends` are seconds since 1970; `teams` are {name: its members}."""
+
+    title: str
+    begins: float
+    ends: float
+    freeze_min: int
+    challenges: tuple
+    an_hour: int
+    counts: str
+    teams: dict
+
+    @property
+    def frozen_from(self):
+        """From when on the board shows nothing new."""
+        return self.ends - 60 * self.freeze_min
+
+    def team_of(self, member):
+        """The team of a member, or None."""
+        return next((team for team, members in self.teams.items() if member in members), None)
+
+
+def write_template(folder, now=None):
+    """Make the folder of an event, which begins in the next full hour and takes six; never over one."""
+    begins = (now or datetime.now().astimezone()).replace(minute=0, second=0, microsecond=0) + timedelta(hours=1)
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    text = TEMPLATE.format(begins=begins.isoformat(), ends=(begins + timedelta(hours=6)).isoformat(),
+                           challenges=str(challenge_names()).replace("'", '"'))
+    with open(folder / NAME, "x", encoding="utf-8") as file:
+        file.write(text)
+    return folder / NAME
+
+
+def read(folder):
+    """The `Settings` of an event's folder; `BadEvent`."""
+    path = Path(folder) / NAME
+    try:
+        said = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise BadEvent(f"{path} is missing. `manyhands hack event {folder}` makes one.") from None
+    except (OSError, ValueError) as problem:  # also of TOML
+        raise BadEvent(f"{path} cannot be read: {problem}") from None
+    problem = _problem(said)
+    if problem:
+        raise BadEvent(f"{path}: {problem}")
+    return Settings(**{**said, "begins": said["begins"].timestamp(), "ends": said["ends"].timestamp(),
+                       "challenges": tuple(said["challenges"])})
+
+
+def _problem(said):
+    wanted = set(Settings.__dataclass_fields__)
+    if set(said) != wanted:
+        return f"missing: {sorted(wanted - set(said))}; not known: {sorted(set(said) - wanted)}."
+    for name in ("begins", "ends"):
+        if not isinstance(said[name], datetime):
+            return f"{name} must be a date with a time, as 2026-12-01T09:00:00+09:00."
+    if said["begins"].timestamp() >= said["ends"].timestamp():
+        return "ends must be later than begins."
+    if said["counts"] not in COUNTS:
+        return f"counts must be one of: {', '.join(COUNTS)}."
+    for name, least in (("an_hour", 1), ("freeze_min", 0)):
+        if type(said[name]) is not int or said[name] < least:
+            return f"{name} must be a whole number of {least} or more."
+    there, chosen = challenge_names(), said["challenges"]
+    if not isinstance(chosen, list) or not chosen or set(map(str, chosen)) - set(there):
+        return f"challenges must be a list of some of: {', '.join(there)}."
+    return _teams_problem(said["teams"])
+
+
+def _teams_problem(teams):
+    if not isinstance(teams, dict) or not all(isinstance(members, list) for members in teams.values()):
+        return 'each team must be written as "Name" = ["member", "member"].'
+    for team in teams:
+        if not team.strip() or not team.isprintable() or len(team) > MOST_LETTERS:
+            return f"{team!r}: a team's name has 1 to {MOST_LETTERS} letters that can be printed."
+    members = [member for listed in teams.values() for member in listed]
+    for member in members:
+        if not isinstance(member, str) or members.count(member) > 1:
+            return f"{member!r} must be a name in quotes, and in one team only."
+    return None

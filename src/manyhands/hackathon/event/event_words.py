@@ -1,0 +1,48 @@
+"""What a team is told of its entries, at an event in a folder and at one on a hub."""
+
+from manyhands.hackathon.event import standings
+from manyhands.hackathon.event.board_page import duration
+from manyhands.hackathon.event.event import NotTaken
+
+
+def handed_in(event, team, challenge, source):
+    """Hand in an entry: what the team is told."""
+    number = event.submit(team, challenge, source)
+    return f"Entry {number} of {team}: {challenge}. {_wait(event, number)}"
+
+
+def withdrawn(event, team, number):
+    event.withdraw(team, number)
+    return f"Entry {number} of {team} is withdrawn."
+
+
+def status(event, team):
+    """A line for each entry of a team."""
+    if team not in event.settings.teams:
+        raise NotTaken(f"There is no team {team!r}.")
+    mine = [one for one in event.submissions().values() if one.team == team]
+    lines = [f"Entry {one.number}, {one.challenge}: {state(event, one)}" for one in mine]
+    return "\n".join(lines) or f"{team} has handed in nothing yet."
+
+
+def state(event, one):
+    """What is known of an entry."""
+    if one.withdrawn:
+        return "withdrawn"
+    if one.waits:
+        return _wait(event, one.number)
+    result, = standings.results([one])
+    return result.problem if result.score is None else f"{result.score:.4g} {result.unit}"
+
+
+def _wait(event, number):
+    wait = event.waiting(number)
+    if wait is None:
+        return "It is judged."
+    said = f"It waits, {wait.before} before it." if wait.before else "It is the first."
+    if not event.is_judged():
+        return f"{said} No judge is at work just now: nothing is lost, but the time is not known."
+    if wait.about_s is None:
+        return f"{said} Nothing has been judged yet, so the time is not known."
+    return (f"{said} Its result comes in about {duration(wait.about_s)}; if all other teams hand in now, in "
+            f"{duration(wait.at_most_s)}.")

@@ -1,0 +1,110 @@
+"""Which entry is judged next, and how long the others wait.
+
+Each entry gets a round when it is handed in: the one that is being judged now, or the one behind its team's last,
+whichever is later. Rounds are judged one after the other, in each the entries as they came. So a team has
+one entry in a round: who hands in ten at once keeps another team waiting for one of them, and an entry is overtaken by
+each other team once at most for each round that it waits (start-time fair queueing: Goyal, Vin, Cheng, SIGCOMM 1996).
+"""
+
+import statistics
+from dataclasses import dataclass
+
+KNOWN = 20  # so many of the last judgings tell how long one takes
+
+
+@dataclass
+class Submission:
+    """An entry that was handed in. Times are seconds since 1970; `round` is its place in the queue."""
+
+    number: int
+    team: str
+    challenge: str
+    sha256: str
+    source: str
+    at: float
+    round: int
+    withdrawn: bool = False
+    taken: tuple = ()  # when a judge has begun with it; more than once where a judge was killed
+    judged: float | None = None
+    lasted_s: float | None = None
+    record: str = ""  # as the judge has signed it
+    again: bool = False  # the organisers want it judged once more; until then its record counts
+
+    @property
+    def waits(self):
+        return not self.withdrawn and (self.judged is None or self.again)
+
+
+def submissions(lines):
+    """{number: Submission} of the lines of an event's log, in the order in which they came."""
+    found = {}
+    for line in lines:
+        one = found.get(line["number"])
+        if line["do"] == "submit":
+            found[line["number"]] = Submission(**{name: value for name, value in line.items() if name != "do"})
+        elif line["do"] == "take":
+            one.taken += (line["at"],)
+        elif line["do"] == "judged":
+            one.judged, one.record, one.again = line["at"], line["record"], False
+            one.lasted_s = line["at"] - one.taken[-1] if one.taken else None
+        elif line["do"] == "again":
+            one.again, one.taken = True, ()
+        elif line["do"] == "withdraw":
+            one.withdrawn = True
+    return found
+
+
+def queue(found):
+    """Those that wait, in the order in which they are judged; the one with which a judge has begun is the first."""
+    return sorted((one for one in found.values() if one.waits), key=lambda one: (not one.taken, one.round, one.number))
+
+
+def current_round(found):
+    """The round of the last entry that a judge has begun with."""
+    return max((one.round for one in found.values() if one.taken), default=0)
+
+
+def next_round(found, team):
+    """The round of an entry that the team hands in now."""
+    return max([current_round(found), *(one.round + 1 for one in found.values() if one.team == team)])
+
+
+def judging_s(found, challenge):
+    """How long the judging of an entry takes: the median of the last ones for the challenge, else for any;
+    None as long as there was none."""
+    lasted = [(one.challenge == challenge, one.lasted_s) for one in found.values() if one.lasted_s is not None]
+    known = [seconds for same, seconds in lasted if same] or [seconds for _, seconds in lasted]
+    return statistics.median(known[-KNOWN:]) if known else None
+
+
+@dataclass(frozen=True)
+class Wait:
+    """How long until an entry has its result: `about_s` if nobody hands in anything more, `at_most_s` if each other
+    team does so at once; both None as long as nothing was judged. `before` entries are judged earlier."""
+
+    before: int
+    about_s: float | None
+    at_most_s: float | None
+
+
+def wait(found, number, teams, now):
+    """The `Wait` of an entry that waits; `teams` is how many there are."""
+    line = queue(found)
+    place = [one.number for one in line].index(number)
+    one, lasts = line[place], [judging_s(found, other.challenge) for other in line[:place + 1]]
+    if None in lasts:
+        return Wait(place, None, None)
+    about_s = sum(lasts) - (min(now - line[0].taken[-1], lasts[0]) if line[0].taken else 0)
+    return Wait(place, about_s, about_s + _overtaking(found, one, teams) * max(_each_challenge_s(found)))
+
+
+def _overtaking(found, one, teams):
+    """How many entries of other teams may still come before this one: one of each team in each round before its own,
+    less those that are there."""
+    now = current_round(found)
+    there = sum(now <= other.round < one.round and other.team != one.team for other in found.values())
+    return 0 if one.taken else max(0, (one.round - now) * (teams - 1) - there)
+
+
+def _each_challenge_s(found):
+    return [judging_s(found, challenge) for challenge in {other.challenge for other in found.values()}]

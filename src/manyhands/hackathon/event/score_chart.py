@@ -1,0 +1,100 @@
+"""The score of each team over time, as SVG in a page: a step where a better entry came."""
+
+import math
+from datetime import datetime
+from html import escape
+
+WIDTH, HEIGHT = 640, 260
+LEFT, RIGHT, TOP, BOTTOM = 58, 150, 12, 26  # right of the curves the teams' names
+NAMED = 8  # of the best teams, each with a colour of its own (in the page's style); the others are grey
+NAME_PX, SHORT = 15, 18  # between two names; letters of a name
+
+
+def svg(ways, teams, unit, begins, until, baseline=None):
+    """`ways`: {team: [(time, score or None), ...]}; `teams` are their names, the best first; `baseline` is a line."""
+    scores = [score for way in ways.values() for _, score in way if score is not None]
+    if not scores:
+        return ""
+    scores += [baseline] if baseline else []
+    x, y = _across(begins, max(until, begins + 60)), _down(min(scores), max(scores))
+    parts = []
+    for tick in ticks(min(scores), max(scores)):
+        parts += [_text(LEFT - 6, y(tick) + 4, f"{tick:g}", "end"), _level(y(tick), "rule")]
+    for hour in _hours(begins, until):
+        parts.append(_text(x(hour), HEIGHT - 6, datetime.fromtimestamp(hour).strftime("%H:%M"), "middle"))
+    if baseline:
+        parts.append(_level(y(baseline), "baseline"))
+    ends = []
+    for place, team in reversed(list(enumerate(teams))):  # the best on top
+        kind = f"team t{place}" if place < NAMED else "team"
+        parts += [_path(part, kind) for part in _steps(ways[team], x, y, until)]
+        if place < NAMED and ways[team][-1][1] is not None:
+            ends.append((y(ways[team][-1][1]), team, kind))
+    parts += [_text(WIDTH - RIGHT + 8, at + 4, _short(team), "start", kind) for at, team, kind in _apart(ends)]
+    label = f"Score ({unit}) of each team over time; the table below has what counts"
+    return f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(label)}">{"".join(parts)}</svg>'
+
+
+def ticks(least, most):
+    """One, two, three and five of each power of ten, from the last below to the first above."""
+    low, high = math.floor(math.log10(max(least, 1e-9))), math.ceil(math.log10(max(most, 1e-9)))
+    all_of_them = [digit * 10.0**power for power in range(low, high + 1) for digit in (1, 2, 3, 5)]
+    return [one for one in all_of_them if least <= one <= most] or [least]
+
+
+def _across(begins, until):
+    return lambda at: LEFT + (WIDTH - LEFT - RIGHT) * min(max((at - begins) / (until - begins), 0), 1)
+
+
+def _down(least, most):
+    """On a logarithmic axis: half the score is as far everywhere."""
+    low, high = math.log(max(least, 1e-9) * 0.9), math.log(max(most, 1e-9) * 1.1)
+    return lambda score: TOP + (HEIGHT - TOP - BOTTOM) * (high - math.log(max(score, 1e-9))) / (high - low)
+
+
+def _hours(begins, until):
+    every = next((step for step in (900, 3600, 4 * 3600, 86400) if (until - begins) / step <= 8), 7 * 86400)
+    first = math.ceil(begins / every) * every
+    return range(int(first), int(until) + 1, every)
+
+
+def _steps(way, x, y, until):
+    """The parts of a team's way in which it has a score, as lists of points."""
+    found = []
+    for (at, score), (end, _) in zip(way, [*way[1:], (until, None)], strict=True):
+        if score is None:
+            found.append([])
+            continue
+        if not found:
+            found.append([])
+        found[-1] += [(x(at), y(score)), (x(max(end, at)), y(score))]
+    return [part for part in found if part]
+
+
+def _apart(ends):
+    """Names that would lie on each other are moved down, and then up from the lower edge."""
+    ends, places = sorted(ends), []
+    for at, *_ in ends:
+        places.append(max(at, places[-1] + NAME_PX) if places else at)
+    limit = HEIGHT - BOTTOM
+    for number in reversed(range(len(places))):
+        places[number] = min(places[number], limit)
+        limit = places[number] - NAME_PX
+    return [(place, team, kind) for place, (_, team, kind) in zip(places, ends, strict=True)]
+
+
+def _level(y, kind):
+    return _path([(LEFT, y), (WIDTH - RIGHT, y)], kind)
+
+
+def _path(points, kind):
+    way = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in points)
+    return f'<path class="{kind}" d="{way}"/>'
+
+
+def _text(x, y, text, anchor, kind="tick"):
+    return f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>'
+
+
+def _short(team):
+    return team if len(team) <= SHORT else team[:SHORT - 1] + "…"

@@ -1,0 +1,74 @@
+"""Who stands where: tables of an event's challenges, from records. A smaller score is better, in all of them."""
+
+import json
+from dataclasses import dataclass
+
+SIGNATURE = "\n%"  # what stands behind a record is no JSON
+
+
+@dataclass(frozen=True)
+class Result:
+    """A judged entry. `score` is None where it has none, and `problem` says why; `lines` is None where that is not
+    known; `number` is 0 where it did not come through an event."""
+
+    team: str
+    challenge: str
+    number: int
+    at: float  # when it was handed in
+    score: float | None
+    unit: str
+    problem: str
+    lines: int | None
+    sha256: str
+
+
+def result(record, team, number, at, challenge=None):
+    """The `Result` of the text of a record, which is not verified here."""
+    said = json.loads(record.split(SIGNATURE, 1)[0])
+    return Result(team, challenge or said["challenge"], number, at, said["score"], said.get("unit", ""),
+                  said["problem"] or "", said.get("lines"), said.get("sha256", ""))
+
+
+def results(submissions, until=None):
+    """The results of all entries that are judged and not withdrawn, in the order in which they were handed in;
+    with `until`, of those that had been handed in by then."""
+    return [result(one.record, one.team, one.number, one.at, one.challenge) for one in submissions
+            if one.judged is not None and not one.withdrawn and (until is None or one.at <= until)]
+
+
+def table(results, counts):
+    """The results that count, one for each team, the best first; those without a score last. Equal scores: who was
+    first. `counts`: "best" or "last" of a team's results; where the last has no score, the team has none."""
+    best = {}
+    for one in results:
+        before = best.get(one.team)
+        if counts == "last" or before is None or _order(one) < _order(before):
+            best[one.team] = one
+    return sorted(best.values(), key=_order)
+
+
+def _order(one):
+    return (one.score is None, one.score or 0, one.at, one.number)
+
+
+def places(rows):
+    """The place of each row of a table: equal scores share one; None without a score."""
+    scores = [row.score for row in rows]
+    return [None if score is None else 1 + scores.index(score) for score in scores]
+
+
+def simplest(rows, baseline):
+    """The row with the fewest lines among those better than the baseline (the better one of equals), or None."""
+    good = [row for row in rows if row.score is not None and row.score < baseline and row.lines is not None]
+    return min(good, key=lambda row: (row.lines, *_order(row)), default=None)
+
+
+def steps(results, counts):
+    """{team: [(time, score), ...]}: what counted from when on; the score is None from when on none did."""
+    found, before = {}, {}
+    for one in results:
+        before.setdefault(one.team, []).append(one)
+        now, way = table(before[one.team], counts)[0].score, found.setdefault(one.team, [])
+        if not way or way[-1][1] != now:
+            way.append((one.at, now))
+    return {team: way for team, way in found.items() if any(score is not None for _, score in way)}

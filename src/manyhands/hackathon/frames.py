@@ -1,0 +1,57 @@
+"""What a rank and the judge send each other: a head of JSON, and bytes behind it. Nothing here opens a pickle."""
+
+import json
+import struct
+
+MOST_HEAD_BYTES, MOST_PAYLOAD_BYTES = 2**12, 2**22
+_LENGTHS = struct.Struct("!II")
+
+
+class Broken(Exception):
+    """The other side has sent something that is no frame."""
+
+
+def pack(head, payload=b""):
+    text = json.dumps(head).encode()
+    return _LENGTHS.pack(len(text), len(payload)) + text + payload
+
+
+def lengths(data):
+    """(bytes of the head, bytes of the payload) that follow these 8 bytes."""
+    head, payload = _LENGTHS.unpack(data)
+    if head > MOST_HEAD_BYTES or payload > MOST_PAYLOAD_BYTES:
+        raise Broken(f"A message may have {MOST_PAYLOAD_BYTES >> 20} MiB, not more.")
+    return head, payload
+
+
+def unpack(text):
+    try:
+        head = json.loads(text)
+    except (ValueError, RecursionError):
+        raise Broken("A message to the judge was not JSON.") from None
+    if not isinstance(head, dict):
+        raise Broken("A message to the judge was no JSON object.")
+    return head
+
+
+def receive(connection):
+    """The next (head, payload) from a socket that waits; for a rank."""
+    head, payload = lengths(_exactly(connection, _LENGTHS.size))
+    return unpack(bytes(_exactly(connection, head))), _exactly(connection, payload)
+
+
+def _exactly(connection, size):
+    data = bytearray(size)
+    view = memoryview(data)
+    while view:
+        count = connection.recv_into(view)
+        if not count:
+            raise EOFError("The judge has closed the connection.")
+        view = view[count:]
+    return data
+
+
+async def read(reader):
+    """The next (head, payload) from a stream of asyncio; for the judge."""
+    head, payload = lengths(await reader.readexactly(_LENGTHS.size))
+    return unpack(await reader.readexactly(head)), bytearray(await reader.readexactly(payload))

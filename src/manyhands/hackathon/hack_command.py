@@ -1,0 +1,156 @@
+"""`manyhands hack`: begin an entry, try it, judge it, verify a record; what belongs to an event is in
+`event/event_command.py`."""
+
+import sys
+from pathlib import Path
+
+from manyhands.command_line import completed, working
+from manyhands.command_line import parser as command_parser
+from manyhands.hackathon.entry_file import BadEntry
+from manyhands.hackathon.event import event_command
+from manyhands.hackathon.event.event import NotTaken
+from manyhands.hackathon.event.event_settings import BadEvent
+
+DESCRIPTION = """The hackathon. An entry is a folder with entry.py, in it one function, train(model, batches, comm).
+docs/HACKATHON.md has the rules. Exit code 0: the entry has a score; 1: it has none; 2: it could not be judged."""
+EXAMPLES = ["init slow_links our_entry", "try our_entry --runs 1", "judge our_entry --key judge.key",
+            "judge our_entry --key judge.key --seeds-of our_entry.record", "verify our_entry.record",
+            "event autumn", 'submit our_entry --event autumn --team "The Rings"', "run autumn --key judge.key",
+            "board autumn --reveal"]
+OF_EVENT = ("event", "submit", "withdraw", "status", "run", "board")
+
+
+def parser():
+    made = command_parser("hack", DESCRIPTION, EXAMPLES)
+    names = "init", "try", "judge", "verify", *OF_EVENT
+    does = made.add_subparsers(dest="does", required=True, metavar=" | ".join(names))
+    one = does.add_parser("init", help="make a folder with the challenge's start page and its baseline")
+    one.add_argument("challenge")
+    one.add_argument("folder")
+    one = does.add_parser("try", help="judge an entry on public seeds, and show what it prints")
+    one.add_argument("entry")
+    one.add_argument("--runs", type=int, choices=range(1, 6), default=5, metavar="N", help="how many of the five runs")
+    one = does.add_parser("judge", help="judge an entry on hidden seeds, and write a signed record")
+    one.add_argument("entry")
+    one.add_argument("--key", required=True, metavar="FILE",
+                     help="the key to sign with: `manyhands certificate --new-key FILE` makes one")
+    one.add_argument("--seeds-of", metavar="RECORD", help="judge again, on the seeds of this record")
+    one.add_argument("-o", "--output", metavar="FILE", help="where to write the record (ENTRY.record); never over one")
+    one = does.add_parser("verify", help="say what a record tells, and who has signed it")
+    one.add_argument("record")
+    one.add_argument("--public", metavar="FILE", help="the key that must have signed it")
+    event_command.add_parsers(does)
+    return made
+
+
+def main(argv):
+    from manyhands.hackathon.judging import BadRecord
+    from manyhands.hackathon.rooms import NoRooms
+    from manyhands.learner.signing import BadKey, BadSignature
+
+    options = completed(parser()).parse_args(argv)
+    try:
+        if options.does in OF_EVENT:
+            return getattr(event_command, options.does)(options)
+        return {"init": _init, "try": _try, "judge": _judge, "verify": _verify}[options.does](options)
+    except FileExistsError as problem:
+        return _cannot(f"{problem.filename} is there already, and nothing is overwritten.")
+    except (BadSignature, BadRecord) as problem:
+        what = getattr(options, "record", None) or getattr(options, "seeds_of", None) or f"a record in {options.folder}"
+        return _cannot(f"{what} {problem}.", 1)
+    except (BadEntry, BadEvent, NotTaken, BadKey, NoRooms, OSError) as problem:
+        return _cannot(problem)
+
+
+def _cannot(problem, code=2):
+    print(f"manyhands hack: {problem}", file=sys.stderr)
+    return code
+
+
+def _init(options):
+    from manyhands.hackathon.challenge import CHALLENGES
+    from manyhands.hackathon.entry_file import CHALLENGE, ENTRY
+
+    if options.challenge not in CHALLENGES:
+        return _cannot(f"there is no challenge {options.challenge!r}. There are: {', '.join(CHALLENGES)}.")
+    challenge, folder = CHALLENGES[options.challenge], Path(options.folder)
+    folder.mkdir(parents=True)
+    (folder / CHALLENGE).write_text(challenge.name + "\n")
+    for source, target in (("baseline.py", ENTRY), ("start.md", "README.md")):
+        (folder / target).write_text((challenge.folder / source).read_text(encoding="utf-8"), encoding="utf-8")
+    print(f"{folder}: {challenge.title}. Read {folder / 'README.md'}, change {folder / ENTRY}, and try it:\n"
+          f"  manyhands hack try {folder}")
+    return 0
+
+
+def _try(options):
+    from manyhands.hackathon.judging import public_seeds
+
+    record = _judged(options, public_seeds(options.runs), show=True)
+    return 1 if record["problem"] else 0
+
+
+def _judge(options):
+    from manyhands.grading.store.atomic import write_file
+    from manyhands.hackathon import judging
+    from manyhands.learner import signing
+
+    key, seeds = signing.load_key(options.key), judging.hidden_seeds()
+    if options.seeds_of:
+        earlier, _ = judging.verified(Path(options.seeds_of).read_bytes())
+        seeds = [bytes.fromhex(seed) for seed in earlier["seeds"]]
+    output = Path(options.output or f"{Path(options.entry).resolve().name}.record")
+    if output.exists():
+        raise FileExistsError(17, "there is a file already", str(output))
+    record = _judged(options, seeds, show=False)
+    write_file(output, judging.signed(record, key).decode(), new=True, mode=0o644)
+    print(f"{output}: signed with the key {signing.fingerprint(key.public_key().public_bytes_raw())}.")
+    return 1 if record["problem"] else 0
+
+
+def _judged(options, seeds, show):
+    from manyhands.hackathon import entry_file, judging
+    from manyhands.hackathon.challenge import CHALLENGES
+    from manyhands.hackathon.referee import printable
+    from manyhands.hackathon.rooms import Rooms
+
+    entry = entry_file.read(options.entry, list(CHALLENGES))
+    challenge = CHALLENGES[entry.challenge]
+
+    def tell(number, run, said):
+        line.clear()
+        for rank, lines in enumerate(said if show else []):
+            for text in lines:
+                print(f"  [rank {rank}] {printable(text)}")
+        print(f"run {number + 1} of {len(seeds)}: {_told(challenge, run)}", flush=True)
+
+    what = f"{challenge.title}: {challenge.ranks} ranks run {entry.name}"
+    with working(what) as line, Rooms(challenge.ranks) as rooms:
+        record = judging.judge(entry, challenge, rooms, seeds, tell)
+    print(_says(record))
+    return record
+
+
+def _told(challenge, run):
+    if run.problem:
+        return run.problem
+    return (f"{getattr(run, challenge.score):.4g} {challenge.unit}, accuracy {run.accuracy:.3f}, "
+            f"{max(run.gradients)} gradients, {sum(run.sent_bytes) / 1e6:.2f} MB in {sum(run.messages)} messages")
+
+
+def _says(record):
+    score = f"no score: {record['problem']}" if record["problem"] else f"{record['score']:.4g} {record['unit']}"
+    return f"{record['entry']}, {record['challenge']}: {score}"
+
+
+def _verify(options):
+    from manyhands.hackathon import judging
+    from manyhands.learner import signing
+
+    wanted = signing.load_public(options.public) if options.public else None
+    record, public = judging.verified(Path(options.record).read_bytes())
+    if wanted not in (None, public):
+        return _cannot(f"{options.record} was signed with another key, {signing.fingerprint(public)}.", 1)
+    print(f"{options.record}: signed, and unchanged since.\n{_says(record)}\njudged {record['judged']}, the entry's "
+          f"text {record['sha256'][:16]}\nThe key: {signing.fingerprint(public)}")
+    return 0

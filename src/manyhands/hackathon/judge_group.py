@@ -1,0 +1,157 @@
+"""A process group of torch.distributed whose messages go through the judge.
+
+Whatever is built on `torch.distributed` finds it as it finds gloo or NCCL: `all_reduce`, `send`, DDP with its hooks.
+The calls that it has are those of `network.ROUNDS`, send, receive and barrier; another one says so.
+"""
+
+import torch
+import torch.distributed as dist
+
+ANYBODY = -1  # as `network.ANYBODY`
+HOW = {dist.ReduceOp.SUM: "sum", dist.ReduceOp.AVG: "avg", dist.ReduceOp.PRODUCT: "product",
+       dist.ReduceOp.MIN: "min", dist.ReduceOp.MAX: "max"}
+_MISSING = ("gather", "scatter", "allreduce_coalesced", "monitored_barrier",
+            "all_gather_single_coalesced", "reduce_scatter_single_coalesced")
+
+
+class Ongoing(dist.Work):
+    """A call that the judge knows of; what it brings is fetched when somebody waits for it."""
+
+    def __init__(self, connection, number, put):
+        super().__init__()
+        self._connection, self._number, self._put, self._ended = connection, number, put, False
+
+    def wait(self, timeout=None):
+        if not self._ended:
+            head, data = self._connection.ask({"do": "wait", "id": self._number})
+            self._ended, self._source = True, head["source"]
+            self._put(torch.frombuffer(data, dtype=getattr(torch, head["dtype"])) if data else None)
+        return True
+
+    def is_completed(self):
+        return self._ended
+
+    def _source_rank(self):
+        return self._source  # torch asks for it when it has received from anybody
+
+    def get_future(self):
+        """DDP asks for it: the call is then waited for at once."""
+        self.wait()
+        future = torch.futures.Future()
+        future.set_result(self.outputs)
+        return future
+
+
+class JudgeGroup(dist.ProcessGroup):
+    """`members` are the ranks of the group, out of `ranks`; `numbers` count the calls of this rank, in all groups."""
+
+    def __init__(self, connection, numbers, rank, members, ranks):
+        super().__init__(members.index(rank), len(members))
+        self._ranks = ranks
+        self._connection, self._numbers, self._members = connection, numbers, members
+
+    def getBackendName(self):
+        return "judge"
+
+    def _start(self, call, tensor, outputs, **more):
+        """Start a call with what this rank gives; what comes goes into the tensors `outputs`, one after the other."""
+        number, tensor = next(self._numbers), tensor.detach().contiguous()
+        head = {"do": "start", "id": number, "call": call, "dtype": str(tensor.dtype).removeprefix("torch."), **more}
+        self._connection.tell(head, tensor.flatten().view(torch.uint8).numpy().tobytes())
+
+        def put(data):
+            if data is None:
+                return
+            room = sum(one.numel() for one in outputs)
+            if len(data) != room:
+                raise ValueError(f"{call}: {len(data)} elements came, and there is room for {room}.")
+            for output, part in zip(outputs, data.split([one.numel() for one in outputs]), strict=True):
+                output.detach().copy_(part.view(output.shape))
+
+        work = Ongoing(self._connection, number, put)
+        work.outputs = outputs
+        return work
+
+    def _collective(self, call, tensor, outputs, **more):
+        return self._start(call, tensor, outputs, members=self._members, **more)
+
+    def allreduce(self, tensors, opts=None):
+        one, = tensors
+        return self._collective("all_reduce", one, [one], how=_how(opts))
+
+    def reduce(self, tensors, opts):
+        one, = tensors
+        mine = opts.rootRank == self.rank()
+        return self._collective("reduce", one, [one] if mine else [torch.empty_like(one)], how=_how(opts),
+                                root=opts.rootRank)
+
+    def broadcast(self, tensors, opts):
+        one, = tensors
+        return self._collective("broadcast", one, [one], root=opts.rootRank)
+
+    def allgather(self, outputs, inputs, opts=None):
+        (parts,), (one,) = outputs, inputs
+        if any(part.shape != one.shape for part in parts):
+            raise ValueError("all_gather: each rank's tensor must have one and the same shape, as with gloo.")
+        return self._collective("all_gather", one, parts)
+
+    def all_gather_single(self, output, one, opts=None):
+        return self._collective("all_gather", one, [output])
+
+    def reduce_scatter(self, outputs, inputs, opts):
+        (one,), (parts,) = outputs, inputs
+        return self._collective("reduce_scatter", torch.cat([part.flatten() for part in parts]), [one], how=_how(opts))
+
+    def reduce_scatter_single(self, output, one, opts):
+        return self._collective("reduce_scatter", one, [output], how=_how(opts))
+
+    def alltoall_base(self, output, one, output_splits, input_splits, opts=None):
+        row = one.numel() // max(len(one), 1)
+        splits = [row * rows for rows in input_splits or [len(one) // self.size()] * self.size()]
+        return self._collective("all_to_all", one, [output], splits=splits)
+
+    def alltoall(self, outputs, inputs, opts=None):
+        whole = torch.cat([part.flatten() for part in inputs])
+        return self._collective("all_to_all", whole, outputs, splits=[part.numel() for part in inputs])
+
+    def barrier(self, opts=None):
+        return self._collective("all_reduce", torch.zeros(1, dtype=torch.uint8), [torch.zeros(1, dtype=torch.uint8)])
+
+    def send(self, tensors, peer, tag):
+        one, = tensors
+        return self._start("send", one, [], peer=self._members[peer], tag=tag)
+
+    def recv(self, tensors, peer, tag):
+        one, = tensors
+        return self._start("recv", torch.empty(0, dtype=one.dtype), [one], peer=self._members[peer], tag=tag)
+
+
+    def recv_anysource(self, tensors, tag):
+        """`dist.recv(tensor)` without a source: what arrives first by the challenge's clocks."""
+        one, = tensors
+        if len(self._members) < self._ranks:
+            raise NotImplementedError("To receive from anybody is for the group of all ranks only.")
+        return self._start("recv", torch.empty(0, dtype=one.dtype), [one], peer=ANYBODY, tag=tag)
+
+    def clock_s(self):
+        """What this rank's clock says, in seconds: of the challenge, not of this machine."""
+        return self._connection.ask({"do": "clock"})[0]["clock_s"]
+
+
+def _how(opts):
+    kind = opts.reduceOp if opts is not None else dist.ReduceOp.SUM
+    for known, name in HOW.items():
+        if kind == known:
+            return name
+    raise ValueError("The challenge's network adds up, averages, multiplies, and takes the largest or the smallest.")
+
+
+def _refuse(name):
+    def missing(self, *_, **__):
+        raise NotImplementedError(f"The challenge's network has no {name}: it has all_reduce, reduce, broadcast, "
+                                  "all_gather, reduce_scatter, all_to_all, send, recv and barrier.")
+    return missing
+
+
+for _name in _MISSING:
+    setattr(JudgeGroup, _name, _refuse(_name))

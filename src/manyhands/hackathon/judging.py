@@ -1,0 +1,76 @@
+"""An entry is judged: five runs under seeds that nobody knows before, each of which must reach the target; the median
+of their scores counts.
+
+Each judging draws new seeds. So whatever an entry has found out about them, and got out, is worth nothing the next
+time; and the record can name them, so that anybody can judge the entry again, under the same ones.
+"""
+
+import json
+import platform
+import secrets
+import statistics
+from datetime import datetime, timezone
+from importlib.metadata import version
+from pathlib import Path
+
+from manyhands.grading.isolation.container_init import course
+from manyhands.hackathon import entry_lines
+from manyhands.hackathon.one_run import one_run
+from manyhands.learner import signing
+from manyhands.machine import processors
+
+RUNS, SEED_BYTES = 5, 16
+
+
+class BadRecord(ValueError):
+    """This file is no record of a judging."""
+
+
+def hidden_seeds():
+    return [secrets.token_bytes(SEED_BYTES) for _ in range(RUNS)]
+
+
+def public_seeds(count=RUNS):
+    """Those on which everybody can try an entry."""
+    return [b"public %d" % number for number in range(count)]
+
+
+def judge(entry, challenge, rooms, seeds, tell):
+    """The record of a judging: a mapping. `tell(number, run, said)` hears of each run when it has ended.
+
+    The first run that gives no score ends it."""
+    runs = []
+    for number, seed in enumerate(seeds):
+        run, said = one_run(challenge, rooms, entry.source, seed)
+        runs.append(run)
+        tell(number, run, said)
+        if run.problem:
+            break
+    problem = runs[-1].problem
+    return {
+        "entry": entry.name, "sha256": entry.sha256, "challenge": challenge.name, "problem": problem,
+        "score": None if problem else round(statistics.median(getattr(run, challenge.score) for run in runs), 4),
+        "unit": challenge.unit, "lines": None if problem else entry_lines.count(entry.source),
+        "seeds": [seed.hex() for seed in seeds], "runs": [run.as_record() for run in runs],
+        "judged": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        "machine": {"system": platform.platform(), "processors": processors()},
+        "versions": {"python": platform.python_version(), "torch": version("torch"), "manyhands": version("manyhands"),
+                     "judge": course(Path(__file__).parent)},
+    }
+
+
+def signed(record, key):
+    """The bytes of a signed record: JSON, and a line with the signature."""
+    return signing.signed(json.dumps(record, indent=1).encode() + b"\n", key)
+
+
+def verified(data):
+    """(the record, the public key that has signed it) of what `signed` gave; `signing.BadSignature` or `BadRecord`
+    where it is not that any more."""
+    before, public = signing.verified(data)
+    try:
+        record = json.loads(before)
+        record["seeds"], record["score"], record["sha256"]
+    except (ValueError, TypeError, KeyError):
+        raise BadRecord("is signed, but no record of a judging") from None
+    return record, public

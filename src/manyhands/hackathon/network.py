@@ -1,0 +1,281 @@
+"""The network of a challenge: it carries what ranks send each other, and says when it has arrived.
+
+No time passes here. Each rank has a clock of its own, which goes on when it computes and when it waits; a message takes
+latency + bytes / rate (alpha and beta of unit 05), and each rank's link carries one thing at a time, in the order in
+which the rank has started them: sends, receives where they are waited for, and collectives, for which all members'
+links must be free. What comes out depends on the entry alone: on a busy machine the same entry gets the same time.
+
+A receive from anybody gets what arrives first by these clocks. So it waits, in the judge's own time, until no rank can
+still send what arrives earlier (conservative simulation: Chandy and Misra 1979).
+
+A collective costs what its ring costs, an all-reduce of n bytes among p ranks 2 (p - 1) messages of n / p bytes, a
+broadcast what a tree costs. Who knows a better way builds it from `send` and `recv`. Each message has a head of 64
+bytes, so that one without content is not free.
+"""
+
+import asyncio
+import math
+from collections import deque
+from dataclasses import dataclass, field
+
+import torch
+
+HEAD_BYTES = 64
+ANYBODY = -1  # the peer of a receive
+MOST_KEPT_BYTES, OPERATION_BYTES = 2**26, 1000  # what the judge keeps for a rank: what is under way, or not yet fetched
+DTYPES = {str(dtype).removeprefix("torch."): dtype for dtype in (
+    torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.uint8, torch.int8, torch.int16, torch.int32,
+    torch.int64, torch.bool)}
+# call -> (messages one after the other, bytes in each), for p ranks and a tensor of n bytes on each
+ROUNDS = {
+    "all_reduce": lambda p, n: (2 * (p - 1), n / p),
+    "reduce_scatter": lambda p, n: (p - 1, n / p),
+    "all_gather": lambda p, n: (p - 1, n),
+    "all_to_all": lambda p, n: (p - 1, n / p),
+    "broadcast": lambda p, n: (math.ceil(math.log2(p)), n),
+    "reduce": lambda p, n: (math.ceil(math.log2(p)), n),
+}
+SAME = ("call", "dtype", "count", "how", "root")  # in which the members of a collective must agree
+
+
+class Refused(Exception):
+    """The entry has done what cannot be; the message says what."""
+
+
+@dataclass(eq=False)
+class Operation:
+    """A send, a receive or a collective that a rank has started."""
+
+    rank: int
+    call: str
+    members: tuple = ()  # of a collective
+    peer: int = -1  # of a send or a receive
+    tag: int = 0
+    dtype: str = "uint8"
+    how: str = "sum"
+    root: int = 0
+    splits: tuple = ()  # of an all-to-all: elements for each member
+    data: torch.Tensor | None = None
+    at_s: float = 0.0  # the rank's clock when it was started
+    end_s: float = 0.0
+    result: torch.Tensor | None = None
+    done: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def count(self):
+        return None if self.call == "all_to_all" else self.data.numel()
+
+    @property
+    def n_bytes(self):
+        return _size(self.data)
+
+    def __str__(self):
+        if self.call in ("send", "recv"):
+            way = "to" if self.call == "send" else "from"
+            peer = "anybody" if self.peer == ANYBODY else f"rank {self.peer}"
+            return f"{self.call} {way} {peer} (tag {self.tag})"
+        ranks = "" if len(self.members) == 1 else " of ranks " + ", ".join(map(str, self.members))
+        return self.call + ranks
+
+
+class Network:
+    """Links of `rate_mbit` each way and `delay_ms` between `ranks` ranks, and their clocks."""
+
+    def __init__(self, ranks, rate_mbit, delay_ms):
+        self.bytes_per_s, self.delay_s = rate_mbit * 1e6 / 8, delay_ms / 1e3
+        self.clock_s = [0.0] * ranks
+        self.sent_bytes, self.messages = [0] * ranks, [0] * ranks
+        self.problem = None
+        self._up_s, self._down_s = [0.0] * ranks, [0.0] * ranks  # from when on a link is free
+        self._queues = [deque() for _ in range(ranks)]
+        self._waits, self._gone = {}, set()
+        self._arrived = {}  # (from, to, tag) -> sends that have left
+        self._kept_bytes = [0] * ranks
+
+    def compute(self, rank, seconds):
+        self.clock_s[rank] += seconds
+        self._advance()
+
+    def start(self, operation):
+        """An operation begins now, by the clock of its rank. A receive takes its place when it is waited for."""
+        rank = operation.rank
+        operation.at_s = self.clock_s[rank]
+        if operation.call == "recv":
+            self._keep(rank, OPERATION_BYTES)
+            return
+        self._keep(rank, operation.n_bytes + OPERATION_BYTES)
+        self._queues[rank].append(operation)
+        self._advance()
+
+    async def wait(self, operation):
+        """Until it is done; the rank's clock goes on to its end. Raises `Refused` if it never can be."""
+        rank = operation.rank
+        if operation.call == "recv" and not operation.done.is_set():
+            operation.at_s = self.clock_s[rank]
+            self._queues[rank].append(operation)
+        self._waits[rank] = operation
+        self._advance()
+        await operation.done.wait()
+        self._waits.pop(rank, None)
+        if operation.result is None:
+            raise Refused(self.problem)
+        self.clock_s[rank] = max(self.clock_s[rank], operation.end_s)
+        self._keep(rank, -_size(operation.result) - OPERATION_BYTES)
+        self._advance()  # who receives from anybody may have waited for this clock
+        return operation.result
+
+    def _keep(self, rank, more_bytes):
+        self._kept_bytes[rank] += more_bytes
+        if self._kept_bytes[rank] > MOST_KEPT_BYTES:
+            raise Refused(f"Rank {rank} has more than {MOST_KEPT_BYTES >> 20} MiB under way that nobody takes.")
+
+    def leave(self, rank):
+        """The rank has returned: it takes part in nothing more."""
+        self._gone.add(rank)
+        self._advance()
+
+    # ------------------------------------------------------------ what can go on goes on
+
+    def _advance(self):
+        while any([self._step(rank) for rank in range(len(self._queues))]):
+            pass
+        asleep = {rank for rank, operation in self._waits.items() if not operation.done.is_set()}
+        if asleep and asleep | self._gone == set(range(len(self._queues))) and not self.problem:
+            said = [f"Rank {rank} waits in {self._waits[rank]}." for rank in sorted(asleep)]
+            said += [f"Rank {rank} has returned." for rank in sorted(self._gone)]
+            self.stop("All ranks wait, and none can go on: " + " ".join(said))
+
+    def stop(self, problem):
+        """End all waiting."""
+        self.problem = problem
+        for operation in self._waits.values():
+            operation.done.set()
+
+    def _step(self, rank):
+        """Whether the first operation in the rank's queue could be done."""
+        if not self._queues[rank]:
+            return False
+        first = self._queues[rank][0]
+        if first.call == "send":
+            self._send(first)
+            return True
+        if first.call == "recv":
+            return self._receive(first)
+        together = [self._queues[one][0] if self._queues[one] else None for one in first.members]
+        if not all(one and one.members == first.members for one in together):
+            return False
+        for name in SAME:
+            if len({getattr(one, name) for one in together}) > 1:
+                said = ", ".join(f"rank {one.rank}: {one.call} of {one.data.numel()} {one.dtype}" for one in together)
+                raise Refused(f"The members of a collective do not call the same: {said}.")
+        self._collective(together)
+        return True
+
+    def _message_s(self, n_bytes):
+        """(time that the link is taken, time until it has arrived)"""
+        taken_s = (n_bytes + HEAD_BYTES) / self.bytes_per_s
+        return taken_s, taken_s + self.delay_s
+
+    def _count(self, rank, messages, n_bytes):
+        self.messages[rank] += messages
+        self.sent_bytes[rank] += round(messages * (n_bytes + HEAD_BYTES))
+
+    def _finish(self, operation, end_s, result):
+        operation.end_s, operation.result, operation.data = end_s, result, None
+        self._queues[operation.rank].popleft()
+        operation.done.set()
+
+    def _send(self, operation):
+        rank = operation.rank
+        taken_s, _ = self._message_s(operation.n_bytes)
+        self._up_s[rank] = max(operation.at_s, self._up_s[rank]) + taken_s
+        self._count(rank, 1, operation.n_bytes)
+        message = self._up_s[rank], operation.n_bytes, operation.data
+        self._arrived.setdefault((rank, operation.peer, operation.tag), deque()).append(message)
+        self._finish(operation, self._up_s[rank], torch.empty(0))
+
+    def _receive(self, operation):
+        rank, earliest = operation.rank, self._earliest(operation)
+        if earliest is None or operation.peer == ANYBODY and not self._nothing_earlier(rank, earliest[0]):
+            return False
+        end_s, operation.peer = earliest
+        _, n_bytes, data = self._arrived[operation.peer, rank, operation.tag].popleft()
+        self._keep(operation.peer, -n_bytes)
+        self._keep(rank, n_bytes)
+        self._down_s[rank] = end_s - self.delay_s
+        self._finish(operation, end_s, data)
+        return True
+
+    def _earliest(self, operation):
+        """(when it has arrived, from whom) of the message that a receive gets, of those that are under way; or None."""
+        rank, peers = operation.rank, [operation.peer]
+        if operation.peer == ANYBODY:
+            peers = [peer for peer in range(len(self._queues)) if peer != rank]
+        found = []
+        for peer in peers:
+            if waiting := self._arrived.get((peer, rank, operation.tag)):
+                left_s, n_bytes, _ = waiting[0]
+                free_s = self._down_s[rank] + self._message_s(n_bytes)[0]
+                found.append((max(left_s, free_s) + self.delay_s, peer))
+        return min(found, default=None)
+
+    def _nothing_earlier(self, rank, end_s):
+        """Whether no other rank can still send what arrives before this time: each has returned, or its clock has gone
+        that far, or it waits for something that nobody has sent yet."""
+        for other in range(len(self._queues)):
+            waits = self._waits.get(other)
+            if other == rank or other in self._gone or self.clock_s[other] >= end_s:
+                continue
+            if waits is None or waits.done.is_set():
+                return False  # it goes on
+            if waits.peer == ANYBODY and waits.call == "recv" and self._queues[other][0] is waits:
+                theirs = self._earliest(waits)
+                if theirs and (theirs[0], other) < (end_s, rank):
+                    return False  # it goes on first
+        return True
+
+    def _collective(self, together):
+        first, p = together[0], len(together)
+        n_bytes = max(max(one.splits or (0,)) * one.data.element_size() * p for one in together) \
+            if first.call == "all_to_all" else first.n_bytes
+        messages, each_bytes = ROUNDS[first.call](p, n_bytes)
+        begin_s = max(max(one.at_s, self._up_s[one.rank], self._down_s[one.rank]) for one in together)
+        end_s = begin_s + messages * self._message_s(each_bytes)[1]
+        for one, result in zip(together, results(together), strict=True):
+            self._up_s[one.rank] = self._down_s[one.rank] = end_s
+            self._keep(one.rank, _size(result) - one.n_bytes)
+            self._count(one.rank, messages, each_bytes)
+            self._finish(one, end_s, result)
+
+
+def _size(tensor):
+    return tensor.numel() * tensor.element_size()
+
+
+def results(together):
+    """What a collective gives each of its members, in their order."""
+    call, how, p = together[0].call, together[0].how, len(together)
+    inputs = [one.data for one in together]
+    if call == "all_gather":
+        return [torch.cat(inputs)] * p
+    if call == "all_to_all":
+        parts = [one.data.split(list(one.splits)) for one in together]
+        return [torch.cat([of[member] for of in parts]) for member in range(p)]
+    if call == "broadcast":
+        return [inputs[together[0].root]] * p
+    total = _reduced(inputs, how)
+    if call == "reduce_scatter":
+        return list(total.chunk(p))
+    return [total if call == "all_reduce" or place == together[0].root else one for place, one in enumerate(inputs)]
+
+
+def _reduced(inputs, how):
+    """In the order of the ranks, so that all get the same bits; in the tensors' own precision."""
+    total = inputs[0].clone()
+    for one in inputs[1:]:
+        if how in ("sum", "avg"):
+            total = total + one
+        else:
+            total = {"product": torch.mul, "max": torch.maximum, "min": torch.minimum}[how](total, one)
+    total = total.to(inputs[0].dtype)  # a sum of bools is a number
+    return total / len(inputs) if how == "avg" else total

@@ -1,0 +1,55 @@
+"""One run of an entry: its ranks ask, and are answered until each has given its weights; then these are judged."""
+
+import asyncio
+
+import torch
+
+from manyhands.hackathon.memory_referee import MemoryReferee
+from manyhands.hackathon.network import Refused
+from manyhands.hackathon.referee import Referee, Run
+
+SIGNALS = {24: "used up its processor time", 9: "was killed: it used up its processor time or the memory",
+           11: "crashed (segmentation fault)", 6: "crashed (abort)", 31: "crashed (a forbidden system call)"}
+
+
+def one_run(challenge, rooms, source, seed):
+    """(the `Run` of an entry's text under a seed, what its ranks printed)."""
+    torch.set_num_threads(1)
+    referee = (MemoryReferee if challenge.memory_bytes else Referee)(challenge, seed)
+    order = {"ranks": challenge.ranks, "source": source, **referee.order(), "memory_mib": challenge.memory_mib,
+             "cpu_s": challenge.processor_s}
+    sockets = [room.begin({**order, "rank": rank}) for rank, room in enumerate(rooms)]
+    try:
+        run = asyncio.run(_judged(referee, sockets))
+    finally:
+        ended = [room.end() for room in rooms]
+    run.processor_s = tuple(one["processor_s"] for one in ended)
+    for rank, one in enumerate(ended):
+        if one["signal"] in SIGNALS and run.problem.startswith(f"Rank {rank} has ended"):
+            run.problem = f"Rank {rank} {SIGNALS[one['signal']]}."
+    if not run.problem and run.accuracy < challenge.target:
+        run.problem = f"The target was not reached: {run.accuracy:.3f} of {challenge.target} on the test's samples."
+    return run, referee.said
+
+
+async def _judged(referee, sockets):
+    referee.limit = asyncio.timeout(None)
+    referee.until = asyncio.get_running_loop().time() + referee.challenge.run_s
+    streams = [await asyncio.open_connection(sock=one) for one in sockets]
+    ranks = [asyncio.create_task(referee.serve(rank, *stream)) for rank, stream in enumerate(streams)]
+    try:
+        async with referee.limit:
+            referee.heard()
+            await asyncio.gather(*ranks)
+        return referee.result()
+    except Refused as refused:
+        return Run(str(refused))
+    except TimeoutError:
+        return Run(f"No rank has asked for anything in {referee.challenge.quiet_s} s of this machine's time, or the "
+                   f"run has not ended after {referee.challenge.run_s} s.")
+    finally:
+        for one in ranks:
+            one.cancel()
+        await asyncio.gather(*ranks, return_exceptions=True)
+        for _, writer in streams:
+            writer.close()

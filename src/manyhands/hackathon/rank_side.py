@@ -1,0 +1,146 @@
+"""What an entry gets on its rank: a model that computes elsewhere, batches, and a process group.
+
+All of it only asks the judge. What an entry changes here changes its own rank alone: the judge counts what arrives.
+"""
+
+import itertools
+import sys
+import threading
+import traceback
+
+import torch
+import torch.distributed as dist
+
+from manyhands.hackathon import device_side, frames
+from manyhands.hackathon.batches import Batch, Batches
+from manyhands.hackathon.judge_group import JudgeGroup
+from manyhands.hackathon.model import network_of
+
+ENTRY = "entry.py"
+
+
+class Connection:
+    """To the judge. Threads of an entry take turns."""
+
+    def __init__(self, socket):
+        self.socket, self.turn = socket, threading.RLock()
+
+    def __deepcopy__(self, memo):
+        return self  # a copy of the model computes on the same accelerator
+
+    def tell(self, head, payload=b""):
+        with self.turn:
+            self.socket.sendall(frames.pack(head, payload))
+
+    def ask(self, head, payload=b""):
+        with self.turn:
+            self.tell(head, payload)
+            return frames.receive(self.socket)
+
+
+class Model(torch.nn.Module):
+    """The challenge's network. Its weights are here; `model(batch)` sends them to the rank's accelerator and gives the
+    loss, the mean over the batch. **backward**: `loss.backward()` adds the gradient to each parameter's `grad`, as the
+    accelerator has computed it, and costs nothing more."""
+
+    def __init__(self, layers, weights, connection):
+        super().__init__()
+        self.network = network_of(layers)
+        self._connection = connection
+        values = torch.frombuffer(bytearray(weights), dtype=torch.float32)
+        torch.nn.utils.vector_to_parameters(values, self.network.parameters())
+
+    def forward(self, batch):
+        if not isinstance(batch, Batch):
+            raise TypeError(f"model(batch) takes a batch of `batches`, and gives its loss; this is a "
+                            f"{type(batch).__name__}.")
+        return _Loss.apply(self._connection, batch.number, *self.network.parameters())
+
+
+class _Loss(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, connection, number, *parameters):
+        head, slopes = connection.ask({"do": "gradient", "batch": number}, flat(parameters))
+        ctx.slopes, ctx.shapes = torch.frombuffer(slopes, dtype=torch.float32), [one.shape for one in parameters]
+        return torch.tensor(head["loss"])
+
+    @staticmethod
+    def backward(ctx, above):
+        parts = ctx.slopes.split([shape.numel() for shape in ctx.shapes])
+        return None, None, *(above * part.view(shape) for part, shape in zip(parts, ctx.shapes, strict=True))
+
+
+def flat(parameters):
+    return torch.cat([one.detach().flatten() for one in parameters]).numpy().tobytes()
+
+
+class Said:
+    """What the entry prints goes to the judge, which shows it to the team on public seeds."""
+
+    def __init__(self, connection):
+        self._connection, self._begun = connection, ""
+
+    def write(self, text):
+        *lines, self._begun = (self._begun + text).split("\n")
+        for line in lines:
+            self._connection.tell({"do": "say", "text": line[:500]})
+        return len(text)
+
+    def flush(self):
+        pass
+
+
+def run(order, socket):
+    """Run the entry of an order on this rank, and send its weights to the judge, or what is wrong."""
+    torch.set_num_threads(1)
+    connection = Connection(socket)
+    sys.stdout = sys.stderr = Said(connection)
+    try:
+        train, numbers = _function(order["source"]), itertools.count()
+        group = _join(connection, numbers, order["rank"], order["ranks"])
+        if "sizes" in order:
+            model = device_side.Device(connection, numbers, order)
+            given, weights = train(model, device_side.batches(order), group), b""
+        else:
+            model = Model(order["layers"], bytes.fromhex(order["weights"]), connection)
+            given = train(model, Batches(connection), group)
+            weights = flat(model.network.parameters())
+        if given is not None:
+            raise TypeError(f"train returned a {type(given).__name__}: it returns nothing, and leaves the trained "
+                            f"weights in the model.")
+        connection.tell({"do": "done"}, weights)
+    except BaseException as error:  # also SystemExit: it is the entry's end
+        connection.tell({"do": "failed", "text": _told(error)})
+
+
+def _function(source):
+    module = type(sys)("entry")
+    sys.modules["entry"] = module
+    module.__file__ = ENTRY
+    exec(compile(source, ENTRY, "exec"), module.__dict__)
+    train = getattr(module, "train", None)
+    if not callable(train):
+        raise NameError("entry.py has no function train(model, batches, comm).")
+    return train
+
+
+def _join(connection, numbers, rank, ranks):
+    """The group of all ranks, which is also the default one of torch.distributed."""
+
+    def make(options, _):
+        members = list(options.global_ranks_in_group) or list(range(ranks))
+        return JudgeGroup(connection, numbers, rank, members, ranks)
+
+    dist.Backend.register_backend("judge", make, extended_api=True, devices=["cpu"])
+    dist.init_process_group("judge", rank=rank, world_size=ranks, store=dist.HashStore())
+    return dist.group.WORLD
+
+
+def _told(error):
+    """The error in a line, with the line of the entry where it came from."""
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == ENTRY]
+    if isinstance(error, SyntaxError) and error.filename == ENTRY:
+        lines = [error.lineno]
+    where = f"{ENTRY}, line {lines[-1]}: " if lines else ""
+    said = error.msg if isinstance(error, SyntaxError) else str(error).splitlines()[0] if str(error) else ""
+    return f"{where}{type(error).__name__}: {said}".removesuffix(": ")[:500]

@@ -1,0 +1,82 @@
+"""The first process of a rank's room. It has torch loaded, and forks a new process for each run of an entry, so that
+nothing of one run is there in the next. It runs nothing of an entry itself.
+
+Over its socket come orders, {"rank", "ranks", "source", "layers", "weights", "memory_mib", "cpu_s"}, each with the
+socket that the run's process is to have; it answers with how the process ended. Anything that comes meanwhile ends the
+process. When the judge has gone, this process ends, and with it, as the first of its namespace, all others.
+"""
+
+import ctypes
+import json
+import os
+import resource
+import select
+import signal
+import socket
+import sys
+import tempfile
+
+tempfile.tempdir = "/tmp"  # nobody can write there: else who imports what wants to know it looks for another
+
+import torch._dynamo  # noqa: E402, F401 (any optimizer imports it, 1 s)
+import torch.nn.parallel  # noqa: E402, F401
+
+from manyhands.hackathon import closed_calls, rank_side  # noqa: E402
+
+_PR_SET_DUMPABLE = 4
+MOST_ORDER_BYTES, MOST_FILES = 2**20, 64
+
+
+def main(number):
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # the first process of a namespace gets only signals that it handles
+    ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)  # nobody looks into it
+    line = socket.socket(fileno=number)
+    line.send(b"ready")
+    while True:
+        told, fds, _, _ = socket.recv_fds(line, MOST_ORDER_BYTES, 1)
+        if not told:
+            return
+        if fds:  # else the end of a run that has ended meanwhile
+            line.send(json.dumps(_run(line, json.loads(told), fds[0])).encode())
+
+
+def _run(line, order, fd):
+    child = os.fork()
+    if child == 0:
+        _be_a_rank(order, fd)
+    os.close(fd)
+    ended = os.pidfd_open(child)
+    if ended not in select.select([line, ended], [], [])[0]:
+        line.recv(1)
+        os.kill(child, signal.SIGKILL)
+    os.close(ended)
+    _, status, usage = os.wait4(child, 0)
+    return {"signal": os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0,
+            "processor_s": usage.ru_utime + usage.ru_stime}
+
+
+def _be_a_rank(order, fd):
+    """Does not return. No open file of the keeper's stays: its place and flags would be there in the next run."""
+    try:
+        for number in range(3):
+            os.dup2(os.open("/dev/null", os.O_RDWR), number)
+        os.closerange(3, fd)
+        os.closerange(fd + 1, MOST_FILES)
+        more_bytes = order["memory_mib"] * 2**20
+        limits = {resource.RLIMIT_AS: _address_space() + more_bytes, resource.RLIMIT_CPU: order["cpu_s"],
+                  resource.RLIMIT_FSIZE: 0, resource.RLIMIT_CORE: 0, resource.RLIMIT_NOFILE: MOST_FILES}
+        for kind, limit in limits.items():
+            resource.setrlimit(kind, (limit, limit))
+        closed_calls.close()
+        rank_side.run(order, socket.socket(fileno=fd))
+    finally:
+        os._exit(0)
+
+
+def _address_space():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[0]) * resource.getpagesize()
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

@@ -1,0 +1,115 @@
+"""Closed rooms, one for each rank: bubblewrap's namespaces, in which there is no network, no other process, and no
+place to write."""
+
+import json
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+
+from manyhands.grading.isolation import bubblewrap
+from manyhands.hackathon import closed_calls
+
+START_S = 600  # on a machine that has no time it takes minutes
+KEEPER = "import sys; from manyhands.hackathon.room_keeper import main; main(int(sys.argv[1]))"
+CACHE = "/tmp/cache"  # torch wants to see it, empty
+ENVIRONMENT = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "LC_ALL": "C.UTF-8", "TZ": "UTC", "PYTHONHASHSEED": "0",
+               "TORCH_CPP_LOG_LEVEL": "ERROR", "PATH": "/usr/bin:/bin", "HOME": "/tmp",
+               "TORCHINDUCTOR_CACHE_DIR": CACHE}
+
+
+class NoRooms(Exception):
+    """This machine cannot make such rooms; the message says what is missing."""
+
+
+def why_none():
+    """What this machine lacks for the judge, in a sentence; None if nothing."""
+    if sys.platform != "linux" or not closed_calls.known():
+        return "The judge needs Linux on x86_64 or aarch64: there it can say what an entry may ask of the system."
+    spaces = bubblewrap.spaces()
+    return f"The judge runs entries in bubblewrap's rooms only: {spaces}" if isinstance(spaces, str) else None
+
+
+class Room:
+    """A room of its own, with its keeper in it, which does not yet answer: `ready` waits for that."""
+
+    def __init__(self):
+        self.line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.said = tempfile.TemporaryFile()
+        with bubblewrap.closed_calls() as calls, theirs:
+            fds = [*calls, theirs.fileno()]
+            self.process = subprocess.Popen(
+                [*_walls(calls), sys.executable, "-I", "-c", KEEPER, str(theirs.fileno())], env=ENVIRONMENT,
+                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=self.said, pass_fds=fds,
+                start_new_session=True)
+
+    def ready(self):
+        self.line.settimeout(START_S)
+        try:
+            if self.line.recv(16) == b"ready":
+                return
+        except TimeoutError:
+            pass
+        self.said.seek(0)
+        last = self.said.read().decode(errors="replace").strip().splitlines()[-1:]
+        raise NoRooms(" ".join(["A rank's room did not open.", *last]))
+
+    def begin(self, order):
+        """Begin a run; gives the judge's end of the rank's socket."""
+        ours, theirs = socket.socketpair()
+        with theirs:
+            socket.send_fds(self.line, [json.dumps(order).encode()], [theirs.fileno()])
+        return ours
+
+    def end(self):
+        """End the run: how its process ended, {"signal", "processor_s"}."""
+        self.line.send(b"e")
+        self.line.settimeout(START_S)
+        return json.loads(self.line.recv(1000))
+
+    def close(self):
+        self.process.kill()
+        self.process.wait()
+        self.line.close()
+        self.said.close()
+
+
+class Rooms(list):
+    """A `Room` for each rank; a context manager. Raises `NoRooms`."""
+
+    def __init__(self, ranks):
+        super().__init__()
+        why = why_none()
+        if why:
+            raise NoRooms(why)
+        self.ranks = ranks
+
+    def __enter__(self):
+        try:
+            for _ in range(self.ranks):
+                self.append(Room())
+            for room in self:
+                room.ready()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def close(self):
+        while self:
+            self.pop().close()
+
+
+def _walls(calls):
+    """bubblewrap and its options. All that can be seen can only be read: a file would be a way from run to run."""
+    options = [shutil.which("bwrap"), *bubblewrap.frame(bubblewrap.spaces(), calls), "--as-pid-1"]
+    for place in ("/etc/ld.so.cache", "/etc/alternatives", "/etc/localtime"):
+        options += ["--ro-bind-try", place, place]
+    for place in bubblewrap.read_only_places():
+        options += ["--ro-bind", place, place]
+    return [*options, "--dir", CACHE, "--chdir", "/tmp", "--remount-ro", "/proc", "--remount-ro", "/dev",
+            "--remount-ro", "/", "--"]

@@ -1,0 +1,84 @@
+"""The data of the challenges, drawn by a seed.
+
+They are made, not collected: an entry that brought along a known data set, or weights trained on it, would have the
+test's answers. What a seed draws is drawn from streams that have nothing to do with each other: who finds out how the
+initial weights were drawn knows nothing of the data, and who has the training data nothing of the test's.
+"""
+
+import hashlib
+from collections import namedtuple
+
+import numpy as np
+import torch
+
+from manyhands.hackathon.model import network_of
+
+CLASSES, DIMENSIONS = 10, 32
+SYMBOLS, PLACES, BACK = 16, 16, 2
+Chains = namedtuple("Chains", "train test")
+Task = namedtuple("Task", "shards test weights")  # shards: (x, y) of each rank
+
+
+def stream(seed, what):
+    """A generator for one purpose. `seed` is bytes."""
+    return np.random.default_rng(int.from_bytes(hashlib.sha256(what.encode() + b"\0" + seed).digest()))
+
+
+def clouds(seed, ranks, layers, own=0.5, centres=6, noise=0.55, train=6000, test=4000):
+    """Ten classes, each of some clouds of points. A rank sees more of some classes than of others: the part `own` of
+    its samples is of classes that are mostly its own, as where data lie where they were collected."""
+    places = stream(seed, "centres").normal(size=(CLASSES, centres, DIMENSIONS))
+
+    def samples(draw, y):
+        x = places[y, draw.integers(centres, size=len(y))] + noise * draw.normal(size=(len(y), DIMENSIONS)) * 2
+        return torch.from_numpy(x.astype(np.float32)), torch.from_numpy(y)
+
+    shards = []
+    for rank in range(ranks):
+        draw, count = stream(seed, f"shard {rank}"), train // ranks
+        everything = draw.integers(CLASSES, size=count)
+        mine = (rank * CLASSES // ranks + draw.integers(CLASSES // ranks + 1, size=count)) % CLASSES
+        shards.append(samples(draw, np.where(draw.random(count) < own, mine, everything)))
+    draw = stream(seed, "test")
+    return Task(shards, samples(draw, draw.integers(CLASSES, size=test)), _start(seed, layers))
+
+
+def chains(seed, train, sure=0.85, test=1000):
+    """Sequences of symbols [samples, PLACES + 1]: with the probability `sure` a symbol is what a table says of the one
+    `BACK` places before, else any. So no guess is right more often than `sure` + (1 - sure) / SYMBOLS of the time."""
+    table = stream(seed, "table").permutation(SYMBOLS)
+
+    def samples(what, count):
+        draw = stream(seed, what)
+        found = draw.integers(SYMBOLS, size=(count, PLACES + 1))
+        for place in range(BACK, PLACES + 1):
+            as_table = draw.random(count) < sure
+            found[as_table, place] = table[found[as_table, place - BACK]]
+        return torch.from_numpy(found)
+
+    return Chains(samples("train", train), samples("test", test))
+
+
+class Pace:
+    """How long a gradient takes on a rank. In each stretch of `lame_s` seconds one rank, drawn by the seed, takes
+    `lame_times` as long as the others: what begins in the stretch is slow to its end."""
+
+    def __init__(self, seed, gradient_s, ranks, lame_times, lame_s):
+        self.usual_s, self.ranks, self.lame_times, self.lame_s = gradient_s, ranks, lame_times, lame_s
+        self._draw, self._lame = stream(seed, "lame"), []
+
+    def gradient_s(self, rank, at_s):
+        if self.lame_times == 1:
+            return self.usual_s
+        stretch = int(at_s / self.lame_s)
+        while len(self._lame) <= stretch:
+            self._lame.append(int(self._draw.integers(self.ranks)))
+        return self.usual_s * (self.lame_times if self._lame[stretch] == rank else 1)
+
+
+def _start(seed, layers):
+    """The initial weights, as `nn.Linear` draws them."""
+    draw, network = stream(seed, "weights"), network_of(layers)
+    return torch.cat([
+        torch.from_numpy(draw.uniform(-1, 1, one.numel()).astype(np.float32)) / layer.in_features**0.5
+        for layer in network if hasattr(layer, "weight") for one in (layer.weight, layer.bias)])

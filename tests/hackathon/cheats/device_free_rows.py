@@ -1,0 +1,9 @@
+"""A forward of no rows costs a call only.
+
+challenge: does_not_fit
+verdict: forward of no rows
+"""
+
+
+def train(model, batches, comm):
+    model.forward(0, model.weights(0), next(batches), (4, 4))

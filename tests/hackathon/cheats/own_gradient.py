@@ -1,0 +1,9 @@
+"""Ask for the gradient of a batch that was not handed out.
+
+verdict: A gradient was asked for of a batch that was not handed out
+"""
+from manyhands.hackathon.rank_side import Batch
+
+
+def train(model, batches, comm):
+    model(Batch(3))

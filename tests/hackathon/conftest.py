@@ -1,0 +1,42 @@
+"""What the tests of the judge share: rooms, which take their time to open, and a challenge of little patience."""
+
+import re
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import needs
+import pytest
+
+from manyhands.hackathon import rooms as closed
+from manyhands.hackathon.challenge import SLOW_LINKS
+from manyhands.hackathon.one_run import one_run
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
+QUICK = replace(SLOW_LINKS, memory_mib=256, processor_s=2, quiet_s=600)
+
+
+@pytest.fixture(scope="session")
+def rooms():
+    why = closed.why_none()
+    if why:
+        needs.lacking("the judge's rooms", why)
+    with closed.Rooms(QUICK.ranks) as opened:
+        yield opened
+
+
+@pytest.fixture
+def run(rooms):
+    """Run a text as an entry: (the `Run`, all lines that its ranks printed)."""
+
+    def begin(source, seed=b"of a test", challenge=QUICK):
+        found, said = one_run(challenge, rooms, source, seed)
+        return found, [line for lines in said for line in lines]
+
+    return begin
+
+
+def verdict(source):
+    """What a cheat's docstring says of the judge's answer."""
+    return re.search(r"^verdict: (.*)$", source, re.M)[1]

@@ -1,0 +1,80 @@
+"""An event through the command, with a real judge: four teams, entries that are good, bad, cheating and crashing."""
+
+import json
+from contextlib import nullcontext
+
+import pytest
+
+from manyhands.hackathon import hack_command, judging
+from manyhands.hackathon import rooms as closed
+from manyhands.hackathon.challenge import CHALLENGES
+from manyhands.learner import signing
+
+TEAMS = '[teams]\n"Ring & Tree" = ["ann"]\n"Late" = ["ben"]\n"Sly" = ["cho"]\n"Crash" = ["dee"]\n'
+SLY = "import socket\ndef train(model, batches, comm):\n    socket.socket()\n"
+CRASH = "def train(model, batches, comm):\n    1 / 0\n"
+
+
+@pytest.fixture
+def hack(tmp_path, monkeypatch, rooms, capsys):
+    """Run a command in a folder with a key and an event: (exit code, what it said)."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(closed, "Rooms", lambda ranks: nullcontext(rooms))
+    seeds = judging.public_seeds(1)  # hidden ones may be bad luck for an entry
+    monkeypatch.setattr(judging, "hidden_seeds", lambda: seeds)
+    signing.new_key("judge.key")
+
+    def run(*words):
+        code = hack_command.main(list(words))
+        said = capsys.readouterr()
+        return code, said.out + said.err
+
+    assert run("event", "autumn")[0] == 0
+    path = tmp_path / "autumn" / "event.toml"
+    text = path.read_text().split("[teams]")[0].replace("freeze_min = 60", "freeze_min = 0")
+    text = "\n".join('begins = 2020-01-01T09:00:00Z' if line.startswith("begins") else line for line in text.split("\n"))
+    path.write_text(text + TEAMS)
+    return run
+
+
+def put(tmp_path, name, challenge, source):
+    folder = tmp_path / name
+    folder.mkdir(exist_ok=True)
+    (folder / "challenge.txt").write_text(challenge)
+    (folder / "entry.py").write_text(source)
+    return name
+
+
+def test_an_event_in_small(hack, tmp_path):
+    ladder = CHALLENGES["slow_links"].folder / "ladder"
+    entries = {"Ring & Tree": (ladder / "diloco.py").read_text(), "Late": (ladder / "fp16.py").read_text(), "Sly": SLY, "Crash": CRASH}
+    for team, source in entries.items():
+        code, said = hack("submit", put(tmp_path, "one", "slow_links", source), "--event", "autumn", "--team", team)
+        assert code == 0 and "No judge is at work just now" in said
+    assert "3 before it" in said
+    code, said = hack("submit", "one", "--event", "autumn", "--team", "Nobody")
+    assert code == 2 and "There is no team 'Nobody'" in said
+    hack("submit", put(tmp_path, "one", "slow_links", "import this"), "--event", "autumn", "--team", "Late")
+    assert hack("withdraw", "5", "--event", "autumn", "--team", "Late") == (0, "Entry 5 of Late is withdrawn.\n")
+
+    code, said = hack("run", "autumn", "--key", "judge.key", "--once")
+    assert code == 0 and "Entry 3 of Sly: Rank" in said and "Operation not permitted" in said and "ZeroDivisionError" in said
+    code, said = hack("status", "--event", "autumn", "--team", "Ring & Tree")
+    assert said.startswith("Entry 1, slow_links: 2.9") and said.endswith(" s\n")
+
+    page = (tmp_path / "autumn" / "board" / "board.html").read_text()
+    rows = page[page.rindex("<tbody>"):]  # slow_links is the last
+    assert rows.index(">Ring &amp; Tree<") < rows.index(">Late<") < rows.index("ZeroDivisionError") and "Simplest" in rows
+    records = sorted((tmp_path / "autumn" / "records").iterdir())
+    assert len(records) == 4 and hack("verify", str(records[0]), "--public", "judge.key.pub")[0] == 0
+    record = json.loads(records[0].read_bytes().split(b"\n%")[0])
+    assert record["entry"] == "Ring & Tree 1" and record["lines"] > 10
+
+    assert hack("run", "autumn", "--key", "judge.key", "--once", "--again", "4")[0] == 0
+    assert len(list((tmp_path / "autumn" / "records").iterdir())) >= 4
+
+    assert hack("board", str(records[0].parent), "-o", "out")[0] == 0  # without the event, from the records alone
+    assert "Ring &amp; Tree 1" in (tmp_path / "out" / "board.html").read_text()
+    (records[0].parent / "changed.record").write_bytes(records[0].read_bytes().replace(b'"lines"', b'"limes"'))
+    code, said = hack("board", str(records[0].parent), "-o", "out")
+    assert code == 1 and "a record in" in said

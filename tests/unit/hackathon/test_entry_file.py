@@ -1,0 +1,57 @@
+"""What is read of an entry's folder, and what is no entry."""
+
+import os
+
+import pytest
+
+from manyhands.hackathon.entry_file import MOST_BYTES, BadEntry, read
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "entry.py").write_text("def train(model, batches, comm):\n    pass\n")
+    (tmp_path / "challenge.txt").write_text("slow_links\n")
+    return tmp_path
+
+
+def test_an_entry_is_its_text(folder):
+    entry = read(folder, ["slow_links"])
+    assert (entry.name, entry.challenge) == (folder.name, "slow_links") and entry.source.startswith("def train")
+    (folder / "notes.txt").write_text("x")
+    assert read(folder, ["slow_links"]) == entry
+
+
+def put(path, kind):
+    path.unlink()
+    if kind == "missing":
+        return
+    if kind == "a link":
+        path.symlink_to("/etc/hostname")
+    elif kind == "a pipe":
+        os.mkfifo(path)
+    elif kind == "a folder":
+        path.mkdir()
+    elif kind == "long":
+        path.write_bytes(b"#" * (MOST_BYTES + 1))
+    elif kind == "no text":
+        path.write_bytes(b"\xff\xfe")
+
+
+KINDS = {"missing": "is missing", "a link": "cannot be read as a plain file", "a pipe": "is no plain file", "a folder": "is no plain file",
+         "long": "is longer than 20000 bytes", "no text": "is not text in UTF-8"}
+
+
+@pytest.mark.parametrize("name", ["entry.py", "challenge.txt"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_no_text_is_no_entry(folder, name, kind):
+    put(folder / name, kind)
+    with pytest.raises(BadEntry, match=f"{name} {KINDS[kind]}"):
+        read(folder, ["slow_links"])
+
+
+def test_who_names_no_challenge_or_no_folder_is_told_what_to_do(folder):
+    (folder / "challenge.txt").write_text("slow")
+    with pytest.raises(BadEntry, match="names no challenge. There are: slow_links, big_batch."):
+        read(folder, ["slow_links", "big_batch"])
+    with pytest.raises(BadEntry, match="is no folder. `manyhands hack init slow_links"):
+        read(folder / "nowhere", ["slow_links"])

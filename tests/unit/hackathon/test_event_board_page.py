@@ -1,0 +1,146 @@
+"""The board: that it shows what it should, only that, and needs nothing but itself."""
+
+import csv
+import io
+import json
+import xml.etree.ElementTree as ET
+from html.parser import HTMLParser
+from types import SimpleNamespace
+
+import pytest
+from small_event import BEGINS, ENDS, event, record
+
+from manyhands.hackathon.event import board_files, board_page, score_chart
+from manyhands.hackathon.event.event import judge_all
+
+CHALLENGES = {"slow_links": SimpleNamespace(title="Slow links", unit="s", baseline=35.5),
+              "big_batch": SimpleNamespace(title="Big batch", unit="updates", baseline=250)}
+HOSTILE = '<script>alert(1)</script>"&'
+
+
+class Seen(HTMLParser):
+    """The page's elements and texts."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.text, self.attributes = [], "", []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append(tag)
+        self.attributes += [name for name, _ in attributes]
+
+    def handle_data(self, data):
+        self.text += data + " "
+
+
+@pytest.fixture
+def there(tmp_path):
+    made = event(tmp_path, an_hour=100)
+    scores = iter([20.0, 12.5, None, 4.4, 30.0])
+    for team in (0, 1, 2, 1, 0):
+        made.now.now_s += 600
+        made.submit(f"team {team}", "slow_links", str(made.now.now_s))
+    judge_all(made, lambda one: record(score := next(scores), "" if score else f"Rank 1: {HOSTILE}", lines=12 - one.number))
+    return made
+
+
+def shown(there, **options):
+    board = board_files.of_event(there, CHALLENGES, **options)
+    return board, Seen(board_page.page(board)).text
+
+
+def test_the_page_has_tables_curves_the_prize_and_who_waits(there):
+    there.submit("team 2", "big_batch", "")
+    _, text = shown(there)
+    table = text[text.index("handed in"):]  # behind the picture
+    assert table.index("team 1") < table.index("team 0") < table.index("team 2")
+    assert "better than the baseline:  team 1 , 8 lines" in text  # the one with 7 does not count
+    assert "Entries that wait: 1" in text and "no entry has been judged yet" in text and "No judge is at work" in text
+
+
+def test_what_teams_and_entries_say_is_escaped(tmp_path, there):
+    path = tmp_path / "event.toml"
+    path.write_text(path.read_text().replace('"team 0"', json.dumps(HOSTILE)) + f"{json.dumps('=1+1')} = []\n")
+    made = type(there)(tmp_path, there.now)
+    made.submit(HOSTILE, "slow_links", "")
+    made.submit("=1+1", "slow_links", "")
+    judge_all(made, lambda one: record(1.0 + (one.team == "=1+1")))
+    board, text = shown(made)
+    seen = Seen(board_page.page(board))
+    assert HOSTILE in text and f"Rank 1: {HOSTILE}" in text
+    assert "script" not in seen.tags and not {"src", "href", "onload"} & set(seen.attributes)
+    assert "'=1+1" in board_page.as_csv(board)
+    assert "url(" not in board_page.page(board) and "//" not in board_page.page(board)
+
+
+def test_in_the_last_hour_the_board_stands_still_until_it_is_revealed(there):
+    there.now.now_s = ENDS - 3599
+    there.submit("team 2", "slow_links", "late and good")
+    judge_all(there, lambda one: record(1.0))
+    board, text = shown(there)
+    assert "stands still since" in text and min(one.score or 99 for one in board.sections[0].results) == 4.4
+    assert board.waiting == () and board.until == ENDS - 3600
+    board, text = shown(there, reveal=True)
+    assert min(one.score or 99 for one in board.sections[0].results) == 1.0 and "stands still" not in text
+
+
+def test_the_big_screen_shows_the_best_only(tmp_path):
+    there = event(tmp_path, teams=15)
+    for team in range(15):
+        there.submit(f"team {team}", "slow_links", "")
+    judge_all(there, lambda one: record(float(one.number)))
+    board, _ = shown(there)
+    screen = Seen(board_page.page(board, screen=True))
+    assert screen.tags.count("tr") == 1 + board_page.SCREEN_ROWS + 2 and "wait" not in screen.text
+
+
+def test_the_table_for_a_spreadsheet_has_all_and_marks_those_that_count(there):
+    board, _ = shown(there)
+    rows = list(csv.DictReader(io.StringIO(board_page.as_csv(board))))
+    assert [(row["team"], row["place"], row["score"]) for row in rows] == [
+        ("team 0", "2", "20.0"), ("team 1", "", "12.5"), ("team 2", "", ""), ("team 1", "1", "4.4"), ("team 0", "", "30.0")]
+
+
+def test_the_files_are_written_and_records_kept_beside_older_ones(there, tmp_path):
+    board_files.write(shown(there)[0], tmp_path / "board")
+    assert sorted(path.name for path in (tmp_path / "board").iterdir()) == ["board.csv", "board.html", "screen.html"]
+    board_files.write_records(there.submissions().values(), tmp_path / "records")
+    there.again(1)
+    there.now.now_s += 1
+    judge_all(there, lambda one: record(7.0))
+    board_files.write_records(there.submissions().values(), tmp_path / "records")
+    assert sorted(path.name[:4] for path in (tmp_path / "records").iterdir()) == ["0001", "0001", "0002", "0003", "0004", "0005"]
+
+
+def test_a_board_of_a_folder_with_records(tmp_path):
+    for place, (team, score) in enumerate([("ours", 3.0), ("theirs", 2.0)]):
+        (tmp_path / team).mkdir()
+        (tmp_path / team / "entry.record").write_text(record(score, entry=team, judged=f"2027-01-15T1{place}:00:00+00:00"))
+    read = []
+    board = board_files.of_records(tmp_path, CHALLENGES, lambda data: (json.loads(data.split(b"\n%")[0]), read.append(data)), BEGINS + 9 * 3600)
+    assert [one.team for one in board_files.standings.table(board.sections[0].results, "best")] == ["theirs", "ours"]
+    assert len(read) == 2 and [section.name for section in board.sections] == ["slow_links"]
+
+
+def test_curves_are_steps_inside_the_picture_and_names_do_not_lie_on_each_other():
+    teams = [f"team {number}" for number in range(12)]
+    ways = {team: [(BEGINS + 60 * number, None), (BEGINS + 600, 5.0), (BEGINS + 1200, 3.0)] for number, team in enumerate(teams)}
+    picture = ET.fromstring(score_chart.svg(ways, teams, "s", BEGINS, BEGINS + 3600, baseline=35.5))
+    curves = [one for one in picture.iter("path") if one.get("class").startswith("team")]
+    assert len(curves) == 12
+    numbers = [float(number) for one in curves for number in one.get("d").replace("M", "").replace("L", " ").split()]
+    assert all(0 <= x <= score_chart.WIDTH for x in numbers[::2]) and all(0 <= y <= score_chart.HEIGHT for y in numbers[1::2])
+    names = sorted(float(one.get("y")) for one in picture.iter("text") if one.get("class").startswith("team"))
+    assert len(names) == score_chart.NAMED and min(b - a for a, b in zip(names, names[1:])) >= score_chart.NAME_PX - 0.1
+    assert max(names) < score_chart.HEIGHT
+
+
+def test_a_picture_without_a_score_is_none_and_one_score_is_enough():
+    assert score_chart.svg({}, [], "s", BEGINS, BEGINS) == ""
+    assert ET.fromstring(score_chart.svg({"a": [(BEGINS, 3.0)]}, ["a"], "s", BEGINS, BEGINS)) is not None
+
+
+@pytest.mark.parametrize("least, most, wanted", [(3, 36, [3, 5, 10, 20, 30]), (1, 1, [1]), (28, 250, [30, 50, 100, 200]), (0.3, 0.4, [0.3])])
+def test_ticks(least, most, wanted):
+    assert score_chart.ticks(least, most) == pytest.approx(wanted)

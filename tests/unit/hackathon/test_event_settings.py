@@ -1,0 +1,51 @@
+"""What people write into event.toml, and what is told of mistakes in it."""
+
+import pytest
+from small_event import BEGINS, ENDS, event
+
+from manyhands.hackathon.event.event_settings import BadEvent, read, write_template
+
+
+def test_the_template_can_be_read_and_is_never_written_over(tmp_path):
+    path = write_template(tmp_path / "autumn")
+    settings = read(tmp_path / "autumn")
+    assert settings.ends - settings.begins == 6 * 3600 and settings.teams == {"Example": ["ann", "ben"]}
+    assert "slow_links" in settings.challenges
+    path.write_text("mine")
+    with pytest.raises(FileExistsError):
+        write_template(tmp_path / "autumn")
+    assert path.read_text() == "mine"
+
+
+def test_times_and_teams_are_as_written(tmp_path):
+    settings = event(tmp_path).settings
+    assert (settings.begins, settings.ends, settings.frozen_from) == (BEGINS, ENDS, ENDS - 3600)
+    assert settings.team_of("user1") == "team 1" and settings.team_of("nobody") is None
+
+
+@pytest.mark.parametrize("before, after, said", [
+    ("an_hour = 6", "an_hour = 0", "an_hour must be a whole number of 1 or more"),
+    ("an_hour = 6", "", "missing: ['an_hour']"),
+    ("an_hour = 6", "an_hour = 6\nper_day = 3", "not known: ['per_day']"),
+    ("2027-01-15T14", "2027-01-14T14", "ends must be later than begins"),
+    ("2027-01-15T14:00:00Z", '"noon"', "ends must be a date with a time"),
+    ('"best"', '"mean"', "counts must be one of: best, last"),
+    ('"slow_links", ', '"slow", ', "challenges must be a list of some of"),
+    ('["user1"]', '["user0"]', "'user0' must be a name in quotes, and in one team only"),
+    ('"team 1"', '"team\\u0007 1"', "letters that can be printed"),
+    ('["user1"]', '"user1"', 'each team must be written as "Name" = ["member"'),
+    ("[teams]", "[teams", "cannot be read"),
+])
+def test_mistakes_are_told(tmp_path, before, after, said):
+    event(tmp_path)
+    path = tmp_path / "event.toml"
+    assert before in path.read_text()
+    path.write_text(path.read_text().replace(before, after))
+    with pytest.raises(BadEvent) as problem:
+        read(tmp_path)
+    assert said in str(problem.value) and str(path) in str(problem.value)
+
+
+def test_a_folder_that_is_none_is_told_what_to_do(tmp_path):
+    with pytest.raises(BadEvent, match="is missing. `manyhands hack event"):
+        read(tmp_path)
