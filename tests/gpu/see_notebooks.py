@@ -1,0 +1,31 @@
+"""`see_notebooks.py notebooks|solutions UNIT ...`: nbval on them, several side by side; those that differ are told whole.
+
+The course chooses the device by itself. A notebook whose framework this machine lacks is not among the plan's.
+"""
+
+import sys
+from pathlib import Path
+
+from manyhands.build.validate import Validation
+from gpu_tell import failure, figure
+
+LACKS = ("mpirun is missing", "No module named 'mpi4py'", "No module named 'lightning'", "No module named 'tensorflow'")
+folder, *units = sys.argv[1:]
+pattern = "{}_*.ipynb" if folder == "notebooks" else "{0}_*/{0}_*.ipynb"
+paths = [path for unit in units for path in sorted(Path(folder).glob(pattern.format(unit)))]
+assert len(paths) == len(units), f"in {folder} are {paths}, and wanted were {units}"
+good, come = True, set()
+with Validation(paths) as validation:
+    for verdict in validation:
+        name = Path(verdict.notebook).stem
+        come.add(name)
+        lack = next((lack for lack in LACKS if lack in verdict.text and "\n1 failed, " in verdict.text), None)
+        if verdict.passed:
+            figure(f"{name}: as stored, in", verdict.seconds, "s")
+        elif lack:
+            figure(f"{name}: as stored but for one cell, since", lack)
+        else:
+            good = False
+            failure(f"{name}: not as stored", verdict.text)
+        print(f"still to come: {', '.join(path.stem for path in paths if path.stem not in come) or 'none'}", flush=True)
+sys.exit(not good)
