@@ -1,0 +1,773 @@
+# %% [markdown] unit={"minutes": 65, "ranks": 4, "framework": "torch", "title": "Tensor and mesh parallelism"}
+# # 15 Tensor and mesh parallelism
+#
+# Layers cut inside, over four ranks that all work on the same rows. At the end you can
+#
+# * cut two layers so that one all-reduce each way is enough, and say what goes wrong without each of the two functions that carry it;
+# * cut a transformer block by heads, columns and rows, count what it sends, and trade all-reduces for all-gathers and reduce-scatters;
+# * write a program once, lay it out on a mesh of ranks in five ways, and foretell the bill of each;
+# * read DTensor's placements, cut a model with `parallelize_module`, and combine it with `fully_shard` on a second axis of the mesh;
+# * write ring attention, and experts with a router that learns and a capacity.
+#
+# **Before:** units 04 (collectives), 11 (experts) and 13 (a layer cut two ways), or what is in them. **Minutes:** 65. **Ranks:** 4.
+
+# %% [markdown]
+# ## Four ranks
+#
+# This kernel starts the ranks. Cells that begin with `%%px` run on all four of them; `--setup` marks what is to be run again if the cluster
+# must be healed. All numbers are float64, so that "as one process" can mean: to 1e-12.
+
+# %% tags=["setup"]
+from manyhands import Cluster, predict, settle
+
+cluster = Cluster(nodes=1, ranks_per_node=4, framework="torch")
+
+# %% tags=["setup"]
+# %%px --setup
+import copy
+import os
+from collections import Counter
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.distributed import _functional_collectives as functional
+from torch.nn.functional import gelu
+
+from manyhands.ledger import Ledger
+from manyhands.mesh import copy_to, reduce_from
+
+if not dist.is_initialized():  # so that this cell can be run twice
+    dist.init_process_group(os.environ["MANYHANDS_BACKEND"])
+device = torch.device(os.environ["MANYHANDS_DEVICE"])
+rank, size = dist.get_rank(), dist.get_world_size()
+
+# %% tags=["setup"]
+# %%px --setup
+def drawn(*shape):
+    """The same numbers on every rank."""
+    return torch.randn(*shape, dtype=torch.float64).to(device)
+
+def apart(pairs):
+    """The largest difference between two lists of tensors."""
+    return max((one - other).abs().max().item() for one, other in pairs)
+
+def calls(ledger):
+    """The calls of torch.distributed, with how many numbers a rank hands in."""
+    names = {"allreduce": "all-reduce", "_allgather_base": "all-gather",
+             "_reduce_scatter_base": "reduce-scatter"}
+    counts = Counter(f"{names[e.call]} of {e.numel}" for e in ledger.entries)
+    return ", ".join(f"{n} x {call}" for call, n in counts.items()) or "nothing"
+
+torch.manual_seed(0)
+x, up, down = drawn(6, 8), drawn(8, 16), drawn(16, 8)
+up_bias, down_bias = drawn(16), drawn(8)
+
+# %% [markdown]
+# ## A layer cut by columns, a layer cut by rows
+#
+# Two layers with a nonlinearity between them: $y = \mathrm{gelu}(x A + a)\, B + b$. Unit 13 cut a convolution in two ways; a matrix is the same with one pixel.
+#
+# * Cut $A$ by **columns**, a *column-parallel layer*: rank $r$ computes some columns of $x A$, complete. It needs the whole $x$.
+# * Cut $B$ by **rows**, a *row-parallel layer*: rank $r$ multiplies some columns of its input by the rows that belong to them. That gives a *summand* of the whole $y$.
+#
+# (`nn.Linear` keeps the transpose: there the columns of $A$ are rows of `weight`.)
+#
+# **Predict.** Four ranks each have 4 of the 16 columns of $A$, and the 4 rows of $B$ with the same numbers. Between the layers there is gelu. Every rank wants the whole $y$.
+
+# %%
+predict("15-forward",
+        "A column layer, gelu, a row layer: how many collectives until all ranks have y?",
+        unit="collectives")
+
+# %%
+# %%px
+mine = slice(4 * rank, 4 * rank + 4)
+right = gelu(x @ up + up_bias) @ down + down_bias
+
+with Ledger() as ledger:
+    h = gelu(x @ up[:, mine] + up_bias[mine])  # [6, 4]: complete
+    part = h @ down[mine]                      # [6, 8]: one of four summands
+    y = reduce_from(part) + down_bias
+print(f"{up[:, mine].numel() + down[mine].numel()} of {up.numel() + down.numel()} weights; "
+      f"sent: {calls(ledger)}; as one process: {apart([(y, right)]) < 1e-12}")
+
+# %%
+settle("15-forward", lambda: len(cluster.pull("ledger.entries")[0]))
+
+# %% [markdown]
+# <details><summary>Why?</summary>
+#
+# gelu treats each number by itself, and each number of $h$ is complete on the one rank that has it. What this rank has is just what its rows of $B$ ask for. So nothing is sent between the layers; only the last sum is.
+# </details>
+#
+# Two mistakes are near. The bias of the row layer is added *after* the sum: before it, each rank would add one. And a nonlinearity after a row layer waits for the sum, since $\mathrm{gelu}(u + v)$ is not $\mathrm{gelu}(u) + \mathrm{gelu}(v)$:
+
+# %%
+# %%px
+early_bias = reduce_from(part + down_bias)
+early_gelu = reduce_from(gelu(part))
+if rank == 0:
+    biases = ((early_bias - y) / down_bias).mean()
+    print(f"bias on each rank: {biases:.0f} biases too many")
+    print(f"gelu before the sum: off by {apart([(early_gelu, gelu(y - down_bias))]):.2f}")
+
+# %% [markdown]
+# ## f and g
+#
+# Now backward. Every rank computes the same loss from the same $y$, and it is *one* loss: it counts once. (In `manyhands.functions`, unit 11, N losses count N times; so a pair of functions of their own is needed.) Megatron-LM (Shoeybi et al. 2019) calls them f and g:
+#
+# | | stands | forward | backward |
+# |---|---|---|---|
+# | **f**, `copy_to` | where $x$ enters the columns | x as it is | all-reduce |
+# | **g**, `reduce_from` | where the summands leave the rows | all-reduce | the gradient as it is |
+#
+# Each is the other one turned round. We run the two layers with both, then without f.
+#
+# **Predict.** Without f, which gradients differ from those of one process?
+
+# %%
+predict("15-without-f", "Without f (copy_to), wrong are the gradients of ...",
+        ["x only", "x and the first layer", "all of them", "none"])
+
+# %%
+# %%px
+def gradients(enter):
+    """Of x, and of this rank's columns, bias and rows; and what backward sent."""
+    leaves = [t.clone().requires_grad_() for t in
+              (x, up[:, mine], up_bias[mine], down[mine])]
+    h = gelu(enter(leaves[0]) @ leaves[1] + leaves[2])
+    loss = (reduce_from(h @ leaves[3]) + down_bias).square().sum()
+    with Ledger() as ledger:
+        loss.backward()
+    return [leaf.grad for leaf in leaves], calls(ledger)
+
+whole = [t.clone().requires_grad_() for t in (x, up, up_bias, down)]
+(gelu(whole[0] @ whole[1] + whole[2]) @ whole[3] + down_bias).square().sum().backward()
+one = [whole[0].grad, whole[1].grad[:, mine], whole[2].grad[mine], whole[3].grad[mine]]
+
+# %%
+# %%px
+wrong = {}
+for name, enter in (("with f", copy_to), ("without f", lambda x: x)):
+    found, sent = gradients(enter)
+    names = ("x", "up", "up_bias", "down")
+    wrong[name] = [what for what, *pair in zip(names, found, one) if apart([pair]) > 1e-12]
+    if rank == 0:
+        print(f"{name:<9}: backward sends {sent};",
+              f"wrong: {', '.join(wrong[name]) or 'none'}")
+dist.all_reduce(found[0])
+if rank == 0:
+    print("without f, x summed by hand is right:", apart([(found[0], one[0])]) < 1e-12)
+
+# %%
+def wrong_without():
+    wrong = tuple(cluster.pull("wrong['without f']")[0])
+    return {("x",): "x only", ("x", "up", "up_bias"): "x and the first layer",
+            (): "none"}.get(wrong, "all of them")
+
+settle("15-without-f", wrong_without)
+
+# %% [markdown]
+# <details><summary>Why?</summary>
+#
+# The gradient of $y$ is whole on every rank, so those of the rank's own weights are right. But $x$ went to four ranks, each of which knows only what came back through *its* columns: one summand of four. $x$ is
+# the output of the layers before. All *their* gradients would be wrong, and nothing raises.
+# </details>
+#
+# ## A transformer block, by heads
+#
+# Attention fits as well: a **head** looks at its own columns of q, k and v only. So cut q, k, v by columns, whole heads on each rank, and the output layer by rows. The block of the
+# course's small GPT counts its heads by the columns that it finds. On each rank we keep a part of its layers, and put f and g around attention and MLP. Norms and residuals stay whole on all ranks.
+
+# %% tags=["setup"]
+# %%px --setup
+from manyhands.gpt.transformer import Block
+
+torch.manual_seed(1)
+block = Block(width=16, heads=4).double().to(device)
+data = drawn(2, 8, 16)  # rows, places, width
+COLUMNS, ROWS = ("q", "k", "v", "up"), ("out", "down")
+
+def own(name, whole):
+    """This rank's part of a parameter of the block, or of its gradient. nn.Linear keeps
+    columns in dimension 0 of its weight, rows in dimension 1."""
+    layer, kind = name.split(".")
+    if layer in COLUMNS:
+        return whole.chunk(size, 0)[rank]
+    return whole.chunk(size, 1)[rank] if layer in ROWS and kind == "weight" else whole
+
+x_one = data.clone().requires_grad_()
+y_one = block(x_one)
+y_one.square().sum().backward()
+
+# %% tags=["setup"]
+# %%px --setup
+def cut(block):
+    """This rank's part. The biases of the row layers are set aside."""
+    part = copy.deepcopy(block)
+    for name, whole in block.named_parameters():
+        layer, kind = name.split(".")
+        setattr(getattr(part, layer), kind, nn.Parameter(own(name, whole).detach().clone()))
+    for name in ROWS:
+        layer = getattr(part, name)
+        part.register_parameter(name + "_bias", layer.bias)
+        layer.bias = None
+    return part
+
+def forward(part, x, enter, leave):
+    """The block, with f and g or what stands for them."""
+    x = x + leave(part.attention(enter(part.norm1(x)))) + part.out_bias
+    return x + leave(part.down(gelu(part.up(enter(part.norm2(x)))))) + part.down_bias
+
+def wrong_in(part):
+    """The parameters whose gradient is not this rank's part of one process's."""
+    right = {name: own(name, p.grad) for name, p in block.named_parameters()}
+    return [name for name, p in part.named_parameters()
+            if apart([(p.grad, right[name.replace("_bias", ".bias")])]) > 1e-12]
+
+# %% [markdown]
+# **Predict.** How many all-reduces does the whole block need, forward and backward together?
+
+# %%
+predict("15-block",
+        "All-reduces in a block, attention and MLP, forward and backward together?",
+        unit="all-reduces")
+
+# %%
+# %%px
+part, x_cut = cut(block), data.clone().requires_grad_()
+with Ledger() as ahead:
+    y = forward(part, x_cut, copy_to, reduce_from)
+with Ledger() as back:
+    y.square().sum().backward()
+same = apart([(y, y_one), (x_cut.grad, x_one.grad)]) < 1e-12 and not wrong_in(part)
+if rank == 0:
+    print("forward: ", calls(ahead), "\nbackward:", calls(back))
+    print(ahead.bytes_sent + back.bytes_sent, "bytes sent; as one process:", same)
+
+# %%
+settle("15-block", lambda: sum(
+    cluster.pull("[ahead.count('allreduce'), back.count('allreduce')]")[0]))
+
+# %% [markdown]
+# Two forward and two backward, each of a whole activation: rows x places x width. That is the bill of tensor parallelism, for every block and every step. It does not fall with more ranks, and hardly anything is left to do while they wait.
+
+# %% [markdown]
+# > **On GPUs.** Keep tensor parallelism inside a server, where NVLink joins the GPUs: four waits a block are too many for a network (Narayanan et al. 2021).
+# > Megatron-LM starts backward's all-reduce and computes the weight's gradient meanwhile. It asked for `CUDA_DEVICE_MAX_CONNECTIONS=1`, so that the GPU takes up the two as they were launched.
+# > NCCL may add in another order than gloo: compare with a tolerance, a large one in bfloat16.
+# > Two things below exist in PyTorch for GPUs only: DTensor's all-to-all, and PyTorch's own ring attention, `torch.distributed.tensor.experimental.context_parallel`.
+
+# %% [markdown]
+# ## Sequence parallel: the same bytes, less memory
+#
+# Norms, residuals and dropout are done four times over, and every rank keeps their whole activations. But they treat each *place* of the sequence by itself. So cut the places there: *sequence parallelism* (Korthikanti et al. 2022). f becomes an all-gather of the places, with a reduce-scatter in backward; g a
+# reduce-scatter, with an all-gather in backward. PyTorch has both with their gradients, in 2.13 in a private module.
+#
+# **Predict.** Rank $r$ now has 2 of the 8 places outside attention and MLP, and computes the loss of these. Nothing else is changed. Which gradients does it hold only in part?
+
+# %%
+predict("15-places",
+        "Each rank norms its own places only. Which gradients must still be summed?",
+        ["norms and biases of the row layers", "q, k, v and up", "all of them", "none"])
+
+# %%
+# %%px
+world = dist.group.WORLD
+
+def gather(x):
+    return functional.all_gather_single_autograd(x, 1, world)  # 1: the places
+
+def scatter(x):
+    return functional.reduce_scatter_single_autograd(x, "sum", 1, world)
+
+part, x_cut = cut(block), data.chunk(size, 1)[rank].clone().requires_grad_()
+with Ledger() as ahead:
+    y = forward(part, x_cut, gather, scatter)
+with Ledger() as back:
+    y.square().sum().backward()
+
+# %%
+# %%px
+partial = wrong_in(part)
+for name in partial:
+    dist.all_reduce(part.get_parameter(name).grad)
+same = not wrong_in(part) and apart([
+    (t, whole.chunk(size, 1)[rank]) for t, whole in ((y, y_one), (x_cut.grad, x_one.grad))
+    ]) < 1e-12
+if rank == 0:
+    print("forward: ", calls(ahead), "\nbackward:", calls(back))
+    print(ahead.bytes_sent + back.bytes_sent, "bytes sent; in part only:", *partial)
+    print("then summed, as one process:", same)
+
+# %%
+def in_part():
+    layers = {name.split(".")[0] for name in cluster.pull("partial")[0]}
+    return {frozenset(("norm1", "norm2", "out_bias", "down_bias")):
+            "norms and biases of the row layers", frozenset(): "none",
+            frozenset(("q", "k", "v", "up")): "q, k, v and up"}.get(
+                frozenset(layers), "all of them")
+
+settle("15-places", in_part)
+
+# %% [markdown]
+# An all-reduce *is* a reduce-scatter and an all-gather (unit 04): four of each in place of four all-reduces, the same bytes by the ledger's ring. (gloo makes its reduce-scatter of a whole all-reduce, and sends more; NCCL does not.) What was used for a rank's own places only must be summed; it is small.
+#
+# ## One program, five layouts
+#
+# So far every cut was written into the program. Mesh TensorFlow (Shazeer et al. 2018) takes it out. The **dimensions** of tensors get names; the ranks stand on a **mesh** whose **axes** have names. A **layout** says which dimension is cut along which axis; whatever is not in it is whole. Where a product
+# sums away a dimension that is cut, the ranks along its axis have summands, and these are added up. `manyhands.mesh` is this idea, small; inside are f and g.
+
+# %% tags=["setup"]
+# %%px --setup
+from torch.distributed.device_mesh import init_device_mesh
+
+from manyhands.mesh import Mesh, einsum
+
+grid = init_device_mesh(device.type, (2, 2), mesh_dim_names=("dp", "tp"))
+DIMS = {"x": ("batch", "in"), "up": ("in", "hidden"), "down": ("hidden", "out")}
+SIZES = {"batch": 8, "in": 8, "hidden": 16, "out": 4}
+LAYOUTS = {"nothing cut": {}, "data parallel": {"batch": "dp"},
+           "model parallel": {"hidden": "tp"},
+           "both": {"batch": "dp", "hidden": "tp"}, "inputs cut": {"in": "tp"}}
+
+def program(x, up, down):
+    h = einsum(x, up, ("batch", "hidden")).map(torch.tanh)
+    y = einsum(h, down, ("batch", "out"))
+    return h, y
+
+# %% [markdown]
+# Rank $r$ stands in row $r \,\mathrm{div}\, 2$ and column $r \bmod 2$: ranks 0 and 2 differ along `dp`, downwards in the picture below, 0 and 1 along `tp`. The loss is the sum of squares of $y$.
+#
+# **Predict.** A batch of 8, 8 inputs, 16 hidden, 4 outputs. Add up the numbers that a rank hands to all-reduces, forward and backward. Which layout has the smallest bill, of those that cut something? And with a batch of 64?
+
+# %%
+predict("15-small",
+        "Batch 8, in 8, hidden 16, out 4: which layout sums the fewest numbers?",
+        ["data parallel", "model parallel", "both", "inputs cut"])
+predict("15-large",
+        "Batch 64, in 8, hidden 16, out 4: which layout sums the fewest numbers?",
+        ["data parallel", "model parallel", "both", "inputs cut"])
+
+# %% tags=["setup"]
+# %%px --setup
+def axis_of(entry):
+    return next(axis for axis in ("dp", "tp")
+                if tuple(dist.get_process_group_ranks(grid.get_group(axis))) == entry.ranks)
+
+def run(layout, batch):
+    """The bill as [(axis, numbers)], forward and backward; and whether all is as in one
+    process."""
+    sizes, mesh = {**SIZES, "batch": batch}, Mesh(grid, layout)
+    torch.manual_seed(2)
+    whole = {name: drawn(*(sizes[d] for d in dims)).requires_grad_(name != "x")
+             for name, dims in DIMS.items()}
+    one = (torch.tanh(whole["x"] @ whole["up"]) @ whole["down"]).square().sum()
+    one.backward()
+    pieces = {name: mesh.cut(tensor, DIMS[name]) for name, tensor in whole.items()}
+    with Ledger() as ledger:
+        loss = program(**pieces)[1].map(torch.square).total()
+        loss.backward()
+    pairs = [(loss, one), *((pieces[name].grad.whole(), whole[name].grad)
+                            for name in ("up", "down"))]
+    return [(axis_of(e), e.numel) for e in ledger.entries], apart(pairs) < 1e-12
+
+# %%
+# %%px
+bills = {batch: {name: run(layout, batch) for name, layout in LAYOUTS.items()}
+         for batch in (8, 64)}
+if rank == 0:
+    for name in LAYOUTS:
+        (small, same), (large, also) = bills[8][name], bills[64][name]
+        print(f"{name:<14} as one process: {same and also}; "
+              f"batch 8: {sum(n for _, n in small):>3} of {small}; "
+              f"batch 64: {sum(n for _, n in large)}")
+
+# %%
+def cheapest(batch):
+    bills = cluster.pull("bills")[0][batch]
+    return min([name for name in bills if name != "nothing cut"],
+               key=lambda name: sum(numbers for _, numbers in bills[name][0]))
+
+settle("15-small", lambda: cheapest(8))
+settle("15-large", lambda: cheapest(64))
+
+# %% [markdown]
+# <details><summary>Why?</summary>
+#
+# *Data parallel* sums the gradients of its weights: 128 + 64, whatever the batch, and the loss. *Model parallel* sums $y$, batch x 4. *Both* sums half of each. *Inputs cut* sums $h$, before tanh. *Nothing cut* sends nothing, as all four ranks do all the work. So the bill is one thing, and work and memory are others: both cuts together quarter the work.
+# </details>
+#
+# Who holds what? Each rank stands at its place on the mesh; grey is the whole tensor, the colour is what the rank has. We cut a tensor of places to see it, and ask the ledger what is summed at $h$ and at $y$.
+
+# %%
+# %%px
+def held(layout):
+    """For x, h and y: the places that this rank holds, and the sums that made it."""
+    mesh, found = Mesh(grid, layout), {}
+    pieces = {name: mesh.cut(drawn(*(SIZES[d] for d in dims)), dims)
+              for name, dims in DIMS.items()}
+    with Ledger() as at_h:
+        h = einsum(pieces["x"], pieces["up"], ("batch", "hidden")).map(torch.tanh)
+    with Ledger() as at_y:
+        einsum(h, pieces["down"], ("batch", "out"))
+    for name, dims, entries in (("x", DIMS["x"], []), ("h", h.dims, at_h.entries),
+                                ("y", ("batch", "out"), at_y.entries)):
+        shape = [SIZES[d] for d in dims]
+        places = torch.arange(shape[0] * shape[1]).reshape(shape)
+        found[name] = (shape, mesh.cut(places, dims).value.tolist(),
+                       [(entry.ranks, entry.numel) for entry in entries])
+    return found
+
+seen = {name: held(layout) for name, layout in LAYOUTS.items() if layout}
+
+# %%
+from manyhands.plots.holdings import Held, extent, table, who_holds_what
+
+seen = cluster.pull("seen")
+picture = {}
+for layout in seen[0]:
+    picture[layout] = [
+        Held(name, shape, [extent(of_rank[layout][name][1], shape[1]) for of_rank in seen],
+             sorted({total for of_rank in seen for total in of_rank[layout][name][2]}))
+        for name, (shape, _, _) in seen[0][layout].items()]
+print(table(picture))
+who_holds_what(picture, (2, 2))
+
+# %% [markdown]
+# Megatron's two layers are the second row: nothing is sent at $h$. Not every layout has a meaning:
+
+# %% tags=["raises-exception"]
+# %%px --ranks 0
+Mesh(grid, {"batch": "dp", "in": "dp"}).cut(torch.ones(8, 8), DIMS["x"])
+
+# %% [markdown]
+# ## DTensor: the layout travels with the tensor
+#
+# PyTorch's `DTensor` carries its **placements**, one for each axis of the mesh: `Shard(d)`, cut along dimension d; `Replicate()`, a copy on each; `Partial()`, a summand on each. `redistribute` changes them, and sends what that takes.
+
+# %%
+# %%px
+import logging
+
+from torch.distributed.tensor import DTensor, Partial, Replicate, Shard
+
+for module in ("_collective_utils", "_redistribute"):  # their advice is in the text
+    logging.getLogger(f"torch.distributed.tensor.{module}").setLevel(logging.ERROR)
+line = init_device_mesh(device.type, (4,), mesh_dim_names=("tp",))
+whole = torch.arange(64.0, device=device).reshape(8, 8)
+start = {p: DTensor.from_local(whole, line, [Replicate()]).redistribute(placements=[p])
+         for p in (Shard(0), Shard(1), Replicate())}
+start[Partial()] = DTensor.from_local(whole, line, [Partial()])
+for before, after in ((Shard(0), Replicate()), (Partial(), Replicate()),
+                      (Partial(), Shard(0)), (Replicate(), Shard(1)),
+                      (Shard(0), Shard(1))):
+    with Ledger() as ledger:
+        start[before].redistribute(placements=[after])
+    if rank == 0:
+        print(f"{str(before):<12} -> {str(after):<12}: {calls(ledger)}")
+
+# %% [markdown]
+# The last one is an all-gather because DTensor takes CPUs to have no all-to-all (it warns; we have silenced it). On GPUs it is an all-to-all, with a quarter of the bytes.
+#
+# An operation finds the placement of its result by itself.
+#
+# **Predict.** `a` is cut by columns, `Shard(1)`, and `b` by rows, `Shard(0)`. What is `a @ b`?
+
+# %%
+predict("15-product",
+        "DTensors: a is Shard(1), b is Shard(0). What is the placement of a @ b?",
+        ["Shard(0)", "Shard(1)", "Replicate()", "Partial()"])
+
+# %%
+# %%px
+with Ledger() as ledger:
+    product = start[Shard(1)] @ start[Shard(0)]
+placement = product.placements[0]
+with Ledger() as later:
+    bent = torch.tanh(product)
+if rank == 0:
+    print(f"a @ b: {placement}, sent: {calls(ledger)}; "
+          f"tanh of it: {bent.placements[0]}, sent: {calls(later)}")
+
+# %%
+settle("15-product", lambda: cluster.pull("type(placement).__name__ + '()'")[0])
+
+# %% [markdown]
+# A row layer, and nobody has summed yet: DTensor waits until somebody needs the sum. tanh does, so the sum was made first. Nothing wrong comes out; but messages go where one does not see them. Look with a `Ledger`.
+#
+# `parallelize_module` cuts a model by a **plan**, a style for each layer: our block again, which stays as it was written.
+
+# %%
+# %%px
+from torch.distributed.tensor.parallel import (ColwiseParallel, PrepareModuleOutput,
+                                               RowwiseParallel, SequenceParallel,
+                                               parallelize_module)
+
+def plan(columns=ColwiseParallel, rows=RowwiseParallel):
+    return {**{name: columns() for name in ("q", "k", "v", "up")},
+            **{name: rows() for name in ROWS}}
+
+def tried(plan, shard=None):
+    """What the block sends under a plan, and whether its gradients are right."""
+    model = parallelize_module(copy.deepcopy(block), line, plan)
+    model.zero_grad()
+    x = data
+    if shard:
+        x = DTensor.from_local(x, line, [Replicate()]).redistribute(placements=[shard])
+    with Ledger() as ahead:
+        y = model(x)
+    with Ledger() as back:
+        loss = y.square().sum()
+        (loss.full_tensor() if shard else loss).backward()
+    pairs = [(p.grad.full_tensor() if isinstance(p.grad, DTensor) else p.grad, q.grad)
+             for p, q in zip(model.parameters(), block.parameters())]
+    return ahead, back, apart(pairs) < 1e-12
+
+# %% [markdown]
+# **Predict.** By hand it was 2 all-reduces forward and 2 backward. Under this plan q, k, v and up are `ColwiseParallel`, out and down `RowwiseParallel`.
+
+# %%
+predict("15-plan", "The block under parallelize_module: how many all-reduces in backward?",
+        unit="all-reduces")
+
+# %%
+# %%px
+ahead, back, same = tried(plan())
+together = {"norm1": PrepareModuleOutput(
+    output_layouts=Replicate(), desired_output_layouts=Replicate(), use_local_output=False)}
+mended = tried({**plan(), **together})
+if rank == 0:
+    for name, (first, second, right) in (("plan", (ahead, back, same)), ("mended", mended)):
+        print(f"{name:<6}: {first.count('allreduce')} forward, {second.count('allreduce')} "
+              f"backward; as one process: {right}")
+
+# %%
+settle("15-plan", lambda: cluster.pull("back.count('allreduce')")[0])
+
+# %% [markdown]
+# <details><summary>Why?</summary>
+#
+# Each of q, k and v takes the whole input for itself: three f, and each sums in backward. By hand one f stood before all three. The mended plan makes a DTensor of the norm's output, once; then the three gradients are added as `Partial`, and summed together. A right result says nothing about the bill.
+# </details>
+#
+# Sequence parallel is a plan, too. Here is its trap: layers give back plain tensors unless told otherwise, and the residual adds a DTensor.
+
+# %%
+# %%px
+from functools import partial as with_
+
+def sequence(**rows):
+    return {**plan(with_(ColwiseParallel, input_layouts=Shard(1)),
+                   with_(RowwiseParallel, output_layouts=Shard(1), **rows)),
+            "norm1": SequenceParallel(), "norm2": SequenceParallel()}
+
+ahead, back, same = tried(sequence(use_local_output=False), Shard(1))
+if rank == 0:
+    print("forward: ", calls(ahead), "\nbackward:", calls(back))
+    print("as one process:", same)
+try:
+    tried(sequence(), Shard(1))
+except RuntimeError as error:
+    if rank == 0:
+        print("without use_local_output=False:", str(error).split(",")[0])
+
+# %% [markdown]
+# Again q, k and v send each for itself. (The all-reduce of one number is the loss. The norms' gradients are `Partial`: `full_tensor()` has summed them, after the ledger was closed.)
+#
+# <details><summary>All of this in one process?</summary>
+#
+# PyTorch has a `LocalTensor` (in 2.13 still private, `torch.distributed._local_tensor`): one process holds the pieces of all ranks, on a process group that only pretends. Our block under the plan gives the same gradients there, and a ledger counts the same calls. It shows placements, values and
+# calls, quickly. It does not show time, a hang, or what happens when ranks do different things.
+# </details>
+#
+# ## A mesh of two axes
+#
+# Large runs do several of these at once: tensor parallel along one axis, data parallel with sharded weights along the other. `fully_shard` cuts what each rank has left, and gathers it when it is used (unit 16). The order counts: first the plan along `tp`, then `fully_shard` along `dp`.
+
+# %%
+# %%px
+from torch.distributed.fsdp import fully_shard
+
+both = parallelize_module(copy.deepcopy(block), grid["tp"], plan())
+both.zero_grad()
+fully_shard(both, mesh=grid["dp"])
+row = grid["dp"].get_local_rank()
+loss = both(data[row:row + 1]).square().sum()
+(2 * loss).backward()  # fully_shard takes the mean over dp, and we want the sum
+pairs = [(p.grad.full_tensor(), q.grad)
+         for p, q in zip(both.parameters(), block.parameters())]
+weight = both.up.weight
+if rank == 0:
+    print(f"up: {tuple(weight.to_local().shape)} of {tuple(weight.shape)} on each rank")
+    print(f"{weight.placements}; as one process: {apart(pairs) < 1e-12}")
+
+# %% [markdown]
+# A quarter of each matrix on each rank. Of `up` both cuts fall on dimension 0, and tp's came first: `_StridedShard` remembers that, or `full_tensor()` would join the pieces in the wrong order.
+#
+# ## The same in TensorFlow
+#
+# Mesh TensorFlow was a library of its own. Today TensorFlow has `tf.experimental.dtensor`: a layout for each tensor, and a compiler that finds the collectives. [scripts/15_tensorflow_mesh.py](scripts/15_tensorflow_mesh.py) runs our program under the five layouts on four *logical devices* of one process; these must be made before
+# TensorFlow computes anything, so it is a process of its own.
+
+# %%
+import subprocess
+import sys
+
+done = subprocess.run([sys.executable, "scripts/15_tensorflow_mesh.py"],
+                      capture_output=True, text=True)
+print(done.stdout or done.stderr, end="")
+
+# %% [markdown]
+# ## Ring attention
+#
+# In a long text even one row's places do not fit on a rank. Cut them, in attention too: each rank keeps its queries, and keys and values go round the ring. A softmax over all places needs all scores; but it can be made in pieces, if one remembers the largest score so far, and shrinks the old sums when a larger one
+# comes: *online softmax* (Milakov and Gimelshein 2018; Liu et al. 2023).
+
+# %%
+# %%px
+def ring(q, kv):
+    """Attention of this rank's places to all places; kv, keys and values, goes round."""
+    largest = torch.full_like(q[:, :1], -torch.inf)
+    total, out = torch.zeros_like(largest), torch.zeros_like(q)
+    for step in range(size):
+        works, came = [], torch.empty_like(kv)
+        if step < size - 1:  # under way while we compute
+            works = dist.batch_isend_irecv([
+                dist.P2POp(dist.isend, kv, (rank + 1) % size),
+                dist.P2POp(dist.irecv, came, (rank - 1) % size)])
+        scores = q @ kv[0].T / q.shape[1] ** 0.5
+        new = torch.maximum(largest, scores.amax(1, keepdim=True))
+        weights, shrink = (scores - new).exp(), (largest - new).exp()
+        total = total * shrink + weights.sum(1, keepdim=True)
+        out, largest = out * shrink + weights @ kv[1], new
+        for work in works:
+            work.wait()
+        kv = came
+    return out / total
+
+# %%
+# %%px
+torch.manual_seed(3)
+q, k, v = (5 * drawn(16, 8) for _ in range(3))
+expected_out = nn.functional.scaled_dot_product_attention(q[None], k[None], v[None])[0]
+with Ledger() as ledger:
+    out = ring(q.chunk(size)[rank], torch.stack([k, v]).chunk(size, 1)[rank].contiguous())
+same = apart([(out, expected_out.chunk(size)[rank])]) < 1e-12
+print(f"sent {ledger.messages_sent} messages, {ledger.bytes_sent} bytes; "
+      f"as one process: {same}")
+
+# %% [markdown]
+# $P - 1$ messages from each rank, and no rank ever has all keys. A causal mask compares places in the *whole* text; and then early places have little to do, so real programs deal out the places more evenly. A send and a receive are started together, as NCCL can hang otherwise (unit 14).
+
+# %% [markdown]
+# ## Experts with a capacity
+#
+# Unit 11 sent tokens to experts; its router was not trained. Here it learns: what the expert gives is multiplied by the router's probability. And each rank sends at most $C$ tokens to an expert, in a box of $C$ rows: all messages have the same size, and nobody has to tell counts.
+# A token that overflows gets nothing; in a network only the residual carries it on.
+
+# %% tags=["setup"]
+# %%px --setup
+def swap(x):
+    return functional.all_to_all_single_autograd(x, None, None, dist.group.WORLD)
+
+def experts(tokens, router, weight, capacity):
+    """What the experts give for these tokens [n, width]; how many overflow; and a balance:
+    1 when all experts are chosen equally often. `weight` is this rank's expert."""
+    probabilities = (tokens @ router).softmax(1)
+    gate, chosen = probabilities.max(1)
+    wanted = nn.functional.one_hot(chosen, size)
+    place = (wanted.cumsum(0) * wanted).sum(1) - 1  # among those with the same expert
+    fits = place < capacity
+    row = (chosen * capacity + place)[fits]         # the box: expert 0's rows, 1's, ...
+    box = tokens.new_zeros(size * capacity, tokens.shape[1])
+    worked = swap(torch.tanh(swap(box.index_put((row,), tokens[fits])) @ weight))
+    out = torch.zeros_like(tokens)
+    out = out.index_put((fits.nonzero().flatten(),), gate[fits, None] * worked[row])
+    balance = size * (wanted.double().mean(0) * probabilities.mean(0)).sum()
+    return out, (~fits).sum().item(), balance
+
+# %% [markdown]
+# First the gradients, with room for all: is the router's that of one process that has all tokens and experts?
+
+# %%
+# %%px
+torch.manual_seed(4)
+router, weights, tokens = drawn(8, 4).requires_grad_(), drawn(4, 8, 8), drawn(4, 16, 8)
+experts(tokens[rank], router, weights[rank], capacity=16)[0].square().sum().backward()
+dist.all_reduce(router.grad)  # each rank has its own tokens' part
+whole, everybody = router.detach().clone().requires_grad_(), tokens.flatten(0, 1)
+gate, chosen = (everybody @ whole).softmax(1).max(1)
+worked = torch.tanh(torch.einsum("nd,nde->ne", everybody, weights[chosen]))
+(gate[:, None] * worked).square().sum().backward()
+over = [experts(tokens[rank], router, weights[rank], c)[1] for c in (16, 8, 5, 4)]
+print(f"router's gradient as in one process: {apart([(router.grad, whole.grad)]) < 1e-12}; "
+      f"with capacity 16, 8, 5, 4 overflow {over}")
+
+# %% [markdown]
+# Then 100 steps. There are tokens of four kinds, each with a function of its own to learn, 16 on each rank in a step. The capacity is 5: four for each expert, and one to spare.
+
+# %% tags=["setup"]
+# %%px --setup
+def train(balanced, steps=100):
+    """[(mean loss, tokens that overflow on all ranks)] of each step."""
+    torch.manual_seed(0)
+    kinds, maps = 2 * drawn(4, 8), drawn(4, 8, 8)
+    router = (0.1 * drawn(8, 4)).requires_grad_()
+    weight, told = drawn(4, 8, 8)[rank].clone().requires_grad_(), []
+    optimizer = torch.optim.Adam([router, weight], lr=0.03)
+    for step in range(steps):
+        tokens = kinds.repeat(4, 1) + 0.5 * drawn(4, 16, 8)[rank]
+        target = torch.tanh(torch.einsum("nd,nde->ne", tokens, maps.repeat(4, 1, 1)))
+        out, over, balance = experts(tokens, router, weight, capacity=5)
+        loss = (out - target).square().mean()
+        optimizer.zero_grad()
+        (loss + balanced * balance).div(size).backward()  # the mean over the ranks
+        dist.all_reduce(router.grad)
+        optimizer.step()
+        told.append(torch.stack([loss.detach() / size, loss.new_tensor(over)]))
+    told = torch.stack(told)
+    dist.all_reduce(told)
+    return told.tolist()
+
+# %%
+# %%px
+for balanced in (0, 0.3):
+    told = train(balanced)
+    if rank == 0:
+        print(f"balance x {balanced:<3}:", "; ".join(
+            f"step {step}: loss {told[step][0]:.2f}, {told[step][1]:.0f} of 64 overflow"
+            for step in (0, 50, 99)))
+
+# %% [markdown]
+# The choice itself has no gradient, the probability has. Left alone, this router sends too much to a few experts, and what overflows is not learnt. (It depends on the start: try other seeds.) The *balance*, from Switch Transformer (Fedus et al. 2021), is the share of tokens that chose an expert times the mean probability that it was given, summed over experts, times their number. It is 1 when all are chosen equally often. A share has no gradient, a probability has: so the balance lowers most that of the expert with the largest share.
+#
+# ## When, and what it costs
+#
+# **Use tensor parallelism** when one layer, or what it keeps for backward, is too large for a device, and links are fast. **Sequence parallel** with it costs no more bytes and saves memory. **Ring attention** is for long texts; **experts** for many weights with little computing for each token.
+#
+# **Do not** over slow links (unit 14's pipeline sends less), or with more ranks than heads.
+#
+# **What it costs:** four waits a block in every step; smaller products, which use a device less well; a model that must be cut by someone who knows which layer is followed by what.
+#
+# **The most common mistakes.** The bias of a row layer is added on every rank. q, k and v stand in one matrix, which is cut across: then a rank has all of q and none of v. f is left out, or an all-reduce comes in both directions, and gradients are P times too large. The norms' gradients are not summed in sequence parallel. Dropout has the same
+# random numbers on all ranks where activations are cut, or different ones where they are whole.
+#
+# ## What you can say now
+#
+# * *Columns, nonlinearity, rows:* one all-reduce forward (g), one backward (f). The row layer's bias comes after the sum.
+# * *A block*, by heads: 2 + 2 all-reduces of a whole activation; or 4 + 4 all-gathers and reduce-scatters of the same bytes.
+# * *A layout* says which dimension lies on which axis of a mesh. The numbers are the same under all; the bill depends on the sizes.
+# * *DTensor* carries `Shard`, `Replicate`, `Partial`, and sends when it must: count. A plan can send more than a block by hand. On two axes: tensor parallel first, then `fully_shard`.
+# * *Ring attention* sends P - 1 messages and shrinks old sums. *Experts* need a capacity and a balance.
+#
+# **Now the lab:** write f, g, a cut block and the einsum, and price layouts. Then unit 16 shards what is left whole.
+#
+# **References.** M. Shoeybi et al. 2019, *Megatron-LM*, [arXiv 1909.08053](https://arxiv.org/abs/1909.08053). D. Narayanan et al. 2021, *Efficient Large-Scale Language Model Training on GPU Clusters Using Megatron-LM*, [arXiv 2104.04473](https://arxiv.org/abs/2104.04473). V. Korthikanti et al. 2022, *Reducing Activation
+# Recomputation in Large Transformer Models*, [arXiv 2205.05198](https://arxiv.org/abs/2205.05198). N. Shazeer et al. 2018, *Mesh-TensorFlow*, [arXiv 1811.02084](https://arxiv.org/abs/1811.02084). Y. Xu et al. 2021, *GSPMD*, [arXiv 2105.04663](https://arxiv.org/abs/2105.04663). M. Milakov, N. Gimelshein 2018, *Online
+# normalizer calculation for softmax*, [arXiv 1805.02867](https://arxiv.org/abs/1805.02867). H. Liu et al. 2023, *Ring Attention with Blockwise Transformers*, [arXiv 2310.01889](https://arxiv.org/abs/2310.01889). D. Lepikhin et al. 2020, *GShard*, [arXiv 2006.16668](https://arxiv.org/abs/2006.16668) (capacity). W. Fedus et al. 2021,
+# *Switch Transformers*, [arXiv 2101.03961](https://arxiv.org/abs/2101.03961). PyTorch, [Tensor Parallelism](https://docs.pytorch.org/docs/stable/distributed.tensor.parallel.html), [DTensor](https://docs.pytorch.org/docs/stable/distributed.tensor.html). TensorFlow, [DTensor](https://www.tensorflow.org/guide/dtensor_overview).
+
+# %%
+cluster.stop()

@@ -1,0 +1,139 @@
+"""Checks of unit 15, tensor parallelism: layers of which each rank has a part, on the ranks; layouts in the notebook's
+kernel, tried on the ranks.
+
+Layers, layouts and sizes are drawn from the seed; what is sent is what the ledger sees.
+"""
+
+import copy
+import traceback
+from functools import partial
+
+from manyhands.checks import Report, seed
+from manyhands.checks.in_kernel import WORDS, call
+from manyhands.checks.on_ranks import RankReport
+from manyhands.checks.report import Stopped
+from manyhands.checks.tensor_parallel import cases, verdicts
+from manyhands.checks.tensor_parallel.words import CRITERIA, HINTS, MISTAKES
+
+__all__ = ["HINTS", "attention", "choose", "column", "f_and_g", "mlp", "price", "reductions", "row"]
+
+RTOL = 1e-9
+check = partial(RankReport, criteria=CRITERIA, mistakes=MISTAKES)
+
+
+def f_and_g(cluster, copy_name, sum_name):
+    """Check `copy_to(x, group)` and `reduce_from(x, group)`: forward, backward, and what each of them sends."""
+    _layer("f-and-g", cluster, "f_and_g", copy_name, sum_name)
+
+
+def column(cluster, name):
+    """Check `name(x, w, b, group)`: a layer of which each rank has some columns."""
+    _layer("column", cluster, "column", name)
+
+
+def row(cluster, name):
+    """Check `name(x, w, b, group)`: a layer of which each rank has some rows."""
+    _layer("row", cluster, "row", name)
+
+
+def mlp(cluster, name):
+    """Check `name(x, up, up_bias, down, down_bias, group)`: two layers, and one sum in each direction."""
+    _layer("mlp", cluster, "mlp", name)
+
+
+def attention(cluster, cut_name, name):
+    """Check `cut_name(qkv, out, heads, rank, size)` and `name(x, qkv, out, heads, group)`."""
+    with check("attention", cluster) as report:
+        with report.part("pieces", "refused"):
+            found, *_ = _on_ranks(report, "cut", cut_name)
+            pieces, refused = found["pieces"], found["refused"]
+            problems = [verdicts.pieces_problem(case) or verdicts.memory_problem(case) for case in pieces]
+            values = [[[one["sample"] for one in case["results"]], case["held"], case["touched"]] for case in pieces]
+            report.judge("pieces", problems, values, rtol=RTOL, atol=RTOL)
+            values = [[case["heads"], case["error"] == "ValueError"] for case in refused]
+            report.judge("refused", map(verdicts.refused_problem, refused), values)
+        _judge_layer(report, _on_ranks(report, "attention", name))
+
+
+def _layer(check_name, cluster, experiment, *names):
+    with check(check_name, cluster) as report:
+        _judge_layer(report, _on_ranks(report, experiment, *names))
+
+
+def _on_ranks(report, experiment, *args):
+    return report.on_ranks("tensor_parallel.ranks", experiment, *args, seed(), remark="hangs")
+
+
+def _judge_layer(report, answers):
+    found = [case for answer in answers for case in answer]
+    told = {"values": verdicts.value_problem, "gradients": verdicts.gradients_problem, "calls": verdicts.calls_problem}
+    for name, problem_of in told.items():
+        values = [verdicts.evidence(case)[name] for case in found]
+        report.judge(name, map(problem_of, found), values, rtol=RTOL, atol=RTOL)
+
+
+# --- layouts: asked in the notebook's kernel, tried on the ranks ------------------------------------------------------
+
+
+def reductions(cluster, function):
+    """Check `function(a, b, out, layout)` -> (axes forward, for a, for b): products are run with the sums it says."""
+    with check("reductions", cluster) as report:
+        asked = cases.products(seed())
+        tables = [_table(function, *case) for case in asked]
+        by_rank = report.on_ranks("tensor_parallel.mesh_ranks", "products", seed(), asked, tables)
+        runs = list(zip(asked, tables, zip(*by_rank)))
+        for name, places in (("forward", (0,)), ("backward", (1, 2))):
+            values = [[rank[place][1] for rank in ranks for place in places] for _, _, ranks in runs]
+            report.judge(name, verdicts.table_problems(runs, places), values, rtol=RTOL, atol=RTOL)
+        found = [(case, verdicts.refusal(function, *case[:2])) for case in cases.refusals(seed())]
+        problems = (verdicts.refusal_problem(case, error) for case, error in found)
+        report.judge("refused", problems, [[str(case[1]), str(error)] for case, error in found])
+
+
+def _table(function, product, layout, sizes):
+    """The axes that the learner's function gives for a layout that is possible; `Stopped` if it gives none."""
+    answer, error = call(function, *product, dict(layout))
+    if error and "raised ValueError" in error:
+        raise Stopped(verdicts.refusal_problem((product, layout, True), "ValueError")["mistake"], got=error)
+    if error:
+        raise Stopped(error)
+    table = verdicts.table_of(answer)
+    if table is None:
+        raise Stopped(MISTAKES["no table"], got=str(answer))
+    return table
+
+
+def _ask(function, *args):
+    """What the learner's function returns for these arguments, which it may change; `Stopped` if it raises. A stub that
+    it calls is told by that one's name."""
+    try:
+        return function(*copy.deepcopy(args))
+    except NotImplementedError as error:
+        name = traceback.extract_tb(error.__traceback__)[-1].name
+        raise Stopped(WORDS["unwritten"].format(name=name)) from None
+    except (Exception, SystemExit) as error:
+        text = f"{type(error).__name__}: {error}"
+        raise Stopped(WORDS["raised"].format(name=function.__name__, error=text[:300])) from None
+
+
+def price(cluster, function):
+    """Check `function(program, sizes, layout, mesh)` -> [(axis, numbers)] against what the ledger sees."""
+    with check("price", cluster) as report:
+        asked = cases.programs(seed())
+        answers = [verdicts.pairs(_ask(function, *case)) for case in asked]
+        seen = report.on_ranks("tensor_parallel.mesh_ranks", "seen", asked)[0]
+        problems = {"axes": verdicts.axes_problems(asked, answers, seen),
+                    "numbers": map(verdicts.numbers_problem, asked, answers, seen)}
+        for name, found in problems.items():
+            report.judge(name, found, [verdicts.price_evidence(name, answer) for answer in answers])
+
+
+def choose(function):
+    """Check `function(program, sizes, mesh, memory_bytes)` -> layout: it fits, and none that fits sends less."""
+    with Report("choose", CRITERIA) as report:
+        found = []
+        for job in cases.jobs(seed()):
+            layout = verdicts.layout_of(_ask(function, *job), job)
+            found.append((verdicts.layout_problems(job, layout), verdicts.layout_evidence(job, layout)))
+        for name in report.asked:
+            report.judge(name, (problems[name] for problems, _ in found), [one[name] for _, one in found], rtol=RTOL)

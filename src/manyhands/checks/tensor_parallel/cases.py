@@ -1,0 +1,189 @@
+"""What unit 15's checks ask for in the notebook's kernel, drawn from a seed: products of named tensors, layouts on a
+mesh, programs and memories.
+
+A product is (a, b, out), each a tuple of names of dimensions; a layout is {dimension: axis of the mesh}; a mesh is
+{axis: ranks}.
+"""
+
+import math
+import random
+from itertools import product as all_of
+
+MESH = {"x": 2, "y": 2}  # that on which the ranks compute products
+MESHES = (MESH, {"x": 4, "y": 1}, {"x": 1, "y": 4})
+PRODUCTS = [tuple(tuple(dims.split()) for dims in product) for product in (
+    ("batch in", "in hidden", "batch hidden"),
+    ("batch", "batch hidden", "batch"),  # hidden is in one operand alone, and summed away
+    ("batch in", "hidden in", "hidden"),
+    ("batch hidden", "hidden out", "out batch"),
+    ("batch head place size", "batch head other size", "batch head place other"),
+)]
+ITEM = 4  # bytes of a number, in exercise 7
+
+
+def names_of(*tensors):
+    return list(dict.fromkeys(d for dims in tensors for d in dims))
+
+
+def axes(dims, layout):
+    return {layout[d] for d in dims if d in layout}
+
+
+def possible(a, b, layout):
+    """Whether no two dimensions of a product lie on one axis."""
+    on = [layout[d] for d in names_of(a, b) if d in layout]
+    return len(on) == len(set(on))
+
+
+def rule(a, b, out, layout):
+    """The axes to sum over: (of the product forward, of a's gradient, of b's gradient), each in order."""
+    on_a, on_b = axes(a, layout), axes(b, layout)
+    return tuple(sorted(found) for found in ((on_a | on_b) - axes(out, layout), on_b - on_a, on_a - on_b))
+
+
+def layouts(names, mesh):
+    """All ways to lay each of these dimensions on an axis, or on none."""
+    for choice in all_of((None, *mesh), repeat=len(names)):
+        yield {name: axis for name, axis in zip(names, choice) if axis}
+
+
+def products(seed):
+    """[(product, layout, sizes)] for exercise 5: all layouts that are possible. Some name a dimension that the product
+    has not."""
+    draw, found = random.Random(f"products {seed}"), []
+    for a, b, out in PRODUCTS:
+        names = names_of(a, b)
+        for layout in [layout for layout in layouts(names, MESH) if possible(a, b, layout)]:
+            free = sorted(MESH.keys() - layout.values())
+            others = {"depth": draw.choice(free)} if free and draw.random() < 0.5 else {}
+            found.append(((a, b, out), {**layout, **others}, {name: 2 * draw.randint(1, 3) for name in names}))
+    draw.shuffle(found)
+    return found
+
+
+def refusals(seed):
+    """[(product, layout, whether it is possible)] for exercise 5."""
+    draw, found = random.Random(f"refusals {seed}"), []
+    linear, _, lone = PRODUCTS[:3]
+    for product, layout in ((linear, {"batch": 0, "in": 0}), (linear, {"batch": 0, "hidden": 0}),
+                            (lone, {"batch": 0, "hidden": 0}), (linear, {"in": 0, "hidden": 0}),
+                            (linear, {"batch": 0, "in": 1, "out": 0}),
+                            (linear, {"place": 0, "size": 0}), (linear, {"hidden": 0, "in": 1})):
+        names = draw.sample("xy", 2)
+        layout = {dimension: names[axis] for dimension, axis in layout.items()}
+        found.append((product, layout, possible(*product[:2], layout)))
+    draw.shuffle(found)
+    return found
+
+
+# --- 6 and 7 ----------------------------------------------------------------------------------------------------------
+
+
+def program(depth):
+    """`depth` layers after each other: [(a, b, out), ...]. The first a is data; each other first operand is the output
+    before it."""
+    widths = ("in", "hidden", "out") if depth == 2 else ("in", "hidden", "middle", "out")
+    return [(("batch", a), (a, b), ("batch", b)) for a, b in zip(widths, widths[1:])]
+
+
+def numbers(dims, sizes, layout, mesh):
+    """The numbers in a rank's piece of a tensor."""
+    return math.prod(sizes[d] // mesh[layout[d]] if d in layout else sizes[d] for d in dims)
+
+
+def reduced(products, layout):
+    """[("forward" or "backward", axis, tensor)] of a program's all-reduces, each tensor as names of dimensions."""
+    for number, (a, b, out) in enumerate(products):
+        forward, for_a, for_b = rule(a, b, out, layout)
+        yield from (("forward", axis, out) for axis in forward)
+        yield from (("backward", axis, a) for axis in for_a if number)
+        yield from (("backward", axis, b) for axis in for_b)
+
+
+def runs_well(products, sizes, layout, mesh):
+    """Whether a layout is possible for all products, and all that is cut divides."""
+    return all(possible(a, b, layout) for a, b, _ in products) and not any(
+        size % mesh[layout[d]] for d, size in sizes.items() if d in layout)
+
+
+def programs(seed):
+    """[(products, sizes, layout, mesh)] for exercise 6. Among the programs of each depth every dimension is cut over
+    several ranks in one of them, so that each kind of sum comes; some layouts would sum over an axis with one rank."""
+    draw, depths = random.Random(f"programs {seed}"), (2, 3)
+    wanted = {(depth, name) for depth in depths for name in dimensions(program(depth))}
+    while True:
+        found = [_program(draw, mesh, program(depth)) for mesh, depth in all_of((*MESHES, MESH), depths)]
+        cut = {(len(products), name) for products, _, layout, mesh in found for name in layout if mesh[layout[name]] > 1}
+        if cut == wanted and any(mesh[axis] == 1 for products, _, layout, mesh in found
+                                 for _, axis, _ in reduced(products, layout)):
+            return found
+
+
+def dimensions(products):
+    return names_of(*(dims for product in products for dims in product))
+
+
+def _program(draw, mesh, products):
+    names = dimensions(products)
+    sizes = {name: 4 * size for name, size in zip(names, draw.sample(range(1, 8), len(names)))}
+    ways = [layout for layout in layouts(names, mesh) if set(layout.values()) == set(mesh)
+            and runs_well(products, sizes, layout, mesh)]
+    return products, sizes, draw.choice(ways), mesh
+
+
+def sent_bytes(products, sizes, layout, mesh, ways=("forward", "backward"), each=lambda p: 2 * (p - 1) / p):
+    """The bytes that a rank sends in a step; `each`: of an all-reduce over p ranks, for each byte. As a ring does."""
+    return sum(ITEM * numbers(dims, sizes, layout, mesh) * each(mesh[axis])
+               for way, axis, dims in reduced(products, layout) if way in ways)
+
+
+def held_bytes(products, sizes, layout, mesh, kept=None, copies=4):
+    """The bytes that a rank holds: `copies` of the weights, with gradients and Adam's two numbers, and `kept`: the data
+    and each product's output, if nothing else is said."""
+    kept = [products[0][0], *(out for _, _, out in products)] if kept is None else kept
+    weights = sum(numbers(b, sizes, layout, mesh) for _, b, _ in products)
+    return ITEM * (copies * weights + sum(numbers(dims, sizes, layout, mesh) for dims in kept))
+
+
+TRAPS = ("no activations", "no data", "no last output", "three copies", "no ring", "to each other", "forward only",
+         "odd batch", "odd weight", "axis once", "every axis")
+
+
+def jobs(seed):
+    """[(products, sizes, mesh, memory_bytes)] of exercise 7. In each some short way of thinking goes wrong."""
+    draw = random.Random(f"jobs {seed}")
+    return [_job(draw, trap) for trap in TRAPS]
+
+
+def _job(draw, trap):
+    while True:
+        products, mesh = program(2), {"x": 2, "y": draw.choice((2, 4, 8))}
+        sizes = {name: 8 * draw.randint(1, 40) for name in dimensions(products)}
+        odd = {"odd batch": ["batch"], "odd weight": ["hidden", "out"]}.get(trap)
+        if odd:
+            sizes[draw.choice(odd)] += 1
+        job = products, sizes, mesh, int(held_bytes(products, sizes, {}, mesh) * draw.uniform(0.3, 0.8))
+        right = dict((str(way), price) for price, way in seen_by(None, *job))
+        best, taken = (min((price for price, _ in seen_by(which, *job)), default=None) for which in (None, trap))
+        if best and taken is not None and all(str(way) not in right or right[str(way)] > 1.03 * best
+                                              for price, way in seen_by(trap, *job) if price == taken):
+            return job
+
+
+def seen_by(trap, products, sizes, mesh, memory):
+    """[(bytes sent, layout)] of all layouts that seem to fit to somebody who falls into this trap; of all that do fit,
+    if `trap` is None."""
+    data, *outputs = products[0][0], *(out for _, _, out in products)
+    kept = {"no activations": (), "no data": outputs, "no last output": [data, *outputs[:-1]]}.get(trap)
+    send = {"no ring": {"each": lambda p: 1}, "to each other": {"each": lambda p: p - 1},
+            "forward only": {"ways": ("forward",)}}.get(trap, {})
+    found = []
+    for way in layouts(list(sizes), mesh):
+        divides = runs_well(products, sizes, way, mesh) or trap in ("odd batch", "odd weight")
+        used = trap == "axis once" and len(set(way.values())) < len(way) or (
+            trap == "every axis" and set(way.values()) != set(mesh))
+        if used or not divides or not all(possible(a, b, way) for a, b, _ in products):
+            continue
+        if held_bytes(products, sizes, way, mesh, kept, 3 if trap == "three copies" else 4) <= memory:
+            found.append((sent_bytes(products, sizes, way, mesh, **send), way))
+    return found

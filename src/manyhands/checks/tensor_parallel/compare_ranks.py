@@ -1,0 +1,141 @@
+"""How unit 15's experiments try an answer: forward and backward beside one process, and what each of them sends.
+
+All in float64, so that every difference is a mistake and not rounding.
+"""
+
+import time
+import traceback
+from contextlib import contextmanager
+
+import torch
+import torch.distributed as dist
+
+from manyhands.checks.by_hand import closed
+from manyhands.checks.on_ranks import Unwritten
+from manyhands.checks.rank_tools import device
+from manyhands.ledger import Ledger, models
+from manyhands.links import conjugate
+
+GROUPS = ([0, 1, 2, 3], [0, 2, 3], [1, 3], [2])  # the last two begin with a rank that is not rank 0
+TOLERANCE = 1e-11
+LATE_S = 0.05
+
+
+def in_groups():
+    """For each group in turn its members and itself (the world is `None`), on its ranks; the others wait until it is
+    done."""
+    groups = [None if len(members) == dist.get_world_size() else dist.new_group(members) for members in GROUPS]
+    for members, group in zip(GROUPS, groups):
+        if dist.get_rank() in members:
+            yield members, group
+        dist.barrier()
+
+
+@contextmanager
+def learners_own():
+    """While the learner is asked: the package's f and g are closed, and a stub within is told by its name."""
+    try:
+        with closed(conjugate.copy_to_ranks, conjugate.sum_over_ranks):
+            yield
+    except NotImplementedError as error:
+        *_, (frame, _) = traceback.walk_tb(error.__traceback__)
+        raise Unwritten(frame.f_code.co_qualname) from error
+
+
+def drawn(seed):
+    """A function that draws a tensor of a shape: the same ones on every rank."""
+    chance = torch.Generator().manual_seed(seed)
+    return lambda *shape: torch.randn(*shape, generator=chance, dtype=torch.float64).to(device())
+
+
+def leaf(tensor):
+    return tensor.detach().clone(memory_format=torch.contiguous_format).requires_grad_()
+
+
+def tried(call, given, right, slope, group, wrong=None, wrong_gradients=None, between=None, late=None):
+    """What became of `call(*given.values())` and its backward from `slope`, as plain data.
+
+    right: (output, gradient of each of `given`). wrong, wrong_gradients[name]: {mistake: what it gives}. `between` runs
+    after forward, before backward. A rank that is `late` (True) comes later than the others (False): what they do not
+    wait for is not there.
+    """
+    before, slope_before = [one.detach().clone() for one in given.values()], slope.clone()
+    with learners_own():
+        time.sleep(LATE_S * bool(late))
+        with Ledger() as forward:
+            output = call(*given.values())
+        value = (told if late is None else _told_twice)("output", output, right[0], wrong)
+        detached = isinstance(output, torch.Tensor) and not output.requires_grad
+        touched = [name for (name, one), old in zip(given.items(), before) if not same(one.detach(), old)]
+        if between:
+            between()
+        time.sleep(LATE_S * bool(late))
+        with Ledger() as backward:
+            if value["shape"] == value["wanted shape"] and not detached:
+                output.backward(slope)
+    if not same(slope, slope_before):
+        touched.append("gradient")
+    gradients = [told(name, one.grad, wanted, (wrong_gradients or {}).get(name))
+                 for (name, one), wanted in zip(given.items(), right[1:])]
+    return {"rank": dist.get_rank(), "size": dist.get_world_size(group), "value": value, "detached": detached,
+            "touched": touched, "gradients": gradients, "forward": sent(forward), "backward": sent(backward)}
+
+
+def sum_of_memory(tensors, like):
+    """What an all-reduce of gloo makes of tensors with different strides: it adds up memory. As a tensor laid out as
+    `like`, which is one of them."""
+    total = sum(one.as_strided((one.numel(),), (1,)) for one in tensors)
+    return total.as_strided(like.shape, like.stride())
+
+
+def sent(ledger):
+    """[collective calls of more than one rank, bytes that this rank sent]."""
+    return [sum(entry.group_size > 1 for entry in ledger.entries), ledger.bytes_sent]
+
+
+def one_sum(tensor, group):
+    """What `sent` says of one all-reduce of a tensor of this size."""
+    size, nbytes = dist.get_world_size(group), tensor.numel() * tensor.element_size()
+    steps = models.steps("allreduce", size, dist.get_rank(group), (nbytes,), (), tensor.element_size())
+    return [int(size > 1), sum(step.bytes for step in steps if step.kind == "sent")]
+
+
+def same(a, b, tolerance=TOLERANCE):
+    return a.shape == b.shape and torch.allclose(a, b, rtol=tolerance, atol=tolerance)
+
+
+def told(name, got, right, wrong=None):
+    """One comparison as plain data: whether it is right, numbers of it as evidence, and which of the `wrong` tensors it
+    looks like."""
+    found = {"name": name, "right": False, "sample": [], "wanted": sample(right), "shape": None,
+             "wanted shape": list(right.shape)}
+    if not isinstance(got, torch.Tensor):
+        return {**found, "looks": "nothing" if got is None else "no tensor"}
+    got = got.detach()
+    found |= {"sample": sample(got), "shape": list(got.shape)}
+    if got.dtype != right.dtype:
+        return {**found, "looks": "dtype", "sample": [str(got.dtype)], "wanted": [str(right.dtype)]}
+    if got.shape != right.shape:
+        known = next((key for key, value in (wrong or {}).items() if same(got, value)), "shape")
+        return {**found, "looks": known}
+    looks = "not finite" if not got.isfinite().all() else "rounded" if same(got, right, 1e-4) else "other"
+    looks = next((key for key, value in (wrong or {}).items() if same(got, value)), looks)
+    return {**found, "right": same(got, right), "looks": looks}
+
+
+def _told_twice(name, got, right, wrong=None):
+    """The same for an output; one that is wrong at first and right a little later looks "late". (A gradient is copied
+    where the backward pass gathers it, and stays as it was.)"""
+    found = told(name, got, right, wrong)
+    if not found["right"]:
+        time.sleep(2 * LATE_S)
+        if told(name, got, right)["right"]:
+            return {**found, "looks": "late"}
+    return found
+
+
+def sample(tensor):
+    """A few numbers that tell a tensor from another one with the same values in another order."""
+    flat = tensor.detach().double().flatten().cpu()
+    weights = torch.arange(1, 1 + flat.numel()).double().sin()
+    return [*flat[:3].tolist(), flat.sum().item(), (flat * weights).sum().item()]

@@ -1,0 +1,92 @@
+"""Products of named tensors on a mesh of ranks: run with the sums that a table says, beside one process, and with a
+ledger that sees the all-reduces."""
+
+import random
+import string
+
+import torch
+import torch.distributed as dist
+
+from manyhands.checks.tensor_parallel import cases
+from manyhands.checks.tensor_parallel.compare_ranks import drawn, leaf, told
+from manyhands.ledger import Ledger
+from manyhands.mesh import copy_to, reduce_from
+
+
+class Grid:
+    """The ranks as a mesh {axis: ranks}, the last axis running fastest. `groups`: those that there are, {members:
+    group}. Collective."""
+
+    def __init__(self, mesh, groups):
+        world = torch.arange(dist.get_world_size()).reshape(tuple(mesh.values()))
+        self.mesh, self.groups, self.members, self.here = mesh, groups, {}, {}
+        for place, axis in enumerate(mesh):
+            for line in world.movedim(place, -1).flatten(0, -2).tolist():
+                if tuple(line) not in groups:
+                    groups[tuple(line)] = dist.new_group(line)
+                if dist.get_rank() in line:
+                    self.members[axis], self.here[axis] = tuple(line), line.index(dist.get_rank())
+
+    def group(self, axis):
+        return self.groups[self.members[axis]]
+
+    def piece(self, tensor, dims, layout):
+        for place, dimension in enumerate(dims):
+            if dimension in layout:
+                axis = layout[dimension]
+                tensor = tensor.chunk(self.mesh[axis], place)[self.here[axis]]
+        return tensor
+
+    def product(self, a, b, product, table):
+        """einsum of the pieces; table: the axes to sum over, (forward, for a, for b)."""
+        for axis in table[1]:
+            a = copy_to(a, self.group(axis))
+        for axis in table[2]:
+            b = copy_to(b, self.group(axis))
+        y = einsum(a, b, product)
+        for axis in table[0]:
+            y = reduce_from(y, self.group(axis))
+        return y
+
+
+def einsum(a, b, product):
+    letter = dict(zip(cases.names_of(*product), string.ascii_letters))
+    terms = ["".join(letter[d] for d in dims) for dims in product]
+    return torch.einsum(f"{terms[0]},{terms[1]}->{terms[2]}", a, b)
+
+
+def products(seed, asked, tables):
+    """For each product, with the learner's table: whether output and gradients are right, and numbers of them."""
+    grid, found = Grid(cases.MESH, {}), []
+    for number, ((product, layout, sizes), table) in enumerate(zip(asked, tables)):
+        tensor = drawn(random.Random(f"{seed} {number}").randrange(2**31))
+        a, b, slope = (tensor(*(sizes[d] for d in dims)) for dims in product)
+        whole = leaf(a), leaf(b)
+        right = einsum(*whole, product)
+        right.backward(slope)
+        pieces = [leaf(grid.piece(one, dims, layout)) for one, dims in zip((a, b), product)]
+        y = grid.product(*pieces, product, table)
+        y.backward(grid.piece(slope, product[2], layout))
+        wanted = [grid.piece(one, dims, layout) for one, dims in
+                  zip((right.detach(), whole[0].grad, whole[1].grad), (product[2], *product[:2]))]
+        got = (y, pieces[0].grad, pieces[1].grad)
+        results = [told(name, *one) for name, *one in zip(("out", "a", "b"), got, wanted)]
+        found.append([(one["right"], one["sample"]) for one in results])
+    return found
+
+
+def seen(asked):
+    """[(axis, numbers)] of the all-reduces of each program, as the ledger of this rank sees them."""
+    found, groups = [], {}
+    for programme, sizes, layout, mesh in asked:
+        grid, tensor = Grid(mesh, groups), drawn(0)
+        made = [tensor(*(sizes[d] for d in b)) for _, b, _ in programme]
+        weights = [leaf(grid.piece(w, b, layout)) for w, (_, b, _) in zip(made, programme)]
+        x = grid.piece(tensor(*(sizes[d] for d in programme[0][0])), programme[0][0], layout)
+        with Ledger() as ledger:
+            for weight, product in zip(weights, programme):
+                x = torch.tanh(grid.product(x, weight, product, cases.rule(*product, layout)))
+            x.sum().backward()
+        axis_of = {members: axis for axis, members in grid.members.items()}
+        found.append([(axis_of[entry.ranks], entry.numel) for entry in ledger.entries])
+    return found

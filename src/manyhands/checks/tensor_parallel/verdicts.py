@@ -1,0 +1,256 @@
+"""How the checks of unit 15 judge an answer: which mistake a wrong one looks like.
+
+Every `..._problem` returns None, or the details of a FAIL line: `rank`, `expected`, `got` and the likely `mistake`.
+"""
+
+from manyhands.checks.tensor_parallel import cases
+from manyhands.checks.tensor_parallel.words import MISTAKES, PLACES
+
+
+def problem(key, expected=None, got=None, rank=None, **words):
+    """The details of a FAIL line; its text may name `got` and `rank` too."""
+    text = MISTAKES[key].format(got=got, rank=rank, **words)
+    return {"rank": rank, "expected": expected, "got": got, "mistake": text}
+
+
+def of(what, looks, expected=None, got=None, rank=None, **words):
+    """The same for a mistake in one of several places: in its own words if there are any, else in those for all."""
+    key = (what, looks) if (what, looks) in MISTAKES else looks
+    return problem(key, expected, got, rank, what=PLACES.get(what, what), **words)
+
+
+# --- 1 to 4: layers on the ranks --------------------------------------------------------------------------------------
+
+
+def value_problem(case):
+    """`case`: what one rank tells of one run (see `compare_ranks.tried`)."""
+    value, at = case["value"], {"rank": case["rank"], "size": case["size"]}
+    if not value["right"]:
+        shapes = value["looks"] == "shape"
+        expected, got = (value["wanted shape"], value["shape"]) if shapes else (value["wanted"], value["sample"])
+        return of(case["what"], value["looks"], expected, got, **at)
+    touched = [name for name in case["touched"] if name != "gradient"]
+    return of(case["what"], "touched", name=touched[0], **at) if touched else None
+
+
+def gradients_problem(case):
+    at = {"rank": case["rank"], "size": case["size"]}
+    if case["detached"]:
+        return of(case["what"], "detached", **at)
+    if case["value"]["shape"] != case["value"]["wanted shape"]:
+        return of(case["what"], "no backward", **at)
+    for one in case["gradients"]:
+        if not one["right"]:
+            place = f"{case['what']} {one['name']}"
+            looks = one["looks"] if (place, one["looks"]) in MISTAKES else "gradient " + one["looks"]
+            return of(place, looks, one["wanted"], one["sample"], name=one["name"], **at)
+    return of(case["what"], "gradient touched", **at) if "gradient" in case["touched"] else None
+
+
+def calls_problem(case):
+    for way, right in zip(("forward", "backward"), case["sums"]):
+        got = case[way]
+        if got != right:
+            looks = "many" if got[0] > right[0] else "few" if got[0] < right[0] else "bytes"
+            expected, found = ([f"{calls} calls", f"{nbytes} bytes"] for calls, nbytes in (right, got))
+            return of(f"{case['what']} {way}", looks, expected, found, case["rank"], way=way, size=case["size"])
+    return None
+
+
+def evidence(case):
+    """What the grader compares, by criterion."""
+    unspoilt = [not any(name != "gradient" for name in case["touched"]), "gradient" not in case["touched"]]
+    return {"values": [case["value"]["sample"], unspoilt[0]],
+            "gradients": [[one["sample"] for one in case["gradients"]], unspoilt[1], case["detached"]],
+            "calls": [case["forward"], case["backward"]]}
+
+
+# --- 4: the rank's heads ----------------------------------------------------------------------------------------------
+
+
+def pieces_problem(case):
+    for one in case["results"]:
+        if not one["right"]:
+            shapes = one["looks"] in ("shape", "whole")
+            expected, got = (one["wanted shape"], one["shape"]) if shapes else (one["wanted"], one["sample"])
+            words = {key: case[key] for key in ("size", "heads")}
+            return of(one["name"], one["looks"], expected, got, case["rank"], **words)
+    return problem("cut in place", rank=case["rank"], name=case["touched"][0]) if case["touched"] else None
+
+
+def memory_problem(case):
+    for one, (held, needed) in zip(case["results"], case["held"]):
+        if held < 0:
+            return of(one["name"], one["looks"], rank=case["rank"], size=case["size"], heads=case["heads"])
+        if held > needed:
+            return problem("a view", needed, held, case["rank"], what=PLACES[one["name"]], needed=needed)
+    return None
+
+
+def refused_problem(case):
+    if case["error"] == "ValueError":
+        return None
+    key = "accepted" if case["error"] is None else "other error"
+    words = {name: case[name] for name in ("heads", "size", "error")}
+    return problem(key, "ValueError", case["error"] or case["answer"], **words)
+
+
+# --- 5: reductions ----------------------------------------------------------------------------------------------------
+
+
+def table_of(answer):
+    """The learner's three collections of axes as lists; None where they are not that."""
+    try:
+        table = [sorted(str(axis) for axis in axes) for axes in answer]
+    except Exception:  # a learner's object may do anything here
+        return None
+    return table if len(table) == 3 and all(axis in cases.MESH for axes in table for axis in axes) else None
+
+
+def table_problems(runs, places):
+    """The problems of those products whose numbers are wrong; first those with an axis too many, which say more,
+    last those of the rarest case.
+
+    runs: [(case, table, for each rank [(right, numbers)] of output, gradient of a, of b)].
+    """
+    found = []
+    for case, table, ranks in runs:
+        for place in places:
+            if not all(rank[place][0] for rank in ranks):
+                found.append(_table_problem(case, cases.rule(*case[0], case[1])[place], table[place], place))
+    return [one for _, one in sorted(found, key=lambda one: one[0])]
+
+
+def _table_problem(case, wanted, got, place):
+    (a, b, out), layout, _ = case
+    words = {"case": f"{a}, {b} -> {out} with {layout}"}
+    if place == 0:
+        looks = ("axes of out" if set(got) & cases.axes(out, layout)
+                 else "forward many" if set(got) - set(wanted)
+                 else "twice forward" if len(set(got)) < len(got) else "forward few")
+    else:
+        mine, other = ((a, b), (b, a))[place - 1]
+        words["operand"] = "ab"[place - 1]
+        missing = set(wanted) - set(got)
+        looks = ("own axes" if set(got) & cases.axes(mine, layout) else "twice" if len(set(got)) < len(got)
+                 else "neither" if set(got) - cases.axes(other, layout)
+                 else "summed away" if missing and not missing & cases.axes(out, layout) else "backward few")
+    return (not set(got) - set(wanted), looks == "summed away"), problem(looks, wanted, got, **words)
+
+
+def refusal(function, product, layout):
+    """The name of the exception that the learner's function raises; None if it raises none."""
+    try:
+        function(*product, dict(layout))
+    except Exception as error:  # a learner's code may raise anything
+        return type(error).__name__
+    return None
+
+
+def refusal_problem(case, error):
+    (a, b, out), layout, possible = case
+    if error == (None if possible else "ValueError"):
+        return None
+    looks = "refused" if possible else "layout accepted" if error is None else "layout other error"
+    return problem(looks, None if possible else "ValueError", error, case=f"{a}, {b} -> {out} with {layout}")
+
+
+# --- 6: price ---------------------------------------------------------------------------------------------------------
+
+
+def pairs(answer):
+    """The learner's [(axis, numbers)], sorted; None where it is nothing of the kind."""
+    try:
+        return sorted((str(axis), float(numbers)) for axis, numbers in answer)
+    except Exception:  # a learner's object may do anything here
+        return None
+
+
+def price_evidence(name, answer):
+    return answer if answer is None or name == "numbers" else [axis for axis, _ in answer]
+
+
+def axes_problems(asked, answers, seen):
+    """The problems of those programs whose all-reduces are other ones; each names the mistake that explains all."""
+    if None in answers:
+        return [problem("no pairs")]
+    named = [([axis for axis, _ in sorted(found)] for found in both) for both in zip(answers, seen)]
+    wrong = [(case, got, wanted) for case, (got, wanted) in zip(asked, named) if got != wanted]
+    explain = [{key for key, axes in _ways(case, wanted).items() if got == sorted(axes)} for case, got, wanted in wrong]
+    looks = min(set.intersection(*explain), default="axes other") if wrong else None
+    return [problem(looks, wanted, got, case=f"{layout} on {mesh}, {len(programme)} products")
+            for (programme, _, layout, mesh), got, wanted in wrong]
+
+
+def _ways(case, wanted):
+    """{mistake: the axes that it names}."""
+    programme, _, layout, mesh = case
+    reduced = list(cases.reduced(programme, layout))
+    calls = [(way, axis, dims) for way, axis, dims in reduced if mesh[axis] > 1]
+    weights = [b for _, b, _ in programme]
+    return {"forward only": [axis for way, axis, _ in calls if way == "forward"],
+            "backward only": [axis for way, axis, _ in calls if way == "backward"],
+            "no outputs backward": [axis for way, axis, dims in calls if way == "forward" or dims in weights],
+            "one rank": [axis for _, axis, _ in reduced],
+            "data": wanted + [axis for axis in cases.rule(*programme[0], layout)[1] if mesh[axis] > 1]}
+
+
+def numbers_problem(case, answer, seen):
+    if answer is None:
+        return problem("no pairs")
+    if answer == sorted(seen):
+        return None
+    programme, sizes, layout, mesh = case
+    calls = [one for one in cases.reduced(programme, layout) if mesh[one[1]] > 1]
+    whole = sorted((axis, cases.numbers(dims, sizes, {}, mesh)) for _, axis, dims in calls)
+    looks = "whole" if answer == whole else "numbers other"
+    return problem(looks, [f"{axis} {n}" for axis, n in sorted(seen)], [f"{axis} {n:g}" for axis, n in answer],
+                   case=f"{layout} on {mesh}, sizes {sizes}")
+
+
+# --- 7: choose --------------------------------------------------------------------------------------------------------
+
+
+def layout_of(answer, job):
+    """The learner's layout, without dimensions that lie on no axis; None where it is none for this job."""
+    _, sizes, mesh, _ = job
+    if not isinstance(answer, dict):
+        return None
+    layout = {dimension: axis for dimension, axis in answer.items() if axis is not None}
+    return layout if layout.keys() <= sizes.keys() and set(layout.values()) <= mesh.keys() else None
+
+
+def layout_problems(job, layout):
+    """{criterion: problem or None}."""
+    programme, sizes, mesh, memory = job
+    found = dict.fromkeys(("fits", "cheapest"))
+    if layout is None:
+        return {"fits": problem("no layout"), "cheapest": problem("unfit")}
+    words = {"layout": layout, "mesh": mesh}
+    if not all(cases.possible(a, b, layout) for a, b, _ in programme):
+        found["fits"] = problem("on one axis", **words)
+    elif not cases.runs_well(programme, sizes, layout, mesh):
+        found["fits"] = problem("does not divide", **words, sizes=sizes)
+    elif (need := cases.held_bytes(programme, sizes, layout, mesh)) > memory:
+        weights = cases.held_bytes(programme, sizes, layout, mesh, kept=()) > memory
+        found["fits"] = problem("weights too large" if weights else "too large", f"at most {memory}", need, **words)
+    if found["fits"]:
+        return {**found, "cheapest": problem("unfit")}
+    price, best = cases.sent_bytes(programme, sizes, layout, mesh), cheapest(job)
+    if price > best[0] * (1 + 1e-9):
+        found["cheapest"] = problem("dearer", best[0], price, **words, best=best[1])
+    return found
+
+
+def cheapest(job):
+    """(bytes, layout) of one that sends least among those that fit."""
+    return min(cases.seen_by(None, *job), key=lambda one: one[0])
+
+
+def layout_evidence(job, layout):
+    """What the grader compares: the same for every layout that fits, and what it sends."""
+    programme, sizes, mesh, memory = job
+    if layout is None or not cases.runs_well(programme, sizes, layout, mesh):
+        return {"fits": -1.0, "cheapest": -1.0}
+    return {"fits": max(cases.held_bytes(programme, sizes, layout, mesh), memory),
+            "cheapest": cases.sent_bytes(programme, sizes, layout, mesh)}

@@ -1,0 +1,11 @@
+"""x may only have three dimensions.
+
+fails: column/values, column/gradients, column/calls
+shows: raised RuntimeError
+points: 22
+runs: column
+"""
+# %% grade_id="column"
+# %%px --setup
+def column(x, w, b, group=None):
+    return torch.einsum("abi,io->abo", copy_to(x, group), w) + b

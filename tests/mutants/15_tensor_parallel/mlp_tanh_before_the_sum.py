@@ -1,0 +1,17 @@
+"""The last tanh is taken of each rank's part.
+
+fails: mlp/values, mlp/gradients
+shows: The tanh of a sum is not the sum of tanhs
+points: 23
+runs: mlp
+"""
+# %% grade_id="mlp"
+# %%px --setup
+def mlp(x, up, up_bias, down, down_bias, group=None):
+    """tanh(tanh(x @ whole up + its bias) @ whole down + its bias), on all ranks.
+
+    x: [..., in], the same on all ranks. up: [in, hidden], up_bias: [hidden],
+    down: [hidden, out] of this rank. down_bias: [out], the same on all ranks.
+    """
+    hidden = torch.tanh(column(x, up, up_bias, group))
+    return reduce_from(torch.tanh(hidden @ down + down_bias), group)

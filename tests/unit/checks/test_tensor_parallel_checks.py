@@ -1,0 +1,210 @@
+"""Unit 15's checks: what is asked for is what it claims to be, and verdicts name the mistake. Whole answers are tried by the mutants."""
+
+import ast
+import string
+from collections import Counter, defaultdict
+from pathlib import Path
+
+import pytest
+
+from manyhands.checks.tensor_parallel import cases, verdicts
+from manyhands.checks.tensor_parallel.words import CRITERIA, HINTS, MISTAKES
+
+SEEDS = (0, 7, 4711)
+MLP = cases.program(2)
+SIZES, MESH = {"batch": 8, "in": 6, "hidden": 4, "out": 6}, {"x": 2, "y": 2}
+
+
+def test_each_check_has_a_hint_of_two_steps():
+    assert set(HINTS) == {f"15-{name}" for name in CRITERIA}
+    assert all(len(steps) == 2 for steps in HINTS.values())
+
+
+def test_every_text_can_be_filled_in():
+    given = ("what", "name", "rank", "size", "heads", "way", "got", "needed", "error", "case", "operand", "layout", "mesh", "sizes", "best")
+    texts = [text for key, text in MISTAKES.items() if key != "known"]
+    assert {field for text in texts for _, field, _, _ in string.Formatter().parse(text) if field} <= set(given)
+    assert MISTAKES["no layout"].format().count("{dimension: axis}") == 1
+
+
+@pytest.mark.parametrize("layout, wanted", [
+    ({}, []),
+    ({"batch": "x"}, [("x", 24), ("x", 24)]),
+    ({"hidden": "y"}, [("y", 48)]),
+    ({"batch": "x", "hidden": "y"}, [("y", 24), ("x", 12), ("x", 12)]),
+    ({"in": "x"}, [("x", 32)]),
+    ({"out": "y"}, [("y", 32)]),
+])
+def test_the_sums_of_two_layers(layout, wanted):
+    """Data parallelism sums each weight's gradient, a cut inner dimension the output forward, cut outputs the gradient of what comes in."""
+    found = [(axis, cases.numbers(dims, SIZES, layout, MESH)) for _, axis, dims in cases.reduced(MLP, layout)]
+    assert Counter(found) == Counter(wanted)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_products_have_what_tells_mistakes_apart(seed):
+    asked = cases.products(seed)
+    assert all(cases.possible(a, b, layout) for (a, b, _), layout, _ in asked)
+    assert all(size % 2 == 0 for *_, sizes in asked for size in sizes.values())
+    assert any("depth" in layout for _, layout, _ in asked)
+    lone = [layout for (a, b, out), layout, _ in asked if "hidden" in layout and "hidden" not in {*a, *out}]
+    assert lone, "a dimension of one operand alone that is summed away"
+    assert any(set(a) & set(b) & set(out) & set(layout) for (a, b, out), layout, _ in asked), "a dimension of all three is cut"
+    assert Counter(possible for *_, possible in cases.refusals(seed)) == {True: 3, False: 4}
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_programs_need_every_kind_of_sum(seed):
+    asked, kinds = cases.programs(seed), set()
+    for products, sizes, layout, mesh in asked:
+        assert cases.runs_well(products, sizes, layout, mesh) and set(layout.values()) == set(mesh)
+        assert len(set(sizes.values())) == len(sizes)
+        kinds |= {(len(products), way, dims) for way, axis, dims in cases.reduced(products, layout) if mesh[axis] > 1}
+    for depth in (2, 3):
+        outputs, firsts, weights = ([product[place] for product in cases.program(depth)] for place in (2, 0, 1))
+        assert {("forward", dims) for dims in outputs} | {("backward", dims) for dims in [*firsts[1:], *weights]} == {
+            kind[1:] for kind in kinds if kind[0] == depth}
+    assert any(mesh[axis] == 1 for products, _, layout, mesh in asked for _, axis, _ in cases.reduced(products, layout))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_each_job_has_a_trap(seed):
+    """Whoever falls into it chooses a layout that does not fit, or another one that does, and pays more."""
+    for job, trap in zip(cases.jobs(seed), cases.TRAPS, strict=True):
+        best, layout = verdicts.cheapest(job)
+        assert best > 0 and verdicts.layout_problems(job, layout) == {"fits": None, "cheapest": None}
+        _, taken = min(cases.seen_by(trap, *job), key=lambda one: one[0])
+        told = verdicts.layout_problems(job, taken)
+        assert told["cheapest"], trap
+        if trap in ("no activations", "no data", "no last output", "three copies"):
+            assert "not fit" in told["fits"]["mistake"] or "not with the data" in told["fits"]["mistake"]
+        elif trap in ("odd batch", "odd weight"):
+            assert "does not divide" in told["fits"]["mistake"]
+        else:
+            assert told["fits"] is None
+
+
+def test_what_is_held_and_sent():
+    """Against sums by hand: cut by batch over 2 ranks, weights are whole and their gradients summed."""
+    assert cases.held_bytes(MLP, SIZES, {"batch": "x"}, MESH) == 4 * (4 * (6 * 4 + 4 * 6) + 4 * 6 + 4 * 4 + 4 * 6)
+    assert cases.sent_bytes(MLP, SIZES, {"batch": "x"}, {"x": 4, "y": 2}) == 4 * 2 * 3 / 4 * (24 + 24)
+
+
+def test_layouts_that_are_none():
+    job = (MLP, SIZES, MESH, 10_000)
+    assert [verdicts.layout_of(answer, job) for answer in (None, ["x"], {"batch": "z"}, {"depth": "x"})] == [None] * 4
+    assert verdicts.layout_of({"batch": "x", "in": None}, job) == {"batch": "x"}
+    assert "two dimensions" in verdicts.layout_problems(job, {"in": "x", "hidden": "x"})["fits"]["mistake"]
+    assert verdicts.layout_evidence(job, None) == {"fits": -1.0, "cheapest": -1.0}
+
+
+@pytest.mark.parametrize("answer", [None, 3, ["x"], [["x"], ["z"], []], [[], []], [["x"], 1, []]])
+def test_tables_that_are_none(answer):
+    assert verdicts.table_of(answer) is None
+
+
+def test_tables_may_be_sets_and_tuples():
+    assert verdicts.table_of(({"y", "x"}, (), iter("x"))) == [["x", "y"], [], ["x"]]
+
+
+@pytest.mark.parametrize("table, place, fragment", [
+    ([["x"], [], []], 0, "beside each other"), ([[], [], []], 0, "was summed away"), ([["y", "y"], [], []], 0, "twice"),
+    ([["y"], ["x"], []], 1, "a is cut along an axis"), ([["y"], ["y"], []], 1, "a is cut"), ([["y"], [], []], 2, "only the other operand is cut"),
+    ([["y"], [], ["x", "x"]], 2, "twice"),
+])
+def test_a_wrong_table_is_told(table, place, fragment):
+    case = (("batch", "in"), ("in", "hidden"), ("batch", "hidden")), {"batch": "x", "in": "y"}, {}
+    told = verdicts.table_problems([(case, table, [[(False, [])] * 3])], (place,))
+    assert fragment in told[0]["mistake"]
+    assert not verdicts.table_problems([(case, table, [[(True, [])] * 3])], (place,))
+
+
+@pytest.mark.parametrize("answer, fragment", [
+    (None, "list of pairs"), ([], "forward only"), ([("x", 24.0)], "other all-reduces"), ([("x", 24.0)] * 2 + [("x", 48.0)], "other all-reduces")])
+def test_a_wrong_price_is_told(answer, fragment):
+    case = MLP, SIZES, {"batch": "x"}, MESH
+    seen = [("x", 24), ("x", 24)]
+    assert fragment in verdicts.axes_problems([case], [answer], [seen])[0]["mistake"]
+    assert verdicts.axes_problems([case], [[("x", 1.0), ("x", 2.0)]], [seen]) == []
+    assert verdicts.numbers_problem(case, [("x", 24.0)] * 2, seen) is None
+    assert verdicts.numbers_problem(case, [("x", 23.0)] * 2, seen)
+
+
+def test_a_number_that_is_no_number_is_no_pair():
+    assert verdicts.pairs([("x", "many")]) is None and verdicts.pairs([("x",)]) is None and verdicts.pairs(5) is None
+
+
+def case_of(**changed):
+    value = {"name": "output", "right": True, "looks": "other", "sample": [1.0], "wanted": [1.0], "shape": [2], "wanted shape": [2]}
+    value |= changed.pop("value", {})
+    return {"what": "row", "rank": 1, "size": 3, "value": value, "detached": False, "touched": [], "gradients": [{**value, "name": "x"}],
+            "forward": [1, 32], "backward": [0, 0], "sums": [[1, 32], [0, 0]]} | changed
+
+
+@pytest.mark.parametrize("looks", ["nothing", "no tensor", "dtype", "shape", "not finite", "other", "bias on each"])
+def test_a_wrong_output_is_told(looks):
+    told = verdicts.value_problem(case_of(value={"right": False, "looks": looks}))
+    assert told["rank"] == 1 and told["mistake"] and "{" not in told["mistake"]
+
+
+def test_what_a_layer_may_not_do_is_told():
+    assert verdicts.value_problem(case_of()) is verdicts.gradients_problem(case_of()) is verdicts.calls_problem(case_of()) is None
+    assert "has changed x" in verdicts.value_problem(case_of(touched=["x"]))["mistake"]
+    assert "changed the gradient" in verdicts.gradients_problem(case_of(touched=["gradient"]))["mistake"]
+    assert "outside the graph" in verdicts.gradients_problem(case_of(detached=True))["mistake"]
+    assert "was not run" in verdicts.gradients_problem(case_of(value={"shape": None}))["mistake"]
+    assert "no all-reduce in forward" in verdicts.calls_problem(case_of(forward=[0, 0]))["mistake"]
+    assert "Nothing has to be sent in backward" in verdicts.calls_problem(case_of(backward=[1, 32]))["mistake"]
+    assert "the bytes" in verdicts.calls_problem(case_of(forward=[1, 64]))["mistake"]
+
+
+@pytest.mark.parametrize("looks", ["nothing", "own", "times", "divided", "nothing summed", "shape", "dtype", "not finite", "other"])
+@pytest.mark.parametrize("what, name", [("row", "b"), ("copy", "x"), ("sum", "x"), ("mlp", "down_bias"), ("attention", "qkv")])
+def test_a_wrong_gradient_is_told(what, name, looks):
+    one = {"name": name, "right": False, "looks": looks, "sample": [2.0], "wanted": [1.0]}
+    told = verdicts.gradients_problem(case_of(what=what, gradients=[one]))
+    assert told["got"] == [2.0] and "{" not in told["mistake"]
+
+
+def test_exceptions_other_than_value_errors_are_told():
+    def unsure(a, b, out, layout):
+        raise KeyError("x")
+
+    told = defaultdict(list)
+    for product, layout, possible in cases.refusals(0):
+        told[possible].append(verdicts.refusal_problem((product, layout, possible), verdicts.refusal(unsure, product, layout))["mistake"])
+    assert all("Say so in a ValueError" in text for text in told[False]) and all("does not matter" in text for text in told[True])
+
+
+def test_a_stub_that_is_called_within_is_told_by_its_own_name():
+    from manyhands.checks import tensor_parallel
+    from manyhands.checks.report import Stopped
+
+    def inner():
+        raise NotImplementedError()
+
+    def outer(sizes):
+        sizes.clear()
+        return inner()
+
+    sizes = {"batch": 8}
+    with pytest.raises(Stopped, match="inner is not written yet"):
+        tensor_parallel._ask(outer, sizes)
+    assert sizes == {"batch": 8}
+    with pytest.raises(Stopped, match="outer raised AttributeError"):
+        tensor_parallel._ask(outer, 3)
+
+
+def test_each_output_that_is_recognised_has_words():
+    """The keys of `wrong` in the experiments, and of `_wrong_qkv` and `_wrong_out`, by the function that they stand in."""
+    tree = ast.parse((Path(verdicts.__file__).parent / "ranks.py").read_text())
+    places = {"column": ["column"], "row": ["row"], "mlp": ["mlp"], "attention": ["attention"], "f_and_g": ["copy", "sum"],
+              "_wrong_qkv": ["qkv"], "_wrong_out": ["out"]}
+    found = 0
+    for function in tree.body:
+        for node in ast.walk(function) if getattr(function, "name", None) in places else ():
+            named = isinstance(node, ast.Assign) and getattr(node.targets[0], "id", None) == "wrong" or isinstance(node, ast.Return)
+            for key in node.value.keys if named and isinstance(node.value, ast.Dict) else ():
+                assert any((place, key.value) in MISTAKES for place in places[function.name]), (function.name, key.value)
+                found += 1
+    assert found > 30
