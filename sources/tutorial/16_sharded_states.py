@@ -1,0 +1,762 @@
+# %% [markdown] unit={"minutes": 55, "ranks": 4, "framework": "torch", "title": "Sharded states: ZeRO, FSDP"}
+# # 16 Sharded states: ZeRO, FSDP
+#
+# Data parallelism keeps everything on every rank. Here each rank keeps a part, and still trains the same network. At the end you can
+#
+# * say what a rank holds, byte by byte, with and without sharding;
+# * write ZeRO's stages 1, 2 and 3 on all-gather and reduce-scatter, and foretell what each saves and sends;
+# * keep means, padding, clipping and bf16 right when gradients and weights are in parts;
+# * use `fully_shard`, and say what its options change in memory and in bytes;
+# * choose between FSDP, tensor parallelism and a pipeline.
+#
+# **Before:** units 01 (data parallelism by hand) and 04 (collectives), or what is in them. **Minutes:** 55. **Ranks:** 4.
+
+# %% [markdown]
+# ## Four ranks
+#
+# This kernel starts the ranks. Cells that begin with `%%px` run on all four of them; `--setup` marks what is to be run again if the cluster
+# must be healed.
+
+# %% tags=["setup"]
+from manyhands import Cluster, predict, settle
+
+cluster = Cluster(nodes=1, ranks_per_node=4, framework="torch")
+
+# %% tags=["setup"]
+# %%px --setup
+import gc
+import os
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.functional import mse_loss, pad
+
+from manyhands.ledger import Ledger
+
+if not dist.is_initialized():  # so that this cell can be run twice
+    dist.init_process_group(os.environ["MANYHANDS_BACKEND"])
+device = torch.device(os.environ["MANYHANDS_DEVICE"])
+rank, ranks = dist.get_rank(), dist.get_world_size()
+with Ledger(memory=True):  # from here on memory that is freed goes back at once
+    torch.ones(1, device=device)
+
+# %% [markdown]
+# ## What a rank holds
+#
+# For each weight a rank of data parallelism (unit 01, unit 06) holds the weight, its gradient, and what the optimiser keeps. Adam keeps two moments. In **mixed precision** weights and gradients
+# have 2 bytes, and the optimiser works on its own copy of the weights in float32, the **master weights**, with both moments in float32 too.
+#
+# **Predict.** How many bytes is that for each weight?
+
+# %%
+predict("16-bytes", "Adam, mixed precision: how many bytes does a rank hold for a weight?",
+        unit="bytes")
+
+# %%
+from manyhands.simulate.sharding import states_bytes, step_bytes
+
+one = states_bytes(parameters=1, ranks=1, stage=0)
+print(f"weights {one.weights} + gradients {one.gradients} + optimiser {one.optimizer} "
+      f"= {one.total} bytes")
+
+# %%
+settle("16-bytes", lambda: one.total)
+
+# %% [markdown]
+# A network of 7.5 billion weights needs 120 GB on each of 64 GPUs, before the first activation: 64 times the same 120 GB. **ZeRO** (Rajbhandari et al. 2020) gives each rank a **shard**, one $p$-th, of
+#
+# * stage 1: what the optimiser keeps;
+# * stage 2: the gradients too;
+# * stage 3: the weights too.
+#
+# $\psi$ is the size of the weights. What a rank sends in a step is given in it.
+
+# %%
+psi = 7_500_000_000
+for stage in range(4):
+    held = states_bytes(psi, ranks=64, stage=stage)
+    sent = step_bytes(psi, ranks=64, stage=stage) / (2 * psi)
+    print(f"stage {stage}: {held.weights / 1e9:5.1f} + {held.gradients / 1e9:5.1f} + "
+          f"{held.optimizer / 1e9:5.1f} = {held.total / 1e9:6.1f} GB; sent {sent:.2f} psi")
+
+# %% [markdown]
+# This is figure 1 of the paper. The last stage divides everything by 64, for half as much traffic again. The rest of this unit says why, and measures it.
+#
+# ## Flat, padded, cut
+#
+# A shard is one $p$-th of the numbers, and a cut may fall anywhere in a row. So a tensor is laid out as one vector, a **flat parameter**, with zeros behind it until it can be cut into $p$ equal parts. Two collectives do the rest:
+# an **all-gather** makes the whole of the shards, a **reduce-scatter** adds up whole vectors and leaves each rank its shard of the sum. One after the other they are an all-reduce (unit 04).
+
+# %% tags=["setup"]
+# %%px --setup
+def flat(tensor):
+    return pad(tensor.detach().flatten(), (0, -tensor.numel() % ranks))
+
+def shard_of(vector):
+    return vector.chunk(ranks)[rank]
+
+def gather(shard):
+    whole = shard.new_empty(ranks * len(shard))
+    dist.all_gather_single(whole, shard.detach())
+    return whole
+
+def reduce_scatter(vector):
+    """This rank's shard of the mean over ranks."""
+    shard = vector.new_empty(len(vector) // ranks)
+    dist.reduce_scatter_single(shard, vector)
+    return shard.div_(ranks)
+
+# %%
+# %%px
+ten = torch.arange(1.0, 11, device=device).view(2, 5)
+print("shard", shard_of(flat(ten)).tolist(), "of the mean of r times it:",
+      reduce_scatter(rank * flat(ten)).tolist())
+
+# %% [markdown]
+# The job: 16 equal layers in float64, 32 MiB of weights; a side of 511, so that padding is needed. A step takes 16 rows, four on each rank. `right` is what one process has after two steps with Adam.
+
+# %% tags=["setup"]
+# %%px --setup
+LAYERS, SIDE, STEPS = 16, 511, 2
+psi = LAYERS * SIDE * SIDE * 8
+torch.manual_seed(0)  # the same numbers on every rank
+xs, ys = torch.randn(2, STEPS, 16, SIDE, dtype=torch.float64).to(device)
+
+def linear(seed, dtype=torch.float64):
+    torch.manual_seed(seed)
+    layer = nn.Linear(SIDE, SIDE, bias=False, dtype=torch.float64, device=device)
+    return layer.to(dtype)
+
+def network(layers):
+    return nn.Sequential(*[part for layer in layers for part in (layer, nn.Tanh())])
+
+def adam(tensors):
+    return torch.optim.Adam(tensors, lr=1e-3, fused=True)  # fused: no temporary copies
+
+def backward(net, step, part=rank, parts=ranks, dtype=torch.float64):
+    x, y = (of_step[step].chunk(parts)[part].to(dtype) for of_step in (xs, ys))
+    mse_loss(net(x), y).backward()
+
+# %% [markdown]
+# **Stage 0** is data parallelism: whole gradients are averaged, and every rank does the same step of the optimiser.
+
+# %% tags=["setup"]
+# %%px --setup
+def replicated(average=True):
+    net = network(map(linear, range(LAYERS)))
+    optimiser = adam(net.parameters())
+
+    def step():
+        for weight in net.parameters() if average else ():
+            dist.all_reduce(weight.grad)
+            weight.grad /= ranks
+        optimiser.step()
+        optimiser.zero_grad()  # sets them to None: their memory is free
+
+    return net, step
+
+# %% [markdown]
+# We measure each stage three times: the network alone, with one backward, and with two whole steps. The ledger tells how far each block makes this process grow: on the CPU by the Linux kernel's count, on a GPU by PyTorch's.
+
+# %% tags=["setup"]
+# %%px --setup
+def measure(make):
+    """Peaks of memory (psi) of the network, with a backward, with two steps; what a step
+    sends (psi); how far the weights are from those of one process."""
+    peaks = []
+    for work in ("network", "backward", "steps"):
+        gc.collect()
+        dist.barrier()
+        with Ledger(memory=True) as ledger:
+            net, step = make()
+            for i in range({"network": 0, "backward": 1, "steps": STEPS}[work]):
+                backward(net, i)
+                if work == "steps":
+                    step()
+        peaks.append(ledger.peak_bytes / psi)
+        if work != "steps":
+            del net, step
+    apart = max((layer.weight - one).abs().max().item()
+                for layer, one in zip(net[::2], right))
+    return peaks, ledger.bytes_sent / psi / STEPS, apart
+
+# %% tags=["setup"]
+# %%px --setup
+def one_process():
+    net, step = replicated(average=False)
+    for i in range(STEPS):
+        backward(net, i, part=0, parts=1)
+        step()
+    return [weight.detach() for weight in net.parameters()]
+
+right, found = one_process(), {}
+
+def show(name):
+    _, sent, apart = found[name]
+    if rank == 0:
+        print(f"{name}: sent {sent:.2f} psi a step; "
+              f"as one process to 1e-13: {apart < 1e-13}")
+
+# %%
+# %%px
+found["stage 0"] = measure(replicated)
+show("stage 0")
+
+# %% [markdown]
+# $2 (p-1)/p$ for a ring all-reduce on $p$ ranks: 1.5 on four.
+#
+# ## Stage 1: the optimiser in shards
+#
+# After backward each rank needs only its shard of the mean gradient: a reduce-scatter. It makes Adam's step for its shard of the weights, with its shard of the moments. Then an all-gather brings the new weights to everybody.
+#
+# Adam works number by number, so it does not matter where a vector is cut. (LARS and LAMB of unit 17 need the norm of a whole layer; they would have to ask the others.)
+#
+# **Stage 2** is the same code. Only the moment is another: a **hook** runs as soon as autograd has put a weight's gradient together, hands it over, and frees it.
+
+# %% tags=["setup"]
+# %%px --setup
+class Flat:
+    """A layer's weight in a flat vector; `shard` is this rank's part of the same memory."""
+    def __init__(self, weight):
+        self.weight, self.vector = weight, flat(weight)
+        weight.data = self.vector[:weight.numel()].view_as(weight)
+        self.shard = shard_of(self.vector)
+
+    def hand_over(self, _=None):
+        self.shard.grad = reduce_scatter(flat(self.weight.grad))
+        self.weight.grad = None
+
+# %% tags=["setup"]
+# %%px --setup
+def zero(stage):
+    net = network(map(linear, range(LAYERS)))
+    flats = [Flat(weight) for weight in net.parameters()]
+    optimiser = adam([each.shard for each in flats])
+    for each in flats if stage == 2 else ():
+        each.weight.register_post_accumulate_grad_hook(each.hand_over)
+
+    def step():
+        for each in flats if stage == 1 else ():
+            each.hand_over()
+        optimiser.step()
+        optimiser.zero_grad()
+        for each in flats:
+            each.vector.copy_(gather(each.shard))
+
+    return net, step
+
+# %% [markdown]
+# **Predict.** All in one type, a rank holds $\psi$ of weights, $\psi$ of gradients and $2 \psi$ of moments. What is left of these $4 \psi$ on four ranks, and what does it cost?
+
+# %%
+predict("16-one", "Stage 1 on four ranks: of 4 psi a rank still holds about ...",
+        ["1 psi", "1.75 psi", "2.5 psi", "3.5 psi"])
+predict("16-two", "What does a rank send in stage 2, compared with stages 0 and 1?",
+        ["less", "as much", "more"])
+
+# %%
+# %%px
+found["stage 1"] = measure(lambda: zero(stage=1))
+show("stage 1")
+found["stage 2"] = measure(lambda: zero(stage=2))
+show("stage 2")
+
+# %%
+def nearest(name, choices=("1 psi", "1.75 psi", "2.5 psi", "3.5 psi")):
+    peak = cluster.pull("found")[0][name][0][-1]
+    return min(choices, key=lambda choice: abs(float(choice.split()[0]) - peak))
+
+def compared(first, second):
+    sent = cluster.pull("found")[0]
+    first, second = (round(sent[name][1], 2) for name in (first, second))
+    return "less" if first < second else "more" if first > second else "as much"
+
+settle("16-one", lambda: nearest("stage 1"))
+settle("16-two", lambda: compared("stage 2", "stage 0"))
+
+# %% [markdown]
+# <details><summary>Why?</summary>
+#
+# A ring all-reduce *is* a reduce-scatter and an all-gather. Stage 0 gathers gradients, stages 1 and 2 gather weights, of the same size. So all three send $2 (p-1)/p \; \psi$.
+# Stage 1 keeps $1 + 1 + 2/4$. Stage 2 keeps $1 + 1/4 + 2/4$, and the layer at work.
+# </details>
+#
+# Stages 1 and 2 cost nothing but code. With several micro-batches in a step it is otherwise: stage 2 hands over after *each* of them, stage 1 once.
+#
+# ## Stage 3: gather, use, free
+#
+# Nobody keeps whole weights. A layer gathers its weight just before it is used, and frees it after that. Backward needs it once more. In unit 11's terms: the backward of an all-gather is a reduce-scatter.
+
+# %% tags=["setup"]
+# %%px --setup
+def square(vector):
+    return vector[:SIDE * SIDE].view(SIDE, SIDE)
+
+class GatherUseFree(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, shard):
+        ctx.save_for_backward(x, shard)  # the shard, not the whole weight
+        return x @ square(gather(shard)).T
+
+    @staticmethod
+    def backward(ctx, gradient):
+        x, shard = ctx.saved_tensors
+        to_x = gradient @ square(gather(shard))  # gathered again
+        return to_x, reduce_scatter(flat(gradient.T @ x))
+
+# %% tags=["setup"]
+# %%px --setup
+class Sharded(nn.Module):
+    def __init__(self, layer):
+        super().__init__()
+        self.shard = nn.Parameter(shard_of(flat(layer.weight)).clone())
+
+    def forward(self, x):
+        return GatherUseFree.apply(x, self.shard)
+
+    @property
+    def weight(self):  # the whole one, for those who ask
+        return square(gather(self.shard))
+
+def zero3():
+    net = network(Sharded(linear(seed)) for seed in range(LAYERS))
+    optimiser = adam(net.parameters())
+
+    def step():
+        optimiser.step()
+        optimiser.zero_grad()
+
+    return net, step
+
+# %% [markdown]
+# **Predict.** What does a rank send in a step of stage 3?
+
+# %%
+predict("16-three", "Stage 3, four ranks: how many times what stage 0 sends does it send?",
+        unit="times", within=0.02)
+
+# %%
+# %%px
+found["stage 3"] = measure(zero3)
+show("stage 3")
+
+# %%
+def ratio():
+    sent = cluster.pull("found")[0]
+    return sent["stage 3"][1] / sent["stage 0"][1]
+
+settle("16-three", ratio)
+
+# %% [markdown]
+# <details><summary>Why?</summary>
+#
+# Two all-gathers of the weights and one reduce-scatter of the gradients: $3 (p-1)/p \; \psi$ in place of $2 (p-1)/p \; \psi$. After the step nothing need be gathered: the next forward does it.
+# </details>
+#
+# Here is what was counted, on the rank that took most. What theory leaves out is the layer at work: whole for a moment, as weight, as gradient, and in gloo's hands.
+
+# %% tags=["measured"]
+from manyhands.plots.held_by_rank import stacked, table
+
+of_ranks, measured, theory = cluster.pull("found"), {}, {}
+for stage in range(4):
+    name = f"stage {stage}"
+    held = max((of_rank[name][0] for of_rank in of_ranks), key=lambda peaks: peaks[-1])
+    measured[name] = [held[0], held[1] - held[0], held[2] - held[1]]
+    parts = states_bytes(100, 4, stage, weight=1, gradient=1, optimizer=2)
+    theory[name] = [part / 100 for part in parts[:3]]
+print(table(measured, theory))
+stacked(measured, theory)
+
+# %% [markdown]
+# > **On GPUs.** NCCL's reduce-scatter takes `op=dist.ReduceOp.AVG` and divides by itself (gloo's in PyTorch 2.13 too). gloo makes a reduce-scatter of a whole all-reduce, so it really
+# > sends twice the bytes that the ledger's ring model says; NCCL does not. What is gathered for the next layer travels on a stream of its own while this one computes: the price of stage 3 is
+# > hidden where computing takes longer. Read the peak from `torch.cuda.max_memory_allocated()`.
+
+# %% [markdown]
+# ## Four traps
+#
+# **Sum or mean.** A reduce-scatter adds up. The mean wants a division by $p$.
+#
+# **Predict.** Somebody forgets it. How far does Adam's first step go?
+
+# %%
+predict("16-sum", "Sum in place of mean, on four ranks: Adam's first step goes ...",
+        ["4 times as far", "as far", "a quarter as far"])
+
+# %%
+# %%px
+def moved(optimiser_class, factor):
+    weight = torch.ones(3, dtype=torch.float64, requires_grad=True)
+    weight.grad = factor * torch.tensor([0.01, -0.2, 3.0], dtype=torch.float64)
+    optimiser_class([weight], lr=0.1).step()
+    return (weight.detach() - 1).abs()
+
+apart = {name: (moved(kind, 4) / moved(kind, 1)).max().item()
+         for name, kind in (("SGD", torch.optim.SGD), ("Adam", torch.optim.Adam))}
+if rank == 0:
+    for name, times in apart.items():
+        print(f"{name}: with the sum the first step is {times:.3f} times as long")
+
+# %%
+def how_far():
+    times = round(cluster.pull("apart")[0]["Adam"], 2)
+    return {4: "4 times as far", 1: "as far", 0.25: "a quarter as far"}[times]
+
+settle("16-sum", how_far)
+
+# %% [markdown]
+# Adam divides by the gradient's own size, so the mistake hides, until somebody clips, decays in the old way (`weight_decay` of Adam, not AdamW), or takes SGD.
+#
+# **The norm for clipping.** `clip_grad_norm_` on shards sees one shard, so each rank scales by another number, and the parts no longer belong to one gradient. The squares must be added up over ranks.
+# **Padding** adds nothing as long as it is zero: `torch.empty` is not. And a *mean* over a padded vector divides by too many.
+
+# %%
+# %%px
+shard = shard_of(flat(ten))
+squares = shard.square().sum()
+dist.all_reduce(squares)
+print(f"this shard's norm {shard.norm():.3f}, over ranks {squares.sqrt():.3f}, "
+      f"of the whole {ten.norm():.3f}")
+
+# %% [markdown]
+# **Master weights.** bf16 keeps 8 significant bits of a number. A step that is too small for them is lost, every time.
+#
+# **Predict.** A weight of 1 in bf16 gets 100 steps of 0.001. What is it then?
+
+# %%
+predict("16-lost", "A bf16 weight of 1, 100 times 0.001 is added: what is it then?",
+        within=0.005)
+
+# %%
+# %%px
+working, master = torch.ones(1, dtype=torch.bfloat16), torch.ones(1)
+for _ in range(100):
+    working += 0.001
+    master += 0.001
+lost = working.item()
+if rank == 0:
+    print(f"bf16 alone {lost}, float32 {master.item():.4f}, "
+          f"its bf16 copy {master.bfloat16().item():.4f}")
+
+# %%
+settle("16-lost", lambda: cluster.pull("lost")[0])
+
+# %% [markdown]
+# So the shard of the optimiser stays in float32, and what is gathered is its copy in bf16: half the bytes too. Sharded, master weights are cheap: 4 bytes divided by $p$.
+#
+# ## The library: FSDP2
+#
+# `fully_shard(module)` is stage 3 for the parameters of a module: it gathers them together before the module's forward and backward, and reduce-scatters their gradients. You call it on each block, then on the root, which takes what is left.
+# It averages over ranks by itself. Parameters become `DTensor`s, which know how they are cut. Not flat, as in FSDP's first version: along the first dimension. `clip_grad_norm_` asks them, and adds up over ranks.
+
+# %% tags=["setup"]
+# %%px --setup
+from torch.distributed.fsdp import (CPUOffloadPolicy, MixedPrecisionPolicy,
+                                    fully_shard)
+from torch.distributed.optim import ZeroRedundancyOptimizer
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.checkpoint import checkpoint
+
+class Block(nn.Module):
+    def __init__(self, seed, again=False):
+        super().__init__()
+        self.layer, self.again = linear(seed, torch.float32), again
+
+    def forward(self, x):
+        if self.again:
+            return checkpoint(lambda x: self.layer(x).tanh(), x, use_reentrant=False)
+        return self.layer(x).tanh()
+
+def blocks(again=False):
+    return nn.Sequential(*[Block(seed, again) for seed in range(LAYERS)])
+
+def fsdp(root_only=False, again=False, **options):
+    net = blocks(again)
+    for block in net if not root_only else ():
+        fully_shard(block, **options)
+    return fully_shard(net, **options)
+
+# %%
+# %%px
+net = fsdp()
+weight = net[0].layer.weight
+if rank == 0:
+    print(type(net).__name__, type(weight).__name__, weight.placements, tuple(weight.shape))
+print("of which here:", tuple(weight.to_local().shape))
+norms = []
+for each, part, parts in ((net, rank, ranks), (blocks(), 0, 1)):
+    backward(each, 0, part, parts, dtype=torch.float32)
+    norm = nn.utils.clip_grad_norm_(each.parameters(), max_norm=1.0)
+    norms.append(getattr(norm, "full_tensor", lambda: norm)().item())
+if rank == 0:
+    print("norm as one process to 1e-5:", abs(norms[0] / norms[1] - 1) < 1e-5)
+
+# %% [markdown]
+# **Predict.** Each gather makes whole what belongs to one `fully_shard`. Somebody calls it on the root only. What is a rank's peak then?
+
+# %%
+predict("16-root", "fully_shard on the root only: its peak, against each block's, is ...",
+        ["lower", "about the same", "at least twice as high"])
+
+# %% tags=["setup"]
+# %%px --setup
+bf16 = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
+ways = {"DDP": lambda: DistributedDataParallel(blocks()),
+        "DDP, ZeroRedundancy": lambda: DistributedDataParallel(blocks()),
+        "each block": fsdp,
+        "no reshard": lambda: fsdp(reshard_after_forward=False),
+        "root only": lambda: fsdp(root_only=True),
+        "bf16, reduce fp32": lambda: fsdp(mp_policy=bf16),
+        "checkpointing": lambda: fsdp(again=True),
+        "on the CPU": lambda: fsdp(offload_policy=CPUOffloadPolicy(pin_memory=False))}
+
+def optimiser_of(name, net):
+    if name == "DDP, ZeroRedundancy":
+        return ZeroRedundancyOptimizer(net.parameters(), torch.optim.Adam, lr=1e-3,
+                                       fused=True)
+    return adam(net.parameters())
+
+# %% tags=["setup"]
+# %%px --setup
+def states_of(optimiser):
+    """What the optimiser keeps on this rank (psi): moments, not counts of steps."""
+    states = getattr(optimiser, "optim", optimiser).state.values()
+    kept = [tensor for state in states for tensor in state.values() if tensor.dim()]
+    return sum(getattr(t, "to_local", lambda: t)().nbytes for t in kept) / (psi / 2)
+
+def trained(name):
+    """The net after two steps; its peak and states; what was called and sent."""
+    gc.collect()
+    dist.barrier()
+    with Ledger(memory=True) as whole:
+        net = ways[name]()
+        optimiser = optimiser_of(name, net)
+        with Ledger() as ledger:
+            for i in range(STEPS):
+                backward(net, i, dtype=torch.float32)
+                optimiser.step()
+                optimiser.zero_grad()
+    return (net, whole.peak_bytes / (psi / 2), states_of(optimiser),
+            {entry.call: ledger.count(entry.call) for entry in ledger.entries},
+            ledger.bytes_sent / (psi / 2) / STEPS)
+
+# %%
+# %%px
+library = {}
+
+def keep(name):
+    net, *counted = trained(name)
+    weights = [weight.detach().to(device) for weight in net.parameters()]
+    apart = max((getattr(weight, "full_tensor", lambda: weight)() - one).abs().max().item()
+                for weight, one in zip(weights, right))
+    library[name] = *counted, apart
+
+trained("bf16, reduce fp32")  # once before it counts: it brings in libraries
+for name in ("DDP", "DDP, ZeroRedundancy", "each block", "no reshard"):
+    keep(name)
+
+# %%
+# %%px
+for name in ("root only", "bf16, reduce fp32", "checkpointing", "on the CPU"):
+    keep(name)
+
+# %%
+of_ranks = cluster.pull("library")
+print(f"{'':<20}states  sent   as one to  calls in two steps")
+for name, (_, states, calls, _, apart) in of_ranks[0].items():
+    sent = sum(of_rank[name][3] for of_rank in of_ranks) / 4
+    limit = next(limit for limit in (1e-5, 1e-2, 1) if apart < limit)
+    print(f"{name:<20}{states:>6.2f}{sent:>6.2f}{limit:>12.0e} ",
+          ", ".join(f"{count} {call}" for call, count in calls.items()))
+
+# %% tags=["measured"]
+peaks = {name: max(of_rank[name][0] for of_rank in of_ranks) for name in of_ranks[0]}
+for name, peak in peaks.items():
+    print(f"{name:<20}{peak:>6.2f} psi at the peak, the weights counted")
+
+# %%
+def root_only():
+    times = peaks["root only"] / peaks["each block"]
+    return ("lower" if times < 0.8 else "about the same" if times < 2 else
+            "at least twice as high")
+
+settle("16-root", root_only)
+
+# %% [markdown]
+# <details><summary>How to read it</summary>
+#
+# * *DDP* holds $5 \psi$, not 4: its buckets are a second copy of the gradients, until you pass `gradient_as_bucket_view=True`.
+# * *ZeroRedundancyOptimizer* deals out whole parameters, with their moments. It all-reduces gradients as DDP does, then broadcasts the new weights: 2.25, where ZeRO-1 needs 1.5.
+# * *Each block* is stage 3, with a few layers whole at a time.
+# * *No reshard* (`reshard_after_forward=False`) keeps what forward has gathered until backward: one gather less. That is stage 2's traffic, and its memory.
+# * *Root only* has all weights, all gradients and a copy of these whole at once. (A root keeps its weights from forward to backward if you say nothing.)
+# * *bf16* halves what is gathered; gradients are added up in float32, and the shards that Adam works on are float32. After two steps its weights are off by less than 0.01, but by more than $10^{-5}$.
+# * *Checkpointing* runs a block's forward again in its backward, while its weights are whole: no third gather.
+# * *On the CPU* keeps shards and moments in the host's memory, which is the same memory here. `CPUOffloadPolicy()` pins it, and for that wants a GPU.
+#
+# Large networks are made on the `meta` device, cut, and filled after that, so that nobody ever has the whole.
+# </details>
+#
+# ## One network, every way
+#
+# Units 06 and 14 to 16 share out the work in four ways. Here is one network for all of them, a small GPT: 4 blocks, 4 heads, 220,544 weights in float64. A step of Adam takes 8 rows of 64 characters of a text. A character is a vector of 64 numbers between the blocks.
+# `manyhands.gpt.ways` trains it on your four ranks by each way, from the same weights. `x` is a mesh of two axes, 2 x 2 ranks; with three axes the one of data has one rank here.
+#
+# **Predict.** Work out what one sends before you choose: $\psi$ is 1.76 MB, and what goes from block to block 0.26 MB.
+
+# %%
+predict("16-gpt-sends",
+        "A GPT of 1.76 MB, 0.26 MB from block to block: which sends most in a step?",
+        ["DDP", "FSDP2", "tensor, by hand", "pipeline"])
+
+# %%
+# %%px
+from manyhands.gpt import GPT, text, write
+from manyhands.gpt.ways import WAYS, distance, tolerance, train
+
+gpts = {way: train(way, steps=3) for way in WAYS if " x " not in way}
+
+# %%
+# %%px
+gpts |= {way: train(way, steps=3) for way in WAYS if " x " in way}
+one = gpts["one process"].weights
+as_one = {way: distance(gpt.weights, one) < tolerance(3) for way, gpt in gpts.items()}
+if rank == 0:
+    print(f"weights may be apart by {tolerance(3):.1g}")
+
+# %%
+equal, gpt_sent = cluster.pull("as_one"), cluster.pull(
+    "{way: gpt.sent_bytes for way, gpt in gpts.items()}")
+print(f"{'':<25}as one process   bytes that each rank sends in a step")
+for way in gpt_sent[0]:
+    print(f"{way:<25}{all(of_rank[way] for of_rank in equal)!s:<15}",
+          *(f"{of_rank[way]:>10,}" for of_rank in gpt_sent))
+
+# %%
+def sends_most(choices=("DDP", "FSDP2", "tensor, by hand", "pipeline")):
+    return max(choices, key=lambda way: sum(of_rank[way] for of_rank in gpt_sent))
+
+settle("16-gpt-sends", sends_most)
+
+# %% [markdown]
+# <details><summary>Why?</summary>
+#
+# DDP sends $1.5 \psi$, FSDP2 2.25 of its blocks and 1.5 of the rest. Tensor parallel: four all-reduces of 0.26 MB in each of four blocks, each of them times 1.5. So few weights, so many characters: activations weigh more. A stage of the pipeline sends them once forward, once back; the two at the ends one of the two.
+# ZeRO-1 here is `ZeroRedundancyOptimizer`, which deals out whole parameters: ranks send differently.
+# </details>
+
+# %% tags=["measured"]
+quickest = cluster.pull("{way: min(gpt.seconds) for way, gpt in gpts.items()}")
+for way in quickest[0]:
+    seconds = max(of_rank[way] for of_rank in quickest)
+    print(f"{way:<25}{8 * 64 / seconds:>7,.0f} characters a second")
+
+# %% [markdown]
+# Your processors share all ranks; on four GPUs the order is another. But each way gives the same network, so it may be used anywhere. Four stages train it for 100 steps, and a plain `GPT` takes their weights.
+#
+# **Predict.** It has read 51,200 characters of English. What does it write?
+
+# %%
+predict("16-gpt-writes",
+        "A small GPT after 100 steps on an English text, the likeliest letter each time:",
+        ["no English words", "one word again and again", "several words"])
+
+# %%
+# %%px
+trained_gpt = train("pipeline", steps=100)
+gpt = GPT().to(device)
+gpt.load_state_dict(trained_gpt.weights)
+written = write(gpt, "Each rank ", 70)
+words = set(written.split()[2:-1])  # what it has added; the last word may be cut short
+if rank == 0:
+    print(f"loss {trained_gpt.losses[0]:.2f}, then {trained_gpt.losses[-1]:.2f}")
+    print(written)
+
+# %%
+def writes():
+    words, of_text = cluster.pull("words, words & set(text().split())")[0]
+    if not of_text:
+        return "no English words"
+    return "one word again and again" if len(words) == 1 else "several words"
+
+settle("16-gpt-writes", writes)
+
+# %% [markdown]
+# <details><summary>Why?</summary>
+#
+# A loss of 4.85 is a blind guess among 128 characters. It has learnt which letter follows which: after a blank `t`, then `h`, `e`, a blank. The likeliest each time, and there it goes round.
+# </details>
+#
+# ## When FSDP, when tensor parallel, when a pipeline
+#
+# All three divide weights, gradients and moments by $p$. They differ in what travels. A block of a transformer of width $h$ has about $12 h^2$ weights. For one network, 36 blocks of width 4096 in bf16 on 8 ranks, what does a rank send in a step of $T$ tokens in all?
+#
+# * FSDP: weights and gradients, as above.
+# * Tensor parallel (unit 15): 4 all-reduces of activations, $T h$ numbers each, in each block.
+# * A pipeline (unit 14): $T h$ numbers forward and as many back at the border of a stage.
+#
+# **Predict.** The batch is doubled. Which one sends as much as before?
+
+# %%
+predict("16-doubled", "Twice the tokens in a step: which one sends as much as before?",
+        ["FSDP", "tensor parallel", "a pipeline"])
+
+# %%
+from manyhands.simulate.pipeline import bubble
+
+def sent_gb(tokens, width=4096, count=36, p=8):
+    activations = tokens * width * 2  # bytes in bf16
+    return {"FSDP": step_bytes(12 * width**2 * count, p, stage=3) / 1e9,
+            "tensor parallel": 4 * count * 2 * (p - 1) / p * activations / 1e9,
+            "a pipeline": 2 * activations / 1e9}
+
+for tokens in (4096, 8192, 16384, 65536):
+    print(f"{tokens:>6} tokens:", ", ".join(f"{name} {gb:.2f} GB"
+                                            for name, gb in sent_gb(tokens).items()))
+for micro in (8, 16, 32):
+    print(f"8 stages, {micro:>2} micro-batches: a bubble of {bubble(8, micro):.2f}")
+
+# %%
+def unmoved():
+    once, twice = sent_gb(8192), sent_gb(16384)
+    (name,) = (name for name in once if once[name] == twice[name])
+    return name
+
+settle("16-doubled", unmoved)
+
+# %% [markdown]
+# A pipeline sends by far the least, and pays with its bubble. FSDP's bytes do not depend on the batch: with many tokens they can hide behind the computing. Tensor parallel's grow with it, and somebody waits for each of them.
+#
+# **A page to keep.**
+#
+# | what you have | take | it costs |
+# |---|---|---|
+# | the network fits with all its states | data parallel, DDP | $2 (p-1)/p \; \psi$, hidden behind backward |
+# | it fits, Adam's states do not | ZeRO-1 or 2; `reshard_after_forward=False` | the same bytes, code |
+# | it does not fit, and each rank has many tokens | FSDP on each block | half as much traffic again |
+# | as above, links between nodes are slow | FSDP inside a node, replicas across (`fully_shard` on a mesh of 2 dimensions) | shards only by the ranks of a node |
+# | one layer is too large, or a rank would have less than one row | tensor parallel, inside a node | 4 all-reduces of activations in each block |
+# | links are slow, the batch can be cut into many micro-batches | a pipeline, across nodes | $(S-1)/(M+S-1)$ of the time; activations at borders |
+# | all of it at once | tensor parallel in a node, a pipeline over nodes, data parallel or ZeRO-1 around them | three kinds of groups, one mesh |
+# | activations are what does not fit | recomputation, smaller micro-batches: no sharding of states helps | a third more time |
+#
+# **The three most common mistakes.** `fully_shard` on the root only. The optimiser made *before* `fully_shard`: it holds the old, whole parameters. A norm, a mean or a checkpoint of one rank's shard, taken for the whole.
+#
+# ## What you can say now
+#
+# * *A rank holds* 16 bytes a weight with Adam in mixed precision, 12 of them the optimiser's.
+# * *Stages 1 and 2* send what data parallelism does, $2 (p-1)/p \; \psi$, and divide the states by $p$, stage 2 the gradients too; *stage 3* sends $3 (p-1)/p \; \psi$, and divides all.
+# * *Keep right:* divide once, pad with zeros, add squares over ranks before you clip, step in float32.
+# * *fully_shard* on each block, then on the root; options move you between stage 2 and stage 3.
+# * *FSDP* where there are many tokens, *tensor parallel* where a layer is too large, *a pipeline* where links are slow.
+#
+# **Now the lab:** write all of this, and be measured. Then unit 17 for the batch that so many ranks make.
+#
+# **References.** S. Rajbhandari et al. 2020, *ZeRO: Memory Optimizations Toward Training Trillion Parameter Models*, [arXiv 1910.02054](https://arxiv.org/abs/1910.02054). Y. Zhao et al. 2023, *PyTorch FSDP: Experiences on Scaling Fully Sharded Data Parallel*,
+# [arXiv 2304.11277](https://arxiv.org/abs/2304.11277). P. Micikevicius et al. 2018, *Mixed Precision Training*, [arXiv 1710.03740](https://arxiv.org/abs/1710.03740). D. Narayanan et al. 2021, [arXiv 2104.04473](https://arxiv.org/abs/2104.04473) (all of it at once). PyTorch,
+# [fully_shard](https://docs.pytorch.org/docs/stable/distributed.fsdp.fully_shard.html).
+
+# %%
+cluster.stop()

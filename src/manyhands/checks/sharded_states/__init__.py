@@ -1,0 +1,76 @@
+"""Checks of unit 16, sharded states: bytes by ZeRO's table in the notebook's kernel, all else on the ranks, beside one process.
+
+Collectives count by the ledger, with the bytes of the textbook's rings. What is alive is counted by the memories of tensors themselves: exactly, and on any machine.
+"""
+
+from functools import partial
+
+from manyhands.checks import Report, seed
+from manyhands.checks.by_hand import closed
+from manyhands.checks.in_kernel import ask, number
+from manyhands.checks.on_ranks import RankReport
+from manyhands.checks.sharded_states import cases, verdicts
+from manyhands.checks.sharded_states.words import CRITERIA, HINTS, MISTAKES
+
+__all__ = ["HINTS", "clip", "gather", "masters", "memory", "shards", "zero1", "zero2"]
+
+check = partial(RankReport, criteria=CRITERIA, mistakes=MISTAKES)
+
+
+def memory(function, most_layers):
+    """Check `function(layers, ranks, stage, weight, gradient, states)`: bytes on a rank; and how many layers fit."""
+    from manyhands.simulate import sharding
+
+    with Report("memory", CRITERIA) as report, closed(sharding.shard_size, sharding.states_bytes):
+        for name, asked in cases.models(seed()).items():
+            with report.part(name):
+                answers = [number(ask(function, list(case[0]), *case[1:])) for case in asked]
+                report.judge(name, verdicts.memory_problems(asked, answers), answers)
+        asked = cases.devices(seed())
+        answers = [number(ask(most_layers, *case)) for case in asked]
+        report.judge("most", verdicts.most_problems(asked, answers), answers)
+
+
+def shards(cluster, shard, unshard, reduce_shard):
+    """Check `shard(tensor, rank, ranks)`, `unshard(own, shape, group)` and `reduce_shard(tensor, group)`."""
+    with check("shards", cluster) as report:
+        for function, names in ((shard, ["cut"]), (unshard, ["whole"]), (reduce_shard, ["mean", "traffic"])):
+            with report.part(*names):
+                _judge(report, names, report.on_ranks("sharded_states.shard_ranks", names[0], function, seed(), remark="hangs"))
+
+
+def zero1(cluster, step):
+    """Check `step(parameters, state, lr, eps, group)` against torch.optim.Adam in one process."""
+    _all_at_once("shard_ranks", "zero1", cluster, step)
+
+
+def zero2(cluster, backward):
+    """Check `backward(loss, parameters, group)`: shards of mean gradients, and what is alive meanwhile."""
+    _all_at_once("backward_ranks", "zero2", cluster, backward)
+
+
+def gather(cluster, layer):
+    """Check the function of autograd `layer.apply(x, own, shape, group)` against a layer with its whole weight."""
+    _all_at_once("backward_ranks", "gather", cluster, layer)
+
+
+def masters(cluster, step):
+    """Check `step(parameters, state, lr, group)` on bfloat16 parameters against float32 in one process."""
+    _all_at_once("number_ranks", "masters", cluster, step, atol=verdicts.ULP)  # who adds in another order may round one number up, not down
+
+
+def clip(cluster, function):
+    """Check `function(shards, sizes, max_norm, group)`: the norm of all, and shards that are clipped by it."""
+    _all_at_once("number_ranks", "clip", cluster, function)
+
+
+def _all_at_once(module, name, cluster, function, **tolerance):
+    with check(name, cluster) as report:
+        _judge(report, list(report.asked), report.on_ranks("sharded_states." + module, name, function, seed(), remark="hangs"), **tolerance)
+
+
+def _judge(report, names, answers, atol=1e-9):
+    """Judge these criteria by what the ranks have found: [{criterion: [finding]}]."""
+    for name in names:
+        found = [finding for answer in answers for finding in answer[name]]
+        report.judge(name, map(verdicts.problem_of, found), [one["values"] for one in found], rtol=1e-6, atol=atol)

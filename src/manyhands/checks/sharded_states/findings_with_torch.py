@@ -1,0 +1,97 @@
+"""What the experiments of unit 16 on the ranks share: groups, tensors that are drawn, and findings.
+
+A finding says which mistake an answer looks like, or None, and has the numbers that prove it. Tensors are drawn by a key, so that each rank
+knows those of all others without communication.
+"""
+
+import random
+
+import torch
+import torch.distributed as dist
+
+from manyhands.checks import rank_tools
+from manyhands.checks.rank_tools import device, numbers
+
+GROUPS = (*rank_tools.GROUPS, [2])
+ATOL = 1e-12
+F64, F32, BF16 = torch.float64, torch.float32, torch.bfloat16
+
+
+class Group:
+    """One of the groups in which this rank is; `handle` is what the learner gets."""
+
+    def __init__(self, members, handle):
+        self.handle, self.ranks, self.rank = handle, len(members), members.index(dist.get_rank())
+        self.text = "ranks " + ", ".join(map(str, members)) if len(members) > 1 else f"rank {members[0]} alone"
+
+    def __iter__(self):
+        """All ranks of the group, counted inside it."""
+        return iter(range(self.ranks))
+
+
+def my_groups():
+    """Collective: every rank makes all groups."""
+    handles = [None if len(members) == dist.get_world_size() else dist.new_group(members) for members in GROUPS]
+    return [Group(members, handle) for members, handle in zip(GROUPS, handles) if dist.get_rank() in members]
+
+
+def draw(key, *shape, dtype=F64):
+    """Random numbers, the same for one key everywhere."""
+    generator = torch.Generator().manual_seed(random.Random(key).randrange(2**31))
+    return torch.randn(shape, generator=generator, dtype=F64).to(device(), dtype)
+
+
+def counts(key, *shape, ranks, dtype):
+    """Random whole numbers that any type holds, as it holds their sum over the ranks, and the mean: a multiple of the ranks each."""
+    return (draw(key, *shape) * 2).round().clamp(-4, 4).mul(ranks).to(dtype)
+
+
+def length(numel, ranks):
+    return -(-numel // ranks)
+
+
+def piece(tensor, rank, ranks):
+    """The shard that is right."""
+    flat, size = tensor.detach().flatten(), length(tensor.numel(), ranks)
+    return torch.cat([flat, flat.new_zeros(size * ranks - len(flat))])[rank * size:(rank + 1) * size].clone()
+
+
+def finding(at, looks, values, expected=None, got=None, **words):
+    """`expected` and `got` are shown beside each other; the words of the mistake may name them, and what is in `words`."""
+    return {"rank": dist.get_rank(), "at": at, "looks": looks, "values": values, "expected": expected, "got": got, "words": words}
+
+
+def compare(at, got, right, wrong=(), atol=ATOL, other="other"):
+    """A tensor beside the right one, and beside those of usual mistakes: pairs of (name, tensor). `other`: the name of what is none of these."""
+    if not isinstance(got, torch.Tensor):
+        return finding(at, "no tensor", [], got=str(got)[:80])
+    if got.dtype != right.dtype:
+        return finding(at, "type", [], str(right.dtype), str(got.dtype))
+    if got.shape != right.shape:
+        return finding(at, "shape", [], str(tuple(right.shape)), str(tuple(got.shape)))
+    got, right = got.detach().cpu(), right.cpu()
+    looks = _looks_like(got, right, wrong, atol, other)
+    apart = ~torch.isclose(got.double(), right.double(), rtol=atol, atol=atol).flatten()
+    first = next(iter(apart.nonzero().flatten().tolist()), 0)  # the first numbers that differ
+    few = [numbers(one)[first:first + 4] for one in (right, got)]
+    return finding(at, looks, numbers(got), *few)
+
+
+def _looks_like(got, right, wrong, atol, other="other"):
+    got, right = got.detach().cpu().double(), right.cpu().double()
+    if rank_tools.close(got, right, atol):
+        return None
+    if not got.isfinite().all():
+        return "not finite"
+    nearly = "rounded" if other == "other" and rank_tools.close(got, right, 1e-6) else other
+    return next((name for name, tensor in wrong if rank_tools.close(got, tensor.cpu().double(), atol)), nearly)
+
+
+def at_most(at, sent, enough, numel, whole=False):
+    """Bytes that were sent, beside those that are enough. `numel` makes the evidence one of this seed. `whole`: by an all-reduce."""
+    looks = None if sent <= enough else "sent whole" if whole else "sent"
+    return finding(at, looks, [max(sent, enough), numel], enough, sent)
+
+
+def flat(tensors):
+    return torch.cat([tensor.flatten() for tensor in tensors])

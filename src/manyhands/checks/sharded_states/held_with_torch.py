@@ -1,0 +1,33 @@
+"""How many bytes of tensors live in what a learner keeps from step to step."""
+
+import types
+
+import torch
+
+_NOT_LOOKED_INTO = (str, bytes, int, float, complex, bool, type, types.ModuleType, types.BuiltinFunctionType)
+
+
+def held_bytes(kept, besides=()):
+    """The memory of all tensors that can be reached from `kept`: each memory once, all of it also where a tensor is a view of a part,
+    without that of the tensors `besides`. Gradients do not count."""
+    memories, seen, todo = {}, set(), [kept]
+    while todo:
+        value = todo.pop()
+        if id(value) in seen or value is None or isinstance(value, _NOT_LOOKED_INTO):
+            continue
+        seen.add(id(value))
+        if isinstance(value, torch.Tensor):
+            memories[value.untyped_storage().data_ptr()] = value.untyped_storage().nbytes()
+        elif isinstance(value, dict):
+            todo += [*value.keys(), *value.values()]
+        elif isinstance(value, (list, tuple, set, frozenset)):
+            todo += value
+        elif isinstance(value, types.FunctionType):
+            todo += [cell.cell_contents for cell in value.__closure__ or ()]
+        elif isinstance(value, torch.optim.Optimizer):
+            todo += [value.state, value.param_groups]
+        else:
+            todo += getattr(value, "__dict__", {}).values()
+    for tensor in besides:
+        memories.pop(tensor.untyped_storage().data_ptr(), None)
+    return sum(memories.values())

@@ -1,0 +1,144 @@
+"""Unit 16 on the ranks, exercises 6 and 7: what rounding takes away, and a norm that no rank can see alone.
+
+Each experiment is a function of a name and the seed that all ranks call, in groups of 4, 3, 2 ranks and of 1; it returns {criterion: [finding]}.
+"""
+
+import math
+import random
+
+import torch
+from torch import nn
+
+from manyhands.checks.in_kernel import number
+from manyhands.checks.on_ranks import learners
+from manyhands.checks.sharded_states.findings_with_torch import BF16, at_most, compare, draw, finding, flat, length, my_groups, piece
+from manyhands.checks.sharded_states.held_with_torch import held_bytes
+from manyhands.checks.sharded_states.verdicts import ULP
+from manyhands.ledger import Ledger
+
+STEPS, LR = 50, 0.03
+
+
+# --- 6: masters -------------------------------------------------------------------------------------------------------
+
+
+def masters(name, seed):
+    function, found = learners(name), {"moves": [], "states": [], "traffic": []}
+    for group in my_groups():
+        key = f"{seed} masters {group.ranks}"
+        sizes = random.Random(key)
+        shapes = ((sizes.randint(9, 13), 3), (sizes.randint(20, 30),))
+        weights = [_two_to_four(f"{key} {i}", *shape) for i, shape in enumerate(shapes)]
+        gradients = [_hard_to_add(f"{key} {i}", weight, group.ranks) for i, weight in enumerate(weights)]
+        parameters, state = [nn.Parameter(weight.clone()) for weight in weights], {}
+        with Ledger() as ledger:
+            for _ in range(STEPS):
+                if any(parameter.dtype != BF16 for parameter in parameters):
+                    break  # such a parameter takes no gradient of bfloat16 any more
+                for parameter, of_ranks in zip(parameters, gradients):
+                    parameter.grad = of_ranks[group.rank].clone()
+                function(list(parameters), state, LR, group.handle)
+        shard_numel, numel = sum(length(w.numel(), group.ranks) for w in weights), sum(w.numel() for w in weights)
+        found["moves"].append(_moves(group, parameters, weights, gradients, ledger))
+        found["states"].append(_masters(group.text, state, parameters, length(numel, group.ranks), shard_numel))
+        enough = STEPS * (group.ranks - 1) * shard_numel * (4 + 2)
+        told = at_most(group.text, ledger.bytes_sent, enough, numel)
+        wide = next((entry for entry in ledger.entries if "gather" in entry.call and entry.itemsize > 2), None)
+        found["traffic"].append({**told, "looks": "gathered wide", "got": "float32"} if told["looks"] and wide else told)
+    return found
+
+
+def _two_to_four(key, *shape):
+    """Weights between 2.5 and 3.5, of both signs, in bfloat16."""
+    numbers_ = draw(key, *shape)
+    return (numbers_.sign() * (3 + numbers_.abs().remainder(1) - 0.5)).to(BF16)
+
+
+def _hard_to_add(key, weight, ranks):
+    """Gradients of each rank in bfloat16. With three ranks or more there are 64 and -64 for each number besides small ones, in another order
+    of the ranks each: added up in bfloat16, the small ones are lost in most orders."""
+    small = [((draw(f"{key} small {rank}", *weight.shape).abs().remainder(0.1) + 0.1) * 0.7).to(BF16) for rank in range(ranks)]
+    if ranks >= 3:
+        orders = draw(f"{key} order", ranks, *weight.shape).argsort(0)
+        for rank in range(ranks):
+            small[rank] = torch.where(orders[rank] == 0, 64.0, torch.where(orders[rank] == 1, -64.0, small[rank]))
+    return [one.to(BF16) for one in small]
+
+
+def _moves(group, parameters, weights, gradients, ledger):
+    got, before = flat([p.detach() for p in parameters]), flat(weights)
+    if got.dtype != BF16:
+        return finding(group.text, "became", [], "bfloat16", str(got.dtype).removeprefix("torch."))
+    sums = flat([sum(one.double() for one in of_ranks) for of_ranks in gradients])
+
+    def after(gradient):
+        return before.double() - STEPS * LR * gradient
+
+    own = flat([of_ranks[group.rank] for of_ranks in gradients]).double()
+    wrong = [("summed", after(sums)), ("own", after(own)), ("divided twice", after(sums / group.ranks**2))]
+    told = compare(group.text, got.double(), after(sums / group.ranks), wrong, atol=0.55 * ULP / 3.5)  # compare allows atol * (1 + |weight|)
+    if told["looks"] is None:
+        return told
+    stuck = int((got == before).sum())
+    if any("reduce" in entry.call and entry.itemsize == 2 for entry in ledger.entries):
+        return {**told, "looks": "rounded sum"}
+    return {**told, "looks": "vanished", "words": {"stuck": stuck, "numel": len(got)}} if 2 * stuck > len(got) else told
+
+
+def _masters(at, state, parameters, least, most):
+    got = held_bytes(state, parameters)
+    looks = "no masters" if got < 4 * least else "masters more" if got > 4 * most + 32 else None
+    return finding(at, looks, [got if looks else 4 * most], 4 * most, got)
+
+
+# --- 7: clip ----------------------------------------------------------------------------------------------------------
+
+
+def clip(name, seed):
+    function, found = learners(name), {"norm": [], "clipped": [], "traffic": []}
+    for group in my_groups():
+        sizes = random.Random(f"{seed} clip {group.ranks}")
+        lengths = [sizes.randint(20, 40), sizes.randint(5, 19), 5, 2, 12, 1]
+        for kind in ("large", "small", "zero"):
+            vectors = [draw(f"{seed} clip {group.ranks} {kind} {i}", n) * (kind != "zero") for i, n in enumerate(lengths)]
+            max_norm = flat(vectors).norm().item() * (0.4 if kind == "large" else 1.7) + 0.01
+            padding = math.nan if kind == "small" else 777.0  # what is there is no gradient
+            for criterion, one in _clip(function, f"{group.text}, {kind} norm", vectors, max_norm, padding, group).items():
+                found[criterion].append(one)
+    return found
+
+
+def _clip(function, at, vectors, max_norm, padding, group):
+    shards, real, sizes = [piece(one, group.rank, group.ranks) for one in vectors], [], [len(one) for one in vectors]
+    for own, size in zip(shards, sizes):
+        real.append(max(0, min(len(own), size - group.rank * len(own))))
+        own[real[-1]:] = padding
+    padded = [torch.cat([piece(one, rank, group.ranks) for rank in group]) for one in vectors]
+    given = flat([own[:n] for own, n in zip(shards, real)]).clone()
+    with Ledger() as ledger:
+        answer = function(shards, list(sizes), max_norm, group.handle)
+    norm, right, got = number(answer), flat(vectors).norm().item(), flat([own[:n] for own, n in zip(shards, real)])
+    here = [flat([piece(one, rank, group.ranks) for one in vectors]).norm().item() for rank in group]  # the padding is zeros here
+    places = sum(len(one) for one in padded) - sum(sizes)
+    wrong = [("norm of shard", here[group.rank]), ("norm of shard", math.hypot(here[group.rank], padding * math.sqrt(sum(map(len, shards)) - sum(real)))),
+             ("norm padded", math.hypot(right, padding * math.sqrt(places))), ("norm of norms", sum(here)),
+             ("norm of norms", sum(one.norm().item() for one in vectors)), ("norm averaged", right / math.sqrt(group.ranks)), ("norm squared", right**2),
+             ("norm after", min(right, max_norm)), *(("norm one vector", one.norm().item()) for one in vectors)]
+    looks = None if math.isclose(norm, right, rel_tol=1e-6, abs_tol=1e-9) else ("norm times 0" if padding != padding else "no number") if norm != norm else next(
+        (name for name, value in wrong if math.isclose(norm, value, rel_tol=1e-6)), "norm other")
+    clipped = _clipped(at, got, given, max_norm, right, here[group.rank])
+    calls, numel = len(ledger.entries), sum(entry.numel for entry in ledger.entries)
+    few = "calls none" if group.ranks > 1 and not calls else "calls many" if calls > 1 or numel > 1 else None
+    return {"norm": finding(at, looks, [norm], right, str(answer)[:40] if looks == "no number" else norm), "clipped": clipped,
+            "traffic": finding(at, few, [sum(sizes) * (1 + (max(calls, numel) if few else 1))], 1, numel, calls=calls)}
+
+
+def _clipped(at, got, given, max_norm, norm, own_norm):
+    def by(norm):
+        return given * min(1.0, max_norm / norm) if norm else given
+
+    wrong = [("unclipped", given), ("grown", given * (max_norm / norm if norm else 1)), ("clipped own", by(own_norm))]
+    if norm <= max_norm:
+        wrong = wrong[1:]
+    told = compare(at, got, by(norm), wrong, atol=1e-6, other="clipped other")
+    return {**told, "values": [*told["values"], float(len(given))]}

@@ -1,0 +1,205 @@
+"""Unit 16 on the ranks, exercises 2 and 3: shards, and Adam on the own shard.
+
+Each experiment is a function of a name and the seed that all ranks call, in groups of 4, 3, 2 ranks and of 1; it returns {criterion: [finding]}.
+"""
+
+import random
+from functools import partial
+
+import torch
+from torch import nn
+
+from manyhands.checks.on_ranks import learners
+from manyhands.checks.sharded_states.findings_with_torch import BF16, F32, F64, at_most, compare, counts, draw, finding, flat, length, my_groups, piece
+from manyhands.checks.sharded_states.held_with_torch import held_bytes
+from manyhands.ledger import Ledger
+
+STEPS, LR, EPS = 3, 0.01, 0.003  # so large an eps tells a sum from a mean, which Adam hardly sees otherwise
+
+
+# --- 2: shards --------------------------------------------------------------------------------------------------------
+
+
+def _tensors(seed, what, ranks, rank=0):
+    """(text, tensor) of sizes that divide and that do not, also fewer numbers than ranks, of three types."""
+    sizes = random.Random(f"sizes {seed} {what}")
+    shapes = ((sizes.randint(5, 9), 3), (12, sizes.randint(2, 4)), (sizes.randint(13, 29),), (2,), (1,), (sizes.randint(2, 4), 5))
+    for i, (shape, dtype) in enumerate(zip(shapes, (F64, F64, F32, F64, BF16, BF16))):
+        key = f"{seed} {what} {ranks} {rank} {i}"
+        yield f"shape {shape} on {ranks} ranks", draw(key, *shape) if dtype == F64 else counts(key, *shape, ranks=ranks, dtype=dtype)
+
+
+def cut(name, seed):
+    function, found = learners(name), []
+    for group in my_groups():
+        for at, tensor in _tensors(seed, "cut", group.ranks):
+            found.append(_cut(function, at, tensor, group.rank, group.ranks))
+    return {"cut": found}
+
+
+def _cut(function, at, tensor, rank, ranks):
+    right, size = piece(tensor, rank, ranks), length(tensor.numel(), ranks)
+    got = function(tensor, rank, ranks)
+    if not isinstance(got, torch.Tensor) or got.dtype != right.dtype:
+        return compare(at, got, right)
+    if got.dim() != 1:
+        return finding(at, "not flat", [])
+    if len(got) != size:
+        return finding(at, "short" if len(got) < size else "length", [], size, len(got))
+    before, memory = got.clone(), got.untyped_storage().nbytes() // got.element_size()
+    flat = tensor.flatten()
+    strided = flat[rank::ranks]
+    wrong = [("padding in front", torch.cat([flat.new_zeros(size * ranks - len(flat)), flat])[rank * size:(rank + 1) * size]),
+             ("every other", torch.cat([strided, flat.new_zeros(size - len(strided))])),
+             *(("other shard", piece(tensor, other, ranks)) for other in range(ranks))]
+    told = compare(at, before, right, wrong)
+    real = max(0, min(size, len(flat) - rank * size))
+    if told["looks"] == "other" and (before[:real] == right[:real]).all():
+        told["looks"] = "padding"
+    told["words"] = {"ranks": ranks}
+    tensor += 1
+    shares = not bool((got == before).all())
+    told["values"] += [max(memory, size), float(shares)]
+    if told["looks"] is None and memory > size:
+        return {**told, "looks": "a view", "expected": size, "got": memory}
+    return {**told, "looks": "shares"} if told["looks"] is None and shares else told
+
+
+def whole(name, seed):
+    function, found = learners(name), []
+    for group in my_groups():
+        for at, tensor in _tensors(seed, "whole", group.ranks):
+            pieces = [piece(tensor, rank, group.ranks) for rank in group]
+            with Ledger() as ledger:
+                got = function(pieces[group.rank].clone(), tensor.shape, group.handle)
+            turned = [torch.cat(pieces[turn:] + pieces[:turn])[:tensor.numel()].view(tensor.shape) for turn in group]
+            told = compare(at, got, tensor, [("order of ranks", one) for one in [*turned, torch.cat(pieces[::-1])[:tensor.numel()].view(tensor.shape)]])
+            enough = (group.ranks - 1) * pieces[0].numel() * tensor.element_size()
+            sent = at_most(at, ledger.bytes_sent, enough, tensor.numel())
+            found.append({**(told if told["looks"] else sent), "values": told["values"] + sent["values"]})
+    return {"whole": found}
+
+
+def mean(name, seed):
+    function, found = learners(name), {"mean": [], "traffic": []}
+    for group in my_groups():
+        for each in zip(*(list(_tensors(seed, "mean", group.ranks, rank)) for rank in group)):
+            at, tensors = each[0][0], [tensor for _, tensor in each]
+            with Ledger() as ledger:
+                got = function(tensors[group.rank].clone(), group.handle)
+            right, own = sum(tensors) / group.ranks, tensors[group.rank]
+            cut = partial(piece, rank=group.rank, ranks=group.ranks)
+            wrong = [("summed", cut(sum(tensors))), ("own", cut(own)), ("own", cut(own / group.ranks)), ("divided twice", cut(right / group.ranks)),
+                     *(("other shard", piece(right, rank, group.ranks)) for rank in group)]
+            told = compare(at, got, cut(right), wrong)
+            if told["looks"] == "shape" and got.dim() == 1:
+                told.update(looks="short" if len(got) < len(cut(right)) else "length", expected=len(cut(right)), got=len(got))
+            found["mean"].append(told)
+            enough = (group.ranks - 1) * len(cut(right)) * own.element_size()
+            found["traffic"].append(at_most(at, ledger.bytes_sent, enough, own.numel(), 
+                                            whole=any("reduce" in entry.call and "scatter" not in entry.call for entry in ledger.entries)))
+    return found
+
+
+# --- 3: zero1 ---------------------------------------------------------------------------------------------------------
+
+
+def zero1(name, seed):
+    function, found = learners(name), {"weights": [], "states": [], "traffic": []}
+    for group in my_groups():
+        case = Steps(f"{seed} zero1 {group.ranks}", group)
+        state, got, places = {}, [], [p.data_ptr() for p in case.parameters]
+        with Ledger() as ledger:
+            for step in range(STEPS):
+                for parameter, gradient in zip(case.parameters, case.gradients[step][group.rank]):
+                    parameter.grad = gradient.clone()
+                function(list(case.parameters), state, LR, EPS, group.handle)
+                got.append(torch.cat([p.detach().flatten() for p in case.parameters]))
+        replaced = [p.data_ptr() for p in case.parameters] != places
+        told = compare(group.text, torch.cat(got), case.right(), case.wrong(), other="not of one process")
+        told["values"].append(float(replaced))
+        found["weights"].append({**told, "looks": "parameters replaced"} if told["looks"] is None and replaced else told)
+        found["states"].append(_states(group.text, case, state))
+        found["traffic"].append(at_most(group.text, ledger.bytes_sent, STEPS * 3 * 8 * (group.ranks - 1) * case.shard_numel, case.numel))
+    return found
+
+
+def _states(at, case, state):
+    """Whether what lives in `state` is of the shard: two numbers for each parameter at least, three at most, and counters."""
+    got = held_bytes(state, case.parameters) // 8
+    least, most = 2 * length(case.numel, case.group.ranks), 3 * case.shard_numel
+    looks = "states none" if got < least else "states whole" if got > most + 2 * len(case.parameters) else None
+    return finding(at, looks, [got if looks else most], most, got)
+
+
+class Steps:
+    """Parameters, and for each step the gradients of all ranks."""
+
+    def __init__(self, key, group):
+        sizes = random.Random(key)
+        shapes = ((sizes.randint(5, 8), 9), (sizes.randint(17, 27),), (1,), (sizes.randint(5, 9), 3))
+        self.group = group
+        self.weights = [draw(f"{key} weight {i}", *shape) for i, shape in enumerate(shapes)]
+        self.gradients = [[[draw(f"{key} {step} {rank} {i}", *shape) for i, shape in enumerate(shapes)] for rank in group] for step in range(STEPS)]
+        self.parameters = [nn.Parameter(weight.clone()) for weight in self.weights]
+        self.numel, self.shard_numel = sum(w.numel() for w in self.weights), sum(length(w.numel(), group.ranks) for w in self.weights)
+
+    def _of_all(self, how):
+        """For each step the gradients of each parameter, made of those of all ranks."""
+        return [[how(list(of_ranks)) for of_ranks in zip(*step)] for step in self.gradients]
+
+    def right(self):
+        """The weights after each step, one after the other, by torch.optim.Adam."""
+        weights, after = [nn.Parameter(weight.clone()) for weight in self.weights], []
+        adam = torch.optim.Adam(weights, lr=LR, eps=EPS)
+        for step in self._of_all(lambda of_ranks: sum(of_ranks) / len(of_ranks)):
+            for weight, gradient in zip(weights, step):
+                weight.grad = gradient
+            adam.step()
+            after += [weight.detach().flatten().clone() for weight in weights]
+        return torch.cat(after)
+
+    def wrong(self):
+        """[(mistake, weights after each step)]."""
+        mean = self._of_all(lambda of_ranks: sum(of_ranks) / len(of_ranks))
+        right, before = by_hand(self.weights, mean), [flat(self.weights)]
+        for cut in (self._cut_each, self._cut_flat):
+            own = [cut([step[rank] for rank in self.group]) for step in self.gradients]
+            yield "weights own", torch.cat(by_hand(self.weights, own))
+            others = [self.weights] * self.group.ranks
+            for step in (right,):
+                here = [cut([self._of_flat(one) if rank == self.group.rank else kept for rank, kept in enumerate(others)]) for one in step]
+                yield "shard only", torch.cat([flat(one) for one in here])
+        yield "weights own", torch.cat(by_hand(self.weights, [step[self.group.rank] for step in self.gradients]))
+        yield "weights summed", torch.cat(by_hand(self.weights, self._of_all(sum)))
+        yield "unmoved", torch.cat(before * STEPS)
+        yield "stale", torch.cat([*before, *right[:-1]])
+        yield "begun anew", torch.cat(by_hand(self.weights, mean, anew=True))
+        yield "counted parameters", torch.cat(by_hand(self.weights, mean, count=lambda step, i: step * len(self.weights) + i + 1))
+        yield "eps default", torch.cat(by_hand(self.weights, mean, eps=1e-8))
+
+    def _of_flat(self, vector):
+        return [part.view(w.shape) for part, w in zip(vector.split([w.numel() for w in self.weights]), self.weights)]
+
+    def _cut_each(self, versions):
+        """Parameters of which rank r's shard is that of version r, each parameter cut for itself."""
+        return [torch.cat([piece(one, rank, self.group.ranks) for rank, one in enumerate(of_ranks)])[:of_ranks[0].numel()].view(of_ranks[0].shape)
+                for of_ranks in zip(*versions)]
+
+    def _cut_flat(self, versions):
+        """The same, where all parameters are one vector."""
+        return self._of_flat(torch.cat([piece(flat(one), rank, self.group.ranks) for rank, one in enumerate(versions)])[:self.numel])
+
+
+def by_hand(weights, gradients, anew=False, count=lambda step, i: step + 1, eps=EPS):
+    """Adam with a mistake: the weights after each step, as vectors."""
+    weights, after = [weight.clone() for weight in weights], []
+    moments = [(0.0, 0.0)] * len(weights)
+    for step, of_step in enumerate(gradients):
+        for i, gradient in enumerate(of_step):
+            m, v = (0.0, 0.0) if anew else moments[i]
+            moments[i] = m, v = 0.9 * m + 0.1 * gradient, 0.999 * v + 0.001 * gradient**2
+            t = 1 if anew else count(step, i)
+            weights[i] -= LR * (m / (1 - 0.9**t)) / ((v / (1 - 0.999**t)).sqrt() + eps)
+        after.append(flat(weights))
+    return after

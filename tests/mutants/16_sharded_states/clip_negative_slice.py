@@ -1,0 +1,20 @@
+"""On ranks that hold padding only the slice ends before the shard's end: [:-1].
+
+fails: clip/norm, clip/clipped
+shows: This is not the norm of all numbers
+points: 23
+"""
+# %% grade_id="clip"
+# %%px --setup
+def clip_shards(shards: list, sizes: list, max_norm: float, group=None) -> float:
+    """Clip the shards of some vectors in place; return the norm of all of it before."""
+    rank, square = dist.get_rank(group), shards[0].new_zeros(1)
+    for own, size in zip(shards, sizes):
+        real = size - rank * len(own)  # too large a number takes the whole shard
+        square += own[:real].square().sum()
+    dist.all_reduce(square, group=group)
+    norm = math.sqrt(square.item())
+    if norm > max_norm:
+        for own in shards:
+            own *= max_norm / norm
+    return norm

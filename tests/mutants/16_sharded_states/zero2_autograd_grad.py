@@ -1,0 +1,12 @@
+"""torch.autograd.grad in the place of backward: all whole gradients are there at its end, and no p.grad has seen one.
+
+fails: zero2/alive
+shows: Of 6 parameters 0 had their gradient from loss.backward()
+points: 24
+"""
+# %% grade_id="zero2"
+# %%px --setup
+def zero2_backward(loss, parameters, group=None) -> list:
+    """Backward of `loss`: this rank's shard of each parameter's mean gradient."""
+    gradients = torch.autograd.grad(loss, parameters)
+    return [reduce_shard(gradient, group) for gradient in gradients]

@@ -1,0 +1,22 @@
+"""The whole gradients are cut, and stay.
+
+fails: zero2/freed, zero2/alive
+shows: still have a gradient afterwards
+points: 23
+"""
+# %% grade_id="zero2"
+# %%px --setup
+def zero2_backward(loss, parameters, group=None) -> list:
+    """Backward of `loss`: this rank's shard of each parameter's mean gradient."""
+    parameters = list(parameters)
+    shards = [None] * len(parameters)
+
+    def ready(i, p):
+        shards[i] = reduce_shard(p.grad, group)
+
+    hooks = [p.register_post_accumulate_grad_hook(partial(ready, i))
+             for i, p in enumerate(parameters)]
+    loss.backward()
+    for hook in hooks:
+        hook.remove()
+    return shards
