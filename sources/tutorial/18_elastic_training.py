@@ -1,0 +1,662 @@
+# %% [markdown] unit={"minutes": 50, "ranks": 4, "framework": "torch", "title": "Elastic training and checkpoints"}
+# # 18 Elastic training and checkpoints
+#
+# With many machines, some machine fails every few hours. A training must come through it, and must end as if nothing had happened. At the end you can
+#
+# * write a checkpoint that is whole or not there, whatever is killed and when;
+# * name everything that is state, and show what one forgotten part costs;
+# * go on with fewer ranks, or more, from the same checkpoint;
+# * use `torch.distributed.checkpoint` and `torchrun --max-restarts`, and say what Horovod, Keras and Slurm have for it;
+# * say how often to save.
+#
+# **Before:** units 01 (data parallelism by hand) and 06 (DDP), or what is in them. **Minutes:** 50. **Ranks:** 4, some of which will die.
+
+# %% [markdown]
+# ## Four ranks
+#
+# This kernel starts the ranks. Cells that begin with `%%px` run on all four of them; `--setup` marks what is to be run again when the cluster
+# is healed, and it will be. Everything here computes on the CPU, with gloo, on every machine: what matters is what is on the disk and which process is alive.
+
+# %% tags=["setup"]
+import os
+import tempfile
+from pathlib import Path
+
+import torch
+
+from manyhands import Cluster, predict, settle
+from manyhands.elastic.mortal import in_process
+
+home = tempfile.TemporaryDirectory()
+os.environ["CHECKPOINTS"] = home.name  # the ranks see it, also those that come later
+cluster = Cluster(nodes=1, ranks_per_node=4, framework="torch")
+torch.set_num_threads(1)
+
+# %% tags=["setup"]
+# %%px --setup
+import os
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.functional import cross_entropy
+
+from manyhands.elastic.job import endless, images
+from manyhands.elastic.mortal import kill_me
+
+if not dist.is_initialized():  # so that this cell can be run twice
+    dist.init_process_group("gloo")
+rank, home = dist.get_rank(), Path(os.environ["CHECKPOINTS"])
+torch.set_num_threads(1)
+
+# %% [markdown]
+# ## Failures are the rule
+#
+# Llama 3 was trained on 16,384 GPUs. In 54 days, 419 failures stopped the job without warning (Grattafiori et al. 2024, section 3.3.4). So one GPU stopped it once in 5.8 years.
+#
+# **Predict.** How often was the whole job stopped?
+
+# %%
+predict("18-often",
+        "A GPU fails once in 5.8 years. How often does a job on 16,384 of them stop?",
+        ["every 3 minutes", "every 3 hours", "every 3 days", "every 3 weeks"])
+
+# %%
+days, gpus, failures = 54, 16_384, 419
+mtbf_s = days * 24 * 3600 / failures
+print(f"one GPU: once in {days * gpus / failures / 365:.1f} years; "
+      f"the job: once in {mtbf_s / 3600:.1f} hours")
+
+# %%
+settle("18-often", lambda: min(
+    {"every 3 minutes": 180, "every 3 hours": 10_800, "every 3 days": 259_200,
+     "every 3 weeks": 1_814_400}.items(), key=lambda item: abs(item[1] - mtbf_s))[0])
+
+# %% [markdown]
+# The mean time between failures (**MTBF**) of a job is that of one rank divided by the number of ranks, where one failure stops all. So it is not a question of bad luck.
+#
+# ## A file that is whole or not there
+#
+# `in_process` calls a function in a process of its own, and with `dies=True` the kernel of the system kills that process at a byte of the file that it writes. First the
+# obvious way: the new checkpoint is written over the old one.
+#
+# **Predict.** The process is killed in the middle. What can be loaded then?
+
+# %%
+predict("18-over", "Killed while it writes over the old checkpoint: what can be loaded?",
+        ["the new state", "the old state", "neither"])
+
+# %%
+def write_over(state, path):
+    torch.save(state, path)
+
+def try_to_load(path):
+    try:
+        return torch.load(path, weights_only=True)["name"]
+    except RuntimeError:
+        return "neither"
+
+def named(name):
+    return {"name": f"the {name} state", "weights": torch.ones(1000)}
+
+path = Path(home.name, "over.pt")
+write_over(named("old"), path)
+killed = in_process(write_over, named("new"), path, file_bytes=3000, dies=True)
+print(f"killed by {killed.killed_by}; loaded: {try_to_load(path)}")
+
+# %%
+settle("18-over", lambda: try_to_load(path))
+
+# %% [markdown]
+# The old file is cut to nothing when it is opened. The cure has been known to databases for long. Write **beside**, then **rename**: `os.replace` puts the new file into the old one's place
+# in one step, which is done or not done. But a rename does not wait for the disk: after a power cut the new name may stand for a file whose bytes were never written. So before the rename the file is
+# synced (`fsync`), and after it the folder, in which the name stands.
+
+# %%
+def write_beside(state, path):
+    part = path.with_suffix(".part")
+    with open(part, "wb") as file:
+        torch.save(state, file)
+        file.flush()                # from Python to the system
+        os.fsync(file.fileno())     # from the system to the disk
+    os.replace(part, path)
+    # and fsync of the folder: in the lab
+
+write_beside(named("old"), path)
+killed = in_process(write_beside, named("new"), path, file_bytes=3000, dies=True)
+print(f"killed by {killed.killed_by}; loaded: {try_to_load(path)}")
+
+# %% [markdown]
+# One file may still be torn by something else: a bad disk, a copy that was cut. So keep **two at least**, in files of their own, and skip what cannot be read. In the lab the check tears files, fills
+# the disk, and kills your `save` between write and rename.
+#
+# <details><summary>On a file system that many nodes share</summary>
+#
+# On NFS and Lustre a rename within one folder is atomic for who looks at the server, and `fsync` waits for the server. Another node may still see an older listing of the folder for some seconds, so let **one** rank
+# look for the newest checkpoint, and tell the others its name. Object stores (S3) mostly have no rename. There one object is whole or not there by itself, and where a checkpoint is many objects, a small one
+# that names the newest whole checkpoint is written last.
+# </details>
+#
+# ## Everything that is state
+#
+# The training: two layers on 240 digits, with dropout and momentum; a step takes 32 rows. Three things make it independent of the number of ranks:
+#
+# * **Rows** come from one endless order, a new permutation for each epoch, which depends on the seed and on nothing else. A step takes the next 32; a rank takes every `world`-th of these.
+# * **Dropout:** each rank draws for all 32 rows, and uses its own.
+# * **Gradients** are summed over the ranks, and the loss is divided by 32.
+
+# %% tags=["setup"]
+# %%px --setup
+BATCH, STEPS, PER_EPOCH = 32, 60, 240
+
+class Training:
+    def __init__(self, seed=0):
+        torch.manual_seed(seed)
+        self.net = nn.ModuleList([nn.Linear(64, 24), nn.Linear(24, 10)]).double()
+        self.optimizer = torch.optim.SGD(self.net.parameters(), lr=0.2, momentum=0.9)
+        self.step = 0
+
+    def loss(self, world):
+        """The sum over this rank's rows, divided by the rows of the batch."""
+        mine, (x, y) = slice(rank, None, world), images()
+        rows = endless(self.step * BATCH, BATCH, PER_EPOCH)[mine]
+        keep = (torch.rand(BATCH, 24) > 0.2)[mine] / 0.8
+        hidden = torch.tanh(self.net[0](x[rows])) * keep
+        return cross_entropy(self.net[1](hidden), y[rows], reduction="sum") / BATCH
+
+# %% tags=["setup"]
+# %%px --setup
+def train_step(training, world=4, group=None):
+    """One step on all ranks of the group; the loss of the whole batch."""
+    loss = training.loss(world)
+    training.optimizer.zero_grad()
+    loss.backward()
+    for weight in training.net.parameters():
+        dist.all_reduce(weight.grad, group=group)
+    training.optimizer.step()
+    training.step += 1
+    total = loss.detach()
+    dist.all_reduce(total, group=group)
+    return total.item()
+
+# %% [markdown]
+# What must a checkpoint of it have? Four parts. We take them after 30 steps, begin a new training with another seed, put back all of them, or all but one, and train on to step 60.
+#
+# **Predict.** Which part may be left out, so that the weights still come out the same, to the last bit?
+
+# %%
+predict("18-part", "Which part may be left out, and the end is the same to the last bit?",
+        ["the momentum", "the generator of dropout", "the position", "none of them"])
+
+# %% tags=["setup"]
+# %%px --setup
+from copy import deepcopy
+
+def state_of(training):
+    return deepcopy({"weights": training.net.state_dict(), "step": training.step,
+                     "momentum": training.optimizer.state_dict(),
+                     "generator": torch.get_rng_state()})
+
+def restore(training, state, without=()):
+    state = deepcopy(state)  # the optimizer keeps the tensors that it is given
+    if "weights" not in without:
+        training.net.load_state_dict(state["weights"])
+    if "momentum" not in without:
+        training.optimizer.load_state_dict(state["momentum"])
+    if "generator" not in without:
+        torch.set_rng_state(state["generator"])
+    if "step" not in without:
+        training.step = state["step"]
+
+# %%
+# %%px
+right = Training()
+undisturbed = [train_step(right) for _ in range(STEPS)]
+first = Training()
+for _ in range(30):
+    train_step(first)
+state, apart = state_of(first), {}
+for left_out in ("nothing", "weights", "momentum", "generator", "step"):
+    again = Training(seed=1)
+    restore(again, state, without=left_out)
+    for _ in range(30):
+        train_step(again)
+    apart[left_out] = max((mine - one).abs().max().item() for mine, one
+                          in zip(again.net.parameters(), right.net.parameters()))
+    if rank == 0:
+        print(f"without {left_out:<10} weights are {apart[left_out]:.1g} apart")
+
+# %%
+NAMES = {"momentum": "the momentum", "generator": "the generator of dropout",
+         "step": "the position"}
+
+def may_be_left_out():
+    apart = cluster.pull("apart")[0]
+    return next((NAMES[part] for part in NAMES if apart[part] == 0), "none of them")
+
+settle("18-part", may_be_left_out)
+
+# %% [markdown]
+# <details><summary>Does it matter, then?</summary>
+#
+# Without one part the loss still falls, and nobody sees an error. That is the danger: rows that come twice and others never; a momentum that begins at zero, or Adam's step counter, with which its bias correction begins anew. And who cannot repeat
+# a run to the bit cannot tell a mistake from chance.
+#
+# More state than here: the schedule of the rate, the scaler of mixed precision, batch norm's averages (in the model's `state_dict`), the generators of NumPy and of Python, a generator on each GPU, the data loader's own, an average of
+# weights, and best values so far. And versions: the code that reads must know what it reads.
+# </details>
+#
+# Note `deepcopy`, twice. `state_dict()` gives the *live* tensors: without the copy, "the state after step 30" trains on. And the optimizer's `load_state_dict` keeps the tensors that it is given: without the
+# second copy, the first training that was restored would change what the next one gets.
+#
+# ## Killed, twice
+#
+# Now on the disk, and with real deaths. Rank 0 saves after each 10 steps. All ranks load by themselves: not only rank 0, or the others would train on with other momenta.
+# `world` may be smaller than 4: then the last ranks are idle, as if their machine had gone.
+
+# %% tags=["setup"]
+# %%px --setup
+groups = {world: dist.new_group(range(world)) for world in (2, 3, 4)}
+
+def save(training):
+    part = home / "part"
+    with open(part, "wb") as file:
+        torch.save(state_of(training), file)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(part, home / f"step-{training.step:04}.pt")
+
+def newest():
+    """A training in the state of the newest checkpoint; a new one if there is none."""
+    training, found = Training(seed=1), sorted(home.glob("step-*.pt"))
+    if not found:
+        return Training()
+    restore(training, torch.load(found[-1], weights_only=True))
+    return training
+
+# %% tags=["setup"]
+# %%px --setup
+def live(name, world=4, dies=None):
+    """Train to the end on `world` ranks; `dies`: (rank, step) of a death."""
+    if rank >= world:
+        return
+    training = newest()
+    with open(home / f"{name}.txt", "a") as log:
+        while training.step < STEPS:
+            if dies == (rank, training.step):
+                kill_me()
+            step, loss = training.step, train_step(training, world, groups[world])
+            if rank == 0:
+                print(step, loss, file=log, flush=True)
+                if training.step % 10 == 0:
+                    save(training)
+            dist.barrier(groups[world])  # nobody is ahead of the checkpoint
+    return training
+
+# %% [markdown]
+# **Predict.** Rank 3 is killed after 27 steps, later rank 1 after 44 in all. Saved is after each 10. How many steps are done twice?
+
+# %%
+predict("18-twice",
+        "Saved each 10 steps, killed after 27 and after 44: how many are done twice?",
+        unit="steps")
+
+# %% tags=["raises-exception", "measured"]
+# %%px
+live("first", dies=(3, 27))
+
+# %% [markdown]
+# Rank 3 is dead, and the others cannot go on: a process group does not lose a member and stay a group. (Which of them got an error, and which were still waiting, is another matter in each run.) The cluster is healed, as torchrun would have started the ranks anew. But the machine of two ranks
+# is "gone": we go on with two.
+
+# %% tags=["raises-exception", "measured"]
+# %%px
+live("second", world=2, dies=(1, 44))
+
+# %% [markdown]
+# And now there are three.
+
+# %%
+# %%px
+training = live("third", world=3)
+
+# %%
+# %%px
+right = Training()
+undisturbed = [train_step(right) for _ in range(STEPS)]
+same = rank > 2 or all(torch.allclose(mine, one, rtol=0, atol=1e-12) for mine, one in
+                       zip(training.net.parameters(), right.net.parameters()))
+
+# %%
+from manyhands.plots.survival_curve import survived
+
+def life(name, world):
+    log = Path(home.name, f"{name}.txt").read_text()
+    lines = [line.split() for line in log.splitlines()]
+    return world, int(lines[0][0]), [float(loss) for _, loss in lines]
+
+lives = [life("first", 4), life("second", 2), life("third", 3)]
+for world, start, losses in lives:
+    print(f"{world} ranks: steps {start} to {start + len(losses) - 1}, "
+          f"loss {losses[0]:.4f} to {losses[-1]:.4f}")
+twice = sum(len(losses) for *_, losses in lives) - 60
+print(f"steps done twice: {twice}; weights as without a kill, to 1e-12:",
+      all(cluster.pull("same")))
+survived(cluster.pull("undisturbed")[0], lives, ranks=4)
+
+# %%
+settle("18-twice", lambda: twice)
+
+# %% [markdown]
+# <details><summary>How to read it</summary>
+#
+# The thin curves lie on the thick one, all of it: with four ranks, with two, with three. Shaded is what was done twice, from the last checkpoint to the kill. With the same number of ranks each *bit* is the same; with
+# another number the sums are added in another order, and 1e-12 is what rounding leaves.
+# </details>
+#
+# **A batch that grows.** Here the batch is 32 rows for any number of ranks: nothing changes but the speed. The other way: each rank keeps its 8 rows, and the batch grows when nodes come. Then the rate must follow (unit 17), from the **base**
+# rate by the number of ranks. Who multiplies the rate that the checkpoint has brought back, multiplies again with each restart. And count rows, not steps: 20 steps on four ranks are not 20 steps on two.
+
+# %% [markdown]
+# > **On GPUs.** The same parts, and one more: each GPU has a generator of its own (`torch.cuda.get_rng_state`), so dropout drawn there is state of that rank. Bits are the same only with deterministic kernels
+# > (`torch.use_deterministic_algorithms`). A rank that waits in an NCCL call may not hear of another one's death, as it does with gloo: then its watchdog ends it after the group's `timeout`,
+# > 10 minutes if nothing is said. `map_location` must name the rank's own GPU: else all ranks load into GPU 0.
+
+# %% [markdown]
+# ## Commit and rollback
+#
+# To start anew costs minutes on a large machine. **Elastic** frameworks keep the processes that live, and the state in memory. Horovod's pattern has two calls and two events:
+#
+# * `commit`: a copy of the state in memory (and a look whether new hosts have come);
+# * a rank is **lost** in a step: what is in memory is half a step. Roll back to the commit, make a new group, go on;
+# * ranks **join**, between two steps: make a new group, send them the state. Nothing is rolled back.
+#
+# You write that loop in the lab. It needs somebody who says who is in: a **rendezvous**. Each meeting has a number, its *generation*; who holds an old number is out. In small, with a store that all can reach:
+
+# %%
+from datetime import timedelta
+from threading import Thread
+
+from torch.distributed import TCPStore
+
+server = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+
+def join(node, generation, expected, places):
+    """Take a place in this meeting; wait until all `expected` are there."""
+    store = TCPStore("127.0.0.1", server.port, timeout=timedelta(seconds=30))
+    place = store.add(f"{generation}/count", 1) - 1      # atomic: no two have the same
+    store.set(f"{generation}/{place}", node)
+    store.wait([f"{generation}/{other}" for other in range(expected)])
+    places.append([store.get(f"{generation}/{i}").decode() for i in range(expected)])
+
+def meet(generation, nodes):
+    places = []
+    all_of_them = [Thread(target=join, args=(node, generation, len(nodes), places))
+                   for node in nodes]
+    for thread in all_of_them:
+        thread.start()
+    for thread in all_of_them:
+        thread.join()
+    return places
+
+for generation, nodes in enumerate((["a", "b", "c"], ["a", "c"], ["a", "c", "d"])):
+    places = meet(generation, nodes)
+    agreed = all(order == places[0] for order in places)
+    print(f"generation {generation}: {sorted(places[0])}, all agree on the ranks: {agreed}")
+
+# %% [markdown]
+# How many are `expected` is the real question. torchrun (`--nnodes 1:2`) waits until the smallest number is there, then a little longer (`last_call_timeout`), and closes the meeting. Who comes later waits; the others see it at their next look,
+# stop, and all meet again. A place is a **rank**: after each meeting ranks are dealt anew, so nothing may be kept under a rank's number.
+#
+# ## A checkpoint in pieces
+#
+# With sharded states (unit 16) no rank has the whole, and should not. `torch.distributed.checkpoint` (DCP) lets each rank write its pieces, with a table of what lies where; who reads says what it wants, and reads only that. So four may write, and two or three
+# read. Here with FSDP2, whose shards are rows: 33 rows on four ranks are 9, 9, 9 and 6.
+
+# %% tags=["setup"]
+# %%px --setup
+import warnings
+
+import torch.distributed.checkpoint as dcp
+from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
+from torch.distributed.device_mesh import DeviceMesh
+from torch.distributed.fsdp import fully_shard
+
+warnings.filterwarnings("ignore", module="torch")
+# made by all ranks, the idle ones too
+meshes = {world: DeviceMesh("cpu", range(world)) for world in (2, 3, 4)}
+
+class Sharded:
+    """A network in shards on the first ranks; DCP calls state_dict and load_state_dict."""
+    def __init__(self, world, seed):
+        torch.manual_seed(seed)
+        net = nn.Sequential(nn.Linear(7, 33), nn.Tanh(), nn.Linear(33, 5)).double()
+        self.net = fully_shard(net, mesh=meshes[world])
+        self.optimizer = torch.optim.Adam(net.parameters(), 1e-2)
+
+    def state_dict(self):
+        return dict(zip(("net", "optimizer"), get_state_dict(self.net, self.optimizer)))
+
+    def load_state_dict(self, state):
+        set_state_dict(self.net, self.optimizer, model_state_dict=state["net"],
+                       optim_state_dict=state["optimizer"])
+
+# %% tags=["setup"]
+# %%px --setup
+def sharded_steps(sharded, steps):
+    x = torch.ones(8, 7, dtype=torch.float64)
+    for _ in range(steps):
+        sharded.optimizer.zero_grad()
+        sharded.net(x).square().mean().backward()
+        sharded.optimizer.step()
+
+def sums(sharded):
+    return [round(weight.full_tensor().sum().item(), 12)
+            for weight in sharded.net.parameters()]
+
+# %%
+# %%px
+sharded = Sharded(world=4, seed=0)
+sharded_steps(sharded, 3)
+dcp.save({"app": sharded}, checkpoint_id=home / "pieces")
+sharded_steps(sharded, 3)
+wanted = sums(sharded)
+if rank == 0:
+    print(sorted(path.name for path in (home / "pieces").iterdir()))
+    table = dcp.FileSystemReader(home / "pieces").read_metadata().state_dict_metadata
+    print([tuple(chunk.sizes) for chunk in table["app.net.0.weight"].chunks])
+
+# %% [markdown]
+# **Predict.** Three ranks read. Rank 1 needs rows 11 to 21 of the first weight. In how many of the four files do they lie?
+
+# %%
+predict("18-files",
+        "A weight of 33 rows was written in pieces of 9, 9, 9, 6. Rows 11 to 21 lie in ...",
+        ["1 file", "2 files", "4 files"])
+
+# %%
+# %%px
+for world in (2, 3):
+    group = groups[world]
+    if rank < world:
+        fewer = Sharded(world, seed=5)  # begins otherwise
+        dcp.load({"app": fewer}, checkpoint_id=home / "pieces", process_group=group)
+        sharded_steps(fewer, 3)
+        same = all(abs(a - b) < 1e-12 for a, b in zip(sums(fewer), wanted))
+        rows = fewer.net[0].weight.to_local().shape[0]
+        print(f"{world} ranks: {rows} rows here; 3 steps on, as with 4 ranks: {same}")
+
+# %%
+from torch.distributed.checkpoint import FileSystemReader
+
+def files_with(first, last):
+    """In how many files the rows `first` to `last` of the first weight lie."""
+    table = FileSystemReader(Path(home.name, "pieces")).read_metadata().storage_data
+    starts = {where.relative_path: piece.offset[0] for piece, where in table.items()
+              if piece.fqn == "app.net.0.weight"}
+    return sum(start <= last and first < start + 9 for start in starts.values())
+
+settle("18-files", lambda: f"{files_with(11, 21)} files")
+
+# %% [markdown]
+# Rows 11 to 21 lie in the pieces of ranks 1 (rows 9 to 17) and 2 (18 to 26). What is not cut (Adam's step counters, the rate) is written once, by one rank or another, and read by all: so rank 1 opens a third
+# file, too. In the lab you write this arithmetic of overlaps for flat shards.
+#
+# **In the background.** `dcp.async_save` copies the state, returns, and writes in a thread, while training goes on. Its thread makes collectives of its own. On the default group they
+# mix with those of your step, and both wait for ever. Give it **a group of its own**:
+
+# %%
+# %%px
+alone = dist.new_group(backend="gloo")
+saving = dcp.async_save({"app": sharded}, checkpoint_id=home / "later", process_group=alone)
+for weight in sharded.net.parameters():
+    weight.detach().to_local().zero_()     # the training goes on, and changes the weights
+saving.result()                # before the next save: raises what went wrong
+copy = Sharded(world=4, seed=5)
+dcp.load({"app": copy}, checkpoint_id=home / "later")
+same = sums(copy) == wanted
+if rank == 0:
+    print("what was saved is the state at the time of the call:", same)
+
+# %% [markdown]
+# ## torchrun starts it again
+#
+# Outside a notebook the **agent** of torchrun, one on each node, watches its workers. If one dies, it ends the others, and starts all again, `--max-restarts` times. It keeps no state: your script finds its checkpoint.
+# [scripts/18_train.py](scripts/18_train.py) is the training above; its last rank kills itself before step 12. Saved is each 5 steps.
+#
+# **Predict.** The second life begins at step 10. What is different at the end?
+
+# %%
+predict("18-torchrun",
+        "Killed before step 12 of 30, saved each 5: the weights at the end are ...",
+        ["the same, to the bit", "the same, to 1e-12", "not the same"])
+
+# %%
+import re
+
+from manyhands.cluster.launch.guarded import guarded
+
+TORCHRUN = ("python", "-m", "torch.distributed.run", "--standalone",
+            "--nproc-per-node", "2", "--max-restarts", "3", "scripts/18_train.py")
+
+def run(*options):
+    with tempfile.TemporaryDirectory() as folder:
+        text = guarded(*TORCHRUN, folder, *options,
+                       env={"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"})
+    told = [line for line in text.splitlines() if re.match("started|done|not", line)]
+    print("\n".join(line.split(", digest")[0] for line in told))
+    return re.findall("digest (.*)", text)  # of all bits of the weights
+
+calm, killed = run(), run("--dies-at", "12")
+
+# %%
+settle("18-torchrun", lambda: "the same, to the bit" if calm == killed and calm
+       else "not the same")
+
+# %% [markdown]
+# `TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1` is needed with gloo in PyTorch 2.13: without it the agent's store still holds the dead ranks' addresses, and the new ranks try to reach them (pytorch issue 135712).
+#
+# <details><summary>Several nodes, and nodes that come and go</summary>
+#
+# `torchrun --nnodes 1:2 --rdzv-backend c10d --rdzv-endpoint HOST:PORT --max-restarts 3 train.py`, on each node. If a node is lost, the others meet again without it; if one comes, all stop and meet with it (not run in this notebook).
+# Three things to know:
+#
+# * the host of the endpoint has the store: if it dies, the job is over;
+# * workers live in sessions of their own. Who kills an agent only leaves a worker that trains on, and writes checkpoints;
+# * nodes that come do not use up `--max-restarts`. One that is lost does, where workers of the others fail for it.
+# </details>
+#
+# <details><summary>Horovod elastic</summary>
+#
+#     @hvd.elastic.run
+#     def train(state):
+#         while state.step < STEPS:
+#             step(); state.step += 1
+#             if state.step % 10 == 0:
+#                 state.commit()
+#
+#     state = hvd.elastic.TorchState(model=model, optimizer=optimizer, step=0)
+#     train(state)
+#
+# `horovodrun -np 2 --min-np 1 --max-np 4 --host-discovery-script ./hosts.sh python train.py`; the script prints a line `host:slots` for each host that is there now. The processes that live go on: `train` is called again, with the state of the last commit.
+# When hosts are added only, `state` is not rolled back. Not all of the state is in `TorchState`: generators and the loader are yours (`ElasticSampler` for the rows). A host on which a worker died is not used again, so on a single machine the job ends at the
+# first death (Horovod 0.28.1: "blacklisted slots count"). Not run in this notebook.
+# </details>
+#
+# <details><summary>Keras: BackupAndRestore, and what it forgets</summary>
+#
+# `keras.callbacks.BackupAndRestore(folder)` saves weights, optimiser and the epoch after each epoch (or each `save_freq` steps), and `fit` goes on from there; unit 07 kills a chief with it. The seeds of shuffling and of dropout are not in it: the training goes on,
+# but not to the same weights. Shuffle with a seed of the epoch's own, if you need that.
+# </details>
+#
+# <details><summary>The loader's position: StatefulDataLoader</summary>
+#
+# An order that is a function of the position, as here, has no state but a number. A `DataLoader` with `shuffle=True` and workers that read ahead has more: `torchdata`'s `StatefulDataLoader` has `state_dict()` and `load_state_dict()`
+# ([documentation](https://meta-pytorch.org/data/main/torchdata.stateful_dataloader.html)). torchdata is not among this course's packages. By hand: a sampler that is given `endless` and a start.
+# </details>
+#
+# <details><summary>On Slurm: the end of the time, and requeue</summary>
+#
+#     #SBATCH --time=04:00:00
+#     #SBATCH --signal=B:USR1@300      # 300 s before the end, to the batch script
+#     #SBATCH --requeue                # may be started again, under the same number
+#     #SBATCH --open-mode=append       # keep what was logged before
+#
+#     trap 'touch "$CHECKPOINTS/stop"; wait "$job"; scontrol requeue "$SLURM_JOB_ID"' USR1
+#     srun torchrun ... train.py & job=$!
+#     wait "$job"
+#
+# The script looks for the file `stop` after each step, on rank 0, which tells the others (a broadcast: all must stop at the same step), saves, removes the file, or the next life would stop at once, and ends. A job whose node fails is requeued by Slurm itself, if `JobRequeue` or `--requeue` allows it; `SLURM_RESTART_COUNT`
+# says how often it was. ([sbatch](https://slurm.schedmd.com/sbatch.html))
+# </details>
+#
+# ## How often?
+#
+# Saving costs, and what lies behind the last checkpoint is lost. Young 1974: the sum is smallest at $\sqrt{2 \cdot \text{save} \cdot \text{mtbf}}$ seconds between two checkpoints. For the job at the top, if a save takes 60 s and a restart 300 s:
+
+# %%
+from manyhands.simulate.survival import job_s, young_s
+
+best_s = young_s(60, mtbf_s)
+for every_s in (best_s / 4, best_s / 2, best_s, 2 * best_s, 4 * best_s):
+    work_s = 1e6
+    longer = job_s(work_s, every_s, 60, 300, mtbf_s) / work_s - 1
+    print(f"every {every_s / 60:5.1f} minutes: {100 * longer:4.1f} % longer")
+
+# %% [markdown]
+# **Predict.** Saving in the background stops the training for 2 s instead of 60. How often should it save then?
+
+# %%
+predict("18-young",
+        "A save stops the training for 2 s, not 60: it should save ... as often",
+        ["twice", "5 times", "30 times"])
+
+# %%
+quick_s = young_s(2, mtbf_s)
+print(f"every {quick_s / 60:.1f} minutes: "
+      f"{100 * (job_s(1e6, quick_s, 2, 300, mtbf_s) / 1e6 - 1):.1f} % longer")
+
+# %%
+settle("18-young", lambda: min(
+    {"twice": 2, "5 times": 5, "30 times": 30}.items(),
+    key=lambda item: abs(item[1] - best_s / quick_s))[0])
+
+# %% [markdown]
+# The root makes it forgiving: twice or half the best interval costs little more. What is left is the restart, which no checkpoint makes shorter.
+#
+# ## What you can do now
+#
+# * **Whole or not there:** beside, flush, fsync, rename, fsync the folder; two at least; skip what cannot be read.
+# * **State:** weights, optimiser, schedule, generators, position. To the bit, or something is missing.
+# * **Other numbers of ranks:** an order of rows without the world in it; pieces with a table (DCP); the rate from the base rate.
+# * **Real ones:** torchrun starts all again; Horovod keeps the living; Slurm requeues. None of them knows your state.
+# * **How often:** $\sqrt{2 \cdot \text{save} \cdot \text{mtbf}}$, with the MTBF of the whole job.
+#
+# **References.** J. W. Young 1974, [A first order approximation to the optimum checkpoint interval](https://doi.org/10.1145/361147.361115). J. T. Daly 2006, [A higher order estimate of the optimum checkpoint interval for restart dumps](https://doi.org/10.1016/j.future.2004.11.016).
+# T. S. Pillai et al. 2014, [All File Systems Are Not Created Equal](https://www.usenix.org/conference/osdi14/technical-sessions/presentation/pillai): what a power cut leaves. A. Grattafiori et al. 2024, [The Llama 3 Herd of Models](https://arxiv.org/abs/2407.21783), section 3.3.4.
+# [torchrun](https://docs.pytorch.org/docs/stable/elastic/run.html), [Distributed checkpoint](https://docs.pytorch.org/docs/stable/distributed.checkpoint.html), [Horovod elastic](https://horovod.readthedocs.io/en/stable/elastic_include.html): documentation.
+
+# %%
+cluster.stop()
+home.cleanup()

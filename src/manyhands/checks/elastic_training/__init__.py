@@ -1,0 +1,285 @@
+"""Checks of unit 18, elastic training and checkpoints. Everything runs on this machine, without a cluster: what may be killed
+runs in forks of the notebook's kernel.
+
+Kills, full disks and torn files are real ones: a fork is ended by the kernel at a byte of its file, or before a rename. Sizes,
+steps, seeds and plans of lost ranks are drawn from the seed. A mistake of the learner, an exception too, becomes a FAIL line.
+"""
+
+import os
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+from manyhands.checks import Report, seed
+from manyhands.checks.elastic_training import disk_faults, lossy_job, revived, verdicts
+from manyhands.checks.elastic_training.disk_faults import Read, files, read_in_process, save_in_process
+from manyhands.checks.elastic_training.words import CRITERIA, HINTS
+from manyhands.checks.in_kernel import ask, number
+from manyhands.checks.card import SAME
+from manyhands.checks.report import Stopped
+
+__all__ = ["HINTS", "checkpoint", "interval", "reshard", "rollback", "rows", "state"]
+
+
+class _Check(Report):
+    """The report of this unit: with a generator of its own, which the seed and its name make."""
+
+    def __init__(self, name):
+        super().__init__(name, CRITERIA)
+        self.rng = np.random.default_rng([seed() % 2**32, *name.encode()])
+
+    def whole(self, low, high):
+        return int(self.rng.integers(low, high))
+
+
+def checkpoint(save, latest):
+    """Check `save(state, folder, step)` and `latest(folder)` -> (step, state) or None."""
+    import torch
+
+    with _Check("checkpoint") as report, tempfile.TemporaryDirectory() as name:
+        disk = _Disk(save, latest, Path(name), report)
+        steps = [report.whole(7, 10)]  # seven saves: numbers that sort otherwise as text
+        for low in (10, 100, 1000):
+            steps += sorted((low + report.rng.choice(9 * low, 2, replace=False)).tolist())
+        sizes = {step: 100 if step == steps[-1] else 2000 for step in steps}  # the last one fits into Python's buffer of a file
+        disk.states = {step: {"weights": torch.from_numpy(report.rng.normal(size=sizes[step])), "seen": 10 * step} for step in steps}
+        _latest(disk, report)
+        _torn(disk, report)
+        _killed(disk, report)
+        _full(disk, report)
+        _power(disk, report)
+
+
+class _Disk:
+    """The learner's functions on one folder, and the states that are still to be saved, oldest step first."""
+
+    def __init__(self, save, latest, folder, report):
+        self.save, self.latest, self.folder, self.draw = save, latest, folder, report.rng
+        self.states, self.newest, self.written = {}, -1, {}  # written: {step: the files that its save has made}
+
+    def next(self, again=False, **how):
+        """Save the next state (`again`: the one that was not saved); with no `how`, it must work. Returns how it ended."""
+        step, before = min(step for step in self.states if step > self.newest), files(self.folder)
+        saved = save_in_process(self.save, self.states[step], self.folder, step, **how)
+        if not how and (saved.error or saved.killed_by):
+            raise Stopped(verdicts.say("leftovers", error=saved.error or saved.killed_by)["mistake"] if again else saved.error or saved.killed_by)
+        if not how or how == {"watch": "record"}:
+            self.newest = step
+            self.written[step] = [path for path, what in files(self.folder).items() if before.get(path) != what]
+        return saved
+
+    def checkpoints(self):
+        """{path: bytes} of what the whole saves have left in the folder."""
+        return {path: path.read_bytes() for paths in self.written.values() for path in paths if path.is_file()}
+
+    def read(self, step=None):
+        """(problem, what `latest` gave), where the checkpoint of `step` is the newest whole one, by default the last that was saved."""
+        step, read = self.newest if step is None else step, read_in_process(self.latest, self.folder)
+        if "is not written yet" in read.error:
+            raise Stopped(read.error)
+        state = self.states.get(step)
+        return verdicts.read_problem(read, step, float(state["weights"].sum()) + state["seen"] if state else 0.0), read
+
+    def bytes(self, size):
+        """A hidden part of a file."""
+        return int(self.draw.uniform(0.15, 0.85) * size)
+
+
+def _latest(disk, report):
+    found = [disk.read(-1)]
+    for _ in range(3):
+        disk.next()
+        found.append(disk.read())
+    oldest = min(disk.written)
+    times = {path: path.stat() for path in disk.written[oldest] if path.is_file()}
+    for path in times:  # it becomes the youngest file, as a copy does
+        os.utime(path, ns=(time.time_ns() + 10**10,) * 2)
+    problem, read = disk.read()
+    found.append((verdicts.say("by time", found=oldest) if problem and read.step == oldest else problem, read))
+    for path, was in times.items():
+        os.utime(path, ns=(was.st_atime_ns, was.st_mtime_ns))
+    report.judge("latest", [problem for problem, _ in found], [read.numbers for _, read in found], rtol=1e-9)
+
+
+def _torn(disk, report):
+    before, older = files(disk.folder), disk.newest
+    disk.next()
+    whole, newest, found = disk.checkpoints(), disk.written[disk.newest], []
+    for part in (0.0, report.rng.uniform(0.1, 0.9), 0.999):
+        for path in newest:
+            path.write_bytes(whole[path][:int(part * len(whole[path]))])
+        problem, read = disk.read(older)
+        if problem and read.step in (-1, -3) and set(newest) & set(before):
+            problem = verdicts.say("one file")
+        found.append((problem, read))
+    kept, last = [step for step in disk.written if all(path in whole for path in disk.written[step])], None
+    if len(kept) > 2:  # who keeps two only has nothing left, if both are torn
+        for path in {path for step in kept[1:] for path in disk.written[step]}:
+            path.write_bytes(whole[path][:len(whole[path]) // 2])
+        last, _ = disk.read(kept[0])
+    for path, content in whole.items():
+        path.write_bytes(content)
+    report.judge("torn", [*(problem for problem, _ in found), last], [[read.numbers for _, read in found], last is None], rtol=1e-9)
+
+
+def _killed(disk, report):
+    """Killed by the kernel at a byte of the file; then before the rename; then it must still work."""
+    size = disk_faults.largest(disk.folder)
+    at_byte = disk.next(file_bytes=disk.bytes(size), dies=True)
+    found = [disk.read()]
+    at_rename = disk.next(watch="kill")
+    if at_rename.killed_by or at_rename.error:
+        found.append(disk.read())
+    problems = [problem for problem, _ in found]
+    if at_byte.killed_by == "" and at_byte.error == "":
+        problems.append({"mistake": "The file is smaller than that of the steps before."})
+    if at_rename.killed_by != "SIGKILL":
+        problems.insert(0, verdicts.say("never renamed") if not at_rename.error else {"mistake": at_rename.error})
+    with report.part("killed"):
+        disk.next(again=True)
+        found.append(disk.read())
+        problems.append(found[-1][0])
+        report.judge("killed", problems, [[read.numbers for _, read in found], at_rename.killed_by == "SIGKILL"], rtol=1e-9)
+
+
+def _full(disk, report):
+    size = disk_faults.largest(disk.folder)
+    before = disk.checkpoints()
+    saved = disk.next(file_bytes=disk.bytes(size))
+    found, lost = [disk.read()], [path for path, content in before.items() if not path.is_file() or path.read_bytes() != content]
+    problems = [found[0][0]] + [verdicts.say("swallowed")] * (not saved.error and not saved.killed_by) + [verdicts.say("given up")] * bool(lost)
+    with report.part("full"):
+        disk.next(again=True)
+        found.append(disk.read())
+        report.judge("full", [*problems, found[-1][0]], [[read.numbers for _, read in found], bool(saved.error or saved.killed_by), bool(lost)], rtol=1e-9)
+
+
+def _power(disk, report):
+    saved = disk.next(watch="record")
+    sizes = {inode: size for inode, size, _ in files(disk.folder).values()}
+    problem, read = disk.read() if not saved.error else ({"mistake": saved.error}, Read(-3))
+    lacking = verdicts.power_problem(saved.events, sizes)
+    report.judge("power", [problem, lacking], [read.numbers, lacking is None], rtol=1e-9)
+
+
+def state(state_of, restore):
+    """Check `state_of(job)` and `restore(job, state)`: a training is killed at a hidden step, and goes on in a new process."""
+    from manyhands.elastic import job, mortal
+
+    with _Check("state") as report, tempfile.TemporaryDirectory() as name:
+        job.warm()
+        own, at, steps, file = report.whole(0, 10_000), report.whole(14, 30), report.whole(45, 60), Path(name, "state")
+        then, losses, end = revived.in_process(revived.undisturbed, own, steps, at)
+        outcome = mortal.in_process(revived.killed, state_of, own, at, report.whole(2, 5), file)
+        if outcome.killed_by != "SIGKILL":
+            raise Stopped(outcome.value or outcome.error)
+        error, mine, mine_losses, mine_end, twice = revived.in_process(revived.revived, restore, own, steps - at, file)
+        if error and not error.startswith(revived.REFUSED):
+            raise Stopped(error)
+        changed = file.read_bytes() != revived.later(file).read_bytes()
+        problems = [verdicts.say("not loadable", error=error)] if error else [changed and verdicts.say("changed later"), mine != twice and verdicts.say("shared")]
+        report.judge("copy", problems, [mine["weights"] if mine else [], changed, mine == twice], rtol=1e-9)
+        if error:
+            raise Stopped(SAME)
+        for criterion, parts in (("learned", revived.PARTS[:3]), ("drawn", revived.PARTS[3:])):
+            report.judge(criterion, [verdicts.part_problem(mine, then, parts)], [mine[part] for part in parts], rtol=1e-9)
+        apart = [verdicts.losses_problem(mine_losses, losses), verdicts.part_problem(mine_end, end, revived.PARTS)]
+        report.judge("equal", apart, [mine_losses, list(mine_end.values())], rtol=1e-9)
+
+
+def rows(function):
+    """Check `function(seen, batch, rank, world, images, seed)` -> the rows of a rank's share of the next batch."""
+    with _Check("rows") as report:
+        images, own = report.whole(60, 90), report.whole(5, 1000)
+        shares, worlds = [], []
+        for seen in (0, report.whole(1, images // 3)):
+            batch = report.whole(images // 4, images // 2 - 2)
+            alone = verdicts.rows_of(ask(function, seen, batch, 0, 1, images, own), images) or []
+            again = verdicts.rows_of(ask(function, seen, batch, 0, 1, images, own), images) or []
+            for world in (2, 3, 4, 5):
+                parts = [verdicts.rows_of(ask(function, seen, batch, rank, world, images, own), images) for rank in range(world)]
+                together = [row for part in parts for row in part or ()]
+                shares.append((verdicts.shares_problem(parts, batch, images), [len({*together}), sorted(len(part or ()) for part in parts)]))
+                worlds.append((verdicts.world_problem(alone, together, again, world), [len({*alone} & {*together}), sorted(alone) == sorted(again)]))
+        batches, seen = [], 0
+        while seen < 2 * images:  # the batch changes on the way, and one lies across the border
+            batch = min(report.whole(7, images // 2), 2 * images - seen)
+            batches.append([row for rank in range(3) for row in verdicts.rows_of(ask(function, seen, batch, rank, 3, images, own), images) or ()])
+            seen += batch
+        batch = images // 4
+        begins = [verdicts.rows_of(ask(function, start, batch, 0, 1, images, one), images) or [] for one, start in ((own, 0), (own, images), (0, 0), (0, images))]
+        report.judge("shares", [problem for problem, _ in shares], [sizes for _, sizes in shares])
+        report.judge("world", [problem for problem, _ in worlds], [what for _, what in worlds])
+        counts = verdicts.counts_of(batches, images)
+        report.judge("epoch", [verdicts.epochs_problem(counts, begins, images)],
+                     [[[int(count.sum()), int(count.min()), int(count.max())] for count in counts], verdicts.orders(begins)])
+
+
+def reshard(function):
+    """Check `function(numbers, old, new, rank)` -> [(old rank, start, stop)], what a new rank reads of the old ranks' pieces."""
+    with _Check("reshard") as report:
+        found = []
+        for old, new in ((4, 2), (2, 3), (3, 4), (4, 1), (5, 3), (3, 8), (8, 3)):
+            numbers = 8 * report.whole(2, 5) + 1 if 8 in (old, new) else report.whole(17, 40)  # of 8 pieces the last one is empty
+            size = verdicts.piece_size(numbers, old)
+            flat = np.pad(report.rng.uniform(1, 2, numbers), (0, size * old - numbers))
+            pieces = flat.reshape(old, size)
+            for rank in range(new):
+                case = (numbers, old, new, rank)
+                reads = verdicts.triples(ask(function, *case))
+                problem, got = verdicts.reads_problem(case, reads, pieces)
+                found.append((problem, got, verdicts.least_problem(case, reads), reads and [stop - start for _, start, stop in reads]))
+        report.judge("pieces", [problem for problem, *_ in found], [[got, lengths is None] for _, got, _, lengths in found], rtol=1e-12)
+        report.judge("least", [problem for *_, problem, _ in found], [[-1 if lengths is None else len(lengths), sum(lengths or ()), min(lengths or (1,))] for *_, lengths in found])
+
+
+def rollback(train):
+    """Check `train(job, until, every)`: a loop that loses ranks and gains some, by two hidden plans."""
+    from manyhands.elastic import job
+
+    with _Check("rollback") as report:
+        job.warm()
+        found = []
+        for _ in range(2):
+            own, every, until = report.whole(0, 10_000), report.whole(4, 7), 32 * report.whole(24, 30)
+            plan = _plan(report, every)
+            _, right, wanted = revived.in_process(lossy_job.tried, lossy_job.right_loop, own, plan, until, every)
+            until = wanted[0]  # reached exactly
+            error, told, got = revived.in_process(lossy_job.tried, train, own, plan, until, every)
+            if error and "is not written yet" in error:
+                raise Stopped(error)
+            found.append((error, told, right, got, wanted, until))
+        error = next((error for error, *_ in found if error), None)
+        ended = [verdicts.say("raised", error=error)] if error else []
+        report.judge("commits", [verdicts.commits_problem(told, right) for _, told, right, *_ in found], [verdicts.due(told, right) for _, told, right, *_ in found])
+        for name in ("lost", "joined"):
+            events = [[(min(1, back), ranks) for kind, back, _, ranks in told["events"] if kind == name] for _, told, *_ in found]
+            report.judge(name, [verdicts.event_problem(name, told, right) for _, told, right, *_ in found], events)
+        report.judge("equal", ended + [verdicts.loop_problem(got, wanted, until) for *_, got, wanted, until in found],
+                     [got for *_, got, _, _ in found], rtol=1e-9)
+
+
+def _plan(report, every):
+    """{attempt: what happens in it}: a loss between two commits, a join, a loss, another one before the next commit, and one more in
+    the very next step."""
+    first = report.whole(every + 2, 2 * every)
+    joined = first + report.whole(2, every)
+    second = joined + report.whole(every, 2 * every)
+    ranks = report.rng.permutation([1, 2, 3]).tolist()
+    return {first: ("lost", ranks[0]), joined: ("joined", ranks[1] + 3), second: ("lost", ranks[1]), second + 2: ("lost", 4), second + 3: ("lost", ranks[2])}
+
+
+def interval(steps_between, lost):
+    """Check `steps_between(step_s, save_s, lives_s, ranks)` and `lost(every_s, save_s, restart_s, mtbf_s)`."""
+    with _Check("interval") as report:
+        draw, steps, parts = report.rng, [], []
+        for ranks, slower in ((report.whole(64, 200), 1), (report.whole(500, 2000), 1), (10 ** 6, 200)):  # the last one: a step takes longer than Young's interval
+            case = (slower * draw.uniform(0.4, 0.6, 8) * draw.uniform(0.5, 2), draw.uniform(20, 30, 6) + [0, 0, 0, 0, 0, 60], draw.exponential(5e6, 12) + 1e6, ranks)
+            answer = number(ask(steps_between, *(one.tolist() for one in case[:3]), ranks))
+            steps.append((case, answer))
+            case = (draw.uniform(300, 900), draw.uniform(10, 40), draw.uniform(60, 200), draw.uniform(2e4, 6e4))
+            parts.append((case, number(ask(lost, *case))))
+        report.judge("steps", [verdicts.steps_problem(*one) for one in steps], [got for _, got in steps])
+        report.judge("lost", [verdicts.lost_part_problem(*one) for one in parts], [got for _, got in parts], rtol=1e-6)

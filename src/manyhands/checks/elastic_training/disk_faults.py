@@ -1,0 +1,124 @@
+"""What the check of checkpoints does to the learner's `save` and `latest`: each call runs in a process of its own, which a
+full disk or a kill may end."""
+
+import os
+import stat
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from manyhands.checks.in_kernel import call
+from manyhands.checks.report import Stopped
+
+
+@dataclass
+class Read:
+    """What `latest` gave: `step` is -1 for None, -2 for no pair, -3 where it raised or hung, `error` in words."""
+
+    step: int
+    total: float = 0.0
+    error: str = ""
+
+    @property
+    def numbers(self):
+        return [self.step, self.total]
+
+
+@dataclass
+class Saved:
+    """How a call of `save` ended; `events` in order: ("sync", inode, size), a folder's size being -1, and ("rename", [(inode,
+    size), ...] of the file or of all files of the folder, whether they came from outside of the checkpoints' folder)."""
+
+    killed_by: str
+    error: str
+    events: list = field(default_factory=list)
+
+
+def save_in_process(save, state, folder, step, watch=None, **limits):
+    """Call the learner's `save` in a process of its own. `watch`: "record" what is synced and renamed, or "kill" the process
+    when it is about to rename."""
+    from manyhands.elastic.mortal import in_process
+
+    outcome = in_process(_save, save, state, folder, step, watch, **limits)
+    if outcome.value is None:
+        return Saved(outcome.killed_by, outcome.error)
+    error, events = outcome.value
+    return Saved("", error or "", events)
+
+
+def read_in_process(latest, folder):
+    """Call the learner's `latest` in a process of its own."""
+    from manyhands.elastic.mortal import in_process
+
+    outcome = in_process(_read, latest, folder)
+    return outcome.value or Read(-3, error=outcome.error or f"killed by {outcome.killed_by}")
+
+
+def files(folder):
+    """{path: (inode, size, time of the last change)} of all files below the folder."""
+    found = {path: path.stat() for path in sorted(Path(folder).rglob("*")) if path.is_file()}
+    return {path: (one.st_ino, one.st_size, one.st_mtime_ns) for path, one in found.items()}
+
+
+def largest(folder):
+    """The size of the largest file; `Stopped` if there is none."""
+    sizes = [size for _, size, _ in files(folder).values()]
+    if not sizes or max(sizes) < 100:
+        raise Stopped("save has left no file with the state in the folder.")
+    return max(sizes)
+
+
+def _save(save, state, folder, step, watch):
+    events = []
+    if watch:
+        _watch(save, Path(folder), events, kill=watch == "kill")
+    _, error = call(save, state, folder, step)
+    return error, events
+
+
+def _watch(function, folder, events, kill):
+    """Hear of renames by Python's audit events, and of syncs by standing in for os.fsync. Only in a process that ends soon."""
+    from manyhands.elastic.mortal import kill_me
+
+    def hear(event, args):
+        if event in ("os.rename", "os.link") and _place(args[1], args[3]).is_relative_to(folder.resolve()):
+            if kill:
+                kill_me()
+            source = _place(args[0], args[2])
+            moved = [path.stat() for path in ([source] if source.is_file() else source.rglob("*"))]
+            elsewhere = not source.is_relative_to(folder.resolve())
+            events.append(("rename", [(one.st_ino, one.st_size) for one in moved], elsewhere))
+
+    def stand_in(real):
+        def sync(file):
+            real(file)
+            found = os.fstat(file if isinstance(file, int) else file.fileno())
+            events.append(("sync", found.st_ino, -1 if stat.S_ISDIR(found.st_mode) else found.st_size))
+
+        return sync
+
+    for name in ("fsync", "fdatasync"):
+        real = getattr(os, name)
+        for place in (vars(os), getattr(function, "__globals__", {})):  # also where a cell has imported the name
+            for key in [key for key, value in place.items() if value is real]:
+                place[key] = stand_in(real)
+    sys.addaudithook(hear)
+
+
+def _place(path, folder):
+    """The whole path; `folder` is the descriptor that it starts from, or -1."""
+    start = "" if folder < 0 else os.readlink(f"/proc/self/fd/{folder}")
+    return Path(start, os.fsdecode(path)).resolve()
+
+
+def _read(latest, folder):
+    answer, error = call(latest, folder)
+    if error:
+        return Read(-3, error=error)
+    if answer is None:
+        return Read(-1)
+    try:
+        step, state = answer
+        return Read(int(step), float(state["weights"].sum()) + state["seen"])
+    except Exception:  # a learner's answer may be anything
+        return Read(-2)

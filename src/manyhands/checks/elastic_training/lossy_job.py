@@ -1,0 +1,114 @@
+"""A training that loses ranks and gains some at hidden attempts, and counts what the learner's loop does about it."""
+
+import copy
+import random
+
+from manyhands.checks.in_kernel import call
+
+STUBBORN, ATTEMPTS = 3, 400
+
+
+class BrokenGroup(RuntimeError):
+    """The loop goes on without a new group."""
+
+
+def lossy_job(seed, plan):
+    """A `Job` whose attempts to step may fail, with `commit`, `rollback` and `regroup`.
+
+    `plan`: {attempt: ("lost" or "joined", ranks that are there after it)}. A lost rank leaves half-changed weights, a moved
+    position and used-up random numbers behind. `told`: whole steps made before each commit, and in all; for each event that a whole step has
+    followed [kind, rollbacks, regroups, ranks].
+    """
+    import torch
+
+    from manyhands.elastic.job import Job, RankLost, RanksJoined
+
+    class LossyJob(Job):
+        def __init__(self):
+            super().__init__(seed)
+            self.attempts, self.steps, self.waiting, self.useless = 0, 0, None, 0
+            self.kept, self.told, self.event = None, {"commits": [], "steps": 0, "events": []}, None
+
+        def train_step(self):
+            if self.waiting:
+                self.useless += 1
+                if self.useless >= STUBBORN:
+                    raise BrokenGroup("the group is broken, and job.regroup() is not called")
+                raise RankLost("the group is broken: regroup")
+            self.attempts += 1
+            if self.attempts > ATTEMPTS:
+                raise BrokenGroup(f"{ATTEMPTS} steps were tried, and the end is not reached")
+            kind, world = plan.get(self.attempts, ("", 0))
+            if kind == "joined":
+                self.waiting, self.event = world, [kind, 0, 0]
+                raise RanksJoined(f"{world} ranks are there now")
+            if kind == "lost":
+                self.waiting, self.event = world, [kind, 0, 0]
+                with torch.no_grad():
+                    for weight in self.model.parameters():
+                        weight += 0.01 * torch.randn_like(weight)
+                self.seen += 8
+                self.noise.normal()
+                random.random()
+                raise RankLost(f"{world} ranks are left")
+            loss = super().train_step()
+            self.steps = self.told["steps"] = self.steps + 1
+            if self.event:
+                self.told["events"].append([*self.event, self.world])
+                self.event = None
+            return loss
+
+        def commit(self):
+            self.told["commits"].append(self.steps)
+            self.kept = copy.deepcopy((self.model.state_dict(), self.optimizer.state_dict(), self.scheduler.state_dict(), self.seen,
+                                       self.noise.bit_generator.state, torch.get_rng_state(), random.getstate()))
+
+        def rollback(self):
+            if self.kept is None:
+                raise RuntimeError("there is no commit to roll back to")
+            if self.event:
+                self.event[1] += 1
+            model, optimizer, scheduler, self.seen, noise, mine, own = copy.deepcopy(self.kept)
+            self.model.load_state_dict(model)
+            self.optimizer.load_state_dict(optimizer)
+            self.scheduler.load_state_dict(scheduler)
+            self.noise.bit_generator.state = noise
+            torch.set_rng_state(mine)
+            random.setstate(own)
+
+        def regroup(self):
+            if self.event:
+                self.event[2] += 1
+            if self.waiting:
+                self.world, self.waiting, self.useless = self.waiting, None, 0
+            return self.world
+
+    return LossyJob()
+
+
+def tried(train, seed, plan, until, every):
+    """(error, what the loop did, [images seen, ranks, sums of the weights]) of the learner's loop; in a process of its own."""
+    job = lossy_job(seed, plan)
+    _, error = call(train, job, until, every)
+    return error, job.told, [job.seen, job.world, *(weight.sum().item() for weight in job.model.parameters())]
+
+
+def right_loop(job, until, every):
+    """The loop that is asked for, to compare with."""
+    from manyhands.elastic.job import RankLost, RanksJoined
+
+    job.commit()
+    since = 0
+    while job.seen < until:
+        try:
+            job.train_step()
+            since += 1
+        except RankLost:
+            job.rollback()
+            job.regroup()
+            since = 0
+        except RanksJoined:
+            job.regroup()
+        if since == every:
+            job.commit()
+            since = 0

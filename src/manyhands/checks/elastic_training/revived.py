@@ -1,0 +1,104 @@
+"""A training that is killed, and goes on in another process: what the learner's `state_of` has kept, and `restore` brought back."""
+
+import io
+import random
+import re
+
+from manyhands.checks.in_kernel import call
+from manyhands.checks.report import Stopped
+
+PARTS = ("weights", "momentum", "rate", "seen", "torch", "noise", "python")
+REFUSED = "torch.load(..., weights_only=True) refuses it"
+
+
+def undisturbed(seed, steps, at):
+    """(fingerprint after `at` steps, losses of the steps behind it, fingerprint at the end) of a training that nobody kills."""
+    job = _trained(seed, at)
+    then = fingerprint(job)
+    return then, [job.train_step() for _ in range(steps - at)], fingerprint(job)
+
+
+def killed(state_of, seed, at, more, file):
+    """Train `at` steps, take the state and write it; train `more`, which must not change it; write it again beside, and die."""
+    import torch
+
+    from manyhands.elastic.mortal import kill_me
+
+    job = _trained(seed, at)
+    state, error = call(state_of, job)
+    if error:
+        return error
+    for path, steps in ((file, more), (later(file), 0)):
+        content = io.BytesIO()
+        torch.save(state, content)
+        path.write_bytes(content.getvalue())
+        for _ in range(steps):
+            job.train_step()
+    kill_me()
+
+
+def later(file):
+    """Where the state is written once more."""
+    return file.with_suffix(".later")
+
+
+def revived(restore, seed, steps, file):
+    """(error, fingerprint after `restore`, losses behind it, fingerprint at the end, fingerprint after a second `restore` from
+    the same state) in a new process, which has begun otherwise."""
+    import torch
+
+    from manyhands.elastic.job import Job
+
+    job = Job(seed + 1)
+    try:
+        state = torch.load(file, weights_only=True)
+    except Exception as error:
+        what = re.search(r"GLOBAL (\S+)", str(error))
+        return f"{REFUSED}: " + (f"there is {what[1]} in it" if what else str(error).strip().splitlines()[0]), None, [], None, None
+    _, error = call(restore, job, state)
+    if error:
+        return error, None, [], None, None
+    then, losses, end = fingerprint(job), [job.train_step() for _ in range(steps)], fingerprint(job)
+    second = Job(seed + 1)  # the same beginning: what `restore` leaves alone is alike
+    _, error = call(restore, second, state)
+    return error or "", then, losses, end, fingerprint(second)
+
+
+def fingerprint(job):
+    """{part of the state: numbers that tell it from others}; the job is not changed."""
+    import torch
+
+    moving = [job.optimizer.state.get(weight, {}).get("momentum_buffer") for weight in job.model.parameters()]
+    mine, own, noise = torch.get_rng_state(), random.getstate(), job.noise.bit_generator.state
+    found = {
+        "weights": [weight.sum().item() for weight in job.model.parameters()],
+        "momentum": [0.0 if one is None else one.abs().sum().item() for one in moving],
+        "rate": [job.optimizer.param_groups[0]["lr"], job.scheduler.last_epoch],
+        "seen": [job.seen],
+        "torch": torch.rand(3, dtype=torch.float64).tolist(),
+        "noise": job.noise.normal(size=3).tolist(),
+        "python": [random.random() for _ in range(3)],
+    }
+    torch.set_rng_state(mine)
+    random.setstate(own)
+    job.noise.bit_generator.state = noise
+    return found
+
+
+def in_process(function, *args):
+    """What the function returns in a process of its own; `Stopped` where it does not return."""
+    from manyhands.elastic import mortal
+
+    outcome = mortal.in_process(function, *args)
+    if outcome.error or outcome.killed_by:
+        raise Stopped(outcome.error or f"The process was killed by {outcome.killed_by}.")
+    return outcome.value
+
+
+def _trained(seed, steps):
+    from manyhands.elastic.job import Job
+
+    job = Job(seed)
+    for _ in range(steps):
+        job.train_step()
+    return job

@@ -1,0 +1,256 @@
+"""How the checks of unit 18 judge: every verdict is None, or the details of a FAIL line."""
+
+import math
+
+import numpy as np
+
+from manyhands.checks.elastic_training.words import MISTAKES
+
+
+def say(mistake, expected=None, got=None, **words):
+    details = {"expected": expected, "got": got, "mistake": MISTAKES[mistake].format(**words)}
+    return {key: value for key, value in details.items() if value is not None}
+
+
+# ------------------------------------------------------------------ 1: checkpoint
+
+def read_problem(read, step, total):
+    """What `latest` gave, where the checkpoint of `step`, whose state adds up to `total`, is the newest whole one (-1: there is none)."""
+    if read.step == -3:
+        return say("raises", error=read.error.rstrip(" .:"))
+    if step == -1:
+        return None if read.step == -1 else say("none in an empty folder")
+    if read.step == -2:
+        return say("no pair")
+    if read.step == -1:
+        return say("nothing left", wanted=step)
+    if read.step != step:
+        as_text = read.step < step and str(read.step) > str(step)
+        return say("newer" if read.step > step else "sorted as text" if as_text else "older", found=read.step, wanted=step)
+    return None if math.isclose(read.total, total, rel_tol=1e-9) else say("other state")
+
+
+def power_problem(events, sizes):
+    """`events` of one call of save, and {inode: size} of the files that are there afterwards."""
+    renames = [i for i, (kind, *_) in enumerate(events) if kind == "rename"]
+    if not renames:
+        return say("never renamed")
+    for i in renames:
+        _, moved, elsewhere = events[i]
+        if elsewhere:
+            return say("from elsewhere")
+        for inode, size in moved:
+            if inode in sizes and sizes[inode] != size:
+                return say("too early", early=size, size=sizes[inode])
+            if ("sync", inode, size) not in [tuple(event) for event in events[:i]]:
+                return say("no sync")
+    folders = [event for event in events[renames[-1]:] if event[0] == "sync" and event[2] == -1]
+    return None if folders else say("no folder sync")
+
+
+# ------------------------------------------------------------------ 2: state
+
+def part_problem(then, right, parts):
+    """The first of the parts whose numbers after the restore are not those of the moment of state_of."""
+    wrong = [part for part in parts if then is None or then[part] != right[part]]
+    return say(wrong[0], right[wrong[0]], then and then[wrong[0]]) if wrong else None
+
+
+def losses_problem(losses, right):
+    apart = [i for i, (mine, one) in enumerate(zip(losses, right), 1) if mine != one]
+    return say("end", right[apart[0] - 1], losses[apart[0] - 1], step=apart[0]) if apart else None
+
+
+# ------------------------------------------------------------------ 3: rows
+
+def rows_of(answer, images):
+    """The learner's rows as whole numbers; None where they are not."""
+    try:
+        found = [int(row) for row in answer]
+        whole = all(row == one for row, one in zip(found, answer))
+    except Exception:  # a learner's answer may be anything
+        return None
+    return found if whole and all(0 <= row < images for row in found) else None
+
+
+def shares_problem(shares, batch, images):
+    if any(share is None for share in shares):
+        return say("no rows", last=images - 1)
+    owners, lengths = {}, [len(share) for share in shares]
+    for rank, share in enumerate(shares):
+        for row in share:
+            if row in owners:
+                return say("double", a=owners[row], b=rank)
+            owners[row] = rank
+    if sum(lengths) != batch:
+        return say("too few", found=sum(lengths), wanted=batch)
+    return None if max(lengths) - min(lengths) <= 1 else say("uneven", most=max(lengths), least=min(lengths))
+
+
+def world_problem(alone, together, again, world):
+    if sorted(alone) != sorted(again):
+        return say("not again")
+    return None if sorted(together) == sorted(alone) else say("by the world", world=world)
+
+
+def counts_of(batches, images):
+    """After each batch: how often each row has come."""
+    return list(np.cumsum([np.bincount(batch, minlength=images) for batch in batches], axis=0))
+
+
+def epochs_problem(counts, begins, images):
+    """`counts` over two epochs; `begins`: the first rows of both, under the seed, and under the seed 0."""
+    for count in counts:
+        passed = int(count.sum()) // images  # whole epochs: every row has come so often, and some once more
+        if count.min() < passed or count.max() > passed + 1:
+            crossed = int(count.sum()) > images
+            return say("border" if crossed else "row twice", images=images, double=int((count > passed + 1).sum()), missing=int((count < passed).sum()))
+    if (counts[-1] != 2).any():
+        return say("border")
+    wrong = [name for name, right in orders(begins).items() if not right]
+    return say(wrong[0]) if wrong else None
+
+
+def orders(begins):
+    """{mistake: whether it was not made}, by the rows that come first in two epochs under a seed, and in the same under the seed 0."""
+    first, second, zero, zero_second = map(sorted, begins)
+    return {"no shuffle": first != list(range(len(first))), "same order": first != second and zero != zero_second, "seed unused": first != zero}
+
+
+# ------------------------------------------------------------------ 4: reshard
+
+def piece_size(numbers, world):
+    return -(-numbers // world)
+
+
+def wanted(numbers, new, rank):
+    """(start, stop) of a new rank's numbers among all."""
+    size = piece_size(numbers, new)
+    return min(numbers, rank * size), min(numbers, (rank + 1) * size)
+
+
+def triples(answer):
+    try:
+        return [tuple(int(value) for value in one) for one in answer if len(one) == 3 or 1 / 0]
+    except Exception:  # a learner's answer may be anything
+        return None
+
+
+def reads_problem(case, reads, pieces):
+    """`case`: (numbers, old, new, rank). Returns (problem, the numbers that were read)."""
+    numbers, old, new, rank = case
+    if reads is None:
+        return say("no reads"), []
+    got = []
+    for one, start, stop in reads:
+        if not 0 <= one < old or not 0 <= start <= stop <= len(pieces[0]):
+            return say("outside", old=one, start=start, stop=stop, size=len(pieces[0])), got
+        got += pieces[one][start:stop].tolist()
+    start, stop = wanted(*case[:1], *case[2:])
+    right = np.concatenate(pieces)[start:stop].tolist()
+    if got == right:
+        return None, got
+    if 0.0 in got:  # no number of the check is zero
+        return say("padding", numbers=numbers), got
+    return _other_numbers(case, right, got), got
+
+
+def _other_numbers(case, right=None, got=None):
+    numbers, old, new, rank = case
+    start, stop = wanted(numbers, new, rank)
+    if start == stop:
+        return say("nothing to read", rank=rank, new=new)
+    return say("other numbers", right, got, numbers=numbers, old=old, rank=rank, new=new, start=start, last=stop - 1)
+
+
+def least_problem(case, reads):
+    numbers, old, new, rank = case
+    if reads is None:
+        return say("no reads")
+    start, stop = wanted(numbers, new, rank)
+    read = sum(max(0, last - first) for _, first, last in reads)
+    if read > stop - start:
+        return say("too many numbers", rank=rank, new=new, found=read, wanted=stop - start)
+    if read < stop - start:
+        return _other_numbers(case)
+    empty = [(first, last) for _, first, last in reads if first >= last]
+    if empty:
+        return say("empty read", start=empty[0][0], stop=empty[0][1])
+    pieces = [one for one, *_ in reads]
+    twice = [one for one in pieces if pieces.count(one) > 1]
+    return say("two reads", old=twice[0], times=pieces.count(twice[0])) if twice else None
+
+
+# ------------------------------------------------------------------ 5: rollback
+
+def due(told, right):
+    """Whole steps before each commit; without one behind the last step, which may be there or not."""
+    return [steps for steps in told["commits"] if steps < right["steps"]]
+
+
+def commits_problem(told, right):
+    mine, ours = due(told, right), due(right, right)
+    if not mine or mine[0] != 0:
+        return say("no first commit")
+    if mine == ours:
+        return None
+    apart = next((i for i, (one, other) in enumerate(zip(mine, ours)) if one != other), min(len(mine), len(ours)))
+    if apart in (len(mine), len(ours)):
+        return say("commits missing" if apart == len(mine) else "commits too many", found=len(mine), wanted=len(ours))
+    return say("commits late", number=apart + 1, found=mine[apart], wanted=ours[apart])
+
+
+def event_problem(kind, told, right):
+    """What the loop did about the events of this kind; each is (kind, rollbacks, regroups, ranks in the next whole step)."""
+    mine, ours = ([event for event in one["events"] if event[0] == kind] for one in (told, right))
+    rollbacks = sum(event[1] for event in mine)
+    if kind == "lost" and any(event[1] == 0 for event in mine):
+        return say("kept half a step")
+    if kind == "joined" and rollbacks:
+        return say("rolled back for nothing", found=rollbacks)
+    return None if len(mine) == len(ours) else say("not reached", found=len(mine), wanted=len(ours))
+
+
+def loop_problem(got, right, until):
+    if got == right:
+        return None
+    if got[0] < until or got[0] > right[0]:
+        return say("not the end" if got[0] < until else "too far", found=got[0], wanted=until, enough=right[0])
+    return say("other weights", right[2:], got[2:])
+
+
+# ------------------------------------------------------------------ 6: interval
+
+def young_steps(step_s, save_s, lives_s, ranks):
+    return max(1, round(math.sqrt(2 * np.mean(save_s) * np.mean(lives_s) / ranks) / np.mean(step_s)))
+
+
+def steps_problem(case, got):
+    step_s, save_s, lives_s, ranks = case
+    right = young_steps(*case)
+    if got == right:
+        return None
+    step, save, life = (float(np.mean(one)) for one in case[:3])
+    wrong = {"all ranks": math.sqrt(2 * save * life) / step, "times ranks": math.sqrt(2 * save * life * ranks) / step,
+             "without 2": math.sqrt(save * life / ranks) / step, "median": math.sqrt(2 * float(np.median(save_s)) * life / ranks) / step}
+    seconds = math.sqrt(2 * save * life / ranks)
+    if abs(got - seconds) <= 0.5 + 1e-9:
+        return say("seconds", right, got)
+    if got < 1:
+        return say("no step", right, got)
+    name = next((name for name, value in wrong.items() if abs(got - value) <= 0.5 + 1e-9), "other steps")
+    return say(name, right, got, ranks=ranks)
+
+
+def lost_part(every_s, save_s, restart_s, mtbf_s):
+    return save_s / every_s + (every_s / 2 + restart_s) / mtbf_s
+
+
+def lost_part_problem(case, got):
+    every_s, save_s, restart_s, mtbf_s = case
+    right = lost_part(*case)
+    if math.isclose(got, right, rel_tol=1e-6):
+        return None
+    wrong = {"whole interval": save_s / every_s + (every_s + restart_s) / mtbf_s, "no restart": save_s / every_s + every_s / 2 / mtbf_s,
+             "no save": (every_s / 2 + restart_s) / mtbf_s}
+    return say(next((name for name, value in wrong.items() if math.isclose(got, value, rel_tol=1e-6)), "other lost"), right, got)

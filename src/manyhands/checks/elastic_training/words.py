@@ -1,0 +1,152 @@
+"""What the checks of unit 18 say: criteria with their points, likely mistakes, hints."""
+
+CRITERIA = {  # {check: {criterion: (points, text)}}
+    "checkpoint": {
+        "latest": (1, "the newest step comes back, 10 after 9; an empty folder has none"),
+        "torn": (1, "a torn file is skipped, and the one before it is there"),
+        "killed": (1, "killed while it writes, and killed before the rename: the last checkpoint is whole"),
+        "full": (1, "a full disk raises, and costs nothing that was there"),
+        "power": (1, "the bytes are on the disk before the name, and the name when save returns"),
+    },
+    "state": {
+        "copy": (1, "the state is a copy that no later step changes, before or after a restore, of tensors and plain numbers"),
+        "learned": (1, "weights, momentum and the rate come back"),
+        "drawn": (1, "the three random generators come back, and the position in the order of rows"),
+        "equal": (2, "killed at a hidden step, and gone on in a new process: every bit as without the kill"),
+    },
+    "rows": {
+        "shares": (1, "the ranks share the batch: nothing twice, and nobody has two rows more than another"),
+        "world": (1, "the batch has the same rows for 1, 2, 3, 4 and 5 ranks"),
+        "epoch": (1, "each row once in every epoch, also when the batch changes, and each epoch in an order of its own, which the seed decides"),
+    },
+    "reshard": {
+        "pieces": (2, "each new rank gets its numbers, in order, and no padding"),
+        "least": (1, "nobody reads a number that is not its own, and no piece is asked twice"),
+    },
+    "rollback": {
+        "commits": (1, "a commit at the start, and every so many steps after the last one"),
+        "lost": (1, "each loss is rolled back and answered by a new group"),
+        "joined": (1, "when ranks join, no step is done again"),
+        "equal": (1, "every bit of the weights as in the right loop, for two hidden plans"),
+    },
+    "interval": {
+        "steps": (2, "steps between two checkpoints, by Young's rule"),
+        "lost": (1, "the part of the time that is lost, to first order"),
+    },
+}
+
+MISTAKES = {
+    # checkpoint
+    "none in an empty folder": "Nothing has been saved yet: latest returns None.",
+    "raises": "{error}. What cannot be read is skipped.",
+    "no pair": "latest returns the pair (step, state).",
+    "sorted as text": "Step {found} came, and {wanted} is newer. As text, \"9\" is larger than \"10\": compare numbers, or fill up with zeros.",
+    "older": "Step {found} came, and {wanted} is newer.",
+    "by time": "The file of step {found} is the youngest, as after a copy, and so that step came. The newest checkpoint is that of the highest step.",
+    "newer": "Step {found} came, which is not whole; {wanted} is the newest one that is.",
+    "other state": "The step is right, the state is not the one that was saved for it.",
+    "one file": "The checkpoint before is gone: a file was written over. Give each step a file of its own, so that a torn one costs one checkpoint, and not all.",
+    "nothing left": "No checkpoint was found, and that of step {wanted} was whole.",
+    "never renamed": "Nothing was renamed: the file had its final name while it was not finished. Write beside it, then os.replace.",
+    "from elsewhere": "The file came from another folder. Between two disks there is no rename: os.replace raises, and shutil.move copies, which can be cut. Write in the folder itself.",
+    "leftovers": "After it was cut short, save does not work any more: {error}",
+    "swallowed": "The disk was full, and save returned as if all was well. Let the error out: the training must know.",
+    "given up": "The disk was full, and an older checkpoint is gone. Delete an old one only when the new one is whole, and its name on the disk.",
+    "too early": "The file was renamed when it had {early} of {size} bytes. Rename when it is closed.",
+    "no sync": "Nothing asked for the bytes to be on the disk before the rename. After a power cut the new name may stand for an empty file: file.flush(), then os.fsync(file.fileno()).",
+    "no folder sync": "The file is on the disk, its name may not be: after the rename open the folder (os.open(folder, os.O_RDONLY)), and os.fsync it.",
+    # state
+    "not loadable": "The state cannot be written and read again: {error}",
+    "changed later": "The state changed when training went on: state_dict() holds the live tensors. Copy them (copy.deepcopy).",
+    "shared": "A second restore from the same state gave another job: the first one has trained on in it. optimizer.load_state_dict keeps the tensors that it is given: give it a copy.",
+    "weights": "The weights are not those of the moment of state_of.",
+    "momentum": "The weights are back, the optimiser's momentum is not: optimizer.state_dict().",
+    "rate": "The rate is not what it was, or will not fall when it should: scheduler.state_dict(), beside the optimiser's.",
+    "seen": "The position is lost: job.seen says which rows come next. Here some would come twice, or never.",
+    "torch": "torch's generator draws other numbers: the dropout differs. torch.get_rng_state().",
+    "noise": "job.noise, NumPy's generator, draws other numbers: job.noise.bit_generator.state.",
+    "python": "Python's random draws other numbers: random.getstate(), and it is a tuple when it goes back.",
+    "end": "The losses part at step {step} behind the restore.",
+    # rows
+    "no rows": "rows returns a list of row numbers, each from 0 to {last}.",
+    "double": "Rank {a} and rank {b} have taken the same row.",
+    "too few": "The ranks together have {found} rows of a batch of {wanted}.",
+    "uneven": "One rank has {most} rows, another {least}: they may differ by one.",
+    "by the world": "With {world} ranks the batch has other rows than with one. The order must depend on the seed and the epoch, and on nothing else.",
+    "not again": "The same call gave other rows the second time. Draw from a generator of its own, made of the seed and the epoch.",
+    "row twice": "In an epoch of {images} images {double} rows came more than once, and {missing} never.",
+    "border": "In the batch across the border of two epochs, the rest belongs to the next epoch's order.",
+    "same order": "Both epochs have the same order. The epoch belongs into the seed.",
+    "seed unused": "With another seed the first epoch has the same order. The seed belongs into the order.",
+    "no shuffle": "The rows come as they lie in the file. Each epoch is a permutation of its own.",
+    # reshard
+    "no reads": "reads returns a list of triples (old rank, start, stop), an empty one where nothing is to be read.",
+    "outside": "(old rank {old}, {start}, {stop}) is outside that piece: it has {size} numbers.",
+    "padding": "There is padding among the numbers: only the first {numbers} of all count.",
+    "other numbers": "{numbers} numbers in {old} pieces, rank {rank} of {new}: not the numbers {start} to {last}.",
+    "nothing to read": "Rank {rank} of {new} has no numbers, and reads some.",
+    "too many numbers": "Rank {rank} of {new} reads {found} numbers, and needs {wanted}.",
+    "two reads": "Old rank {old} is asked {times} times. What is needed of one piece lies together: one read.",
+    "empty read": "A read from {start} to {stop} has nothing in it: leave it out.",
+    # rollback
+    "raised": "The loop ended by an error: {error}",
+    "no first commit": "There was no commit at the start: a loss in the first steps would cost all.",
+    "commits late": "Commit {number} came after {found} steps, {wanted} was right. It falls due `every` steps after the last one; steps that were rolled back do not count.",
+    "commits missing": "There were {found} commits, {wanted} were due: one whenever `every` steps have been made since the last.",
+    "commits too many": "There were {found} commits, {wanted} were due: one only when `every` steps have been made since the last.",
+    "kept half a step": "A loss was not rolled back: half a step is in the weights.",
+    "not reached": "The loop came through {found} of {wanted} such events. After each one, no step works before job.regroup().",
+    "rolled back for nothing": "Ranks joined before a step had begun, and the loop rolled back ({found} times). Nothing was lost there.",
+    "not the end": "The loop ended at {found} images, and {wanted} are asked for.",
+    "too far": "The loop went on to {found} images. It ends as soon as {wanted} are reached, here at {enough}.",
+    "other weights": "The weights are not those of the right loop.",
+    # interval
+    "all ranks": "Any of {ranks} ranks stops the job: the time between failures of the job is the mean life of one, divided by their number.",
+    "without 2": "The root of save * mtbf: a factor of 2 is missing. On average a failure costs half an interval, not all of it.",
+    "seconds": "These are seconds. How many steps fit in?",
+    "no step": "At least one step lies between two checkpoints.",
+    "times ranks": "More ranks fail more often, not less.",
+    "median": "A median leaves the slow saves out, and they cost too: take the mean.",
+    "other steps": "Not by Young's rule, with means of the measured times.",
+    "whole interval": "A failure comes in the middle of an interval, on average: half of it is done again.",
+    "no restart": "Each failure also costs the restart.",
+    "no save": "The time of the saves is lost too: save_s of every_s.",
+    "other lost": "Not save / every + (every / 2 + restart) / mtbf.",
+}
+
+HINTS = {  # {name: (where to look, nearly the code)}
+    "18-checkpoint": (
+        "Order matters: write to another name in the same folder, flush, fsync the file, close it, rename, fsync the folder. In latest, try the files from the newest down, and go to the "
+        "next where reading raises. Names with zeros in front sort as numbers do.",
+        "part = folder / \"part\"; with open(part, \"wb\") as file: torch.save(state, file); file.flush(); os.fsync(file.fileno()). Then os.replace(part, folder / f\"{step:09}.pt\"), "
+        "and opened = os.open(folder, os.O_RDONLY); os.fsync(opened); os.close(opened). latest: for path in sorted(folder.glob(\"*.pt\"), reverse=True), try "
+        "return int(path.stem), torch.load(path, weights_only=True), except Exception: continue; return None at the end.",
+    ),
+    "18-state": (
+        "Go through the docstring of Job (`help(Job)`): each of its lines is a part. Three have state_dict and load_state_dict, two generators have states that are got and set, one more has a "
+        "state that is an attribute, and the position is a number. state_dict() does not copy, and load_state_dict() of the optimiser does not, either.",
+        "copy.deepcopy({\"model\": job.model.state_dict(), \"optimizer\": ..., \"scheduler\": ..., \"seen\": job.seen, \"noise\": job.noise.bit_generator.state, \"torch\": "
+        "torch.get_rng_state(), \"python\": random.getstate()}), and in restore the opposite of each, of a deep copy.",
+    ),
+    "18-rows": (
+        "Think of one endless list: the permutation of epoch 0, then that of epoch 1, ... The batch is its places seen to seen + batch, which may lie in two epochs or more. Only then does a rank take its "
+        "share of these rows.",
+        "taken = []; for place in range(seen, seen + batch): epoch, i = divmod(place, images); taken.append(order(epoch)[i]), with order(epoch) = "
+        "np.random.default_rng([seed, epoch]).permutation(images). Return taken[rank::world].",
+    ),
+    "18-reshard": (
+        "Number all values from 0 to numbers - 1. An old piece and a new piece are both intervals of these: what must be read is where they overlap, counted from the old piece's start.",
+        "size = ceil(numbers / old), mine = ceil(numbers / new); first, last = rank * mine, min(numbers, (rank + 1) * mine). For each old rank: start = max(first, one * size), stop = "
+        "min(last, (one + 1) * size); where start < stop, append (one, start - one * size, stop - one * size).",
+    ),
+    "18-rollback": (
+        "Two exceptions, two answers: after a loss the state is no longer whole, after a join it is. Both need a new group. Count the steps since the last commit, and begin to count anew after "
+        "each commit and after each rollback.",
+        "job.commit(); since = 0; while job.seen < until: try: job.train_step(); since += 1; except RankLost: job.rollback(); job.regroup(); since = 0; except RanksJoined: job.regroup(). "
+        "Then, where since == every: job.commit(); since = 0.",
+    ),
+    "18-interval": (
+        "Young: every = sqrt(2 * save * mtbf), in seconds, where mtbf is that of the whole job. What is lost has two parts: in each interval one save; at each failure half an interval and a restart.",
+        "mtbf = mean(lives_s) / ranks; every = sqrt(2 * mean(save_s) * mtbf); max(1, round(every / mean(step_s))). lost = save_s / every_s + (every_s / 2 + restart_s) / mtbf_s.",
+    ),
+}

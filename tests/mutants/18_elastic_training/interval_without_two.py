@@ -1,0 +1,13 @@
+"""The factor 2 is missing.
+
+fails: interval/steps
+shows: a factor of 2 is missing
+points: 21
+"""
+# %% grade_id="interval"
+def steps_between(step_s, save_s, lives_s, ranks):
+    return max(1, round(math.sqrt(np.mean(save_s) * np.mean(lives_s) / ranks) / np.mean(step_s)))
+
+
+def lost(every_s, save_s, restart_s, mtbf_s):
+    return save_s / every_s + (every_s / 2 + restart_s) / mtbf_s

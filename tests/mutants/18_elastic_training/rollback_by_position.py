@@ -1,0 +1,23 @@
+"""The commit is tied to the images seen, as if there were always four ranks.
+
+fails: rollback/commits, rollback/equal
+shows: It falls due `every` steps after
+points: 21
+"""
+# %% grade_id="rollback"
+def train(job, until, every):
+    job.commit()
+    since = 0
+    while job.seen < until:
+        try:
+            job.train_step()
+            since += 1
+        except RankLost:
+            job.rollback()
+            job.regroup()
+            since = 0
+        except RanksJoined:
+            job.regroup()
+        if job.seen % (32 * every) == 0:
+            job.commit()
+            since = 0

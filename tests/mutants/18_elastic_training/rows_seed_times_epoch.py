@@ -1,0 +1,13 @@
+"""Seed times epoch: all seeds have one first epoch, and under the seed 0 all epochs are the same.
+
+fails: rows/epoch
+shows: The epoch belongs into the seed
+points: 22
+"""
+# %% grade_id="rows"
+def rows(seen, batch, rank, world, images, seed):
+    taken = []
+    for place in range(seen, seen + batch):
+        epoch, i = divmod(place, images)
+        taken.append(int(np.random.default_rng(seed * epoch).permutation(images)[i]))
+    return taken[rank::world]

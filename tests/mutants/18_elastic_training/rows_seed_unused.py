@@ -1,0 +1,13 @@
+"""The order is made of the epoch only.
+
+fails: rows/epoch
+shows: With another seed the first epoch has the same order
+points: 22
+"""
+# %% grade_id="rows"
+def rows(seen, batch, rank, world, images, seed):
+    taken = []
+    for place in range(seen, seen + batch):
+        epoch, i = divmod(place, images)
+        taken.append(int(np.random.default_rng(epoch).permutation(images)[i]))
+    return taken[rank::world]

@@ -1,0 +1,23 @@
+"""state_dict() holds the live tensors: what was kept trains on.
+
+fails: state/copy
+shows: state_dict() holds the live tensors
+points: 22
+"""
+# %% grade_id="state"
+def state_of(job):
+    return {
+            "model": job.model.state_dict(), "optimizer": job.optimizer.state_dict(), "scheduler":
+            job.scheduler.state_dict(), "seen": job.seen, "noise": job.noise.bit_generator.state, "torch":
+            torch.get_rng_state(), "python": random.getstate()}
+
+
+def restore(job, state):
+    state = copy.deepcopy(state)
+    job.model.load_state_dict(state["model"])
+    job.optimizer.load_state_dict(state["optimizer"])
+    job.scheduler.load_state_dict(state["scheduler"])
+    job.seen = state["seen"]
+    job.noise.bit_generator.state = state["noise"]
+    torch.set_rng_state(state["torch"])
+    random.setstate(state["python"])

@@ -1,0 +1,22 @@
+"""torch's generator is forgotten: other dropout.
+
+fails: state/drawn, state/equal
+shows: the dropout differs
+points: 20
+"""
+# %% grade_id="state"
+def state_of(job):
+    return copy.deepcopy({
+            "model": job.model.state_dict(), "optimizer": job.optimizer.state_dict(), "scheduler":
+            job.scheduler.state_dict(), "seen": job.seen, "noise": job.noise.bit_generator.state, "python":
+            random.getstate()})
+
+
+def restore(job, state):
+    state = copy.deepcopy(state)
+    job.model.load_state_dict(state["model"])
+    job.optimizer.load_state_dict(state["optimizer"])
+    job.scheduler.load_state_dict(state["scheduler"])
+    job.seen = state["seen"]
+    job.noise.bit_generator.state = state["noise"]
+    random.setstate(state["python"])

@@ -1,0 +1,97 @@
+"""The verdicts of unit 18's checks where mutants do not reach, and that each word has its use."""
+
+import inspect
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from manyhands.checks.elastic_training import disk_faults, verdicts
+from manyhands.checks.elastic_training.disk_faults import Read
+from manyhands.checks.elastic_training.words import CRITERIA, HINTS, MISTAKES
+
+SOURCES = "".join(path.read_text() for path in Path(verdicts.__file__).parent.glob("*.py") if path.name != "words.py")
+
+
+def test_each_mistake_is_said_somewhere():
+    parts = {"weights", "momentum", "rate", "seen", "torch", "noise", "python"}  # said by the name of the part
+    assert [name for name in MISTAKES if name not in parts and f'"{name}"' not in SOURCES] == []
+
+
+def test_there_are_two_steps_of_a_hint_for_each_check():
+    assert {name.removeprefix("18-") for name in HINTS} == set(CRITERIA)
+    assert all(len(steps) == 2 for steps in HINTS.values())
+
+
+@pytest.mark.parametrize("read, step, word", [
+    (Read(-3, error="it raised"), 5, "it raised"), (Read(-2), -1, "returns None"), (Read(-2), 5, "the pair"), (Read(3, 1.0), -1, "returns None"), (Read(-1), 5, "was whole"),
+    (Read(9, 1.0), 10, "compare numbers"), (Read(4, 1.0), 10, "compare numbers"), (Read(10, 1.0), 11, "is newer"), (Read(12, 1.0), 11, "not whole"),
+    (Read(5, 2.0), 5, "not the one that was saved")])
+def test_what_latest_gave(read, step, word):
+    assert word in verdicts.read_problem(read, step, 1.0)["mistake"]
+
+
+def test_what_latest_should_give():
+    assert verdicts.read_problem(Read(-1), -1, 0.0) is None
+    assert verdicts.read_problem(Read(5, 1.0), 5, 1.0) is None
+
+
+def test_the_order_of_syncs_and_renames():
+    file, folder, renamed = ("sync", 1, 50), ("sync", 9, -1), ("rename", [(1, 50)], False)
+    assert verdicts.power_problem([file, renamed, folder], {1: 50}) is None
+    for events, sizes, word in (([], {}, "Nothing was renamed"), ([renamed, file, folder], {1: 50}, "asked for the bytes"), ([file, renamed], {1: 50}, "its name may not"),
+                                ([("sync", 1, 40), renamed, folder], {1: 50}, "asked for the bytes"), ([file, renamed, folder], {1: 70}, "50 of 70"),
+                                ([file, ("rename", [(1, 50)], True), folder], {1: 50}, "in the folder itself")):
+        assert word in verdicts.power_problem(events, sizes)["mistake"]
+
+
+def test_the_commits_that_were_due():
+    right = {"commits": [0, 5, 10], "steps": 12}
+    assert verdicts.commits_problem({"commits": [0, 5, 10, 12], "steps": 12}, right) is None, "one behind the last step may be there"
+    for commits, word in (([5, 10], "at the start"), ([0, 5], "2 commits, 3 were due"), ([0, 5, 10, 11], "4 commits, 3"), ([0, 6, 10], "after 6 steps, 5")):
+        assert word in verdicts.commits_problem({"commits": commits, "steps": 12}, right)["mistake"]
+
+
+def _judged(batches, images, zero=((0, 3), (1, 2))):
+    whole = [row for batch in batches for row in batch]
+    return verdicts.epochs_problem(verdicts.counts_of(batches, images), [whole[:2], whole[images:images + 2], *zero], images)
+
+
+def test_epochs_of_rows():
+    assert _judged([[3, 1], [0, 2], [2, 0], [1, 3]], 4) is None
+    assert _judged([[3, 1, 0], [2, 2, 0], [1, 3]], 4) is None, "a row may come in both epochs of one batch"
+    assert "never" in _judged([[3, 1], [1, 2], [2, 0], [0, 3]], 4)["mistake"]
+    assert "border" in _judged([[3, 1], [0, 2], [2, 0], [2, 0]], 4)["mistake"]
+    assert "same order" in _judged([[3, 1], [0, 2], [1, 3], [0, 2]], 4)["mistake"]
+    assert "same order" in _judged([[3, 1], [0, 2], [2, 0], [1, 3]], 4, zero=((0, 3), (0, 3)))["mistake"]
+    assert "another seed" in _judged([[3, 1], [0, 2], [2, 0], [1, 3]], 4, zero=((3, 1), (0, 2)))["mistake"]
+    assert "lie in the file" in _judged([[0, 1], [2, 3], [2, 0], [1, 3]], 4)["mistake"]
+
+
+def test_pieces_and_reads():
+    pieces = np.array([[1, 2, 3], [4, 5, 0]], float)
+    case = (5, 2, 3, 1)  # the numbers at 2 and 3
+    assert verdicts.reads_problem(case, [(0, 2, 3), (1, 0, 1)], pieces) == (None, [3, 4])
+    assert verdicts.least_problem(case, [(0, 2, 3), (1, 0, 1)]) is None
+    assert "nothing in it" in verdicts.least_problem(case, [(0, 2, 3), (1, 0, 1), (1, 1, 1)])["mistake"]
+    assert "reads 3 numbers" in verdicts.least_problem(case, [(0, 1, 3), (1, 0, 1)])["mistake"]
+    assert "asked 2 times" in verdicts.least_problem((5, 2, 2, 0), [(0, 0, 1), (0, 1, 3)])["mistake"]
+    assert "5 numbers in 2 pieces, rank 1 of 3: not the numbers 2 to 3" in verdicts.least_problem(case, [(0, 2, 3)])["mistake"]
+    assert "has no numbers" in verdicts.reads_problem((5, 2, 4, 3), [(0, 0, 1)], pieces)[0]["mistake"]
+    assert verdicts.wanted(5, 4, 3) == (5, 5), "the last rank may have nothing"
+    assert verdicts.triples("no") is None and verdicts.triples([(1, 2)]) is None
+
+
+def test_the_folder_of_a_save_is_seen(tmp_path):
+    (tmp_path / "step").mkdir()
+    (tmp_path / "step" / "state").write_bytes(bytes(500))
+    assert disk_faults.largest(tmp_path) == 500
+    assert [path.name for path in disk_faults.files(tmp_path)] == ["state"]
+
+
+def test_the_words_fit_their_criteria():
+    fields = {name: set(re.findall(r"\{(\w+)\}", text)) for name, text in MISTAKES.items()}
+    assert all(field.isidentifier() for found in fields.values() for field in found)
+    assert not {"expected", "got"} & {field for found in fields.values() for field in found}, "those are lines of their own"
+    assert set(inspect.signature(verdicts.say).parameters) >= {"mistake", "expected", "got"}
