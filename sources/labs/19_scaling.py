@@ -1,0 +1,236 @@
+# %% [markdown] unit={"minutes": 60, "ranks": 1, "framework": "simulation", "title": "Scaling to 1024"}
+# # 19 Lab: predict a training step
+#
+# You write the parts of a simulator, and predict tables with it. At the end you can
+#
+# * say what an all-reduce costs by halving and doubling, and in two levels;
+# * play a step of 100,000 ranks, each with its own clock, on one vector;
+# * say how slow the slowest of p ranks is, from measured times;
+# * say what a step of a pipeline with unequal stages takes;
+# * find two constants in two rows of a table, and predict the others.
+#
+# **Before:** the tutorial of this unit. **Minutes:** 60. **Ranks:** none, all in this kernel. **Points:** 17.
+#
+# The checks draw machines, steps and tables of their own, and compare with the package's simulator and with events that are played one by one, to 1e-6. They measure no time. The simulation is the same on every machine,
+# with GPUs or without.
+
+# %% tags=["setup"]
+import numpy as np
+
+from manyhands import hint
+from manyhands.checks import scaling as check
+
+# %% [markdown]
+# ## 1. Halving and doubling
+#
+# In the first round rank $r$ swaps half of the tensor with rank $r \oplus 1$, and adds; then a quarter with rank $r \oplus 2$; until each rank has a p-th of the sum. Then the same way back, without adding: an all-gather. `p` is a power of two. A
+# message takes `latency_s` + bytes / rate. Networks are sold in Gbit/s.
+#
+# *Difficulty ●○○, 6 minutes, 2 points*
+#
+# <details><summary>Hint</summary>
+#
+# How many rounds are there, and what do the bytes of all of them add up to? For more, run `hint("19-halving-doubling")` in a cell of its own.
+# </details>
+
+# %% tags=["solution"] grade_id="halving-doubling"
+def halving_doubling_s(p: int, n_bytes: float, latency_s: float,
+                       gbit_per_s: float) -> float:
+    """Seconds of an all-reduce of n_bytes by halving and doubling over p ranks."""
+    ### BEGIN SOLUTION
+    bytes_per_s, seconds, part = gbit_per_s * 1e9 / 8, 0.0, n_bytes
+    for _ in range(p.bit_length() - 1):
+        part /= 2
+        seconds += 2 * (latency_s + part / bytes_per_s)  # there, and later back
+    return seconds
+    ### END SOLUTION
+
+# %% tags=["check"] grade_id="halving-doubling-check" points=2
+check.halving_doubling(halving_doubling_s)
+
+# %% [markdown]
+# ## 2. Two levels
+#
+# Nodes of `ranks_per_node` ranks with fast links `inside`, and one link `between` each node and the others; each is a pair (latency_s, bytes_per_s). Three phases, one after the other: a reduce-scatter along a ring inside each node;
+# each rank all-reduces its part with its fellows in the other nodes, all at the same time over the node's one link; an all-gather along the ring inside. `all_reduce_s(p, n_bytes, latency_s, bytes_per_s)` gives
+# the seconds of one all-reduce among p partners.
+#
+# *Difficulty ●●○, 8 minutes, 2 points*
+#
+# <details><summary>Hint</summary>
+#
+# How many bytes leave a node in the second phase, all its ranks together? For more, `hint("19-hierarchical")`.
+# </details>
+
+# %% tags=["solution"] grade_id="hierarchical"
+def hierarchical_s(nodes: int, ranks_per_node: int, n_bytes: float,
+                   inside: tuple[float, float], between: tuple[float, float],
+                   all_reduce_s) -> float:
+    """Seconds of an all-reduce of n_bytes over nodes * ranks_per_node ranks."""
+    ### BEGIN SOLUTION
+    latency_s, bytes_per_s = inside
+    half_s = (ranks_per_node - 1) * (latency_s + n_bytes / ranks_per_node / bytes_per_s)
+    return half_s + all_reduce_s(nodes, n_bytes, *between) + half_s
+    ### END SOLUTION
+
+# %% tags=["check"] grade_id="hierarchical-check" points=2
+check.hierarchical(hierarchical_s)
+
+# %% [markdown]
+# ## 3. A step of many ranks
+#
+# Gradient i of `sizes[i]` bytes is ready `ready_s[i]` seconds after the start of the step, on a rank that is not slow; on rank r at `slow[r] * ready_s[i]`. Gradients are put into a bucket in this order; it is full as soon as it holds `bucket_bytes` **or more**
+# (the last one: when there are no more). Buckets go one after the other: a rank comes to an all-reduce when its gradients are ready **and** it has come out of the one before. `all_reduce(clocks, n_bytes)` takes the times at which the ranks come to it, a
+# vector, and returns the times at which they go on, which need not be equal. When has the last rank the last sum?
+#
+# With 100,000 ranks there is no time for a Python loop over them: the check counts the lines that run.
+#
+# *Difficulty ●●●, 15 minutes, 4 points*
+#
+# <details><summary>Hint</summary>
+#
+# Keep a vector: when is each rank's network free? For more, `hint("19-step")`.
+# </details>
+
+# %% tags=["solution"] grade_id="step"
+def step_s(slow: np.ndarray, ready_s: list[float], sizes: list[int], bucket_bytes: float,
+           all_reduce) -> float:
+    """Seconds from the start of the step until the last rank has the last sum."""
+    ### BEGIN SOLUTION
+    free, held = np.zeros(len(slow)), 0
+    for i, (ready, size) in enumerate(zip(ready_s, sizes)):
+        held += size
+        if held >= bucket_bytes or i == len(sizes) - 1:
+            free, held = all_reduce(np.maximum(free, slow * ready), held), 0
+    return free.max()
+    ### END SOLUTION
+
+# %% tags=["check"] grade_id="step-check" points=4
+check.step(step_s)
+
+# %% [markdown]
+# ## 4. The slowest, and efficiency
+#
+# `times_s` are measured steps of one rank. p ranks draw from them, each for itself, with replacement; all wait for the slowest. How long, on average? No drawing: the exact mean.
+#
+# Then the efficiency of many ranks against a base of few: what a rank does, in parts of what it did then. Both are pairs (ranks, images_per_s).
+#
+# *Difficulty ●●○, 10 minutes, 3 points*
+#
+# <details><summary>Hint</summary>
+#
+# With which chance is none of p ranks slower than the i-th of the sorted times? For more, `hint("19-slowest")`.
+# </details>
+
+# %% tags=["solution"] grade_id="slowest"
+def slowest_s(p: int, times_s: list[float]) -> float:
+    """The mean of the largest of p times, drawn from times_s with replacement."""
+    ### BEGIN SOLUTION
+    n = len(times_s)
+    chances = np.diff((np.arange(n + 1) / n) ** p)  # that the i-th is the largest
+    return chances @ np.sort(times_s)
+    ### END SOLUTION
+
+
+def efficiency(base: tuple[int, float], many: tuple[int, float]) -> float:
+    """Images per second and rank with many ranks, in parts of those of the base."""
+    ### BEGIN SOLUTION
+    return (many[1] / many[0]) / (base[1] / base[0])
+    ### END SOLUTION
+
+# %% tags=["check"] grade_id="slowest-check" points=3
+check.slowest(slowest_s, efficiency)
+
+# %% [markdown]
+# ## 5. A pipeline
+#
+# A step of GPipe: all micro-batches forward through the stages, one after the other; when the last stage has all of them, all backward, in the same order. `forward_s[s]` and `backward_s[s]` are what stage s needs for one
+# micro-batch; stages are not equal, and messages cost nothing.
+#
+# *Difficulty ●●○, 8 minutes, 2 points*
+#
+# <details><summary>Hint</summary>
+#
+# One micro-batch takes the sum. What does a second one add? For more, `hint("19-pipeline")`.
+# </details>
+
+# %% tags=["solution"] grade_id="pipeline"
+def pipeline_s(forward_s: list[float], backward_s: list[float],
+               micro_batches: int) -> float:
+    """Seconds of a step of GPipe."""
+    ### BEGIN SOLUTION
+    return sum(sum(wave) + (micro_batches - 1) * max(wave)
+               for wave in (forward_s, backward_s))
+    ### END SOLUTION
+
+# %% tags=["check"] grade_id="pipeline-check" points=2
+check.pipeline(pipeline_s)
+
+# %% [markdown]
+# ## 6. Two rows, and the rest
+#
+# A table has rows (ranks, images_per_s); each rank takes `batch` images a step. `network_s(ranks)` says what the gradients' all-reduce takes by the published numbers of the network, of which a part may hide behind the computing, or
+# which may not be reached. (Rows have noise, too: the factor is what they give, even below 0.) So a step takes
+#
+# $$ t(\mathrm{ranks}) = \mathrm{compute} + \mathrm{factor} \cdot \mathrm{network}(\mathrm{ranks}) $$
+#
+# Find the two constants from **the first two rows**, without a look at the others. Then predict those: images per second for each row after the second. (The check hands in a right `calibrate`.)
+#
+# *Difficulty ●●○, 12 minutes, 4 points*
+#
+# <details><summary>Hint</summary>
+#
+# Seconds first: how many images are in a step, and how long does it take? For more, `hint("19-calibration")`.
+# </details>
+
+# %% tags=["solution"] grade_id="calibration"
+def calibrate(rows: list[tuple[int, float]], batch: int,
+              network_s) -> tuple[float, float]:
+    """(compute_s, factor), with which the first two rows are met."""
+    ### BEGIN SOLUTION
+    (one, t1), (two, t2) = [(ranks, ranks * batch / images) for ranks, images in rows[:2]]
+    factor = (t2 - t1) / (network_s(two) - network_s(one))
+    return t1 - factor * network_s(one), factor
+    ### END SOLUTION
+
+
+def predict_rest(rows: list[tuple[int, float]], batch: int, network_s,
+                 calibrate) -> list[float]:
+    """Images per second of each row after the second, by the constants that
+    calibrate(rows, batch, network_s) gives."""
+    ### BEGIN SOLUTION
+    compute_s, factor = calibrate(rows, batch, network_s)
+    return [ranks * batch / (compute_s + factor * network_s(ranks))
+            for ranks, _ in rows[2:]]
+    ### END SOLUTION
+
+# %% tags=["check"] grade_id="calibration-check" points=4
+check.calibration(calibrate, predict_rest)
+
+# %% [markdown]
+# ## All together
+#
+# A published table with your own functions, not graded: Inception V3 on 1 to 64 K80 GPUs, with parameter servers; 8 GPUs a node, 64 images each, 10 Gbit/s (TensorFlow 2017, docs_src/performance/benchmarks.md). Fitted on one GPU and on one node, it would know nothing of the network. So it is
+# fitted on 8 and 16; 95 MB of gradients.
+
+# %%
+rows = [(8, 229), (16, 459), (32, 902), (64, 1783)]
+
+def network_s(ranks):
+    return halving_doubling_s(ranks // 8, 95e6, 30e-6, 10)
+
+print("ranks  published  predicted")
+for (ranks, published), images in zip(rows[2:],
+                                      predict_rest(rows, 64, network_s, calibrate)):
+    print(f"{ranks:>5}{published:>11}{images:>11.0f}  {images / published - 1:+.1%}")
+print(f"efficiency of 64 GPUs against 8: {efficiency(rows[0], rows[-1]):.3f}")
+
+# %% [markdown]
+# Too good, by 2 and 3 %: from 8 to 16 GPUs the table's images more than double (229 to 459), so that the fitted factor of the network is even a little below 0. Two rows carry two rows' worth of noise. The tutorial fits the ends of the
+# table, where the network shows.
+#
+# ## Where to go on
+#
+# * `manyhands.simulate` has all of this and more: ZeRO, split layers, interleaved pipelines, failures. `docs/SIMULATE.md` shows how a table is predicted.
+# * P. Goyal et al. 2017, *Accurate, Large Minibatch SGD: Training ImageNet in 1 Hour*, [arXiv 1706.02677](https://arxiv.org/abs/1706.02677): halving and doubling between servers, three phases.
+# * R. Thakur, R. Rabenseifner, W. Gropp 2005, *Optimization of collective communication operations in MPICH*, Int. J. High Perform. Comput. Appl. 19(1).

@@ -1,0 +1,81 @@
+"""Checks of unit 19, scaling to 1024: costs and a simulated step, all in the notebook's kernel, against the package's simulator and played events.
+
+Machines, gradients, measured times and tables are drawn from the seed. No time is measured: a loop over the ranks is counted, not timed.
+"""
+
+from functools import partial
+
+from manyhands.checks import Report, seed
+from manyhands.checks.by_hand import closed
+from manyhands.checks.in_kernel import ask, number
+from manyhands.checks.scaling import cases, loops, verdicts
+from manyhands.checks.scaling.words import CRITERIA, HINTS
+
+__all__ = ["HINTS", "calibration", "halving_doubling", "hierarchical", "pipeline", "slowest", "step"]
+
+check = partial(Report, criteria=CRITERIA)
+
+
+def halving_doubling(function):
+    """Check `function(p, n_bytes, latency_s, gbit_per_s)`."""
+    from manyhands.simulate import collective_costs
+
+    asked = cases.worlds(seed())
+    with check("halving-doubling") as report, closed(collective_costs.halving_doubling_s):
+        _judge(report, "rounds", asked, function)
+
+
+def hierarchical(function):
+    """Check `function(nodes, ranks_per_node, n_bytes, inside, between, all_reduce_s)`."""
+    from manyhands.simulate import collective_costs
+
+    asked = cases.clusters(seed())
+    with check("hierarchical") as report, closed(collective_costs.hierarchical_s):
+        _judge(report, "levels", asked, function)
+
+
+def step(function):
+    """Check `function(slow, ready_s, sizes, bucket_bytes, all_reduce)`; with 100,000 ranks the lines that run are counted."""
+    with check("step") as report:
+        with report.part("finish"):
+            _judge(report, "finish", cases.steps(seed()), function)
+        large = cases.large(seed())
+        with report.part("many"):
+            answer = number(loops.within(verdicts.MOST_LINES, function, *large.arguments()))
+            report.judge("many", [verdicts.problem(large, answer)], [answer], rtol=1e-6)
+
+
+def slowest(slowest_of, efficiency):
+    """Check `slowest_of(p, times_s)` and `efficiency(base, many)`."""
+    from manyhands.simulate import survival
+
+    asked = cases.jitters(seed())
+    with check("slowest") as report, closed(survival.slowest):
+        with report.part("slowest"):
+            _judge(report, "slowest", asked, slowest_of)
+        with report.part("efficiency"):
+            _judge(report, "efficiency", cases.pairs(seed()), efficiency)
+
+
+def pipeline(function):
+    """Check `function(forward_s, backward_s, micro_batches)` against GPipe's orders, played event by event."""
+    with check("pipeline") as report:
+        _judge(report, "pipeline", cases.pipelines(seed()), function)
+
+
+def calibration(calibrate, predict_rest):
+    """Check `calibrate(rows, batch, network_s)`, and `predict_rest(rows, batch, network_s, calibrate)`, which gets a right one."""
+    with check("calibration") as report:
+        with report.part("constants"):
+            asked = cases.tables(seed())
+            answers = [verdicts.numbers(ask(calibrate, *case.arguments()), 2) for case in asked]
+            report.judge("constants", verdicts.problems(asked, answers), answers, rtol=1e-6)
+        with report.part("rest"):
+            asked = cases.rests(seed())
+            answers = [verdicts.numbers(ask(predict_rest, *case.arguments()), len(case.right)) for case in asked]
+            report.judge("rest", verdicts.problems(asked, answers), answers, rtol=1e-6)
+
+
+def _judge(report, name, asked, function):
+    answers = [number(ask(function, *case.arguments())) for case in asked]
+    report.judge(name, verdicts.problems(asked, answers), answers, rtol=1e-6)

@@ -1,0 +1,45 @@
+"""How the checks of unit 19 judge: which mistake a wrong answer looks like.
+
+Every `problem` is None, or the details of a FAIL line: `expected`, `got` and the likely `mistake`.
+"""
+
+import numpy as np
+
+from manyhands.checks.in_kernel import NAN, number
+from manyhands.checks.report import Stopped
+from manyhands.checks.scaling.words import MISTAKES
+
+MOST_LINES = 20_000  # of Python, for a step of 100,000 ranks and some 40 gradients
+
+
+def near(got, expected):
+    return bool(np.allclose(got, expected, rtol=1e-6, atol=0))
+
+
+def numbers(answer, count):
+    """So many floats; not numbers where the answer is no sequence. `Stopped` where it has another length."""
+    try:
+        found = [number(one) for one in answer]
+    except TypeError:
+        return [NAN] * count
+    if len(found) != count:
+        raise Stopped(MISTAKES["count"].format(count=count, found=len(found)))
+    return found
+
+
+def problem(case, got):
+    """That of one answer to a `cases.Case`."""
+    return next(problems([case], [got]))
+
+
+def problems(asked, answers):
+    """That of each answer, or None. A mistake that explains more of the answers is named first."""
+    wrong = [case.wrong for case in asked]
+    names = sorted(wrong[0], key=lambda name: -sum(near(got, one[name]) for one, got in zip(wrong, answers)))
+    for case, got in zip(asked, answers):
+        if near(got, case.right):
+            yield None
+            continue
+        name = "no number" if not np.all(np.isfinite(got)) else next(
+            (name for name in names if near(got, case.wrong[name])), case.other)
+        yield {"expected": case.right, "got": got, "mistake": f"{case.told}: {MISTAKES[name]}"}
