@@ -1,4 +1,4 @@
-# %% [markdown] unit={"minutes": 60, "ranks": 4, "framework": "torch", "title": "Pipeline"}
+# %% [markdown] unit={"minutes": 75, "ranks": 4, "framework": "torch", "title": "Pipeline"}
 # # 14 Lab: a pipeline that trains as one process does
 #
 # You write the schedules of a pipeline, what runs them on several ranks, and what foretells them. At the end you can
@@ -9,7 +9,7 @@
 # * run a stage on send and receive, with micro-batches of different sizes, so that all gradients are those of one process;
 # * cut a network, and choose stages, micro-batches and schedule under a limit of memory and of idle time.
 #
-# **Before:** the tutorial of this unit. **Minutes:** 60. **Ranks:** 4. **Points:** 19.
+# **Before:** the tutorial of this unit. **Minutes:** 75. **Ranks:** 4. **Points:** 19.
 #
 # Only exercise 5 runs on the ranks; its cell begins with `%%px`. All others run in this kernel. A mistake may make the ranks wait for each other: after a few
 # seconds the cluster notices, says who waits for whom, and heals. Below each check stands what it says when the answer is right.
@@ -105,7 +105,7 @@ check.orders(gpipe_order, one_f_one_b_order)
 # before, a backward the gradient from the stage behind. What an event makes arrives on the other rank `message_s` seconds after its end; nobody waits for sending.
 # A backward needs its own forward to be done.
 #
-# *Difficulty ●●●, 15 minutes, 3 points*
+# *Difficulty ●●●, 20 minutes, 3 points*
 #
 # <details><summary>Hint</summary>
 #
@@ -193,13 +193,15 @@ check.cut(cut)
 # * the loss is `mse_loss` over **all rows of the batch**; micro-batches may have different numbers of rows, but all targets have rows of one width;
 # * a forward receives from rank r - 1, computes, and sends to rank r + 1; a backward the other way round. The first stage has `inputs`, the last one has `targets`;
 # * `dist.send` ends only when the other side receives: so with 1F1B two neighbours would wait for each other. `dist.isend` does not wait; what it returns must be kept, and waited
-#   for at the end;
-# * what backward does not need any more is to be let go: with 1F1B rank r holds at most S - r micro-batches.
+#   for at the end, once: over gloo a second `wait()` never ends. (The ranks use gloo and CPU tensors, on a machine with GPUs too: with NCCL, two neighbours that send to
+#   each other can hang even with `isend`; see *On GPUs* in the tutorial);
+# * what backward does not need any more is to be let go: with 1F1B rank r holds the inputs and outputs of S - r micro-batches at most. (What `isend` returned keeps its tensor. The
+#   tutorial lets go of those that have arrived; here you need not.)
 #
 # `dist.recv(tensor, group=group, group_src=...)` and `dist.isend(tensor, group=group, group_dst=...)` count ranks inside the group; `dist.get_rank(group)` and
 # `dist.get_world_size(group)` say who this is. A group may have one rank only. With `tag=m` a report of a hang names the micro-batch.
 #
-# *Difficulty ●●●, 15 minutes, 5 points*
+# *Difficulty ●●●, 20 minutes, 5 points*
 #
 # <details><summary>Hint</summary>
 #
@@ -256,7 +258,7 @@ check.run(cluster, "run_stage")
 # ## 6. The cheapest plan
 #
 # A class rents devices by the second, so a step costs **stages times seconds**. You get the measured costs of a network, and choose how many stages, how many micro-batches, and which
-# schedule. The check simulates your plan, and all others, with costs that you do not know in advance.
+# schedule. The check has several such jobs; it simulates your plan, and all others. For each job some plan fits. Your functions of exercises 2 and 3 are of use here.
 #
 # `job` has these fields. `job.forward_s[S]`, `job.weight_bytes[S]`, `job.kept_bytes[S]` are lists, with a number for each stage of a network that has been cut into S stages;
 # `for S in job.forward_s` goes through all S that are possible.
@@ -264,6 +266,7 @@ check.run(cluster, "run_stage")
 # | field | |
 # |---|---|
 # | `forward_s[S]` | seconds of a forward of the whole **batch** on each stage. A micro-batch takes its share, **plus** `start_s`; a backward takes twice that share, plus `start_s` |
+# | `start_s` | seconds that a forward, and a backward, of any micro-batch takes in addition |
 # | `message_s` | seconds of a message between two stages |
 # | `weight_bytes[S]` | of the weights of each stage. Gradients and Adam's two numbers need three times as much again |
 # | `kept_bytes[S]` | what each stage keeps for backward, of the whole **batch**; a micro-batch keeps its share, from its forward to its backward |
@@ -271,7 +274,7 @@ check.run(cluster, "run_stage")
 # | `memory_bytes` | of one device |
 # | `idle` | the largest bubble that is allowed: the part of all devices' time, from 0 to the last event, in which they do nothing |
 #
-# *Difficulty ●●○, 8 minutes, 3 points*
+# *Difficulty ●●○, 13 minutes, 3 points*
 #
 # <details><summary>Hint</summary>
 #

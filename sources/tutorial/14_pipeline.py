@@ -42,7 +42,7 @@ last = stages - 1
 # ## Where to cut
 #
 # The ranks get blocks of neighbouring layers, the **stages**. In the long run a pipeline is as fast as its slowest stage: so what counts is the dearest block. Here are eight
-# layers with their costs, in ms for a micro-batch, cut into equal numbers of layers, and so that the dearest stage is as cheap as it can be.
+# layers with their costs, in ms for the forward of a micro-batch, a part of the batch (a backward takes twice as long), cut into equal numbers of layers, and so that the dearest stage is as cheap as it can be.
 
 # %%
 from manyhands.simulate.pipeline import (bubble, cut, finish_s, gpipe, idle, one_f_one_b,
@@ -210,7 +210,7 @@ settle("14-rendezvous", who_waits)
 # <details><summary>Why?</summary>
 #
 # Rank 3 has done the first backward and wants to send its gradient. Rank 2 wants to send the next activation. Each waits until the other one receives. The same between ranks 0 and 1, 1 and 2: every rank stands in
-# a send. The tag in the report is the micro-batch. In GPipe everybody sends in one direction at a time, so no circle can come about.
+# a send. The tag in the report is the micro-batch (0 is not printed). In GPipe everybody sends in one direction at a time, so no circle can come about.
 # </details>
 #
 # A simulation finds that without running anything: with `blocking=True` its sends are rendezvous.
@@ -556,7 +556,7 @@ settle("14-seen", lambda: cluster.pull("by_trial")[0])
 # **Use a pipeline** when the network does not fit on one device, and the links between devices are slow: only activations at the borders travel, $2 M (S - 1)$ messages a step. It needs many micro-batches, several times the number of
 # stages, and layers that can be cut into blocks of equal cost.
 #
-# **Do not** where a batch is small, or where one layer is too large for a device (unit 13; unit 15, planned).
+# **Do not** where a batch is small, or where one layer is too large for a device (units 13 and 15).
 #
 # **What it costs:** the bubble; the memory of the micro-batches under way; a network that must be a chain of blocks, or be made one; and batch norm.
 #
@@ -582,7 +582,7 @@ except ValueError as error:
 # * *Memory:* GPipe keeps $M$ micro-batches, 1F1B $\min(M, S - r)$. Recomputation keeps inputs only, for a third more time.
 # * *torch.distributed.pipelining* prints its orders. Give it shapes, or batch norm sees one micro-batch too many.
 #
-# **Now the lab:** write all of this, and choose the cheapest plan. Then unit 15 (planned) cuts inside the layers.
+# **Now the lab:** write all of this, and choose the cheapest plan. Then unit 15 cuts inside the layers.
 #
 # **References.** Y. Huang et al. 2019, *GPipe*, [arXiv 1811.06965](https://arxiv.org/abs/1811.06965). D. Narayanan et al. 2019, *PipeDream*, SOSP; 2021, *Memory-Efficient Pipeline-Parallel DNN Training*,
 # [arXiv 2006.09503](https://arxiv.org/abs/2006.09503); 2021, *Efficient Large-Scale Language Model Training on GPU Clusters Using Megatron-LM*, [arXiv 2104.04473](https://arxiv.org/abs/2104.04473) (interleaved, the other

@@ -41,8 +41,8 @@ def test_the_short_simulation_is_the_long_one(seed):
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_each_job_has_one_best_plan_and_a_trap(seed):
-    for (job, plans), trap in zip(cases.jobs(seed), ("memory", "messages", "idle", "many")):
-        fit = sorted((numbers.price, plan) for plan, numbers in plans.items() if cases.fits(job, numbers))
+    for (job, plans), trap in zip(cases.jobs(seed), cases.TRAPS):
+        fit = cases.by_price(job, plans)
         assert fit[1][0] >= 1.03 * fit[0][0]
         stages, count, schedule = fit[0][1]
         assert verdicts.plan_problems(job, plans, fit[0][1]) == dict.fromkeys(("memory", "idle", "cheapest"))
@@ -50,7 +50,10 @@ def test_each_job_has_one_best_plan_and_a_trap(seed):
         assert told["cheapest"] and not told["memory"] and not told["idle"]
         without_idle = min((numbers.price, plan) for plan, numbers in plans.items() if numbers.memory <= job.memory_bytes)[1]
         assert {"memory": plans[stages, count, "gpipe"].memory > job.memory_bytes, "messages": schedule == "gpipe",
-                "idle": without_idle != fit[0][1], "many": count < max(job.micro_batches)}[trap]
+                "idle": without_idle != fit[0][1], "many": count < max(job.micro_batches)}.get(trap, True)
+        if cases.TRAPS[trap]:
+            thought = cases.by_price(job, {plan: cases.evaluate(job, *plan, **cases.TRAPS[trap]) for plan in plans})
+            assert thought[:1] != fit[:1] and [plan for _, plan in thought[:1]] != [fit[0][1]]
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -58,6 +61,21 @@ def test_neither_equal_nor_full_stages_are_best(seed):
     for costs, stages in cases.networks(seed)[:4]:
         assert cases.smallest(costs, stages) < min(cases.dearest(costs, way(costs, stages)) for way in (cases.even_cut, cases.greedy_cut))
         assert [layer for block in cases.greedy_cut(costs, stages) for layer in range(len(costs))[block]] == list(range(len(costs)))
+    for (costs, stages), measure in zip(cases.networks(seed), (cases.squares, cases.spread)):
+        evened = cases.least(measure, costs, stages)
+        assert cases.smallest(costs, stages) < cases.dearest(costs, evened)
+        told = verdicts.dearest_problem((costs, stages), [(block.start, block.stop) for block in evened])
+        assert told["mistake"] == MISTAKES["evened"]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_is_easily_forgotten_is_asked(seed):
+    """Fewer micro-batches than a warm-up; forwards out of turn; a backward before its own forward on the rank where nothing else forbids it."""
+    assert any(count < stages - 1 for stages, count in cases.pipelines(seed))
+    orders = cases.odd(random.Random(seed), 3, 6)
+    assert any([m for kind, m in order if kind == "F"] != sorted(m for kind, m in order if kind == "F") for order in orders)
+    last = [orders[-1] for orders, possible in cases.deadlocks(seed) if not possible]
+    assert any(order.index(("B", m)) < order.index(("F", m)) for order in last for m in {m for _, m in order})
 
 
 @pytest.mark.parametrize("order, says", [

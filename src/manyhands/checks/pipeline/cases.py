@@ -10,10 +10,11 @@ Numbers = namedtuple("Numbers", "memory idle price")  # of a plan of exercise 6
 
 
 def pipelines(seed):
-    """[(stages, micro-batches)] for exercise 2: more, as many and fewer micro-batches than stages, and one stage."""
+    """[(stages, micro-batches)] for exercise 2: more, as many and fewer micro-batches than stages, and one stage. Fewer is fewer than a
+    warm-up of stages - 1, else who forgets that case is right."""
     draw = random.Random(f"orders {seed}")
     stages = draw.randint(3, 6)
-    return [(4, draw.randint(6, 11)), (stages, stages), (5, draw.randint(2, 4)), (2, draw.randint(3, 9)), (1, draw.randint(2, 9))]
+    return [(4, draw.randint(6, 11)), (stages, stages), (5, draw.randint(2, 3)), (2, draw.randint(3, 9)), (1, draw.randint(2, 9))]
 
 
 def bubbles(seed):
@@ -39,8 +40,8 @@ def deadlocks(seed):
     for broken in (None, "circle", None, "own forward", "circle"):
         stages, micro_batches = draw.randint(2, 5), draw.randint(3, 7)
         orders = odd(draw, stages, micro_batches)
-        if broken == "own forward":  # one rank is to do a backward before its forward
-            order, m = draw.choice(orders), draw.randrange(micro_batches)
+        if broken == "own forward":  # the last rank is to do a backward before its forward: on another one that is a circle too
+            order, m = orders[-1], draw.randrange(micro_batches)
             first, second = order.index(("F", m)), order.index(("B", m))
             order[first], order[second] = order[second], order[first]
         elif broken:  # one rank waits for its first gradient, the next one for all activations
@@ -52,23 +53,20 @@ def deadlocks(seed):
 
 
 def odd(draw, stages, micro_batches, in_turn=False):
-    """Orders that nobody would choose, and that can be done: every so often a rank does a backward that is possible.
-    `in_turn`: neighbours take micro-batches in one order, so that messages need no tags."""
-    ready = [[] for _ in range(stages)]  # micro-batches whose gradient is there
-    next_forward, orders = [0] * stages, [[] for _ in range(stages)]
+    """Orders that nobody would choose, and that can be done: time and again some rank does some event that is possible.
+    `in_turn`: all ranks take micro-batches in one order, so that messages need no tags."""
+    ready = [{"F": [], "B": []} for _ in range(stages)]  # micro-batches whose activation, whose gradient is there
+    ready[0]["F"] += range(micro_batches)
+    orders = [[] for _ in range(stages)]
     while any(len(order) < 2 * micro_batches for order in orders):
-        rank = draw.randrange(stages)
-        can_forward = next_forward[rank] < (micro_batches if rank == 0 else next_forward[rank - 1])
-        if ready[rank] and (not can_forward or draw.random() < 0.5):
-            m = ready[rank].pop(0 if in_turn else draw.randrange(len(ready[rank])))
-            orders[rank].append(("B", m))
-            if rank > 0:
-                ready[rank - 1].append(m)
-        elif can_forward:
-            orders[rank].append(("F", next_forward[rank]))
-            if rank == stages - 1:
-                ready[rank].append(next_forward[rank])
-            next_forward[rank] += 1
+        rank, kind = draw.randrange(stages), draw.choice("FB")
+        if waiting := ready[rank][kind]:
+            m = waiting.pop(0 if in_turn else draw.randrange(len(waiting)))
+            orders[rank].append((kind, m))
+            if kind == "F":
+                (ready[rank + 1]["F"] if rank + 1 < stages else ready[rank]["B"]).append(m)
+            elif rank > 0:
+                ready[rank - 1]["B"].append(m)
     return orders
 
 
@@ -89,26 +87,52 @@ def played(orders, forward_s, backward_s, message_s=0.0):
 
 
 def networks(seed):
-    """[(costs, stages)] for exercise 4: whole numbers, so that sums are exact. In each of them neither equal numbers of
-    layers nor filling up to the mean is best."""
-    draw, found = random.Random(f"cut {seed}"), []
-    while len(found) < 4:
+    """[(costs, stages)] for exercise 4: whole numbers, so that sums are exact. In the first four neither equal numbers of layers nor
+    filling up to the mean is best, in one of them not the least sum of squares, in one not the least spread. In the fifth a
+    layer is so dear that many cuts are best, and would be with an empty stage."""
+    draw, found, measures = random.Random(f"cut {seed}"), [], [squares, spread, None, None]
+    while measures:
         layers, stages = draw.randint(7, 11), draw.randint(3, 5)
         costs = [draw.choice((1, 2, 3, 5, 8, 13)) * draw.randint(3, 9) for _ in range(layers)]
-        best = smallest(costs, stages)
-        if best < min(dearest(costs, way(costs, stages)) for way in (even_cut, greedy_cut)):
+        wrong, evened = [even_cut(costs, stages), greedy_cut(costs, stages)], [least(measure, costs, stages) for measure in (squares, spread)]
+        if any(way in wrong for way in evened):
+            continue  # the mistake would be taken for another one
+        if measures[0]:
+            wrong.append(least(measures[0], costs, stages))
+        if smallest(costs, stages) < min(dearest(costs, way) for way in wrong):
             found.append((costs, stages))
-    return [*found, ([draw.randint(2, 9) for _ in range(4)], 4), ([draw.randint(2, 9) for _ in range(6)], 1)]
+            measures.pop(0)
+    small = [draw.randint(2, 9) for _ in range(5)]
+    return [*found, ([*small[:3], sum(small) + 1, *small[3:]], 4), ([draw.randint(2, 9) for _ in range(4)], 4), ([draw.randint(2, 9) for _ in range(6)], 1)]
+
+
+def ways(costs, stages):
+    """All cuts."""
+    borders = combinations(range(1, len(costs)), stages - 1)
+    return [[slice(*pair) for pair in zip((0, *inner), (*inner, len(costs)))] for inner in borders]
 
 
 def dearest(costs, blocks):
     return max(sum(costs[block]) for block in blocks)
 
 
+def squares(costs, blocks):
+    return sum(sum(costs[block]) ** 2 for block in blocks)
+
+
+def spread(costs, blocks):
+    sums = [sum(costs[block]) for block in blocks]
+    return max(sums) - min(sums)
+
+
+def least(measure, costs, stages):
+    """The cut for which `measure(costs, cut)` is least."""
+    return min(ways(costs, stages), key=lambda way: measure(costs, way))
+
+
 def smallest(costs, stages):
-    """The cost of the dearest block of the best cut: all cuts tried."""
-    ways = combinations(range(1, len(costs)), stages - 1)
-    return min(dearest(costs, [slice(*pair) for pair in zip((0, *way), (*way, len(costs)))]) for way in ways)
+    """The cost of the dearest block of the best cut."""
+    return dearest(costs, least(dearest, costs, stages))
 
 
 def even_cut(costs, stages):
@@ -130,27 +154,52 @@ def greedy_cut(costs, stages):
 # --- exercise 6 -------------------------------------------------------------------------------------------------------
 
 
+TRAPS = {  # kind of a job: a short way of thinking, as arguments of `evaluate`, that leads to another plan there
+    "memory": {"alive": lambda schedule, stages, count, rank: count if schedule == "gpipe" else min(count, stages)},
+    "messages": {"message": 0},
+    "many": {"starts": (1, 0)},
+    "starts": {"starts": (1, 2)},
+    "fullest": {"fullest": lambda needs: sum(needs) / len(needs)},
+    "idle": None,  # to forget the limit
+}
+BETWEEN = {"many": "idle", "starts": "idle", "fullest": "memory"}  # the limit that lies between the right number and the short way's
+
+
 def jobs(seed):
     """Jobs of exercise 6, of each kind one: [(job, {plan: `evaluate` of it})]. In each the second best plan costs 3 %
     more than the best, and some short way of thinking goes wrong."""
     draw = random.Random(f"plan {seed}")
-    return [_job(draw, kind) for kind in ("memory", "messages", "idle", "many")]
+    return [_job(draw, kind) for kind in TRAPS]
 
 
 def _job(draw, kind):
     while True:
         job = _draw_job(draw, kind)
         plans = {plan: evaluate(job, *plan) for plan in every_plan(job)}
-        if kind == "idle":  # the bubble of the plan that would be cheapest is just too large
-            job.idle = 0.99 * min([numbers for numbers in plans.values() if fits(job, numbers)], key=lambda numbers: numbers.price, default=Numbers(0, 0, 0)).idle
-        costs = sorted((numbers.price, plan) for plan, numbers in plans.items() if fits(job, numbers))
+        thought = TRAPS[kind] and {plan: evaluate(job, *plan, **TRAPS[kind]) for plan in every_plan(job)}
+        cheap = next((plan for _, plan in by_price(job, plans)), None)
+        if cheap and kind == "idle":  # the bubble of the plan that would be cheapest is just too large
+            job.idle = 0.99 * plans[cheap].idle
+        elif cheap and kind in BETWEEN:
+            _set_between(job, BETWEEN[kind], plans[cheap], thought[cheap])
+        costs = by_price(job, plans)
         if len(costs) < 2 or costs[1][0] < 1.03 * costs[0][0]:
             continue
-        stages, count, schedule = costs[0][1]
+        stages, count, schedule = best = costs[0][1]
         wanted = {"memory": schedule == "1f1b" and not fits(job, plans[stages, count, "gpipe"]), "messages": schedule == "gpipe",
-                  "idle": True, "many": count < max(job.micro_batches)}
-        if stages > 1 and wanted[kind]:
+                  "many": count < max(job.micro_batches)}
+        if stages > 1 and wanted.get(kind, True) and not (thought and best in [plan for _, plan in by_price(job, thought)[:1]]):
             return job, plans
+
+
+def _set_between(job, limit, right, thought):
+    between = (getattr(right, limit) + getattr(thought, limit)) / 2
+    setattr(job, {"memory": "memory_bytes"}.get(limit, limit), between)
+
+
+def by_price(job, plans):
+    """[(price, plan)] of those that fit, the cheapest first."""
+    return sorted((numbers.price, plan) for plan, numbers in plans.items() if fits(job, numbers))
 
 
 def _draw_job(draw, kind):
@@ -175,13 +224,17 @@ def fits(job, numbers):
     return numbers.memory <= job.memory_bytes and numbers.idle <= job.idle
 
 
-def evaluate(job, stages, count, schedule):
+def alive(schedule, stages, count, rank):
+    """How many micro-batches a rank holds at most."""
+    return count if schedule == "gpipe" else min(count, stages - rank)
+
+
+def evaluate(job, stages, count, schedule, alive=alive, fullest=max, message=1, starts=(1, 1)):
     """What a plan needs and costs, simulated: `Numbers` of the memory of its fullest device, its bubble, and its price."""
-    forward, backward = ([job.start_s + times * seconds / count for seconds in job.forward_s[stages]] for times in (1, 2))
-    whole = _step_s(plain(schedule, stages, count), forward, backward, job.message_s)
-    alive = [count if schedule == "gpipe" else min(count, stages - rank) for rank in range(stages)]
-    memory = max(4 * weights + kept * number / count
-                 for weights, kept, number in zip(job.weight_bytes[stages], job.kept_bytes[stages], alive))
+    forward, backward = ([start * job.start_s + times * seconds / count for seconds in job.forward_s[stages]] for times, start in zip((1, 2), starts))
+    whole = _step_s(plain(schedule, stages, count), forward, backward, message * job.message_s)
+    memory = fullest([4 * weights + kept * alive(schedule, stages, count, rank) / count
+                      for rank, (weights, kept) in enumerate(zip(job.weight_bytes[stages], job.kept_bytes[stages]))])
     return Numbers(memory, 1 - count * (sum(forward) + sum(backward)) / (stages * whole), stages * whole)
 
 

@@ -5,6 +5,7 @@ sizes.
 """
 
 import copy
+import math
 import random
 import weakref
 
@@ -60,15 +61,17 @@ class Case:
 
 
 class Watched(nn.Module):
-    """A stage that counts how many of its outputs are still there when the next forward begins, and the numbers in all of them."""
+    """A stage that counts how many of its outputs, or of the inputs that were received, are still there when the next
+    forward begins, and the numbers in all outputs."""
 
-    def __init__(self, module):
+    def __init__(self, module, receives):
         super().__init__()
-        self.module, self.held, self.made, self._outputs = module, 0, 0, []
+        self.module, self.receives, self.held, self.made, self._inputs, self._outputs = module, receives, 0, 0, [], []
 
     def forward(self, x):
-        self.held = max(self.held, sum(output() is not None for output in self._outputs))
+        self.held = max(self.held, *(sum(one() is not None for one in refs) for refs in (self._inputs, self._outputs)))
         y = self.module(x)
+        self._inputs += [weakref.ref(x)] if self.receives else []
         self._outputs.append(weakref.ref(y))
         self.made += y.numel()
         return y
@@ -76,20 +79,21 @@ class Watched(nn.Module):
 
 def _run(function, case, group):
     rank, last = dist.get_rank(group), case.stages - 1
-    stage = Watched(copy.deepcopy(case.network[rank]))
+    stage = Watched(copy.deepcopy(case.network[rank]), receives=rank > 0)
     before = 0.5 if case.schedule == "odd" else None  # gradients that were there already
     for parameter in stage.parameters() if before else ():
         parameter.grad = torch.full_like(parameter, before)
     shapes = [(n, case.widths[rank]) for n in case.rows]
     with Ledger() as ledger:
         loss = function(list(case.orders[rank]), stage, list(case.inputs) if rank == 0 else None, list(case.targets) if rank == last else None, shapes, group)
-    loss = loss.item() if isinstance(loss, torch.Tensor) and loss.numel() == 1 else loss
+    graph = isinstance(loss, torch.Tensor) and loss.requires_grad
+    loss = math.nan if graph else loss.item() if isinstance(loss, torch.Tensor) and loss.numel() == 1 else loss
     losses, gradients = case.serial(rank)
     shares = [n / sum(case.rows) for n in case.rows]
     right = sum(share * one for share, one in zip(shares, losses))
     itemsize, sums = 8, sum(case.rows)
     alive = 1 if case.schedule != "1f1b" else min(case.count, case.stages - rank)
-    return {"rank": dist.get_rank(), "stage": rank, "schedule": case.schedule, "loss": loss, "right loss": right if rank == last else None,
+    return {"rank": dist.get_rank(), "stage": rank, "schedule": case.schedule, "loss": loss, "loss has a graph": graph, "right loss": right if rank == last else None,
             "wrong losses": {"loss summed": sum(losses), "loss mean": sum(losses) / case.count, "loss last": losses[-1]},
             "gradients": list(_gradients(stage, gradients, shares, before or 0.0)), "sent": [ledger.messages_sent, ledger.bytes_sent],
             "right sent": [case.count * ((rank < last) + (rank > 0)),

@@ -29,7 +29,9 @@ def bubble_problem(case, got):
     right = (stages - 1) / (chunks * count + stages - 1)
     if close(got, right):
         return None
-    wrong = {"busy part": 1 - right, "of busy": (stages - 1) / (chunks * count), "one stage too many": stages / (chunks * count + stages),
+    if math.isnan(got):
+        return problem("no number", right)
+    wrong = {"per cent": 100 * right, "busy part": 1 - right, "of busy": (stages - 1) / (chunks * count), "one stage too many": stages / (chunks * count + stages),
              "chunks ignored": (stages - 1) / (count + stages - 1),
              "chunks multiply stages": (chunks * stages - 1) / (chunks * count + chunks * stages - 1)}
     looks = next((key for key, value in wrong.items() if close(got, value)), "bubble other")
@@ -142,9 +144,9 @@ def finish_problem(case, answer):
              "neighbour ignored": _alone(orders, forward_s, backward_s),
              "first stage's seconds": _ends(orders, [forward_s[0]] * stages, [backward_s[0]] * stages, message_s),
              "message ignored": _ends(orders, forward_s, backward_s, 0.0)}
-    looks = next((key for key, times in wrong.items() if same(got, times)), "times other")
-    rank = next(rank for rank in range(stages) if not same(got[rank:rank + 1], right[rank:rank + 1]))
-    return problem(looks, right[rank], got[rank], rank)
+    looks = next((key for key, times in wrong.items() if same(got, times)), "messages other" if message_s else "times other")
+    rank, i = next((rank, i) for rank, row in enumerate(right) for i, one in enumerate(row) if not close(got[rank][i], one, 1e-6))
+    return problem(looks, f"{orders[rank][i]} ends at {right[rank][i]:.6g}", f"{got[rank][i]:.6g}", rank)
 
 
 def same(a, b):
@@ -221,11 +223,10 @@ def dearest_problem(case, blocks):
         return wrong
     if got == best:
         return None
-    looks = {tuple(slice(*one).indices(99)[:2] for one in blocks)}
-    for key, way in (("even", cases.even_cut), ("greedy", cases.greedy_cut)):
-        if tuple((block.start, block.stop) for block in way(costs, stages)) in looks:
-            return problem(key, best, got)
-    return problem("dear", best, got)
+    ways = [("even", cases.even_cut(costs, stages)), ("greedy", cases.greedy_cut(costs, stages)),
+            *(("evened", cases.least(measure, costs, stages)) for measure in (cases.squares, cases.spread))]
+    looks = next((key for key, way in ways if [slice(*one) for one in blocks] == way), "dear")
+    return problem(looks, best, got)
 
 
 # --- 6: plan ----------------------------------------------------------------------------------------------------------
@@ -251,7 +252,7 @@ def plan_problems(job, plans, plan):
         found["memory"] = problem("memory weights" if weights else "memory kept", got=str(plan), need=got.memory, has=job.memory_bytes)
     if got.idle > job.idle:
         found["idle"] = problem("too idle", got=str(plan), idle=got.idle, allowed=job.idle)
-    best = min((numbers.price, plan) for plan, numbers in plans.items() if cases.fits(job, numbers))
+    best = cases.by_price(job, plans)[0]
     if found["memory"] or found["idle"]:
         found["cheapest"] = problem("unfit")
     elif got.price > 1.01 * best[0]:
@@ -272,6 +273,8 @@ def plan_evidence(job, plans, plan):
 
 def loss_problem(case):
     """`case`: what one rank tells of one run (see `ranks.run`)."""
+    if case["loss has a graph"]:
+        return problem("loss graph", rank=case["rank"])
     if case["right loss"] is None:
         return None if case["loss"] is None else problem("loss elsewhere", None, case["loss"], case["rank"])
     got = number(case["loss"])

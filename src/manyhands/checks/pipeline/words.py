@@ -43,6 +43,7 @@ MISTAKES = {
         "element 0 of tensors does not require grad": "Backward begins at a tensor that no gradient function has made: is it detached, or was it received?",
         "grad can be implicitly created": "y is no single number, unless this is the last stage: backward needs the gradient that comes in.",
         "Trying to backward through the graph a second time": "Backward was called twice for one micro-batch, or for another one's output.",
+        "Pair is not connected": "A message to this rank itself, or to one that does not take part: dist.get_rank(group) says who this is inside the group.",
         "is not part of group": "Ranks are counted inside the group: group_src and group_dst, where src and dst count in the world.",
     },
     # bubble
@@ -51,6 +52,8 @@ MISTAKES = {
     "chunks ignored": "With more chunks the first micro-batch reaches the last rank sooner: each stage is so much smaller.",
     "chunks multiply stages": "The idle time is that of S - 1 small stages, not of all chunks of them: the ranks work on a first chunk while "
                               "the others wait for a second.",
+    "no number": "What comes back is no number. Is there a `return`?",
+    "per cent": "This is per cent. Asked for is a part, 0 to 1.",
     "busy part": "This is the busy part. Asked for is the idle one.",
     "bubble other": "Count in units of one forward and one backward of one stage: how long is a rank busy, how long does it wait?",
     # orders
@@ -61,8 +64,8 @@ MISTAKES = {
     "backward first": _BACK + "the backward of micro-batch {m} comes before its forward.",
     "not gpipe": _BACK + "a backward comes before the last forward. GPipe does all forwards first.",
     "stuck": "With {stages} stages and {micro_batches} micro-batches the ranks wait for each other for ever: {why}.",
-    "slow": "With {stages} stages and {micro_batches} micro-batches the step is longer than it need be. Is every rank's warm-up long enough, and do all "
-            "ranks take the micro-batches in one order?",
+    "slow": "With {stages} stages and {micro_batches} micro-batches the step is longer than it need be. Is every rank's warm-up long enough, and no "
+            "longer? Do all ranks take the micro-batches in one order?",
     "keeps": _BACK + "it holds {got} micro-batches at once. Its warm-up is too long: after S - 1 - rank forwards comes one forward and one "
              "backward in turn.",
     "keeps all": _BACK + "it holds all of them. One forward and one backward in turn, after a warm-up that is shorter on later ranks.",
@@ -73,7 +76,9 @@ MISTAKES = {
     "first stage's seconds": "Stages differ: the seconds of an event are those of its own rank.",
     "message ignored": "What a rank needs from another one arrives message_s after the event there has ended.",
     "times other": "The times are not right. Which two things must an event wait for?",
-    "not refused": "These orders can never be done, as ranks wait for each other: raise ValueError.",
+    "messages other": "The times are not right. What an event makes is on the other rank message_s after its end, activations and gradients alike; on its own rank "
+                      "it is there at once, and the rank goes on at once.",
+    "not refused": "These orders can never be done: ranks wait for each other, or a backward stands before its own forward. Raise ValueError.",
     "refused": "These orders can be done, though nobody would choose them: a ValueError is wrong here.",
     "endless": "It did not come to an end within {seconds} seconds. Where no rank can go on in a whole round, nobody ever will: raise "
                "ValueError.",
@@ -86,6 +91,7 @@ MISTAKES = {
     "even": "These are blocks with equal numbers of layers. Their costs count.",
     "greedy": "This fills one stage after the other up to the mean, and the last ones get what is left over. A larger first stage can make the dearest one "
               "cheaper.",
+    "evened": "This evens out all stages: the sum of their squares, or the difference between dearest and cheapest, is least. Only the dearest one counts.",
     "dear": "The dearest stage is dearer than need be. There are few ways to cut: try all of them.",
     # run
     "loss nothing": "There is no loss on the last stage: run_stage returns it there.",
@@ -94,6 +100,7 @@ MISTAKES = {
     "loss mean": "This is the mean of the micro-batches' losses. They have different numbers of rows, so a mean over rows is another number.",
     "loss last": "This is the loss of the last micro-batch only.",
     "loss elsewhere": "Only the last stage has the loss; the others return None.",
+    "loss graph": "The loss still holds the graph of its micro-batches. Asked for is a float: add up y.item().",
     "loss other": "This is not the loss of the whole batch.",
     "gradient none": "{name} of stage {stage} has no gradient. Does backward reach it?",
     "gradient summed": "These are the gradients of a sum of losses. Each micro-batch's loss counts with its share of the rows, "
@@ -102,15 +109,17 @@ MISTAKES = {
     "gradient last": "Stage {stage} has the gradients of one micro-batch only. They are added up over the step: no zero_grad in it.",
     "gradient not added": "The gradients that were there before are gone. They are added up, as backward does by itself: whoever calls run_stage clears "
                           "them.",
-    "gradient other": "{name} of stage {stage} is not that of one process. Has a buffer been used again that backward still needed?",
+    "gradient other": "{name} of stage {stage} is not that of one process. Where the loss is wrong too, begin there. Else: is x.grad what is sent back? Has a buffer been used "
+                      "again that backward still needed?",
     "messages many": "More messages than needed: one activation forward and one gradient back for each micro-batch and border.",
     "messages few": "Fewer messages than there must be: is everything sent that the neighbours need?",
     "messages bytes": "The number of messages is right, their bytes are not: an activation and its gradient have the same shape.",
-    "holds": "Stage {stage} still holds {got} outputs of earlier micro-batches when the next forward begins. What a backward has used is to be let go: "
+    "holds": "Stage {stage} still holds outputs or inputs of {got} earlier micro-batches when the next forward begins. What a backward has used is to be let go: "
              "take it out of where it is kept.",
-    "hangs": "Ranks wait for each other. dist.send ends only when the other side receives; in 1F1B the neighbour may be sending, too: dist.isend.",
+    "hangs": "If ranks wait for each other: dist.send ends only when the other side receives; in 1F1B the neighbour may be sending, too: dist.isend. Keep what it returns, "
+             "and wait for each once: what nobody holds may never arrive, and over gloo a second wait() never ends.",
     # plan
-    "no plan": "Asked for is (stages, micro-batches, \"gpipe\" or \"1f1b\"), out of those that the job has.",
+    "no plan": "Asked for is (stages, micro-batches, \"gpipe\" or \"1f1b\"), out of those that the job has. For each job some plan fits.",
     "memory weights": "The weights do not fit with their gradients and Adam's numbers: {need:.3g} bytes are needed, a device has {has:.3g}.",
     "memory kept": "What is kept for backward does not fit: {need:.3g} bytes are needed, a device has {has:.3g}. GPipe keeps all micro-batches, 1F1B at most "
                    "S - rank.",

@@ -1,0 +1,10 @@
+"""The bubble is printed, and not returned.
+
+fails: bubble/stages, bubble/chunks
+shows: What comes back is no number
+points: 17
+runs: bubble
+"""
+# %% grade_id="bubble"
+def bubble(stages, micro_batches, chunks=1):
+    print((stages-1)/(chunks*micro_batches+stages-1))

@@ -1,0 +1,22 @@
+"""The sum of the squares is as small as it can be, which evens out all stages; the dearest one alone counts.
+
+fails: cut/dearest
+shows: This evens out all stages
+points: 18
+runs: cut
+"""
+# %% grade_id="cut"
+from itertools import combinations
+
+def cut(costs, stages):
+    n = len(costs)
+    if n < stages:
+        raise ValueError("fewer layers than stages")
+    best = None
+    for inner in combinations(range(1, n), stages - 1):
+        edges = [0, *inner, n]
+        blocks = [slice(a, b) for a, b in zip(edges, edges[1:])]
+        dearest = sum(sum(costs[b])**2 for b in blocks)
+        if best is None or dearest < best[0]:
+            best = dearest, blocks
+    return best[1]
