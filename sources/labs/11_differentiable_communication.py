@@ -6,9 +6,10 @@
 # * say which call is the adjoint of send, of a broadcast and of an allgather, and write it as an autograd function;
 # * send no more than the adjoint needs;
 # * let the backward passes of two ranks go in different orders without a deadlock or swapped gradients;
-# * connect sends and receives so that one `backward()` on each rank reaches everything.
+# * connect sends and receives so that one `backward()` on each rank reaches everything;
+# * find messages that gloo lets pass and NCCL does not, before there is a GPU.
 #
-# **Before:** the tutorial of this unit. **Minutes:** 45. **Ranks:** 4, on 2 nodes. **Points:** 12.
+# **Before:** the tutorial of this unit. **Minutes:** 45. **Ranks:** 4, on 2 nodes. **Points:** 14.
 #
 # Cells that begin with `%%px` run on all four ranks; the others run in this kernel. A mistake may make the ranks wait for each other: the
 # cluster notices, says who waits for whom, and heals itself; cells marked `--setup` are run again by it. Below each check stands what it says when the
@@ -251,6 +252,55 @@ def fan_out(c, pieces, own_loss):
 
 # %% tags=["check"] grade_id="connect-check" points=2
 check.connect(cluster, "round_trip", "fan_out")
+
+# %% [markdown]
+# ## 5. A ring that NCCL runs too
+#
+# `shift` works here. gloo's `isend` returns at once; with NCCL, the two sides of a connection meet at its first use. `--rehearse` plays what the ranks asked of
+# `torch.distributed` by NCCL's rules, on the CPU. (Where each rank has a GPU of its own, the cell does hang: the cluster says who waits for whom, and heals.)
+
+# %%
+# %%px --setup
+def shift(x, group=None):
+    """Send `x` to the next rank of the group's ring; returns what the rank before has
+    sent."""
+    me, size = dist.get_rank(group), dist.get_world_size(group)
+    came = torch.empty_like(x)
+    work = dist.isend(x, group=group, group_dst=(me + 1) % size)
+    dist.recv(came, group=group, group_src=(me - 1) % size)
+    work.wait()
+    return came
+
+# %%
+# %%px --rehearse
+print(shift(torch.full((2,), float(dist.get_rank()), device=device)).tolist())
+
+# %% [markdown]
+# Write it so that a rehearsal finds nothing: still one message from each rank to the next, no collective.
+#
+# *Difficulty ●○○, 4 minutes, 2 points*
+#
+# <details><summary>Hint</summary>
+#
+# Read what the rehearsal says under *What to do*. For more, `hint("11-ring")`.
+# </details>
+
+# %% tags=["solution"] grade_id="ring"
+# %%px --setup
+def ring_shift(x, group=None):
+    """As `shift`, and NCCL runs it too."""
+    ### BEGIN SOLUTION
+    me, size = dist.get_rank(group), dist.get_world_size(group)
+    came = torch.empty_like(x)
+    both = [dist.P2POp(dist.isend, x, group=group, group_peer=(me + 1) % size),
+            dist.P2POp(dist.irecv, came, group=group, group_peer=(me - 1) % size)]
+    for work in dist.batch_isend_irecv(both):
+        work.wait()
+    return came
+    ### END SOLUTION
+
+# %% tags=["check"] grade_id="ring-check" points=2
+check.ring(cluster, "ring_shift")
 
 # %% [markdown]
 # ## All together

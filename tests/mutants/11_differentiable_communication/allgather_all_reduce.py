@@ -2,7 +2,7 @@
 
 fails: allgather/bytes
 shows: an all-to-all, or a reduce-scatter
-points: 11
+points: 13
 """
 # %% grade_id="allgather"
 # %%px --setup

@@ -2,7 +2,7 @@
 
 fails: allgather/sum
 shows: an allgather, as in the article's table
-points: 10
+points: 12
 """
 # %% grade_id="allgather"
 # %%px --setup

@@ -2,7 +2,7 @@
 
 fails: allgather/sum
 shows: is no mistake to correct
-points: 10
+points: 12
 """
 # %% grade_id="allgather"
 # %%px --setup

@@ -2,7 +2,7 @@
 
 fails: allgather/bytes
 shows: Each rank needs only the gradients of its own piece
-points: 11
+points: 13
 """
 # %% grade_id="allgather"
 # %%px --setup

@@ -3,7 +3,7 @@
 fails: allgather/sum, allgather/bytes
 shows: The others used the piece too
 shows: each has a gradient for each of the others
-points: 9
+points: 11
 """
 # %% grade_id="allgather"
 # %%px --setup

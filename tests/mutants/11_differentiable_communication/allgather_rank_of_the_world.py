@@ -2,7 +2,7 @@
 
 fails: allgather/sum, allgather/bytes
 shows: ranks are counted in the group
-points: 9
+points: 11
 """
 # %% grade_id="allgather"
 # %%px --setup

@@ -2,7 +2,7 @@
 
 fails: allgather/sum, allgather/bytes
 shows: added up. gradients[r] belongs to rank r's piece
-points: 9
+points: 11
 """
 # %% grade_id="allgather"
 # %%px --setup

@@ -2,7 +2,7 @@
 
 fails: broadcast/bytes
 shows: gives it to those who do not need it
-points: 11
+points: 13
 """
 # %% grade_id="broadcast"
 # %%px --setup

@@ -3,7 +3,7 @@
 fails: broadcast/sum, broadcast/bytes
 shows: Gathering is not enough
 shows: Only the root needs the sum
-points: 10
+points: 12
 """
 # %% grade_id="broadcast"
 # %%px --setup

@@ -2,7 +2,7 @@
 
 fails: broadcast/sum
 shows: written it into the gradient that it was given
-points: 11
+points: 13
 """
 # %% grade_id="broadcast"
 # %%px --setup

@@ -2,7 +2,7 @@
 
 fails: broadcast/sum
 shows: too small: the mean
-points: 11
+points: 13
 """
 # %% grade_id="broadcast"
 # %%px --setup

@@ -3,7 +3,7 @@
 fails: broadcast/sum, broadcast/bytes
 shows: This is the root's own gradient
 shows: every rank but the root has a gradient that the root does not know
-points: 10
+points: 12
 """
 # %% grade_id="broadcast"
 # %%px --setup

@@ -2,7 +2,7 @@
 
 fails: broadcast/others
 shows: What it handed in was overwritten
-points: 11
+points: 13
 """
 # %% grade_id="broadcast"
 # %%px --setup

@@ -3,7 +3,7 @@
 fails: broadcast/sum, broadcast/others
 shows: Is the sum made at ctx.root
 shows: though the root is
-points: 10
+points: 12
 """
 # %% grade_id="broadcast"
 # %%px --setup

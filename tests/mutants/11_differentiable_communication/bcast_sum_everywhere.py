@@ -2,7 +2,7 @@
 
 fails: broadcast/others, broadcast/bytes
 shows: so their gradient is zero
-points: 10
+points: 12
 """
 # %% grade_id="broadcast"
 # %%px --setup

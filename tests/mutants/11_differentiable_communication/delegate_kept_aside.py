@@ -2,7 +2,7 @@
 
 fails: connect/round-trip
 shows: stage has no gradient
-points: 11
+points: 13
 """
 # %% grade_id="connect"
 # %%px --setup

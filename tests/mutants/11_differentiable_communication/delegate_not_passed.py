@@ -2,7 +2,7 @@
 
 fails: connect/round-trip
 shows: the graph is not connected
-points: 11
+points: 13
 """
 # %% grade_id="connect"
 # %%px --setup

@@ -2,7 +2,7 @@
 
 fails: connect/fan-out
 shows: pseudo_connect returns a tuple, and the tuple was used as a tensor
-points: 11
+points: 13
 """
 # %% grade_id="connect"
 # %%px --setup

@@ -2,7 +2,7 @@
 
 fails: messages/gradients, messages/bytes, messages/order
 shows: Make room with dtype=ctx.dtype
-points: 8
+points: 10
 """
 # %% grade_id="messages"
 # %%px --setup

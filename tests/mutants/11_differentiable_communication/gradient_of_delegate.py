@@ -4,7 +4,7 @@ fails: messages/gradients, messages/bytes, messages/order
 shows: HANG
 shows: Every gradient that one rank sends, another must receive
 shows: which never received it
-points: 8
+points: 10
 """
 # %% grade_id="messages"
 # %%px --setup

@@ -3,7 +3,7 @@
 fails: messages/gradients, messages/bytes
 shows: HANG
 shows: in the same group
-points: 9
+points: 11
 """
 # %% grade_id="messages"
 # %%px --setup

@@ -2,7 +2,7 @@
 
 fails: messages/gradients, messages/bytes
 shows: send gradient.contiguous()
-points: 9
+points: 11
 """
 # %% grade_id="messages"
 # %%px --setup

@@ -2,7 +2,7 @@
 
 fails: connect/fan-out
 shows: The value is wrong
-points: 11
+points: 13
 """
 # %% grade_id="connect"
 # %%px --setup

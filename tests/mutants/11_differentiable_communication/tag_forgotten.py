@@ -2,7 +2,7 @@
 
 fails: messages/order
 shows: The gradients of the two messages are swapped
-points: 11
+points: 13
 """
 # %% grade_id="messages"
 # %%px --setup

@@ -3,7 +3,7 @@
 fails: messages/gradients, messages/bytes, messages/order
 shows: HANG
 shows: another must receive, with the same tag
-points: 8
+points: 10
 """
 # %% grade_id="messages"
 # %%px --setup

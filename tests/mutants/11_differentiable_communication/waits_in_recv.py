@@ -3,7 +3,7 @@
 fails: messages/order
 shows: HANG
 shows: in Recv.backward, start to send with `post`
-points: 11
+points: 13
 """
 # %% grade_id="messages"
 # %%px --setup

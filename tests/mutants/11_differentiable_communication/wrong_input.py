@@ -2,7 +2,7 @@
 
 fails: messages/gradients, messages/bytes, messages/order
 shows: the first one belongs to the first argument
-points: 8
+points: 10
 """
 # %% grade_id="messages"
 # %%px --setup

@@ -14,7 +14,7 @@ from manyhands.checks.differentiable_communication.words import (
 )
 from manyhands.checks.on_ranks import RankReport
 
-__all__ = ["HINTS", "allgather", "broadcast", "connect", "messages"]
+__all__ = ["HINTS", "allgather", "broadcast", "connect", "messages", "ring"]
 
 check = partial(RankReport, criteria=CRITERIA, mistakes=MISTAKES)
 
@@ -75,3 +75,13 @@ def connect(cluster, round_trip, fan_out):
                 problems = filter(None, (verdicts.connect_problem(rank, case) for rank, case in cases))
                 values = [[list(case.get("got", {}).values()), case.get("value")] for _, case in cases]
                 report.judge(part, sorted(problems, key=verdicts.most_telling), values, atol=verdicts.ATOL)
+
+
+def ring(cluster, function):
+    """Check `function(x, group)`: a ring of one message for each rank, in which a rehearsal for GPUs finds nothing."""
+    with check("ring", cluster) as report:
+        cases = _cases(report.on_ranks("differentiable_communication.ranks", "ring", function, seed(), remark="ring hang"))
+        problems = (verdicts.shift_problem(rank, case) for rank, case in cases)
+        report.judge("values", problems, [case["got"] for _, case in cases], atol=verdicts.ATOL)
+        groups = verdicts.grouped(cases)
+        report.judge("rehearsal", map(verdicts.rehearsal_problem, groups), [verdicts.moved_by_nccl(group) for group in groups])

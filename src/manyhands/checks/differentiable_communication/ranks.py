@@ -217,3 +217,26 @@ def _fan_out(c, function, seed):
         value, right, names, reference = numbers(piece), numbers(2 * sources[c.rank]), {}, {}
         (piece * weights[c.rank]).sum().backward()
     return {**_told({name: tensor.grad for name, tensor in names.items()}, reference), "value": value, "serial value": right}
+
+
+# ------------------------------------------------------------------ 5: a ring for GPUs
+
+def ring(name, seed):
+    """On each group: what the learner's ring brings to this rank, and the trace of what it asks of torch.distributed."""
+    from manyhands.rehearsal.trace import dump
+    from manyhands.rehearsal.trace_recorder import Recorder
+
+    shift, results = learners(name), []
+    for members, group in make_groups():
+        me, shape = dist.get_rank(group), matrix_shape(seed)
+        pieces = [draw(seed + r, *shape, where=device()) for r in range(len(members))]
+        recorder = Recorder()
+        recorder.start()
+        try:
+            came = shift(pieces[me].clone(), group)
+        finally:
+            trace = recorder.stop()
+        fits = isinstance(came, torch.Tensor) and came.shape == pieces[me].shape
+        results.append({"members": members, "me": me, "got": numbers(came) if fits else None,
+                        "pieces": [numbers(piece) for piece in pieces], "trace": dump(trace)})
+    return results

@@ -153,3 +153,49 @@ def connect_problem(rank, case):
 def most_telling(problem):
     """The unconnected graph first, and last the errors that follow from another rank's."""
     return (problem["mistake"] != MISTAKES["lost gradient"]) + (problem["mistake"] == MISTAKES["communication error"])
+
+
+# ------------------------------------------------------------------ 5: a ring for GPUs
+
+def shift_problem(rank, case):
+    got, pieces, me = case["got"], case["pieces"], case["me"]
+    if got is None:
+        return said(rank, pieces[me - 1], got, "nothing came")
+    if not far(got, pieces[me - 1]):
+        return None
+    if not far(got, pieces[me]):
+        mistake = "own piece"
+    else:
+        mistake = "from the next" if not far(got, pieces[(me + 1) % len(pieces)]) else "other piece"
+    return said(rank, pieces[me - 1], got, mistake)
+
+
+def _traces(group):
+    from manyhands.rehearsal import load
+
+    return {rank: load(case["trace"]) for rank, case in group}
+
+
+def moved_by_nccl(group):
+    """The messages that NCCL would end, as [from, to, numbers, ...] in order of the senders."""
+    from manyhands.rehearsal import Replay
+
+    moved = []
+    for ends in Replay(_traces(group)).done:
+        if ends[0][1].kind == "message":
+            (sender, event), (receiver, _) = ends
+            part = next(part for part in event.parts if part.way == "send" and part.peer == receiver)
+            moved.append([sender, receiver, part.tensor.numel])
+    return sum(sorted(moved), [])
+
+
+def rehearsal_problem(group):
+    from manyhands.rehearsal import judge
+
+    members, size = group[0][1]["members"], len(group[0][1]["pieces"][0])
+    for finding in judge(_traces(group)):
+        return {"rank": finding.ranks[0], "got": f"{finding.call} {finding.text}",
+                "mistake": MISTAKES["rehearsed"].format(severity=finding.severity, remedy=finding.remedy)}
+    right = sum(([rank, after, size] for rank, after in zip(members, [*members[1:], members[0]])), [])
+    moved = moved_by_nccl(group)
+    return None if moved == right else {"expected": right, "got": moved, "mistake": MISTAKES["not a ring"]}

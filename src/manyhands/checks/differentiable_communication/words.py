@@ -19,6 +19,10 @@ CRITERIA = {  # {check: {criterion: (points, what it asks for)}}
         "round-trip": (1, "one backward on each rank reaches every layer: gradients equal one process's, on 4, 3 and 2 ranks"),
         "fan-out": (1, "one backward on rank 0 reaches its own loss and every piece that it sent, on 4, 3 and 2 ranks"),
     },
+    "ring": {
+        "values": (1, "each rank has what the rank before it has sent, in groups of 4, 3 and 2"),
+        "rehearsal": (1, "a rehearsal for GPUs finds nothing, and each rank has sent one message to the next"),
+    },
 }
 
 MISTAKES = {
@@ -79,6 +83,14 @@ MISTAKES = {
     "not connected": "{name} has no gradient: rank 0's backward never reaches the send behind it. Hand the delegate on, with delegate_variable or pseudo_connect.",
     "lost gradient": "A gradient came for a send that backward never reached: the graph is not connected. Hand its delegate on, with delegate_variable or "
                      "pseudo_connect.",
+    # ring
+    "nothing came": "The function returns no tensor of x's shape: return what has come.",
+    "own piece": "This is the rank's own x: return what came from the rank before.",
+    "from the next": "This is what the next rank has. The ring goes to the next one, so receive from the one before.",
+    "other piece": "This is not what the rank before has sent. Has the work been waited for? Are ranks counted in the group (group_dst, group_src, group_peer)?",
+    "ring hang": "gloo waits here, too: each message needs a rank that receives it, in this group, in which ranks are counted (group_dst, group_src, group_peer).",
+    "rehearsed": "With NCCL it {severity}. What to do: {remedy}.",
+    "not a ring": "Nothing hangs, but these are not the messages of a ring: each rank sends one, to the next. A collective moves more.",
     "communication error": "The ranks did not come together; the text says who waited for whom.",
 }
 
@@ -96,6 +108,11 @@ HINTS = {
         "gradients[r] is what this rank knows of rank r's piece, so it must go to rank r. What comes in is, from every rank, what it knows of your piece. Which call brings piece r to rank r, on all "
         "ranks at once? And what is left to do with what came?",
         "torch.stack(gradients) is one tensor with a row for each rank; dist.all_to_all_single(incoming, outgoing, group=ctx.group) sends row r to rank r. Return incoming.sum(dim=0), None."),
+    "11-ring": (
+        "Every rank begins with the same call and waits in it for the next rank, which does the same: a circle. Either some rank must begin with the other call, or both go to NCCL at once. "
+        "Which function of torch.distributed hands over several sends and receives together?",
+        "both = [dist.P2POp(dist.isend, x, group=group, group_peer=...), dist.P2POp(dist.irecv, came, group=group, group_peer=...)], then "
+        "for work in dist.batch_isend_irecv(both): work.wait()."),
     "11-connect": (
         "Begin at what each rank returns and go backward by hand. A recv leads on to the delegate that it was given. A rank that has its own loss and several sends needs an edge from the loss to each "
         "delegate. What does a rank return that only sends?",
