@@ -45,6 +45,7 @@ class Unit:
     name: str  # NN_topic
     title: str
     framework: str
+    memory_gib: float | None = None  # of the tutorial's processes at their peak: `python -m benchmarks memory`
 
     @property
     def number(self):
@@ -117,7 +118,7 @@ def units(root=None):
 
 
 def paths():
-    """`{"one_day": [numbers], "two_days_more": [numbers]}`."""
+    """`{"one_day": [numbers], "two_days_more": [numbers], "three_days_more": [numbers]}`."""
     return _catalogue()["paths"]
 
 
@@ -128,13 +129,14 @@ def minutes_text(unit):
 
 def readme_table(root=None):
     """The table of units that stands in the README, between its marks."""
-    lines = ["| # | unit | framework | minutes | ranks | state |", "|---|---|---|---|---|---|"]
+    lines = ["| # | unit | framework | minutes | ranks | memory | state |", "|---|---|---|---|---|---|---|"]
     for unit in units(root):
         if unit.planned:
-            row = (unit.number, unit.title, unit.framework, "", "", "coming")
+            row = (unit.number, unit.title, unit.framework, "", "", "", "coming")
         else:
+            memory = f"{unit.memory_gib} GiB" if unit.memory_gib else ""
             row = (unit.number, f"[{unit.title}]({unit.tutorial})", unit.framework, minutes_text(unit),
-                   str(unit.ranks or ""), f"[lab](labs/{unit.name}), ready")
+                   str(unit.ranks or ""), memory, f"[lab](labs/{unit.name}), ready")
         lines.append("| " + " | ".join(row) + " |")
     return "\n".join(lines)
 

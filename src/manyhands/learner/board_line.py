@@ -11,27 +11,28 @@ PATIENCE_S = 1
 LONGEST_ANSWER = 4096
 
 
-def send(message):
+def send(message, patience_s=PATIENCE_S):
     """Send the message as JSON; the board's answer, a dict.
 
-    Takes a second at most, and gives {} where there is no board or it does not answer: nobody must wait for it.
+    Takes a second at most, and gives {} where there is no board or it does not answer: nobody must wait for it, but
+    who wants to, with more patience.
     """
     path = os.environ.get(VARIABLE)
     if not path:
         return {}
     answers = []
-    thread = threading.Thread(target=_send, args=(path, message, answers), daemon=True)
+    thread = threading.Thread(target=_send, args=(path, message, answers, patience_s), daemon=True)
     thread.start()
-    thread.join(PATIENCE_S)
+    thread.join(patience_s)
     with suppress(IndexError, ValueError):
         answer = json.loads(answers[0])
         return answer if isinstance(answer, dict) else {}
     return {}
 
 
-def _send(path, message, answers):
+def _send(path, message, answers, patience_s):
     with suppress(OSError), socket.socket(socket.AF_UNIX) as connection:
-        connection.settimeout(PATIENCE_S)
+        connection.settimeout(patience_s)
         connection.connect(path)
         connection.sendall(json.dumps(message).encode() + b"\n")
         with connection.makefile("rb") as stream:

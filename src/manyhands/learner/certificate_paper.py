@@ -12,7 +12,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 MARK = b"%manyhands-certificate "
-PATH_TITLES = {"one_day": "One day", "two_days": "Two days"}
+PATH_TITLES = {"one_day": "One day", "two_days": "Two days", "three_days": "Three days"}
 LONGEST_NAME = 60
 OWN = "Points as graded on the learner's own machine. This certificate is not signed."
 SIGNED = "Points as graded by the instructor, who has signed this file. To verify it:"

@@ -26,7 +26,8 @@ DUE = """
 **Due:** {labs}.
 """
 TO_FETCH = "your lab (to fetch)"
-PATHS = {"one_day": ["one_day"], "two_days": ["one_day", "two_days_more"]}
+PATHS = {"one_day": ["one_day"], "two_days": ["one_day", "two_days_more"],
+         "three_days": ["one_day", "two_days_more", "three_days_more"]}
 GREY = '<span style="color: #8a8a8a">{}</span>'
 
 

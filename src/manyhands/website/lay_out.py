@@ -17,8 +17,8 @@ from manyhands.website.links import PAGES, Links
 SETTINGS = Path(__file__).with_name("settings")
 MATHJAX = "tex-svg.js"  # one file, letters included
 MANUALS = {  # the others stand under the last heading
-    "For attendees": ["docs/SETUP"],
-    "For instructors": ["docs/TEACHING", "docs/GRADING", "docs/HUB", "docs/ATTACKS"],
+    "For attendees": ["docs/SETUP", "docs/CLINIC", "docs/HANGS"],
+    "For instructors": ["docs/TEACHING", "docs/GRADING", "docs/HUB", "docs/HACKATHON", "docs/ATTACKS"],
     "What runs, and how fast": ["docs/SYSTEMS", "docs/CHAINERMN", "docs/BENCHMARKS"],
     "For maintainers": ["CONTRIBUTING"],
 }

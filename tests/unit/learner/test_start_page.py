@@ -43,7 +43,7 @@ def test_paths_name_units_once_and_in_order():
     numbers = {unit.number for unit in units(ROOT)}
     for path in paths().values():
         assert path == sorted(set(path)) and numbers.issuperset(path)
-    assert not set(paths()["one_day"]) & set(paths()["two_days_more"])
+    assert sorted(sum(paths().values(), [])) == sorted(numbers), "each unit is in one path, so in none twice"
 
 
 def test_minutes_and_ranks_come_from_the_sources(clone):
@@ -52,10 +52,12 @@ def test_minutes_and_ranks_come_from_the_sources(clone):
     assert all(other.planned for other in units(clone) if other.number != "06")
 
 
-def test_every_unit_that_is_there_tells_its_minutes_and_ranks():
+def test_every_unit_that_is_there_tells_its_minutes_ranks_and_memory():
     for unit in units(ROOT):
         if not unit.planned:
             assert all(unit.minutes) and unit.ranks, unit.name
+            assert unit.memory_gib, f"{unit.name}: python -m benchmarks memory {unit.number}, and write memory_gib into units.toml"
+            assert round(unit.memory_gib, 1) == unit.memory_gib < 4, "the README asks for 4 GB of memory"
 
 
 def test_every_source_belongs_to_a_unit_of_the_list():
