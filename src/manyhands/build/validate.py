@@ -31,12 +31,14 @@ class Verdict:
 class Validation:
     """nbval on these notebooks, `jobs` at a time, begun at once. A context manager: leaving it stops what still runs.
 
+    `environment` is put on top of what the kernels see; `{name}` in a value stands for the notebook's folder and name.
     Iterate to get a Verdict for each notebook as it ends, whatever happens to it; or ask for one with `of`.
     """
 
-    def __init__(self, notebooks, jobs=JOBS, cell_timeout_s=CELL_TIMEOUT_S, timeout_s=NOTEBOOK_TIMEOUT_S):
+    def __init__(self, notebooks, jobs=JOBS, cell_timeout_s=CELL_TIMEOUT_S, timeout_s=NOTEBOOK_TIMEOUT_S,
+                 environment=None):
         order = {"notebooks": [str(Path(path).resolve()) for path in notebooks], "jobs": jobs}
-        order |= {"cell_timeout_s": cell_timeout_s, "timeout_s": timeout_s}
+        order |= {"cell_timeout_s": cell_timeout_s, "timeout_s": timeout_s, "environment": environment or {}}
         command = [sys.executable, "-m", "manyhands.build.validate_server"]
         self._server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self._server.stdin.write(json.dumps(order) + "\n")

@@ -29,14 +29,14 @@ _OPTIONS = (
 class Run:
     """One notebook under nbval, in a forked process."""
 
-    def __init__(self, notebook, cell_timeout_s, timeout_s):
+    def __init__(self, notebook, cell_timeout_s, timeout_s, environment):
         self.notebook, self.timeout_s = Path(notebook), timeout_s
         self.begun = time.monotonic()
         self.home = Path(tempfile.mkdtemp(prefix="mh-"))
         self.pid = os.fork()
         if self.pid == 0:
             try:
-                run_nbval(self.notebook, self.home, cell_timeout_s)
+                run_nbval(self.notebook, self.home, cell_timeout_s, environment)
                 os._exit(0)
             except BaseException as error:
                 os.write(2, f"{type(error).__name__}: {error}\n".encode())
@@ -75,10 +75,11 @@ class Run:
         )
 
 
-def run_nbval(notebook, home, cell_timeout_s):
+def run_nbval(notebook, home, cell_timeout_s, environment):
     """In the notebook's own process: nbval on a copy of its folder; the verdict is written to `home`."""
     adopt_orphans()
-    variables = kernel_environment(home)
+    name = f"{notebook.parent.name}-{notebook.stem}"
+    variables = kernel_environment(home, **{key: text.format(name=name) for key, text in environment.items()})
     os.environ.clear()
     os.environ.update(variables)
     tempfile.tempdir = None
@@ -104,7 +105,8 @@ def main():
     try:
         while waiting or running:
             while waiting and len(running) < order["jobs"]:
-                running.append(Run(waiting.pop(0), order["cell_timeout_s"], order["timeout_s"]))
+                running.append(Run(waiting.pop(0), order["cell_timeout_s"], order["timeout_s"],
+                                   order["environment"]))
             for run in list(running):
                 verdict = run.verdict()
                 if verdict:

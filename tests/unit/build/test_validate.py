@@ -139,6 +139,12 @@ def test_processes_left_behind_are_ended_and_named(good, tmp_path):
     assert not psutil.pid_exists(verdict.strays[0])
 
 
+def test_the_kernels_see_what_is_put_on_top_of_their_environment(good, tmp_path):
+    source = f"import os; _ = open({str(tmp_path / 'seen')!r}, 'w').write(os.environ['MINE'])"
+    assert verdict_of(spoilt(good, tmp_path, cell=3, source=source, outputs=[]), environment={"MINE": "a/{name}"}).passed
+    assert (tmp_path / "seen").read_text() == f"a/{tmp_path.name}-nb"
+
+
 def test_a_notebook_that_takes_too_long_is_stopped_with_all_that_it_started(good, tmp_path):
     path = spoilt(good, tmp_path, source="import os; os.system('sleep 987')")
     verdict = verdict_of(path, timeout_s=4)
