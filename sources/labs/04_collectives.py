@@ -361,7 +361,7 @@ print(f"loss {loss:.3f}; weights as one process's, to 1e-9: {same}")
 #
 # * `dist.broadcast`, `dist.reduce_scatter`, `dist.all_gather` and `dist.all_reduce` do the same, by gloo or NCCL: use those.
 # * Unit 05 measures what a message and a byte cost, and finds where tree and ring cross. Unit 06 hides the all-reduce behind the backward pass.
-#   Unit 16 (planned) uses the two halves of the ring by themselves.
+#   Unit 16 uses the two halves of the ring by themselves.
 # * P. Patarasuk, X. Yuan 2009, *Bandwidth optimal all-reduce algorithms for clusters of workstations*, Journal of Parallel and Distributed Computing 69(2).
 
 # %%

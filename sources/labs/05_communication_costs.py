@@ -265,7 +265,7 @@ for p in (4, 64, 1024):
 #
 # ## Where to go on
 #
-# * `manyhands.simulate` has the same models, and more. Unit 19 (planned) feeds them with your measurements, and predicts published tables.
+# * `manyhands.simulate` has the same models, and more. Unit 19 feeds them with your measurements, and predicts published tables.
 # * Unit 06 has real buckets, with `bucket_cap_mb`. Unit 08 cuts the server's link in parts. Unit 10 has Horovod's fusion buffer.
 # * R. Thakur, R. Rabenseifner, W. Gropp 2005, *Optimization of collective communication operations in MPICH*, Int. J. High Perform. Comput. Appl. 19(1).
 

@@ -492,7 +492,7 @@ print(f"accuracy {correct:.2f}, same weights as PyTorch's to 1e-5: {far < 1e-5}"
 #
 # * PyTorch's own version of what you wrote, in C++: `reducer.cpp`; its design and its figures: Li et al. 2020,
 #   [PyTorch Distributed: Experiences on Accelerating Data Parallel Training](https://arxiv.org/abs/2006.15704).
-# * Unit 16 (planned) shards what every rank still holds in full here: gradients, optimiser states and weights.
+# * Unit 16 shards what every rank still holds in full here: gradients, optimiser states and weights.
 
 # %%
 cluster.stop()

@@ -305,7 +305,7 @@ with tempfile.TemporaryDirectory() as folder:
 #
 # * Try it: in `replica_step` of *All together*, take the mean over the worker's own rows: `part = tf.reduce_mean(each) + tf.nn.scale_regularization_loss(track.DECAY *
 #   tf.add_n([tf.nn.l2_loss(w) for w in weights]))`. Run both cells of *All together*, and look at the objective and the distance.
-# * Unit 08: parameter servers, where workers do not wait for each other. Unit 18 (planned): training that goes on when a worker has gone.
+# * Unit 08: parameter servers, where workers do not wait for each other. Unit 18: training that goes on when a worker has gone.
 #
 # **References.** TensorFlow tutorial, [Multi-worker training with Keras](https://www.tensorflow.org/tutorials/distribute/multi_worker_with_keras) · TensorFlow tutorial,
 # [Distributed input](https://www.tensorflow.org/tutorials/distribute/input)

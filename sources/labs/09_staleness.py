@@ -295,7 +295,7 @@ print("the replay has all weights of the run, to the last bit:",
 # %% [markdown]
 # ## Where to go on
 #
-# * Unit 08 cuts a server in parts, and has TensorFlow's. Unit 17 raises the batch instead of the number of updates. Unit 18 (planned) lets workers die in synchronous training.
+# * Unit 08 cuts a server in parts, and has TensorFlow's. Unit 17 raises the batch instead of the number of updates. Unit 18 lets workers die in synchronous training.
 # * Q. Ho et al. 2013, *More Effective Distributed ML via a Stale Synchronous Parallel Parameter Server*,
 #   [NeurIPS 2013](https://proceedings.neurips.cc/paper/2013/hash/b7bb35b9c6ca2aee2df08cf09d7016c2-Abstract.html).
 # * J. Chen et al. 2016, *Revisiting Distributed Synchronous SGD*, [arXiv 1604.00981](https://arxiv.org/abs/1604.00981).

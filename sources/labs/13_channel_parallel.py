@@ -347,7 +347,7 @@ print(f"accuracy {correct:.2f}, as one process to 1e-6: {close}; {held} of "
 # * `links.ParallelConv2d(..., split="in" | "out")` is such a layer, ready to use; the tutorial trains with it. Its in split takes the whole x, so it joins
 #   x's gradient in backward.
 # * The operators f and g, for matrices instead of convolutions: M. Shoeybi et al. 2019, *Megatron-LM*,
-#   [arXiv 1909.08053](https://arxiv.org/abs/1909.08053). Unit 15 (planned) does the same with PyTorch's DTensor.
+#   [arXiv 1909.08053](https://arxiv.org/abs/1909.08053). Unit 15 does the same with PyTorch's DTensor.
 # * Where to cut by channel and where by sample: A. Krizhevsky 2014, *One weird trick for parallelizing convolutional neural networks*,
 #   [arXiv 1404.5997](https://arxiv.org/abs/1404.5997).
 

@@ -22,7 +22,7 @@
 # | what travels | gradients, as large as the network | activations and their gradients, which grow with the batch |
 # | how often | once a step; it can hide behind backward | at each cut, forward and backward; the next layer waits for it |
 # | cut between layers | | [12](../notebooks/12_encoder_decoder.ipynb), [14](../notebooks/14_pipeline.ipynb) |
-# | cut inside each layer | | [13](../notebooks/13_channel_parallel.ipynb), 15 (planned); the calls: [11](../notebooks/11_differentiable_communication.ipynb) |
+# | cut inside each layer | | [13](../notebooks/13_channel_parallel.ipynb), [15](../notebooks/15_tensor_parallel.ipynb); the calls: [11](../notebooks/11_differentiable_communication.ipynb) |
 #
 # Both together: [12](../notebooks/12_encoder_decoder.ipynb). Data parallel ways differ in two questions, who adds up and who waits:
 #
@@ -31,7 +31,7 @@
 # | **peers**, by all-reduce | 01, here; [02](../notebooks/02_mirrored_strategy.ipynb), [04](../notebooks/04_collectives.ipynb), [06](../notebooks/06_ddp.ipynb), [07](../notebooks/07_multiworker.ipynb), [10](../notebooks/10_horovod.ipynb) | peers average now and then; no unit |
 # | **a server** adds up | [08](../notebooks/08_parameter_servers.ipynb); [03](../notebooks/03_dataparallel.ipynb), where the first device does it | [09](../notebooks/09_staleness.ipynb), [08](../notebooks/08_parameter_servers.ipynb) |
 #
-# What it costs is measured in [05](../notebooks/05_communication_costs.ipynb); how large a batch may grow, in [17](../notebooks/17_large_batches.ipynb).
+# Where the network does not fit, data parallel ranks can hold shards of it: [16](../notebooks/16_sharded_states.ipynb). What it costs is measured in [05](../notebooks/05_communication_costs.ipynb); how large a batch may grow, in [17](../notebooks/17_large_batches.ipynb); what 1024 ranks would take, in [19](../notebooks/19_scaling.ipynb). How a training goes on when a rank dies: [18](../notebooks/18_elastic_training.ipynb).
 
 # %% [markdown]
 # ## Four ranks
@@ -558,7 +558,7 @@ if rank == 0:
 # first thing to try, because the result can be checked against one process.
 #
 # **Do not use it** when the network is small, like this one; when one device cannot hold the network, its gradients and the optimiser's state, all of which every rank
-# has in full (units 12 to 14 cut the network; 15 and 16, planned, cut the rest); or when the batch would have to grow so much that training suffers (unit 17).
+# has in full (units 12 to 15 cut the network, 16 shards the rest); or when the batch would have to grow so much that training suffers (unit 17).
 #
 # **The three most common mistakes.** A mean of means with shards that are not equal. Weight decay once on each rank. Ranks that send different lists of gradients:
 # tied twice, frozen, or unused. You meet all of them in the lab, each with its own message.

@@ -463,7 +463,7 @@ for p in (4, 64, 1024):
 # | rank 0 has x | x on all | `broadcast` | one start for all |
 # | a part of a sum | the sum on rank 0 | `reduce` | a figure for the log |
 # | a part of a sum | the sum on all | `all_reduce` | gradients |
-# | a part of a sum | a chunk of the sum on each | `reduce_scatter` | gradients when states are sharded (unit 16, planned) |
+# | a part of a sum | a chunk of the sum on each | `reduce_scatter` | gradients when states are sharded (unit 16) |
 # | a chunk | all chunks on all | `all_gather` | parameters when states are sharded |
 # | a chunk for each | a chunk from each | `all_to_all` | tokens to experts (unit 11), tables of embeddings |
 #

@@ -644,7 +644,7 @@ settle("05-buckets", best)
 # * *The model assumes* links that do not disturb each other. On one machine with few cores they do. And it knows one latency a round: a library that asks before it sends pays two.
 # * *Buffers* save latencies, *several* buffers save waiting; how many are best, depends on the algorithm too.
 #
-# **Now the lab:** your own ping-pong, fit, band and prediction, on hidden measurements. Then unit 06 for real buckets, unit 08 for the server's link, unit 19 (planned) for 1024 ranks.
+# **Now the lab:** your own ping-pong, fit, band and prediction, on hidden measurements. Then unit 06 for real buckets, unit 08 for the server's link, unit 19 for 1024 ranks.
 #
 # **References.** R. Hockney 1994, *The communication challenge for MPP: Intel Paragon and Meiko CS-2*, Parallel Computing 20(3).
 # R. Thakur, R. Rabenseifner, W. Gropp 2005, *Optimization of collective communication operations in MPICH*, Int. J. High Perform. Comput. Appl. 19(1).

@@ -751,7 +751,7 @@ settle("06-resume", lambda: last_number(run.output[0]) == last_number(done.stdou
 # </details>
 #
 # **Now the lab:** write DDP from hooks, find a bug, complete a batch file. Then unit 07 for the same on several nodes with TensorFlow, or unit 10 (Horovod) for the
-# same ideas in another library; unit 16 (planned) shards what every rank holds here.
+# same ideas in another library; unit 16 shards what every rank holds here.
 #
 # **References.** S. Li et al. 2020, *PyTorch Distributed: Experiences on Accelerating Data Parallel Training*, VLDB 13(12),
 # [arXiv 2006.15704](https://arxiv.org/abs/2006.15704).

@@ -433,7 +433,7 @@ settle("07-killed", lambda: {0: "it goes on alone", TIMED_OUT: "it waits"}.get(
 
 # %% [markdown]
 # It gets an error and cannot go on: the group has lost a member. That is the chief's death, which worker 1 notices at once, because the connection breaks. If a worker dies that nobody is
-# just receiving from, the others hear of it when its heartbeats stay away: after about ten seconds, `UnavailableError` too. There is no training with a worker less (unit 18, planned, has systems
+# just receiving from, the others hear of it when its heartbeats stay away: after about ten seconds, `UnavailableError` too. There is no training with a worker less (unit 18 has systems
 # that can). Start **all** again, with the same command:
 
 # %%
@@ -475,8 +475,8 @@ print(f"a step on two workers: "
 # %% [markdown]
 # **Use it** when a model fits on one device, training on one machine takes too long, and you are at home in TensorFlow. The code is that of `MirroredStrategy`; only `TF_CONFIG` is new.
 #
-# **Do not use it** when one machine is enough (`MirroredStrategy` needs no network); when machines come and go (unit 18, planned), or differ in speed, since the slowest one sets the pace (units 08
-# and 09); or when the model does not fit on one device (units 12 to 14; 15 and 16, planned). For new work in PyTorch or JAX, take their own systems: unit 06.
+# **Do not use it** when one machine is enough (`MirroredStrategy` needs no network); when machines come and go (unit 18), or differ in speed, since the slowest one sets the pace (units 08
+# and 09); or when the model does not fit on one device (units 12 to 16). For new work in PyTorch or JAX, take their own systems: unit 06.
 #
 # **The three most common mistakes.** A `TF_CONFIG` that is not the same everywhere, or whose index counts through all kinds: at best one worker raises `ValueError` (its
 # `task_id` exceeds the maximum), and the others wait without a word. A loss divided by the number of the worker's own rows. Something that only one worker does: an order of the data of its

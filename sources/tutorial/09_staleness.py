@@ -549,7 +549,7 @@ plots.against_b(20, wait_s, steps)
 #
 # | they say | today |
 # |---|---|
-# | synchronous: converges well, no stale gradients; asynchronous: survives a worker's death, high throughput, no waiting for the slow | holds, and you have measured it. Yet with equal GPUs and all-reduce synchronous has become the rule (Goyal et al. 2017). Fresh gradients are given up where the network is slow (local SGD), and in reinforcement learning, where samples are drawn with older weights while the newest ones train. Deaths are met by elastic training (unit 18, planned) |
+# | synchronous: converges well, no stale gradients; asynchronous: survives a worker's death, high throughput, no waiting for the slow | holds, and you have measured it. Yet with equal GPUs and all-reduce synchronous has become the rule (Goyal et al. 2017). Fresh gradients are given up where the network is slow (local SGD), and in reinforcement learning, where samples are drawn with older weights while the newest ones train. Deaths are met by elastic training (unit 18) |
 # | asynchronous: the model is updated when one *or more* gradients have come | one at a time here. To average a few first is in use too |
 # | against staleness, have N + b workers and do not wait for the last b | it avoids staleness: it is *synchronous*, and late gradients are dropped. It does nothing for asynchronous training |
 # | asynchronous training loses accuracy | at the same rate and momentum. With those that suit the delay, part of it comes back; how much depends on the task |
@@ -565,7 +565,7 @@ plots.against_b(20, wait_s, steps)
 # * *N + b:* the N-th fastest of N + b, times the steps that N gradients need.
 # * *Three mistakes:* the rate of a synchronous run; a barrier that forgets who waits; backups without counting steps.
 #
-# **Now the lab:** the log, the replay, the barrier, and the choice of b. Then unit 17 for the batch instead of the delay, and unit 18 (planned) for workers that die.
+# **Now the lab:** the log, the replay, the barrier, and the choice of b. Then unit 17 for the batch instead of the delay, and unit 18 for workers that die.
 #
 # **References.** S. A. Levin, R. M. May 1976, *A note on difference-delay equations*, [Theor. Popul. Biol. 9(2)](https://doi.org/10.1016/0040-5809(76)90043-5).
 # J. A. Yorke 1970, *Asymptotic stability for one dimensional differential-delay equations*, [J. Differ. Equ. 7(1)](https://doi.org/10.1016/0022-0396(70)90132-4).

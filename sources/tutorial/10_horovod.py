@@ -617,7 +617,7 @@ print(track.table("10", {system: max(one[system] for one in cluster.pull("far"))
 #
 # | you use | today's way to the same |
 # |---|---|
-# | PyTorch | `DistributedDataParallel` (unit 06), FSDP (unit 16, planned) |
+# | PyTorch | `DistributedDataParallel` (unit 06), FSDP (unit 16) |
 # | TensorFlow | `MirroredStrategy`, with Keras 2 or 3; `MultiWorkerMirroredStrategy`, whose `fit` needs Keras 2 (units 02, 07) |
 #
 # The last release is 0.28.1 of June 2023. Lightning took its Horovod strategy out (December 2022); so did Ray's new Train: it had not worked with PyTorch after 2.3, was

@@ -648,7 +648,7 @@ print(f"accuracy {correct:.2f}, outputs as one process's to 1e-6: "
 # * *One large image:* cut its rows. The halos grow with the side, not with the area; the weight's gradient is summed as in data parallelism.
 # * *Two layers:* outputs, then inputs (Megatron: column parallel, then row parallel): one sum in place of a join and a sum.
 #
-# **Now the lab:** write the dense layer yourself, both cuts, from `c.allreduce` and `functions.allgather`. Then unit 15 (planned) for the same cuts with DTensor.
+# **Now the lab:** write the dense layer yourself, both cuts, from `c.allreduce` and `functions.allgather`. Then unit 15 for the same cuts of a transformer's layers, and with DTensor.
 #
 # **References.** M. Shoeybi et al. 2019, *Megatron-LM: Training Multi-Billion Parameter Language Models Using Model Parallelism*,
 # [arXiv 1909.08053](https://arxiv.org/abs/1909.08053), section 3. A. Krizhevsky 2014, *One weird trick for parallelizing convolutional neural networks*,

@@ -36,7 +36,8 @@ def pdf_objects(data):
     parts = [data.decode("latin-1")]
     for match in re.finditer(rb"stream\r?\n(.*?)\r?\nendstream", data, re.S):
         try:
-            parts.append(zlib.decompress(match.group(1)).decode("latin-1"))
+            # what ends with the byte of a line's end is cut by one here: all that matters has come out by then
+            parts.append(zlib.decompressobj().decompress(match.group(1)).decode("latin-1"))
         except zlib.error:
             pass
     return "\n".join(parts)

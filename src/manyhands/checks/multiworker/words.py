@@ -75,7 +75,7 @@ MISTAKES = {
     ("loss", "decay by batch"): "The penalty was divided by the global batch, with the losses. It belongs to no sample.",
     ("loss", "no decay"): "The penalty is missing.",
     ("loss", "no half"): "The penalty is twice too large: decay / 2 times the sum of the squares.",
-    ("loss", "number of workers"): "With one worker alone the penalty counts a fraction of itself: how many workers there are is not for you to fix, TensorFlow knows.",
+    ("loss", "number of workers"): "With {n} at work the penalty was divided by another number of workers: how many there are is not for you to fix, TensorFlow knows.",
     ("loss", "other"): "The parts add up to something else. Shards: {sizes}. Sum of losses / global batch, and the penalty once over all workers.",
     # seen
     "not lists": "Return one list of sample numbers for each of {n} workers.",
