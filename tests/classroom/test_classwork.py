@@ -13,6 +13,7 @@ from types import SimpleNamespace
 import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_output
+from nbgrader.api import Gradebook
 from nbgrader.converters import GenerateAssignment
 from room import UNIT
 
@@ -323,3 +324,26 @@ def test_what_is_left_where_the_gradebook_is_told_of_a_unit_and_killed_goes_late
     os.utime(left, (0, 0))
     gradebook.register(classroom, UNIT)
     assert [*classroom.folder.glob(".new-*")] == []
+
+
+@pytest.mark.parametrize("kind", ["grade_cell", "solution_cell", "source_cell"])
+def test_a_unit_of_which_the_gradebook_was_told_half_is_told_whole_before_grades_go_in(classroom, monkeypatch, kind):
+    """Killed before the last of a kind of cells: grades without comments were written for all, and stayed so (seen in test_killed)."""
+    classroom.collected("alice", classroom.lab.handed_in(square="return 1"))
+    with monkeypatch.context() as half:
+        taken, real = [], getattr(Gradebook, f"update_or_create_{kind}")
+
+        def one_then_an_end(*args, **options):
+            if taken:
+                raise SystemExit("killed")
+            taken.append(args)
+            return real(*args, **options)
+
+        half.setattr(Gradebook, f"update_or_create_{kind}", one_then_an_end)
+        with pytest.raises(gradebook.GradebookError, match="killed"):
+            gradebook.register(classroom, UNIT)
+    assert classroom.command("grade", "90")[0] == 0
+    with classroom.book() as book:
+        notebook = book.find_submission_notebook(UNIT, UNIT, "alice")
+        assert {row.name: row.auto_score for row in notebook.grades} == {"square-check": 0, "total-check": 2}
+        assert {row.name: row.auto_comment.split()[0] for row in notebook.comments} == {"square": "FAIL", "total": "PASS"}

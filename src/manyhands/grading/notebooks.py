@@ -123,6 +123,12 @@ def checks_of(solution):
     return {grade_id(cell): cell for cell in solution.cells if is_check(cell)}
 
 
+def cells_of(solution):
+    """The grade_ids of all the solution's cells that nbgrader records: checks, answers, and those that are locked."""
+    return {grade_id(cell) for cell in solution.cells
+            if any((cell.metadata.get("nbgrader") or {}).get(kind) for kind in ("grade", "solution", "task", "locked"))}
+
+
 def answers_of(solution):
     """The grade_ids of the solution's answer cells."""
     return [grade_id(cell) for cell in solution.cells

@@ -111,14 +111,19 @@ def register(classroom, unit):
 
 
 def knows(book, unit, solution):
-    """Whether the gradebook has the checks of a unit as its solution (a notebook) has them now."""
+    """Whether the gradebook has the cells of a unit as its solution (a notebook) has them now.
+
+    nbgrader writes them one by one, grade cells first and source cells last: where it was killed in between, the last
+    are missing.
+    """
     from nbgrader.api import MissingEntry
 
     try:
-        known = {cell.name for cell in book.find_notebook(unit, unit).grade_cells}
+        notebook = book.find_notebook(unit, unit)
     except MissingEntry:
         return False
-    return known == set(notebooks.checks_of(solution))
+    checks, all_cells = ({cell.name for cell in cells} for cells in (notebook.grade_cells, notebook.source_cells))
+    return checks == set(notebooks.checks_of(solution)) and all_cells == notebooks.cells_of(solution)
 
 
 def quiet_log(name):
