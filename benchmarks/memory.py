@@ -1,8 +1,9 @@
 """The memory that a unit takes at its peak: `python -m benchmarks memory [06 07 ...]`.
 
-Runs the unit's tutorial and its solved lab, each in a kernel of its own, and adds up, five times a second, what the
+Runs the tutorials, then the solved labs, each in a kernel of its own, and adds up, five times a second, what the
 kernel, its cluster and all their processes hold; a page that several share is counted once among them (PSS). The
-larger of the two, rounded up to a tenth of a GiB, stands in `src/manyhands/units.toml`; the README's table shows it.
+tutorial's, rounded up to a tenth of a GiB, is `memory_gib` in `src/manyhands/units.toml`, and the README's table shows
+it. The browser and JupyterLab itself are not in it.
 """
 
 import sys
@@ -22,11 +23,11 @@ def main(numbers):
     unknown = set(numbers) - {unit.number for unit in chosen}
     if unknown:
         sys.exit(f"There is no unit {', '.join(sorted(unknown))} to measure.")
-    print("| unit | tutorial, GiB | lab, GiB |\n|---|---|---|")
-    for unit in chosen:
-        tutorial = peak_gib(find_root() / unit.tutorial)
-        lab = peak_gib(find_root() / "solutions" / unit.name / f"{unit.name}.ipynb")
-        print(f"| {unit.number} | {tutorial:.2f} | {lab:.2f} |", flush=True)
+    print("| unit | notebook | GiB |\n|---|---|---|")
+    for part, path in (("tutorial", "notebooks/{0}.ipynb"), ("lab", "solutions/{0}/{0}.ipynb")):
+        for unit in chosen:
+            peak = peak_gib(find_root() / path.format(unit.name))
+            print(f"| {unit.number} | {part} | {peak:.2f} |", flush=True)
 
 
 def peak_gib(path):
