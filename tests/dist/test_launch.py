@@ -97,6 +97,18 @@ def test_exit_codes(script, how, code):
     assert result.returncodes == {0: 0, 1: code} and result.returncode == code
 
 
+def test_a_late_thread_that_aborts_the_process_hides_no_error(script):
+    """torch.distributed's threads do so, about once in a hundred failures just after a collective: an abort, not exit code 1."""
+    result = two_tasks(script(FAIL), "print('ValueError: bad sample'); os.write(2, b'terminate called without an active exception\\n'); os.abort()",
+                       0, echo=False)
+    assert result.returncodes == {0: 0, 1: -6} and result.report().splitlines() == [
+        "worker 1 failed first: killed by signal 6.",
+        '"terminate called without an active exception" is no reason: Python was ending, after the error above it, when a thread of a library was'
+        " not through yet (torch.distributed's, say, just after a collective).",
+    ]
+    assert len(two_tasks(script(FAIL), "os.abort()", 0, echo=False).report().splitlines()) == 1
+
+
 def test_after_a_failure_the_others_are_stopped_and_say_where_they_stood(script, monkeypatch):
     monkeypatch.setattr(collect, "FAILED_GRACE_S", 0.5)
     path = script("""

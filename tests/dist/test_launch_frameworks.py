@@ -27,13 +27,13 @@ TORCHRUN = """
 
     dist.init_process_group("gloo")
     rank = dist.get_rank()
+    if sys.argv[1:] == ["fail"] and rank == 2:
+        raise ValueError("rank 2 read a bad sample")  # not just after a collective: PyTorch may abort then
     total = torch.tensor([rank])
     dist.all_reduce(total)
     e = os.environ
     print(f"rank {rank} of {dist.get_world_size()}, local {e['LOCAL_RANK']} of {e['LOCAL_WORLD_SIZE']},"
           f" node {e['GROUP_RANK']} of {e['GROUP_WORLD_SIZE']}, sum {total.item()}")
-    if sys.argv[1:] == ["fail"] and rank == 2:
-        raise ValueError("rank 2 read a bad sample")
     if rank != 2 or sys.argv[1:] != ["skip"]:
         dist.barrier()
     dist.destroy_process_group()
@@ -48,8 +48,8 @@ def test_torchrun_on_two_nodes(script):
 
 def test_torchrun_reports_the_rank_that_failed(script):
     result = launch(script(TORCHRUN), "fail", with_="torchrun", nodes=2, ranks_per_node=2, echo=False)
-    assert result.first_failed == 2 and result.returncodes[2] == 1 and result.returncode == 1
-    assert 'File "train.py", line 13, in <module>' in result.output[2]
+    assert result.first_failed == 2 and result.returncodes[2] == 1 and result.returncode == 1, result.output[2]
+    assert 'File "train.py", line 8, in <module>' in result.output[2]
     assert "ValueError: rank 2 read a bad sample" in result.output[2]
     assert "ChildFailedError" in result.launcher_output
 

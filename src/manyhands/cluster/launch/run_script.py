@@ -4,6 +4,7 @@ import html
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -43,6 +44,9 @@ class Launch:
         if self.first_failed is not None:
             lines.append(f"{self.names[self.first_failed]} failed first: "
                          f"{_meaning(self.returncodes[self.first_failed])}.")
+            if self.returncodes[self.first_failed] == -signal.SIGABRT and _LATE in self.output[self.first_failed]:
+                lines.append(f'"{_LATE}" is no reason: Python was ending, after the error above it, when a thread of a '
+                             "library was not through yet (torch.distributed's, say, just after a collective).")
         if self.timed_out:
             lines.append(f"Time-out: {len(self.where)} of {len(self.names)} ranks had not finished.")
         lines += [f"[{self.names[rank]}] {text}" for rank, text in self.where.items()]
@@ -199,6 +203,9 @@ def _meaning(code):
     if code == STOPPED:
         return "killed (SIGKILL)"
     return f"killed by signal {-code}" if code < 0 else f"exit code {code}"
+
+
+_LATE = "terminate called without an active exception"  # C++ says so of a thread that Python ends after its own end
 
 
 # -- showing -----------------------------------------------------------------------------------------------------------
