@@ -5,6 +5,7 @@ trust (some styles) leaves the same words and signs, in the same order. Letters 
 that a dark page needs nothing; colours stand behind white letters only, with a contrast of 4.5 or more.
 """
 
+import re
 from html import escape
 
 from manyhands.checks.record import BLOCKED, FAIL, PASS
@@ -58,7 +59,7 @@ def _head(name, told):
 def _row(one, state):
     badge = (f'<span style="flex: none; align-self: flex-start; padding: 0 .5em; border-radius: 3px; color: #ffffff; '
              f'background-color: {COLOUR[state]}; white-space: nowrap">{SIGN[state]} {_badge(one, state)}</span>')
-    text = f'<div style="{BOX}; flex-basis: 20em"> {escape(one["text"])}{_details(one["detail"], state)}</div>'
+    text = f'<div style="{BOX}; flex-basis: 20em"> {_lines(one["text"])}{_details(one["detail"], state)}</div>'
     return (f'<div style="display: flex; flex-wrap: wrap; gap: .2em .7em; padding: .35em 0; border-top: 1px solid '
             f'{LINE}">{badge}{text}</div>')
 
@@ -87,7 +88,12 @@ def _value(key, text):
 
 
 def _lines(text):
-    return escape(text).replace("\n", "<br>")
+    return _code(text).replace("\n", "<br>")
+
+
+def _code(text):
+    """Names between backticks as code, which the plain lines leave as they are."""
+    return re.sub(r"`([^`\n]+)`", r"<code>\1</code>", escape(text))
 
 
 def _hint(name, steps):
@@ -97,5 +103,5 @@ def _hint(name, steps):
         label = f"Hint {escape(name)}" if number == 1 else f"Step {number} of {len(steps)}"
         folded = (f'<details style="margin-top: .4em"><summary style="cursor: pointer">{label}</summary>'
                   f'<div style="padding: .2em 0 0 1.2em"><div style="white-space: pre-wrap">'
-                  f"{escape(steps[number - 1].strip())}</div>{folded}</div></details>")
+                  f"{_code(steps[number - 1].strip())}</div>{folded}</div></details>")
     return folded

@@ -122,6 +122,11 @@ def luminance(colour):
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
+def test_names_between_backticks_are_code_and_nothing_else_of_a_learners_text_is():
+    words = Words(card._lines("`recv` gives `<b>`, and ` one ` alone\nstays `open\nhere`"))
+    assert words.text == "recv gives <b>, and  one  alonestays `openhere`" and words.tags == ["code", "code", "code", "br", "br"]
+
+
 @pytest.mark.parametrize("state", card.COLOUR)
 def test_white_letters_can_be_read_on_every_colour(state):
     assert 1.05 / (luminance(card.COLOUR[state]) + 0.05) >= 4.5
