@@ -124,8 +124,9 @@ def test_a_node_is_lost_another_comes_and_the_end_of_the_store_ends_the_job(job)
     job.start("c")
     assert job.wait_for(world=2)[-1][1] == 1, "a node that comes uses up none"
     weight = torch.zeros((), dtype=torch.float64)
-    right = {step: (weight := weight + 1 / step).item() for step in range(1, job.steps()[-1][2] + 1)}
-    assert all(abs(weight - right[step]) < 1e-9 for _, _, step, weight in job.steps()), "as if nothing had happened"
+    lines = job.steps()
+    right = {step: (weight := weight + 1 / step).item() for step in range(1, lines[-1][2] + 1)}
+    assert all(abs(weight - right[step]) < 1e-9 for _, _, step, weight in lines), "as if nothing had happened"
 
     job.agents["a"].kill()  # it has the store
     job.worker("a").kill()
