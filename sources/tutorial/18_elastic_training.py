@@ -580,7 +580,8 @@ settle("18-torchrun", lambda: "the same, to the bit" if calm == killed and calm
 #     train(state)
 #
 # `horovodrun -np 2 --min-np 1 --max-np 4 --host-discovery-script ./hosts.sh python train.py`; the script prints a line `host:slots` for each host that is there now. The processes that live go on: `train` is called again, with the state of the last commit.
-# When hosts are added only, `state` is not rolled back. Not all of the state is in `TorchState`: generators and the loader are yours (`ElasticSampler` for the rows). A host on which a worker died is not used again, so on a single machine the job ends at the
+# New hosts are looked for in `commit`, so that nothing is rolled back for them. (`state.check_host_updates()` looks between two commits. If it finds one, plain numbers such as `step` go back to the last commit, and weights do not: Horovod 0.28.1.)
+# Not all of the state is in `TorchState`: generators and the loader are yours (`ElasticSampler` for the rows). A host on which a worker died is not used again, so on a single machine the job ends at the
 # first death (Horovod 0.28.1: "blacklisted slots count"). Not run in this notebook.
 # </details>
 #
@@ -608,7 +609,7 @@ settle("18-torchrun", lambda: "the same, to the bit" if calm == killed and calm
 #     wait "$job"
 #
 # The script looks for the file `stop` after each step, on rank 0, which tells the others (a broadcast: all must stop at the same step), saves, removes the file, or the next life would stop at once, and ends. A job whose node fails is requeued by Slurm itself, if `JobRequeue` or `--requeue` allows it; `SLURM_RESTART_COUNT`
-# says how often it was. ([sbatch](https://slurm.schedmd.com/sbatch.html))
+# says how often it was. A job that was requeued waits for two minutes before it may begin. ([sbatch](https://slurm.schedmd.com/sbatch.html))
 # </details>
 #
 # ## How often?

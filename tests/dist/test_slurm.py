@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import nbformat
@@ -129,3 +130,49 @@ def test_the_batch_file_of_unit_10_runs_horovod_under_mpirun(slurm, tmp_path):
 @pytest.mark.slow
 def test_unit_06_runs_unchanged(slurm, monkeypatch):
     assert world_checks.run_notebook("06_ddp.ipynb", "slurm", monkeypatch) > 10
+
+
+STOPS = """
+import os, sys, time
+from pathlib import Path
+
+folder = Path(os.environ["CHECKPOINTS"])
+saved, stop = folder / "step", folder / "stop"
+step = int(saved.read_text()) if saved.exists() else 0
+print("life", os.environ.get("SLURM_RESTART_COUNT", "0"), "from step", step, flush=True)
+while not (folder / "enough").exists():
+    step += 1
+    time.sleep(0.05)
+    if stop.exists():
+        saved.write_text(str(step))
+        stop.unlink()
+        sys.exit(print("saved at", step, flush=True))
+print("done", flush=True)
+"""
+
+
+def test_the_batch_file_of_unit_18_saves_at_a_signal_and_is_started_again(slurm, tmp_path):
+    """As the tutorial has it, with a short program in place of torchrun's. The signal comes from scancel: nobody waits for the end of the time."""
+    source = (world_checks.ROOT / "sources" / "tutorial" / "18_elastic_training.py").read_text()
+    told = re.search(r'^#     #SBATCH --time.*?^#     wait "\$job"$', source, re.DOTALL | re.MULTILINE)[0]
+    job = re.sub("^#     ", "", told, flags=re.MULTILINE).replace("torchrun ... train.py", f"-n1 {sys.executable} train.py")
+    (tmp_path / "job.sbatch").write_text(f"#!/bin/bash\n{job}\n")
+    (tmp_path / "train.py").write_text(STOPS)
+    submitted = ["sbatch", "--parsable", "--output=said.txt", "job.sbatch"]
+    number = subprocess.run(submitted, cwd=tmp_path, env={**slurm.env, "CHECKPOINTS": str(tmp_path)}, capture_output=True, text=True, check=True).stdout.strip()
+
+    def wait_for(words, of=lambda: (tmp_path / "said.txt").read_text() if (tmp_path / "said.txt").exists() else ""):
+        until = time.monotonic() + 20 * SLOWER
+        while not re.search(words, text := of()):
+            assert time.monotonic() < until, text
+            time.sleep(0.1)
+        return text
+
+    wait_for("life 0 from step 0")
+    slurm.run("scancel", "--batch", "--signal=USR1", number)
+    step = re.search(r"saved at (\d+)", wait_for("saved at .*\n"))[1]
+    wait_for("PENDING BeginTime", of=lambda: slurm.run("squeue", "-h", "-o", "%T %r"))  # for two minutes, which are cut short here
+    slurm.run("scontrol", "update", f"JobId={number}", "StartTime=now")
+    said = wait_for(f"life 1 from step {step}\n")
+    (tmp_path / "enough").touch()
+    assert "life 0" in said and "done" in wait_for("done")  # one file has both lives

@@ -1,5 +1,6 @@
 """What a rehearsal tells, in words and as a picture."""
 
+import re
 from collections import Counter
 
 from manyhands.rehearsal.replay import Replay
@@ -11,15 +12,23 @@ CANNOT_SEE = ("It cannot see: branches that this run did not take, C++ that call
 def lines(findings, traces, place=None):
     """The lines for a terminal or a cell: each finding, then what was looked at and what cannot be seen.
 
-    `place(file, line)` names a line; without it, file and number.
+    Findings of one line that differ in nothing but numbers, those of other ranks, are told once, in the first one's
+    words. `place(file, line)` names a line; without it, file and number.
     """
     place = place or (lambda file, line: f"{file}:{line}" if file else "no line of yours")
-    told = []
+    told, alike = [], {}
     for one in findings:
-        ranks = f"rank{'s' if len(one.ranks) > 1 else ''} {', '.join(map(str, one.ranks))}"
-        told += [f"{one.severity.upper()}: {place(one.file, one.line)}, {ranks}", f"    {one.call} {one.text}.",
+        key = one.severity, one.file, one.line, one.call, one.remedy, re.sub(r"\d+", "", one.text)
+        alike.setdefault(key, []).append(one)
+    for one, *others in alike.values():
+        all_ranks = sorted({rank for each in (one, *others) for rank in each.ranks})
+        ranks = f"rank{'s' if len(all_ranks) > 1 else ''} {', '.join(map(str, all_ranks))}"
+        says = f"{one.call} {one.text}."
+        if others:
+            says = f"On rank {one.ranks[0]}: {says} On the others likewise."
+        told += [f"{one.severity.upper()}: {place(one.file, one.line)}, {ranks}", f"    {says}",
                  f"    What to do: {one.remedy}."]
-    number = len(findings)
+    number = len(alike)
     told.append(f"{number or 'No'} finding{'' if number == 1 else 's'} in {seen(traces)}.")
     return [*told, CANNOT_SEE]
 

@@ -1,10 +1,11 @@
 """What a rehearsal says: findings with their place, what was looked at, and a picture where something hangs."""
 
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 
 from stories import story
 
-from manyhands.rehearsal import judge
+from manyhands.rehearsal import Finding, judge
 from manyhands.rehearsal.telling import lines, picture
 
 
@@ -27,9 +28,18 @@ def test_nothing_found_says_what_was_looked_at_and_what_cannot_be_seen():
 
 def test_a_finding_has_its_place_its_ranks_and_a_remedy():
     said = told(2, ring, place=lambda file, line: f"line {line} of this cell")
-    assert said[0] == "HANGS: line 2 of this cell, rank 0" and said[1].startswith("    isend waits in Python for rank 1")
-    assert said[2].startswith("    What to do: ") and said[-2].startswith("2 findings in 2 calls of collectives and 2 messages of 2 ranks")
+    assert said[0] == "HANGS: line 2 of this cell, ranks 0, 1" and said[1].startswith("    On rank 0: isend waits in Python for rank 1")
+    assert said[1].endswith(". On the others likewise.") and said[2].startswith("    What to do: ")
+    assert said[3].startswith("1 finding in 2 calls of collectives and 2 messages of 2 ranks")
     assert told(2, lambda r: r.collective(op="BOR"))[0] == "FAILS: no line of yours, ranks 0, 1"
+
+
+def test_findings_that_differ_in_more_than_numbers_are_told_apart():
+    one = Finding("hangs", (0,), "", 3, "isend", "waits for rank 1", "wait")
+    others = [replace(one, ranks=(1,), text="waits for rank 2"), replace(one, line=4), replace(one, text="waits for ever"), replace(one, remedy="do not"),
+              replace(one, call="irecv"), replace(one, severity="may hang")]
+    assert [line for line in lines([one, *others], {}) if line[0] != " "][:-2] == ["HANGS: no line of yours, ranks 0, 1", *["HANGS: no line of yours, rank 0"] * 4,
+                                                                                    "MAY HANG: no line of yours, rank 0"]
 
 
 def test_the_picture_shows_who_waits_for_whom_in_red():

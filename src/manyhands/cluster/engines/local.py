@@ -10,6 +10,7 @@ import threading
 import time
 
 from manyhands.cluster.engines.reach import until_answering
+from manyhands.cluster.host.names import without_warnings
 
 HEARTBEAT_MS = 100
 REGISTER_TIMEOUT_S, IMPORT_TIMEOUT_S = 180, 180  # for a busy machine: a rank that ends is told at once
@@ -32,7 +33,8 @@ class LocalEngines:
         self._start_zygote()
 
     def _start_zygote(self):
-        environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1", **self._zygote_environment()}
+        environment = {**os.environ, **without_warnings(), "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1",
+                       **self._zygote_environment()}
         self._log = open(os.path.join(self.folder, "zygote.log"), "a")
         self._zygote = subprocess.Popen(
             [sys.executable, "-m", "manyhands.cluster.engines.zygote", *self.frameworks],

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from manyhands.cluster.host.devices import gpu_ids
+from manyhands.cluster.host.names import without_warnings
 from manyhands.cluster.host.ports import reserve
 
 GUARD = str(Path(__file__).with_name("process_guard.py"))
@@ -53,7 +54,7 @@ def base_env(env):
     clean = {k: v for k, v in os.environ.items() if not k.startswith(_FOREIGN) and k not in _FOREIGN_NAMES}
     if clean.get("MPLBACKEND", "").startswith("module://"):
         del clean["MPLBACKEND"]  # Jupyter's, which shows figures in cells
-    for name, value in _DEFAULTS.items():
+    for name, value in {**_DEFAULTS, **without_warnings()}.items():
         clean.setdefault(name, value)
     if os.path.exists("/sys/class/net/lo"):  # all ranks are on this machine, whose name may not resolve
         clean.setdefault("GLOO_SOCKET_IFNAME", "lo")

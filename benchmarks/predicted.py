@@ -1,0 +1,98 @@
+"""`python -m benchmarks predicted [06] [gpt]`: what `manyhands predict` says of a script on 6 and 8 ranks, and what they take.
+
+Nodes of one rank each, with slow links between them: the emulated network. Computing is measured on one rank, the
+messages on two, as `manyhands predict` does. The latency of a round of gloo's ring is fitted to steps of 2 and of 4
+ranks there (more than the link's delay: gloo asks first whether there is room); 6 and 8 are predicted, and only then
+measured. The ranks share this machine's cores: p ranks on c cores compute p / c times as long, which is all that the
+prediction knows of it.
+"""
+
+import os
+import sys
+from pathlib import Path
+from statistics import median
+
+from manyhands import Cluster
+from manyhands.clinic import scale
+from manyhands.clinic.visit import visit
+from manyhands.simulate.calibrate import calibrate
+from manyhands.simulate.training_step import Machine
+
+HERE = Path(__file__).resolve().parent
+SCRIPTS = {"06": (HERE.parent / "notebooks/scripts/06_train.py", ("--epochs", "4")),
+           "gpt": (HERE / "gpt_ddp.py", ("--steps", "12"))}
+NODES, RATE_MBIT, DELAY_MS = 8, 20, 10
+BYTES_PER_S = RATE_MBIT * 1e6 / 8
+FITTED, PREDICTED, RUNS = (2, 4), (6, 8), 5
+
+
+def steps_s(script, arguments, ranks, port):
+    """Seconds of the steps of the script's training, on the first ranks of a cluster; the first three are left out."""
+    import contextlib
+    import io
+    import os
+    import runpy
+    import sys
+    import time
+
+    from torch.optim.optimizer import register_optimizer_step_post_hook
+
+    rank, before, argv, ends = int(os.environ["RANK"]), dict(os.environ), sys.argv, []
+    if rank >= ranks:
+        return None
+    os.environ.update(WORLD_SIZE=str(ranks), MASTER_PORT=str(port), LOCAL_RANK="0", LOCAL_WORLD_SIZE="1")
+    hook = register_optimizer_step_post_hook(lambda *_: ends.append(time.perf_counter()))
+    try:
+        sys.argv = [script, *arguments]
+        with contextlib.redirect_stdout(io.StringIO()):
+            runpy.run_path(script, run_name="__main__")
+    finally:
+        hook.remove()
+        sys.argv = argv
+        os.environ.clear()
+        os.environ.update(before)
+    return [stop - start for start, stop in zip(ends[2:], ends[3:])]
+
+
+def measured_s(cluster, script, arguments, ranks, port):
+    """(the median of all steps of all runs, the medians of the runs), of rank 0: all ranks wait for each other."""
+    runs = [cluster.run(steps_s, str(script), arguments, ranks, port + run)[0] for run in range(RUNS)]
+    return median(sum(runs, [])), [median(run) for run in runs]
+
+
+def predicted_s(found, constants, ranks):
+    machine = Machine(1, (0.0, 1e30), (constants["latency_s"], BYTES_PER_S))
+    return scale.forecast(found, machine, ranks, times_as_fast=min(1.0, os.cpu_count() / ranks)).seconds
+
+
+def rows(name):
+    script, arguments = SCRIPTS[name]
+    found = scale.measured(visit(script, arguments, 1, "torchrun"), visit(script, arguments, 2, "torchrun"))
+    print(f"\n{script.name}: {scale.told(found)}", flush=True)
+    link = {"latency_s": DELAY_MS / 1e3}
+    with Cluster(nodes=NODES, ranks_per_node=1, framework="torch", profile="emulated", rate_mbit=RATE_MBIT,
+                 delay_ms=DELAY_MS, name="predicted") as cluster:
+        real = {}
+        for place, ranks in enumerate((*FITTED, *PREDICTED)):
+            if ranks == PREDICTED[0]:
+                mine = calibrate(lambda constants, p: predicted_s(found, constants, p),
+                                 [(p, real[p][0]) for p in FITTED], link)
+                print(f"fitted: a round has a latency of {mine['latency_s'] * 1e3:.1f} ms (the links' delay: {DELAY_MS} ms)",
+                      flush=True)
+            real[ranks] = measured_s(cluster, script, arguments, ranks, 20_000 + 20 * place)
+    for ranks, (seconds, runs) in real.items():
+        told = predicted_s(found, mine, ranks)
+        plain = predicted_s(found, link, ranks)
+        print(f"| {script.name} | {ranks}{' *f*' if ranks in FITTED else ''} | {told * 1e3:.0f} | {seconds * 1e3:.0f} "
+              f"({min(runs) * 1e3:.0f} to {max(runs) * 1e3:.0f}) | {told / seconds - 1:+.1%} | {plain / seconds - 1:+.1%} |", flush=True)
+
+
+def main(names=()):
+    print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}\n\n| script | ranks | predicted, ms | measured, ms (medians of "
+          "runs) | error | by the links' own numbers |\n|---|---|---|---|---|---|")
+    for name in names or SCRIPTS:
+        rows(name)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
