@@ -41,7 +41,7 @@ torch.set_num_threads(1)
 # * tear the newest file, or several: cut off the end, or all of it;
 # * kill the process while it writes, and when it is about to rename;
 # * fill the disk: then `save` raises the error, and all checkpoints that were there are still there;
-# * look at the order of your calls: a rename does not wait for the disk. After a power cut, a file whose bytes were not asked to be there (`os.fsync`) may be empty, and a name in a folder
+# * look at the order of your calls: a rename does not wait for the disk. After a power cut, a file that was not synced (`os.fsync`) may be empty, and a name in a folder
 #   that was not synced may be missing.
 #
 # *Difficulty ●●○, 14 minutes, 5 points*
@@ -128,8 +128,8 @@ check.state(state_of, restore)
 # %% [markdown]
 # ## 3. Rows for any number of ranks
 #
-# Think of one endless order of rows: the images of epoch 0, shuffled, then those of epoch 1, shuffled otherwise, and so on. What the order is depends on `seed` and the epoch,
-# and on nothing else. `seen` rows of it have been taken. A step takes the next
+# Think of one endless order of rows: the images of epoch 0, shuffled, then those of epoch 1, shuffled otherwise, and so on. The order of an epoch depends on `seed` and the epoch's
+# number, and on nothing else. `seen` rows of it have been taken. A step takes the next
 # `batch` of them, and `rank` of `world` gets its share. The number of ranks may change at any step, and the batch with it; so a batch may lie across the border of two epochs.
 #
 # Return the rows of this rank, as a list of numbers from 0 to `images - 1`. Shares differ by one row at most.
@@ -161,7 +161,7 @@ check.rows(rows)
 #
 # `numbers` values lie flat in the pieces of `old` ranks: each piece has `ceil(numbers / old)` of them, and zeros fill up the end of the last ones. Now `new` ranks want pieces of
 # `ceil(numbers / new)`, without zeros behind; the last ones may be shorter, or empty. Say what `rank` reads: triples `(old rank, start, stop)`, counted from the start of that rank's piece,
-# in the order of the values. Nobody reads what is not its own; no read is empty, and one is enough for each old rank. Who has no values reads nothing: an empty list.
+# in the order of the values. Nobody reads what is not its own; no read is empty, and one is enough for each old rank. A rank that has no values reads nothing: an empty list.
 #
 # *Difficulty ●●○, 8 minutes, 3 points*
 #
@@ -197,7 +197,7 @@ check.reshard(reads)
 #
 # After either of them no step works before `job.regroup()` has made a new group. `job.commit()` keeps a copy of the state in memory, `job.rollback()` brings the last one back.
 #
-# Train until `job.seen` is `until` or more. Commit at the start, and then whenever `every` steps have been made since the last commit (steps that were rolled back do not count). Behind the
+# `job.seen` counts the images that the training has taken. Train until it is `until` or more. Commit at the start, and then whenever `every` steps have been made since the last commit (steps that were rolled back do not count). Behind the
 # last step of all a commit may be made or not.
 #
 # *Difficulty ●●○, 10 minutes, 4 points*

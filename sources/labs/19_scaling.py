@@ -113,7 +113,7 @@ check.step(step_s)
 #
 # `times_s` are measured steps of one rank. p ranks draw from them, each for itself, with replacement; all wait for the slowest. How long, on average? No drawing: the exact mean.
 #
-# Then the efficiency of many ranks against a base of few: what a rank does, in parts of what it did then. Both are pairs (ranks, images_per_s).
+# Then the efficiency of many ranks against a base of few: images per second and rank, divided by those of the base. Both are pairs (ranks, images_per_s).
 #
 # *Difficulty ●●○, 10 minutes, 3 points*
 #
@@ -133,7 +133,7 @@ def slowest_s(p: int, times_s: list[float]) -> float:
 
 
 def efficiency(base: tuple[int, float], many: tuple[int, float]) -> float:
-    """Images per second and rank with many ranks, in parts of those of the base."""
+    """Images per second and rank with many ranks, divided by those of the base."""
     ### BEGIN SOLUTION
     return (many[1] / many[0]) / (base[1] / base[0])
     ### END SOLUTION
@@ -169,8 +169,8 @@ check.pipeline(pipeline_s)
 # %% [markdown]
 # ## 6. Two rows, and the rest
 #
-# A table has rows (ranks, images_per_s); each rank takes `batch` images a step. `network_s(ranks)` says what the gradients' all-reduce takes by the published numbers of the network, of which a part may hide behind the computing, or
-# which may not be reached. (Rows have noise, too: the factor is what they give, even below 0.) So a step takes
+# A table has rows (ranks, images_per_s); each rank takes `batch` images a step. `network_s(ranks)` says what the gradients' all-reduce takes by the published numbers of the network. Part of it may hide behind the computing, and the network
+# may not reach its published numbers; so it counts with a factor. (Rows have noise, too: take the factor that they give, even below 0.) So a step takes
 #
 # $$ t(\mathrm{ranks}) = \mathrm{compute} + \mathrm{factor} \cdot \mathrm{network}(\mathrm{ranks}) $$
 #

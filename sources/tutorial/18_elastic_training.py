@@ -53,7 +53,7 @@ torch.set_num_threads(1)
 # %% [markdown]
 # ## Failures are the rule
 #
-# Llama 3 was trained on 16,384 GPUs. In 54 days, 419 failures stopped the job without warning (Grattafiori et al. 2024, section 3.3.4). So one GPU stopped it once in 5.8 years.
+# Llama 3 was trained on 16,384 GPUs. In 54 days, 419 failures stopped the job without warning (Grattafiori et al. 2024, section 3.3.4). Shared out over the GPUs, each of them stopped it once in 5.8 years.
 #
 # **Predict.** How often was the whole job stopped?
 
@@ -78,8 +78,8 @@ settle("18-often", lambda: min(
 #
 # ## A file that is whole or not there
 #
-# `in_process` calls a function in a process of its own, and with `dies=True` the kernel of the system kills that process at a byte of the file that it writes. First the
-# obvious way: the new checkpoint is written over the old one.
+# `in_process` calls a function in a process of its own. With `file_bytes=3000, dies=True` the operating system kills that process when a file of it would grow beyond 3000 bytes (the signal
+# is called SIGXFSZ). First the obvious way: the new checkpoint is written over the old one.
 #
 # **Predict.** The process is killed in the middle. What can be loaded then?
 
@@ -109,7 +109,7 @@ print(f"killed by {killed.killed_by}; loaded: {try_to_load(path)}")
 settle("18-over", lambda: try_to_load(path))
 
 # %% [markdown]
-# The old file is cut to nothing when it is opened. The cure has been known to databases for long. Write **beside**, then **rename**: `os.replace` puts the new file into the old one's place
+# The old file is cut to nothing when it is opened. Databases have known the cure for a long time. Write **beside**, then **rename**: `os.replace` puts the new file into the old one's place
 # in one step, which is done or not done. But a rename does not wait for the disk: after a power cut the new name may stand for a file whose bytes were never written. So before the rename the file is
 # synced (`fsync`), and after it the folder, in which the name stands.
 
@@ -133,16 +133,16 @@ print(f"killed by {killed.killed_by}; loaded: {try_to_load(path)}")
 #
 # <details><summary>On a file system that many nodes share</summary>
 #
-# On NFS and Lustre a rename within one folder is atomic for who looks at the server, and `fsync` waits for the server. Another node may still see an older listing of the folder for some seconds, so let **one** rank
+# On NFS and Lustre a rename within one folder is atomic for whoever looks at the server, and `fsync` waits for the server. Another node may still see an older listing of the folder for some seconds, so let **one** rank
 # look for the newest checkpoint, and tell the others its name. Object stores (S3) mostly have no rename. There one object is whole or not there by itself, and where a checkpoint is many objects, a small one
 # that names the newest whole checkpoint is written last.
 # </details>
 #
 # ## Everything that is state
 #
-# The training: two layers on 240 digits, with dropout and momentum; a step takes 32 rows. Three things make it independent of the number of ranks:
+# The training: two layers on 240 digits, `images()`, with dropout and momentum; a step takes 32 rows. Three things make it independent of the number of ranks:
 #
-# * **Rows** come from one endless order, a new permutation for each epoch, which depends on the seed and on nothing else. A step takes the next 32; a rank takes every `world`-th of these.
+# * **Rows** come from one endless order, a new permutation for each epoch, which depends on the seed and on nothing else. A step takes the next 32, `endless(start, 32, 240)`; a rank takes every `world`-th of these.
 # * **Dropout:** each rank draws for all 32 rows, and uses its own.
 # * **Gradients** are summed over the ranks, and the loss is divided by 32.
 
@@ -181,7 +181,7 @@ def train_step(training, world=4, group=None):
     return total.item()
 
 # %% [markdown]
-# What must a checkpoint of it have? Four parts. We take them after 30 steps, begin a new training with another seed, put back all of them, or all but one, and train on to step 60.
+# What must a checkpoint of it have? Four parts: the weights, the momentum, the generator of dropout, and the position, which is the number of steps made. We take them after 30 steps, begin a new training with another seed, put back all of them, or all but one, and train on to step 60.
 #
 # **Predict.** Which part may be left out, so that the weights still come out the same, to the last bit?
 
@@ -355,8 +355,8 @@ settle("18-twice", lambda: twice)
 # another number the sums are added in another order, and 1e-12 is what rounding leaves.
 # </details>
 #
-# **A batch that grows.** Here the batch is 32 rows for any number of ranks: nothing changes but the speed. The other way: each rank keeps its 8 rows, and the batch grows when nodes come. Then the rate must follow (unit 17), from the **base**
-# rate by the number of ranks. Who multiplies the rate that the checkpoint has brought back, multiplies again with each restart. And count rows, not steps: 20 steps on four ranks are not 20 steps on two.
+# **A batch that grows.** Here the batch is 32 rows for any number of ranks: nothing changes but the speed. The other way: each rank keeps its 8 rows, and the batch grows when nodes come. Then the learning rate must follow (unit 17): the **base**
+# rate times the number of ranks. Whoever multiplies the rate that the checkpoint has brought back multiplies again with each restart. And count rows, not steps: 20 steps on four ranks are not 20 steps on two.
 
 # %% [markdown]
 # > **On GPUs.** The same parts, and one more: each GPU has a generator of its own (`torch.cuda.get_rng_state`), so dropout drawn there is state of that rank. Bits are the same only with deterministic kernels
@@ -372,7 +372,7 @@ settle("18-twice", lambda: twice)
 # * a rank is **lost** in a step: what is in memory is half a step. Roll back to the commit, make a new group, go on;
 # * ranks **join**, between two steps: make a new group, send them the state. Nothing is rolled back.
 #
-# You write that loop in the lab. It needs somebody who says who is in: a **rendezvous**. Each meeting has a number, its *generation*; who holds an old number is out. In small, with a store that all can reach:
+# You write that loop in the lab. It needs something that says which ranks take part: a **rendezvous**. Each meeting has a number, its *generation*; a rank that holds an old number is out. In small, with a store that all can reach (threads of this kernel play the nodes a, b, c and d):
 
 # %%
 from datetime import timedelta
@@ -406,12 +406,12 @@ for generation, nodes in enumerate((["a", "b", "c"], ["a", "c"], ["a", "c", "d"]
     print(f"generation {generation}: {sorted(places[0])}, all agree on the ranks: {agreed}")
 
 # %% [markdown]
-# How many are `expected` is the real question. torchrun (`--nnodes 1:2`) waits until the smallest number is there, then a little longer (`last_call_timeout`), and closes the meeting. Who comes later waits; the others see it at their next look,
+# How many are `expected` is the real question. torchrun (`--nnodes 1:2`) waits until the smallest number is there, then a little longer (`last_call_timeout`), and closes the meeting. A node that comes later waits; the others see it at their next look,
 # stop, and all meet again. A place is a **rank**: after each meeting ranks are dealt anew, so nothing may be kept under a rank's number.
 #
 # ## A checkpoint in pieces
 #
-# With sharded states (unit 16) no rank has the whole, and should not. `torch.distributed.checkpoint` (DCP) lets each rank write its pieces, with a table of what lies where; who reads says what it wants, and reads only that. So four may write, and two or three
+# With sharded states (unit 16) no rank has the whole, and should not. `torch.distributed.checkpoint` (DCP) lets each rank write its pieces, with a table of what lies where; a rank that reads says what it wants, and reads only that. So four may write, and two or three
 # read. Here with FSDP2, whose shards are rows: 33 rows on four ranks are 9, 9, 9 and 6.
 
 # %% tags=["setup"]
@@ -504,7 +504,7 @@ settle("18-files", lambda: f"{files_with(11, 21)} files")
 # file, too. In the lab you write this arithmetic of overlaps for flat shards.
 #
 # **In the background.** `dcp.async_save` copies the state, returns, and writes in a thread, while training goes on. Its thread makes collectives of its own. On the default group they
-# mix with those of your step, and both wait for ever. Give it **a group of its own**:
+# can mix with those of your step, and then both wait for each other. Give it **a group of its own**:
 
 # %%
 # %%px
@@ -563,7 +563,7 @@ settle("18-torchrun", lambda: "the same, to the bit" if calm == killed and calm
 # Three things to know:
 #
 # * the host of the endpoint has the store: if it dies, the job is over;
-# * workers live in sessions of their own. Who kills an agent only leaves a worker that trains on, and writes checkpoints;
+# * workers live in sessions of their own. Whoever kills only an agent leaves its workers behind: they train on, and write checkpoints;
 # * nodes that come do not use up `--max-restarts`. One that is lost does, where workers of the others fail for it.
 # </details>
 #
@@ -614,7 +614,7 @@ settle("18-torchrun", lambda: "the same, to the bit" if calm == killed and calm
 #
 # ## How often?
 #
-# Saving costs, and what lies behind the last checkpoint is lost. Young 1974: the sum is smallest at $\sqrt{2 \cdot \text{save} \cdot \text{mtbf}}$ seconds between two checkpoints. For the job at the top, if a save takes 60 s and a restart 300 s:
+# Saving costs, and what lies behind the last checkpoint is lost. Young 1974: the sum is smallest at $\sqrt{2 \cdot \text{save} \cdot \text{mtbf}}$ seconds between two checkpoints. Here is the job at the top, if a save takes 60 s and a restart 300 s; *longer* means against the same job without saves and failures:
 
 # %%
 from manyhands.simulate.survival import job_s, young_s
@@ -644,7 +644,7 @@ settle("18-young", lambda: min(
     key=lambda item: abs(item[1] - best_s / quick_s))[0])
 
 # %% [markdown]
-# The root makes it forgiving: twice or half the best interval costs little more. What is left is the restart, which no checkpoint makes shorter.
+# The root makes it forgiving: twice or half the best interval costs little more. Most of what is left with the quick save is the restart (300 s in 3.1 hours: 2.7 %), which no checkpoint makes shorter.
 #
 # ## What you can do now
 #

@@ -27,7 +27,7 @@ from manyhands.simulate.training_step import Layer, Machine, Way, step
 # ## A clock for each rank
 #
 # Unit 05 has formulas for ranks that begin together. They never do. So let each rank have a clock: a vector of times. An all-reduce takes the times at which the ranks come to it, and returns the times at which they go on. Along a ring each rank hears
-# of each other before it goes on, so all go on together, after the latest. A tree lets some go earlier than others.
+# of every other before it goes on, so all go on together, after the latest. A tree lets some go earlier than others.
 #
 # **Predict.** 1024 ranks begin a ring all-reduce; one of them is 2 ms late. How many ranks go on later than they would have?
 
@@ -83,7 +83,7 @@ for ranks in (1000, 100_000):
 #
 # ## Calibrate on your own cluster
 #
-# Four nodes with a network of their own, 10 Mbit/s and 10 ms: so slow that this machine's two cores hardly count. A GPU computes while its processor waits; here, computing is waiting, too: 4 layers with 20 ms of forward and 40 ms
+# Four nodes with a network of their own, 10 Mbit/s and 10 ms: so slow that this machine's two cores hardly count. A GPU computes while the processor beside it waits. So here computing is a `sleep`: 4 layers with 20 ms of forward and 40 ms
 # of backward each. Each step takes a random bit longer on each rank, as on real ones.
 
 # %%
@@ -259,12 +259,14 @@ scaling.efficiency(curves, marks)
 # %% [markdown]
 # <details><summary>Why not four times?</summary>
 #
+# (Efficiency on one rank is not quite 1: the prediction draws 20 steps from the five that were measured.)
+#
 # Bytes get cheaper, latencies do not: four ranks pay four buckets of six rounds, 24 latencies. The curve breaks there. A prediction from bytes alone would be far off; one bucket in place of four would save 18 of them, but lose all of the overlap.
 # </details>
 #
 # ## Machines of the past and of today
 #
-# `machines.toml` holds machines by published numbers, each with its source. ResNet-50 with 32 images a GPU, a ring through all GPUs. Latencies are seldom published: they are *assumed*, 5 us in a node, between nodes 30 us (Ethernet) or 10 us (InfiniBand). What a GPU reaches is no published number: for K80 and P100 it comes from TensorFlow's table of 2017
+# `machines.toml` holds machines by published numbers, each with its source: `p2-8xlarge` has K80 GPUs, `big-basin-p100` P100, the other two are named for theirs. ResNet-50 with 32 images a GPU, a ring through all GPUs. Latencies are seldom published: they are *assumed*, 5 us in a node, between nodes 30 us (Ethernet) or 10 us (InfiniBand). What a GPU reaches is no published number: for K80 and P100 it comes from TensorFlow's table of 2017
 # (below), for A100 and H100 we *assume* a fifth of the peak.
 #
 # Weak and strong scaling: here each GPU keeps its 32 images, so the batch grows with the ranks (*weak*). If the batch stays and each rank gets fewer images (*strong*), computing shrinks and the rounds stay: the curve breaks earlier.
@@ -304,7 +306,7 @@ settle("19-fifth", elsewhere)
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# A GPU of today computes a step in a small part of the time of 2017. Its network has more bandwidth, too, but latencies have hardly fallen (here: a third), and a ring of 1024 has 2046 rounds for each bucket. The faster the computing, the less of the network it hides.
+# A GPU of today computes a step in a small part of the time of 2017. Its network has more bandwidth, too, but latencies have fallen little (here: to a third), and a ring of 1024 has 2046 rounds for each bucket. The faster the computing, the less of the network it hides.
 # </details>
 #
 # ## What mends it
@@ -357,7 +359,7 @@ settle("19-slowest", how_much)
 # The largest of p normal numbers lies about $\sqrt{2 \ln p}$ standard deviations above the mean, a bit less for p that are not huge: 3.2 for 1024. With an exponential tail it is the harmonic number $H_p - 1$, which is $\ln p + 0.577 - 1$: 6.5. The tail counts, not the deviation.
 # </details>
 #
-# And ranks fail. If one fails in five years, 1024 fail every 43 hours. How often to save, and what the job takes in the end (unit 18; Daly 2006):
+# And ranks fail. If a rank fails once in five years, one of 1024 fails every 43 hours. How often to save, and what the job takes in the end (unit 18; Daly 2006):
 
 # %%
 mtbf_s = 5 * 365 * 86_400 / np.array([8, 1024, 16_384])
@@ -370,8 +372,8 @@ for ranks, mtbf in zip((8, 1024, 16_384), mtbf_s):
 # %% [markdown]
 # ## Three dimensions
 #
-# A GPT of 76 billion weights does not fit on a GPU: replicas alone are no way. With layers split over 8 GPUs of a node and a pipeline of 4 nodes it does (unit 15, 14). 1024 A100, 1792 sequences a step (Narayanan et al. 2021, table 1), at 190
-# TFLOP/s reached in wide layers:
+# A GPT of 76 billion weights does not fit on a GPU: replicas alone are no way. With layers split over 8 GPUs of a node and a pipeline of 4 nodes it does (unit 15, 14). 1024 A100, 1792 sequences a step (Narayanan et al. 2021, table 1), if a GPU
+# reaches 190 TFLOP/s, an assumption. `Way(data, stages, split, micro_batches)`; `recompute=True` computes activations again in the backward:
 
 # %%
 gpt = networks.layers(networks.transformer(60, 10_240, 2048, 51_200), 1, 190e12,
@@ -393,7 +395,8 @@ scaling.bars(three)
 #
 # ## Published tables
 #
-# The hardest test: numbers of others. Two rows fit two constants, the others are predicted.
+# The hardest test: numbers of others. Two rows fit two constants, the others are predicted. The columns are GPUs (for pipelines: micro-batches), the published number, the predicted one, and the error. The numbers are images per second, or, for pipelines, the speed in
+# multiples of that of 2 stages with 1 micro-batch.
 
 # %%
 chosen = ["Inception V3, K80, parameter servers", "ResNet-50, K80, parameter servers",
@@ -412,7 +415,7 @@ for table in published.tables():
 # * *ResNet-50 on 8 K80*, 10 % off: GPUs of one host share its PCIe; the model charged all that differs from one GPU to the network.
 # * *AlexNet*, 12 %: nine tenths of its weights are in the last layers, whose gradients are ready first: some of that overlapped.
 # * *torchgpipe, 4 stages*, 17 %: its layers cannot be cut into four equal parts, and the cut is another one for each number of micro-batches.
-# * Goyal et al. 2017 tell +12 % from 8 to 352 GPUs. From the published rates alone comes +0.6 %; with ranks that are 2 % apart, 8 %: waiting for the slowest, not bytes.
+# * Goyal et al. 2017 tell of steps that are 12 % longer on 352 GPUs than on 8. From the published rates alone comes +0.6 %; with ranks that are 2 % apart, 8 %: waiting for the slowest, not bytes.
 
 # %%
 for spread in (0.0, 0.02):

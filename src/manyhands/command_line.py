@@ -32,6 +32,15 @@ def scripts_own(argv):
     return argv[:at], argv[at + 1:]
 
 
+def no_script(path):
+    """Why `path` cannot be run as a script, and what to do, or None if it is a file."""
+    if os.path.isfile(path):
+        return None
+    if os.path.isdir(path):
+        return f"{path} is a folder: name the script in it that you start with torchrun."
+    return f"there is no file {path} in {os.getcwd()}: name a script that is there."
+
+
 class Line:
     """One line on a terminal, each text in the place of the one before; on another stream `show` shows nothing."""
 

@@ -100,7 +100,7 @@ def test_a_script_that_fails_is_shown_with_its_error_and_not_judged(script):
 
 def test_what_is_no_script_is_said():
     code, _, err = rehearse("no_such.py")
-    assert code == 2 and err.startswith("manyhands rehearse: There is no script") and "Traceback" not in err
+    assert code == 2 and err.startswith("manyhands rehearse: there is no file no_such.py in ") and "Traceback" not in err
 
 
 def test_a_group_for_the_cpu_is_known_though_it_was_made_before(cluster):

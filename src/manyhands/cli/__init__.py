@@ -3,6 +3,7 @@
 import difflib
 import os
 import platform
+import signal
 import sys
 from importlib import import_module
 
@@ -71,7 +72,11 @@ def main(argv=None):
         print(f"manyhands: there is no command {argv[0]!r}.{_meant(argv[0])}\n\n{usage()}", file=sys.stderr)
         return 2
     module, function = COMMANDS[argv[0]][0].split(":")
-    return getattr(import_module(module), function)(argv[1:])
+    try:
+        return getattr(import_module(module), function)(argv[1:])
+    except KeyboardInterrupt:  # of a command that has nothing more to say about it
+        print(f"\nmanyhands {argv[0]}: stopped.", file=sys.stderr)
+        return 128 + signal.SIGINT
 
 
 def _meant(word):

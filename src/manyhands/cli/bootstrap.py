@@ -62,7 +62,8 @@ def failures_told(steps):
     except OSError as error:
         sys.exit("\n" + steps.failure(StepFailed(*setup_plan.explain_os_error(error))))
     except KeyboardInterrupt:
-        sys.exit(f"\nStopped in step [{steps.number}/{steps.total}] {steps.name}. The same command goes on from there.")
+        where = f"in step [{steps.number}/{steps.total}] {steps.name}" if steps.number else "before the first step"
+        sys.exit(f"\nStopped {where}. The same command goes on from there.")
 
 
 @contextmanager

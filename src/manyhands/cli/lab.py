@@ -12,12 +12,14 @@ from urllib.parse import urlsplit
 from manyhands.command_line import completed, unit_names
 from manyhands.command_line import parser as command_parser
 from manyhands.learner import start_page
-from manyhands.learner.jupyter_server import Server, can_open_browser, state_folder
+from manyhands.learner.jupyter_server import START_LIMIT_S, Server, can_open_browser, state_folder
 from manyhands.learner.prepare import prepare
 from manyhands.learner.trust import sign_course
 from manyhands.units import NotAClone, find_root, units
 
 TWICE_WITHIN_S = 10
+TOO_LATE = (f"JupyterLab has not answered within {START_LIMIT_S // 60} minutes, and was stopped. "
+            "Is this machine busy with other work? Then end that, and type the same command again.")
 
 
 def parse(argv):
@@ -81,19 +83,19 @@ def _serve(root, arguments, lock):
     sign_course(root, state_folder(root) / "data")
     address = server.start()
     if address is None:
+        why = TOO_LATE if server.late() else "JupyterLab did not start."
         server.stop()
         server.wait()
         if stop.asked:
             return 0
-        print(f"JupyterLab did not start. The end of its log, {server.log}:\n\n{_tail(server.log)}", file=sys.stderr)
+        print(f"{why} {_end_of(server.log)}", file=sys.stderr)
         return 1
     lock.write(address)
     lock.flush()
     print(_welcome(address), flush=True)
     status = server.wait()
     if status and not stop.asked:
-        print(f"JupyterLab ended with status {status}. The end of its log, {server.log}:\n\n{_tail(server.log)}",
-              file=sys.stderr)
+        print(f"JupyterLab ended with status {status}. {_end_of(server.log)}", file=sys.stderr)
         return 1
     print("Stopped.")
     return 0
@@ -133,8 +135,9 @@ def _welcome(address):
     return "\n".join(lines + ["Leave this window open. Press Ctrl-C twice to stop."])
 
 
-def _tail(path, lines=20):
+def _end_of(log, lines=20):
     try:
-        return "\n".join(path.read_text(errors="replace").splitlines()[-lines:])
+        tail = log.read_text(errors="replace").splitlines()[-lines:]
     except OSError:
-        return ""
+        tail = []
+    return "\n".join([f"The end of its log, {log}:\n", *tail]) if tail else f"Its log, {log}, is empty."

@@ -70,7 +70,7 @@ def duration(seconds):
 
 
 def written(folder):
-    """A function that says how much has been written since on the disk of `folder`: ", 1.2 GB written", or nothing."""
+    """A function that says how much has been written since on the disk of `folder`: "1.2 GB written", or nothing."""
     if folder is None:
         return str
     before = shutil.disk_usage(folder).free
@@ -79,7 +79,7 @@ def written(folder):
         megabytes = (before - shutil.disk_usage(folder).free) / 1e6
         if megabytes < 10:
             return ""
-        return f", {megabytes:.0f} MB written" if megabytes < 1000 else f", {megabytes / 1000:.1f} GB written"
+        return f"{megabytes:.0f} MB written" if megabytes < 1000 else f"{megabytes / 1000:.1f} GB written"
 
     return amount
 
@@ -160,7 +160,7 @@ class Steps:
                         recent.append(text)
                         detail = (watch and watch(text)) or detail
                     self.log.flush()
-                self.show(detail + amount())
+                self.show(", ".join(filter(None, [detail, amount()])))
         recent.append(rest.decode("utf-8", "replace"))
         self.log.write(recent[-1])
         self.log.flush()

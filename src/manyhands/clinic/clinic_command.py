@@ -6,13 +6,12 @@ import webbrowser
 from pathlib import Path
 
 from manyhands.clinic.page import MADE_BY
-from manyhands.command_line import completed, python_files, scripts_own
+from manyhands.command_line import completed, no_script, python_files, scripts_own
 from manyhands.command_line import parser as command_parser
 
 DESCRIPTION = """Run your own training script for a few steps, with observers in place, and write one page about it: is it right, does it hang,
 what does it cost? The script is one for torchrun (DDP, FSDP2, Lightning, Accelerate, all_reduce by hand) or horovodrun. Neither it nor
 its folder is changed: it runs in a copy of the folder. Exit code 0: nothing found; 1: something found; 2: the script fails."""  # noqa: E501
-NO_SCRIPT = "manyhands clinic: there is no file {path}."
 NO_PAGE = "manyhands clinic: {path} is there, and is no page of the clinic: name another file with --output."
 STOPPED = "\nStopped; all processes of the script have ended."
 
@@ -21,7 +20,7 @@ def parser():
     made = command_parser("clinic", DESCRIPTION, ["train.py --ranks 4", "train.py --ranks 2 -- --epochs 1 --lr 0.1",
                                                   "train.py --with horovodrun"])
     made.add_argument("script", help="your training script").completer = python_files
-    made.add_argument("arguments", nargs="*", help="its own arguments, behind --")
+    made.add_argument("arguments", nargs="*", default=[], help="its own arguments, behind --")
     made.add_argument("--ranks", type=int, default=4, metavar="N", help="so many processes (4)")
     made.add_argument("--with", dest="launcher", choices=["torchrun", "horovodrun", "mpirun"], default="torchrun",
                       help="what starts them (torchrun)")
@@ -38,8 +37,8 @@ def main(argv=None):
     mine, own = scripts_own(sys.argv[1:] if argv is None else argv)
     arguments = completed(parser()).parse_args(mine)
     arguments.arguments += own
-    if not Path(arguments.script).is_file():
-        print(NO_SCRIPT.format(path=arguments.script), file=sys.stderr)
+    if problem := no_script(arguments.script):
+        print(f"manyhands clinic: {problem}", file=sys.stderr)
         return 2
     if arguments.ranks < 1:
         print("manyhands clinic: --ranks must be 1 or more.", file=sys.stderr)

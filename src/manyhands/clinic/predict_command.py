@@ -5,7 +5,7 @@ import signal
 import sys
 from pathlib import Path
 
-from manyhands.command_line import completed, python_files, scripts_own
+from manyhands.command_line import completed, no_script, python_files, scripts_own
 from manyhands.command_line import parser as command_parser
 
 DESCRIPTION = """Run your own training script for some steps, on one rank and on several, and say what it would take on many ranks of another machine:
@@ -19,7 +19,7 @@ def parser():
     made = command_parser("predict", DESCRIPTION, ["train.py --to 8,64,1024 --machine dgx-h100",
                                                    "train.py --times-as-fast 40 -- --epochs 1"])
     made.add_argument("script", help="your training script").completer = python_files
-    made.add_argument("arguments", nargs="*", help="its own arguments, behind --")
+    made.add_argument("arguments", nargs="*", default=[], help="its own arguments, behind --")
     made.add_argument("--ranks", type=int, default=2, metavar="N", help="processes of the second run here (2)")
     made.add_argument("--to", default="8,64,1024", metavar="P,P,...", help="numbers of ranks to predict (8,64,1024)")
     made.add_argument("--machine", default="dgx-h100", metavar="NAME", help="by its published numbers (dgx-h100)")
@@ -77,8 +77,8 @@ def _predict(arguments):
 
 def _wanted(arguments):
     """The numbers of ranks to predict; ValueError where what was typed cannot be."""
-    if not Path(arguments.script).is_file():
-        raise ValueError(f"there is no file {arguments.script}.")
+    if problem := no_script(arguments.script):
+        raise ValueError(problem)
     try:
         ranks = sorted({int(one) for one in arguments.to.split(",")})
     except ValueError:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from manyhands.command_line import completed, working
 from manyhands.command_line import parser as command_parser
-from manyhands.hackathon.entry_file import BadEntry
+from manyhands.hackathon.entry_file import BadEntry, challenge_names
 from manyhands.hackathon.event import event_command
 from manyhands.hackathon.event.event import NotTaken
 from manyhands.hackathon.event.event_settings import BadEvent
@@ -17,6 +17,7 @@ EXAMPLES = ["init slow_links our_entry", "try our_entry --runs 1", "judge our_en
             "judge our_entry --key judge.key --seeds-of our_entry.record", "verify our_entry.record",
             "event autumn", 'submit our_entry --event autumn --team "The Rings"', "run autumn --key judge.key",
             "board autumn --reveal"]
+ENTRY_FOLDER = "the entry's folder, as `manyhands hack init` makes one"
 OF_EVENT = ("event", "submit", "withdraw", "status", "run", "board")
 
 
@@ -25,19 +26,19 @@ def parser():
     names = "init", "try", "judge", "verify", *OF_EVENT
     does = made.add_subparsers(dest="does", required=True, metavar=" | ".join(names))
     one = does.add_parser("init", help="make a folder with the challenge's start page and its baseline")
-    one.add_argument("challenge")
-    one.add_argument("folder")
+    one.add_argument("challenge", help=f"one of {', '.join(challenge_names())}")
+    one.add_argument("folder", help="a new one")
     one = does.add_parser("try", help="judge an entry on public seeds, and show what it prints")
-    one.add_argument("entry")
+    one.add_argument("entry", help=ENTRY_FOLDER)
     one.add_argument("--runs", type=int, choices=range(1, 6), default=5, metavar="N", help="how many of the five runs")
     one = does.add_parser("judge", help="judge an entry on hidden seeds, and write a signed record")
-    one.add_argument("entry")
+    one.add_argument("entry", help=ENTRY_FOLDER)
     one.add_argument("--key", required=True, metavar="FILE",
                      help="the key to sign with: `manyhands certificate --new-key FILE` makes one")
     one.add_argument("--seeds-of", metavar="RECORD", help="judge again, on the seeds of this record")
     one.add_argument("-o", "--output", metavar="FILE", help="where to write the record (ENTRY.record); never over one")
     one = does.add_parser("verify", help="say what a record tells, and who has signed it")
-    one.add_argument("record")
+    one.add_argument("record", help="the file that `manyhands hack judge` wrote")
     one.add_argument("--public", metavar="FILE", help="the key that must have signed it")
     event_command.add_parsers(does)
     return made
@@ -55,11 +56,20 @@ def main(argv):
         return {"init": _init, "try": _try, "judge": _judge, "verify": _verify}[options.does](options)
     except FileExistsError as problem:
         return _cannot(f"{problem.filename} is there already, and nothing is overwritten.")
+    except FileNotFoundError as problem:
+        return _cannot(_no_file(problem.filename, getattr(options, "key", None)))
     except (BadSignature, BadRecord) as problem:
         what = getattr(options, "record", None) or getattr(options, "seeds_of", None) or f"a record in {options.folder}"
         return _cannot(f"{what} {problem}.", 1)
+    except IsADirectoryError as problem:
+        return _cannot(f"{problem.filename} is a folder: a file is wanted.")
     except (BadEntry, BadEvent, NotTaken, BadKey, NoRooms, OSError) as problem:
         return _cannot(problem)
+
+
+def _no_file(path, key):
+    makes_one = f" `manyhands certificate --new-key {path}` makes a key." if key and str(path) == key else ""
+    return f"there is no file {path}.{makes_one}"
 
 
 def _cannot(problem, code=2):

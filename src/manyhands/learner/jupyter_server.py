@@ -21,7 +21,8 @@ from urllib.request import ProxyHandler, Request, build_opener
 SETTINGS = Path(__file__).parent / "jupyter"
 EXTENSIONS = Path(__file__).parent / "labextensions"  # of our own: see `renewing`
 PORT_TRIES = 3
-START_LIMIT_S, STOP_LIMIT_S, ORPHANS_LIMIT_S = 120, 20, 10
+START_LIMIT_S = 600  # on a machine that others keep busy; one that ends instead is seen at once
+STOP_LIMIT_S, ORPHANS_LIMIT_S = 20, 10
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
 
@@ -87,7 +88,7 @@ class Server:
         self.process = self.status = None
 
     def start(self):
-        """Start it; returns the address with its token, or None where it has ended instead."""
+        """Start it; returns the address with its token, or None where it has ended instead, or is `late`."""
         for _ in range(PORT_TRIES):
             self.status = None
             if (address := self._start()) or not self.lost_its_port():
@@ -121,6 +122,10 @@ class Server:
             return None
         address = info["url"] + ("?" + urlencode({"token": info["token"]}) if info["token"] else "")
         return address if info.get("sock") or info["secure"] or _answers(info) else None
+
+    def late(self):
+        """True if it runs, but has not answered within START_LIMIT_S."""
+        return self.status is None
 
     def lost_its_port(self):
         """True if somebody took the free port between its choice and its use."""

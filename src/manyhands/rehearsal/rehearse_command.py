@@ -43,8 +43,10 @@ def rehearse(script, arguments=(), ranks=4, limit_s=120, echo=False):
     """
     from manyhands.cluster.launch.run_script import launch
 
-    if not Path(script).is_file():
-        raise FileNotFoundError(f"There is no script {str(script)!r} in {Path.cwd()}: name one that is there.")
+    if problem := command_line.no_script(script):
+        raise FileNotFoundError(problem)
+    if ranks < 1:
+        raise ValueError("--ranks must be 1 or more.")
     with tempfile.TemporaryDirectory(prefix="manyhands-") as folder:
         done = launch(ON_RANK, folder, str(Path(script).resolve()), *arguments, nodes=1, ranks_per_node=ranks,
                       timeout_s=limit_s, echo=echo)

@@ -2,6 +2,7 @@
 
 import ast
 import errno
+import io
 import json
 import os
 import re
@@ -519,8 +520,30 @@ def test_a_long_step_shows_how_much_it_has_written(tmp_path, monkeypatch):
     free = iter([9_000e6, 9_001e6, 8_995e6, 8_600e6, 7_800e6])
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=next(free)))
     amount = written(tmp_path)
-    assert [amount() for _ in range(4)] == ["", "", ", 400 MB written", ", 1.2 GB written"]
+    assert [amount() for _ in range(4)] == ["", "", "400 MB written", "1.2 GB written"]
     assert written(None)() == ""
+
+
+def test_what_was_written_is_shown_alone_where_nothing_else_is_known(tmp_path):
+    shown = io.StringIO()
+    steps = Steps(1, tmp_path / "log", shown)
+    steps.begin("packages")
+    steps.shown = 0.0  # long ago
+    steps._follow(_ended_pipe(b"a line that says nothing\n"), None, [], lambda: "400 MB written")
+    assert "[1/1] packages: 400 MB written (" in shown.getvalue(), shown.getvalue()
+
+
+def _ended_pipe(data):
+    reader, writer = os.pipe()
+    os.write(writer, data)
+    os.close(writer)
+    return open(reader, "rb")
+
+
+def test_stopped_while_it_waits_for_another_set_up(tmp_path):
+    with pytest.raises(SystemExit, match="Stopped before the first step"):
+        with bootstrap.failures_told(Steps(5, tmp_path / "log")):
+            raise KeyboardInterrupt
 
 
 def test_the_end_of_horovods_build_says_that_it_is_the_last_step():

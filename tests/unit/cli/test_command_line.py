@@ -65,6 +65,45 @@ def test_check_says_what_is_wrong_with_what_was_typed(words, why, capsys):
     assert why in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("command", ["rehearse", "clinic", "predict"])
+def test_what_is_no_script_is_told_without_running_anything(command, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for script, why in (("nosuch.py", f"there is no file nosuch.py in {tmp_path}: name a script that is there."),
+                        (".", ". is a folder: name the script in it that you start with torchrun.")):
+        assert cli.main([command, script]) == 2
+        assert capsys.readouterr().err == f"manyhands {command}: {why}\n"
+    (tmp_path / "train.py").write_text("raise SystemExit('it ran')")
+    assert cli.main([command, "train.py", "--ranks", "0"]) == 2
+    assert capsys.readouterr().err.startswith(f"manyhands {command}: --ranks must be ")
+    with pytest.raises(SystemExit) as ended:
+        cli.main([command])
+    assert ended.value.code == 2 and capsys.readouterr().err.endswith("the following arguments are required: script\n")
+
+
+@pytest.mark.parametrize(("words", "why"), [
+    (["init", "nosuch", "ours"], "there is no challenge 'nosuch'. There are: slow_links,"),
+    (["try", "nosuch"], "nosuch is no folder. `manyhands hack init "),
+    (["verify", "nosuch.record"], "there is no file nosuch.record."),
+    (["judge", "nosuch", "--key", "judge.key"], "there is no file judge.key. `manyhands certificate --new-key judge.key` makes a key."),
+    (["judge", "nosuch", "--key", "."], ". is a folder: a file is wanted."),
+    (["submit", "nosuch", "--event", "autumn", "--team", "A"], "nosuch is no folder."),
+    (["status", "--event", "autumn"], "Name both, the event and the team"),
+])
+def test_the_hackathon_says_what_is_wrong_with_what_was_typed(words, why, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["hack", *words]) == 2
+    assert capsys.readouterr().err.startswith(f"manyhands hack: {why}")
+
+
+def test_ctrl_c_ends_a_command_with_a_line(monkeypatch, capsys):
+    def interrupted(argv):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("manyhands.rehearsal.rehearse_command.main", interrupted)
+    assert cli.main(["rehearse", "train.py"]) == 130
+    assert capsys.readouterr().err == "\nmanyhands rehearse: stopped.\n"
+
+
 def test_collecting_before_releasing_says_what_to_type(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(class_commands, "find_root", lambda: tmp_path)
     lab = tmp_path / "labs" / "90_tiny"
