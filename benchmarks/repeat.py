@@ -1,5 +1,5 @@
-"""`python -m benchmarks.repeat [CHALLENGE/ENTRY ...] [--judgings 10] [--runs 5]`: the same entries judged again and again,
-each time on other seeds, with and without a busy loop on a core beside the judge: rows of docs/HACKATHON.md.
+"""`python -m benchmarks.repeat [CHALLENGE/ENTRY ...] [--judgings 10] [--runs 5]`: entries judged again and again, each
+time on other seeds, with and without a busy loop on a core beside the judge: rows of docs/HACKATHON.md.
 
 A seed is the same with the loop and without it, so both must give the same score to the last digit. Between judgings
 only the seeds differ: the spread is theirs."""

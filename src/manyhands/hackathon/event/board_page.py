@@ -78,9 +78,9 @@ def _section(section, board, layout):
     prize = f"<p>Simplest: <b>{escape(first.team)}</b>, {first.lines} lines, of those better than the baseline.</p>" \
         if first else ""
     return (f"<section><h2>{escape(section.title)}</h2><p>Less is better. Baseline (dashed): {section.baseline:g} "
-            f"{escape(section.unit)}.</p>{chart}<table><thead><tr><th class=number><th>team"
-            f"<th class=number>score, {escape(section.unit)}<th class=number>lines<th class=when>handed in</thead><tbody>{lines}</tbody>"
-            f"</table>{prize}</section>")
+            f"{escape(section.unit)}.</p>{chart}<table><thead><tr><th class=number>"
+            f"<th>team<th class=number>score, {escape(section.unit)}<th class=number>lines<th class=when>"
+            f"handed in</thead><tbody>{lines}</tbody></table>{prize}</section>")
 
 
 def _row(row, place, teams, short):
