@@ -5,7 +5,6 @@ import json
 import os
 import re
 import socket
-import statistics
 import threading
 import time
 
@@ -31,14 +30,17 @@ def event(hub):
     path.unlink()
 
 
-def hand_in(hub, name, text, after_s):
-    """A process with the account's user number hands in after a while; gives what reads its answer: (when, what was said)."""
+def hand_in(hub, name, text, go, after_s):
+    """A process with the account's user number hands in a while after the file `go` is there; gives what reads its answer, (when, what was said).
+    It is begun before the judge's thread is: it would inherit the lock of the log from it."""
     ours, theirs = os.pipe()
     uid, path = hub.accounts.get(name).uid, str(sockets(hub.folder) / BOARD)
     if os.fork():
         os.close(theirs)
         return lambda: json.loads(os.fdopen(ours, "rb").read() or b"null")
     try:
+        while not go.exists():
+            time.sleep(0.01)
         time.sleep(after_s)
         os.setgid(uid), os.setuid(uid)
         at = time.time()
@@ -52,7 +54,7 @@ def hand_in(hub, name, text, after_s):
         os._exit(0)
 
 
-def test_forty_accounts_hand_in_within_a_minute_and_the_times_that_they_are_told_are_kept(hub, event):
+def test_forty_accounts_hand_in_within_a_minute_and_the_times_that_they_are_told_are_kept(hub, event, tmp_path):
     there, names = event
     ready, over = threading.Event(), threading.Event()
 
@@ -66,11 +68,13 @@ def test_forty_accounts_hand_in_within_a_minute_and_the_times_that_they_are_told
                     return
                 time.sleep(0.02)
 
+    answers = [hand_in(hub, name, f"# entry of {name}\n" + "x = 1\n" * 300, tmp_path / "go", WITHIN_S * place / TEAMS)
+               for place, name in enumerate(names)]
     there.submit(f"Team of {names[0]}", "slow_links", "the first tells how long one takes")
     judging = threading.Thread(target=judge)
     judging.start()
     assert ready.wait(60)
-    answers = [hand_in(hub, name, f"# entry of {name}\n" + "x = 1\n" * 300, WITHIN_S * place / TEAMS) for place, name in enumerate(names)]
+    (tmp_path / "go").touch()
     answers = {name: answer() for name, answer in zip(names, answers)}
     for _ in names:
         os.wait()
@@ -83,11 +87,12 @@ def test_forty_accounts_hand_in_within_a_minute_and_the_times_that_they_are_told
     assert all(one.record == RECORD and f"# entry of {one.team.removeprefix('Team of ')}\n" in one.source for one in found.values() if one.number > 1)
     assert sum(line["do"] == "judged" for line in there.log.read()) == TEAMS + 1
 
-    times = [(float(about), float(at_most or about), mine[f"Team of {name}"].judged - at) for name, (at, answer) in answers.items()
+    times = [(float(about), float(at_most), mine[f"Team of {name}"].judged - at) for name, (at, answer) in answers.items()
              for about, at_most in re.findall(r"comes in about (\d+) s; if all other teams hand in now, in (\d+) (?:s|min)", answer["said"])]
     assert len(times) == TEAMS
-    lasted_s = statistics.median(one.lasted_s for one in found.values())
-    for about_s, _, waited_s in times:  # the judge of a busy machine takes longer than before, between entries too
-        print(f"told about {about_s:.0f} s, waited {waited_s:.1f} s")
-        assert waited_s <= 1 + about_s * max(2, 2 * lasted_s / JUDGING_S)
-        assert about_s <= 1 + 2 * waited_s
+    ends = sorted(one.judged for one in found.values())
+    slowest_s = max(after - before for before, after in zip(ends[1:], ends[2:]))  # on a busy machine not each judging takes what the last ones took
+    for about_s, at_most_s, waited_s in times:
+        print(f"told about {about_s:.0f} s and {at_most_s:.0f} s at most, waited {waited_s:.1f} s")
+        assert about_s * JUDGING_S / slowest_s - 1 <= waited_s <= 1 + slowest_s + about_s * slowest_s / JUDGING_S
+        assert about_s <= at_most_s + 1
