@@ -12,7 +12,7 @@ import pytest
 from planted import PATTERNS, look
 
 from manyhands.clinic.conclude import conclude
-from manyhands.clinic.visit import visit
+from manyhands.clinic.visit import rehearsed, visit
 from manyhands.cli import main
 
 BY_NAME = {pattern.name: pattern for pattern in PATTERNS}
@@ -167,3 +167,38 @@ def test_predict_says_what_a_real_script_takes_elsewhere(tmp_path, capsys):
     assert "Sums in a step: 4, 0.003348 MB, after the backward." in told  # 20 * 32 + 32 + 32 * 5 + 5 numbers
     assert [line.split()[0] for line in told.splitlines() if line.startswith("  ")] == ["ranks", "8", "1,024"]
     assert "<svg" in picture.read_text()
+
+
+FAILS_ON_GPUS = """
+    import os, torch, torch.distributed as dist
+    dist.init_process_group("gloo")
+    rank, size = dist.get_rank(), dist.get_world_size()
+    torch.manual_seed(0)
+    model, rows = torch.nn.Linear(4, 2), torch.Generator().manual_seed(rank)
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    open("checkpoint", "a").write("x")
+    for step in range(10**9):
+        optimizer.zero_grad()
+        model(torch.randn(8, 4, generator=rows)).square().mean().backward()
+        works = [dist.all_reduce(p.grad, op=dist.ReduceOp.AVG, async_op=True) for p in model.parameters()]
+        [work.wait() for work in works]
+        optimizer.step()
+        if step == 5 and os.environ.get("STRIDED"):
+            dist.all_reduce(torch.zeros(2, 4).t())
+"""
+
+
+@pytest.mark.parametrize("strided", ["", "1"])
+def test_the_clinic_says_what_would_fail_on_gpus(script, monkeypatch, strided):
+    path = script(FAILS_ON_GPUS)
+    monkeypatch.setenv("STRIDED", strided)
+    found = visit(path, ranks=2)
+    rehearsed(found, path)
+    done = conclude(found)
+    assert done.right.startswith(("Yes.", "As far as")) and done.code == bool(strided)
+    if strided:
+        assert [one.title for one in done.gpu_findings] == ["Fails: train.py:16, ranks 0, 1"]
+    else:
+        assert done.gpus.startswith("Nothing was found") and "in 36 calls of collectives" in done.gpus
+    assert found.rehearsal.whole == {0: 32 + bool(strided), 1: 32 + bool(strided)} and "for 9 steps" in done.gpu_note
+    assert [one.name for one in path.parent.iterdir()] == ["train.py"]

@@ -75,6 +75,10 @@ def test_an_event_in_small(hack, tmp_path):
 
     assert hack("board", str(records[0].parent), "-o", "out")[0] == 0  # without the event, from the records alone
     assert "Ring &amp; Tree 1" in (tmp_path / "out" / "board.html").read_text()
+    signing.new_key("own.key")
+    assert hack("board", str(records[0].parent), "-o", "out", "--public", "judge.key.pub")[0] == 0
+    code, said = hack("board", str(records[0].parent), "-o", "out", "--public", "own.key.pub")
+    assert code == 1 and "a record in" in said and "was signed with another key" in said
     (records[0].parent / "changed.record").write_bytes(records[0].read_bytes().replace(b'"lines"', b'"limes"'))
     code, said = hack("board", str(records[0].parent), "-o", "out")
     assert code == 1 and "a record in" in said

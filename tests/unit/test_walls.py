@@ -41,7 +41,7 @@ LATE = {
     "ledger": {"torch", "comm"},
     "rehearsal": {"cluster", "torch", "plots", "IPython"},
     "plots": {"IPython", "sklearn"},
-    "clinic": {"torch", "ledger", "plots", "simulate"},
+    "clinic": {"torch", "ledger", "plots", "simulate", "rehearsal"},
     "data": {"PIL", "scipy"},
     "checks": {"torch", "tensorflow", "tf_keras", "horovod", "comm", "functions", "links", "ledger", "mesh", "cluster", "rehearsal", "simulate", "data", "elastic"},
     "build": {"psutil"},

@@ -10,7 +10,7 @@ from manyhands.command_line import completed, no_script, python_files, scripts_o
 from manyhands.command_line import parser as command_parser
 
 DESCRIPTION = """Run your own training script for a few steps, with observers in place, and write one page about it: is it right, does it hang,
-what does it cost? The script is one for torchrun (DDP, FSDP2, Lightning, Accelerate, all_reduce by hand) or horovodrun. Neither it nor
+will it run on GPUs, what does it cost? The script is one for torchrun (DDP, FSDP2, Lightning, Accelerate, all_reduce by hand) or horovodrun. Neither it nor
 its folder is changed: it runs in a copy of the folder. Exit code 0: nothing found; 1: something found; 2: the script fails."""  # noqa: E501
 NO_PAGE = "manyhands clinic: {path} is there, and is no page of the clinic: name another file with --output."
 STOPPED = "\nStopped; all processes of the script have ended."
@@ -60,12 +60,13 @@ def _look(arguments):
     from manyhands.clinic.conclude import conclude
     from manyhands.clinic.page import as_html
     from manyhands.clinic.plain_page import as_text
-    from manyhands.clinic.visit import visit
+    from manyhands.clinic.visit import rehearsed, visit
     from manyhands.cluster.launch.run_script import LaunchError
 
     try:
         seen = visit(arguments.script, arguments.arguments, arguments.ranks, arguments.launcher, arguments.to_end,
                      arguments.patience, arguments.timeout)
+        rehearsed(seen, arguments.script, arguments.timeout)
     except LaunchError as problem:
         print(f"manyhands clinic: {problem}", file=sys.stderr)
         return 2

@@ -125,6 +125,7 @@ REMARKS = {
     "clipped by value": "Gradients are clipped by value: steps in which that changed them were not compared.",
     "sampled": "The model is large: of its numbers every {stride}th was compared.",
     "not tried: no copy": "The model could not be copied, so it was not run on all rows at once.",
+    "not tried: stopped": "The script had to be stopped before its model was run on all rows at once.",
     "not tried: no step": "There was no whole step to run in one process.",
     "not tried: several models": "The script calls several models, or parts of one, in a step: they were not run on "
                                  "all "
@@ -175,10 +176,21 @@ VERDICTS = {
 }
 QUESTIONS = ("Is it right?", "Does it hang?", "Will it run on GPUs?", "What does it cost?", "How far will it scale?",
              "What next?")
-NOT_YET = {"gpu": "The clinic does not answer that: it ran on {where}. manyhands rehearse runs a script for "
-                  "torchrun once more and says what NCCL would do otherwise; the rest stands in the boxes *On GPUs* "
-                  "of the units.",
-           "scale": "Not here: manyhands predict runs the script once more, and says what it would take on 8, 64 or "
+GPUS = {"none": "Nothing was found that NCCL would do otherwise than gloo did, in {seen}.",
+        "some": "{count} {what} found that NCCL would do otherwise than gloo did, in {seen}.",
+        "failed": "Not told: in a second run, whose calls were recorded, the script failed: {error}",
+        "cut": "The second run was still at work when its time was over, so what never ends was not looked for.",
+        "waits": "In a second run, whose calls were recorded, the ranks waited for each other until the time was over.",
+        "not tried": "Not told: for that the script must first come through its steps here.",
+        "one rank": "Not told: there is one rank only.",
+        "launcher": "Not told: only scripts for torchrun are rehearsed.",
+        "gpu": "It ran on GPUs here, as questions 1 and 2 tell.",
+        "steps": "for {steps} steps",
+        "end": "to its end",
+        "rest": "The script ran once more, on CPUs, {far}, and its calls were replayed under NCCL's rules. "
+                "{cannot} The boxes *On GPUs* of the units have the rest."}
+SEVERITIES = {"hangs": "Hangs", "fails": "Fails", "may hang": "May hang", "differs": "Differs"}
+NOT_YET = {"scale": "Not here: manyhands predict runs the script once more, and says what it would take on 8, 64 or "
                     "1024 ranks of another machine."}
 HANGS = {"no": "No: every rank came through {steps} steps{whole}.",
          "end": " and to the end of the script",

@@ -6,6 +6,7 @@ from manyhands.clinic import clinic_words as words
 from manyhands.clinic import costs, judge
 from manyhands.clinic.evidence import Evidence, moved_apart
 from manyhands.clinic.judge import Finding
+from manyhands.clinic.visit import STEPS
 from manyhands.cluster.faults.sentences import ranks_text
 
 FOUND, NOTHING, FAILS = 1, 0, 2  # exit codes
@@ -39,6 +40,8 @@ class Conclusion:
     traceback: str = ""
     units: list = field(default_factory=list)  # (number, title, why)
     code: int = NOTHING
+    gpu_findings: list = field(default_factory=list)  # of `Said`
+    gpu_note: str = ""  # how it was looked for
 
 
 def conclude(visit, to_end=False, timeout_s=300):
@@ -54,14 +57,15 @@ def conclude(visit, to_end=False, timeout_s=300):
         found.append(Finding("hang", {"text": fault.text.splitlines()[0].removeprefix("HANG: ")}))
     cost = costs.add_up(visit.cost) if len(visit.cost) == visit.ranks else None
     of_costs = costs.remarks(cost, "horovod" in visit.seen[0]["frameworks"]) if cost else []
-    done = Conclusion(visit, _right(visit, evidence, found, remarks, failed, hangs), "", words.NOT_YET["gpu"].format(
-        where="GPUs" if cost and cost.gpu else "CPUs"), [_mistake(one, visit) for one in found],
-        [_remark(one) for one in remarks], _measured(evidence), cost, [_remark(one) for one in of_costs])
+    done = Conclusion(visit, _right(visit, evidence, found, remarks, failed, hangs), "", "",
+                      [_mistake(one, visit) for one in found], [_remark(one) for one in remarks], _measured(evidence),
+                      cost, [_remark(one) for one in of_costs])
+    done.gpus, done.gpu_findings, done.gpu_note = _gpus(visit, cost)
     done.hangs = _hangs(visit, evidence, failed, hangs, to_end, timeout_s)
     done.units = _units([*done.mistakes, *done.remarks, *done.cost_remarks])
     if failed:
         done.code, done.traceback = FAILS, _traceback(visit)
-    elif found or visit.timed_out:
+    elif found or done.gpu_findings or visit.timed_out:
         done.code = FOUND
     return done
 
@@ -82,6 +86,8 @@ def _remarks(visit, evidence):
     found = []
     if evidence and visit.ranks > 1:
         found += judge.remarks(evidence)
+        if visit.fault or visit.timed_out:
+            found = [Finding("not tried: stopped", {}) if one.key == "not tried: no copy" else one for one in found]
         if moved_apart(evidence) is None and not evidence.sharded:
             found.append(Finding("other optimiser", {}))
     if evidence and evidence.first["wrapper"] == "DataParallel":
@@ -123,6 +129,29 @@ def _hangs(visit, evidence, failed, hangs, to_end, timeout_s):
         return words.HANGS["limit"].format(limit_s=timeout_s) + (f"\n{visit.fault.text}" if visit.fault else "")
     steps = min((one["steps"] for one in visit.cost.values()), default=0)
     return words.HANGS["no"].format(steps=steps, whole=words.HANGS["end"] if to_end else "")
+
+
+def _gpus(visit, cost):
+    """What the rehearsal has found: (the verdict, [`Said`, ...], how it was looked for)."""
+    rehearsal = visit.rehearsal
+    if rehearsal is None:
+        return words.GPUS["gpu" if cost and cost.gpu else "launcher" if visit.launcher != "torchrun" else
+                          "one rank" if visit.ranks == 1 else "not tried"], [], ""
+    if rehearsal.errors:
+        error = rehearsal.errors[min(rehearsal.errors)].strip().splitlines()[-1]
+        return words.GPUS["failed"].format(error=error), [], ""
+    from manyhands.rehearsal import telling
+
+    said, count = [], len(rehearsal.findings)
+    for one in rehearsal.findings:
+        place = f"{one.file}:{one.line}" if one.file else "no line of yours"
+        title = f"{words.SEVERITIES[one.severity]}: {place}, {ranks_text(one.ranks)}"
+        said.append(Said("gpu", f"{one.call} {one.text}.", title, _capital(one.remedy) + "."))
+    text = words.GPUS["some" if count else "none"].format(count=count, seen=telling.seen(rehearsal.traces),
+                                                          what="thing was" if count == 1 else "things were")
+    open_ends = [words.GPUS[key] for key in ("waits", "cut") if getattr(rehearsal, key)]
+    far = words.GPUS["steps" if rehearsal.whole else "end"].format(steps=STEPS)
+    return " ".join([*open_ends, text]), said, words.GPUS["rest"].format(far=far, cannot=telling.CANNOT_SEE)
 
 
 def _measured(evidence):

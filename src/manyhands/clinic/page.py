@@ -14,7 +14,7 @@ def as_html(done):
     """The page as text."""
     style = (files("manyhands.clinic") / "clinic.css").read_text(encoding="utf-8")
     kind, mark = MARK[done.code]
-    parts = [_right(done), _hangs(done), f"<p>{_emphasis(done.gpus)}</p>", _costs(done), f"<p>{NOT_YET['scale']}</p>",
+    parts = [_right(done), _hangs(done), _gpus(done), _costs(done), f"<p>{NOT_YET['scale']}</p>",
              _units(done)]
     body = "".join(f"<section><h2>{number}. {question}</h2>{part}</section>"
                    for number, (question, part) in enumerate(zip(QUESTIONS, parts), 1))
@@ -35,13 +35,21 @@ def _emphasis(text):
 
 
 def _right(done):
-    mistakes = "".join(
-        f'<div class="mistake"><h3>{escape(one.title)}</h3><p>{escape(one.text)}</p>'
-        f'<p class="remedy">{escape(one.remedy)}</p></div>' for one in done.mistakes if one.key != "hang")
+    mistakes = _mistakes(one for one in done.mistakes if one.key != "hang")
     rows = "".join(f"<tr><td>{escape(what)}</td><td>{escape(value)}</td></tr>" for what, value in done.measured)
     return (f'<p class="verdict">{escape(done.right)}</p>{mistakes}'
             + (f"<h3>Remarks</h3>{_remarks(done.remarks)}" if done.remarks else "")
             + (f"<details open><summary>What was measured</summary><table>{rows}</table></details>" if rows else ""))
+
+
+def _mistakes(listed):
+    return "".join(f'<div class="mistake"><h3>{escape(one.title)}</h3><p>{escape(one.text)}</p>'
+                   f'<p class="remedy">{escape(one.remedy)}</p></div>' for one in listed)
+
+
+def _gpus(done):
+    note = f"<p>{_emphasis(done.gpu_note)}</p>" if done.gpu_note else ""
+    return f'<p class="verdict">{_emphasis(done.gpus)}</p>{_mistakes(done.gpu_findings)}{note}'
 
 
 def _remarks(remarks):

@@ -14,7 +14,8 @@ def as_text(done):
         lines += ["The script failed:", "", textwrap.indent(done.traceback, "  "), ""]
     lines += [*_question(0, done.right), *_mistakes(done), *_remarks(done.remarks)]
     lines += [f"   {what}: {value}" for what, value in done.measured]
-    lines += ["", *_question(1, done.hangs), "", *_question(2, done.gpus), ""]
+    lines += ["", *_question(1, done.hangs), "", *_question(2, done.gpus), *_listed(done.gpu_findings),
+              *_wrapped(done.gpu_note.replace("*", "")), ""]
     lines += [*_question(3, ""), *(cost_lines(done.costs) if done.costs else ["   Not told: no step was timed."]),
               *_remarks(done.cost_remarks), ""]
     lines += [*_question(4, NOT_YET["scale"]), "", *_question(5, "" if done.units else "Nothing that a unit treats.")]
@@ -43,10 +44,13 @@ def _depth(line):
 
 
 def _mistakes(done):
+    return _listed([one for one in done.mistakes if one.key != "hang"])
+
+
+def _listed(mistakes):
     lines = []
-    for one in done.mistakes:
-        if one.key != "hang":
-            lines += [f"   ! {one.title}", *_wrapped(one.text, "     "), *_wrapped("-> " + one.remedy, "     ")]
+    for one in mistakes:
+        lines += [f"   ! {one.title}", *_wrapped(one.text, "     "), *_wrapped("-> " + one.remedy, "     ")]
     return lines
 
 

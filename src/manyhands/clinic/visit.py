@@ -12,6 +12,7 @@ from manyhands.clinic.hangs import Watcher, report
 from manyhands.cluster.launch.run_script import launch
 
 IN_RANK = str(Path(__file__).with_name("in_rank.py"))
+STEPS = 9  # of a rehearsal, as of the visit
 COPIED_BYTES, COPIED_FILES = 500 * 2**20, 20_000
 LEFT_OUT = {"__pycache__", ".git", ".venv", "venv", "node_modules", ".ipynb_checkpoints"}
 
@@ -34,26 +35,40 @@ class Visit:
     codes: dict = field(default_factory=dict)
     timed_out: bool = False
     told: str = ""  # by the launcher, where no rank began
+    rehearsal: object = None  # of a second run: a `manyhands.rehearsal.rehearse_command.Rehearsal`
 
 
 def visit(script, arguments=(), ranks=4, launcher="torchrun", to_end=False, patience_s=10, timeout_s=300):
     """Run it and gather what was seen: a `Visit`. Every process has ended then."""
     script = Path(script).resolve()
     with _notes() as notes, _place(script) as (place, copied):
-        here = os.getcwd()
         watcher = Watcher(notes, ranks, patience_s)
         options = {"MANYHANDS_CLINIC": json.dumps({"to_end": to_end}), "PYTHONDONTWRITEBYTECODE": "1"}
-        os.chdir(_there(here, script, place))
-        try:
-            with watcher:
-                done = launch(IN_RANK, notes, str(place), *arguments, with_=launcher, nodes=1, ranks_per_node=ranks,
-                              env=options, timeout_s=timeout_s, echo=False)
-        finally:
-            os.chdir(here)
+        with watcher:
+            done = launch(IN_RANK, notes, str(place), *arguments, with_=launcher, nodes=1, ranks_per_node=ranks,
+                          env=options, timeout_s=timeout_s, echo=False)
         found = Visit(script.name, ranks, launcher, copied, list(arguments))
         _gather(found, notes, done, place.parent, script.parent)
         found.fault = report(notes, ranks, watcher.hang or (done.timed_out and "limit"), timeout_s)
     return found
+
+
+def rehearsed(found, script, timeout_s=300):
+    """Run it once more, from a new copy, as a rehearsal for GPUs: `found`, a `Visit`, gets what came of it.
+
+    Only where the first run went well: a script that fails or hangs does so again; and only under torchrun.
+    """
+    from manyhands.rehearsal.rehearse_command import rehearse
+
+    if found.launcher != "torchrun" or found.ranks == 1 or found.fault or found.timed_out or not _all_well(found):
+        return
+    script = Path(script).resolve()
+    with _place(script) as (place, _):
+        found.rehearsal = rehearse(place, found.arguments, found.ranks, timeout_s, steps=STEPS)
+
+
+def _all_well(found):
+    return not (found.errors or found.told) and len(found.cost) == found.ranks
 
 
 @contextmanager
@@ -67,17 +82,20 @@ def _notes():
 
 @contextmanager
 def _place(script):
-    """(where the script runs, whether that is a copy): its folder may be too large to be copied."""
+    """(where the script is, whether that is a copy): its folder may be too large to be copied. We are then where it is
+    to be started."""
     if not _small(script.parent):
         yield script, False
         return
-    folder = tempfile.mkdtemp(prefix="manyhands-clinic-")
+    here, folder = os.getcwd(), tempfile.mkdtemp(prefix="manyhands-clinic-")
     try:
         copy = Path(folder, script.parent.name or "script")
         shutil.copytree(script.parent, copy, symlinks=True,
                         ignore=lambda _, names: [name for name in names if name in LEFT_OUT])
+        os.chdir(_there(here, script, copy / script.name))
         yield copy / script.name, True
     finally:
+        os.chdir(here)
         shutil.rmtree(folder, ignore_errors=True)
 
 

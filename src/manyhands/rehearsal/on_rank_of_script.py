@@ -3,14 +3,19 @@
     python on_rank_of_script.py FOLDER SCRIPT [ARGUMENTS]
 
 Each event is written to FOLDER/RANK.trace as it happens, so that a script that hangs leaves its trace. A script that
-ended by itself leaves FOLDER/RANK.end, with the error's text if there was one.
+ended by itself leaves FOLDER/RANK.end, with the error's text if there was one. Where MANYHANDS_REHEARSAL_STEPS is set,
+a rank ends after so many steps of optimizers, and FOLDER/RANK.whole says how many events it had before the last.
 """
 
 import os
 import runpy
 import sys
+import time
 import traceback
 from pathlib import Path
+
+
+STEPS, OTHERS_S = "MANYHANDS_REHEARSAL_STEPS", 60
 
 
 def main():
@@ -23,6 +28,8 @@ def main():
     with open(f"{base}.trace", "w", buffering=1) as file:
         recorder = Recorder(heard=lambda event: file.write(dump([event])))
         recorder.start()
+        if STEPS in os.environ:
+            _end_after(int(os.environ[STEPS]), recorder, base)
         ended = ""
         try:
             # kept until the process ends, as Python does: if they went now, a DistributedDataParallel with the last
@@ -38,6 +45,31 @@ def main():
     if ended:
         print(ended, file=sys.stderr, flush=True)
         os._exit(1)  # other ranks may wait for this one: what is left of torch.distributed is not waited for
+
+
+def _end_after(steps, recorder, base):
+    """Let this process end with its optimizers' last of so many steps."""
+    from torch.optim.optimizer import register_optimizer_step_post_hook
+
+    done = []
+
+    def after(*_):
+        done.append(len(recorder.events))
+        if len(done) == steps:
+            Path(f"{base}.whole").write_text(str(done[-2] if steps > 1 else 0))
+            Path(f"{base}.end").write_text("")
+            _wait_for_others(Path(base).parent)
+            sys.stdout.flush()
+            os._exit(0)  # at the same place on all ranks: nobody is left to clean up with
+
+    register_optimizer_step_post_hook(after)
+
+
+def _wait_for_others(folder):
+    """Who ends early closes connections that others still need."""
+    until = time.monotonic() + OTHERS_S
+    while time.monotonic() < until and len(list(folder.glob("*.end"))) < int(os.environ["WORLD_SIZE"]):
+        time.sleep(0.05)
 
 
 def _text(problem, script):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from manyhands import command_line
 from manyhands.rehearsal import flight_recorder, telling
+from manyhands.rehearsal.on_rank_of_script import STEPS
 from manyhands.rehearsal.rules import judge
 from manyhands.rehearsal.trace import load
 
@@ -20,7 +21,8 @@ CLEAN, FOUND, FAILED = 0, 1, 2
 @dataclass
 class Rehearsal:
     """What came of it: `findings`; the `traces` of the ranks; `errors` {rank: text} of ranks that failed; `cut`, where
-    the time was over while the script was still at work; `waits`, where all its ranks waited, with gloo too."""
+    the time was over while the script was still at work; `waits`, where all its ranks waited, with gloo too; `whole`,
+    where it was ended after some steps, {rank: how many of its events are those of the steps before the last}."""
 
     script: str
     traces: dict
@@ -28,6 +30,7 @@ class Rehearsal:
     errors: dict
     cut: bool = False
     waits: bool = False
+    whole: dict | None = None
 
     @property
     def code(self):
@@ -36,10 +39,11 @@ class Rehearsal:
         return FOUND if self.findings else CLEAN
 
 
-def rehearse(script, arguments=(), ranks=4, limit_s=120, echo=False):
+def rehearse(script, arguments=(), ranks=4, limit_s=120, echo=False, steps=None):
     """Run `script` on `ranks` processes under torchrun, and judge what they asked of torch.distributed: a `Rehearsal`.
 
-    Every process has ended then. Raises FileNotFoundError where there is no such script.
+    With `steps`, each rank ends after so many steps of its optimizers; what the last one began need not have come to
+    its end. Every process has ended then. Raises FileNotFoundError where there is no such script.
     """
     from manyhands.cluster.launch.run_script import launch
 
@@ -49,15 +53,17 @@ def rehearse(script, arguments=(), ranks=4, limit_s=120, echo=False):
         raise ValueError("--ranks must be 1 or more.")
     with tempfile.TemporaryDirectory(prefix="manyhands-") as folder:
         done = launch(ON_RANK, folder, str(Path(script).resolve()), *arguments, nodes=1, ranks_per_node=ranks,
-                      timeout_s=limit_s, echo=echo)
+                      env={STEPS: str(steps)} if steps else {}, timeout_s=limit_s, echo=echo)
         return _judged(Path(script), folder, ranks, done)
 
 
 def _judged(script, folder, ranks, done):
-    traces, errors, quiet = {}, {}, []
+    traces, errors, quiet, whole = {}, {}, [], {}
     for rank in range(ranks):
         trace, end = Path(folder, f"{rank}.trace"), Path(folder, f"{rank}.end")
         traces[rank] = load(trace.read_text()) if trace.exists() else []
+        if Path(folder, f"{rank}.whole").exists():
+            whole[rank] = int(Path(folder, f"{rank}.whole").read_text())
         if end.exists() and end.read_text():
             errors[rank] = end.read_text()
         elif not end.exists():
@@ -65,10 +71,10 @@ def _judged(script, folder, ranks, done):
     if not errors and not done.timed_out and done.returncode:
         errors[done.first_failed or 0] = done.report()
     made = Rehearsal(script.name, traces, [], errors, cut=done.timed_out and not all(quiet),
-                     waits=done.timed_out and all(quiet))
+                     waits=done.timed_out and all(quiet), whole=whole if len(whole) == ranks else None)
     if not errors:
         source = script.read_text(encoding="utf-8", errors="replace")
-        made.findings = [_shown(one, script) for one in judge(traces, source, ended=not made.cut)]
+        made.findings = [_shown(one, script) for one in judge(traces, source, not made.cut, made.whole)]
     return made
 
 

@@ -43,22 +43,24 @@ class Finding:
         return f"{self.severity}: {where}, {ranks}: {self.call} {self.text}; {self.remedy}."
 
 
-def judge(traces, source="", ended=True):
+def judge(traces, source="", ended=True, whole=None):
     """`[Finding, ...]`, the worst first, of the traces of all ranks: {global rank: [Event, ...]}.
 
     `source`, the program's text, is searched for where it chooses its GPU and where it waits for it before it reads a
     clock; without it, the first rule is left out. `ended`: whether the traces go to the program's end; what is stuck at
-    the end of others may only have been cut off, and is not told.
+    the end of others may only have been cut off, and is not told. `whole`: where all ranks were cut off at the same
+    place, {rank: so many of its events}: those must have come to their end, and what is left open of later ones is not
+    told.
     The ranks that a line concerns in the same way are one finding. Raises `trace.BadTrace`.
     """
     check(traces)
     found = defaultdict(set)
     first = _first_calls(traces)
     for rank, events in traces.items():
-        for event, severity, text, remedy in _of_one_rank(rank, events, first, source, ended):
+        for event, severity, text, remedy in _of_one_rank(rank, events, first, source, ended, whole):
             found[severity, event.file, event.line, event.call, text, remedy].add(rank)
     refused = any(part.peer is None for events in traces.values() for event in events for part in event.parts)
-    hangs = _replayed(traces, found, ended and not refused)
+    hangs = _replayed(traces, found, ended and not refused, whole)
     if not hangs:
         _orders(traces, found)
     findings = [Finding(severity, tuple(sorted(ranks)), *rest) for (severity, *rest), ranks in found.items()]
@@ -68,7 +70,7 @@ def judge(traces, source="", ended=True):
 # --- one rank's calls, one by one -------------------------------------------------------------------------------------
 
 
-def _of_one_rank(rank, events, first, source, ended):
+def _of_one_rank(rank, events, first, source, ended, whole):
     waited = {event.of for event in events if event.kind == "wait"}
     queued, clocks = False, 0
     for number, event in enumerate(events):
@@ -76,7 +78,7 @@ def _of_one_rank(rank, events, first, source, ended):
             queued = not event.waits_for_gpu
             yield from ((event, *one) for one in _refused(event))
             yield from ((event, *one) for one in _set_up(rank, event, first, source))
-            if ended and event.is_async and number not in waited:
+            if ended and _counts(rank, number, whole) and event.is_async and number not in waited:
                 yield (event, "differs", "is never waited for, so nothing says when its tensor may be used",
                        "call wait() on each work that it returns")
         elif event.kind == "clock":
@@ -91,6 +93,11 @@ def _of_one_rank(rank, events, first, source, ended):
         elif event.kind == "error" and not event.on_cpu:
             yield (event, "differs", f"raised {event.text}, which the program caught: with NCCL the watchdog ends the "
                    "process", "let the error end the program, and start it again from a checkpoint")
+
+
+def _counts(rank, number, whole):
+    """Whether an event was to have come to its end where its rank was cut off."""
+    return whole is None or number < whole[rank]
 
 
 def _refused(event):
@@ -138,13 +145,16 @@ def _first_calls(traces):
 # --- all ranks together -----------------------------------------------------------------------------------------------
 
 
-def _replayed(traces, found, ended):
+def _replayed(traces, found, ended, whole):
     """Add what the replay in its four ways says; whether anything is stuck."""
     stuck, odd = defaultdict(set), set()
     for eager in (False, True):
         strict = Replay(traces, eager)
         sure = bool(strict.stuck()) and bool(Replay(traces, eager, buffered=True).stuck())
         for rank, event, why in strict.stuck() if ended else ():
+            number = next(number for number, one in enumerate(traces[rank]) if one is event)
+            if not _counts(rank, number, whole):
+                continue
             stuck[rank, event.file, event.line, event.call, why, "hangs" if sure else "may hang"].add(eager)
         for one, other, what in strict.odd:
             where = f"meets {other.event.call} of rank {other.rank} (line {other.event.line}), which has {what}"

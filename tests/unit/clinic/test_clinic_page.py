@@ -7,11 +7,13 @@ from importlib.resources import files
 import pytest
 
 from manyhands.clinic import clinic_words as words
-from manyhands.clinic import costs
+from manyhands.clinic import conclude, costs
 from manyhands.clinic.conclude import Conclusion, Said, percent
 from manyhands.clinic.page import as_html
 from manyhands.clinic.plain_page import WIDTH, as_text
 from manyhands.clinic.visit import Visit
+from manyhands.rehearsal import Event, Layout, judge
+from manyhands.rehearsal.rehearse_command import Rehearsal
 
 UNITS = {unit["name"][:2] for unit in tomllib.loads((files("manyhands") / "units.toml").read_text())["unit"]}
 
@@ -68,6 +70,28 @@ def test_the_page_holds_all_and_escapes_it(done):
     assert "&lt;train&gt;.py --lr 0.1" in page and "2 &lt; 4" in page and "<title>.py" not in page
     assert all(question in page for question in words.QUESTIONS) and "<em>On GPUs</em>" in page
     assert not re.search(r'(src|href)=', page)
+
+
+def test_what_a_rehearsal_finds_is_on_the_page_and_in_the_text(done):
+    place = ("train.py", 7)
+    events = [Event("collective", "all_reduce", ranks=(0, 1), tensors=(Layout(shape=(4, 4), contiguous=False),), file=place[0], line=place[1])]
+    traces = {0: events, 1: events}
+    done.visit.rehearsal = Rehearsal("train.py", traces, judge(traces), {}, whole={0: 1, 1: 1})
+    done.gpus, done.gpu_findings, done.gpu_note = conclude._gpus(done.visit, None)
+    page, text = as_html(done), as_text(done)
+    for shown in (page, text.replace("\n   ", " ")):
+        assert "1 thing was found that NCCL would do otherwise" in shown and "Fails: train.py:7, ranks 0, 1" in shown
+        assert "not contiguous" in shown and "Give it contiguous()" in shown and "for 9 steps" in shown and "It cannot see" in shown
+    done.visit.rehearsal.findings = []
+    assert "Nothing was found" in conclude._gpus(done.visit, None)[0]
+    done.visit.rehearsal.errors = {1: "Traceback\nValueError: 7"}
+    assert conclude._gpus(done.visit, None) == ("Not told: in a second run, whose calls were recorded, the script failed: ValueError: 7", [], "")
+
+
+@pytest.mark.parametrize(("changes", "said"), [({}, "must first come through"), ({"ranks": 1}, "one rank only"), ({"launcher": "mpirun"}, "for torchrun")])
+def test_why_there_was_no_rehearsal_is_told(done, changes, said):
+    vars(done.visit).update(changes)
+    assert said in conclude._gpus(done.visit, None)[0]
 
 
 def test_the_text_says_the_same_in_lines_that_fit(done):

@@ -122,10 +122,12 @@ def forked(work):
 def test_a_judge_killed_at_twenty_random_moments_loses_nothing_and_judges_nothing_twice_into_the_table(tmp_path, monkeypatch):
     monkeypatch.setattr(events, "MOST_TIMES", 100)
     monkeypatch.setattr(os, "fsync", lambda handle: None)  # no machine is cut off here, and it takes its time
-    there, handed_in = event(tmp_path, an_hour=1000), 0
+    there, handed_in, ends, moments = event(tmp_path, an_hour=1000), 0, [], Counter()
+    begun, at_work = os.pipe()
 
     def judge():
         with there.judge():
+            os.write(at_work, b"x")
             judge_all(there, lambda one: time.sleep(0.004) or record(float(one.number)))
 
     for _ in range(20):
@@ -133,9 +135,13 @@ def test_a_judge_killed_at_twenty_random_moments_loses_nothing_and_judges_nothin
             there.submit(f"team {handed_in % 3}", "slow_links", str(handed_in))
             handed_in += 1
         child = forked(judge)
-        time.sleep(random.uniform(0.001, 0.025))
+        os.read(begun, 1)  # a machine that is busy may not have let it begin
+        time.sleep(random.uniform(0, 0.025))
         os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
+        ends.append(os.waitpid(child, 0)[1])
+        moments[there.log.read()[-1]["do"]] += 1
+    assert ends.count(signal.SIGKILL) >= 15, ends  # the others had ended before
+    assert moments["take"] >= 3, moments  # killed while they had an entry; and elsewhere, as it comes
     judge()
     found = there.submissions()
     assert sorted(found) == list(range(1, handed_in + 1))

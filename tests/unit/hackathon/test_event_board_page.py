@@ -55,7 +55,7 @@ def test_the_page_has_tables_curves_the_prize_and_who_waits(there):
     _, text = shown(there)
     table = text[text.index("handed in"):]  # behind the picture
     assert table.index("team 1") < table.index("team 0") < table.index("team 2")
-    assert "better than the baseline:  team 1 , 8 lines" in text  # the one with 7 does not count
+    assert "Simplest:  team 1 , 8 lines, of those better than the baseline" in text  # the one with 7 does not count
     assert "Entries that wait: 1" in text and "no entry has been judged yet" in text and "No judge is at work" in text
 
 
@@ -79,10 +79,10 @@ def test_in_the_last_hour_the_board_stands_still_until_it_is_revealed(there):
     there.submit("team 2", "slow_links", "late and good")
     judge_all(there, lambda one: record(1.0))
     board, text = shown(there)
-    assert "stands still since" in text and min(one.score or 99 for one in board.sections[0].results) == 4.4
-    assert board.waiting == () and board.until == ENDS - 3600
+    assert "Frozen at " in text and min(one.score or 99 for one in board.sections[0].results) == 4.4
+    assert board.waiting is None and "wait" not in text and board.until == ENDS - 3600
     board, text = shown(there, reveal=True)
-    assert min(one.score or 99 for one in board.sections[0].results) == 1.0 and "stands still" not in text
+    assert min(one.score or 99 for one in board.sections[0].results) == 1.0 and "Frozen" not in text
 
 
 def test_the_big_screen_shows_the_best_only(tmp_path):
@@ -92,7 +92,16 @@ def test_the_big_screen_shows_the_best_only(tmp_path):
     judge_all(there, lambda one: record(float(one.number)))
     board, _ = shown(there)
     screen = Seen(board_page.page(board, screen=True))
-    assert screen.tags.count("tr") == 1 + board_page.SCREEN_ROWS + 2 and "wait" not in screen.text
+    assert screen.tags.count("tr") == 1 + board_page.SCREEN[2][0] + 2 and "wait" not in screen.text
+
+
+def test_where_no_entry_has_a_score_the_big_screen_does_not_say_that_none_was_judged(tmp_path):
+    there = event(tmp_path)
+    there.submit("team 0", "slow_links", "")
+    judge_all(there, lambda one: record(None, "Rank 1 crashes"))
+    screen = Seen(board_page.page(shown(there)[0], screen=True)).text
+    assert "no entry has a score yet" in screen and "Rank 1" not in screen
+    assert screen.count("no entry has been judged yet") == 1  # of the other challenge
 
 
 def test_the_table_for_a_spreadsheet_has_all_and_marks_those_that_count(there):
@@ -136,11 +145,24 @@ def test_curves_are_steps_inside_the_picture_and_names_do_not_lie_on_each_other(
     assert max(names) < score_chart.HEIGHT
 
 
+def test_a_picture_of_another_size_has_its_names_and_curves_inside_and_names_the_best_only():
+    teams = [f"team {number}" for number in range(12)]
+    ways = {team: [(BEGINS + 60 * number, 3.0 + number)] for number, team in enumerate(teams)}
+    picture = ET.fromstring(score_chart.svg(ways, teams, "s", BEGINS, BEGINS + 3600, size=(440, 150), named=3))
+    names = [one for one in picture.iter("text") if "team" in one.get("class")]
+    assert sorted(one.text for one in names) == teams[:3] and all(0 < float(one.get("y")) < 150 for one in names)
+    assert picture.get("viewBox") == "0 0 440 150"
+    for one in picture.iter("path"):
+        numbers = [float(number) for number in one.get("d").replace("M", "").replace("L", " ").split()]
+        assert all(0 <= x <= 440 - score_chart.RIGHT for x in numbers[::2]) and all(0 <= y <= 150 for y in numbers[1::2])
+
+
 def test_a_picture_without_a_score_is_none_and_one_score_is_enough():
     assert score_chart.svg({}, [], "s", BEGINS, BEGINS) == ""
     assert ET.fromstring(score_chart.svg({"a": [(BEGINS, 3.0)]}, ["a"], "s", BEGINS, BEGINS)) is not None
 
 
-@pytest.mark.parametrize("least, most, wanted", [(3, 36, [3, 5, 10, 20, 30]), (1, 1, [1]), (28, 250, [30, 50, 100, 200]), (0.3, 0.4, [0.3])])
+@pytest.mark.parametrize("least, most, wanted", [(3, 36, [3, 5, 10, 20, 30]), (1, 1, [1]), (28, 250, [30, 50, 100, 200]),
+                                                 (0.3, 0.4, [0.3, 0.4]), (138, 250, [150, 200, 250]), (10.229, 15.3, [15]), (10.229, 14, [10.229])])
 def test_ticks(least, most, wanted):
     assert score_chart.ticks(least, most) == pytest.approx(wanted)

@@ -247,3 +247,17 @@ def test_a_finding_is_one_sentence_with_its_place():
     [one] = judge({0: [event]})
     assert str(one) == ("fails: train.py:7, rank 0: all_reduce reduces by BOR, which NCCL does not have; "
                         "use one of AVG, MAX, MIN, PREMUL_SUM, PRODUCT, SUM.")
+
+
+def test_of_ranks_that_were_cut_off_at_one_place_only_what_came_before_it_must_have_ended():
+    def open_at_its_end(r):
+        r.wait(r.collective(later=True))
+        r.collective(later=True)
+
+    traces = story(2, open_at_its_end)
+    assert [one.severity for one in judge(traces)] == ["differs"] and len(judge(traces)[0].ranks) == 2
+    assert judge(traces, whole={0: 2, 1: 2}) == []
+    assert [one.severity for one in judge(traces, whole={0: 3, 1: 3})] == ["differs"]
+    traces = story(2, sends_first)
+    assert [one.severity for one in judge(traces, whole={0: 1, 1: 1})][0] in ("hangs", "may hang")
+    assert judge(traces, whole={0: 0, 1: 0}) == judge(traces, ended=False) == []

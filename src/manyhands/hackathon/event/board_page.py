@@ -15,7 +15,8 @@ from manyhands.hackathon.event import score_chart, standings
 
 RENEW_S = 15
 STYLE = Path(__file__).with_name("scores.css")
-SCREEN_ROWS, MANY, MANY_ROWS = 8, 2, 3  # of a challenge on the big screen; where there are more than two challenges
+SCREEN = {1: (8, (960, 200)), 2: (8, (640, 260)), 3: (6, (440, 380)), 4: (3, (640, 150))}
+# how many challenges: (rows of each on the big screen, the size of its picture, in the units of its letters)
 FORMULA = "=+-@\t\r"  # a cell that begins so is computed by a spreadsheet
 
 
@@ -33,7 +34,7 @@ class Section:
 @dataclass(frozen=True)
 class Board:
     """What the page shows. `waiting`: (team, challenge's title, about how many seconds or None) of each entry that
-    waits; `note` is a sentence above all, or "". Times are seconds since 1970."""
+    waits; None where nothing is told of that. `note` is a sentence above all, or "". Times are seconds since 1970."""
 
     title: str
     sections: list
@@ -47,12 +48,11 @@ class Board:
 
 def page(board, screen=False):
     """The page as HTML; with `screen` for a big screen: larger, the best only, no queue."""
-    many = len(board.sections) > MANY
-    most = (MANY_ROWS if many else SCREEN_ROWS) if screen else None
-    sections = "".join(_section(one, board, most) for one in board.sections)
-    kind = f' class="screen{" many" * many}"' if screen else ""
+    layout = SCREEN[min(len(board.sections), max(SCREEN))] if screen else None
+    sections = "".join(_section(one, board, layout) for one in board.sections)
+    kind = f' class="screen of{len(board.sections)}"' if screen else ""
     note = f'<p class="note">{escape(board.note)}</p>' if board.note else ""
-    queue = "" if screen else _queue(board.waiting)
+    queue = "" if screen or board.waiting is None else _queue(board.waiting)
     when = datetime.fromtimestamp(board.now).strftime("%Y-%m-%d %H:%M:%S")
     return (f'<!DOCTYPE html>\n<html lang="en"{kind}><head><meta charset="utf-8">'
             f'<meta http-equiv="refresh" content="{RENEW_S}">'
@@ -63,32 +63,34 @@ def page(board, screen=False):
             "</body></html>\n")
 
 
-def _section(section, board, most):
-    """A challenge, with all rows or the first `most` that have a score."""
+def _section(section, board, layout):
+    """A challenge, with all rows, or on a big screen with the first of those that have a score."""
     rows = standings.table(section.results, board.counts)
     ways = standings.steps(section.results, board.counts)
     teams = [row.team for row in rows if row.team in ways]
-    chart = score_chart.svg(ways, teams, section.unit, board.begins, board.until, section.baseline)
-    shown = [row for row in rows if row.score is not None][:most] if most else rows
-    lines = "".join(_row(row, place, teams) for row, place in zip(shown, standings.places(rows), strict=False))
-    lines = lines or '<tr><td colspan="5">no entry has been judged yet</td></tr>'
+    most, size = layout or (score_chart.NAMED, (score_chart.WIDTH, score_chart.HEIGHT))
+    chart = score_chart.svg(ways, teams, section.unit, board.begins, board.until, section.baseline, size, most)
+    shown = [row for row in rows if row.score is not None][:most] if layout else rows
+    lines = "".join(_row(row, place, teams, layout) for row, place in zip(shown, standings.places(rows), strict=False))
+    none = "no entry has a score yet" if rows else "no entry has been judged yet"
+    lines = lines or f'<tr><td colspan="5">{none}</td></tr>'
     first = standings.simplest(rows, section.baseline)
-    prize = f"<p>Simplest, of those better than the baseline: <b>{escape(first.team)}</b>, {first.lines} lines.</p>" \
+    prize = f"<p>Simplest: <b>{escape(first.team)}</b>, {first.lines} lines, of those better than the baseline.</p>" \
         if first else ""
-    return (f"<section><h2>{escape(section.title)}</h2><p>Less is better. The baseline: {section.baseline:g} "
-            f"{escape(section.unit)} (dashed).</p>{chart}<table><thead><tr><th class=number><th>team"
-            f"<th class=number>{escape(section.unit)}<th class=number>lines<th>handed in</thead><tbody>{lines}</tbody>"
-            f"</table>{prize}</section>")
+    return (f"<section><h2>{escape(section.title)}</h2><p>Less is better. Baseline (dashed): {section.baseline:g} "
+            f"{escape(section.unit)}.</p>{chart}<table><thead><tr><th class=number>"
+            f"<th>team<th class=number>score, {escape(section.unit)}<th class=number>lines<th class=when>"
+            f"handed in</thead><tbody>{lines}</tbody></table>{prize}</section>")
 
 
-def _row(row, place, teams):
+def _row(row, place, teams, short):
     at = teams.index(row.team) if row.team in teams else score_chart.NAMED
     colour = f" t{at}" if at < score_chart.NAMED else ""
     team = f'<td class="team{colour}">{escape(row.team)}'
     if row.score is None:
         return f'<tr><td class=number>{team}<td class=problem colspan="3">{escape(row.problem)}</tr>'
     return (f"<tr><td class=number>{place}{team}<td class=number>{row.score:.4g}<td class=number>"
-            f"{'' if row.lines is None else row.lines}<td>{_when(row.at)}</tr>")
+            f"{'' if row.lines is None else row.lines}<td class=when>{_when(row.at, short)}</tr>")
 
 
 def _queue(waiting):
@@ -128,5 +130,7 @@ def _cell(text):
     return "'" + text if text[:1] and text[0] in FORMULA else text
 
 
-def _when(at):
-    return datetime.fromtimestamp(at).strftime("%H:%M:%S")
+def _when(at, short):
+    """The time of day; the seconds, which tell equal scores apart, where there is room for them."""
+    when = datetime.fromtimestamp(at)
+    return f"{when:%H:%M}" if short else f"{when:%H:%M}<small>:{when:%S}</small>"

@@ -33,6 +33,7 @@ def add_parsers(does):
     one.add_argument("folder")
     one.add_argument("-o", "--output", metavar="FOLDER", help="where to write it (FOLDER/board)")
     one.add_argument("--reveal", action="store_true", help="also what was handed in after the freeze")
+    one.add_argument("--public", metavar="FILE", help="for a folder with records: the key that must have signed them")
 
 
 def event(options):
@@ -118,7 +119,6 @@ def _write(there, challenges):
 
 
 def board(options):
-    from manyhands.hackathon import judging
     from manyhands.hackathon.challenge import CHALLENGES
 
     folder = Path(options.folder)
@@ -126,7 +126,24 @@ def board(options):
     if (folder / event_settings.NAME).exists():
         shown = board_files.of_event(Event(folder), CHALLENGES, options.reveal)
     else:
-        shown = board_files.of_records(folder, CHALLENGES, judging.verified, time.time())
+        shown = board_files.of_records(folder, CHALLENGES, _verified_by(options.public), time.time())
     board_files.write(shown, output)
     print(f"{output}: {', '.join(board_files.FILES)}.")
     return 0
+
+
+def _verified_by(path):
+    """What gives the record of a file's bytes; with the file of a public key, only of those signed with that key:
+    anybody can make a key, and sign with it."""
+    from manyhands.hackathon import judging
+    from manyhands.learner import signing
+
+    wanted = signing.load_public(path) if path else None
+
+    def verified(data):
+        record, public = judging.verified(data)
+        if wanted not in (None, public):
+            raise judging.BadRecord(f"was signed with another key, {signing.fingerprint(public)}")
+        return record, public
+
+    return verified

@@ -4,52 +4,71 @@ import math
 from datetime import datetime
 from html import escape
 
-WIDTH, HEIGHT = 640, 260
+WIDTH, HEIGHT = 640, 260  # as on the page; the big screen has other places for it
 LEFT, RIGHT, TOP, BOTTOM = 58, 150, 12, 26  # right of the curves the teams' names
 NAMED = 8  # of the best teams, each with a colour of its own (in the page's style); the others are grey
+COARSE, FINE = (1, 2, 3, 5), (1, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 9)  # in each power of ten
+FEW = 3  # marks on an axis: with fewer, nobody sees that it is logarithmic
 NAME_PX, SHORT = 15, 18  # between two names; letters of a name
 
 
-def svg(ways, teams, unit, begins, until, baseline=None):
-    """`ways`: {team: [(time, score or None), ...]}; `teams` are their names, the best first; `baseline` is a line."""
+def svg(ways, teams, unit, begins, until, baseline=None, size=(WIDTH, HEIGHT), named=NAMED):
+    """`ways`: {team: [(time, score or None), ...]}; `teams` are their names, the best first; `baseline` is a line.
+    Letters are as large in a picture of any `size`; `named` teams get a colour and their name."""
     scores = [score for way in ways.values() for _, score in way if score is not None]
     if not scores:
         return ""
     scores += [baseline] if baseline else []
-    x, y = _across(begins, max(until, begins + 60)), _down(min(scores), max(scores))
+    width, height = size
+    right = width - RIGHT
+    x, y = _across(begins, max(until, begins + 60), right), _down(min(scores), max(scores), height - BOTTOM)
     parts = []
-    for tick in ticks(min(scores), max(scores)):
-        parts += [_text(LEFT - 6, y(tick) + 4, f"{tick:g}", "end"), _level(y(tick), "rule")]
+    for tick in _with_room(ticks(min(scores), max(scores)), y):
+        parts += [_text(LEFT - 6, y(tick) + 4, f"{tick:.3g}", "end"), _level(y(tick), right, "rule")]
     for hour in _hours(begins, until):
-        parts.append(_text(x(hour), HEIGHT - 6, datetime.fromtimestamp(hour).strftime("%H:%M"), "middle"))
+        parts.append(_text(x(hour), height - 6, datetime.fromtimestamp(hour).strftime("%H:%M"), "middle"))
     if baseline:
-        parts.append(_level(y(baseline), "baseline"))
+        parts.append(_level(y(baseline), right, "baseline"))
     ends = []
     for place, team in reversed(list(enumerate(teams))):  # the best on top
-        kind = f"team t{place}" if place < NAMED else "team"
+        kind = f"team t{place}" if place < named else "team"
         parts += [_path(part, kind) for part in _steps(ways[team], x, y, until)]
-        if place < NAMED and ways[team][-1][1] is not None:
+        if place < named and ways[team][-1][1] is not None:
             ends.append((y(ways[team][-1][1]), team, kind))
-    parts += [_text(WIDTH - RIGHT + 8, at + 4, _short(team), "start", kind) for at, team, kind in _apart(ends)]
+    named_at = _apart(ends, height - BOTTOM)
+    parts += [_text(right + 8, at + 4, _short(team), "start", kind) for at, team, kind in named_at]
     label = f"Score ({unit}) of each team over time; the table below has what counts"
-    return f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(label)}">{"".join(parts)}</svg>'
+    return f'<svg viewBox="0 0 {width} {height}" role="img" aria-label="{escape(label)}">{"".join(parts)}</svg>'
 
 
 def ticks(least, most):
-    """One, two, three and five of each power of ten, from the last below to the first above."""
+    """One, two, three and five of each power of ten between the two; more of them where these are few."""
     low, high = math.floor(math.log10(max(least, 1e-9))), math.ceil(math.log10(max(most, 1e-9)))
-    all_of_them = [digit * 10.0**power for power in range(low, high + 1) for digit in (1, 2, 3, 5)]
-    return [one for one in all_of_them if least <= one <= most] or [least]
+    for digits in (COARSE, FINE):
+        all_of_them = [digit * 10.0**power for power in range(low, high + 1) for digit in digits]
+        found = [one for one in all_of_them if least <= one <= most]
+        if len(found) >= FEW:
+            break
+    return found or [least]
 
 
-def _across(begins, until):
-    return lambda at: LEFT + (WIDTH - LEFT - RIGHT) * min(max((at - begins) / (until - begins), 0), 1)
+def _with_room(all_of_them, y):
+    """The ticks without those that would lie on others; coarse ones first."""
+    kept = []
+    for tick in sorted(all_of_them, key=lambda one: f"{one:e}"[0] not in "1235" or f"{one:e}"[2] != "0"):
+        if all(abs(y(tick) - y(other)) >= NAME_PX for other in kept):
+            kept.append(tick)
+    return kept
 
 
-def _down(least, most):
+def _across(begins, until, right):
+    return lambda at: LEFT + (right - LEFT) * min(max((at - begins) / (until - begins), 0), 1)
+
+
+def _down(least, most, bottom):
     """On a logarithmic axis: half the score is as far everywhere."""
     low, high = math.log(max(least, 1e-9) * 0.9), math.log(max(most, 1e-9) * 1.1)
-    return lambda score: TOP + (HEIGHT - TOP - BOTTOM) * (high - math.log(max(score, 1e-9))) / (high - low)
+    return lambda score: TOP + (bottom - TOP) * (high - math.log(max(score, 1e-9))) / (high - low)
 
 
 def _hours(begins, until):
@@ -71,20 +90,19 @@ def _steps(way, x, y, until):
     return [part for part in found if part]
 
 
-def _apart(ends):
+def _apart(ends, limit):
     """Names that would lie on each other are moved down, and then up from the lower edge."""
     ends, places = sorted(ends), []
     for at, *_ in ends:
         places.append(max(at, places[-1] + NAME_PX) if places else at)
-    limit = HEIGHT - BOTTOM
     for number in reversed(range(len(places))):
         places[number] = min(places[number], limit)
         limit = places[number] - NAME_PX
     return [(place, team, kind) for place, (_, team, kind) in zip(places, ends, strict=True)]
 
 
-def _level(y, kind):
-    return _path([(LEFT, y), (WIDTH - RIGHT, y)], kind)
+def _level(y, right, kind):
+    return _path([(LEFT, y), (right, y)], kind)
 
 
 def _path(points, kind):
