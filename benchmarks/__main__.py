@@ -3,7 +3,8 @@ the table of docs/BENCHMARKS.md, measured on this machine.
 
 With tables of their own: `python -m benchmarks attendees [--people 40]`, for root, a class on a hub, a quarter of an
 hour; `python -m benchmarks memory [06 07 ...]`, what each unit takes at its peak; `python -m benchmarks clinic`, which
-planted mistakes the clinic finds in training scripts.
+planted mistakes the clinic finds in training scripts; `python -m benchmarks predicted`, what `manyhands predict` says
+of scripts on emulated nodes, and what they take there; `python -m benchmarks rehearsal`, what a rehearsal costs.
 """
 
 import importlib
@@ -17,7 +18,7 @@ NAMES = ("start", "heal", "cell", "validation", "communication", "grading", "hos
 
 
 def main(names):
-    if names[:1] in (["attendees"], ["memory"], ["clinic"]):
+    if names[:1] in (["attendees"], ["memory"], ["clinic"], ["predicted"], ["rehearsal"]):
         return importlib.import_module(f"benchmarks.{names[0]}").main(names[1:])
     unknown = [name for name in names if name not in NAMES]
     if unknown:

@@ -1,10 +1,10 @@
-"""`python -m benchmarks predicted [06] [gpt]`: what `manyhands predict` says of a script on 6 and 8 ranks, and what they take.
+"""`python -m benchmarks predicted [06] [gpt]`: what `manyhands predict` says of 6 and 8 ranks, and what they take.
 
 Nodes of one rank each, with slow links between them: the emulated network. Computing is measured on one rank, the
 messages on two, as `manyhands predict` does. The latency of a round of gloo's ring is fitted to steps of 2 and of 4
 ranks there (more than the link's delay: gloo asks first whether there is room); 6 and 8 are predicted, and only then
-measured. The ranks share this machine's cores: p ranks on c cores compute p / c times as long, which is all that the
-prediction knows of it.
+measured. The ranks share this machine's cores: by the kernel's count one rank needs a core for a part of its step, and
+p ranks on c cores need p / c times as long for that part. Nothing else is told of the machine.
 """
 
 import os
@@ -13,17 +13,17 @@ from pathlib import Path
 from statistics import median
 
 from manyhands import Cluster
-from manyhands.clinic import scale
+from manyhands.clinic import costs, scale
 from manyhands.clinic.visit import visit
 from manyhands.simulate.calibrate import calibrate
 from manyhands.simulate.training_step import Machine
 
 HERE = Path(__file__).resolve().parent
 SCRIPTS = {"06": (HERE.parent / "notebooks/scripts/06_train.py", ("--epochs", "4")),
-           "gpt": (HERE / "gpt_ddp.py", ("--steps", "12"))}
-NODES, RATE_MBIT, DELAY_MS = 8, 20, 10
+           "gpt": (HERE / "gpt_ddp.py", ("--steps", "12", "--computes-ms", "300"))}
+NODES, RATE_MBIT, DELAY_MS = 8, 10, 10
 BYTES_PER_S = RATE_MBIT * 1e6 / 8
-FITTED, PREDICTED, RUNS = (2, 4), (6, 8), 5
+FITTED, PREDICTED, RUNS = (2, 4), (6, 8), 3
 
 
 def steps_s(script, arguments, ranks, port):
@@ -60,36 +60,38 @@ def measured_s(cluster, script, arguments, ranks, port):
     return median(sum(runs, [])), [median(run) for run in runs]
 
 
-def predicted_s(found, constants, ranks):
+def predicted_s(found, running, constants, ranks):
+    """`running`: the part of a step of one rank in which it needs a core."""
     machine = Machine(1, (0.0, 1e30), (constants["latency_s"], BYTES_PER_S))
-    return scale.forecast(found, machine, ranks, times_as_fast=min(1.0, os.cpu_count() / ranks)).seconds
+    longer = 1 + running * (max(1.0, ranks / os.cpu_count()) - 1)
+    return scale.forecast(found, machine, ranks, times_as_fast=1 / longer).seconds
 
 
 def rows(name):
     script, arguments = SCRIPTS[name]
-    found = scale.measured(visit(script, arguments, 1, "torchrun"), visit(script, arguments, 2, "torchrun"))
-    print(f"\n{script.name}: {scale.told(found)}", flush=True)
+    alone, together = (visit(script, arguments, ranks, "torchrun") for ranks in (1, 2))
+    found, running = scale.measured(alone, together), costs.add_up(alone.cost).runs[0]
+    print(f"\n{script.name}: {scale.told(found)} It needs a core for {running:.0%} of its step.", flush=True)
     link = {"latency_s": DELAY_MS / 1e3}
     with Cluster(nodes=NODES, ranks_per_node=1, framework="torch", profile="emulated", rate_mbit=RATE_MBIT,
                  delay_ms=DELAY_MS, name="predicted") as cluster:
         real = {}
         for place, ranks in enumerate((*FITTED, *PREDICTED)):
             if ranks == PREDICTED[0]:
-                mine = calibrate(lambda constants, p: predicted_s(found, constants, p),
+                mine = calibrate(lambda constants, p: predicted_s(found, running, constants, p),
                                  [(p, real[p][0]) for p in FITTED], link)
-                print(f"fitted: a round has a latency of {mine['latency_s'] * 1e3:.1f} ms (the links' delay: {DELAY_MS} ms)",
-                      flush=True)
+                print(f"fitted: a round's latency of {mine['latency_s'] * 1e3:.1f} ms (the links': {DELAY_MS} ms)")
             real[ranks] = measured_s(cluster, script, arguments, ranks, 20_000 + 20 * place)
     for ranks, (seconds, runs) in real.items():
-        told = predicted_s(found, mine, ranks)
-        plain = predicted_s(found, link, ranks)
+        told, plain = (predicted_s(found, running, constants, ranks) for constants in (mine, link))
         print(f"| {script.name} | {ranks}{' *f*' if ranks in FITTED else ''} | {told * 1e3:.0f} | {seconds * 1e3:.0f} "
-              f"({min(runs) * 1e3:.0f} to {max(runs) * 1e3:.0f}) | {told / seconds - 1:+.1%} | {plain / seconds - 1:+.1%} |", flush=True)
+              f"({min(runs) * 1e3:.0f} to {max(runs) * 1e3:.0f}) | {told / seconds - 1:+.1%} "
+              f"| {plain / seconds - 1:+.1%} |", flush=True)
 
 
 def main(names=()):
-    print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}\n\n| script | ranks | predicted, ms | measured, ms (medians of "
-          "runs) | error | by the links' own numbers |\n|---|---|---|---|---|---|")
+    print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}\n\n| script | ranks | predicted, ms | measured, ms "
+          "(medians of runs) | error | with the links' own latency |\n|---|---|---|---|---|---|")
     for name in names or SCRIPTS:
         rows(name)
 

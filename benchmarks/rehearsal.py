@@ -1,8 +1,8 @@
 """`python -m benchmarks rehearsal`: how long it takes to judge a trace, and what a step costs beside a rehearsal.
 
 All seconds are processor time, which other work on the machine changes little. The step is that of unit 06: its network
-under DistributedDataParallel (one rank, gloo): before this process has heard of a rehearsal, while one is under way, and
-when it has ended.
+under DistributedDataParallel (one rank, gloo): before this process has heard of a rehearsal, while one is under way,
+and when it has ended.
 """
 
 import statistics

@@ -76,7 +76,7 @@ class Job:
 
     def wait_for(self, world, more=5):
         """Return the lines, when `more` steps have been made on so many ranks since this call."""
-        before, until = len(self.steps()), time.monotonic() + 30 * SLOWER
+        before, until = len(self.steps()), time.monotonic() + 60 * SLOWER
         while len(new := [line for line in self.steps()[before:] if line[0] == world]) < more:
             assert time.monotonic() < until, [self.steps()[-3:], *(path.read_text()[-2000:] for path in self.folder.glob("*.log"))]
             time.sleep(0.05)
