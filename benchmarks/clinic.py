@@ -27,8 +27,8 @@ def main(argv):
             continue
         for mistake, wanted in {"": "", **pattern.mistakes}.items():
             start = time.monotonic()
-            done = look(pattern, mistake, arguments.ranks)
-            keys = [one.key for one in done.mistakes] + (["fails"] if done.traceback else [])
+            done = look(pattern, mistake, arguments.ranks, gpus=not mistake)  # a right script is right on GPUs, too
+            keys = [one.key for one in [*done.mistakes, *done.gpu_findings]] + (["fails"] if done.traceback else [])
             well = wanted in keys if mistake else not keys
             missed += not well
             print(f"| {pattern.name} | {mistake or '(right)'} | {'yes' if well else '**NO**'} | {', '.join(keys)} "

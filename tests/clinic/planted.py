@@ -50,15 +50,17 @@ PATTERNS = (
 )
 
 
-def look(pattern, mistake="", ranks=2, patience_s=6):
-    """The conclusion of the clinic on a pattern with this mistake."""
+def look(pattern, mistake="", ranks=2, patience_s=6, gpus=False):
+    """The conclusion of the clinic on a pattern with this mistake; with the third question, where `gpus`."""
     from manyhands.clinic.conclude import conclude
-    from manyhands.clinic.visit import visit
+    from manyhands.clinic.visit import rehearsed, visit
 
     before = os.environ.get("MISTAKE")
     os.environ["MISTAKE"] = mistake
     try:
-        return conclude(visit(pattern.script, ranks=pattern.ranks or ranks, launcher=pattern.launcher,
-                              patience_s=patience_s))
+        found = visit(pattern.script, ranks=pattern.ranks or ranks, launcher=pattern.launcher, patience_s=patience_s)
+        if gpus:
+            rehearsed(found, pattern.script)
+        return conclude(found)
     finally:
         os.environ.pop("MISTAKE") if before is None else os.environ.update(MISTAKE=before)

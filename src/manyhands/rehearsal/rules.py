@@ -11,6 +11,7 @@ Where each rule comes from (PyTorch 2.13, NCCL 2.30):
 What hangs is decided by `manyhands.rehearsal.replay`.
 """
 
+import re
 from collections import defaultdict
 from dataclasses import dataclass
 from itertools import combinations
@@ -22,6 +23,8 @@ SEVERITIES = ("hangs", "fails", "may hang", "differs")
 FLOAT8 = {"float8_e5m2", "float8_e4m3fn"}
 DTYPES = {"int8", "uint8", "int32", "int64", "float16", "float32", "float64", "bool", "bfloat16", "complex64", "complex128"} | FLOAT8  # noqa: E501
 REDUCES = {"SUM", "PRODUCT", "MIN", "MAX", "AVG", "PREMUL_SUM"}
+CHOOSES_GPU = re.compile(  # itself, or through Lightning's CUDAAccelerator or Accelerate's PartialState
+    r"set_device|device_id|^\s*(?:import|from)\s+(?:lightning|pytorch_lightning|accelerate)\b", re.MULTILINE)
 OBJECTS = {"all_gather_object", "gather_object", "broadcast_object_list", "scatter_object_list"}
 
 
@@ -122,7 +125,7 @@ def _refused(event):
 
 
 def _set_up(rank, event, first, source):
-    if event.call in OBJECTS and source and "set_device" not in source and "device_id" not in source:
+    if event.call in OBJECTS and source and not CHOOSES_GPU.search(source):
         yield ("may hang", "goes through the current GPU, which no line chooses: all ranks take GPU 0",
                "call torch.cuda.set_device(local_rank) at the start where there are GPUs")
     calls = first[event.group]

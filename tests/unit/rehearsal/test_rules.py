@@ -234,6 +234,9 @@ def test_objects_need_a_line_that_chooses_the_gpu():
     traces = story(2, lambda r: r.collective("all_gather_object"))
     assert [one.severity for one in judge(traces, "import torch")] == ["may hang"]
     assert judge(traces, "torch.cuda.set_device(local_rank)") == judge(traces) == []
+    for line in ("import lightning as L", "    from lightning.pytorch import Trainer", "from accelerate import Accelerator"):
+        assert judge(traces, f"import torch\n{line}\n") == []  # they choose it
+    assert len(judge(traces, "lightning = 1\nimport acceleration")) == 1
 
 
 def test_the_worst_first_and_ranks_together():
