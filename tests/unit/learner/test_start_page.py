@@ -70,6 +70,12 @@ def test_readme_has_the_table_of_units():
     assert with_table(text, readme_table(ROOT)) == text, "mend it with: python -m manyhands.units README.md"
 
 
+def test_readme_has_the_paths():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    for words, path in (("One day: {}.", "one_day"), ("Two days: {} too.", "two_days_more"), ("Three days: {} too ", "three_days_more")):
+        assert words.format(", ".join(paths()[path])) in text
+
+
 def test_table_needs_its_marks():
     assert with_table(f"a\n{MARKS[0]}\nold\n{MARKS[1]}\nb", "new") == f"a\n{MARKS[0]}\nnew\n{MARKS[1]}\nb"
     with pytest.raises(ValueError, match="lacks the two marks"):
