@@ -12,7 +12,7 @@ def pack(kept, count):
     places = kept.abs().topk(count).indices
     values = kept[places].half()
     kept[places] = 0
-    return torch.stack([places, values.to(torch.int16).view(torch.int16).long()])
+    return torch.stack([places, values.view(torch.int16).long()])
 
 
 def unpack(message, size):
