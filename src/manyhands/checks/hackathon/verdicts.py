@@ -53,9 +53,10 @@ def dense_problem(dense, before, count):
         return say("signed")
     if len(sent) > count:
         return say("too many", got=len(sent), count=count)
-    first = 2**15
-    if len(before) > first and np.allclose(dense[:first], wanted[:first], rtol=1e-2, atol=0):
-        return say("wrapped", size=len(before), first=first)
+    negative = np.zeros_like(before)
+    negative[places.astype(np.uint16).astype(np.int16).astype(int)] = before[places]
+    if len(before) > 2**15 and np.allclose(dense, negative, rtol=1e-2, atol=0):
+        return say("wrapped")
     return say("zero")
 
 

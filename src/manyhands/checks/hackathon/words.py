@@ -64,7 +64,7 @@ MISTAKES = {
     "forgotten": "What was not sent is gone. The next step is to add to it.",
     "still there": "What was sent is still there: it would be sent again.",
     "large": "{got} bytes for {count} numbers. A place fits in 16 bits, a value too.",
-    "wrapped": "Of {size} places those from {first} on are wrong: 16 bits with a sign end at 32,767.",
+    "wrapped": "Places from 32,768 on came out as others: 16 bits with a sign end at 32,767.",
     # entry
     "slow": "The judge's clock says {got:.2f} s; this rung is at {rung:.2f} s, and the baseline takes {baseline:.2f} s on these links.",
 }
