@@ -246,4 +246,4 @@ for when in weights:
 #
 # * Try batches of 512 and 1024 in the challenge's task: `Task(distorted_digits(seed=1), batch=1024)`. Where does your schedule break, and does `lars_step` go further?
 # * P. Goyal et al. 2017, [Accurate, Large Minibatch SGD](https://arxiv.org/abs/1706.02677): the same at 8192 images, where the labour is in the details (section 3).
-# * Unit 18: the number of ranks changes while the training runs, and the batch with it. Unit 20 (planned): everything under a budget.
+# * Unit 18: the number of ranks changes while the training runs, and the batch with it. Unit 20: everything on a clock that is counted.

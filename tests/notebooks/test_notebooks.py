@@ -39,7 +39,9 @@ NOTHING_ASKED = {  # of torch.distributed: nothing is recorded, and so nothing j
     "solutions/13_channel_parallel/13_channel_parallel.ipynb": "manyhands.functions",
     "solutions/17_large_batches/17_large_batches.ipynb": "one process",
     "solutions/18_elastic_training/18_elastic_training.ipynb": "one process, and forks of it",
+    "notebooks/20_hackathon.ipynb": "commands: scripts and entries run in processes of their own",
     "solutions/19_scaling/19_scaling.ipynb": "a simulation",
+    "solutions/20_hackathon/20_hackathon.ipynb": "the judge's ranks, in processes of their own",
 }
 NOT_REHEARSED = ("00",)  # it shows hangs, some after a second: a recorder would only be in their way
 

@@ -43,7 +43,7 @@ LATE = {
     "plots": {"IPython", "sklearn"},
     "clinic": {"torch", "ledger", "plots", "simulate", "rehearsal"},
     "data": {"PIL", "scipy"},
-    "checks": {"torch", "tensorflow", "tf_keras", "horovod", "comm", "functions", "links", "ledger", "mesh", "cluster", "rehearsal", "simulate", "data", "elastic"},
+    "checks": {"torch", "tensorflow", "tf_keras", "horovod", "comm", "functions", "links", "ledger", "mesh", "cluster", "rehearsal", "simulate", "data", "elastic", "hackathon"},
     "build": {"psutil"},
     "learner": {"nbformat", "psutil", "fpdf", "cryptography"},
     "hub": {"fpdf", "learner", "grading", "cluster", "hackathon"},  # of cluster only the choice of ports, of hackathon the event

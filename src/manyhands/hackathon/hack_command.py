@@ -18,6 +18,7 @@ EXAMPLES = ["init slow_links our_entry", "try our_entry --runs 1", "judge our_en
             "event autumn", 'submit our_entry --event autumn --team "The Rings"', "run autumn --key judge.key",
             "board autumn --reveal"]
 ENTRY_FOLDER = "the entry's folder, as `manyhands hack init` makes one"
+WITHOUT_ROOMS = "Tried without rooms: the same clock, but no walls around the ranks. Try only what you have written."
 OF_EVENT = ("event", "submit", "withdraw", "status", "run", "board")
 
 
@@ -121,8 +122,10 @@ def _judge(options):
 def _judged(options, seeds, show):
     from manyhands.hackathon import entry_file, judging
     from manyhands.hackathon.challenge import CHALLENGES
+    from manyhands.hackathon.one_run import told
+    from manyhands.hackathon.open_judge import OpenRooms
     from manyhands.hackathon.referee import printable
-    from manyhands.hackathon.rooms import Rooms
+    from manyhands.hackathon.rooms import Rooms, why_none
 
     entry = entry_file.read(options.entry, list(CHALLENGES))
     challenge = CHALLENGES[entry.challenge]
@@ -132,20 +135,16 @@ def _judged(options, seeds, show):
         for rank, lines in enumerate(said if show else []):
             for text in lines:
                 print(f"  [rank {rank}] {printable(text)}")
-        print(f"run {number + 1} of {len(seeds)}: {_told(challenge, run)}", flush=True)
+        print(f"run {number + 1} of {len(seeds)}: {told(challenge, run)}", flush=True)
 
     what = f"{challenge.title}: {challenge.ranks} ranks run {entry.name}"
-    with working(what) as line, Rooms(challenge.ranks) as rooms:
+    closed = not show or why_none() is None
+    if not closed:
+        print(f"{WITHOUT_ROOMS} {why_none()}", file=sys.stderr)
+    with working(what) as line, (Rooms if closed else OpenRooms)(challenge.ranks) as rooms:
         record = judging.judge(entry, challenge, rooms, seeds, tell)
     print(_says(record))
     return record
-
-
-def _told(challenge, run):
-    if run.problem:
-        return run.problem
-    return (f"{getattr(run, challenge.score):.4g} {challenge.unit}, accuracy {run.accuracy:.3f}, "
-            f"{max(run.gradients)} gradients, {sum(run.sent_bytes) / 1e6:.2f} MB in {sum(run.messages)} messages")
 
 
 def _says(record):

@@ -14,6 +14,12 @@ SIGNALS = {24: "used up its processor time", 9: "was killed: it used up its proc
 
 def one_run(challenge, rooms, source, seed):
     """(the `Run` of an entry's text under a seed, what its ranks printed)."""
+    run, referee = played(challenge, rooms, source, seed)
+    return run, referee.said
+
+
+def played(challenge, rooms, source, seed):
+    """(the `Run` of an entry's text under a seed, its referee, who has the weights)."""
     torch.set_num_threads(1)
     referee = (MemoryReferee if challenge.memory_bytes else Referee)(challenge, seed)
     order = {"ranks": challenge.ranks, "source": source, **referee.order(), "memory_mib": challenge.memory_mib,
@@ -29,7 +35,15 @@ def one_run(challenge, rooms, source, seed):
             run.problem = f"Rank {rank} {SIGNALS[one['signal']]}."
     if not run.problem and run.accuracy < challenge.target:
         run.problem = f"The target was not reached: {run.accuracy:.3f} of {challenge.target} on the test's samples."
-    return run, referee.said
+    return run, referee
+
+
+def told(challenge, run):
+    """A run in a line."""
+    if run.problem:
+        return run.problem
+    return (f"{getattr(run, challenge.score):.4g} {challenge.unit}, accuracy {run.accuracy:.3f}, "
+            f"{max(run.gradients)} gradients, {sum(run.sent_bytes) / 1e6:.2f} MB in {sum(run.messages)} messages")
 
 
 async def _judged(referee, sockets):

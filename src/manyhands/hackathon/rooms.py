@@ -78,9 +78,11 @@ class Room:
 class Rooms(list):
     """A `Room` for each rank; a context manager. Raises `NoRooms`."""
 
+    room, why_none = Room, staticmethod(why_none)
+
     def __init__(self, ranks):
         super().__init__()
-        why = why_none()
+        why = self.why_none()
         if why:
             raise NoRooms(why)
         self.ranks = ranks
@@ -88,7 +90,7 @@ class Rooms(list):
     def __enter__(self):
         try:
             for _ in range(self.ranks):
-                self.append(Room())
+                self.append(self.room())
             for room in self:
                 room.ready()
         except BaseException:

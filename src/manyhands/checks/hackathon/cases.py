@@ -1,0 +1,98 @@
+"""What the checks of unit 20 ask, drawn from the seed: entries to price, numbers to pack, links; with likely mistakes."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+HEAD_BYTES, RANKS = 64, 4
+
+
+@dataclass
+class Case:
+    """One question: its arguments, what is right, and {mistake: what it gives}."""
+
+    told: str
+    arguments: list
+    right: float
+    wrong: dict = field(default_factory=dict)
+
+
+def generator(seed, name):
+    return np.random.default_rng([seed % 2**32, *name.encode()])
+
+
+def link(draw):
+    """(rate_mbit, delay_ms), not far from those of the challenge."""
+    return round(draw.uniform(8, 12), 2), round(draw.uniform(4, 6), 2)
+
+
+def message_s(n_bytes, rate_mbit, delay_ms):
+    """As the judge's network counts it."""
+    return (n_bytes + HEAD_BYTES) / (rate_mbit * 1e6 / 8) + delay_ms / 1e3
+
+
+def all_reduce_s(n_bytes, ranks, one):
+    return 2 * (ranks - 1) * one(n_bytes / ranks)
+
+
+def baseline_s(rate_mbit, delay_ms, gradient_s=0.01, steps=150, sizes=(65536, 2048, 20480, 40)):
+    """What the challenge's baseline takes: four all-reduces a step."""
+    one = _on(rate_mbit, delay_ms)
+    return steps * (gradient_s + sum(all_reduce_s(n, RANKS, one) for n in sizes))
+
+
+def _on(rate_mbit, delay_ms):
+    return lambda n_bytes: message_s(n_bytes, rate_mbit, delay_ms)
+
+
+def messages(seed):
+    draw, found = generator(seed, "messages"), []
+    for n in (0, int(draw.integers(100, 1000)), int(draw.integers(10**4, 10**6))):
+        rate, delay = link(draw)
+        right = message_s(n, rate, delay)
+        wrong = {"bits": (n + 64) / (rate * 1e6) + delay / 1e3, "delay": (n + 64) / (rate * 1e6 / 8) + delay,
+                 "no head": message_s(n - 64, rate, delay), "no delay": message_s(n, rate, 0)}
+        found.append(Case(f"{n} bytes, {rate} Mbit/s, {delay} ms", [n, rate, delay], right, wrong))
+    return found
+
+
+def entries(seed):
+    draw, found = generator(seed, "entries"), []
+    for ranks, every in ((4, 1), (4, int(draw.integers(3, 20))), (int(draw.integers(5, 9)), int(draw.integers(2, 5)))):
+        steps = every * int(draw.integers(9, 30)) + int(draw.integers(every))
+        tensors = [int(n) * 4 for n in draw.integers(500, 10**4, 1 + len(found))]
+        rate, delay = link(draw)
+        gradient_s, one = round(draw.uniform(0.005, 0.05), 3), _on(rate, delay)
+        computing, times = steps * gradient_s, steps // every
+        rounds = 2 * (ranks - 1)
+        sent = sum(all_reduce_s(n, ranks, one) for n in tensors)
+        fluid = sum(rounds * (one(n / ranks) - one(0)) + one(0) for n in tensors)
+        wrong = {"each step": steps * (gradient_s + sent), "no gradients": times * sent,
+                 "not cut": computing + times * sum(rounds * one(n) for n in tensors),
+                 "half the ring": computing + times * sent / 2,
+                 "one tensor": computing + times * all_reduce_s(sum(tensors), ranks, one),
+                 "p messages": computing + times * sum(2 * ranks * one(n / ranks) for n in tensors),
+                 "head once": computing + times * fluid}
+        found.append(Case(f"{steps} steps, every {every}, {len(tensors)} tensors, {ranks} ranks",
+                          [steps, every, tensors, ranks, gradient_s, one], computing + times * sent, wrong))
+    return found
+
+
+def gathers(seed):
+    draw, found = generator(seed, "gathers"), []
+    for ranks in (4, int(draw.integers(5, 9))):
+        steps, n, gradient_s = int(draw.integers(50, 200)), int(draw.integers(200, 5000)) * 4, round(draw.uniform(0.005, 0.05), 3)
+        one = _on(*link(draw))
+        right = steps * (gradient_s + (ranks - 1) * one(n))
+        wrong = {"all-reduce": steps * (gradient_s + all_reduce_s(n, ranks, one)), "p messages": steps * (gradient_s + ranks * one(n)),
+                 "cut": steps * (gradient_s + (ranks - 1) * one(n / ranks)), "no gradients": right - steps * gradient_s,
+                 "head once": steps * (gradient_s + (ranks - 1) * (one(n) - one(0)) + one(0))}
+        found.append(Case(f"{steps} steps, {n} bytes, {ranks} ranks", [steps, n, ranks, gradient_s, one], right, wrong))
+    return found
+
+
+def kept(seed, size):
+    """(numbers of which most are small, how many to send): no two of one magnitude, and the largest have either sign."""
+    draw = generator(seed, f"kept {size}")
+    numbers = np.sort(np.exp(draw.normal(0, 1.5, size)))[::-1] * np.linspace(1.2, 1.0, size)
+    return draw.permutation(numbers * draw.choice([-1, 1], size)).astype(np.float32), int(draw.integers(40, 80))

@@ -1,0 +1,71 @@
+"""An entry that stands in a cell of a notebook: its text, as a file would have it; and a judge that runs it."""
+
+import ast
+import atexit
+import linecache
+
+from manyhands.checks.in_kernel import WORDS
+from manyhands.checks.report import Stopped
+from manyhands.checks.hackathon.words import MISTAKES
+
+KEPT = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom, ast.Assign, ast.AnnAssign)
+LIMITS = {"processor_s": 20, "quiet_s": 100, "run_s": 150}  # of a run in a lab; a cell of the grader has 180 s
+_judges = []
+
+
+def text_of(function):
+    """The cell in which the function was written, as the text of an entry: of what stands there at the top level,
+    imports, definitions and constants. Lines keep their numbers."""
+    code = getattr(function, "__code__", None)
+    lines = linecache.getlines(code.co_filename) if code else []
+    try:
+        nodes = ast.parse("".join(lines)).body
+    except SyntaxError:
+        nodes = []
+    if not any(getattr(node, "name", "") == function.__name__ for node in nodes):
+        raise Stopped(MISTAKES["no cell"])
+    for node in nodes:
+        if not isinstance(node, KEPT):
+            lines[node.lineno - 1:node.end_lineno] = ["\n"] * (node.end_lineno - node.lineno + 1)
+    return "".join(lines).rstrip() + f"\ntrain = {function.__name__}\n"
+
+
+def judge():
+    """The judge of this kernel; its first use starts it."""
+    from manyhands.hackathon.open_judge import OpenJudge
+
+    if _judges and _judges[0].process.poll() is not None:
+        _judges.pop()
+    if not _judges:
+        _judges.append(OpenJudge().__enter__())
+        atexit.register(_judges[0].__exit__)
+    return _judges[0]
+
+
+def stopped(problem, function):
+    """What keeps an entry from a score, as the reason why a check cannot go on."""
+    if "NotImplementedError" in problem:
+        return Stopped(WORDS["unwritten"].format(name=function.__name__))
+    remark = " " + MISTAKES["one cell"] if "NameError" in problem else ""
+    return Stopped(problem + remark)
+
+
+def try_out(function, runs=1):
+    """Run an entry on public seeds, and show what the judge sees of it, and what its ranks print."""
+    from manyhands.hackathon.challenge import SLOW_LINKS
+    from manyhands.hackathon.judging import public_seeds
+    from manyhands.hackathon.one_run import told
+
+    try:
+        text = text_of(function)
+    except Stopped as why:
+        print(why)
+        return
+    for number, seed in enumerate(public_seeds(runs)):
+        run, said = judge().run(SLOW_LINKS, text, seed, target=TARGET, **LIMITS)
+        for rank, lines in enumerate(said):
+            print(*(f"  [rank {rank}] {line}" for line in lines), sep="\n", end="\n" if lines else "")
+        print(f"run {number + 1}: {told(SLOW_LINKS, run)}")
+
+
+TARGET = 0.8

@@ -1,0 +1,52 @@
+"""One process with the batches of four ranks, as the judge hands them out: what a mended training must come to."""
+
+from itertools import product
+
+RATE, MOMENTUM, LONGEST = 0.1, 0.9, 2.0  # as the broken training says
+MISTAKES = ("sum", "add up", "clip first")
+
+
+def start(challenge, seed):
+    """The initial weights, a vector."""
+    from manyhands.hackathon.referee import Referee
+
+    return Referee(challenge, seed).task.weights
+
+
+def one_process(challenge, seed, mistakes=()):
+    """The weights after all batches, a vector; `mistakes` are made as four ranks would make them."""
+    import torch
+
+    from manyhands.hackathon.referee import Referee
+
+    referee = Referee(challenge, seed)
+    ranks = referee.accelerators
+    weights = torch.nn.Parameter(referee.task.weights.clone())
+    optimizer = torch.optim.SGD([weights], RATE, momentum=MOMENTUM)
+    before = [torch.zeros_like(weights) for _ in ranks]
+    for _ in range(challenge.most_batches):
+        flat = weights.detach().numpy().tobytes()
+        own = [torch.frombuffer(bytearray(one.gradient(one.take(), flat)[1]), dtype=torch.float32) for one in ranks]
+        if "add up" in mistakes:
+            own = [one + old for one, old in zip(own, before)]
+        if "clip first" in mistakes:
+            own = [_clipped(one) for one in own]
+        mean = sum(own) / (1 if "sum" in mistakes else len(ranks))
+        if "clip first" not in mistakes:
+            mean = _clipped(mean)
+        before = [mean] * len(ranks)  # the all-reduce has put it into every gradient
+        weights.grad = mean.clone()
+        optimizer.step()
+    return weights.detach()
+
+
+def alike(challenge, seed):
+    """{mistakes: the weights that they give}, the fewest first; () is right."""
+    made = sorted(product((False, True), repeat=len(MISTAKES)), key=sum)
+    sets = [tuple(name for name, there in zip(MISTAKES, flags) if there) for flags in made]
+    return {one: one_process(challenge, seed, one) for one in sets}
+
+
+def _clipped(gradient):
+    """As `torch.nn.utils.clip_grad_norm_`."""
+    return gradient * min(1.0, LONGEST / (gradient.norm().item() + 1e-6))

@@ -1,0 +1,74 @@
+"""How the checks of unit 20 judge. Every `problem` is None, or the details of a FAIL line."""
+
+import numpy as np
+
+from manyhands.checks.hackathon.words import MISTAKES
+
+
+def near(got, expected):
+    return bool(np.allclose(got, expected, rtol=1e-6, atol=0))
+
+
+def say(name, **facts):
+    return {"mistake": MISTAKES[name].format(**facts)}
+
+
+def price_problems(asked, answers):
+    """That of each answer, or None. A mistake that explains more of the answers is named first."""
+    names = sorted(asked[0].wrong, key=lambda name: -sum(near(got, one.wrong[name]) for one, got in zip(asked, answers)))
+    for case, got in zip(asked, answers):
+        if near(got, case.right):
+            yield None
+            continue
+        name = next((name for name in names if near(got, case.wrong[name])), "value")
+        yield {"expected": f"{case.right:.6g} s ({case.told})", "got": got, **say(name)}
+
+
+def weights_problem(got, right, looks, begun):
+    """Of the weights that the ranks ended with; `looks`: {mistakes: weights}; `begun`: the initial ones."""
+    way = (right - begun).norm().item()
+    if (got - right).norm().item() < 1e-3 * way:
+        return None
+    for names, weights in looks.items():
+        if names and (got - weights).norm().item() < 1e-3 * (weights - begun).norm().item():
+            return say("as if", what=", and ".join(MISTAKES[name] for name in names))
+    return say("other", apart=(got - right).norm().item() / way)
+
+
+def batches_problem(gradients, wanted):
+    wrong = next((one for one in gradients if one != wanted), None)
+    return None if wrong is None else say("batches", wanted=wanted, got=wrong)
+
+
+def dense_problem(dense, before, count):
+    """Of what unpack gave for `before`, of which the `count` largest were to be sent."""
+    places = np.argsort(-np.abs(before))[:count]
+    wanted = np.zeros_like(before)
+    wanted[places] = before[places]
+    if np.allclose(dense, wanted, rtol=1e-2, atol=0):
+        return None
+    signed = np.argsort(-before)[:count]
+    sent = np.flatnonzero(dense)
+    if set(sent) == set(signed):
+        return say("signed")
+    if len(sent) > count:
+        return say("too many", got=len(sent), count=count)
+    negative = np.zeros_like(before)
+    negative[places.astype(np.uint16).astype(np.int16).astype(int)] = before[places]
+    if len(before) > 2**15 and np.allclose(dense, negative, rtol=1e-2, atol=0):
+        return say("wrapped")
+    return say("zero")
+
+
+def kept_problem(left, before, dense):
+    """Nothing is lost: what is left and what was sent are what was there."""
+    if np.allclose(left + dense, before, rtol=1e-2, atol=0):
+        return None
+    sent = dense != 0
+    if np.allclose(left[sent], before[sent], rtol=1e-2, atol=0):
+        return say("still there")
+    return say("forgotten") if not np.allclose(left[~sent], before[~sent], rtol=1e-2, atol=0) else say("zero")
+
+
+def rung_problem(score_s, rung_s, baseline_s):
+    return None if score_s <= rung_s else say("slow", got=score_s, rung=rung_s, baseline=baseline_s)

@@ -1,0 +1,94 @@
+"""What the checks of unit 20 say: criteria with their points, likely mistakes, hints."""
+
+CRITERIA = {  # {check: {criterion: (points, text)}}
+    "mended": {
+        "together": (1, "all ranks use all of their batches, and end with the same weights"),
+        "equal": (2, "the weights are those of one process with the batches of all four ranks"),
+        "lean": (1, "a step sends one tensor, not four"),
+    },
+    "price": {
+        "message": (1, "what a message takes"),
+        "entry": (2, "what an entry takes that all-reduces some tensors after each k-th gradient"),
+        "gathered": (1, "what an entry takes that all-gathers a message after each gradient"),
+    },
+    "pack": {
+        "largest": (1, "the largest numbers come out where they were, the others are 0"),
+        "kept": (1, "what was not sent is still there, what was sent is not"),
+        "small": (1, "one tensor of 4 bytes for each number that is sent"),
+        "places": (1, "places beyond 32,767 come out right, too"),
+    },
+    "entry": {
+        "right": (2, "80 % in each of three runs, on new seeds and on links that you have not seen"),
+        "faster": (1, "first rung: faster than the baseline"),
+        "half": (1, "second rung: half of the baseline's time, or less"),
+        "fifth": (2, "third rung: a fifth, or less"),
+        "tenth": (2, "fourth rung: a tenth, or less"),
+    },
+}
+
+MISTAKES = {
+    "no cell": "An entry is the cell in which its function is written: run that cell again, and hand in the function itself.",
+    "one cell": "An entry is one cell, as it is one file in the hackathon: all that it uses must be imported or defined there.",
+    # mended
+    "batches": "Each rank gets {wanted} batches, and {got} gradients were asked for. Take one for each batch, and all.",
+    "four tensors": "{got} messages of a rank in {steps} steps: an all-reduce is 6. Put the gradients into one tensor (parameters_to_vector), "
+                    "all_reduce that, and put them back.",
+    "sum": "the gradients are summed, not averaged",
+    "add up": "the gradients are never set back, and add up from step to step",
+    "clip first": "each rank clips its own gradient before the average",
+    "as if": "These are the weights of a training in which {what}.",
+    "other": "These are not the weights of one process. {apart:.1%} of the way from the start is missed. Rate 0.1, momentum 0.9, "
+             "and the averaged gradient clipped to a length of 2.",
+    "own": "these are each rank's own gradients",
+    # price
+    "bits": "The rate is in Mbit/s: 10 Mbit/s are 1.25 million bytes a second.",
+    "delay": "The delay is in ms.",
+    "no head": "Each message has a head of 64 bytes.",
+    "head once": "Each of the messages has a head and a delay, not only the first.",
+    "no delay": "A message is also delay_ms under way.",
+    "each step": "It sends after each `every`-th gradient, not after each one.",
+    "no gradients": "The gradients take time, too.",
+    "not cut": "A ring cuts a tensor into as many parts as there are ranks: each message carries one part.",
+    "half the ring": "A ring all-reduce is a reduce-scatter and an all-gather: 2 (p - 1) messages one after the other.",
+    "one tensor": "Each tensor has an all-reduce of its own, with messages of its own.",
+    "p messages": "A ring of p ranks has p - 1 rounds.",
+    "all-reduce": "An all-gather has p - 1 messages, and each carries all the n bytes of a rank.",
+    "cut": "In an all-gather nothing is cut: each message carries all the n bytes of a rank.",
+    "value": "Not what the judge's clock says.",
+    # pack
+    "not one": "pack returns one tensor; this is a {got}.",
+    "not dense": "unpack returns a tensor of {size} numbers; this is {got}.",
+    "signed": "The largest with their signs were sent. What counts is how far a number is from 0.",
+    "zero": "The numbers are not those that were there.",
+    "too many": "{got} numbers are not 0, and {count} were to be sent.",
+    "forgotten": "What was not sent is gone. The next step is to add to it.",
+    "still there": "What was sent is still there: it would be sent again.",
+    "large": "{got} bytes for {count} numbers. A place fits in 16 bits, a value too.",
+    "wrapped": "Places from 32,768 on came out as others: 16 bits with a sign end at 32,767.",
+    # entry
+    "slow": "The judge's clock says {got:.2f} s; this rung is at {rung:.2f} s, and the baseline takes {baseline:.2f} s on these links.",
+}
+
+HINTS = {
+    "20-mended": (
+        "Three mistakes, and one waste. Ask of each line: does one process with all the rows do that, in this order, with these numbers?",
+        "In the loop: zero_grad, backward, all gradients into one vector (torch.nn.utils.parameters_to_vector), all_reduce with op=dist.ReduceOp.AVG, "
+        "back into the gradients (vector_to_parameters on the list of weight.grad), clip, step.",
+    ),
+    "20-price": (
+        "Start with one message. Then: how many messages stand one after the other, how many bytes are in each?",
+        "A step of entry_s takes gradient_s; after each every-th one, for each tensor 2 (ranks - 1) messages of n / ranks bytes. There are steps // every "
+        "of those times. gathered_s: ranks - 1 messages of n bytes after each gradient.",
+    ),
+    "20-pack": (
+        "kept.abs().topk(count).indices are the places. A 16-bit integer without sign goes to 65,535: which dtype holds its bits, and how do you get it back?",
+        "values = kept[places].half(); torch.stack([places.to(torch.int16), values.view(torch.int16)]); kept[places] = 0. Back: "
+        "places.int() & 0xFFFF, values.view(torch.float16).float().",
+    ),
+    "20-entry": (
+        "Price before you run: what would one message a step take, what one of 16 bits, what a message each 16 steps? Only the last two rungs need a new idea, and each of them "
+        "is in the tutorial.",
+        "Let the ranks train alone for 16 steps, then average their weights: local SGD. For the last rung, fewer steps are needed: take the way from the last average to this one for a gradient, "
+        "and give it to an outer optimizer with Nesterov's momentum (rate 0.7, momentum 0.8).",
+    ),
+}

@@ -1,0 +1,23 @@
+"""The gradients are summed.
+
+fails: mended/equal
+shows: the gradients are summed, not averaged
+points: 18
+"""
+# %% grade_id="mended"
+import torch
+import torch.distributed as dist
+from torch.nn.utils import parameters_to_vector, vector_to_parameters
+
+
+def mended(model, batches, comm):
+    weights = list(model.parameters())
+    optimizer = torch.optim.SGD(weights, lr=0.1, momentum=0.9)
+    for batch in batches:
+        optimizer.zero_grad()
+        model(batch).backward()
+        slopes = parameters_to_vector([weight.grad for weight in weights])
+        dist.all_reduce(slopes, group=comm)
+        vector_to_parameters(slopes, [weight.grad for weight in weights])
+        torch.nn.utils.clip_grad_norm_(weights, 2.0)
+        optimizer.step()

@@ -1,0 +1,21 @@
+"""What was sent stays.
+
+fails: pack/kept
+shows: it would be sent again
+points: 19
+"""
+# %% grade_id="pack"
+import torch
+
+
+def pack(kept, count):
+    places = kept.abs().topk(count).indices
+    values = kept[places].half()
+    return torch.stack([places.to(torch.int16), values.view(torch.int16)])
+
+
+def unpack(message, size):
+    places, values = message
+    dense = torch.zeros(size)
+    dense[places.int() & 0xFFFF] = values.view(torch.float16).float()
+    return dense

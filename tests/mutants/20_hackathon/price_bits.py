@@ -1,0 +1,18 @@
+"""Bits for bytes.
+
+fails: price/message
+shows: 10 Mbit/s are 1.25 million bytes
+points: 19
+"""
+# %% grade_id="price"
+def message_s(n_bytes, rate_mbit, delay_ms):
+    return (n_bytes + 64) / (rate_mbit * 1e6) + delay_ms / 1e3
+
+
+def entry_s(steps, every, tensors, ranks, gradient_s, message_s):
+    sums_s = sum(2 * (ranks - 1) * message_s(n / ranks) for n in tensors)
+    return steps * gradient_s + steps // every * sums_s
+
+
+def gathered_s(steps, n_bytes, ranks, gradient_s, message_s):
+    return steps * (gradient_s + (ranks - 1) * message_s(n_bytes))
