@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from manyhands.hackathon.challenge import CHALLENGES
 from manyhands.hackathon.one_run import one_run
 from manyhands.hackathon.rooms import Rooms
+from manyhands.learner.jupyter_server import end_with_parent
 
 ENTRIES = ("slow_links/diloco", "lame_rank/asynchronous", "lame_rank/backup", "lame_rank/local_time", "big_batch/adam")
 HEAD = ("| entry | judgings | score, least to most | spread | with load as without | place in its challenge "
@@ -60,7 +61,8 @@ def judged(entry, rooms, seeds):
 def busy_core():
     """A loop that takes one core for itself, as far as it gets it."""
     core = max(os.sched_getaffinity(0))
-    loop = subprocess.Popen([sys.executable, "-c", f"import os; os.sched_setaffinity(0, [{core}])\nwhile True: pass"])
+    loop = subprocess.Popen([sys.executable, "-c", f"import os; os.sched_setaffinity(0, [{core}])\nwhile True: pass"],
+                            preexec_fn=end_with_parent)  # however this process ends
     try:
         yield
     finally:
