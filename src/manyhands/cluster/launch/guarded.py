@@ -8,7 +8,7 @@ import sys
 from manyhands.cluster.launch.command_lines import GUARD, base_env
 
 
-def guarded(*argv, env=None, timeout_s=180):
+def guarded(*argv, env=None, timeout_s=400):  # two ranks that die and start again took 192 s on a very busy machine
     """Run `argv`, with `env` on top of this process's environment, and return what it printed, stderr too.
 
     When it ends, or after `timeout_s` seconds, every process that came of it is killed; after the time-out the last
