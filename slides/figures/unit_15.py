@@ -61,7 +61,7 @@ def f_and_g():
         ends = [(240, 304), (486, 544), (826, 884), (1066, 1104)]
         for a, b in ends:
             sketch.arrow(*((a, top, b, top) if forward else (b, top, a, top)), colour, 4)
-    sketch.text(685, 20, "columns, gelu, rows: a part on each rank", 26, QUIET)
+    sketch.text(685, 13, "columns, gelu, rows: a part on each rank", 26, QUIET)
     return sketch
 
 

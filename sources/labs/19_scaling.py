@@ -133,7 +133,7 @@ def slowest_s(p: int, times_s: list[float]) -> float:
 
 
 def efficiency(base: tuple[int, float], many: tuple[int, float]) -> float:
-    """Images per second and rank with many ranks, divided by those of the base."""
+    """Images per second and rank with many ranks, in parts of those of the base."""
     ### BEGIN SOLUTION
     return (many[1] / many[0]) / (base[1] / base[0])
     ### END SOLUTION

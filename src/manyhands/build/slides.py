@@ -19,6 +19,7 @@ from manyhands.build.layout import UNIT_NAME
 from manyhands.build.make import write_one
 from manyhands.build.up_to_date import Drift
 
+MARP_LIMIT_S = 600  # ten seconds where nothing else works
 _COMMON = ("theme.css", "marp.config.mjs", "package.json", "package-lock.json")
 _PICTURE = re.compile(r"""(src="|url\((?:&quot;|"|')?)(?!data:|https?:|#)([^"'()&]+\.(?:svg|png|jpe?g|gif|woff2))""")
 _IN_MARKDOWN = re.compile(r"""(?:\]\(|src=["']|url\(["']?)\s*(?!data:|https?:)([^)\s"']+\.(?:svg|png|jpe?g|gif))""")
@@ -171,14 +172,18 @@ def _convert(deck, marp, browser):
 def _run(marp, browser, deck, target):
     command = [str(marp), "--no-stdin", "--config-file", "marp.config.mjs", deck.name, "-o", str(target)]
     sandbox = {"CHROME_NO_SANDBOX": "1"} if hasattr(os, "geteuid") and os.geteuid() == 0 else {}
-    done = subprocess.run(
-        command + (["--pdf", "--pdf-outlines", "--pdf-outlines.pages=false"] if target.suffix == ".pdf" else []),
-        cwd=deck.parent,
-        capture_output=True,
-        text=True,
-        timeout=180,
-        env={**_no_downloads(), "CHROME_PATH": browser, **sandbox},
-    )
+    try:
+        done = subprocess.run(
+            command + (["--pdf", "--pdf-outlines", "--pdf-outlines.pages=false"] if target.suffix == ".pdf" else []),
+            cwd=deck.parent,
+            capture_output=True,
+            text=True,
+            timeout=MARP_LIMIT_S,
+            env={**_no_downloads(), "CHROME_PATH": browser, **sandbox},
+        )
+    except subprocess.TimeoutExpired:
+        raise BuildError(f"Marp has not made {target.suffix[1:]} from slides/{deck.name} within {MARP_LIMIT_S} s: "
+                         "is this machine busy with other work?") from None
     if done.returncode or not target.exists():
         raise BuildError(f"Marp cannot make {target.suffix[1:]} from "
                          f"slides/{deck.name}:\n{done.stderr.strip()[-2000:]}")

@@ -93,6 +93,9 @@ def told(rehearsal):
         lines.append("With gloo, too, its ranks waited for each other until the time was over.")
     if rehearsal.cut:
         lines.append("It was still at work when the time was over (--limit): what hangs at its end was not looked for.")
+    if not any(event.kind in ("collective", "message") for events in rehearsal.traces.values() for event in events):
+        lines.append(f"{rehearsal.script} has called nothing of torch.distributed: "
+                     "is it the script that torchrun starts?")
     return lines + telling.lines(rehearsal.findings, rehearsal.traces)
 
 

@@ -142,3 +142,12 @@ def test_a_drawing_that_is_missing_is_named(course):
 def test_letters_of_the_theme_go_into_the_page(course):
     (course / "slides/a.woff2").write_bytes(b"letters")
     assert slides.inlined("src: url(a.woff2)", course / "slides") == "src: url(data:font/woff2;base64,bGV0dGVycw==)"
+
+
+def test_a_marp_that_takes_too_long_is_told(tmp_path, monkeypatch):
+    marp = tmp_path / "marp"
+    marp.write_text("#!/bin/sh\nexec sleep 30\n")
+    marp.chmod(0o755)
+    monkeypatch.setattr(slides, "MARP_LIMIT_S", 0.1)
+    with pytest.raises(BuildError, match="Marp has not made html from slides/06_ddp.md within 0.1 s"):
+        slides._run(marp, "chromium", tmp_path / "06_ddp.md", tmp_path / "06_ddp.html")

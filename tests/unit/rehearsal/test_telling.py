@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from stories import story
 
-from manyhands.rehearsal import Finding, judge
+from manyhands.rehearsal import Finding, judge, rehearse_command
 from manyhands.rehearsal.telling import lines, picture
 
 
@@ -54,3 +54,9 @@ def test_no_picture_where_nothing_hangs():
     for tell in (lambda r: r.collective(), lambda r: r.collective(op="BOR")):
         traces = story(2, tell)
         assert picture(judge(traces), traces) is None
+
+
+def test_a_script_that_calls_nothing_is_not_taken_for_a_clean_one():
+    first, second, _ = rehearse_command.told(rehearse_command.Rehearsal("train.py", {0: [], 1: []}, [], {}))
+    assert first == "train.py has called nothing of torch.distributed: is it the script that torchrun starts?"
+    assert second.startswith("No findings in 0 calls")
