@@ -46,8 +46,8 @@ def stopped(problem, function):
     """What keeps an entry from a score, as the reason why a check cannot go on."""
     if "NotImplementedError" in problem:
         return Stopped(WORDS["unwritten"].format(name=function.__name__))
-    remark = " " + MISTAKES["one cell"] if "NameError" in problem else ""
-    return Stopped(problem + remark)
+    remark = f". {MISTAKES['one cell']}" if "NameError" in problem else ""
+    return Stopped(problem.replace("entry.py, line", "your cell, line") + remark)
 
 
 def try_out(function, runs=1):
