@@ -33,7 +33,7 @@ def gradient():
     for rank in range(2):
         y = 40 + rank * 120
         sketch.rank(70, y + 40, rank, 36, 32)
-        sketch.box(130, y, 230, 80, PALE, LINE, words=f"its rows, {16}", size=28)
+        sketch.box(130, y, 230, 80, PALE, LINE, words="its rows, 16", size=28)
         sketch.arrow(370, y + 40, 470, y + 40, INK)
         sketch.box(480, y, 190, 80, "#ffffff", NAVY, words="gradient h", size=28)
     sketch.arrow(680, 80, 790, 140, INK)
@@ -55,12 +55,12 @@ def rooms():
     for place, words in enumerate(("data and seeds", "gradients: 10 ms each", "messages: (n + 64) / rate + delay", "clocks, and the test")):
         sketch.box(410, 110 + place * 66, 350, 52, PALE, words=words, size=22)
     for rank in range(4):
-        x, y = (30, 40) if rank == 0 else (30, 230) if rank == 1 else (880, 40) if rank == 2 else (880, 230)
-        sketch.box(x, y, 250, 140, PALE, QUIET, dash="8 8")
+        x, y = 20 if rank < 2 else 858, 40 + 190 * (rank % 2)
+        sketch.box(x, y, 290, 140, PALE, QUIET, dash="8 8")
         sketch.rank(x + 50, y + 70, rank, 32, 28)
-        sketch.text(x + 165, y + 70, ["train(model,", "batches, comm)"], 21, INK, mono=True)
+        sketch.text(x + 185, y + 70, ["train(model,", "batches, comm)"], 21, INK, mono=True)
         left = x < 500
-        sketch.arrow(x + (250 if left else 0), y + 70, 390 if left else 780, y + 70, INK, 4, short=8)
+        sketch.arrow(x + (290 if left else 0), y + 70, 390 if left else 780, y + 70, INK, 4, short=8)
     return sketch
 
 

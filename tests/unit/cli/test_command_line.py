@@ -57,7 +57,6 @@ def test_the_help_of_each_command_shows_examples_that_its_parser_takes(command, 
 
 @pytest.mark.parametrize(("words", "why"), [
     (["nosuch.ipynb"], "There is no file nosuch.ipynb."),
-    (["20"], "Unit 20, Hackathon, is coming"),
     (["99"], "There is no lab '99'"),
 ])
 def test_check_says_what_is_wrong_with_what_was_typed(words, why, capsys):
@@ -102,6 +101,11 @@ def test_ctrl_c_ends_a_command_with_a_line(monkeypatch, capsys):
     monkeypatch.setattr("manyhands.rehearsal.rehearse_command.main", interrupted)
     assert cli.main(["rehearse", "train.py"]) == 130
     assert capsys.readouterr().err == "\nmanyhands rehearse: stopped.\n"
+
+
+def test_check_says_that_a_planned_unit_is_coming(tmp_path):
+    with pytest.raises(check_command.Unknown, match="Unit 20, Hackathon, is coming"):
+        check_command.unit_named("20", tmp_path)  # a clone in which no unit is there
 
 
 def test_collecting_before_releasing_says_what_to_type(tmp_path, monkeypatch, capsys):

@@ -97,6 +97,7 @@ def _packed(pack_of, unpack, size):
         raise Stopped(MISTAKES["not one"].format(got=type(message).__name__))
     n_bytes = message.numel() * message.element_size()
     sent = torch.frombuffer(bytearray(message.contiguous().view(torch.uint8).numpy().tobytes()), dtype=message.dtype)
+    ask(pack_of, torch.from_numpy(before[::-1].copy()), count)  # of another rank, before anything is unpacked
     answer = ask(unpack, sent.view(message.shape), size)  # only its bytes and its form arrive elsewhere
     dense = array(answer)
     if dense.shape != (size,):

@@ -37,11 +37,11 @@ def all_reduce_s(n_bytes, ranks, one):
 
 def baseline_s(rate_mbit, delay_ms, gradient_s=0.01, steps=150, sizes=(65536, 2048, 20480, 40)):
     """What the challenge's baseline takes: four all-reduces a step."""
-    one = _on(rate_mbit, delay_ms)
+    one = on(rate_mbit, delay_ms)
     return steps * (gradient_s + sum(all_reduce_s(n, RANKS, one) for n in sizes))
 
 
-def _on(rate_mbit, delay_ms):
+def on(rate_mbit, delay_ms):
     return lambda n_bytes: message_s(n_bytes, rate_mbit, delay_ms)
 
 
@@ -62,7 +62,7 @@ def entries(seed):
         steps = every * int(draw.integers(9, 30)) + int(draw.integers(every))
         tensors = [int(n) * 4 for n in draw.integers(500, 10**4, 1 + len(found))]
         rate, delay = link(draw)
-        gradient_s, one = round(draw.uniform(0.005, 0.05), 3), _on(rate, delay)
+        gradient_s, one = round(draw.uniform(0.005, 0.05), 3), on(rate, delay)
         computing, times = steps * gradient_s, steps // every
         rounds = 2 * (ranks - 1)
         sent = sum(all_reduce_s(n, ranks, one) for n in tensors)
@@ -82,7 +82,7 @@ def gathers(seed):
     draw, found = generator(seed, "gathers"), []
     for ranks in (4, int(draw.integers(5, 9))):
         steps, n, gradient_s = int(draw.integers(50, 200)), int(draw.integers(200, 5000)) * 4, round(draw.uniform(0.005, 0.05), 3)
-        one = _on(*link(draw))
+        one = on(*link(draw))
         right = steps * (gradient_s + (ranks - 1) * one(n))
         wrong = {"all-reduce": steps * (gradient_s + all_reduce_s(n, ranks, one)), "p messages": steps * (gradient_s + ranks * one(n)),
                  "cut": steps * (gradient_s + (ranks - 1) * one(n / ranks)), "no gradients": right - steps * gradient_s,

@@ -4,18 +4,18 @@ import ast
 import atexit
 import linecache
 
+from manyhands.checks.hackathon.words import MISTAKES
 from manyhands.checks.in_kernel import WORDS
 from manyhands.checks.report import Stopped
-from manyhands.checks.hackathon.words import MISTAKES
 
-KEPT = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom, ast.Assign, ast.AnnAssign)
 LIMITS = {"processor_s": 20, "quiet_s": 100, "run_s": 150}  # of a run in a lab; a cell of the grader has 180 s
+TARGET = 0.8
 _judges = []
 
 
 def text_of(function):
-    """The cell in which the function was written, as the text of an entry: of what stands there at the top level,
-    imports, definitions and constants. Lines keep their numbers."""
+    """The cell in which the function was written, as the text of an entry, without what only shows something (calls at
+    the top level). Lines keep their numbers."""
     code = getattr(function, "__code__", None)
     lines = linecache.getlines(code.co_filename) if code else []
     try:
@@ -25,7 +25,7 @@ def text_of(function):
     if not any(getattr(node, "name", "") == function.__name__ for node in nodes):
         raise Stopped(MISTAKES["no cell"])
     for node in nodes:
-        if not isinstance(node, KEPT):
+        if isinstance(node, ast.Expr):
             lines[node.lineno - 1:node.end_lineno] = ["\n"] * (node.end_lineno - node.lineno + 1)
     return "".join(lines).rstrip() + f"\ntrain = {function.__name__}\n"
 
@@ -46,8 +46,8 @@ def stopped(problem, function):
     """What keeps an entry from a score, as the reason why a check cannot go on."""
     if "NotImplementedError" in problem:
         return Stopped(WORDS["unwritten"].format(name=function.__name__))
-    remark = " " + MISTAKES["one cell"] if "NameError" in problem else ""
-    return Stopped(problem + remark)
+    remark = f". {MISTAKES['one cell']}" if "NameError" in problem else ""
+    return Stopped(problem.replace("entry.py, line", "your cell, line") + remark)
 
 
 def try_out(function, runs=1):
@@ -66,6 +66,3 @@ def try_out(function, runs=1):
         for rank, lines in enumerate(said):
             print(*(f"  [rank {rank}] {line}" for line in lines), sep="\n", end="\n" if lines else "")
         print(f"run {number + 1}: {told(SLOW_LINKS, run)}")
-
-
-TARGET = 0.8

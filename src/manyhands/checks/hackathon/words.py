@@ -27,7 +27,7 @@ CRITERIA = {  # {check: {criterion: (points, text)}}
 }
 
 MISTAKES = {
-    "no cell": "An entry is the cell in which its function is written: run that cell again, and hand in the function itself.",
+    "no cell": "An entry is the cell in which its function is written: run that cell again, without a line that begins with %%, and hand in the function itself.",
     "one cell": "An entry is one cell, as it is one file in the hackathon: all that it uses must be imported or defined there.",
     # mended
     "batches": "Each rank gets {wanted} batches, and {got} gradients were asked for. Take one for each batch, and all.",
