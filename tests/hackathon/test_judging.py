@@ -97,7 +97,9 @@ def test_where_no_rooms_can_be_it_is_told(monkeypatch, tmp_path, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(closed.bubblewrap, "spaces", lambda: "bubblewrap is missing: apt-get install bubblewrap")
     hack_command.main(["init", "slow_links", "ours"])
-    assert hack_command.main(["try", "ours"]) == 2
+    signing.new_key("judge.key")
+    assert hack_command.main(["judge", "ours", "--key", "judge.key"]) == 2
+    assert not (tmp_path / "ours.record").exists()
     assert "The judge runs entries in bubblewrap's rooms only: bubblewrap is missing" in capsys.readouterr().err
 
 
