@@ -84,9 +84,9 @@ def test_a_record_that_was_changed_or_signed_by_another_is_refused(entry, capsys
     (["init", "slow", "x"], "there is no challenge 'slow'. There are: slow_links, lame_rank, does_not_fit, big_batch."),
     (["init", "slow_links", "ours"], "ours is there already"),
     (["try", "nowhere"], "nowhere is no folder"),
-    (["judge", "ours", "--key", "nokey"], "No such file"),
+    (["judge", "ours", "--key", "nokey"], "there is no file nokey"),
     (["judge", "ours", "--key", "judge.key.pub"], "is no private key"),
-    (["verify", "nothing"], "No such file"),
+    (["verify", "nothing"], "there is no file nothing"),
 ])
 def test_what_cannot_be_done_is_told(entry, command, said, capsys):
     assert hack_command.main(command) == 2
