@@ -17,9 +17,10 @@ from ledger_programs import PROGRAMS  # noqa: E402
 
 RANKS = 4
 CONTROL_BYTES = 10_000  # the barriers around it, and gloo's own heads of messages; a tensor here has 256 KiB
-UNSEEN = {"ring of messages": 0,  # messages of torch.distributed are no calls of the dispatcher's
-          "DDP, PowerSGD hook": 1,  # of three: the others are called from the first one's future, on another thread
-          "ZeroRedundancyOptimizer": 5}  # of seven
+UNSEEN = {"ring of messages": [0],  # messages of torch.distributed are no calls of the dispatcher's
+          # of three: the others are called when the one before has ended, on gloo's thread, or on ours if it has by then
+          "DDP, PowerSGD hook": [1, 2, 3],
+          "ZeroRedundancyOptimizer": [5]}  # of seven
 BREAKS = {"DDP, no_sync", "pipeline, GPipe", "pipeline, 1F1B"}  # CommDebugMode raises around more than one backward
 
 
@@ -60,6 +61,6 @@ def test_the_ledger_counts_what_leaves_the_nodes(cluster, name):
         assert calls > 0
     if name not in BREAKS:
         cluster.px(f"theirs = ledger_programs.seen_by_torch({name!r})")
-        assert cluster.pull("theirs") == [UNSEEN.get(name, calls) for _, calls in told]
+        assert all(seen in UNSEEN.get(name, [calls]) for seen, (_, calls) in zip(cluster.pull("theirs"), told, strict=True))
 
 
