@@ -62,7 +62,9 @@ settle("19-late", lambda: {1: "only that one", 1024: "all 1024"}.get(
 machine = Machine(ranks_per_node=8, inside=(5e-6, 80e9), between=(30e-6, 6.25e9))
 model = [Layer(weights_bytes=2e6, forward_s=1e-3, backward_s=2e-3)] * 50
 for ranks in (1, 8, 64, 1024):
-    print(f"{ranks:>5} ranks:", step(machine, model, Way(data=ranks)))
+    one = step(machine, model, Way(data=ranks))
+    print(f"{ranks:>5} ranks: {one.seconds * 1e3:6.1f} ms, computing {one.computing:.2f}, "
+          f"bubble {one.bubble:.2f}, exposed {one.exposed:.2f}")
 
 # %% [markdown]
 # `computing`, `bubble` and `exposed` are the parts of the step that an average rank computes, waits in a pipeline (there is none here), and waits for messages or slower ranks. They sum to 1.
