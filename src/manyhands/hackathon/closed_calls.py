@@ -29,6 +29,7 @@ CALLS = {
     "fchmodat2": (452, 452), "chown": (92, None), "lchown": (94, None), "fchown": (93, 55), "fchownat": (260, 54),
     "utime": (132, None), "utimes": (235, None), "futimesat": (261, None), "utimensat": (280, 88),
     "setxattr": (188, 5), "lsetxattr": (189, 6), "fsetxattr": (190, 7), "removexattr": (197, 14),
+    "lremovexattr": (198, 15), "fremovexattr": (199, 16), "setxattrat": (463, 463), "removexattrat": (466, 466),
 }
 MACHINES = ("x86_64", "aarch64")
 _AUDIT, _CLONE, _FCNTL, _PRLIMIT, _CLONE3 = (0xC000003E, 0xC00000B7), (56, 220), (72, 25), (302, 261), 435
