@@ -77,6 +77,11 @@ def test_from_start_here_to_the_wait_for_graph_and_the_healed_cluster(course, pa
 
 def test_lab_before_and_after_solving(course, page, screenshots):
     open_start(page, course.address())
+    page.set_viewport_size({"width": 1024, "height": 768})
+    page.screenshot(path=screenshots / "start_here_1024.png")
+    widths = page.locator(".jp-MarkdownViewer .jp-RenderedHTMLCommon").evaluate("page => [page.scrollWidth, page.clientWidth]")
+    assert widths[0] <= widths[1], "the table of units fits beside the file browser"
+    page.set_viewport_size({"width": 1280, "height": 900})
     lab = follow(page, "06", "your lab")
     page.screenshot(path=screenshots / "06_top.png")
     lab.run_all()

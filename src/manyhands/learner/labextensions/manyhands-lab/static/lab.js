@@ -1,10 +1,12 @@
 // Shows work/Start_Here.md anew when it has changed on disk: JupyterLab itself reads a file once. And gives each figure
 // the title that stands in its SVG as words for those who cannot see it: JupyterLab shows an SVG as an <img> without any.
+// And lets the page's table of units fit beside the file browser on a small screen.
 // Written by hand as JupyterLab's loader wants it (a module-federation container), so that nothing needs to be compiled.
 "use strict";
 
 (() => {
   const EVERY_MS = 1000;
+  const NARROW = "@media (max-width: 1100px) { .jp-MarkdownViewer .jp-RenderedHTMLCommon :is(th, td) { padding-inline: 0.2em; } }";
   let busy = false;
 
   function shown(app) {  // the page's views that somebody looks at
@@ -40,7 +42,12 @@
     renew(app);
   }
 
-  const plugin = {id: "manyhands-lab:plugin", autoStart: true, activate: app => { setInterval(often, EVERY_MS, app); }};
+  function activate(app) {
+    document.head.append(Object.assign(document.createElement("style"), {textContent: NARROW}));
+    setInterval(often, EVERY_MS, app);
+  }
+
+  const plugin = {id: "manyhands-lab:plugin", autoStart: true, activate};
   (window._JUPYTERLAB ??= {})["manyhands-lab"] = {
     init: () => undefined,
     get: async () => () => ({__esModule: true, default: plugin}),
