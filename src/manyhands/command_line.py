@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import signal
 import sys
 from contextlib import contextmanager
 
@@ -39,6 +40,17 @@ def no_script(path):
     if os.path.isdir(path):
         return f"{path} is a folder: name the script in it that you start with torchrun."
     return f"there is no file {path} in {os.getcwd()}: name a script that is there."
+
+
+@contextmanager
+def sigterm_exits():
+    """Inside, SIGTERM ends the process as `sys.exit(143)` does, so that what a command has started is ended, too.
+    Around a block, or above the function of a command: `@sigterm_exits()`."""
+    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 class Line:

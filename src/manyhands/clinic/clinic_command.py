@@ -1,12 +1,11 @@
 """`manyhands clinic train.py`: one page about a team's own training script."""
 
-import signal
 import sys
 import webbrowser
 from pathlib import Path
 
 from manyhands.clinic.page import MADE_BY
-from manyhands.command_line import completed, no_script, python_files, scripts_own
+from manyhands.command_line import completed, no_script, python_files, scripts_own, sigterm_exits
 from manyhands.command_line import parser as command_parser
 
 DESCRIPTION = """Run your own training script for a few steps, with observers in place, and write one page about it: is it right, does it hang,
@@ -33,6 +32,7 @@ def parser():
     return made
 
 
+@sigterm_exits()
 def main(argv=None):
     mine, own = scripts_own(sys.argv[1:] if argv is None else argv)
     arguments = completed(parser()).parse_args(mine)
@@ -46,14 +46,11 @@ def main(argv=None):
     if arguments.output.exists() and MADE_BY.encode() not in arguments.output.read_bytes()[:400]:
         print(NO_PAGE.format(path=arguments.output), file=sys.stderr)
         return 2
-    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is ended
     try:
         return _look(arguments)
     except KeyboardInterrupt:
         print(STOPPED, file=sys.stderr)
         return 130
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def _look(arguments):

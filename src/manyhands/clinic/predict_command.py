@@ -1,11 +1,10 @@
 """`manyhands predict train.py --to 8,64,1024 --machine dgx-h100`: your own script on a machine that you do not have."""
 
 import math
-import signal
 import sys
 from pathlib import Path
 
-from manyhands.command_line import completed, no_script, python_files, scripts_own
+from manyhands.command_line import completed, no_script, python_files, scripts_own, sigterm_exits
 from manyhands.command_line import parser as command_parser
 
 DESCRIPTION = """Run your own training script for some steps, on one rank and on several, and say what it would take on many ranks of another machine:
@@ -35,18 +34,16 @@ def parser():
     return made
 
 
+@sigterm_exits()
 def main(argv=None):
     mine, own = scripts_own(sys.argv[1:] if argv is None else argv)
     arguments = completed(parser()).parse_args(mine)
     arguments.arguments += own
-    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is ended
     try:
         return _predict(arguments)
     except KeyboardInterrupt:
         print(STOPPED, file=sys.stderr)
         return 130
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def _predict(arguments):

@@ -1,11 +1,10 @@
 """`manyhands check`: grade a lab for the learner."""
 
 import json
-import signal
 import sys
 from pathlib import Path
 
-from manyhands.command_line import Line, completed, unit_names_and_notebooks
+from manyhands.command_line import Line, completed, sigterm_exits, unit_names_and_notebooks
 from manyhands.command_line import parser as command_parser
 from manyhands.checks import colour
 from manyhands.checks import progress as memory
@@ -98,9 +97,9 @@ def parser():
     return made
 
 
+@sigterm_exits()
 def main(argv=None):
     arguments = completed(parser()).parse_args(argv)
-    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is ended
     try:
         root = find_root()
         return max([_one(word, root, arguments) for word in arguments.lab_or_notebook])
@@ -110,8 +109,6 @@ def main(argv=None):
     except KeyboardInterrupt:
         print("\nStopped; nothing was graded.", file=sys.stderr)
         return 130
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def _one(word, root, arguments):

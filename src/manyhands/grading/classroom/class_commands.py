@@ -1,10 +1,9 @@
 """`manyhands release | collect | grade | feedback | export`: a class's labs, for the instructor."""
 
 import contextlib
-import signal
 import sys
 
-from manyhands.command_line import completed, parser, unit_names, working
+from manyhands.command_line import completed, parser, sigterm_exits, unit_names, working
 from manyhands.grading import grade_report
 from manyhands.grading.check_command import Unknown, labs, unit_named
 from manyhands.units import NotAClone, find_root
@@ -165,9 +164,9 @@ def _bar(unit):
         yield progress
 
 
+@sigterm_exits()
 def _each(arguments, work, together=False):
     """Do the work for each lab that was named; the exit code."""
-    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         root = find_root()
         units = [unit_named(word, root) for word in arguments.lab]
@@ -186,8 +185,6 @@ def _each(arguments, work, together=False):
         return _refused(problem)
     except _refusals() as problem:
         return _refused(problem)
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def _refused(problem):
