@@ -82,7 +82,7 @@ def paid():
 
 def challenges():
     sketch = Sketch(1168, 400)
-    told = {"slow_links": "10 Mbit/s, 5 ms: what need not be sent?", "lame_rank": "one is always late, each half second another",
+    told = {"slow_links": "10 Mbit/s, 5 ms: what need not be sent?", "lame_rank": "one is always late, each quarter second another",
             "does_not_fit": "a GPT, 640 KiB on each device", "big_batch": "the fewest updates of the weights"}
     for place, (one, colour) in enumerate(zip(CHALLENGES.values(), (NAVY, RED, TEAL, GOLD))):
         y = 14 + place * 97

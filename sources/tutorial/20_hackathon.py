@@ -201,7 +201,7 @@ settle("20-scale", computing)
 # * **The data stay with the judge.** `model(batch)` asks for a loss and a gradient, and pays for it. A rank has nothing else to learn from.
 # * **Each judging draws new seeds**: for data, starts, and who is slow. All five runs must reach the target; the median counts.
 #
-# Four challenges: `slow_links`, `lame_rank` (one is always late, each half second another), `does_not_fit` (a GPT under a limit of memory), `big_batch` (the fewest updates). Rules, prizes and the day's plan stand in docs/HACKATHON.md.
+# Four challenges: `slow_links`, `lame_rank` (one is always late, each quarter second another), `does_not_fit` (a GPT under a limit of memory), `big_batch` (the fewest updates). Rules, prizes and the day's plan stand in docs/HACKATHON.md.
 #
 # ### Minute 0: begin
 

@@ -63,7 +63,7 @@ BIG_BATCH = Challenge(
 
 LAME_RANK = Challenge(
     name="lame_rank", title="One lame rank", score="clock_s", unit="s", target=0.83, baseline=15.3, layers=LAYERS,
-    rate_mbit=1000, delay_ms=0.05, gradient_s=0.010, batch_size=32, most_batches=400, lame_times=10, lame_s=0.5,
+    rate_mbit=1000, delay_ms=0.05, gradient_s=0.010, batch_size=32, most_batches=400, lame_times=10, lame_s=0.25,
     task=lambda seed: tasks.clouds(seed, RANKS, LAYERS, own=0.5))
 
 DOES_NOT_FIT = Challenge(

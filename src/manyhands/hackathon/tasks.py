@@ -60,8 +60,9 @@ def chains(seed, train, sure=0.85, test=1000):
 
 
 class Pace:
-    """How long a gradient takes on a rank. In each stretch of `lame_s` seconds one rank, drawn by the seed, takes
-    `lame_times` as long as the others: what begins in the stretch is slow to its end."""
+    """How long a gradient takes on a rank. In each stretch of `lame_s` seconds one rank takes `lame_times` as long as
+    the others: what begins in the stretch is slow to its end. Each rank has its turn once in a round of as many
+    stretches as there are ranks, in an order that the seed draws anew each round: no seed is easier than another."""
 
     def __init__(self, seed, gradient_s, ranks, lame_times, lame_s):
         self.usual_s, self.ranks, self.lame_times, self.lame_s = gradient_s, ranks, lame_times, lame_s
@@ -72,7 +73,7 @@ class Pace:
             return self.usual_s
         stretch = int(at_s / self.lame_s)
         while len(self._lame) <= stretch:
-            self._lame.append(int(self._draw.integers(self.ranks)))
+            self._lame += self._draw.permutation(self.ranks).tolist()
         return self.usual_s * (self.lame_times if self._lame[stretch] == rank else 1)
 
 
