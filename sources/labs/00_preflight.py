@@ -219,7 +219,7 @@ check.recover(cluster, recover)
 # * To see your points, run `manyhands check 00` in a terminal. It runs your lab again, with other drawn numbers.
 # * Next: unit 01 (data parallelism by hand) or 02 (MirroredStrategy). Unit 04 builds all-reduce from `send` and `recv`, in a ring like yours.
 # * More on reading hangs: T. Hilbrich et al. 2012, *MPI Runtime Error Detection with MUST*,
-#   [doi:10.1109/SC.2012.79](https://doi.org/10.1109/SC.2012.79), finds them in programs with thousands of ranks.
+#   [doi:10.1109/SC.2012.79](https://doi.org/10.1109/SC.2012.79), finds deadlocks in MPI programs by a wait-for graph, too.
 
 # %%
 cluster.stop()

@@ -324,7 +324,7 @@ print("through")
 # | `init_process_group(timeout=...)` | a stuck call raises after it; with NCCL the process is ended | both |
 # | `dist.monitored_barrier(timeout=...)` | on rank 0: which rank did not come | gloo only |
 # | `TORCH_DISTRIBUTED_DEBUG=DETAIL` | before each collective, whether all ranks make the same one with the same shapes; slow | both |
-# | flight recorder | each rank's last collectives, with their lines. `TORCH_NCCL_DUMP_ON_TIMEOUT=1` writes them to files, `torchfrtrace` compares these | NCCL (`gloo` records, and writes no file) |
+# | flight recorder | each rank's last collectives, with their lines. A time-out writes them to the files that `TORCH_FR_DUMP_TEMP_FILE` names, `torchfrtrace` compares these | NCCL (`gloo` records, and writes no file) |
 # | `NCCL_DEBUG=INFO` | what NCCL has found and chosen, and its errors | NCCL |
 
 # %% [markdown]

@@ -28,7 +28,7 @@
 #
 # | | **synchronous**: a step waits for all | **asynchronous**: nobody waits |
 # |---|---|---|
-# | **peers**, by all-reduce | 01, here; [02](../notebooks/02_mirrored_strategy.ipynb), [04](../notebooks/04_collectives.ipynb), [06](../notebooks/06_ddp.ipynb), [07](../notebooks/07_multiworker.ipynb), [10](../notebooks/10_horovod.ipynb) | peers average now and then; no unit |
+# | **peers**, by all-reduce | 01, here; [02](../notebooks/02_mirrored_strategy.ipynb), [04](../notebooks/04_collectives.ipynb), [06](../notebooks/06_ddp.ipynb), [07](../notebooks/07_multiworker.ipynb), [10](../notebooks/10_horovod.ipynb) | [20](../notebooks/20_hackathon.ipynb): local SGD, which averages weights now and then; peers that never wait: no unit |
 # | **a server** adds up | [08](../notebooks/08_parameter_servers.ipynb); [03](../notebooks/03_dataparallel.ipynb), where the first device does it | [09](../notebooks/09_staleness.ipynb), [08](../notebooks/08_parameter_servers.ipynb) |
 #
 # Where the network does not fit, data parallel ranks can hold shards of it: [16](../notebooks/16_sharded_states.ipynb). What it costs is measured in [05](../notebooks/05_communication_costs.ipynb); how large a batch may grow, in [17](../notebooks/17_large_batches.ipynb); what 1024 ranks would take, in [19](../notebooks/19_scaling.ipynb). How a training goes on when a rank dies: [18](../notebooks/18_elastic_training.ipynb). One's own script, and a task for all: [20](../notebooks/20_hackathon.ipynb).
@@ -451,7 +451,7 @@ settle("01-tied", lambda: cluster.pull(TIMES)[0])
 # %%
 # %%px
 c = comm.create_communicator(os.environ["MANYHANDS_BACKEND"], timeout_s=60)
-rows = x[:250]
+rows, mine = x[:track.ROWS], shard(track.ROWS, rank, world_size)
 for name, norm in {"nn.BatchNorm1d": nn.BatchNorm1d(64),
                    "links.MultiNodeBatchNorm": links.MultiNodeBatchNorm(64, c)}.items():
     here, alone, same = norm.double().to(device), nn.BatchNorm1d(64).double().to(device), []

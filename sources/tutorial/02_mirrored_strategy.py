@@ -109,7 +109,7 @@ print("same gradients as on one device:",
       all(np.array_equal(a, b) for a, b in zip(alone, split)))
 
 # %% [markdown]
-# The same bits: nothing is added in another order. But while one device computes, the two others wait. Units 11 to 13 are about such models.
+# The same bits: nothing is added in another order. But while one device computes, the two others wait: unit 14 gives them work. Units 11 to 15 are about models that are cut.
 #
 # ## What data parallelism needs
 #

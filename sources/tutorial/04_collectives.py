@@ -456,7 +456,7 @@ for p in (4, 64, 1024):
 #
 # Nobody writes rings for training. **gloo** (CPU) and **NCCL** (NVIDIA GPUs) have all of it. gloo's all-reduce is a ring, unless its caller asks for another algorithm. NCCL chooses by size and by wiring. Its ring runs through all GPUs. Its tree is not ours: *two* binary
 # trees over the nodes, each for half of x, in small pieces that follow each other (a *pipeline*). A node in the middle of one is a leaf of the other, so none sends more than about $2S$, at a latency that grows like the
-# logarithm of their number (Sanders et al. 2009); inside a node there is a chain. Where GPUs hang on an NVSwitch, the switch can add up (NVLS). `torch.distributed` calls either of them by the same names:
+# logarithm of their number (Sanders et al. 2009); inside a node there is a chain. Where GPUs hang on an NVSwitch, the switch can add up (NVLS, since Hopper). `torch.distributed` calls either of them by the same names:
 #
 # | each rank has | you want | call | in training |
 # |---|---|---|---|
@@ -536,7 +536,7 @@ if rank == 0:
 # ## What you can say now
 #
 # * *Star, tree, ring, halving:* all from `send` and `recv`, for any number of ranks. A reduce is a broadcast backwards.
-# * *Cost:* a tree has few rounds, a ring few bytes; halving and doubling has both, for a power of two, and uses wires between all of them.
+# * *Cost:* a tree has few rounds, a ring few bytes; halving and doubling has both, for a power of two, and has another partner in each round.
 # * *$2(p-1)/p$:* p - 1 rounds of a p-th, twice; never more than two tensors.
 # * *Parts:* all-reduce = reduce-scatter + all-gather = reduce + broadcast. Take the smallest that does.
 # * *Three mistakes:* all send first (a deadlock); chunks off by one (wrong sums, no error); gather everything (right values, p/2 times the bytes).
