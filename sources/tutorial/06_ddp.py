@@ -313,7 +313,7 @@ timeline(measured, title="one step of rank 0: naive, hooks, DDP")
 # > **On GPUs.** With NCCL every call returns when its work is *enqueued*: `backward()` ends early, the all-reduces run on a stream of their own, and the
 # > optimiser's kernels wait for them on the GPU. So a clock around `backward()` measures the launching: call `torch.cuda.synchronize()` before you read it.
 # > NCCL's all-reduce is a kernel too, and takes some of the GPU's processors from backward: overlap is not free there either.
-# > Each rank calls `torch.cuda.set_device(local_rank)` before anything else; without it, whatever names no GPU (`.cuda()`, objects, barriers) goes to GPU 0 on all
+# > Each rank calls `torch.cuda.set_device(local_rank)` before anything else; without it, whatever names no GPU (`.cuda()`, objects) goes to GPU 0 on all
 # > ranks of the node, and hangs or fails.
 
 # %% [markdown]
@@ -681,7 +681,7 @@ run = cluster.launch("scripts/06_train.py", "--epochs", "3", "--checkpoint", che
 #
 # [scripts/06_train.py](scripts/06_train.py) is a whole one; read it now. In order:
 #
-# 1. `torch.cuda.set_device(device)`, then `init_process_group("nccl", device_id=device)`: the device first, because NCCL's objects and barriers use the current one.
+# 1. `torch.cuda.set_device(device)`, then `init_process_group("nccl", device_id=device)`: the device first, because NCCL's objects go through the current one. A barrier takes `device_id`, and without it may have to guess.
 # 2. `DataLoader(data, BATCH // world_size, sampler=DistributedSampler(data), num_workers=...)`, and `set_epoch` before each epoch.
 # 3. Only forward and loss stand under `torch.autocast(..., dtype=torch.bfloat16)`. Weights, gradients and all-reduce stay in float32.
 # 4. Clipping comes after `backward()`: the gradients are averaged, so all ranks find the same norm. Inside `no_sync` it would not be.
