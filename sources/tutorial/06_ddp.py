@@ -655,7 +655,8 @@ print(done.stdout or done.stderr, end="")
 # * the same command on all nodes; the meeting (*c10d rendezvous*) deals out the places:
 #   `torchrun --nnodes 2 --nproc-per-node 4 --rdzv-backend c10d --rdzv-endpoint HOST:PORT --rdzv-id JOB train.py`
 #
-# The second one also takes `--nnodes 2:4`: nodes may be lost and come again, and all ranks then start anew, from the last checkpoint. On Slurm, `srun` runs torchrun on each node:
+# The second one also takes `--nnodes 2:4 --max-restarts 3`: nodes may be lost and come again, and all ranks then start anew, from the last checkpoint (without
+# restarts, the default, a job ends with its first rank that fails). On Slurm, `srun` runs torchrun on each node:
 # [scripts/06_train.sbatch](scripts/06_train.sbatch); you complete such a file in the lab. Here both nodes are emulated on this machine.
 
 # %%
