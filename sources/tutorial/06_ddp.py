@@ -166,7 +166,7 @@ print("after DDP(norm):", norm.running_mean.tolist())
 
 # %% [markdown]
 # In training, each rank's batch norm sees only its own quarter of the batch; DDP sends rank 0's buffers to all again before a forward pass
-# (`forward_sync_buffers=True`). If the statistics must be those of the whole batch, `nn.SyncBatchNorm` exchanges them.
+# (`forward_sync_buffers=True`). If the statistics must be those of the whole batch, `nn.SyncBatchNorm` exchanges them (on GPUs).
 #
 # ## Gradients do not come all at once
 #
@@ -456,7 +456,7 @@ except RuntimeError as error:
 
 # %% [markdown]
 # With `find_unused_parameters=True` DDP looks through the graph after each forward pass, and counts what is not in it as ready. That costs time in every
-# step: use it only where branches are really skipped.
+# step, and the buckets stay as the constructor cut them: use it only where branches are really skipped.
 
 # %%
 # %%px
@@ -748,7 +748,8 @@ settle("06-resume", lambda: last_number(run.output[0]) == last_number(done.stdou
 #   error. torchrun passes none: read `os.environ["LOCAL_RANK"]`.
 # * Older texts set `MASTER_ADDR` to each process's own address. It is rank 0's host, the same for all.
 # * `DistributedDataParallel(model, device_ids=[local_rank])` still holds. With one device per process `device_ids` may be left out, if the model is on it.
-# * DDP's `broadcast_buffers` is called `forward_sync_buffers` since PyTorch 2.13; the old name warns.
+# * DDP's `broadcast_buffers` is called `forward_sync_buffers` since PyTorch 2.13; the old name warns. With `False` the new one still
+#   sends buffers at the start, the old one does not.
 # </details>
 #
 # **Now the lab:** write DDP from hooks, find a bug, complete a batch file. Then unit 07 for the same on several nodes with TensorFlow, or unit 10 (Horovod) for the
