@@ -713,7 +713,8 @@ settle("06-resume", lambda: last_number(run.output[0]) == last_number(done.stdou
 #
 # **Lightning** writes this loop for you: [scripts/06_lightning.py](scripts/06_lightning.py) hands the network of the table above to `Trainer(devices=2, strategy="ddp")`. It is
 # DDP inside, and ends with the same weights as one process (2e-16 apart; a test holds it). In a terminal, in `work/`: `python scripts/06_lightning.py`.
-# It adds a sampler of its own where you do not forbid it (`use_distributed_sampler=False`).
+# It adds a sampler of its own where you do not forbid it (`use_distributed_sampler=False`). And at full size: [scripts/06_dogs.py](scripts/06_dogs.py) trains
+# EfficientNet-B2 on Stanford Dogs, if you have the photos.
 #
 # ## Why not nn.DataParallel
 #
