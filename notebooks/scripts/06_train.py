@@ -23,7 +23,7 @@ def join(local_rank, local_world_size, **meeting):
     gpus = torch.cuda.device_count()
     device = torch.device("cuda", local_rank % gpus) if gpus else torch.device("cpu")
     if gpus:
-        torch.cuda.set_device(device)  # before the first NCCL call: objects and barriers travel through the current device
+        torch.cuda.set_device(device)  # before the first NCCL call: objects travel through the current device, barriers through device_id
     own = 0 < local_world_size <= gpus
     dist.init_process_group("nccl" if own else "gloo", device_id=device if own else None, **meeting)
     return device

@@ -214,8 +214,8 @@ settle("05-large", lambda: fastest(100_000_000))
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# Small: the tree and halving, with $2\log_2 p$ latencies; a server is faster still, as long as nobody asks what it costs when all workers speak at once. Large: the ring. Its bytes never take longer than
-# $2n/B$, whatever the number of ranks (its latencies do grow: 61 of the 161 ms on 1024). Halving has the same bytes without these latencies: in this model nothing beats it, on a power of two. The model does not know
+# Small: the tree and halving, with $2\log_2 p$ latencies; a server is faster still, as long as nobody asks what it costs when all workers speak at once. Large: halving and the ring. The bytes of both never take longer
+# than $2n/B$, whatever the number of ranks. The ring's latencies do grow, to 61 of the 161 ms on 1024; halving has few of them, and on a power of two none of the four beats it. The model does not know
 # that its partners are far away, and that their messages may share wires; so rings are used all the same. The server's link carries $w$ times the tensor, in and out. (A server can be cut in many; unit 08 does so.)
 # </details>
 #
@@ -406,7 +406,8 @@ settle("05-second-latency", second_latency)
 # ## Two bandwidths that benchmarks print
 #
 # NVIDIA's nccl-tests print for each collective **algbw**, $S/t$ for a tensor of $S$ bytes, and **busbw**: for an all-reduce $\frac{S}{t} \cdot 2\,\frac{p-1}{p}$, for an all-gather, a reduce-scatter or an all-to-all
-# $\frac{S}{t} \cdot \frac{p-1}{p}$, for a broadcast or a reduce $\frac{S}{t}$. The factor is what each rank must send at least, so busbw can be compared with the bandwidth of a link, on any number of ranks.
+# $\frac{S}{t} \cdot \frac{p-1}{p}$, for a broadcast or a reduce $\frac{S}{t}$. The factor is what the busiest rank must send or receive at least, so busbw can be
+# compared with the bandwidth of a link, on any number of ranks. ($S$ is the whole tensor: of an all-gather the gathered one.)
 #
 # **Predict.** The links have 1.25 MB/s. Which busbw do the recorded all-reduces reach at 4 kB and at 64 kB?
 

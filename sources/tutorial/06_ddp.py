@@ -166,7 +166,7 @@ print("after DDP(norm):", norm.running_mean.tolist())
 
 # %% [markdown]
 # In training, each rank's batch norm sees only its own quarter of the batch; DDP sends rank 0's buffers to all again before a forward pass
-# (`forward_sync_buffers=True`). If the statistics must be those of the whole batch, `nn.SyncBatchNorm` exchanges them.
+# (`forward_sync_buffers=True`). If the statistics must be those of the whole batch, `nn.SyncBatchNorm` exchanges them (on GPUs).
 #
 # ## Gradients do not come all at once
 #
@@ -313,7 +313,7 @@ timeline(measured, title="one step of rank 0: naive, hooks, DDP")
 # > **On GPUs.** With NCCL every call returns when its work is *enqueued*: `backward()` ends early, the all-reduces run on a stream of their own, and the
 # > optimiser's kernels wait for them on the GPU. So a clock around `backward()` measures the launching: call `torch.cuda.synchronize()` before you read it.
 # > NCCL's all-reduce is a kernel too, and takes some of the GPU's processors from backward: overlap is not free there either.
-# > Each rank calls `torch.cuda.set_device(local_rank)` before anything else; without it, whatever names no GPU (`.cuda()`, objects, barriers) goes to GPU 0 on all
+# > Each rank calls `torch.cuda.set_device(local_rank)` before anything else; without it, whatever names no GPU (`.cuda()`, objects) goes to GPU 0 on all
 # > ranks of the node, and hangs or fails.
 
 # %% [markdown]
@@ -456,7 +456,7 @@ except RuntimeError as error:
 
 # %% [markdown]
 # With `find_unused_parameters=True` DDP looks through the graph after each forward pass, and counts what is not in it as ready. That costs time in every
-# step: use it only where branches are really skipped.
+# step, and the buckets stay as the constructor cut them: use it only where branches are really skipped.
 
 # %%
 # %%px
@@ -655,7 +655,8 @@ print(done.stdout or done.stderr, end="")
 # * the same command on all nodes; the meeting (*c10d rendezvous*) deals out the places:
 #   `torchrun --nnodes 2 --nproc-per-node 4 --rdzv-backend c10d --rdzv-endpoint HOST:PORT --rdzv-id JOB train.py`
 #
-# The second one also takes `--nnodes 2:4`: nodes may be lost and come again, and all ranks then start anew, from the last checkpoint. On Slurm, `srun` runs torchrun on each node:
+# The second one also takes `--nnodes 2:4 --max-restarts 3`: nodes may be lost and come again, and all ranks then start anew, from the last checkpoint (without
+# restarts, the default, a job ends with its first rank that fails). On Slurm, `srun` runs torchrun on each node:
 # [scripts/06_train.sbatch](scripts/06_train.sbatch); you complete such a file in the lab. Here both nodes are emulated on this machine.
 
 # %%
@@ -681,7 +682,7 @@ run = cluster.launch("scripts/06_train.py", "--epochs", "3", "--checkpoint", che
 #
 # [scripts/06_train.py](scripts/06_train.py) is a whole one; read it now. In order:
 #
-# 1. `torch.cuda.set_device(device)`, then `init_process_group("nccl", device_id=device)`: the device first, because NCCL's objects and barriers use the current one.
+# 1. `torch.cuda.set_device(device)`, then `init_process_group("nccl", device_id=device)`: the device first, because NCCL's objects go through the current one. A barrier takes `device_id`, and without it may have to guess.
 # 2. `DataLoader(data, BATCH // world_size, sampler=DistributedSampler(data), num_workers=...)`, and `set_epoch` before each epoch.
 # 3. Only forward and loss stand under `torch.autocast(..., dtype=torch.bfloat16)`. Weights, gradients and all-reduce stay in float32.
 # 4. Clipping comes after `backward()`: the gradients are averaged, so all ranks find the same norm. Inside `no_sync` it would not be.
@@ -712,7 +713,8 @@ settle("06-resume", lambda: last_number(run.output[0]) == last_number(done.stdou
 #
 # **Lightning** writes this loop for you: [scripts/06_lightning.py](scripts/06_lightning.py) hands the network of the table above to `Trainer(devices=2, strategy="ddp")`. It is
 # DDP inside, and ends with the same weights as one process (2e-16 apart; a test holds it). In a terminal, in `work/`: `python scripts/06_lightning.py`.
-# It adds a sampler of its own where you do not forbid it (`use_distributed_sampler=False`).
+# It adds a sampler of its own where you do not forbid it (`use_distributed_sampler=False`). And at full size: [scripts/06_dogs.py](scripts/06_dogs.py) trains
+# EfficientNet-B2 on Stanford Dogs, if you have the photos.
 #
 # ## Why not nn.DataParallel
 #
@@ -747,7 +749,8 @@ settle("06-resume", lambda: last_number(run.output[0]) == last_number(done.stdou
 #   error. torchrun passes none: read `os.environ["LOCAL_RANK"]`.
 # * Older texts set `MASTER_ADDR` to each process's own address. It is rank 0's host, the same for all.
 # * `DistributedDataParallel(model, device_ids=[local_rank])` still holds. With one device per process `device_ids` may be left out, if the model is on it.
-# * DDP's `broadcast_buffers` is called `forward_sync_buffers` since PyTorch 2.13; the old name warns.
+# * DDP's `broadcast_buffers` is called `forward_sync_buffers` since PyTorch 2.13; the old name warns. With `False` the new one still
+#   sends buffers at the start, the old one does not.
 # </details>
 #
 # **Now the lab:** write DDP from hooks, find a bug, complete a batch file. Then unit 07 for the same on several nodes with TensorFlow, or unit 10 (Horovod) for the
