@@ -138,7 +138,7 @@ def bills():
 
 
 def layouts():
-    sketch = Sketch(1168, 460)
+    sketch = Sketch(1168, 476)
     sizes = {"x": ("batch", "in", 56), "h": ("batch", "hidden", 112), "y": ("batch", "out", 28)}
     sums = {"model parallel": "y", "both": "y", "inputs cut": "h"}
     for place, (name, layout) in enumerate(LAYOUTS.items()):

@@ -35,7 +35,7 @@ def beside():
     for i, (words, part, final) in enumerate(columns):
         x = 20 + i * 290
         sketch.text(x + 125, 30, words, 29, INK, bold=True)
-        sketch.box(x, 70, 250, 90, "#dfe7f1" if final is None else "#d8efe9", NAVY if final is None else TEAL, "step-40: old" if final is None else f"step-40: {final}", size=26)
+        sketch.box(x, 70, 250, 90, "#dfe7f1" if final is None else "#d8efe9", NAVY if final is None else TEAL, "checkpoint: old" if final is None else f"checkpoint: {final}", size=26)
         if part:
             sketch.box(x, 190, 250, 90, "#fff6df", GOLD, part, size=26, dash="10 7" if i == 0 else None)
         if i < 3:

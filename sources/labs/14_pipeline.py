@@ -195,8 +195,8 @@ check.cut(cut)
 # * `dist.send` ends only when the other side receives: so with 1F1B two neighbours would wait for each other. `dist.isend` does not wait; what it returns must be kept, and waited
 #   for at the end, once: over gloo a second `wait()` never ends. (The ranks use gloo and CPU tensors, on a machine with GPUs too: with NCCL, two neighbours that send to
 #   each other can hang even with `isend`; see *On GPUs* in the tutorial);
-# * what backward does not need any more is to be let go: with 1F1B rank r holds the inputs and outputs of S - r micro-batches at most. (What `isend` returned keeps its tensor. The
-#   tutorial lets go of those that have arrived; here you need not.)
+# * what backward does not need any more is to be let go: with 1F1B rank r holds the inputs and outputs of S - r micro-batches at most. (What `isend` returned keeps its tensor
+#   until the end of the step; that does not count.)
 #
 # `dist.recv(tensor, group=group, group_src=...)` and `dist.isend(tensor, group=group, group_dst=...)` count ranks inside the group; `dist.get_rank(group)` and
 # `dist.get_world_size(group)` say who this is. A group may have one rank only. With `tag=m` a report of a hang names the micro-batch.

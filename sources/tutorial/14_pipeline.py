@@ -209,7 +209,7 @@ settle("14-rendezvous", who_waits)
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# Rank 3 has done the first backward and wants to send its gradient. Rank 2 wants to send the next activation. Each waits until the other one receives. The same between ranks 0 and 1, 1 and 2: every rank stands in
+# Rank 3 has done the first backward and wants to send its gradient. Rank 2 wants to send the next activation. Each waits until the other one receives. Ranks 0 and 1 wait behind them: every rank stands in
 # a send. The tag in the report is the micro-batch (0 is not printed). In GPipe everybody sends in one direction at a time, so no circle can come about.
 # </details>
 #
@@ -224,7 +224,8 @@ except Stuck as stuck:
     print(stuck)
 
 # %% [markdown]
-# The cure: `dist.isend` does not wait. What it returns must be kept until the message is under way, and waited for before the step ends; `run` does that. The cluster has healed itself.
+# The cure: `dist.isend` does not wait. What it returns keeps the tensor, and must be waited for before the step ends; `run` does that. (Over gloo `is_completed()` is true only after `wait()`, so here each step's messages
+# are let go in the next one. To save their memory, wait for an activation's when its gradient has come: then it has arrived.) The cluster has healed itself.
 
 # %% tags=["setup"]
 # %%px --setup

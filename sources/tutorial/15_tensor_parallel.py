@@ -312,7 +312,7 @@ def in_part():
 settle("15-places", in_part)
 
 # %% [markdown]
-# An all-reduce *is* a reduce-scatter and an all-gather (unit 04): four of each in place of four all-reduces, the same bytes by the ledger's ring. (gloo makes its reduce-scatter of a whole all-reduce, and sends more; NCCL does not.) What was used for a rank's own places only must be summed; it is small.
+# An all-reduce *is* a reduce-scatter and an all-gather (unit 04): four of each in place of four all-reduces, the same bytes by the ledger's ring. (gloo makes its reduce-scatter of a whole all-reduce, and sends more; NCCL does not.) But what is gathered is kept whole for backward, here; Megatron-LM keeps its own places, and gathers once more. What was used for a rank's own places only must be summed; it is small.
 #
 # ## One program, five layouts
 #
@@ -659,7 +659,7 @@ print(f"sent {ledger.messages_sent} messages, {ledger.bytes_sent} bytes; "
       f"as one process: {same}")
 
 # %% [markdown]
-# $P - 1$ messages from each rank, and no rank ever has all keys. A causal mask compares places in the *whole* text; and then early places have little to do, so real programs deal out the places more evenly. A send and a receive are started together, as NCCL can hang otherwise (unit 14).
+# $P - 1$ messages from each rank, and no rank ever has all keys. (Forward only: in backward keys and values go round again, with their gradients.) A causal mask compares places in the *whole* text; and then early places have little to do, so real programs deal out the places more evenly. A send and a receive are started together, as NCCL can hang otherwise (unit 14).
 
 # %% [markdown]
 # ## Experts with a capacity
@@ -751,7 +751,7 @@ for balanced in (0, 0.3):
 #
 # **What it costs:** four waits a block in every step; smaller products, which use a device less well; a model that must be cut by someone who knows which layer is followed by what.
 #
-# **The most common mistakes.** The bias of a row layer is added on every rank. q, k and v stand in one matrix, which is cut across: then a rank has all of q and none of v. f is left out, or an all-reduce comes in both directions, and gradients are P times too large. The norms' gradients are not summed in sequence parallel. Dropout has the same
+# **The most common mistakes.** The bias of a row layer is added on every rank. q, k and v stand in one matrix, which is cut across: then a rank has all of q and none of v. f is left out; or g all-reduces in both directions, and gradients are P times too large. The norms' gradients are not summed in sequence parallel. Dropout has the same
 # random numbers on all ranks where activations are cut, or different ones where they are whole.
 #
 # ## What you can say now

@@ -307,7 +307,7 @@ predict("18-twice",
 live("first", dies=(3, 27))
 
 # %% [markdown]
-# Rank 3 is dead, and the others cannot go on: a process group does not lose a member and stay a group. (Which of them got an error, and which were still waiting, is another matter in each run.) The cluster is healed, as torchrun would have started the ranks anew. But the machine of two ranks
+# Rank 3 is dead, and the others cannot go on: gloo's process group does not lose a member and stay a group (unit 00 names NCCL's way). (Which of them got an error, and which were still waiting, is another matter in each run.) The cluster is healed, as torchrun would have started the ranks anew. But the machine of two ranks
 # is "gone": we go on with two.
 
 # %% tags=["raises-exception", "measured"]
@@ -360,8 +360,8 @@ settle("18-twice", lambda: twice)
 
 # %% [markdown]
 # > **On GPUs.** The same parts, and one more: each GPU has a generator of its own (`torch.cuda.get_rng_state`), so dropout drawn there is state of that rank. Bits are the same only with deterministic kernels
-# > (`torch.use_deterministic_algorithms`). A rank that waits in an NCCL call may not hear of another one's death, as it does with gloo: then its watchdog ends it after the group's `timeout`,
-# > 10 minutes if nothing is said. `map_location` must name the rank's own GPU: else all ranks load into GPU 0.
+# > (`torch.use_deterministic_algorithms`). A rank that waits in an NCCL call may hear nothing of another one's death (gloo raised an error): then its watchdog ends it after the group's `timeout`,
+# > 10 minutes if nothing is said. `map_location` names the rank's own GPU, or the CPU: without it all ranks load into the GPU of the rank that saved.
 
 # %% [markdown]
 # ## Commit and rollback
@@ -504,7 +504,7 @@ settle("18-files", lambda: f"{files_with(11, 21)} files")
 # file, too. In the lab you write this arithmetic of overlaps for flat shards.
 #
 # **In the background.** `dcp.async_save` copies the state, returns, and writes in a thread, while training goes on. Its thread makes collectives of its own. On the default group they
-# can mix with those of your step, and then both wait for each other. Give it **a group of its own**:
+# can mix with those of your step, and then both wait for each other. Give it **a group of its own**, of gloo: a group that has only NCCL it refuses.
 
 # %%
 # %%px
@@ -581,7 +581,7 @@ settle("18-torchrun", lambda: "the same, to the bit" if calm == killed and calm
 #
 # `horovodrun -np 2 --min-np 1 --max-np 4 --host-discovery-script ./hosts.sh python train.py`; the script prints a line `host:slots` for each host that is there now. The processes that live go on: `train` is called again, with the state of the last commit.
 # New hosts are looked for in `commit`, so that nothing is rolled back for them. (`state.check_host_updates()` looks between two commits. If it finds one, plain numbers such as `step` go back to the last commit, and weights do not: Horovod 0.28.1.)
-# Not all of the state is in `TorchState`: generators and the loader are yours (`ElasticSampler` for the rows). A host on which a worker died is not used again, so on a single machine the job ends at the
+# Not all of the state is in `TorchState`: generators and the loader are yours (`ElasticSampler` for the rows). A host on which a worker died is not used again (with `--blacklist-cooldown-range` not for some time), so on a single machine the job ends at the
 # first death (Horovod 0.28.1: "blacklisted slots count"). Not run in this notebook.
 # </details>
 #

@@ -392,7 +392,7 @@ print(scaling.bars_table(three))
 scaling.bars(three)
 
 # %% [markdown]
-# More stages, more bubble; a split that leaves its node waits for a slow link at each layer. (*Few micro-batches* is a step of 256 sequences, so it is shorter; its bubble is what counts.) The paper measured 140 TFLOP/s a GPU in this shape (table 1). That is
+# More stages, more bubble: 5 and 6 % by unit 14's formula; the rest is that 60 blocks and the output layer cannot be cut evenly, least of all into 16. A split that leaves its node waits for a slow link at each layer. (*Few micro-batches* is a step of 256 sequences, so it is shorter; its bubble is what counts.) The paper measured 140 TFLOP/s a GPU in this shape (table 1). That is
 # 16.1 s for the 2.3e18 operations of a step (its equation 3): the first two rows are 11 and 14 % too short.
 #
 # ## Published tables
@@ -415,9 +415,9 @@ for table in published.tables():
 # Most rows come within a few per cent. Look at the others: there the model is wrong, and each time something real is missing.
 #
 # * *ResNet-50 on 8 K80*, 10 % off: GPUs of one host share its PCIe; the model charged all that differs from one GPU to the network.
-# * *AlexNet*, 12 %: nine tenths of its weights are in the last layers, whose gradients are ready first: some of that overlapped.
+# * *AlexNet*, 12 %: 96 % of its weights are in its last three layers, whose gradients are ready first: some of that overlapped.
 # * *torchgpipe, 4 stages*, 17 %: its layers cannot be cut into four equal parts, and the cut is another one for each number of micro-batches.
-# * Goyal et al. 2017 tell of steps that are 12 % longer on 352 GPUs than on 8. From the published rates alone comes +0.6 %; with ranks that are 2 % apart, 8 %: waiting for the slowest, not bytes.
+# * Goyal et al. 2017 tell of steps that are 12 % longer on 352 GPUs than on 8. From the published rates alone comes +0.6 %; with ranks that are 2 % apart (the exponential tail), 8 %: waiting for the slowest, not bytes.
 
 # %%
 for spread in (0.0, 0.02):
@@ -428,7 +428,7 @@ for spread in (0.0, 0.02):
 # All tables, with the error of each row, are in `docs/SIMULATE.md`, which also says how you predict one of your own.
 
 # %% [markdown]
-# > **On GPUs.** Calibrate with `torch.cuda.synchronize()` or events around the step, and take alpha and B from nccl-tests' `all_reduce_perf`: its time for 8 bytes, its busbw for 1 GB. NCCL chooses among rings, trees and
+# > **On GPUs.** Calibrate with `torch.cuda.synchronize()` or events around the step, and take alpha and B from nccl-tests' `all_reduce_perf`: its time for 8 bytes, divided by the rounds (of a ring with `NCCL_ALGO=Ring`), its busbw for 1 GB. NCCL chooses among rings, trees and
 # > switches that add up (NVLS, SHARP) by size and number of ranks; its kernels take some of the GPU's processors while the backward runs, so that computing slows down beside them. Neither is in this model.
 
 # %% [markdown]

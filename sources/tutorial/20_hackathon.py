@@ -263,7 +263,7 @@ def paid(told):
 paid(told)
 
 # %% [markdown]
-# Computing is the smallest part. Half of the time are delays: 24 messages a step. So the first step up is not fewer bytes.
+# Computing is the smallest part. Half of the time is delays: 24 messages a step. So the first step up is not fewer bytes.
 #
 # ### Minute 8: one step up
 #
