@@ -61,7 +61,7 @@ def gradient(w, batch):
     return torch.cat([part.reshape(-1) for part in parts]).cpu()
 
 # %% [markdown]
-# A worker **pulls** the weights, computes a gradient, and **pushes** it. Nothing more. A message is one number, which batch, and then weights or a gradient.
+# A worker **pulls** the weights, computes a gradient, and **pushes** it. Nothing more (*Downpour SGD*, Dean et al. 2012). A message is one number, which batch, and then weights or a gradient.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -560,8 +560,8 @@ plots.against_b(20, wait_s, steps)
 #
 # * *Staleness* is W - 1 on average in a long run without a barrier, whoever is slow; the slow worker's gradients are the old ones.
 # * *The schedule of versions* is all that chance has done: with it, a run is replayed.
-# * *The largest rate* is $2 \sin(\pi / (2(2d+1))) / h$ for plain SGD, just below $1.57 / ((d + \frac12) h)$; with momentum m it is about $1 - m$ times that, as soon as there is a delay.
-# * *Bounded staleness:* at most `bound` steps ahead of the slowest, at most $(W-1)(2\,\text{bound}+1)$ updates old.
+# * *The largest rate* is $2 \sin(\pi / (2(2d+1))) / h$ for plain SGD, just below $1.57 / ((d + \frac12) h)$; with momentum m it is at most $1 - m$ times that, as soon as there is a delay.
+# * *Bounded staleness:* who begins a step is at most `bound` ahead of the slowest; a gradient is at most $(W-1)(2\,\text{bound}+1)$ updates old.
 # * *N + b:* the N-th fastest of N + b, times the steps that N gradients need.
 # * *Three mistakes:* the rate of a synchronous run; a barrier that forgets who waits; backups without counting steps.
 #

@@ -366,9 +366,9 @@ settle("10-too-large", lambda: compared(4, 3))
 #
 # ## Fusion and the timeline
 #
-# A network has many small gradients, and each message has a fixed cost. So Horovod's own thread looks every millisecond (`HOROVOD_CYCLE_TIME`) which tensors are
-# ready **on all ranks**, and copies them into one buffer, up to 128 MiB (`HOROVOD_FUSION_THRESHOLD`): one all-reduce for all of them. That is *tensor fusion*. (`HOROVOD_AUTOTUNE=1` tries both numbers
-# out during the first steps.)
+# A network has many small gradients, and each message has a fixed cost. So Horovod's own thread looks every few milliseconds (`HOROVOD_CYCLE_TIME`: 1 by default, 5 by `rendezvous()`, which
+# spares your processor) which tensors are ready **on all ranks**, and copies them into one buffer, up to 128 MiB (`HOROVOD_FUSION_THRESHOLD`): one all-reduce for all of them. That is
+# *tensor fusion*. (`HOROVOD_AUTOTUNE=1` tries both numbers out during the first steps.)
 # Twelve tensors, once one by one, once all at a time:
 
 # %%
@@ -432,8 +432,8 @@ for name, lane in lanes.items():
 trace.timeline(lanes)
 
 # %% [markdown]
-# Each row is a tensor. In the *negotiation* the ranks find out that all have it: only then may it go, since an all-reduce that one rank does not join waits for ever. So ranks may hand in
-# their gradients in any order. A *new* tensor is told to rank 0, with its name, shape and type, by every rank. After that it is in the **response cache**: from the second step on the ranks
+# Each row is a tensor. *Above:* one by one, each waits for the thread's next look or two, 5 ms apart: most of the time is that, and not the bytes. In the
+# *negotiation* the ranks find out that all have it: only then may it go, since an all-reduce that one rank does not join waits for ever. So ranks may hand in their gradients in any order. A *new* tensor is told to rank 0, with its name, shape and type, by every rank. After that it is in the **response cache**: from the second step on the ranks
 # only combine a few bits, one for each known tensor. (The picture shows the third repetition.) *Below:* the tensors came together, were copied into the fusion buffer, and left in few messages.
 #
 # DDP (unit 06) lays gradients into buckets, anew after its first step, then keeps them, and needs no negotiation. Horovod decides anew in every cycle.

@@ -266,7 +266,7 @@ settle("11-delegate", waits)
 # %% [markdown]
 # > **On GPUs.** NCCL drops the tag: the i-th send to a rank meets its i-th receive. Only the order pairs messages, and where two backward passes run in different orders,
 # > gradients are swapped. Calls return when they are enqueued: the deadlock above would show at a later line, the first that needs a result (`item()`, `print`), and after
-# > ten minutes NCCL's watchdog ends the process. Two messages in opposite directions may hang even with `isend`: start them together, with `dist.batch_isend_irecv`.
+# > ten minutes a watchdog ends the process. Two messages in opposite directions may hang even with `isend`: start them together, with `dist.batch_isend_irecv`.
 
 # %% [markdown]
 # ## The picture: what backward can reach
@@ -403,7 +403,8 @@ for name, (call, n) in calls.items():
 # | allreduce | allreduce | yes |
 #
 # PyTorch has some of them itself, without send and recv: `torch.distributed.nn.functional`, with the backward of this table. Five of its nine calls are deprecated in 2.13, in favour of
-# `torch.distributed._functional_collectives`, where calls that end in `_autograd` have a backward.
+# `torch.distributed._functional_collectives`. There all-reduce (a sum), all-gather, reduce-scatter and all-to-all have the same backward. Its `broadcast` has none yet: a warning, and each rank keeps
+# its own gradient, where the root should get the sum.
 #
 # ## A model with calls in it
 #
@@ -464,7 +465,7 @@ for step in range(3):
 # | bcast | allgather |
 # | allgather | allgather |
 #
-# A gather puts numbers side by side, and adds none. But `backward` must return *one* gradient for `x`. Take the rows by the word, and it can only pick one of
+# A gather puts numbers side by side, and adds none. But `backward` must return *one* gradient for `x`. Take the rows literally, and it can only pick one of
 # those that it has gathered: its own, say.
 
 # %%

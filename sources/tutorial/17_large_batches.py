@@ -40,6 +40,8 @@ print("gradients:", [tuple(gradient.shape) for gradient in task.gradient(weights
 # learning rate of each step. That is all.
 #
 # $$ v \leftarrow 0.9\,v + \epsilon\,g, \qquad w \leftarrow w - v $$
+#
+# (PyTorch's SGD has the rate outside: $v \leftarrow 0.9\,v + g$, $w \leftarrow w - \epsilon v$. While the rate stays, it is the same.)
 
 # %% tags=["setup"]
 rows = {}  # name -> {batch: (mean error, standard deviation)}
@@ -265,7 +267,7 @@ hockey_stick(own, goyal, "Goyal et al. 2017")
 # * *Slow start:* half the rate, for 40 epochs and not 30, before it falls.
 # * *Batch norm without moving averages:* with few steps they lag behind; the statistics of the last batch, averaged over the ranks, are used for testing.
 #
-# At 1024 GPUs more than a fifth of the time went into communication, they say: the other end of the road (unit 05).
+# A talk of 2019 says that at 1024 GPUs more than a fifth of the time went into communication: the other end of the road (unit 05).
 #
 # ## The noise of a training
 #
@@ -426,7 +428,7 @@ print(f"batch 256 is {d.mean():.1f} points worse than batch 8 on average; with 9
 #   images.
 # * *Growing the batch* in place of a falling rate gives the same curve in fewer steps.
 #
-# **Now the lab:** 32 times the batch in the same epochs. Then units 18 (ranks come and go) and 20, both planned.
+# **Now the lab:** 32 times the batch in the same epochs. Then unit 18, where ranks come and go, and unit 20, the hackathon on a counted clock.
 #
 # **References.** P. Goyal et al. 2017, *Accurate, Large Minibatch SGD: Training ImageNet in 1 Hour*, [arXiv 1706.02677](https://arxiv.org/abs/1706.02677), figure 1 and section 5. A. Krizhevsky
 # 2014, *One weird trick for parallelizing convolutional neural networks*, [arXiv 1404.5997](https://arxiv.org/abs/1404.5997). S. L. Smith, Q. V. Le 2018, *A Bayesian Perspective on Generalization and
