@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from manyhands.grading import notebooks
+from manyhands.units import units
+
 SLIDES = Path(__file__).resolve().parents[3] / "slides"
 DECKS = sorted(SLIDES.glob("[0-9][0-9]_*.md"))
 NOTE = re.compile(r"<!--\n(\d+) min\. (.*?)\n-->", re.S)
@@ -43,6 +46,15 @@ def test_every_slide_has_minutes_and_a_question(path):
     slides = slides_of(text)
     assert "_class: lead" in slides[0] and "_class: lab" in slides[-1] and f"labs/{path.stem}" in slides[-1]
     assert set(re.findall(r"_class: (\w+)", text)) <= set(CLASSES)
+
+
+@pytest.mark.parametrize("unit", units(SLIDES.parent), ids=lambda unit: unit.name)
+def test_minutes_and_points_are_those_of_the_unit(unit):
+    slides = slides_of((SLIDES / f"{unit.name}.md").read_text(encoding="utf-8"))
+    points = sum(notebooks.points_of(cell) for cell in notebooks.checks_of(notebooks.read(unit.root / unit.lab)).values())
+    tutorial, lab = unit.minutes
+    assert f"Notebook {tutorial} minutes · lab {lab} minutes, {points:g} points" in slides[0]
+    assert f"{lab} minutes, {points:g} points: `labs/{unit.name}`" in slides[-1]
 
 
 def test_bad_notes_are_noticed():
