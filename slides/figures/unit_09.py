@@ -90,7 +90,7 @@ def clocks():
         for step in range(steps):
             sketch.box(104 + step * 60, y - 26, 52, 52, rank_colour(worker), round_=5)
     sketch.line([(104 + 6 * 60, 10), (104 + 6 * 60, 346)], RED, 6, "14 10")
-    sketch.text(500, 376, "slowest + bound, here 2", 28, RED, "end", True)
+    sketch.text(500, 376, "who may begin: slowest + 2", 28, RED, "end", True)
     return sketch
 
 
