@@ -5,6 +5,8 @@
 
 ARGS ?=
 NB ?=
+# Processes that share the tests: one more than two cores, for a test that waits (for a limit, a hang's report, a page) leaves its core to another.
+WORKERS ?= 3
 TORCH_INDEX ?= $(MANYHANDS_TORCH_INDEX)
 TORCH_FIND_LINKS ?= $(MANYHANDS_TORCH_FIND_LINKS)
 export MANYHANDS_TORCH_INDEX := $(TORCH_INDEX)
@@ -24,10 +26,10 @@ lab: python3        ## open the course in JupyterLab
 
 test: export MANYHANDS_UNCHANGED ?= skip
 test: python3       ## every test; of the mutants those that have not passed yet as they are now (MANYHANDS_UNCHANGED=run: all)
-	$(RUN_WITH_SITE) pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
+	$(RUN_WITH_SITE) pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 test-quick: python3 ## the unit tests, the drift test, one lab and one notebook: a few minutes
-	$(RUN) pytest -n 2 --dist loadfile --no-loadscope-reorder tests/unit tests/test_drift.py \
+	$(RUN) pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder tests/unit tests/test_drift.py \
 	  "tests/labs/test_labs.py::test_solution_gets_full_marks[06_ddp]" \
 	  "tests/notebooks/test_notebooks.py::test_every_output_is_as_stored[notebooks/00_preflight.ipynb]" $(ARGS)
 

@@ -1,4 +1,4 @@
-"""The order of all tests, cheapest first; which of them stay together where processes share them; and the tests that need a GPU."""
+"""The order of all tests, cheap ones first; which of them stay together where processes share them; and the tests that need a GPU."""
 
 import importlib.util
 from pathlib import Path
@@ -12,9 +12,9 @@ if importlib.util.find_spec("triton"):  # of PyTorch's CUDA build: imported afte
 
 pytest_plugins = ["in_browser"]
 HERE = Path(__file__).resolve().parent
-# Folders and files of tests/ from cheap to dear; what is not named here comes after the unit tests. Those that drive a browser come last:
-# its driver leaves an event loop running in its process, in which no other may be run.
-ORDER = ("unit", "test_drift.py", "", "labs", "dist", "notebooks", "hub", "site", "browser")
+# Folders and files of tests/: first what is cheap, then what is long and in one piece (the hub), then many short ones that fill up what is left.
+# What is not named here comes after the unit tests. A browser's driver leaves an event loop running in its process: no test that comes later may run another.
+ORDER = ("unit", "test_drift.py", "", "labs", "notebooks", "hub", "dist", "site", "browser")
 FIRST = ("test_mutants.py",)  # in its folder: it leaves the solutions' references, which test_labs.py compares with
 
 
