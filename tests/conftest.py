@@ -15,7 +15,8 @@ HERE = Path(__file__).resolve().parent
 # Folders and files of tests/: first what is cheap, then what is long and in one piece (the hub), then many short ones that fill up what is left.
 # What is not named here comes after the unit tests. A browser's driver leaves an event loop running in its process: no test that comes later may run another.
 ORDER = ("unit", "test_drift.py", "", "labs", "notebooks", "hub", "dist", "site", "browser")
-FIRST = ("test_mutants.py",)  # in its folder: it leaves the solutions' references, which test_labs.py compares with
+# First in their folders: what leaves the solutions' references, which test_labs.py compares with; and the longest file of dist, which would end alone.
+FIRST = ("test_mutants.py", "test_slurm.py")
 
 
 def cost(item):
