@@ -91,7 +91,7 @@ check.place(cluster, "place")
 # %% [markdown]
 # ## 2. Push and pull
 #
-# Both ends of both messages. A worker **pushes** the gradient of each piece to the server that keeps it, and how many rows of data the gradient is a sum over. The server
+# Both ends of both messages. A worker **pushes** the gradient of each piece to the server that keeps it, and to every server how many rows of data the gradient is a sum over. The server
 # **takes** the push of a worker in. Later the server **gives** its pieces to a worker, who **pulls** them into its variables.
 #
 # How a push is cut into messages is yours to choose: both ends are yours. Use `dist.send` and `dist.recv`, with `dst` and `src`. What is

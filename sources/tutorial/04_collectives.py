@@ -42,8 +42,8 @@ groups = {p: dist.new_group(range(p), backend="gloo") for p in (2, 3, 4, 5)}
 # %% [markdown]
 # All we allow ourselves is `dist.send` and `dist.recv`: a message from one rank to one other. These groups use gloo and CPU tensors, on GPUs too: messages by
 # hand follow other rules in NCCL (see *The real ones*). The ledger counts them. `seen` runs a call on the first p ranks
-# and says how many **rounds** it took (the longest chain of messages of which each had to wait for the one before), and how many messages and bytes left
-# the **busiest** rank, the one that sends most.
+# and says how many **rounds** it took (the longest chain of messages of which each had to wait for the one before: four sends of one rank are four rounds,
+# what four ranks send to one may be under way at once, in one round), and how many messages and bytes left the **busiest** rank, the one that sends most.
 
 # %% tags=["setup"]
 # %%px --setup
