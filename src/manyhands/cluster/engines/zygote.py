@@ -24,8 +24,8 @@ from manyhands.cluster.host.namespaces import enter
 from manyhands.cluster.launch.process_guard import PR_SET_CHILD_SUBREAPER, PR_SET_PDEATHSIG, kill_descendants, prctl
 
 POLL_S = 0.05
-IMPORTS = {
-    "torch": ["torch", "torch.distributed", "torch.nn.parallel", "torch.optim"],
+IMPORTS = {  # torch._dynamo: by the first optimizer, which else takes a second on each rank, and after each healing
+    "torch": ["torch", "torch.distributed", "torch.nn.parallel", "torch.optim", "torch._dynamo"],
     "tensorflow": ["tensorflow", "tf_keras"],
 }
 
