@@ -81,8 +81,9 @@ def round_trips(send_name, recv_name, seed):
         sent = counted(loss.backward)
         alone = [weights[r].T * factors[r] for r in range(1, p)]
         serial = sum(alone) if me == 0 else weights[me].T * x
+        ones = sum(factors[1:]) if me == 0 else x  # what it is more where each gradient that comes is 1 too large
         results.append({"members": members, "got": gradient_of(mine), "serial": numbers(serial), "sent": sent,
-                        "right": x.numel() * (p - 1 if me == 0 else 1), "parts": [numbers(part) for part in alone]})
+                        "right": x.numel() * (p - 1 if me == 0 else 1), "parts": [numbers(part) for part in alone], "with the delegate's": numbers(serial + ones)})
     return results
 
 
@@ -201,6 +202,7 @@ def _round_trip(c, function, seed):
     weights = draw(seed + 7, 4, 3, where=device())
     (out * weights).sum().backward()
     start = function(c, x, layers[c.rank], layers[-1])
+    leads = _leads_to(start, "_SendBackward" if c.rank == 0 else "_RecvBackward")
     if c.rank == 0:
         value = numbers(start)
         (start * weights).sum().backward()
@@ -209,7 +211,20 @@ def _round_trip(c, function, seed):
         start.backward()
     mine = {"stage": layers[c.rank].weight.grad, **({"last": layers[-1].weight.grad} if c.rank == 0 else {})}
     told = _told(mine, {"stage": alone[c.rank].weight.grad, "last": alone[-1].weight.grad})
-    return {**told, "value": value, "serial value": numbers(out) if c.rank == 0 else None}
+    return {**told, "value": value, "serial value": numbers(out) if c.rank == 0 else None, "leads": leads}
+
+
+def _leads_to(tensor, name):
+    """Whether backward from a tensor comes to a step of this name."""
+    todo, seen = [getattr(tensor, "grad_fn", None)], set()
+    while todo:
+        step = todo.pop()
+        if step is not None and step not in seen:
+            seen.add(step)
+            if step.name() == name:
+                return True
+            todo += [before for before, _ in step.next_functions]
+    return False
 
 
 def _fan_out(c, function, seed):
