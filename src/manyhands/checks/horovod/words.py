@@ -82,6 +82,8 @@ MISTAKES = {
     ("epoch", "other order"): "The rows do not come in the order torch.randperm(n, generator=torch.Generator().manual_seed(epoch)).",
     ("epoch", "different steps"): "The ranks have different numbers of steps: who has one more waits for ever. n = {n}, {p} ranks.",
     ("epoch", "sizes"): "A step must have {rows} rows on every rank; what is left over of {n} is left out.",
+    ("epoch", "an empty step"): "{n} rows are too few for a step of {rows} rows on each of {p} ranks: no step at all is right. Here there is one of no rows: split of an empty tensor "
+                                "gives one empty part.",
     ("epoch", "too many steps"): "There are too many steps: a step takes {rows} rows on each of {p} ranks, and there are {n}.",
     ("epoch", "too few steps"): "There are too few steps: {n} // ({rows} * {p}) whole ones are there. Where nothing is left over, the last one counts too.",
     ("epoch", "not scaled"): "The rate is that of one process, but a step has {p} times as many rows: multiply by hvd.size().",
