@@ -28,6 +28,7 @@ MISTAKES = {
     "unwritten": "{name} is not written yet.",
     "raised": "diagnose raised {error}; it was given {case}.",
     "known": {
+        "TIME LIMIT": "If no rank waits for another one, the machine may be busy, not your answer wrong: run this check again.",
         "No such file or directory": "The file is on rank 0's disk only: rank 0 reads it, the others get what was read by broadcasts.",
         "Mismatched": "The ranks hand in tensors of different shapes or types under one name.",
         "Duplicate tensor name": "Two tensors are under way with one name: give each its own, or none.",
