@@ -149,13 +149,13 @@ check.loss(cluster, "part_of_objective")
 # The data stands in files. File 0 has `files[0]` samples, file 1 has `files[1]`, and so on; samples are numbered through all files, from 0. The data is read in its order and
 # batched by the *global* batch. Predict what `experimental_distribute_dataset` hands to each worker, for the three policies of the tutorial.
 #
-# The number of workers need not divide the batch, and the last batch may be smaller.
+# The number of workers need not divide the batch. The last batch may be smaller: it is cut by its own size.
 #
 # *Difficulty ●●○, 10 minutes, 3 points*
 #
 # <details><summary>Hint</summary>
 #
-# In the tutorial a batch of 4 on two workers was cut into 2 and 2. A batch of 5 on three workers is 2, 2 and 1; of 4: 2, 2 and 0. For more, `hint("07-seen")`.
+# In the tutorial a batch of 4 on two workers was cut into 2 and 2. A batch of 5 on three workers is 2, 2 and 1; of 4, as the last one may be: 2, 2 and 0. For more, `hint("07-seen")`.
 # </details>
 
 # %% tags=["solution"] grade_id="seen"
@@ -193,7 +193,8 @@ check.seen(who_sees)
 # All workers are given the same `seed`. In each epoch
 #
 # * all workers together see each sample once;
-# * the samples come in a mixed order, another one for each epoch and for each seed; and so changes which worker gets which sample.
+# * the samples come in a mixed order, which changes from epoch to epoch, and with the seed; and so changes which worker gets which sample. (Epoch 1 of one seed may be epoch 0 of
+#   another.)
 #
 # *Difficulty ●●○, 8 minutes, 3 points*
 #

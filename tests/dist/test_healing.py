@@ -208,9 +208,23 @@ def test_a_scheduler_of_the_controller_killed_alone_is_the_controller_killed(pla
 
 
 def test_a_setup_cell_that_breaks_the_ranks_when_it_runs_again_is_left_out_and_told(plain, tmp_path):
-    plain.px(f"import os\nif os.path.exists({str(tmp_path / 'again')!r}):\n    os._exit(3)", setup=True)
+    plain.px(f"import os\nif os.path.exists({str(tmp_path / 'again')!r}):\n    os._exit(3)\nmade = 1", setup=True)
     (tmp_path / "again").touch()
     fault = failing(plain, "os._exit(1)")
     assert "A cell marked --setup failed when it was run again: Ranks 0, 1 died\nAfter a healing it is not run again" in fault.text
     assert "The cluster is healed: 2 new ranks." in fault.text and "brought back: rank." in fault.text and len(plain._setups) == 1
     assert plain.pull("rank") == [0, 1]
+    assert "made is not defined on the ranks: the cell marked --setup that makes it, which begins with `import os`" in failing(plain, "made").text
+    plain.px("made = 2")
+    assert plain.pull("made") == [2, 2]
+
+
+def test_a_setup_cell_that_is_held_up_when_it_runs_again_has_a_second_try(plain, tmp_path, monkeypatch):
+    busy = str(tmp_path / "busy")
+    plain.px(f"import os, time\nif rank == 0 and os.path.exists({busy!r}):\n    os.remove({busy!r})\n    time.sleep(60)\nslow = 1", setup=True)
+    (tmp_path / "busy").touch()
+    monkeypatch.setattr(plain, "limit_s", 3)
+    fault = failing(plain, "os._exit(1)")
+    assert "brought back: rank, slow." in fault.text and "failed" not in fault.text and len(plain._setups) == 2
+    assert plain.pull("slow") == [1, 1]
+    plain._setups.pop()

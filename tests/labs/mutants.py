@@ -23,7 +23,7 @@ from manyhands.grading.store import references
 ROOT = Path(__file__).resolve().parents[2]
 SEED, OTHER_SEED = 4711, 1234
 PATIENCE_S = 2
-KEYS = {"fails", "shows", "points", "runs"}
+KEYS = {"fails", "shows", "points", "runs", "leaves"}
 
 
 def units():
@@ -197,6 +197,10 @@ class Warm:
             for name in mutant.cells:
                 self.kernel.run(self.by_name[name].source)
         return self.judge({**self.reference, **shown})
+
+    def again(self, mutant):
+        """The same checks once more, of the solution's answers, which stand there again."""
+        return self.judge({**self.reference, **{name: self.kernel.run(self.checks[name].source).outputs for name in self.checks_of(mutant)}})
 
     def judge(self, shown):
         criteria, forged = [], []

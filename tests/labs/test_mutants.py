@@ -48,6 +48,9 @@ def test_mutant(mutant, warm):
     assert got.points == float(mutant.facts["points"][0])
     believed = [one.name for one, forged in zip(got.criteria, got.forged) if one.status == FAIL and forged.status != FAIL]
     assert believed == [], "these would pass if the kernel's verdicts were believed: their values do not show the mistake"
+    if "leaves" in mutant.facts:
+        after = warm(mutant.unit).again(mutant)
+        assert after.fails == set(), f"what the wrong attempt has left spoils the right one after it: {after.text}"
 
 
 @pytest.mark.parametrize("unit", mutants.units())

@@ -2,6 +2,7 @@
 and which known mistake a tensor looks like."""
 
 import os
+from contextlib import contextmanager
 
 GROUPS = ([0, 1, 2, 3], [0, 2, 3], [1, 3])  # worlds of 4, 3 and 2; the last one begins with a rank that is not rank 0
 ATOL = 1e-9  # and as much relative to the right value
@@ -30,6 +31,44 @@ def make_groups():
         if dist.get_rank() in members:
             found.append((members, group))
     return found
+
+
+@contextmanager
+def fresh_world():
+    """A new group of all ranks as the world, for the learner's `group=None` too; also a decorator of experiments.
+    Collective.
+
+    gloo forgets no message: a send or a receive that one attempt has begun and not waited for meets the next messages
+    of its group. So each attempt with messages gets a group in which none have been. NCCL's world stays as it is: its
+    operations end without a wait.
+    """
+    import torch.distributed as dist
+
+    if not dist.is_initialized() or dist.get_backend() != "gloo":
+        yield
+        return
+    while _fresh:  # of the attempt before, which has ended on all ranks
+        _dismiss(_fresh.pop())
+    before, world = dist.group.WORLD, dist.new_group()
+    _fresh.append(world)
+    dist.group.WORLD = world
+    try:
+        yield
+    finally:
+        if dist.group.WORLD is world:  # and the experiment has not ended it
+            dist.group.WORLD = before
+
+
+_fresh = []  # the world of the last attempt: it is dismissed late, since another rank may still be at work in it
+
+
+def _dismiss(group):
+    import torch.distributed as dist
+
+    try:
+        dist.destroy_process_group(group)
+    except ValueError:  # it ended with the whole world
+        pass
 
 
 def close(a, b, atol=ATOL):

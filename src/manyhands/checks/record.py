@@ -13,6 +13,8 @@ SCHEMA = 1
 PASS, FAIL, BLOCKED = "pass", "fail", "blocked"
 MAX_VALUES = 4096
 MAX_TEXT = 400
+SHOWN = 6  # of a long list
+CLOSE = 1e-9  # rounding is no difference to tell of
 
 
 def flatten(values):
@@ -67,7 +69,7 @@ def shorten(value):
     elif isinstance(value, Real):
         text = f"{float(value):.6g}"
     elif isinstance(value, (list, tuple)):
-        items = [shorten(item) for item in value[:6]] + ["..."] * (len(value) > 6)
+        items = [shorten(item) for item in value[:SHOWN]] + ["..."] * (len(value) > SHOWN)
         text = "[" + ", ".join(items) + "]"
     elif isinstance(value, str):
         text = value
@@ -77,6 +79,44 @@ def shorten(value):
         except Exception:  # a learner's object may do anything here
             text = f"<{type(value).__name__}>"
     return cut(text, MAX_TEXT)
+
+
+def told_apart(expected, got):
+    """Both in a few words; where these are the same words, or the first difference between two lists is behind a cut,
+    each ends with what stands at that place."""
+    texts = [shorten(expected), shorten(got)]
+    place = _first_difference(plain(expected), plain(got))
+    if not place or texts[0] != texts[1] and all(index < SHOWN for index in place):
+        return texts
+    where = "".join(f"[{index}]" for index in place)
+    ends = [f"; {where}: {_exactly(value, place)}" for value in (expected, got)]
+    return [cut(text, MAX_TEXT - len(end)) + end for text, end in zip(texts, ends)]
+
+
+def _first_difference(one, other):
+    """The indices that lead to the first place where two nested lists differ;
+    () for what are no lists, None if they do not differ."""
+    if not (isinstance(one, (list, tuple)) and isinstance(other, (list, tuple))):
+        if isinstance(one, Real) and isinstance(other, Real):
+            return None if math.isclose(one, other, rel_tol=CLOSE, abs_tol=CLOSE) else ()
+        return None if shorten(one) == shorten(other) else ()
+    for index, (a, b) in enumerate(zip(one, other)):
+        inside = _first_difference(plain(a), plain(b))
+        if inside is not None:
+            return (index, *inside)
+    return None if len(one) == len(other) else (min(len(one), len(other)),)
+
+
+def _exactly(value, place):
+    """What stands at a place of nested lists, a number to twelve digits."""
+    for index in place:
+        value = plain(value)
+        if index >= len(value):
+            return "nothing more"
+        value = value[index]
+    value = plain(value)
+    number = isinstance(value, Real) and not isinstance(value, bool)
+    return f"{float(value):.12g}" if number else cut(shorten(value), MAX_TEXT // 4)
 
 
 def cut(text, longest):

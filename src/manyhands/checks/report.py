@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from manyhands.checks import card, colour, progress
 from manyhands.checks.card import SAME
 from manyhands.checks.hints import hint_for, hints_of, steps_of
-from manyhands.checks.record import BLOCKED, FAIL, MIME, PASS, SCHEMA, flatten, shorten
+from manyhands.checks.record import BLOCKED, FAIL, MIME, PASS, SCHEMA, flatten, shorten, told_apart
 
 
 class Stopped(Exception):
@@ -93,7 +93,10 @@ class Report:
         if passed and not values:
             raise ValueError(f"criterion {name!r} passes without values: give the numbers that prove it")
         detail = {"rank": rank, "expected": expected, "got": got, "mistake": mistake}
-        detail = {} if passed else {key: shorten(value) for key, value in detail.items() if value is not None}
+        detail = {} if passed else {key: value for key, value in detail.items() if value is not None}
+        if {"expected", "got"} <= detail.keys():
+            detail["expected"], detail["got"] = told_apart(detail["expected"], detail["got"])
+        detail = {key: shorten(value) for key, value in detail.items()}
         self._add(name, points, text, PASS if passed else FAIL, values, atol, rtol, detail)
         return passed
 

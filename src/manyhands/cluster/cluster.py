@@ -62,7 +62,7 @@ class Cluster(Healing):
         self.fault, self.names = None, []
         self._setups, self._cells, self._places = [], itertools.count(1), Places()
         self._last_cell = ""
-        self._sound, self._lost, self._turn = True, set(), Turn(name)  # see faults/healing.py
+        self._sound, self._lost, self._unmade, self._turn = True, set(), [], Turn(name)  # see faults/healing.py
         check_arguments.check_shape(nodes, ranks_per_node, framework, self.profile, threads_per_rank, memory_mib)
         check_arguments.check_python(self.world_size)
         self.link = emulated.link(self.profile, nodes, rate_mbit, delay_ms)
@@ -132,6 +132,7 @@ class Cluster(Healing):
             self._setups = [one for one in self._setups if one.key != (key or code)] + [
                 Setup(key or code, code, ranks, first_line)
             ]
+            self._unmade = [one for one in self._unmade if one.key != (key or code)]
 
     def run(self, function, *args, ranks=None, patience_s=None, limit_s=None):
         """Call `function(*args)` on all ranks, or on `ranks`; returns the list of results in rank order.
@@ -241,7 +242,7 @@ class Cluster(Healing):
     def _fault(self, outcome, cell_file, limit_s):
         self._check_running()  # another thread may have stopped it meanwhile
         where = explain.states(outcome, self._runtime, cell_file, self._places, self.memory_mib)
-        return explain.make(outcome, where, self.world_size, limit_s or self.limit_s, self.names)
+        return explain.make(outcome, where, self.world_size, limit_s or self.limit_s, self._unmade_head)
 
     def _finish(self, outcome, cell_file, limit_s):
         fault = self._fault(outcome, cell_file, limit_s)

@@ -2,7 +2,7 @@
 
 fails: ring/values, ring/rehearsal
 shows: This is what the next rank has
-shows: not the messages of a ring
+shows: the ring goes the wrong way round
 points: 12
 """
 # %% grade_id="ring"

@@ -86,6 +86,11 @@ def test_steps_of_another_size_are_named():
     assert "2 rows on every rank" in verdicts.EPOCH["steps"](case)["mistake"]
 
 
+def test_one_step_of_no_rows_is_told_from_none():
+    case = {**epoch([], [], n=1), "orders": [[[[]], [[]]]] * 3}
+    assert "split of an empty tensor gives one empty part" in verdicts.EPOCH["steps"](case)["mistake"]
+
+
 @pytest.mark.parametrize("rate, says", [(0.2, None), (0.1, "hvd.size()"), (0.1 * 2 ** 0.5, "square root"), (0.3, "base_rate * 2")])
 def test_a_wrong_rate_is_named(rate, says):
     problem = verdicts.EPOCH["rate"](epoch([0], [1], rates=[rate] * 2))

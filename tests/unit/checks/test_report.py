@@ -11,7 +11,7 @@ import pytest
 
 from manyhands.checks import Report, hint, seed
 from manyhands.checks import hints as hints_module
-from manyhands.checks.record import MAX_VALUES, cut, flatten, shorten
+from manyhands.checks.record import MAX_TEXT, MAX_VALUES, cut, flatten, shorten, told_apart
 from manyhands.checks.report import Stopped
 from manyhands.units import units
 
@@ -99,6 +99,25 @@ def test_endless_values_are_cut():
 def test_shorten():
     assert shorten(np.linspace(0, 1, 20)).startswith("[0, 0.0526316") and shorten(np.linspace(0, 1, 20)).endswith("...]")
     assert len(shorten("x" * 10_000)) < 500 and shorten(1 / 3) == "0.333333"
+
+
+LONG = [float(k) for k in range(9)]
+
+
+@pytest.mark.parametrize("expected, got, ends", [
+    ([1.0, 2.0], [1.0, 3.0], ("[1, 2]", "[1, 3]")),
+    (LONG, [*LONG[:7], 7.5, 8.0], ("5, ...]; [7]: 7", "5, ...]; [7]: 7.5")),
+    (LONG, LONG[:8], ("5, ...]; [8]: 8", "5, ...]; [8]: nothing more")),
+    ([LONG, LONG], [LONG, [*LONG[:8], 1.0]], ("...]]; [1][8]: 8", "...]]; [1][8]: 1")),
+    ([0.1], [0.10000001], ("[0.1]; [0]: 0.1", "[0.1]; [0]: 0.10000001")),
+    (LONG, [*LONG[:5], 5 + 1e-12, 6.0, 7.0, 9.0], ("; [8]: 8", "; [8]: 9")),
+    ([[1, 2], [3]], [[], []], ("[[1, 2], [3]]", "[[], []]")),
+    (np.arange(9), np.arange(9) * (np.arange(9) < 8), ("; [8]: 8", "; [8]: 0")),
+    ([["x" * 90] * 6] * 6, [["x" * 90] * 6] * 5 + [["x" * 90] * 5 + ["y"]], ("[5][5]: " + "x" * 90, "[5][5]: y")),
+    ("some text", "another", ("some text", "another")), (1.0, 2.0, ("1", "2")), (LONG, None, ("...]", "None")), (LONG, LONG, ("...]", "...]"))])
+def test_a_difference_behind_the_cut_is_shown(expected, got, ends):
+    for text, end in zip(told_apart(expected, got), ends):
+        assert text.endswith(end) and len(text) <= MAX_TEXT
 
 
 def test_seed(monkeypatch):

@@ -44,6 +44,16 @@ def test_cycle(edges, circle):
     assert diagnose.cycle(edges) == circle
 
 
+@pytest.mark.parametrize("calls, kept, says", [
+    (["isend"], False, "rank 0 began to send it with isend"), (["isend"], True, "in a circle"), ([], False, "waits to receive before it sends"),
+    (["isend", "isend"], False, "rank 0 began to send it with isend"), (["other tag"], False, "sent with tag 9")])
+def test_of_a_circle_of_receives_it_is_told_whose_isend_was_dropped(calls, kept, says):
+    where = {0: waits(0, "Work.wait" if kept else "recv", 1, tag=7), 1: waits(1, "recv", 0, tag=7)}
+    sent = [note("isend", peer=1, tag=9 if call == "other tag" else 7 + 2 * k) for k, call in enumerate(calls)]
+    notes = {0: [*sent, note("recv", peer=1, tag=7)], 1: [note("recv", peer=0, tag=7)]}
+    assert says in diagnose.cause_of_hang(where, diagnose.edges(where, 2), notes)[0]
+
+
 def test_mismatch_says_who_differs():
     notes = {0: [note("all_reduce")], 1: [note("all_reduce", shape=(5,))], 2: [note("all_reduce")]}
     odd = diagnose.mismatch(notes)

@@ -6,6 +6,7 @@ import IPython
 import pytest
 
 from manyhands.cluster.faults import explain
+from manyhands.cluster.faults.healing import makes
 
 ERROR = {"memory": False, "ename": "NameError", "evalue": "name 'step' is not defined"}
 
@@ -13,9 +14,18 @@ ERROR = {"memory": False, "ename": "NameError", "evalue": "name 'step' is not de
 @pytest.mark.parametrize("names, told", [({"step": 1}, "step is defined in this kernel, not on the ranks."), ({}, "step is not defined on the ranks.")])
 def test_a_name_that_only_this_kernel_has(monkeypatch, names, told):
     monkeypatch.setattr(IPython, "get_ipython", lambda: SimpleNamespace(user_ns=names, user_ns_hidden={}))
-    assert explain._known(ERROR, ()).startswith(told)
+    assert explain._known(ERROR, lambda name: None).startswith(told)
 
 
 def test_without_a_kernel_there_is_none(monkeypatch):
     monkeypatch.setattr(IPython, "get_ipython", lambda: None)
-    assert explain._known(ERROR, ()).startswith("step is not defined on the ranks.")
+    assert explain._known(ERROR, lambda name: None).startswith("step is not defined on the ranks.")
+
+
+def test_a_name_of_a_setup_cell_that_the_healing_could_not_run():
+    assert "begins with `import step`, did not run to its end" in explain._known(ERROR, {"step": "import step"}.get)
+
+
+@pytest.mark.parametrize("code, made", [("import horovod.torch as hvd", True), ("hvd = 1", True), ("def hvd(): pass", True), ("hvd.init()", False), ("x = 1", False), ("!ls", False)])
+def test_which_cells_make_a_name(code, made):
+    assert makes(code, "hvd") == made

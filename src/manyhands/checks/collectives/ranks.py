@@ -13,6 +13,7 @@ import torch.distributed as dist
 
 from manyhands.checks.collectives.ways_on_ranks import WAYS
 from manyhands.checks.on_ranks import learners
+from manyhands.checks.rank_tools import fresh_world
 
 DTYPES = {"float32": (torch.float32, 1000), "float64": (torch.float64, 2**36), "int64": (torch.int64, 2**36)}  # and the largest number
 
@@ -83,6 +84,7 @@ def case_of(members, me, dtype, numel, **more):
 
 # ------------------------------------------------------------------ 1: broadcast
 
+@fresh_world()
 def broadcast(name, seed):
     """From every root of every group."""
     function, results = learners(name), []
@@ -115,6 +117,7 @@ def _halves(name, seed, fill, judge):
     return results
 
 
+@fresh_world()
 def reduce_scatter(name, seed):
     return _halves(name, seed, lambda given, me: given[me].clone(), _reduced)
 
@@ -136,6 +139,7 @@ def _reduced(chunks, given, me, listed):
     return answer
 
 
+@fresh_world()
 def all_gather(name, seed):
     return _halves(name, seed, _own_chunk_only, _gathered)
 
@@ -167,6 +171,7 @@ def _gathered(chunks, given, me, listed):
 
 # ------------------------------------------------------------------ 4: all-reduce
 
+@fresh_world()
 def all_reduce(name, seed):
     """All shapes and dtypes on each group."""
     function, results = learners(name), []
@@ -227,6 +232,7 @@ def _number(value):
 
 # ------------------------------------------------------------------ 6: halving and doubling
 
+@fresh_world()
 def halving(name, seed):
     """Each dtype on groups of 4 and 2 ranks, which divide the number of elements."""
     function, results = learners(name), []

@@ -9,6 +9,7 @@ from itertools import accumulate
 import torch.distributed as dist
 
 from manyhands.checks.on_ranks import learners
+from manyhands.checks.rank_tools import fresh_world
 
 SENDING = 0.3  # the part of a round trip that the clock gives to the sending
 
@@ -37,6 +38,7 @@ class Clock:
         return self._at[min(done, len(self._at) - 1)]
 
 
+@fresh_world()
 def ping_pong(name, seed):
     """What the learner's function returns on this rank, and what this rank has sent and received, for each case."""
     from manyhands.ledger import Ledger

@@ -72,7 +72,8 @@ def connect(cluster, round_trip, fan_out):
         for part, function in (("round-trip", round_trip), ("fan-out", fan_out)):
             with report.part(part):
                 cases = _cases(report.on_ranks("differentiable_communication.ranks", "connect", part, function, seed(), patience_s=12))
-                problems = filter(None, (verdicts.connect_problem(rank, case) for rank, case in cases))
+                cut = verdicts.cut_on(cases)
+                problems = filter(None, (verdicts.connect_problem(rank, case, cut.get(tuple(case["members"]), ())) for rank, case in cases))
                 values = [[list(case.get("got", {}).values()), case.get("value")] for _, case in cases]
                 report.judge(part, sorted(problems, key=verdicts.most_telling), values, atol=verdicts.ATOL)
 

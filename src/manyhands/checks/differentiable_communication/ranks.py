@@ -10,7 +10,7 @@ import torch
 import torch.distributed as dist
 
 from manyhands.checks.on_ranks import learners
-from manyhands.checks.rank_tools import GROUPS, device, make_groups, numbers
+from manyhands.checks.rank_tools import GROUPS, device, fresh_world, make_groups, numbers
 
 
 def draw(seed, *shape, where="cpu"):
@@ -53,9 +53,16 @@ def counted(backward):
 
 # ------------------------------------------------------------------ 1: send and recv
 
+def functions_of(*names):
+    """The learner's, with nothing posted: what an attempt before this one has posted and not settled, nobody receives any more."""
+    learners("posted").clear()
+    return [learners(name) for name in names]
+
+
+@fresh_world()
 def round_trips(send_name, recv_name, seed):
     """The group's rank 0 sends a matrix to each other rank and gets it back, multiplied; each pair of calls is joined by its delegate."""
-    Send, Recv, results = learners(send_name), learners(recv_name), []
+    (Send, Recv), results = functions_of(send_name, recv_name), []
     for members, group in message_groups():
         me, p, shape = dist.get_rank(group), len(members), matrix_shape(seed)
         x, factors = draw(seed, *shape), [draw(seed + 1 + r, *shape) for r in range(p)]
@@ -74,14 +81,16 @@ def round_trips(send_name, recv_name, seed):
         sent = counted(loss.backward)
         alone = [weights[r].T * factors[r] for r in range(1, p)]
         serial = sum(alone) if me == 0 else weights[me].T * x
+        ones = sum(factors[1:]) if me == 0 else x  # what it is more where each gradient that comes is 1 too large
         results.append({"members": members, "got": gradient_of(mine), "serial": numbers(serial), "sent": sent,
-                        "right": x.numel() * (p - 1 if me == 0 else 1), "parts": [numbers(part) for part in alone]})
+                        "right": x.numel() * (p - 1 if me == 0 else 1), "parts": [numbers(part) for part in alone], "with the delegate's": numbers(serial + ones)})
     return results
 
 
+@fresh_world()
 def other_order(send_name, recv_name, seed):
     """Two messages from rank 0 to 1 and from rank 3 to 2; the two sides run their backward passes in opposite orders."""
-    Send, Recv, rank = learners(send_name), learners(recv_name), dist.get_rank()
+    (Send, Recv), rank = functions_of(send_name, recv_name), dist.get_rank()
     group = message_groups()[0][1]  # of all ranks
     tags, shape = random.Random(seed).sample(range(1, 50), 2), matrix_shape(seed)
     weights = [draw(seed + i, *shape) for i in (1, 2)]
@@ -104,6 +113,7 @@ def other_order(send_name, recv_name, seed):
 
 # ------------------------------------------------------------------ 2 and 3: broadcast and allgather
 
+@fresh_world()
 def broadcast(name, seed):
     """Every root of every group: the gradients of a weighted sum of what came, with other weights on each rank, once as they are and once transposed.
 
@@ -123,6 +133,7 @@ def broadcast(name, seed):
     return results
 
 
+@fresh_world()
 def allgather(name, seed):
     """On each group: a weighted sum of all pieces, with other weights for each piece on each rank; one piece is not used."""
     Allgather, results = learners(name), []
@@ -191,6 +202,7 @@ def _round_trip(c, function, seed):
     weights = draw(seed + 7, 4, 3, where=device())
     (out * weights).sum().backward()
     start = function(c, x, layers[c.rank], layers[-1])
+    leads = _leads_to(start, "_SendBackward" if c.rank == 0 else "_RecvBackward")
     if c.rank == 0:
         value = numbers(start)
         (start * weights).sum().backward()
@@ -199,7 +211,20 @@ def _round_trip(c, function, seed):
         start.backward()
     mine = {"stage": layers[c.rank].weight.grad, **({"last": layers[-1].weight.grad} if c.rank == 0 else {})}
     told = _told(mine, {"stage": alone[c.rank].weight.grad, "last": alone[-1].weight.grad})
-    return {**told, "value": value, "serial value": numbers(out) if c.rank == 0 else None}
+    return {**told, "value": value, "serial value": numbers(out) if c.rank == 0 else None, "leads": leads}
+
+
+def _leads_to(tensor, name):
+    """Whether backward from a tensor comes to a step of this name."""
+    todo, seen = [getattr(tensor, "grad_fn", None)], set()
+    while todo:
+        step = todo.pop()
+        if step is not None and step not in seen:
+            seen.add(step)
+            if step.name() == name:
+                return True
+            todo += [before for before, _ in step.next_functions]
+    return False
 
 
 def _fan_out(c, function, seed):
@@ -221,6 +246,7 @@ def _fan_out(c, function, seed):
 
 # ------------------------------------------------------------------ 5: a ring for GPUs
 
+@fresh_world()
 def ring(name, seed):
     """On each group: what the learner's ring brings to this rank, and the trace of what it asks of torch.distributed."""
     from manyhands.rehearsal.trace import dump

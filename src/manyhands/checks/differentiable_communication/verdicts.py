@@ -5,6 +5,7 @@ Every `..._problem` returns None, or the details of a FAIL line: `rank`, `expect
 
 import numpy as np
 
+from manyhands.cluster.faults.sentences import ranks_text
 from manyhands.checks.differentiable_communication.words import MISTAKES
 
 ATOL = 1e-9
@@ -30,6 +31,8 @@ def message_problem(rank, case):
         mistake = "no gradient"
     elif not np.any(got):
         mistake = "zero gradient"
+    elif not far(got, case["with the delegate's"]):
+        mistake = "with the delegate's"
     elif len(case["parts"]) > 1 and any(not far(got, part) for part in case["parts"]):
         mistake = "one message only"
     else:
@@ -51,7 +54,8 @@ def order_problem(rank, case):
         return said(rank, serial, got, "no gradient")
     if not any(far(*pair) for pair in zip(got, serial)):
         return None
-    return said(rank, serial, got, "other gradient" if any(far(*pair) for pair in zip(got, reversed(serial))) else "swapped")
+    looks = {"swapped": serial[::-1], "with the delegate's": np.add(serial, 1)}
+    return said(rank, serial, got, next((name for name, wrong in looks.items() if not any(map(far, got, wrong))), "other gradient"))
 
 
 # ------------------------------------------------------------------ 2 and 3: broadcast and allgather
@@ -135,7 +139,8 @@ def allgather_problem(rank, case):
 
 # ------------------------------------------------------------------ 4: connect
 
-def connect_problem(rank, case):
+def connect_problem(rank, case, cut=()):
+    """`cut`: the ranks of the case's group on which backward does not lead to the recv."""
     if "error" in case:
         delegate = any(text in case["error"] for text in ("whose result is not part of any graph", "the result was dropped"))
         return {"rank": rank, "got": case["error"], "mistake": MISTAKES["lost gradient" if delegate else "communication error"]}
@@ -144,10 +149,20 @@ def connect_problem(rank, case):
     for name, expected in case["serial"].items():
         got = case["got"][name]
         if got is None:
-            return said(rank, expected, got, "not connected", name=name)
+            elsewhere = cut and case.get("leads")
+            return said(rank, expected, got, "cut" if elsewhere else "not connected", name=name, ranks=ranks_text(cut) if cut else "")
         if far(got, expected):
             return said(rank, expected, got, "other gradient")
     return None
+
+
+def cut_on(cases):
+    """{members: ranks, other than the first, on which backward does not lead to the recv}."""
+    found = {}
+    for rank, case in cases:
+        if case["me"] and case.get("leads") is False:
+            found.setdefault(tuple(case["members"]), []).append(rank)
+    return found
 
 
 def most_telling(problem):
@@ -198,4 +213,6 @@ def rehearsal_problem(group):
                 "mistake": MISTAKES["rehearsed"].format(severity=finding.severity, remedy=finding.remedy)}
     right = sum(([rank, after, size] for rank, after in zip(members, [*members[1:], members[0]])), [])
     moved = moved_by_nccl(group)
-    return None if moved == right else {"expected": right, "got": moved, "mistake": MISTAKES["not a ring"]}
+    backwards = sum(([rank, before, size] for rank, before in zip(members, [members[-1], *members[:-1]])), [])
+    mistake = "ring backwards" if moved == backwards else "not a ring"
+    return None if moved == right else {"expected": right, "got": moved, "mistake": MISTAKES[mistake]}

@@ -25,6 +25,9 @@ CRITERIA = {  # {check: {criterion: (points, what it asks for)}}
     },
 }
 
+NOT_CONTIGUOUS = ("A tensor of this call is not contiguous: a transposed gradient is not, nor is torch.empty_like of it. To send, send gradient.contiguous(); "
+                  "to receive, make room with torch.empty(shape, dtype=...).")
+
 MISTAKES = {
     "unwritten": "{name} is not written yet.",
     "known": {
@@ -33,12 +36,15 @@ MISTAKES = {
                                        "place of x.",
         "returned a gradient different than None": "A gradient stands in the wrong place: the first one belongs to the first argument of forward.",
         "invalid gradient at index": "A gradient stands in the wrong place: the first one belongs to the first argument of forward.",
-        "ensors must be contiguous": "The gradient is not contiguous (a transposed one is not): send gradient.contiguous().",
-        "has to be contiguous": "The gradient is not contiguous (a transposed one is not): send gradient.contiguous().",
+        "ensors must be contiguous": NOT_CONTIGUOUS,
+        "has to be contiguous": NOT_CONTIGUOUS,
         "is not part of group": "Ranks are counted in the group here: use group_src and group_dst.",
         "is invalid group rank": "Ranks are counted in the group here: use group_src and group_dst.",
         "not Connected": "pseudo_connect returns a tuple, and the tuple was used as a tensor. Unpack it: own_loss, = functions.pseudo_connect(delegate, own_loss).",
         "'Connected' object has no attribute": "pseudo_connect returns a tuple, and the tuple was used as a tensor. Unpack it: own_loss, = functions.pseudo_connect(delegate, own_loss).",
+        "did not wait for it: keep what isend returns": "Plain dist.isend is not enough in backward: what it returns is dropped when backward ends, and the message with it. "
+                                                        "`post` keeps it.",
+        "'list' object has no attribute 'wait'": "batch_isend_irecv returns a list of works: for work in ...: work.wait().",
         "float32": "A gradient has the dtype of its tensor, float64 here: torch.empty(shape) alone is float32. Make room with dtype=ctx.dtype.",
     },
     "hang": "Every gradient that one rank sends, another must receive, with the same tag, and in the same group.",
@@ -49,6 +55,7 @@ MISTAKES = {
     "other gradient": "The values are wrong: look at who sends what to whom, and at the shape.",
     # messages
     "zero gradient": "The gradient is zero: Send.backward must receive it from the other rank. The gradient of the delegate says nothing.",
+    "with the delegate's": "The gradient of the delegate was added. It says nothing: it is 1 where backward begins at the delegate. Return only what has come.",
     "one message only": "This is the gradient of one message only. Autograd adds up those of all messages, if each backward receives its own.",
     "swapped": "The gradients of the two messages are swapped: receive each by the tag of its own message (ctx.tag on both sides).",
     "too much sent": "{sent:g} numbers were sent in backward, {right:g} are enough: only Recv.backward sends, and only the gradient.",
@@ -81,6 +88,8 @@ MISTAKES = {
     # connect
     "wrong value": "The value is wrong: forward already differs from one process.",
     "not connected": "{name} has no gradient: rank 0's backward never reaches the send behind it. Hand the delegate on, with delegate_variable or pseudo_connect.",
+    "cut": "{name} has no gradient: nothing came back to rank 0's send. On {ranks}, backward does not lead from what round_trip returns to the recv: "
+           "`.detach()`, `.data` and torch.no_grad() cut the graph.",
     "lost gradient": "A gradient came for a send that backward never reached: the graph is not connected. Hand its delegate on, with delegate_variable or "
                      "pseudo_connect.",
     # ring
@@ -89,6 +98,7 @@ MISTAKES = {
     "from the next": "This is what the next rank has. The ring goes to the next one, so receive from the one before.",
     "other piece": "This is not what the rank before has sent. Has the work been waited for? Are ranks counted in the group (group_dst, group_src, group_peer)?",
     "ring hang": "gloo waits here, too: each message needs a rank that receives it, in this group, in which ranks are counted (group_dst, group_src, group_peer).",
+    "ring backwards": "Nothing hangs, but the ring goes the wrong way round: each rank has sent to the one before, and not to the next.",
     "rehearsed": "With NCCL it {severity}. What to do: {remedy}.",
     "not a ring": "Nothing hangs, but these are not the messages of a ring: each rank sends one, to the next. A collective moves more.",
     "communication error": "The ranks did not come together; the text says who waited for whom.",

@@ -146,6 +146,8 @@ def _steps(case):
     numbers = [len(steps) for steps in got[0]]
     if len(set(numbers)) > 1:
         mistake = "different steps"
+    elif not right[0][0] and all(sizes == [0] for sizes in got[0]):
+        mistake = "an empty step"
     elif any(set(sizes) - {case["rows"]} for sizes in got[0]):
         mistake = "sizes"
     else:

@@ -28,6 +28,7 @@ MISTAKES = {
     "unwritten": "{name} is not written yet.",
     "raised": "diagnose raised {error}; it was given {case}.",
     "known": {
+        "TIME LIMIT": "If no rank waits for another one, the machine may be busy, not your answer wrong: run this check again.",
         "No such file or directory": "The file is on rank 0's disk only: rank 0 reads it, the others get what was read by broadcasts.",
         "Mismatched": "The ranks hand in tensors of different shapes or types under one name.",
         "Duplicate tensor name": "Two tensors are under way with one name: give each its own, or none.",
@@ -82,6 +83,8 @@ MISTAKES = {
     ("epoch", "other order"): "The rows do not come in the order torch.randperm(n, generator=torch.Generator().manual_seed(epoch)).",
     ("epoch", "different steps"): "The ranks have different numbers of steps: who has one more waits for ever. n = {n}, {p} ranks.",
     ("epoch", "sizes"): "A step must have {rows} rows on every rank; what is left over of {n} is left out.",
+    ("epoch", "an empty step"): "{n} rows are too few for a step of {rows} rows on each of {p} ranks: no step at all is right. Here there is one of no rows: split of an empty tensor "
+                                "gives one empty part.",
     ("epoch", "too many steps"): "There are too many steps: a step takes {rows} rows on each of {p} ranks, and there are {n}.",
     ("epoch", "too few steps"): "There are too few steps: {n} // ({rows} * {p}) whole ones are there. Where nothing is left over, the last one counts too.",
     ("epoch", "not scaled"): "The rate is that of one process, but a step has {p} times as many rows: multiply by hvd.size().",

@@ -1,6 +1,7 @@
 """How the checks of unit 07 judge input pipelines and checkpoints: see verdicts."""
 
 from manyhands.checks.multiworker.verdicts import say
+from manyhands.checks.record import shorten
 
 # ------------------------------------------------------------------ 5: dataset
 
@@ -28,7 +29,8 @@ def once_problem(case):
         mistake = "own order"
     else:
         mistake = "twice" if twice else "lost"
-    return say(mistake, expected=f"each of {case['n']} samples once", got=sizes, **words)
+    got = f"{' + '.join(map(str, sizes))} samples; more than once: {shorten(twice)}; never: {shorten(never)}"
+    return say(mistake, expected=f"each of {case['n']} samples once", got=got, **words)
 
 
 def batch_problem(case):

@@ -12,7 +12,7 @@ import torch.distributed as dist
 
 from manyhands.checks.on_ranks import learners
 from manyhands.checks.parameter_servers.verdicts import place_cases, placed
-from manyhands.checks.rank_tools import close, looks_like, numbers
+from manyhands.checks.rank_tools import close, fresh_world, looks_like, numbers
 
 
 def layouts(seed):
@@ -90,6 +90,7 @@ def place(name, seed):
 
 # ------------------------------------------------------------------ 2: push and pull
 
+@fresh_world()
 def exchange(push, take, give, pull, seed):
     """One push and one pull on each layout."""
     push, take, give, pull = map(learners, (push, take, give, pull))
@@ -152,6 +153,7 @@ def _of_a_worker(world, weights, gradients, push, pull):
 
 # ------------------------------------------------------------------ 3: the synchronous step
 
+@fresh_world()
 def step(name, seed):
     """Two steps on each layout, with gradients that are drawn."""
     function, push, pull = map(learners, (name, "push", "pull"))

@@ -15,6 +15,7 @@ from manyhands.checks.parameter_servers.verdicts import (
     room_for,
     staleness,
 )
+from manyhands.checks.rank_tools import fresh_world
 from manyhands.simulate import parameter_server_s
 
 STEPS = 3
@@ -44,6 +45,7 @@ class Rows:
         return [self.x.T @ error, error.sum(0)]
 
 
+@fresh_world()
 def asynchronous(name, seed):
     """The learner's server on a schedule, on one, two and three servers."""
     function, push, pull = map(learners, (name, "push", "pull"))
@@ -130,6 +132,7 @@ def _number(answer):
 
 # ------------------------------------------------------------------ training under the limit
 
+@fresh_world()
 def train(place, push, pull, step, seed):
     """A small network on two and on three servers, with the learner's functions and placement, under a ledger."""
     place, push, pull, step = map(learners, (place, push, pull, step))

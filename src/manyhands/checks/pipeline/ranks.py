@@ -16,12 +16,13 @@ from torch.nn.functional import mse_loss
 
 from manyhands.checks.on_ranks import learners
 from manyhands.checks.pipeline import cases
-from manyhands.checks.rank_tools import looks_like, numbers
+from manyhands.checks.rank_tools import fresh_world, looks_like, numbers
 from manyhands.ledger import Ledger
 
 RUNS = (([0, 1, 2, 3], "gpipe", 6), ([0, 1, 2, 3], "1f1b", 8), ([0, 1, 2, 3], "odd", 5), ([0, 2, 3], "1f1b", 5), ([1, 3], "1f1b", 1), ([2], "1f1b", 3))
 
 
+@fresh_world()
 def run(name, seed):
     """What became of each run in which this rank was. The groups are made by all ranks; the world is `None`."""
     function, found, groups = learners(name), [], {}

@@ -5,6 +5,8 @@ import time
 from numbers import Integral
 from unittest import mock
 
+from manyhands.checks.rank_tools import fresh_world
+
 LATE_S = 0.4  # how late one rank of a ring comes: long enough for what did not wait to show
 
 
@@ -44,6 +46,7 @@ def _plain(answer):
     return repr(answer)
 
 
+@fresh_world()
 def ring(name, members, given, late):
     """One exchange in the ring `members`; `given` are the values of its ranks. None on a rank outside it."""
     import torch

@@ -84,6 +84,10 @@ def cause_of_hang(where, edge_list, notes):
                           for what, ranks in _by_call(collectives))
         return SENTENCES["other order"].format(calls=calls), sorted(collectives)
     for rank, here in sorted(messages.items()):
+        waits_for_it = where.get(here.peer) and where[here.peer].call in ("isend", "Work.wait")
+        if "recv" in here.call and not waits_for_it and _sent_by_isend(rank, here, notes):
+            return SENTENCES["dropped"].format(peer=here.peer), [here.peer]
+    for rank, here in sorted(messages.items()):
         sent = _unanswered_tag(rank, here, notes)
         if sent is not None:
             return SENTENCES["wrong tag"].format(rank=rank, peer=here.peer, sent=sent, asked=here.tag), [
@@ -91,10 +95,6 @@ def cause_of_hang(where, edge_list, notes):
                 here.peer,
             ]
     for rank, here in sorted(messages.items()):
-        if here.peer in gone and "recv" in here.call and any(
-                n["call"] == "isend" and n.get("peer") == rank and n["tag"] == here.tag
-                and n["sequence"] == here.sequence for n in notes.get(here.peer, [])):
-            return SENTENCES["dropped"].format(peer=here.peer), [here.peer]
         if here.peer in gone and here.call.endswith(".backward"):
             return SENTENCES["no gradient"].format(rank=rank, peer=here.peer), [here.peer]
         if here.peer in gone:
@@ -131,6 +131,12 @@ def _by_call(collectives):
     for rank, here in collectives.items():
         grouped.setdefault(here.call, []).append(rank)
     return sorted(grouped.items(), key=lambda item: item[1])
+
+
+def _sent_by_isend(rank, here, notes):
+    """Whether the peer has begun to send by isend what `rank` waits for: it would have come, had the work been kept."""
+    wanted = {"call": "isend", "peer": rank, "tag": here.tag, "sequence": here.sequence, "ranks": here.group}
+    return any(all(note.get(key) == value for key, value in wanted.items()) for note in notes.get(here.peer, []))
 
 
 def _unanswered_tag(rank, here, notes):

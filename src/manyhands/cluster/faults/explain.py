@@ -104,8 +104,9 @@ def secondary(outcome):
     return [rank for rank, error in outcome.errors.items() if any(text in error["evalue"] for text in LOST_CONNECTION)]
 
 
-def make(outcome, where, world_size, limit_s, lost_names=()):
-    """The Fault that `outcome` amounts to, with its text and picture; None if all is well."""
+def make(outcome, where, world_size, limit_s, unmade=lambda name: None):
+    """The Fault that `outcome` amounts to, with its text and picture; None if all is well.
+    `unmade(name)`: the first line of a setup cell that should have made this name on the ranks, and did not."""
     edge_list = diagnose.edges(where, world_size)
     odd = diagnose.mismatch(outcome.notes)
     waiting = {rank: here for rank, here in where.items() if here.state == "waits"}
@@ -131,7 +132,7 @@ def make(outcome, where, world_size, limit_s, lost_names=()):
     elif outcome.errors:
         kind, culprits = RankError, first
         title = _capital(SENTENCES["title exception"].format(ranks=ranks_text(culprits)))
-        cause = _known(outcome.errors[first[0]], lost_names) or _cause_of_waiting("waits for raised", waiting, culprits)
+        cause = _known(outcome.errors[first[0]], unmade) or _cause_of_waiting("waits for raised", waiting, culprits)
     elif outcome.reason == "hang":
         kind, title = (
             Hang,
@@ -174,7 +175,7 @@ def _cause_of_waiting(sentence, waiting, culprits):
     return SENTENCES[sentence].format(waiters=ranks_text(waiting), culprits=ranks_text(culprits)) if waiting else ""
 
 
-def _known(error, lost_names):
+def _known(error, unmade):
     if error["memory"]:
         return SENTENCES["out of memory"]
     if error["ename"] == "SystemExit":
@@ -184,5 +185,8 @@ def _known(error, lost_names):
             return SENTENCES[sentence]
     if error["ename"] == "NameError" and "'" in error["evalue"]:
         name = error["evalue"].split("'")[1]
+        head = unmade(name)
+        if head is not None:
+            return SENTENCES["name unmade"].format(name=name, head=head)
         return SENTENCES["name here" if in_this_kernel(name) else "name lost"].format(name=name)
     return ""

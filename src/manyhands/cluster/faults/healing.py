@@ -1,5 +1,6 @@
 """Healing: new processes for the ranks of a Cluster, and a true account of what that has lost."""
 
+import symtable
 import threading
 import time
 
@@ -17,7 +18,8 @@ class Healing:
     `_sound` is true while every rank is there and waits for work. It turns false before anything is sent to a rank or
     is ended, and true again only after all ranks have answered or all setup cells have run: whatever stops the notebook
     in between, the next use of the cluster begins by healing. `_lost` are the names of variables that went with their
-    ranks, until a healing has come to its end and has told of them.
+    ranks, until a healing has come to its end and has told of them. `_unmade` are the setup cells whose names the ranks
+    do not have, because the last healing came to nothing with them.
     """
 
     def _use(self):
@@ -51,9 +53,10 @@ class Healing:
         self._check_running()
         self._sound = False
         self._lost |= set(self.names)
-        self.names, trouble = [], []
+        self.names, trouble, held_up = [], [], set()
+        self._unmade = [cell for cell in self._unmade if cell not in self._setups]  # those that are left out
         self._renew()
-        while not self._run_setups(trouble):
+        while not self._run_setups(trouble, held_up):
             self._renew()
         lines = [SENTENCES["healed"].format(n=self.world_size), *trouble]
         back, lost = sorted(self._lost & set(self.names)), sorted(self._lost - set(self.names))
@@ -77,10 +80,11 @@ class Healing:
         self._runtime = Runtime(self, old.frameworks)
         self._runtime.start()
 
-    def _run_setups(self, trouble):
+    def _run_setups(self, trouble, held_up):
         """Run the setup cells in their order until one fails, which `trouble` then tells of.
-        False if new ranks are needed once more."""
-        for cell in list(self._setups):
+        False if new ranks are needed once more. A cell that takes too long may be held up by a busy machine:
+        it is tried twice, and is among `held_up` meanwhile."""
+        for number, cell in enumerate(list(self._setups)):
             cell_file = self._places.add(cell.code, cell.first_line)
             outcome = self._execute(agent.run_cell, (cell.code,), cell.ranks, None, None, cell_file)
             if outcome.reason == "interrupted":
@@ -90,13 +94,32 @@ class Healing:
                 continue
             if outcome.reason == "controller":
                 return False
+            if outcome.reason in ("hang", "limit") and cell not in held_up:
+                held_up.add(cell)
+                return False
             trouble.append(SENTENCES["again failed"].format(error=fault))
             if is_broken(outcome, fault):
                 self._setups.remove(cell)  # it would do the same to the next ranks
+                self._unmade.append(cell)
                 trouble.append(SENTENCES["left out"])
                 return False
+            self._unmade += self._setups[number:]
             break
         return True
+
+    def _unmade_head(self, name):
+        """The first line of the setup cell that would have made this name, had it run to its end in the last healing;
+        or None."""
+        return next((cell.code.strip().splitlines()[0] for cell in self._unmade if makes(cell.code, name)), None)
+
+
+def makes(code, name):
+    """Whether a cell gives a value to `name`, or imports it."""
+    try:
+        symbol = symtable.symtable(code, "cell", "exec").lookup(name)
+    except (SyntaxError, KeyError):  # a cell with magics, or without the name
+        return False
+    return symbol.is_assigned() or symbol.is_imported()
 
 
 class Turn:

@@ -93,6 +93,9 @@ SENTENCES = {
     "exit": "quit, exit and sys.exit end a script; on a rank they end only the cell. cluster.stop() ends the ranks.",
     "name here": "{name} is defined in this kernel, not on the ranks. "
                  "Write %%px in the first line of the cell that makes it, and run that cell again.",
+    "name unmade": "{name} is not defined on the ranks: the cell marked --setup that makes it, which begins with "
+                   "`{head}`, did not run to its end when the cluster was healed. Run that cell again, and those below "
+                   "it.",
     "name lost": "{name} is not defined on the ranks. "
                  "Cells run on the ranks only if they begin with %%px, and healing loses variables.",
 }
