@@ -44,6 +44,25 @@ def test_cycle(edges, circle):
     assert diagnose.cycle(edges) == circle
 
 
+def cause(where, notes):
+    return diagnose.cause_of_hang(where, diagnose.edges(where, len(where)), notes)[0]
+
+
+def test_a_circle_of_receiving_is_told_from_a_sending_that_was_dropped():
+    where = {rank: waits(rank, "recv", peer=1 - rank, tag=0) for rank in (0, 1)}
+    received = {rank: [note("recv", peer=1 - rank, tag=0)] for rank in (0, 1)}
+    assert "waits to receive before it sends" in cause(where, received)
+    begun = {rank: [note("isend", peer=1 - rank, tag=0), *received[rank]] for rank in (0, 1)}
+    assert "rank 0 waits for a message that rank 1 began to send with isend" in cause(where, begun)
+    assert "waits to receive" in cause(where, {rank: [note("isend", 7, peer=1 - rank, tag=0), *received[rank]] for rank in (0, 1)})
+
+
+def test_all_in_one_call_that_does_not_end_have_left_something_behind():
+    where = {rank: waits(rank, "barrier") for rank in (0, 1)}
+    assert cause(where, {0: [], 1: []}) == ""
+    assert "isend and irecv return" in cause(where, {0: [note("irecv", peer=1, tag=0)], 1: []})
+
+
 def test_mismatch_says_who_differs():
     notes = {0: [note("all_reduce")], 1: [note("all_reduce", shape=(5,))], 2: [note("all_reduce")]}
     odd = diagnose.mismatch(notes)

@@ -91,10 +91,8 @@ def cause_of_hang(where, edge_list, notes):
                 here.peer,
             ]
     for rank, here in sorted(messages.items()):
-        if here.peer in gone and "recv" in here.call and any(
-                n["call"] == "isend" and n.get("peer") == rank and n["tag"] == here.tag
-                and n["sequence"] == here.sequence for n in notes.get(here.peer, [])):
-            return SENTENCES["dropped"].format(peer=here.peer), [here.peer]
+        if _dropped(rank, here, where, notes):
+            return SENTENCES["dropped"].format(rank=rank, peer=here.peer), [here.peer]
         if here.peer in gone and here.call.endswith(".backward"):
             return SENTENCES["no gradient"].format(rank=rank, peer=here.peer), [here.peer]
         if here.peer in gone:
@@ -109,7 +107,20 @@ def cause_of_hang(where, edge_list, notes):
         return SENTENCES["cycle of recv" if all_receive else "cycle of backward" if backward else "cycle"].format(
             cycle=text
         ), circle
+    begun = any(note["call"] in ("isend", "irecv") for calls in notes.values() for note in calls)
+    if collectives and not messages and not edge_list and begun:
+        return SENTENCES["not ended"].format(call=" / ".join(sorted({here.call for here in collectives.values()}))), []
     return "", sorted({b for _, b in edge_list if b not in waiting})
+
+
+def _dropped(rank, here, where, notes):
+    """Whether the peer began to send what this rank waits for, and went on without a wait for it: a message whose work
+    is kept arrives by itself where somebody receives it."""
+    peer = where.get(here.peer)
+    if "recv" not in here.call or peer is None or peer.state not in ("finished", "waits") or peer.call == "Work.wait":
+        return False
+    return any(n["call"] == "isend" and n.get("peer") == rank and n["tag"] == here.tag
+               and n["sequence"] == here.sequence for n in notes.get(here.peer, []))
 
 
 def name_work(here, notes):
