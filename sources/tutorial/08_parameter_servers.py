@@ -399,7 +399,7 @@ if rank in (2, 5):
 # coordinator.join()                                                 # all that was scheduled is done
 # ```
 #
-# A function that computes a gradient *and* changes the variables makes an asynchronous training: that is what this strategy is made for. A synchronous one is easy to build: the functions only return gradients, and the
+# What `schedule` gets must be a `tf.function`, or a concrete function of one: it is traced to a graph, and that is what a worker can run. A function that computes a gradient *and* changes the variables makes an asynchronous training: that is what this strategy is made for. A synchronous one is easy to build: the functions only return gradients, and the
 # chief waits for all of them (`coordinator.fetch`), adds up, and changes the variables. First with one server:
 
 # %%

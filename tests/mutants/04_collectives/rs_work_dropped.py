@@ -2,6 +2,7 @@
 
 fails: reduce-scatter/values, reduce-scatter/ring, all-reduce/values, all-reduce/bytes, all-reduce/ring
 shows: a message whose work has been dropped may never leave
+shows: began to send with isend, and did not wait for
 points: 10
 """
 # %% grade_id="reduce-scatter"

@@ -2,6 +2,7 @@
 
 fails: sampler/padding, sampler/epochs
 shows: Samples were dropped
+shows: the order is right, but only
 points: 14
 """
 # %% grade_id="sampler"

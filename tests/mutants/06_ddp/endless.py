@@ -1,7 +1,7 @@
 """The sampler repeats its order for ever.
 
 fails: sampler/padding, sampler/epochs
-shows: different numbers of samples
+shows: The sampler does not end
 points: 14
 """
 # %% grade_id="sampler"

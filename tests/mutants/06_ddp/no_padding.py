@@ -2,6 +2,7 @@
 
 fails: sampler/padding, sampler/epochs
 shows: would wait for ever
+shows: What follows is not
 points: 14
 """
 # %% grade_id="sampler"

@@ -2,6 +2,7 @@
 
 fails: sampler/padding, sampler/epochs
 shows: different numbers of samples
+shows: the order from its beginning, as often as needed
 points: 14
 """
 # %% grade_id="sampler"

@@ -3,7 +3,7 @@
 fails: messages/gradients, messages/bytes, messages/order
 shows: HANG
 shows: what it returns is dropped when backward ends
-shows: began to send it with isend, and did not wait for it
+shows: began to send with isend, and did not wait for
 points: 10
 """
 # %% grade_id="messages"

@@ -206,7 +206,7 @@ def test_every_row_is_kept_once(pieces, text):
 
 
 @pytest.mark.parametrize("pieces, link, text", [
-    (RIGHT, 720, None), (RIGHT, 719, "each of 3 workers pulls them"), ([[0, 0, 4, 0], [1, 0, 6, 1]], 900, "dealt like cards"), ([[0, 0, 4, 1], [1, 0, 6, 0]], 900, "must be cut"),
+    (RIGHT, 720, None), (RIGHT, 719, "a row too many"), (RIGHT, 360, "were 4 counted"), ([[0, 0, 4, 0], [1, 0, 6, 1]], 900, "dealt like cards"), ([[0, 0, 4, 1], [1, 0, 6, 0]], 900, "must be cut"),
     ([[0, 0, 2, 0], [0, 2, 4, 1], [1, 0, 3, 0], [1, 3, 6, 1]], 500, "equal parts"), ([[0, 0, 4, 0], [1, 0, 6, 0]], 900, "below 900"), ([[0, 0, 4, 0], [1, 0, 6, 0]], 300, "counted as one"),
     ([], 900, "not all rows are"), (None, 900, "not all rows are")])
 def test_bytes_of_a_link(pieces, link, text):
@@ -278,9 +278,10 @@ def synchronous_step(mine, workers, rate, decay):
 """
 
 
-@pytest.mark.parametrize("cell, update, answer", [(IN_TURN, "one by one", "asynchronous"), (STEP.replace("UPDATE", "rate * (total + decay * w)"), "not divided", "as kept")])
+@pytest.mark.parametrize("cell, update, answer", [(IN_TURN, "one by one", "asynchronous"), (STEP.replace("UPDATE", "rate * (total + decay * w)"), "not divided", "as kept"),
+                                                  (STEP.replace("UPDATE", "rate * (total / rows - decay * w)"), "other", "as kept")])
 def test_an_answer_is_blamed_only_for_what_is_its_own(world, cell, update, answer):
-    first = [case for cases in world(ranks.step, "synchronous_step", 3, cell=cell) for case in cases if case["step"] == 0]
+    first = [case for cases in verdicts.with_what_is_kept(world(ranks.step, "synchronous_step", 3, cell=cell)) for case in cases if case["step"] == 0]
     assert {case["looks"] for case in first if case["topic"] == "step"} == {update}
     telling = next(case for case in first if case["topic"] == "answer" and case["looks"].startswith(answer))
     assert "{" not in verdicts.value_problem(0, telling, "answer")["mistake"]
@@ -288,7 +289,7 @@ def test_an_answer_is_blamed_only_for_what_is_its_own(world, cell, update, answe
 
 @pytest.mark.parametrize("changed, places, weights", [
     ({}, None, None), ({"where": ""}, "Return the tf.Variable", None), ({"where": "/job:chief/device:CPU:0", "on a server": False}, "inside strategy.scope()", None),
-    ({"scheduled": 3}, "Of 8 gradients 3", None), ({"looks": "one by one"}, None, "after each gradient"), ({"looks": "other"}, None, "asynchronous training")])
+    ({"scheduled": 3}, "Of 8 gradients 3", None), ({"looks": "one by one"}, None, "after each gradient"), ({"looks": "other"}, None, "only return gradients")])
 def test_a_wrong_training_on_tensorflows_servers_is_named(changed, places, weights):
     case = {"where": "/job:ps/device:CPU:0", "on a server": True, "scheduled": 8, "wanted": 8, "looks": None, "got": [1.0], "right": [2.0], **changed}
     for problem, says in ((verdicts.places_problem(case), places), (verdicts.strategy_problem(case), weights)):

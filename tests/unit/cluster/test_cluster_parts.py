@@ -45,13 +45,32 @@ def test_cycle(edges, circle):
 
 
 @pytest.mark.parametrize("calls, kept, says", [
-    (["isend"], False, "rank 0 began to send it with isend"), (["isend"], True, "in a circle"), ([], False, "waits to receive before it sends"),
-    (["isend", "isend"], False, "rank 0 began to send it with isend"), (["other tag"], False, "sent with tag 9")])
+    (["isend"], False, "rank 0 began to send with isend"), (["isend"], True, "in a circle"), ([], False, "waits to receive before it sends"),
+    (["isend", "isend"], False, "rank 0 began to send with isend"), (["other tag"], False, "sent with tag 9")])
 def test_of_a_circle_of_receives_it_is_told_whose_isend_was_dropped(calls, kept, says):
     where = {0: waits(0, "Work.wait" if kept else "recv", 1, tag=7), 1: waits(1, "recv", 0, tag=7)}
     sent = [note("isend", peer=1, tag=9 if call == "other tag" else 7 + 2 * k) for k, call in enumerate(calls)]
     notes = {0: [*sent, note("recv", peer=1, tag=7)], 1: [note("recv", peer=0, tag=7)]}
     assert says in diagnose.cause_of_hang(where, diagnose.edges(where, 2), notes)[0]
+
+
+def cause(where, notes):
+    return diagnose.cause_of_hang(where, diagnose.edges(where, len(where)), notes)[0]
+
+
+def test_a_circle_of_receiving_is_told_from_a_sending_that_was_dropped():
+    where = {rank: waits(rank, "recv", peer=1 - rank, tag=0) for rank in (0, 1)}
+    received = {rank: [note("recv", peer=1 - rank, tag=0)] for rank in (0, 1)}
+    assert "waits to receive before it sends" in cause(where, received)
+    begun = {rank: [note("isend", peer=1 - rank, tag=0), *received[rank]] for rank in (0, 1)}
+    assert "rank 0 waits for a message that rank 1 began to send with isend" in cause(where, begun)
+    assert "waits to receive" in cause(where, {rank: [note("isend", 7, peer=1 - rank, tag=0), *received[rank]] for rank in (0, 1)})
+
+
+def test_all_in_one_call_that_does_not_end_have_left_something_behind():
+    where = {rank: waits(rank, "barrier") for rank in (0, 1)}
+    assert cause(where, {0: [], 1: []}) == ""
+    assert "isend and irecv return" in cause(where, {0: [note("irecv", peer=1, tag=0)], 1: []})
 
 
 def test_mismatch_says_who_differs():

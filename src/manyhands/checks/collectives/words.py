@@ -45,6 +45,9 @@ MISTAKES = {
         "index out of range": "Chunks are counted from 0 to p - 1: after the last one comes chunk 0 again (% p).",
         "sent int64": _DTYPE, "sent float64": _DTYPE, "must match the size of tensor": _SIZE, "Shape and dtype must be the same": _SIZE,
         "can't be cast": "A sum of whole numbers is whole: nothing is to be divided here.",
+        "keep what isend returns": "Keep what isend returns, receive, then call its wait(): a message whose work has been dropped may never leave.",
+        "Keep what isend and irecv return": "Keep what isend and irecv return, and call wait() on each before the tensor is read, changed or dropped: where a work is dropped, its "
+                                            "message may never leave or arrive.",
         "waits in barrier": "Some ranks are not in this group: they stand in the check's barrier. Does a rank of the group wait for one of them? Give group=group to "
                             "every call, and count with dist.get_rank(group) and dist.get_world_size(group).",
     },

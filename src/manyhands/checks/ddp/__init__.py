@@ -26,8 +26,8 @@ def broadcast(cluster, function):
         by_group = _by_group(report.on_ranks("ddp.ranks", "broadcast", function, seed(), remark="group"))
         for name, wanted in (("parameters", True), ("buffers", False)):
             problems = [verdicts.state_problem(group, wanted) for group in by_group]
-            values = [[case["same objects"] or not wanted, [_sample(tensor) for i, tensor in enumerate(case["after"])
-                                                            if verdicts.is_plain(case, i) == wanted]]
+            values = [[case["same objects"] or not wanted, verdicts.in_place(case, wanted), [_sample(tensor) for i, tensor in enumerate(case["after"])
+                                                                                     if verdicts.is_plain(case, i) == wanted]]
                       for group in by_group for case in group.values()]
             report.judge(name, problems, values, atol=verdicts.ATOL)
 

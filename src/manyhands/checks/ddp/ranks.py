@@ -8,6 +8,7 @@ import itertools
 import random
 import time
 
+from manyhands.checks.ddp.verdicts import MOST
 from manyhands.checks.on_ranks import learners
 from manyhands.checks.rank_tools import device, make_groups, numbers
 
@@ -84,6 +85,7 @@ def broadcast(function_name, seed):
         model = build(seed, 1000 * seed + dist.get_rank())
         before = [numbers(tensor) for tensor in [*model.parameters(), *model.buffers()]]
         identities = [id(parameter) for parameter in model.parameters()]
+        memory = [tensor.detach() for tensor in [*model.parameters(), *model.buffers()]]  # held: nothing else may be put there
         function(model, group)
         results.append({
             "members": members, "before": before,
@@ -91,13 +93,14 @@ def broadcast(function_name, seed):
             "names": [name for name, _ in [*model.named_parameters(), *model.named_buffers()]],
             "parameters": len(identities), "saved": list(model.state_dict()),
             "same objects": identities == [id(parameter) for parameter in model.parameters()],
+            "same memory": [old.data_ptr() == new.data_ptr() for old, new in zip(memory, [*model.parameters(), *model.buffers()])],
             "frozen": [not parameter.requires_grad for parameter in model.parameters()],
         })
     return results
 
 
 def buckets(function_name, seed):
-    """Three cuts of the network's parameters in float32, and three in float64."""
+    """Four cuts of the network's parameters in float32, and four in float64; in the last of them the first bucket is filled exactly."""
     return [_cuts(function_name, seed, build(seed, seed)), _cuts(function_name, seed, build(seed, seed).double())]
 
 
@@ -105,8 +108,8 @@ def _cuts(function_name, seed, model):
     names = {id(parameter): name for name, parameter in model.named_parameters()}
     bytes_of = {name: parameter.numel() * parameter.element_size() for name, parameter in model.named_parameters()}
     trainable = [name for name, parameter in model.named_parameters() if parameter.requires_grad]
-    cuts = []
-    for bucket_bytes in (shapes(seed)[2], 1, 10**9):
+    cuts, exactly = [], sum(bytes_of[name] for name in trainable[-random.Random(seed).randint(2, 4):])
+    for bucket_bytes in (shapes(seed)[2], 1, 10**9, exactly):
         got = learners(function_name)(model.parameters(), bucket_bytes)
         cuts.append({"bucket_bytes": bucket_bytes, "got": [[names.get(id(p), "?") for p in bucket] for bucket in got]})
     return {"bytes": bytes_of, "trainable": trainable, "cuts": cuts, "element": model[0].weight.element_size()}
@@ -156,7 +159,7 @@ def sampler(class_name, seed):
             for rank in range(world_size):
                 one = PaddedSampler(n, rank, world_size, seed)
                 one.set_epoch(epoch)
-                ranks.append([int(i) for i in itertools.islice(one, 100)])  # one without an end ends here
+                ranks.append([int(i) for i in itertools.islice(one, MOST)])  # one without an end ends here
                 lengths.append(len(one))
             epochs.append(ranks)
         cases.append({"n": n, "world_size": world_size, "epochs": epochs, "lengths": lengths[:world_size], "seed": seed,

@@ -8,6 +8,7 @@ import numpy as np
 from manyhands.checks.ddp.words import MISTAKES
 
 ATOL = 1e-5
+MOST = 100  # indices of a sampler that are looked at
 
 
 def far(a, b):
@@ -19,6 +20,11 @@ def far(a, b):
 def is_plain(case, i):
     """Whether tensor i is a trainable parameter; else it is frozen, or a buffer."""
     return i < case["parameters"] and not case["frozen"][i]
+
+
+def in_place(case, plain):
+    """Whether these tensors still lie in the memory in which they were."""
+    return all(same for i, same in enumerate(case["same memory"]) if is_plain(case, i) == plain)
 
 
 def state_problem(group, plain):
@@ -39,6 +45,9 @@ def state_problem(group, plain):
                 mistake = "wrong root"
             return {"rank": rank, "expected": root["before"][i], "got": case["after"][i],
                     "mistake": MISTAKES[mistake].format(name=name, rank=rank, root=min(group))}
+        if not in_place(case, plain):
+            name = next(name for i, name in enumerate(case["names"]) if is_plain(case, i) == plain and not case["same memory"][i])
+            return {"rank": rank, "mistake": MISTAKES["new memory"].format(name=name)}
     return None
 
 
@@ -68,12 +77,10 @@ def cut_problem(bucket_bytes, got, facts):
         mistake = "forward order"
     elif sorted(seen) != sorted(facts["trainable"]):
         mistake = "not every parameter"
-    elif got == cut(facts["trainable"], elements, bucket_bytes):
-        mistake = "elements not bytes"
-    elif got == cut(facts["trainable"], fours, bucket_bytes):
-        mistake = "four bytes"
     else:
-        mistake = "other cut"
+        known = {"elements not bytes": (elements, bucket_bytes), "four bytes": (fours, bucket_bytes), "filled exactly": (facts["bytes"], bucket_bytes + 1)}
+        same = [sorted(bucket) for bucket in got] == [sorted(bucket) for bucket in expected]
+        mistake = next((name for name, way in known.items() if got == cut(facts["trainable"], *way)), "order inside" if same else "other cut")
     return {"expected": str(expected), "got": str(got), "mistake": MISTAKES[mistake].format(bucket_bytes=bucket_bytes)}
 
 
@@ -252,12 +259,19 @@ def dealt(drawn, world_size):
     return [padded[rank::world_size] for rank in range(world_size)]
 
 
+def dealt_in_order(ranks, drawn):
+    """How many samples of the drawn order each rank has where they belong, all together, before any is repeated; None if one lies elsewhere."""
+    places = [(rank + k * len(ranks), index) for rank, indices in enumerate(ranks) for k, index in enumerate(indices) if rank + k * len(ranks) < len(drawn)]
+    return len(places) if all(drawn[place] == index for place, index in places) else None
+
+
 def padding_problem(case):
     n, world_size, got = case["n"], case["world_size"], case["epochs"][0]
     per_rank, facts = -(-n // world_size), {"n": n, "world_size": world_size}
     sizes = [len(indices) for indices in got]
     if len(set(sizes)) > 1 or sizes[0] != per_rank:
-        mistake = "dropped" if sum(sizes) < n else "uneven"
+        even = len(set(sizes)) == 1
+        mistake = "dropped" if sum(sizes) < n else "without end" if max(sizes) == MOST else "too many" if even else "uneven"
         return {"expected": [per_rank] * world_size, "got": sizes, "mistake": MISTAKES[mistake].format(**facts)}
     if case["lengths"] != sizes:
         return {"expected": sizes, "got": case["lengths"], "mistake": MISTAKES["length"].format(**facts)}
@@ -275,10 +289,13 @@ def epoch_problem(case):
         if got == expected:
             continue
         rank = next(rank for rank, (a, b) in enumerate(zip(got, expected)) if a != b) if len(got) == len(expected) else 0
+        in_order = dealt_in_order(got, case["drawn"][epoch])
         if case["n"] > 8 and case["epochs"][0] == case["epochs"][1]:
             mistake = "epoch ignored"
         elif case["epochs"][0] != case["epochs"][2]:
             mistake = "not repeatable"
+        elif in_order is not None:
+            mistake = "order cut off" if in_order < case["n"] else "order goes on otherwise"
         elif sum(got, []) == sum(dealt(sorted(sum(got, []))[:case["n"]], case["world_size"]), []):
             mistake = "not shuffled"
         elif sorted(sum(got, [])) == sorted(sum(expected, [])):
@@ -286,15 +303,16 @@ def epoch_problem(case):
         else:
             mistake = "other order"
         return {"rank": rank, "expected": expected[rank], "got": got[rank],
-                "mistake": MISTAKES[mistake].format(epoch=epoch, n=case["n"], world_size=case["world_size"])}
+                "mistake": MISTAKES[mistake].format(epoch=epoch, n=case["n"], world_size=case["world_size"], k=in_order, per_rank=len(expected[rank]))}
     return None if case["generator left alone"] else {"mistake": MISTAKES["global generator"]}
 
 
 def averaged_problem(rank, answer):
     if answer["sent"] == answer["steps"]:
         return None
-    mistake = MISTAKES["nothing averaged" if not answer["sent"] else "not one per step"]
-    return {"rank": rank, "expected": answer["steps"], "got": answer["sent"], "mistake": mistake}
+    sent, steps = answer["sent"], answer["steps"]
+    name = "nothing averaged" if not sent else "other steps" if sent == len(answer["rows"] or ()) else "averaged again" if sent > steps else "not every step"
+    return {"rank": rank, "expected": steps, "got": sent, "mistake": MISTAKES[name].format(sent=sent, steps=steps)}
 
 
 def weights_problem(rank, answer):

@@ -54,6 +54,8 @@ MISTAKES = {
                       "with random ones.",
     "wrong root": "{name} is not that of rank {root}, the first rank of the group.",
     "new objects": "The parameters are new objects: an optimiser that holds the old ones would train in vain. Copy in place.",
+    "new memory": "{name} has the right numbers in new memory: whatever shares the old one, a view of it for example, still has the old numbers. Receive into the tensor itself, or "
+                  "copy_ into it; `tensor.data = ...` puts other memory in its place.",
     # make_buckets
     "frozen in bucket": "A parameter that does not require a gradient, or that is not in the list, is in a bucket: its hook would never be called.",
     "empty bucket": "There is an empty bucket: open a new one only when there is a parameter to put into it.",
@@ -61,6 +63,8 @@ MISTAKES = {
     "not every parameter": "A parameter that requires a gradient is missing, or there twice.",
     "elements not bytes": "bucket_bytes counts bytes, and you counted elements: a float32 has 4 bytes (element_size()).",
     "four bytes": "You counted 4 bytes for each number, but these parameters are float64, with 8: element_size() tells.",
+    "filled exactly": "A bucket that holds {bucket_bytes} bytes exactly is full, and you put one more parameter into it: `bucket_bytes` or more, so >= and not >.",
+    "order inside": "The right parameters travel together, but in another order: inside a bucket, too, from the last parameter to the first.",
     "other cut": "The cut is elsewhere: a bucket takes parameters until it holds {bucket_bytes} bytes or more, then the next one begins.",
     # launch and land
     "several messages": "The bucket was sent in pieces. Join the gradients to one flat tensor, and all-reduce that.",
@@ -104,6 +108,8 @@ MISTAKES = {
     "lost accumulation": "The gradients of the silent micro-batches are lost, or were not the same on all ranks at the start.",
     # sampler
     "uneven": "The ranks have different numbers of samples: the one with more would wait for ever in the last all-reduce.",
+    "too many": "All ranks have equally many samples, but too many: {n} / {world_size}, rounded up, are enough. (n // world_size + 1 is one too many where nothing is left over.)",
+    "without end": "The sampler does not end: len(self) indices are wanted.",
     "dropped": "Samples were dropped. Pad instead: {n} samples on {world_size} ranks are rounded up.",
     "length": "len(sampler) is not the number of samples that it gives.",
     "not covered": "Some samples of {n} are seen by nobody.",
@@ -114,17 +120,22 @@ MISTAKES = {
                         "example, comes from there. Draw from a torch.Generator() of your own.",
     "not shuffled": "The samples are in their stored order: draw a permutation.",
     "dealt otherwise": "The right samples in the wrong hands: rank r takes places r, r + {world_size}, r + 2 * {world_size}, ...",
+    "order cut off": "In epoch {epoch} the order is right, but only {k} of its {n} samples are dealt out.",
+    "order goes on otherwise": "In epoch {epoch} the drawn order is right, and so are the ranks that get it. What follows is not: the order from its beginning, as "
+                               "often as needed, until each rank has {per_rank}.",
     # find the bug
     "nothing averaged": "The ledger saw no all-reduce, and every rank goes its own way: who is called in the forward pass? Only DDP's own forward prepares the "
                         "backward pass for sending.",
-    "not one per step": "The number of all-reduces is not that of the steps: one backward pass through ddp in each step.",
+    "other steps": "One all-reduce in each step is right, but {sent} steps were made, and {steps} are wanted: each takes 8 rows of this rank.",
+    "averaged again": "{sent} all-reduces where {steps} steps need one each. DDP's backward pass has averaged already when it ends: is something averaged a second time, or backward called twice?",
+    "not every step": "{sent} all-reduces where {steps} steps need one each: in every step one forward pass through ddp, and one backward pass.",
     "local rank": "Ranks 0 and 2 took the same rows, and half of the rows was never seen: LOCAL_RANK starts again at 0 on each node.",
     "one epoch": "Every epoch had the order of the first one: the sampler was never told which epoch it is.",
     "both": "Every epoch had the order of the first one, and half of the rows was never seen: look at what the sampler is told.",
-    "no rows": "The loop is to return a list with the rows of each step.",
+    "no rows": "The loop is to return a list with the rows of each step, 8 of this rank in each.",
     "too many rows": "In step {step} this rank took rows that are not its share: 8 of its own in a step. Ranks that all compute the whole batch need no other rank, and "
                      "save no time.",
-    "other rows": "In step {step}, of epoch {epoch}, the rows are not those that DistributedSampler deals to this rank in that epoch. It must know the epoch before it is "
+    "other rows": "In step {step}, of epoch {epoch}, the rows are not those that DistributedSampler, with its default seed, deals to this rank in that epoch. It must know the epoch before it is "
                   "asked for rows, and it shuffles.",
     "other weights": "All ranks must end with the weights of one process: 8 rows of each rank in a step, SGD with rate 0.5, the order of DistributedSampler.",
     # a batch file

@@ -5,7 +5,6 @@ Every `..._problem` returns None, or the details of a FAIL line: `rank`, `expect
 
 import numpy as np
 
-from manyhands.cluster.faults.sentences import ranks_text
 from manyhands.checks.differentiable_communication.words import MISTAKES
 
 ATOL = 1e-9
@@ -150,6 +149,8 @@ def connect_problem(rank, case, cut=()):
         got = case["got"][name]
         if got is None:
             elsewhere = cut and case.get("leads")
+            from manyhands.cluster.faults.sentences import ranks_text
+
             return said(rank, expected, got, "cut" if elsewhere else "not connected", name=name, ranks=ranks_text(cut) if cut else "")
         if far(got, expected):
             return said(rank, expected, got, "other gradient")

@@ -45,7 +45,7 @@ def exchange(cluster, push, take, give, pull):
 def step(cluster, function):
     """Check `function(mine, workers, rate, decay)`: one step of gradient descent on all workers' rows, and an answer after it."""
     with check("step", cluster) as report:
-        answers = report.on_ranks("parameter_servers.ranks", "step", function, seed(), remark="hang")
+        answers = verdicts.with_what_is_kept(report.on_ranks("parameter_servers.ranks", "step", function, seed(), remark="hang"))
         _judge_values(report, "update", answers, "step")
         _judge_values(report, "answer", answers, "answer")
 

@@ -56,6 +56,12 @@ class World:
         variables, me = self.cut(flat), self.servers.index(self.me)
         return [variables[v][start:stop].clone() for v, start, stop, server in self.pieces if server == me]
 
+    def places(self):
+        """Where a server's pieces lie in the flat tensor of all variables, or, for a worker, None."""
+        if self.me not in self.servers:
+            return None
+        return [int(place) for piece in self.mine(torch.arange(sum(map(prod, self.shapes)))) for place in piece.flatten()]
+
     def told(self, got, right, wrong, **more):
         """One comparison as plain data, of lists of tensors; what is no such list is told as such."""
         got, right = flat(got), flat(right)
@@ -180,7 +186,8 @@ def _step_case(world, k, weights, gradients, kept, given):
     right = known.pop("right")
     if world.me in world.servers:
         earlier = {"kept": _stepped(world, *_before(world, weights, gradients))["right"]} if k else {}
-        case = world.told(kept, world.mine(right), {name: world.mine(value) for name, value in {**known, **earlier}.items()}, topic="step", step=k)
+        case = world.told(kept, world.mine(right), {name: world.mine(value) for name, value in {**known, **earlier}.items()}, topic="step", step=k, layout=world.number,
+                          places=world.places())
         if case["looks"] and flat(given) is not None and close(flat(given), flat(world.mine(right))):
             case["looks"] = "only in the list"
         return case
@@ -193,10 +200,7 @@ def _step_case(world, k, weights, gradients, kept, given):
     for some, slope in enumerate((gradients / counts[:, None])[:-1], 1):
         in_turn = in_turn - world.rate * (slope + world.decay * in_turn)
         wrong[f"asynchronous {some}"] = world.cut(in_turn)
-    case = world.told(kept, world.cut(right), wrong, topic="answer", step=k)
-    if case["looks"] == "other" and any(close(flat(kept), flat(world.cut(value))) for value in known.values()):
-        case["looks"] = "as kept"
-    return case
+    return world.told(kept, world.cut(right), wrong, topic="answer", step=k, layout=world.number)
 
 
 def _before(world, weights, gradients):
@@ -218,4 +222,4 @@ def _stepped(world, w, g):
     shrunk = (w - world.rate * total / rows) * (1 - world.rate * world.decay)
     return {"right": after(total / rows), "unchanged": w, "decay after": shrunk, "not divided": after(total), "by workers": after(total / p), "mean of means": after((g / n[:, None]).mean(0)),
             "sum of means": after((g / n[:, None]).sum(0)), "decay on each": after(total / rows, p * world.decay), "decay by rows": after(total / rows, world.decay / rows),
-            "no decay": after(total / rows, 0), "last only": after(g[-1] / rows), "only last": after(g[-1] / n[-1]), "one by one": one_by_one}
+            "no decay": after(total / rows, 0), "last only": after(g[-1] / rows), "count of last": after(total / n[-1]), "only last": after(g[-1] / n[-1]), "one by one": one_by_one}

@@ -74,10 +74,17 @@ def cover_problem(case):
         return {"got": case["pieces"], "mistake": MISTAKES["stray"].format(servers=case["servers"], last=case["servers"] - 1)}
     for variable, (shape, rows) in enumerate(zip(case["shapes"], seen)):
         if len(rows) < shape[0] or max(rows.values()) > 1:
-            mistake = "rows lost" if len(rows) < shape[0] else "rows twice"
+            mistake = "rows twice" if len(rows) == shape[0] else "rest lost" if _divided(case, variable) else "rows lost"
             return {"expected": f"{shape[0]} rows of variable {variable}", "got": [piece for piece in case["pieces"] if piece[0] == variable],
                     "mistake": MISTAKES[mistake].format(lost=shape[0] - len(rows), variable=variable, servers=case["servers"])}
     return None
+
+
+def _divided(case, variable):
+    """Whether each server has got rows // servers rows of this variable."""
+    part = case["shapes"][variable][0] // case["servers"]
+    sizes = [stop - start for one, start, stop, _ in case["pieces"] if one == variable and stop > start]
+    return sizes == [part] * (case["servers"] if part else 0)
 
 
 def cover_evidence(case):
@@ -101,11 +108,11 @@ def limit_problem(case):
         return None
     name = _looks(case) if most > case["link"] else "not all kept"
     return {"expected": f"at most {case['link']} bytes a step", "got": [one * case["workers"] for one in kept(case)],
-            "mistake": MISTAKES["limit", name].format(**{key: case[key] for key in ("workers", "servers", "link")}, most=max(kept(case)))}
+            "mistake": MISTAKES["limit", name].format(**{key: case[key] for key in ("workers", "servers", "link")}, most=max(kept(case)), room=case["link"] // case["workers"])}
 
 
 def _looks(case):
-    pieces, servers, load = case["pieces"], case["servers"], max(kept(case))
+    pieces, servers, load = [piece for piece in case["pieces"] if 0 <= piece[0] < len(case["shapes"])], case["servers"], max(kept(case))
     if load == sum(kept(case)) and servers > 1:  # all on one server
         return "numbers" if load > case["link"] else "workers"
     if all(start == 0 and stop == case["shapes"][variable][0] for variable, start, stop, _ in pieces):
@@ -113,7 +120,18 @@ def _looks(case):
     parts = [[stop - start for variable, start, stop, _ in pieces if variable == v] for v in range(len(case["shapes"]))]
     if all(len(sizes) == min(servers, shape[0]) and max(sizes) - min(sizes) <= 1 for sizes, shape in zip(parts, case["shapes"])):
         return "equal parts"
-    return "workers" if load <= case["link"] else "numbers" if load * case["workers"] <= ITEM * case["link"] else "other"
+    return _looks_by_load(case, pieces, load)
+
+
+def _looks_by_load(case, pieces, load):
+    """What the fullest server tells: it was filled up to another number, but for less than a row, or by a row or so too much."""
+    room, rows = case["link"] // case["workers"], [row_bytes(shape) for shape in case["shapes"]]
+    server = kept(case).index(load)
+    if load <= room + sum(rows[variable] for variable, _, _, where in pieces if where == server):
+        return "a row too many"
+    filled = {"workers": case["link"], "four bytes": 2 * room}
+    found = next((name for name, full in filled.items() if full - max(rows) < load <= full), None)
+    return found or ("numbers" if case["link"] < load <= ITEM * room else "other")
 
 
 def limit_evidence(case):
@@ -146,6 +164,21 @@ def value_problem(rank, case, topic):
     facts = {"p": case["workers"], "number": next((word for word in words if word.isdigit()), ""), "step": case.get("step", 0) + 1}
     text = MISTAKES.get(key) or MISTAKES.get((topic, "other")) or MISTAKES["other"]
     return {"rank": rank, "expected": case["right"], "got": case["got"], "mistake": text.format(**facts)}
+
+
+def with_what_is_kept(answers):
+    """The answers of a synchronous step, where a worker that has pulled what is wrong on the servers looks "as kept": not the answer is wrong, the update is."""
+    cases = [case for some in answers for case in some]
+    kept = {}
+    for case in cases:
+        if case["topic"] == "step":
+            kept.setdefault((case["layout"], case["step"]), {}).update(zip(case["places"], case["got"] or ()))
+    for case in cases:
+        there = kept.get((case["layout"], case["step"]), {})
+        if case["topic"] == "answer" and case["looks"] and case["got"] and len(case["got"]) == len(there):
+            if all(abs(there[place] - number) <= 1e-9 * (1 + abs(number)) for place, number in enumerate(case["got"])):
+                case["looks"] = "as kept"
+    return answers
 
 
 def stale_problem(rank, case):

@@ -49,7 +49,9 @@ MISTAKES = {
     # place
     "no pieces": "place returns a list of pieces: Piece(variable, start, stop, server).",
     "stray": "A piece lies outside: of the variables, of their rows, or of the servers, which are 0 to {last}.",
-    "rows lost": "{lost} rows of variable {variable} are on no server. rows // {servers} for each leaves a rest.",
+    "rest lost": "{lost} rows of variable {variable} are on no server. rows // {servers} for each leaves a rest.",
+    "rows lost": "{lost} rows of variable {variable} are on no server. The last row of a piece is stop - 1: the next piece begins at stop, and the last one has the number of rows "
+                 "as its stop.",
     "rows twice": "Some rows of variable {variable} are on two servers: they would be changed twice, and nobody would know which is right.",
     ("limit", "dealt"): "The variables are dealt like cards, one after the other: as many for each server, and not as many bytes. {workers} workers pull them from the server that "
                         "got the largest one.",
@@ -58,6 +60,8 @@ MISTAKES = {
                               "server that has room.",
     ("limit", "workers"): "A server keeps {most} bytes here, which is below {link}. But each of {workers} workers pulls them, and all of that goes over one link.",
     ("limit", "numbers"): "A server keeps {most} bytes here. A number has 8 bytes: were they counted as one?",
+    ("limit", "four bytes"): "A server keeps {most} bytes here, about twice the {room} that it may, link_bytes // workers. A number of float64 has 8 bytes: were 4 counted?",
+    ("limit", "a row too many"): "A server keeps {most} bytes here, and {room} is what it may, link_bytes // workers. A row that does not fit as a whole is a row too many: round down.",
     ("limit", "not all kept"): "The limit is kept, but not all rows are.",
     ("limit", "other"): "A server keeps {most} bytes, and each of {workers} workers pulls them. What fits is link_bytes // workers.",
     "many pieces": "A server keeps several pieces of one variable. Each is a message of its own in every push and pull: join neighbouring rows.",
@@ -72,7 +76,7 @@ MISTAKES = {
     ("pull", "only in the list"): "The list has the right tensors, but the worker's own memory has not: receive into a slice of the variable, do not put a new tensor in its place.",
     ("pull", "from piece"): "All is right up to piece {number}, and that one is wrong: are pieces given and pulled in the same order, and into their own rows?",
     # step
-    ("step", "unchanged"): "The pieces are what they were before the step.",
+    ("step", "unchanged"): "The pieces are what they were before the step. Change each of them in place, as in w -= ...: w = w - ... makes a new tensor, and leaves the piece as it was.",
     ("step", "only in the list"): "The list `mine` has the right tensors, but the server's memory has not: change a piece in place, as in w -= ...",
     ("step", "not divided"): "The gradients are added up and not divided: they are sums over rows. Divide by the rows of all workers.",
     ("step", "by workers"): "The sum is divided by the {p} workers. The gradients are sums over rows: divide by the rows of all workers.",
@@ -83,6 +87,7 @@ MISTAKES = {
     ("step", "decay after"): "The decay acts on weights that the gradient has changed already. It is one step: both are of the w before it.",
     ("step", "no decay"): "There is no decay in the update.",
     ("step", "last only"): "Only the gradient of the last worker is in the update: add up, do not overwrite.",
+    ("step", "count of last"): "All gradients are in the update, but only the count of the last worker: add up the counts, too.",
     ("step", "only last"): "Only the last worker is in the update: add up gradients and counts, do not overwrite.",
     ("step", "one by one"): "The pieces are changed once for each worker. That is an asynchronous server: this one waits for all pushes, then makes one step.",
     ("step", "kept"): "The first step is right, the second is not: the sums of the first are still in it. Begin each step with zeros.",
@@ -130,8 +135,11 @@ MISTAKES = {
     ("strategy", "last only"): "Only the last gradient of each step is in the update: add them all up.",
     ("strategy", "unchanged"): "The variable is what it was at the start.",
     ("strategy", "uphill"): "The sign is wrong: w - rate * the sum.",
-    ("strategy", "other"): "The values are others. If a scheduled function changes the variable itself, the workers do not wait for each other: that is asynchronous training. Here the functions return "
-                           "gradients, and the chief waits for all of a step.",
+    ("strategy", "rate forgotten"): "The sum of the gradients is taken off as it is: rate * the sum.",
+    ("strategy", "float32"): "The values are right to about 6 digits: something on the way is rounded to float32. Arrays and variables are float64 here. (The rate alone may be float32, "
+                             "as Keras's optimisers keep it.)",
+    ("strategy", "other"): "The values are others, and look like no mistake that is known here. Do the scheduled functions only return gradients, all of a step those of the same w, and is w "
+                           "changed once, when all of them are back?",
     # train
     "place first": "`place` does not put every row on exactly one server, so nothing was trained. First make exercise 1 right.",
     "link": "This server's link has carried more than it may, for {workers} workers, in one direction. Does `place` keep the limit? Is anything pushed or given twice?",

@@ -84,9 +84,8 @@ def cause_of_hang(where, edge_list, notes):
                           for what, ranks in _by_call(collectives))
         return SENTENCES["other order"].format(calls=calls), sorted(collectives)
     for rank, here in sorted(messages.items()):
-        waits_for_it = where.get(here.peer) and where[here.peer].call in ("isend", "Work.wait")
-        if "recv" in here.call and not waits_for_it and _sent_by_isend(rank, here, notes):
-            return SENTENCES["dropped"].format(peer=here.peer), [here.peer]
+        if _dropped(rank, here, where, notes):
+            return SENTENCES["dropped"].format(rank=rank, peer=here.peer), [here.peer]
     for rank, here in sorted(messages.items()):
         sent = _unanswered_tag(rank, here, notes)
         if sent is not None:
@@ -109,7 +108,21 @@ def cause_of_hang(where, edge_list, notes):
         return SENTENCES["cycle of recv" if all_receive else "cycle of backward" if backward else "cycle"].format(
             cycle=text
         ), circle
+    begun = any(note["call"] in ("isend", "irecv") for calls in notes.values() for note in calls)
+    if collectives and not messages and not edge_list and begun:
+        return SENTENCES["not ended"].format(call=" / ".join(sorted({here.call for here in collectives.values()}))), []
     return "", sorted({b for _, b in edge_list if b not in waiting})
+
+
+def _dropped(rank, here, where, notes):
+    """Whether the peer began to send what this rank waits for, and went on without a wait for it: a message whose work
+    is kept arrives by itself where somebody receives it."""
+    peer = where.get(here.peer)
+    if "recv" not in here.call or peer is None or peer.state not in ("finished", "waits"):
+        return False
+    sent = {"call": "isend", "peer": rank, "tag": here.tag, "sequence": here.sequence, "ranks": here.group}
+    return peer.call not in ("isend", "Work.wait") and any(
+        all(note.get(key) == value for key, value in sent.items()) for note in notes.get(here.peer, []))
 
 
 def name_work(here, notes):
@@ -131,12 +144,6 @@ def _by_call(collectives):
     for rank, here in collectives.items():
         grouped.setdefault(here.call, []).append(rank)
     return sorted(grouped.items(), key=lambda item: item[1])
-
-
-def _sent_by_isend(rank, here, notes):
-    """Whether the peer has begun to send by isend what `rank` waits for: it would have come, had the work been kept."""
-    wanted = {"call": "isend", "peer": rank, "tag": here.tag, "sequence": here.sequence, "ranks": here.group}
-    return any(all(note.get(key) == value for key, value in wanted.items()) for note in notes.get(here.peer, []))
 
 
 def _unanswered_tag(rank, here, notes):

@@ -59,8 +59,10 @@ SENTENCES = {
     "other order": "the ranks call collectives in different orders: {calls}. "
                    "All ranks must call the same collectives in the same order.",
     "nobody sends": "rank {rank} waits for a message from rank {peer}, which never sent it.",
-    "dropped": "rank {peer} began to send it with isend, and did not wait for it: keep what isend returns, "
-               "and call its wait().",
+    "dropped": "rank {rank} waits for a message that rank {peer} began to send with isend, and did not wait for: "
+               "keep what isend returns, and call its wait().",
+    "not ended": "all of them have come to the {call}, and it does not end: something that was begun before it has not "
+                 "ended. Keep what isend and irecv return, and call wait() on each.",
     "no gradient": "rank {rank} waits for a gradient from rank {peer}, whose backward never came to what it received: "
                    "it is not part of its loss, or its graph is not connected.",
     "cycle of backward": "the ranks wait for each other in a circle: {cycle}. Is the graph of each rank connected, "

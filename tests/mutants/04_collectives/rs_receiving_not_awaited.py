@@ -1,0 +1,18 @@
+"""irecv begins to receive, and what has not come yet is added.
+
+fails: reduce-scatter/values, reduce-scatter/ring
+shows: Keep what isend and irecv return, and call wait() on each
+points: 14
+runs: reduce-scatter
+"""
+# %% grade_id="reduce-scatter"
+# %%px --setup
+def ring_reduce_scatter(chunks, group=None):
+    me, p = dist.get_rank(group), dist.get_world_size(group)
+    for s in range(p - 1):
+        mine = chunks[(me - 2 - s) % p]
+        work = dist.isend(chunks[(me - 1 - s) % p], group=group, group_dst=(me + 1) % p)
+        came = torch.empty_like(mine)
+        dist.irecv(came, group=group, group_src=(me - 1) % p)
+        work.wait()
+        mine += came

@@ -1,0 +1,20 @@
+"""The sampler has a seed of its own.
+
+fails: bug/weights
+shows: with its default seed
+points: 15
+"""
+# %% grade_id="bug"
+# %%px --setup
+def training(ddp, x, y, epochs):
+    sampler = DistributedSampler(range(len(x)), world_size, rank, seed=7)
+    optimiser = torch.optim.SGD(ddp.parameters(), lr=0.5)
+    steps = []
+    for epoch in range(epochs):
+        sampler.set_epoch(epoch)
+        for rows in torch.tensor(list(sampler)).split(8):
+            nn.functional.cross_entropy(ddp(x[rows]), y[rows]).backward()
+            optimiser.step()
+            optimiser.zero_grad()
+            steps.append(rows)
+    return steps

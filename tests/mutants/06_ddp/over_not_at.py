@@ -1,0 +1,20 @@
+"""A bucket that is exactly full takes one more parameter.
+
+fails: buckets/cut
+shows: so >= and not >
+points: 15
+runs: buckets
+"""
+# %% grade_id="buckets"
+# %%px --setup
+def make_buckets(parameters, bucket_bytes):
+    buckets, held = [], 0
+    for parameter in reversed(list(parameters)):
+        if not parameter.requires_grad:
+            continue
+        if not buckets or held > bucket_bytes:
+            buckets.append([])
+            held = 0
+        buckets[-1].append(parameter)
+        held += parameter.numel() * parameter.element_size()
+    return buckets
