@@ -42,8 +42,8 @@ MISTAKES = {
         "is invalid group rank": "Ranks are counted in the group here: use group_src and group_dst.",
         "not Connected": "pseudo_connect returns a tuple, and the tuple was used as a tensor. Unpack it: own_loss, = functions.pseudo_connect(delegate, own_loss).",
         "'Connected' object has no attribute": "pseudo_connect returns a tuple, and the tuple was used as a tensor. Unpack it: own_loss, = functions.pseudo_connect(delegate, own_loss).",
-        "did not wait for it: keep what isend returns": "Plain dist.isend is not enough in backward: what it returns is dropped when backward ends, and the message with it. "
-                                                        "`post` keeps it.",
+        "did not wait for: keep what isend returns": "Plain dist.isend is not enough in backward: what it returns is dropped when backward ends, and the message with it. "
+                                                     "`post` keeps it.",
         "'list' object has no attribute 'wait'": "batch_isend_irecv returns a list of works: for work in ...: work.wait().",
         "float32": "A gradient has the dtype of its tensor, float64 here: torch.empty(shape) alone is float32. Make room with dtype=ctx.dtype.",
     },
