@@ -84,6 +84,7 @@ class LocalEngines:
         for rank, environment in enumerate(environments):
             argv = [f"--file={self.connection_file}", f"--Session.session={identity[rank]}",
                     "--IPEngine.enable_nanny=False", "--log-level=40",
+                    f"--IPEngine.timeout={REGISTER_TIMEOUT_S}",  # else it ends where the controller is busy for 5 s
                     # else a rank ends itself when the controller has been without the processor for 30 s; the zygote
                     # ends them
                     "--IPEngine.max_heartbeat_misses=0"]

@@ -41,7 +41,8 @@ class Profile:
 
         self.nodes, self.ranks_per_node = nodes, ranks_per_node
         config = Config()
-        config.EngineLauncher.engine_args = ["--log-level=40", *_import_at_start(framework)]
+        config.EngineLauncher.engine_args = [
+            "--log-level=40", f"--IPEngine.timeout={LIMIT_S}", *_import_at_start(framework)]
         shared = os.path.join(get_ipython_dir(), f"profile_{os.path.basename(folder)}")
         cluster = ipp.Cluster(
             engines=self.launcher,
