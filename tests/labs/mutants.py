@@ -192,7 +192,7 @@ class Warm:
             for name, source in mutant.cells.items():
                 ran = self.kernel.run(source)
                 assert not ran.error, f"{name} does not even run: {ran.error}\n{printed({name: ran.outputs})}"
-            shown = {name: self.kernel.run(self.checks[name].source).outputs for name in checks}
+            shown = self._shown(checks)
         finally:
             for name in mutant.cells:
                 self.kernel.run(self.by_name[name].source)
@@ -200,7 +200,11 @@ class Warm:
 
     def again(self, mutant):
         """The same checks once more, of the solution's answers, which stand there again."""
-        return self.judge({**self.reference, **{name: self.kernel.run(self.checks[name].source).outputs for name in self.checks_of(mutant)}})
+        return self.judge({**self.reference, **self._shown(self.checks_of(mutant))})
+
+    def _shown(self, checks):
+        """{check: outputs} of these checks, run in order."""
+        return {name: self.kernel.run(self.checks[name].source).outputs for name in checks}
 
     def judge(self, shown):
         criteria, forged = [], []
@@ -213,7 +217,7 @@ class Warm:
     def other_seed(self):
         """{check/criterion: values} under the seed of the reference, and under another."""
         self.kernel.run(f"import os; os.environ['MANYHANDS_SEED'] = '{OTHER_SEED}'")
-        other = {name: self.kernel.run(cell.source).outputs for name, cell in self.checks.items()}
+        other = self._shown(self.checks)
         self.kernel.run(f"import os; os.environ['MANYHANDS_SEED'] = '{SEED}'")
         return evidence(self.reference), evidence(other)
 

@@ -62,7 +62,7 @@ def chains(seed, train, sure=0.85, test=1000):
 class Pace:
     """How long a gradient takes on a rank. In each stretch of `lame_s` seconds one rank takes `lame_times` as long as
     the others: what begins in the stretch is slow to its end. Each rank has its turn once in a round of as many
-    stretches as there are ranks, in an order that the seed draws anew each round: no seed is easier than another."""
+    stretches as there are ranks, in an order that the seed draws anew each round: so seeds differ little."""
 
     def __init__(self, seed, gradient_s, ranks, lame_times, lame_s):
         self.usual_s, self.ranks, self.lame_times, self.lame_s = gradient_s, ranks, lame_times, lame_s

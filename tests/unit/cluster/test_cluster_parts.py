@@ -44,6 +44,10 @@ def test_cycle(edges, circle):
     assert diagnose.cycle(edges) == circle
 
 
+def cause(where, notes):
+    return diagnose.cause_of_hang(where, diagnose.edges(where, len(where)), notes)[0]
+
+
 @pytest.mark.parametrize("calls, kept, says", [
     (["isend"], False, "rank 0 began to send with isend"), (["isend"], True, "in a circle"), ([], False, "waits to receive before it sends"),
     (["isend", "isend"], False, "rank 0 began to send with isend"), (["other tag"], False, "sent with tag 9")])
@@ -51,11 +55,7 @@ def test_of_a_circle_of_receives_it_is_told_whose_isend_was_dropped(calls, kept,
     where = {0: waits(0, "Work.wait" if kept else "recv", 1, tag=7), 1: waits(1, "recv", 0, tag=7)}
     sent = [note("isend", peer=1, tag=9 if call == "other tag" else 7 + 2 * k) for k, call in enumerate(calls)]
     notes = {0: [*sent, note("recv", peer=1, tag=7)], 1: [note("recv", peer=0, tag=7)]}
-    assert says in diagnose.cause_of_hang(where, diagnose.edges(where, 2), notes)[0]
-
-
-def cause(where, notes):
-    return diagnose.cause_of_hang(where, diagnose.edges(where, len(where)), notes)[0]
+    assert says in cause(where, notes)
 
 
 def test_a_circle_of_receiving_is_told_from_a_sending_that_was_dropped():

@@ -148,10 +148,11 @@ def connect_problem(rank, case, cut=()):
     for name, expected in case["serial"].items():
         got = case["got"][name]
         if got is None:
-            elsewhere = cut and case.get("leads")
-            from manyhands.cluster.faults.sentences import ranks_text
+            if cut and case.get("leads"):
+                from manyhands.cluster.faults.sentences import ranks_text
 
-            return said(rank, expected, got, "cut" if elsewhere else "not connected", name=name, ranks=ranks_text(cut) if cut else "")
+                return said(rank, expected, got, "cut", name=name, ranks=ranks_text(cut))
+            return said(rank, expected, got, "not connected", name=name)
         if far(got, expected):
             return said(rank, expected, got, "other gradient")
     return None
