@@ -250,7 +250,7 @@ print(f"as one process to 1e-15: {off(stage.parameters()) < 1e-15}; "
 # %% [markdown]
 # ## Measured, on any machine
 #
-# Four ranks that compute on two cores disturb each other. So the computing here is emulated: a `StageClock` around a stage adds 30 ms to its forward and 60 ms to its backward by *sleeping*, which needs no core; outputs and
+# Four ranks that compute on two cores disturb each other. So the computing here is emulated: a `StageClock` around a stage adds 50 ms to its forward and 100 ms to its backward by *sleeping*, which needs no core; outputs and
 # gradients stay as they are. It notes when each pass begins and ends, and what backward still needs.
 
 # %% tags=["setup"]
@@ -266,7 +266,7 @@ def timed(step, clocks, order, repeats=3):
     for repeat in range(repeats + 1):  # the first one makes connections, and is not kept
         gc.collect()  # what the step before has left in circles of references
         for clock in clocks.values():
-            clock.forward_s = 0.03 / len(clocks) if repeat else 0
+            clock.forward_s = 0.05 / len(clocks) if repeat else 0
             clock.backward_s = 2 * clock.forward_s
             clock.zero_grad(), clock.reset()
         dist.barrier()
@@ -293,7 +293,7 @@ from manyhands.plots.gantt import WORDS, bubble_of, gantt, quickest, table
 
 by_hand = cluster.pull("runs")
 for name, orders in (("GPipe", gpipe(4, 8)), ("1F1B", one_f_one_b(4, 8))):
-    simulated = idle(play(orders, lambda event: {"F": 30, "B": 60}[event.kind]))
+    simulated = idle(play(orders, lambda event: {"F": 50, "B": 100}[event.kind]))
     spans, _ = quickest([of_rank[name] for of_rank in by_hand])
     print(f"{name:<6} bubble by formula {bubble(4, 8):.3f}, simulated {simulated:.3f}, "
           f"measured {bubble_of(spans):.3f}")
@@ -455,10 +455,10 @@ orders = {name: one_f_one_b(4, 8) if name == "1F1B" else read_orders(order)
           for name, order in printed.items()}
 
 def ms(event, chunks):
-    """A forward takes 30 ms, a backward 60 ms for a rank's stages together; the first
+    """A forward takes 50 ms, a backward 100 ms for a rank's stages together; the first
     stage has no input to find a gradient for."""
     first = event.stage == 0
-    parts = {"F": 30, "B": 60, "I": 0 if first else 30, "W": 60 if first else 30}
+    parts = {"F": 50, "B": 100, "I": 0 if first else 50, "W": 100 if first else 50}
     return parts[event.kind] / chunks
 
 simulated = {}
