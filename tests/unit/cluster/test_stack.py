@@ -3,6 +3,7 @@
 import gc
 import sys
 import threading
+import weakref
 
 from manyhands.cluster.on_rank.stack import Stack, is_user_file
 
@@ -70,3 +71,45 @@ def test_packages_are_nobodys_own_wherever_they_lie():
     assert is_user_file("/home/me/train.py") and is_user_file("/home/me/site-packages.py")
     assert not is_user_file("/opt/site/lib/python3.12/site-packages/IPython/core/interactiveshell.py")
     assert not is_user_file("/usr/lib/python3/dist-packages/numpy/core.py")
+
+
+class Door:
+    """A call of a C function by the name of a variable, in which a thread stands until it is let go."""
+
+    def __init__(self):
+        self.arrived, self.go = threading.Event(), threading.Lock()
+        self.go.acquire()
+        self.seen = None
+
+    def pass_through(self, keep_locals=False):
+        """Let an object go behind the door, and note whether it has died then, and what `locals()` has of it."""
+        go, thing = self.go, Garbage.__new__(Garbage)
+        there = weakref.ref(thing)
+        here = locals() if keep_locals else None
+        self.arrived.set()
+        go.acquire()
+        thing = None
+        self.seen = there(), here
+
+
+def looked_at(door, **how):
+    thread = threading.Thread(target=door.pass_through, kwargs=how)
+    thread.start()
+    door.arrived.wait()
+    stack = Stack(thread.ident)
+    for _ in range(200):  # it may not have come to the door yet
+        stack.look()
+    door.go.release()
+    thread.join()
+    return door.seen
+
+
+def test_a_look_keeps_nothing_alive():
+    """A rank that let a tensor go while the watch looked would have been told that it keeps too much."""
+    thing, _ = looked_at(Door())
+    assert thing is None
+
+
+def test_a_look_empties_nobodys_locals():
+    _, here = looked_at(Door(), keep_locals=True)
+    assert {"go", "thing", "there"} <= set(here)

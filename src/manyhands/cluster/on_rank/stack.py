@@ -4,6 +4,7 @@ import ast
 import contextlib
 import functools
 import gc
+import inspect
 import itertools
 import linecache
 import os
@@ -11,6 +12,7 @@ import re
 import sys
 import sysconfig
 import time
+import weakref
 from pathlib import Path
 
 _LIBRARIES = tuple(sorted({os.path.realpath(sysconfig.get_path(name)) + os.sep
@@ -52,7 +54,12 @@ class Stack:
         self._before = (time.monotonic(), cpu_s())
         # the coroutine of a cell with `await`: while it is suspended, its lines are not on the stack
         self.awaited = None
-        self.handle = None  # the Work that was last seen to be waited for
+        self._handle = None
+
+    @property
+    def handle(self):
+        """The Work that was last seen to be waited for, while it lives; or None."""
+        return self._handle and self._handle()
 
     def look(self):
         """{"blocked", "key", "call", "lines"}: `key` stays the same as long as the thread stays in the same call."""
@@ -79,7 +86,8 @@ class Stack:
         if innermost is None:
             return {"blocked": False, "key": "", "call": None, "lines": []}
         inner = frames[:depth]
-        name, self.handle = _communication_call(inner, innermost, idle)
+        name, work = _communication_call(inner, innermost, idle)
+        self._handle = None if work is None else weakref.ref(work)
         key = " ".join(f"{id(f):x}:{f.f_lasti}" for f in frames[: depth + 1])
         call = name and {"call": name, **innermost_of(lines)}
         return {"blocked": bool(name), "key": key, "call": call, "lines": lines}
@@ -130,7 +138,7 @@ def _communication_call(inner, innermost, idle):
     owner, value = _owner_of_running_call(inner[0] if inner else innermost)
     if inner and inner[0].f_code.co_name == "wait" and inner[0].f_code.co_filename.startswith(_LEDGER):
         # the ledger puts a wait of its own in the place of torch's
-        owner, value = "torch.distributed.Work", inner[0].f_locals.get("work")
+        owner, value = "torch.distributed.Work", _local(inner[0], "work")
     if owner and owner.startswith("mpi4py"):
         return owner, None
     names = [f.f_code.co_name for f in reversed(inner) if any(part in f.f_code.co_filename for part in _COMMUNICATION)]
@@ -167,7 +175,7 @@ def _owner_of_running_call(frame):
     parts = target.split(".")
     if len(parts) < 2 or not all(part.isidentifier() for part in parts) or parts[0] not in names:
         return None, None
-    value = frame.f_locals.get(parts[0], frame.f_globals.get(parts[0]))
+    value = _local(frame, parts[0])
     for part in parts[1:-1]:
         value = getattr(value, part, None)
     kind = type(value)
@@ -176,6 +184,21 @@ def _owner_of_running_call(frame):
     if kind.__module__.startswith("mpi4py"):
         return f"{kind.__module__}.{kind.__name__}.{parts[-1]}", value
     return None, None
+
+
+def _local(frame, name):
+    """What a name means in a frame, or None; without a trace.
+
+    Before Python 3.13 `f_locals` of a function is a dict that its frame keeps, so everything in it would live until the
+    function returns: tensors that it has let go long before would be counted as memory that it needs. So the dict is
+    emptied, unless somebody else has it too (`here = locals()`).
+    """
+    values = frame.f_locals
+    value = values.get(name, frame.f_globals.get(name))
+    of_function = frame.f_code.co_flags & inspect.CO_OPTIMIZED and isinstance(values, dict)
+    if of_function and sys.getrefcount(values) <= 3:  # the frame's, `values`, and the argument
+        values.clear()
+    return value
 
 
 def _name_in_text(frame):
