@@ -133,7 +133,7 @@ def resume(model: nn.Module, optimiser: torch.optim.Optimizer, path: str) -> int
     hvd.broadcast_optimizer_state(optimiser, root_rank=0)
     # last: the line before may have taken a step
     hvd.broadcast_parameters(model.state_dict(), root_rank=0)
-    return hvd.broadcast_object(step, root_rank=0)
+    return hvd.broadcast_object(step, root_rank=0, name="step")
     ### END SOLUTION
 
 # %% tags=["check"] grade_id="resume-check" points=3
