@@ -1,7 +1,7 @@
 """The number is told, and not what has happened.
 
 fails: apply/errors
-shows: What has happened in replica
+shows: The exception of replica
 points: 22
 runs: apply
 """

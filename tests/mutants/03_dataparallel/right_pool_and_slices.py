@@ -37,7 +37,7 @@ def parallel_apply(replicas, inputs, kwargs, devices):
         futures = [pool.submit(work, *one) for one in zip(replicas, inputs, kwargs)]
     for i, future in enumerate(futures):
         if future.exception():
-            raise RuntimeError(f"in replica {i}: {future.exception()!r}")
+            raise RuntimeError(f"in replica {i}") from future.exception()
     return [future.result() for future in futures]
 # %% grade_id="loss"
 def loss_part(scores, labels):

@@ -92,7 +92,7 @@ def test_answers_are_named(got, right, wrong, looks):
 def test_every_mistake_has_its_text(key):
     report, criterion, looks, *kind = key
     assert criterion in CRITERIA[report]
-    facts = {"n": 5, "k": 4, "pieces": 3, "sizes": [2, 2, 1], "mode": "no_grad", "bad": 2, "expected": 1, "shown": 2, "kind": kind[0] if kind else None}
+    facts = {"n": 5, "k": 4, "pieces": 3, "sizes": [2, 2, 1], "mode": "no_grad", "bad": 2, "what": "int", "expected": 1, "shown": 2, "kind": kind[0] if kind else None}
     found = verdicts.problem(report, criterion, {"looks": looks, "facts": facts, "got": [], "right": []})
     assert found["mistake"] and "{" not in found["mistake"] and found["expected"] == 1 and found["got"] == 2
     assert found["mistake"] == MISTAKES[key].format(**facts)

@@ -117,7 +117,7 @@ def replicate_gradients(function, seed):
     losses = [loss_of(replica(x), i) for replica, (i, x) in zip(replicas, batches)]
     if any(loss.requires_grad for loss in losses):
         sum(losses).backward()
-    frozen = module.first.weight.grad is None and not module.first.weight.requires_grad
+    frozen = module.first.weight.grad is None and not any(one.first.weight.requires_grad for one in [module, *replicas])
     right, names = alone(module, batches), list(trained(module))
     wrong = {"none": [[name, "None"] for name in names], "tied": kept_names(alone(module, batches, untied=True), names),
              "one replica": alone(module, batches[:1]), "others lost": alone(module, batches[1:])}

@@ -17,7 +17,7 @@ from torch import nn
 from manyhands.checks.torch_dataparallel.verdicts import case
 from manyhands.checks.torch_dataparallel.with_torch import numbers, told
 
-MEET_S, HANDS_IN_S = 10, 3  # long, for a crowded machine: only answers that are wrong wait so long
+MEET_S, HANDS_IN_S, LATE_S = 10, 3, 0.3  # long, for a crowded machine: only answers that are wrong wait so long
 
 
 @contextmanager
@@ -112,35 +112,40 @@ def apply_modes(function, seed):
 
 
 def apply_errors(function, seed):
+    """Whoever comes after the first that fails is slow: has the caller waited for it?"""
     draw, cases = random.Random(seed + 17), []
-    for bad in ([draw.randint(1, 3)], sorted(draw.sample(range(4), 2))):
-        word = f"no such word: {draw.randint(100, 999)}"
+    for bad in ([draw.randint(1, 2)], sorted(draw.sample(range(4), 2))):
+        word, caught, waited_for = f"no such word: {draw.randint(100, 999)}", threading.Event(), []
 
-        def act(i, bad=bad, word=word):
+        def act(i, bad=bad, word=word, caught=caught, waited_for=waited_for):
             if i in bad:
                 raise LookupError(f"{word}.{'abcd'[i]}")  # letters, so that a number in the text can only be the replica's
+            if i > bad[0]:
+                waited_for.append(not caught.wait(LATE_S))
             return i
-        got = _caught(function, act, f"{word}.{'abcd'[bad[0]]}")
-        right = ["raised", bad[0], True, word]
-        wrong = {"swallowed": ["no error", None, False, word], "no number": ["raised", None, True, word], "original lost": ["raised", bad[0], False, word],
+        got, right = _caught(function, act, f"{word}.{'abcd'[bad[0]]}"), ["raised", bad[0], True, word]
+        caught.set()
+        if got == right and waited_for != [True] * sum(i not in bad for i in range(bad[0], 4)):
+            got = ["too early"]
+        wrong = {"too early": ["too early"], "swallowed": ["no error", None, False, word], "no number": ["raised", None, True, word], "original lost": ["raised", bad[0], False, word],
                  "original lost ": ["raised", None, False, word], "not the first": ["raised", bad[-1], False, word]}
         cases.append(case(got, right, wrong, bad=bad[0]))
     return cases
 
 
 def _caught(function, act, original):
-    """[raised or not, the number of the replica that is named, whether the original is told, a word of it]"""
+    """[raised or not, the number of the replica that is named, whether the original exception is there, a word of it]"""
     word = original.rpartition(".")[0]
     try:
         _run(function, [act] * 4, [(i,) for i in range(4)])
     except NotImplementedError:
         raise
     except Exception as error:
-        named, chain, texts = re.search(r"replica\D{0,3}(\d+)", _text(error)), error, []
-        while chain is not None and len(texts) < 5:
-            texts.append(_text(chain))
-            chain = chain.__cause__ or chain.__context__
-        return ["raised", int(named[1]) if named else None, any(original in text for text in texts), word]
+        named, chain, there = re.search(r"replica\D{0,3}(\d+)", _text(error)), [error], False
+        while chain[-1] is not None and len(chain) < 6:
+            there |= isinstance(chain[-1], LookupError) and original in _text(chain[-1])
+            chain.append(chain[-1].__cause__ or chain[-1].__context__)
+        return ["raised", int(named[1]) if named else None, there, word]
     return ["no error", None, False, word]
 
 

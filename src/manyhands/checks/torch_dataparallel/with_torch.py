@@ -97,7 +97,7 @@ def scatter_rows(function, seed):
 def nested_value(draw, n):
     """Tensors of n rows, and things that are no tensors, in a tuple that holds a dict and a list."""
     names = [draw.choice(("ant", "bee", "cat")) for _ in range(n)]
-    return (numbers(draw, n, 2), {"mask": numbers(draw, n), "scale": draw.randint(2, 9), "names": names}, [numbers(draw, n, 1), None, {}], "train")
+    return (numbers(draw, n, 2), {"mask": numbers(draw, n), "scale": draw.randint(2, 9), "names": names}, [numbers(draw, n, 1), None, {}, ()], "train")
 
 
 def scatter_nested(function, seed):
@@ -106,7 +106,7 @@ def scatter_nested(function, seed):
         value = nested_value(draw, n)
         for one in (value, value[1]):
             right = cut(one, k)
-            got, wrong = listed(function(one, ["cpu"] * k)), {"not opened": cut(one, k, deep=False), "lists cut": cut(one, k, lists=True)}
+            got, wrong = listed(function(one, ["cpu"] * k)), {"empty": [], "not opened": cut(one, k, deep=False), "lists cut": cut(one, k, lists=True)}
             cases.append(case(told(got), told(right), [(name, told(what)) for name, what in wrong.items()], n=n, k=k, pieces=len(right)))
     options = {"step": draw.randint(1, 99), "names": ["ant", draw.choice(("bee", "cat"))]}
     cases.append(case(told(listed(function(options, ["cpu"] * 3))), told([options] * 3), n=0, k=3, pieces=3))
@@ -124,10 +124,10 @@ def scatter_devices(function, seed):
     draw = random.Random(seed + 2)
     devices = draw.choice((["cpu", "meta", "meta"], ["meta", "cpu", "meta"], ["meta", "meta", "cpu"]))
     value = (numbers(draw, 3 * draw.randint(3, 9) + 1, 2), {"mask": numbers(draw, 7)})
-    places = lambda pieces: [[one.device.type, list(one.shape)] for one in tensors(pieces)]  # noqa: E731
-    right = [[[device, list(one.shape)] for one in tensors(piece)] for device, piece in zip(devices, cut(value, 3))]
-    wrong = {"not moved": places(cut(value, 3)), "all on the first": [[devices[0], shape] for _, shape in places(cut(value, 3))]}
-    return [case(places(listed(function(value, devices))), [one for piece in right for one in piece], wrong)]
+    answer = listed(function(value, devices))
+    places = [[one.device.type for one in tensors(item)] for item in answer] if isinstance(answer, list) else "no list"
+    wrong = {"not moved": [["cpu"] * 2] * 3, "all on the first": [[devices[0]] * 2] * 3}
+    return [case(places, [[device] * 2 for device in devices], wrong)]
 
 
 def scatter_gradient(function, seed):
@@ -221,10 +221,19 @@ def loss_batches(draw):
         yield numbers(draw, n, classes).requires_grad_(), numbers(draw, n).long() % classes, k
 
 
+def _no_tensor(answer):
+    """A case that tells of what cannot be gathered in what a replica hands back, or None."""
+    inside = answer.values() if isinstance(answer, dict) else answer if isinstance(answer, (list, tuple)) else [answer]
+    kind = next((type(one).__name__ for one in inside if not isinstance(one, torch.Tensor)), None)
+    return kind and case(kind, "tensors", {"no tensors": kind}, what=kind)
+
+
 def loss_mean(part, whole, seed):
     cases = []
     for scores, labels, k in loss_batches(random.Random(seed + 8)):
         pairs = list(zip(scores.chunk(k), labels.chunk(k)))
+        if problem := _no_tensor(part(*pairs[0])):
+            return [problem]
         mean, means = cross_entropy(scores, labels), [cross_entropy(*pair) for pair in pairs]
         got = whole(join([part(*pair) for pair in pairs]))
         wrong = {"sum": cross_entropy(scores, labels, reduction="sum"), "mean of means": sum(means) / k, "sum of means": sum(means)}
@@ -247,6 +256,8 @@ def loss_bytes(part, whole, seed):
         for own, of in zip(scores.detach().chunk(k), labels.chunk(k)):
             own.requires_grad_()
             answer = part(own, of)
+            if problem := _no_tensor(answer):
+                return [problem]
             small, loss, right = sum(one.numel() for one in tensors(answer)), whole(join([answer])), _direction(cross_entropy(own, of), own)
             cases.append(case([0 < small <= 2, _direction(loss, own)], [True, right], {"too much": [False, right]}, expected="at most 2", shown=small, n=len(own)))
     return cases

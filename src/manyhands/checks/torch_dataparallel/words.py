@@ -53,7 +53,7 @@ MISTAKES = {
                                                   "the same "
                                                   "number of pieces.",
         "must match the size of tensor": "Pieces of different lengths meet in a replica: cut positional and keyword arguments together, every tensor in them.",
-        "BrokenBarrierError": "The replicas ran one after the other: start all threads before you wait for the first one.",
+        "BrokenBarrierError": "The replicas were not all under way at the same time: start all threads before you wait for the first one.",
         "can't optimize a non-leaf": "The parameters of the original must stay what they are.",
     },
     # scatter
@@ -67,6 +67,7 @@ MISTAKES = {
     ("scatter", "rows", "whole"): "Each replica has all the rows: {k} times the work. Cut the tensor.",
     ("scatter", "rows", "other"): "{n} rows on {k} devices: one piece for each replica, cut as torch.chunk cuts.",
     ("scatter", "nested", "not opened"): "A container inside a container goes to every replica whole. Scatter what is in it in the same way, at every depth.",
+    ("scatter", "nested", "empty"): "No item at all: an empty container goes to all replicas as it is, and zip() of nothing ends at once.",
     ("scatter", "nested", "copied"): "What is no tensor goes to all replicas as it is, the same object: you have made copies.",
     ("scatter", "nested", "lists cut"): "A list of words is no tensor: every replica gets all of it. Only tensors are cut.",
     ("scatter", "nested", "types"): "The types have changed: a tuple must stay a tuple, a list a list and a dict a dict.",
@@ -118,7 +119,7 @@ MISTAKES = {
                                         "the replica has an unconnected copy.",
     ("replicate", "gradients", "one replica"): "Only the gradient of replica 0 has arrived: the others' parameters are not connected to the original.",
     ("replicate", "gradients", "others lost"): "The gradient of replica 0 has not arrived.",
-    ("replicate", "gradients", "frozen"): "The frozen weight has a gradient now, or requires one.",
+    ("replicate", "gradients", "frozen"): "The frozen weight has a gradient now, or requires one: in the original, or in a replica.",
     ("replicate", "gradients", "other"): "The gradients in the original are not the sum over the replicas.",
     ("replicate", "buffers", "lost"): "What replica 0 has written into its buffer is lost: it must share its buffers with the original.",
     ("replicate", "buffers", "shared"): "All replicas write into one buffer, in threads at the same time. Only replica 0 shares it: on the same device, "
@@ -129,7 +130,8 @@ MISTAKES = {
     ("replicate", "tied", "untied"): "A tied weight was copied once for each of its names: twice the memory. One copy for each parameter, not for each name.",
     ("replicate", "tied", "other"): "Layers that share a weight in the original share one in each replica, and no others do.",
     # parallel_apply
-    ("apply", "threads", "one after the other"): "The {k} replicas ran one after the other: start all threads first, and only then wait for them (join).",
+    ("apply", "threads", "one after the other"): "The {k} replicas were not all under way at the same time: start all threads first, one for each, and only then "
+                                             "wait for them (join).",
     ("apply", "threads", "other"): "Each of {k} replicas is called once, in a thread, with its own inputs.",
     ("apply", "results", "in order of completion"): "The results stand in the order in which the threads were done. Give each its place: the number of its "
                                                     "replica.",
@@ -144,7 +146,8 @@ MISTAKES = {
     ("apply", "errors", "swallowed"): "Replica {bad} has failed, and the caller was told nothing: an exception ends its own thread only. Catch it there, "
                                       "raise it here.",
     ("apply", "errors", "no number"): "The caller cannot see which replica has failed: say `replica {bad}` in the text.",
-    ("apply", "errors", "original lost"): "What has happened in replica {bad} is lost: hand the original exception on (`raise ... from error`).",
+    ("apply", "errors", "original lost"): "The exception of replica {bad} is lost, and with it the place where it was raised: hand it on (`raise ... from error`).",
+    ("apply", "errors", "too early"): "The caller was told while a replica was still under way: wait for all threads first, then raise.",
     ("apply", "errors", "not the first"): "Several replicas have failed: replica {bad} is the first of them. Wait for all, then look in their order.",
     ("apply", "errors", "other"): "Replica {bad} has failed: raise an exception that says `replica {bad}`, and hand the original on.",
     # data_parallel
@@ -169,6 +172,8 @@ MISTAKES = {
     ("loss", "mean", "sum"): "The losses were added up and not divided.",
     ("loss", "mean", "no tensor"): "One number in a tensor that knows its gradient is wanted: no .item(), no .detach().",
     ("loss", "mean", "other"): "This is not the mean of the losses of all rows.",
+    ("loss", "mean", "no tensors"): "loss_part hands back one {what} or more. Only tensors can be gathered (exercise 2): make a tensor of the number.",
+    ("loss", "bytes", "no tensors"): "loss_part hands back one {what} or more, where tensors are wanted.",
     ("loss", "bytes", "too much"): "A replica with {n} rows hands back {shown} numbers, and device 0 must hold those of all. Two are enough.",
     ("loss", "bytes", "other"): "What a replica hands back must be tensors, {expected} numbers in all, and the loss must depend on them.",
 }
