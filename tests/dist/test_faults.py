@@ -421,6 +421,21 @@ def test_a_framework_that_is_not_imported_in_time_is_told(monkeypatch):
         Cluster(nodes=1, ranks_per_node=1, framework="torch", name="slow")
 
 
+def test_a_controller_that_does_not_start_in_time_is_told_and_ended(monkeypatch):
+    monkeypatch.setattr("manyhands.cluster.engines.runtime.CONTROLLER_S", 0.01)
+    before = our_processes()
+    with pytest.raises(RuntimeError, match="controller did not start within 0.01 s: the machine may be busy"):
+        Cluster(nodes=1, ranks_per_node=1, framework="torch", name="slow")
+    assert not wait_for_none(before, 10)
+
+
+def test_a_rank_that_does_not_start_is_told_with_the_end_of_its_log(monkeypatch):
+    nowhere = property(lambda engines: "/nowhere/of-the-controller.json", lambda engines, path: None)
+    monkeypatch.setattr("manyhands.cluster.engines.local.LocalEngines.connection_file", nowhere, raising=False)
+    with pytest.raises(RuntimeError, match=r"(?s)Ranks \[0\] did not start; .* The end of its log:\n.*of-the-controller.json"):
+        Cluster(nodes=1, ranks_per_node=1, framework="torch", name="lost")
+
+
 def test_many_clusters_at_once():
     """Two processes, as two users would run them, with five clusters each."""
     program = textwrap.dedent("""

@@ -16,6 +16,16 @@ HEARTBEAT_MS = 100
 REGISTER_TIMEOUT_S, IMPORT_TIMEOUT_S = 180, 180  # for a busy machine: a rank that ends is told at once
 
 
+def end_of(log, lines=8):
+    """The last lines of a log as the end of a message: the cluster's folder, in which the log lies, goes with it."""
+    try:
+        with open(log, errors="replace") as file:
+            found = [line.rstrip() for line in file.readlines()[-lines:]]
+    except OSError:
+        found = []
+    return "\n".join([". The end of its log:", *found]) if found else ""
+
+
 class LocalEngines:
     """The engine processes of one cluster on this machine, by rank.
 
@@ -108,7 +118,7 @@ class LocalEngines:
                      "why": f"{' and '.join(self.frameworks) or 'Python'} was not imported within {IMPORT_TIMEOUT_S} "
                             "s; the machine may be busy"}
         if event["event"] == "failed":
-            raise RuntimeError(f"The ranks cannot be started: {event['why']} (see {log})")
+            raise RuntimeError(f"The ranks cannot be started: {event['why']}{end_of(log)}")
         return event
 
     def _wait_registered(self, client, identity):
@@ -120,7 +130,8 @@ class LocalEngines:
                 return found
             if self.exits or time.monotonic() > deadline:
                 missing = sorted(set(identity) - set(found))
-                raise RuntimeError(f"Ranks {missing} did not start (see {self.folder}/rank-*.log)")
+                log = os.path.join(self.folder, f"rank-{missing[0]}.log")
+                raise RuntimeError(f"Ranks {missing} did not start; the machine may be busy{end_of(log)}")
             time.sleep(0.01)
 
     def signal(self, rank, number):

@@ -20,6 +20,7 @@ from manyhands.cluster.host.ports import reserve
 from manyhands.cluster.on_rank import agent
 from manyhands.cluster.on_rank.stack import struck
 
+CONTROLLER_S = 180.0  # for a busy machine, as for the ranks
 STOP_S = 0.7  # how long a rank may take to answer an interrupt before it is killed
 
 
@@ -72,13 +73,18 @@ class Runtime:
             self._end_later(folder=self._ipp_cluster.profile_dir)
         tied = [sys.executable, "-m", "manyhands.cluster.engines.tied_controller", str(os.getpid()), self.folder]
         self._ipp_cluster.config.LocalControllerLauncher.controller_cmd = tied
+        self._ipp_cluster.config.LocalControllerLauncher.connection_info_timeout = CONTROLLER_S
         self._starts_controller = True
         self._ipp_cluster.start_controller_sync()
         self._starts_controller = False
         self._end_later(cluster_file=self._ipp_cluster.cluster_file)
         if getattr(self._ipp_cluster.controller, "pid", 0) > 0:
             self._end_later(group=self._ipp_cluster.controller.pid)
-        self._client = self._ipp_cluster.connect_client_sync()
+        try:
+            self._client = self._ipp_cluster.connect_client_sync()
+        except TimeoutError:
+            raise RuntimeError(f"The cluster's controller did not start within {CONTROLLER_S:g} s: the machine may be "
+                               "busy. Run this cell again when it has less to do.") from None
         self._engines.connection_file = self._ipp_cluster.controller.connection_files["engine"]
         self.reports = Reports(self._engines.report_ip)
         self._start_ranks()
