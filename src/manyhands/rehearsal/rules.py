@@ -1,10 +1,11 @@
 """The rules: what in the traces of a program hangs, may hang, fails or differs with NCCL.
 
 Where each rule comes from (PyTorch 2.13, NCCL 2.30):
-* dtypes: `NCCLUtils.hpp`; reductions: `ncclOp` of `ProcessGroupNCCL.cpp`; layouts: `check_gpu_single_tensor` there;
+* dtypes: `NCCLUtils.hpp`; reductions: `ncclOp` of `ProcessGroupNCCL.cpp`; layouts: `check_gpu_single_tensor` there, and
+  which tensors each call gives to it;
 * a receive from anybody, sparse tensors, monitored_barrier: refused in `ProcessGroupNCCL.cpp`, distributed_c10d.py;
 * tags: distributed_c10d.py, "tag is not supported with the NCCL backend";
-* a batch as a group's first call: the docstring of `batch_isend_irecv`;
+* a batch as a group's first call, and its one work: `batch_isend_irecv`; groups that some ranks make: `new_group`;
 * object collectives on the current device: the notes in their docstrings;
 * two groups in different orders: NCCL's user guide, "Using multiple NCCL communicators concurrently";
 * sizes and dtypes that differ: the user guide, "Collective Operations": undefined behaviour.
@@ -23,8 +24,12 @@ SEVERITIES = ("hangs", "fails", "may hang", "differs")
 FLOAT8 = {"float8_e5m2", "float8_e4m3fn"}
 DTYPES = {"int8", "uint8", "int32", "int64", "float16", "float32", "float64", "bool", "bfloat16", "complex64", "complex128"} | FLOAT8  # noqa: E501
 REDUCES = {"SUM", "PRODUCT", "MIN", "MAX", "AVG", "PREMUL_SUM"}
-CHOOSES_GPU = re.compile(  # itself, or through Lightning's CUDAAccelerator or Accelerate's PartialState
-    r"set_device|device_id|^\s*(?:import|from)\s+(?:lightning|pytorch_lightning|accelerate)\b", re.MULTILINE)
+CHOOSES_GPU = re.compile(  # itself, or through DeviceMesh, Lightning's CUDAAccelerator or Accelerate's PartialState
+    r"set_device|device_id|CUDA_VISIBLE_DEVICES|init_device_mesh|"
+    r"^\s*(?:import|from)\s+(?:lightning|pytorch_lightning|accelerate)\b", re.MULTILINE)
+COPIED = {"all_gather": slice(1, None), "reduce_scatter": slice(-1)}  # of the tensors, those that go through a buffer
+AS_THEY_LIE = {"gather": slice(1, None), "scatter": slice(None), "reduce_scatter_single": slice(None),
+               "reduce_scatter_tensor": slice(None)}  # those whose layout nobody checks
 OBJECTS = {"all_gather_object", "gather_object", "broadcast_object_list", "scatter_object_list"}
 
 
@@ -105,15 +110,20 @@ def _counts(rank, number, whole):
 
 def _refused(event):
     """What ProcessGroupNCCL refuses in one call: (severity, text, remedy)."""
-    for tensor in event.tensors or [part.tensor for part in event.parts]:
+    tensors = event.tensors or tuple(part.tensor for part in event.parts)
+    places = range(len(tensors))
+    copied, unchecked = (places[which.get(event.call, slice(0))] for which in (COPIED, AS_THEY_LIE))
+    for place, tensor in enumerate(tensors):
         if tensor.dtype not in DTYPES:
             yield "fails", f"is given {tensor.dtype}, which NCCL does not have", "send another dtype, or the bytes: view(torch.uint8)"  # noqa: E501
         if tensor.sparse:
             yield "fails", "is given a sparse tensor", "give it to_dense()"
         elif event.parts and not tensor.dense:
             yield "fails", "is given a tensor with gaps or overlaps in memory", "give it contiguous()"
-        elif not event.parts and not tensor.contiguous:
-            yield "fails", "is given a tensor that is not contiguous", "give it contiguous(), and copy the result back"
+        elif not event.parts and not (tensor.contiguous or tensor.channels_last or place in copied):
+            severity, then = ("differs", ", and NCCL takes it as it lies") if place in unchecked else ("fails", "")
+            yield (severity, f"is given a tensor that is not contiguous{then}",
+                   "give it contiguous(), and copy the result back")
         if event.op == "AVG" and tensor.dtype == "bool":
             yield "fails", "averages bool, which NCCL does not", "convert to a float first"
     if event.op is not None and event.op not in REDUCES:
@@ -160,14 +170,16 @@ def _replayed(traces, found, ended, whole):
                 continue
             stuck[rank, event.file, event.line, event.call, why, "hangs" if sure else "may hang"].add(eager)
         for one, other, what in strict.odd:
-            where = f"meets {other.event.call} of rank {other.rank} (line {other.event.line}), which has {what}"
-            odd.add((one.rank, one.event.file, one.event.line, one.event.call, where))
+            where = f"meets {other.event.call} of rank {other.rank} (line {other.event.line})"
+            says = ("differs", f"{where}, which has {what}") if what else (
+                "may hang", f"{where}: what comes of two different collectives is undefined, and NCCL does not check")
+            odd.add((says, one.rank, one.event.file, one.event.line, one.event.call))
     for (rank, *place, why, severity), ways in stuck.items():
         only = "" if len(ways) == 2 else " (with device_id)" if True in ways else " (without device_id)"
         small = "" if severity == "hangs" else "; a small message may get through"
         found[severity, *place, why + only + small, _remedy(place[2], why)].add(rank)
-    for rank, *place, where in odd:
-        found["differs", *place, where, "make both sides the same, in the same order"].add(rank)
+    for (severity, text), rank, *place in odd:
+        found[severity, *place, text, "make both sides the same, in the same order"].add(rank)
     return stuck
 
 

@@ -16,6 +16,7 @@ class Layout:
     """A tensor as far as NCCL minds: dtype ("float32"), shape, device ("cpu", "cuda"), and how it lies in memory.
 
     `dense`: its elements fill their memory without gaps or overlaps, in whatever order; each contiguous tensor does.
+    `channels_last`: it is not contiguous, but would be with its channels as the last dimension.
     """
 
     dtype: str = "float32"
@@ -24,6 +25,7 @@ class Layout:
     contiguous: bool = True
     dense: bool = True
     sparse: bool = False
+    channels_last: bool = False
 
     @property
     def numel(self):

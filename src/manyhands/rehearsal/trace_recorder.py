@@ -193,12 +193,13 @@ def _part(call, tensor, peer, tag):
 
 
 def _layout(tensor):
-    from torch._prims_common import is_non_overlapping_and_dense_or_false
+    from torch._prims_common import is_non_overlapping_and_dense_or_false, suggest_memory_format
 
     sparse = tensor.layout not in _strided()
     contiguous = sparse or tensor.is_contiguous()
+    channels_last = not contiguous and tensor.is_contiguous(memory_format=suggest_memory_format(tensor))
     return Layout(str(tensor.dtype).removeprefix("torch."), tuple(tensor.shape), tensor.device.type, contiguous,
-                  contiguous or bool(is_non_overlapping_and_dense_or_false(tensor)), sparse)
+                  contiguous or bool(is_non_overlapping_and_dense_or_false(tensor)), sparse, channels_last)
 
 
 @functools.cache
