@@ -15,7 +15,7 @@ What hangs is decided by `manyhands.rehearsal.replay`.
 import re
 from collections import defaultdict
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, zip_longest
 
 from manyhands.rehearsal.replay import Replay
 from manyhands.rehearsal.trace import check
@@ -71,6 +71,7 @@ def judge(traces, source="", ended=True, whole=None):
     hangs = _replayed(traces, found, ended and not refused, whole)
     if not hangs:
         _orders(traces, found)
+    _groups(traces, found, ended)
     findings = [Finding(severity, tuple(sorted(ranks)), *rest) for (severity, *rest), ranks in found.items()]
     return sorted(findings, key=lambda one: (SEVERITIES.index(one.severity), one.file, one.line, one.ranks, one.text))
 
@@ -86,7 +87,8 @@ def _of_one_rank(rank, events, first, source, ended, whole):
             queued = not event.waits_for_gpu
             yield from ((event, *one) for one in _refused(event))
             yield from ((event, *one) for one in _set_up(rank, event, first, source))
-            if ended and _counts(rank, number, whole) and event.is_async and number not in waited:
+            unwaited = event.is_async and number not in waited and not event.library
+            if unwaited and ended and _counts(rank, number, whole):
                 yield (event, "differs", "is never waited for, so nothing says when its tensor may be used",
                        "call wait() on each work that it returns")
         elif event.kind == "clock":
@@ -98,6 +100,9 @@ def _of_one_rank(rank, events, first, source, ended, whole):
             queued = False
         elif event.kind == "early" and not events[event.of or 0].on_cpu:
             yield event, "differs", f"{event.text}: on a GPU it may not be there yet", "call the work's wait() first"
+        elif event.kind == "works" and not event.on_cpu:
+            yield (event, "fails", "returns one work for all its messages with NCCL, and the program takes another",
+                   "wait for those that there are: for work in works: work.wait()")
         elif event.kind == "error" and not event.on_cpu:
             yield (event, "differs", f"raised {event.text}, which the program caught: with NCCL the watchdog ends the "
                    "process", "let the error end the program, and start it again from a checkpoint")
@@ -135,7 +140,7 @@ def _refused(event):
 
 
 def _set_up(rank, event, first, source):
-    if event.call in OBJECTS and source and not CHOOSES_GPU.search(source):
+    if event.call in OBJECTS and source and not event.text and not CHOOSES_GPU.search(source):
         yield ("may hang", "goes through the current GPU, which no line chooses: all ranks take GPU 0",
                "call torch.cuda.set_device(local_rank) at the start where there are GPUs")
     calls = first[event.group]
@@ -200,6 +205,19 @@ def _orders(traces, found):
                       f"and rank {b} starts them in the other order (line {other.line})",
                       "start the collectives of all groups in one order on all ranks"].add(a)
                 break
+
+
+def _groups(traces, found, ended):
+    """All ranks have to make the same groups in one order, also those that they are no members of."""
+    made = {rank: [event for event in events if event.kind == "group"] for rank, events in traces.items()}
+    for calls in zip_longest(*made.values()):
+        there = {rank: call for rank, call in zip(made, calls) if call}
+        if len({call.text for call in there.values()}) > 1 or ended and len(there) < len(made):
+            for rank, call in there.items():
+                found["may hang", call.file, call.line, call.call, "is not called for the same ranks by all ranks: "
+                      "they meet in it where device_id is given, and number their groups by it",
+                      "call it on all ranks of the program, members or not, in one order"].add(rank)
+            break
 
 
 def _shared(events, a, b):
