@@ -21,8 +21,9 @@ CLEAN, FOUND, FAILED = 0, 1, 2
 @dataclass
 class Rehearsal:
     """What came of it: `findings`; the `traces` of the ranks; `errors` {rank: text} of ranks that failed; `cut`, where
-    the time was over while the script was still at work; `waits`, where all its ranks waited, with gloo too; `whole`,
-    where it was ended after some steps, {rank: how many of its events are those of the steps before the last}."""
+    the time was over while the script was still at work; `waits`, where all its ranks waited, with gloo too; `left`,
+    where a rank had ended while others waited for it, with gloo too; `whole`, where it was ended after some steps,
+    {rank: how many of its events are those of the steps before the last}."""
 
     script: str
     traces: dict
@@ -30,11 +31,12 @@ class Rehearsal:
     errors: dict
     cut: bool = False
     waits: bool = False
+    left: bool = False
     whole: dict | None = None
 
     @property
     def code(self):
-        if self.errors or self.waits and not self.findings:
+        if self.errors or (self.waits or self.left) and not self.findings:
             return FAILED
         return FOUND if self.findings else CLEAN
 
@@ -70,12 +72,21 @@ def _judged(script, folder, ranks, done):
             quiet.append(bool(traces[rank]) and time.time() - trace.stat().st_mtime > QUIET_S)
     if not errors and not done.timed_out and done.returncode:
         errors[done.first_failed or 0] = done.report()
-    made = Rehearsal(script.name, traces, [], errors, cut=done.timed_out and not all(quiet),
+    left = bool(errors) and all(map(_lost, errors.values())) and any(
+        end.read_text() == "" for end in Path(folder).glob("*.end"))
+    if left:
+        errors = {}
+    made = Rehearsal(script.name, traces, [], errors, left=left, cut=done.timed_out and not all(quiet),
                      waits=done.timed_out and all(quiet), whole=whole if len(whole) == ranks else None)
     if not errors:
         source = script.read_text(encoding="utf-8", errors="replace")
         made.findings = [_shown(one, script) for one in judge(traces, source, not made.cut, made.whole)]
     return made
+
+
+def _lost(error):
+    """Whether an error is gloo's that the other side of a connection is gone: with NCCL a rank would wait for it."""
+    return "gloo/transport" in error and any(one in error for one in ("closed by peer", "reset by peer", "Broken pipe"))
 
 
 def _shown(finding, script):
@@ -86,11 +97,13 @@ def _shown(finding, script):
 def told(rehearsal):
     """The lines that a terminal shows."""
     if rehearsal.errors:
-        rank, text = min(rehearsal.errors.items())
+        rank, text = min(rehearsal.errors.items(), key=lambda one: (_lost(one[1]), one[0]))  # the cause, if it is there
         return [f"rank {rank} of {rehearsal.script} fails by itself, so nothing was judged:", text.rstrip()]
     lines = []
     if rehearsal.waits:
         lines.append("With gloo, too, its ranks waited for each other until the time was over.")
+    if rehearsal.left:
+        lines.append("With gloo, too, a rank had ended while others waited for it.")
     if rehearsal.cut:
         lines.append("It was still at work when the time was over (--limit): what hangs at its end was not looked for.")
     if not any(event.kind in ("collective", "message") for events in rehearsal.traces.values() for event in events):

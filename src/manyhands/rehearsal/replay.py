@@ -39,7 +39,7 @@ class Replay:
     def __init__(self, traces, eager=False, buffered=False):
         trace.check(traces)
         self.traces, self.eager, self.buffered = traces, eager, buffered
-        self.odd = []  # (item, other item, in what they do not agree)
+        self.odd = []  # (item, other item, in what they do not agree; None for two different collectives)
         self.done = []  # in order what was done: [(rank, event), ...] of a collective, or of a message's two ends
         self.at, self.hold = dict.fromkeys(traces, 0), dict.fromkeys(traces)  # Python's place; why it cannot go on
         self._streams = {rank: defaultdict(deque) for rank in traces}
@@ -233,7 +233,9 @@ class Replay:
         first = _facts(items[0].event)
         for item in items[1:]:
             differ = [name for name, one in _facts(item.event).items() if one != first[name]]
-            if differ:
+            if item.event.call != items[0].event.call:
+                self.odd.append((items[0], item, None))
+            elif differ:
                 self.odd.append((items[0], item, "another " + " and ".join(differ) + ": NCCL does not check"))
 
     def _pair(self, item, part, other, answer):
@@ -251,5 +253,6 @@ SAME_SIZE = {"all_reduce", "broadcast", "reduce", "all_gather_single", "reduce_s
 
 def _facts(event):
     first = event.tensors[0] if event.tensors else None
-    return {"call": event.call, "operation": event.op, "root": event.root,
-            "size": first.numel if first and event.call in SAME_SIZE else None, "dtype": first.dtype if first else None}
+    same = first if event.call in SAME_SIZE else None
+    return {"operation": event.op, "root": event.root, "size": same and same.numel,
+            "dtype": first and first.dtype, "layout in memory": same and same.channels_last}

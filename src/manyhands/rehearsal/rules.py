@@ -1,10 +1,11 @@
 """The rules: what in the traces of a program hangs, may hang, fails or differs with NCCL.
 
 Where each rule comes from (PyTorch 2.13, NCCL 2.30):
-* dtypes: `NCCLUtils.hpp`; reductions: `ncclOp` of `ProcessGroupNCCL.cpp`; layouts: `check_gpu_single_tensor` there;
+* dtypes: `NCCLUtils.hpp`; reductions: `ncclOp` of `ProcessGroupNCCL.cpp`; layouts: `check_gpu_single_tensor` there, and
+  which tensors each call gives to it;
 * a receive from anybody, sparse tensors, monitored_barrier: refused in `ProcessGroupNCCL.cpp`, distributed_c10d.py;
 * tags: distributed_c10d.py, "tag is not supported with the NCCL backend";
-* a batch as a group's first call: the docstring of `batch_isend_irecv`;
+* a batch as a group's first call, and its one work: `batch_isend_irecv`; groups that some ranks make: `new_group`;
 * object collectives on the current device: the notes in their docstrings;
 * two groups in different orders: NCCL's user guide, "Using multiple NCCL communicators concurrently";
 * sizes and dtypes that differ: the user guide, "Collective Operations": undefined behaviour.
@@ -14,7 +15,7 @@ What hangs is decided by `manyhands.rehearsal.replay`.
 import re
 from collections import defaultdict
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, zip_longest
 
 from manyhands.rehearsal.replay import Replay
 from manyhands.rehearsal.trace import check
@@ -23,8 +24,12 @@ SEVERITIES = ("hangs", "fails", "may hang", "differs")
 FLOAT8 = {"float8_e5m2", "float8_e4m3fn"}
 DTYPES = {"int8", "uint8", "int32", "int64", "float16", "float32", "float64", "bool", "bfloat16", "complex64", "complex128"} | FLOAT8  # noqa: E501
 REDUCES = {"SUM", "PRODUCT", "MIN", "MAX", "AVG", "PREMUL_SUM"}
-CHOOSES_GPU = re.compile(  # itself, or through Lightning's CUDAAccelerator or Accelerate's PartialState
-    r"set_device|device_id|^\s*(?:import|from)\s+(?:lightning|pytorch_lightning|accelerate)\b", re.MULTILINE)
+CHOOSES_GPU = re.compile(  # itself, or through DeviceMesh, Lightning's CUDAAccelerator or Accelerate's PartialState
+    r"set_device|device_id|CUDA_VISIBLE_DEVICES|init_device_mesh|"
+    r"^\s*(?:import|from)\s+(?:lightning|pytorch_lightning|accelerate)\b", re.MULTILINE)
+COPIED = {"all_gather": slice(1, None), "reduce_scatter": slice(-1)}  # of the tensors, those that go through a buffer
+AS_THEY_LIE = {"gather": slice(1, None), "scatter": slice(None), "reduce_scatter_single": slice(None),
+               "reduce_scatter_tensor": slice(None)}  # those whose layout nobody checks
 OBJECTS = {"all_gather_object", "gather_object", "broadcast_object_list", "scatter_object_list"}
 
 
@@ -66,6 +71,7 @@ def judge(traces, source="", ended=True, whole=None):
     hangs = _replayed(traces, found, ended and not refused, whole)
     if not hangs:
         _orders(traces, found)
+    _groups(traces, found, ended)
     findings = [Finding(severity, tuple(sorted(ranks)), *rest) for (severity, *rest), ranks in found.items()]
     return sorted(findings, key=lambda one: (SEVERITIES.index(one.severity), one.file, one.line, one.ranks, one.text))
 
@@ -81,7 +87,8 @@ def _of_one_rank(rank, events, first, source, ended, whole):
             queued = not event.waits_for_gpu
             yield from ((event, *one) for one in _refused(event))
             yield from ((event, *one) for one in _set_up(rank, event, first, source))
-            if ended and _counts(rank, number, whole) and event.is_async and number not in waited:
+            unwaited = event.is_async and number not in waited and not event.library
+            if unwaited and ended and _counts(rank, number, whole):
                 yield (event, "differs", "is never waited for, so nothing says when its tensor may be used",
                        "call wait() on each work that it returns")
         elif event.kind == "clock":
@@ -93,6 +100,9 @@ def _of_one_rank(rank, events, first, source, ended, whole):
             queued = False
         elif event.kind == "early" and not events[event.of or 0].on_cpu:
             yield event, "differs", f"{event.text}: on a GPU it may not be there yet", "call the work's wait() first"
+        elif event.kind == "works" and not event.on_cpu:
+            yield (event, "fails", "returns one work for all its messages with NCCL, and the program takes another",
+                   "wait for those that there are: for work in works: work.wait()")
         elif event.kind == "error" and not event.on_cpu:
             yield (event, "differs", f"raised {event.text}, which the program caught: with NCCL the watchdog ends the "
                    "process", "let the error end the program, and start it again from a checkpoint")
@@ -105,15 +115,20 @@ def _counts(rank, number, whole):
 
 def _refused(event):
     """What ProcessGroupNCCL refuses in one call: (severity, text, remedy)."""
-    for tensor in event.tensors or [part.tensor for part in event.parts]:
+    tensors = event.tensors or tuple(part.tensor for part in event.parts)
+    places = range(len(tensors))
+    copied, unchecked = (places[which.get(event.call, slice(0))] for which in (COPIED, AS_THEY_LIE))
+    for place, tensor in enumerate(tensors):
         if tensor.dtype not in DTYPES:
             yield "fails", f"is given {tensor.dtype}, which NCCL does not have", "send another dtype, or the bytes: view(torch.uint8)"  # noqa: E501
         if tensor.sparse:
             yield "fails", "is given a sparse tensor", "give it to_dense()"
         elif event.parts and not tensor.dense:
             yield "fails", "is given a tensor with gaps or overlaps in memory", "give it contiguous()"
-        elif not event.parts and not tensor.contiguous:
-            yield "fails", "is given a tensor that is not contiguous", "give it contiguous(), and copy the result back"
+        elif not event.parts and not (tensor.contiguous or tensor.channels_last or place in copied):
+            severity, then = ("differs", ", and NCCL takes it as it lies") if place in unchecked else ("fails", "")
+            yield (severity, f"is given a tensor that is not contiguous{then}",
+                   "give it contiguous(), and copy the result back")
         if event.op == "AVG" and tensor.dtype == "bool":
             yield "fails", "averages bool, which NCCL does not", "convert to a float first"
     if event.op is not None and event.op not in REDUCES:
@@ -125,7 +140,7 @@ def _refused(event):
 
 
 def _set_up(rank, event, first, source):
-    if event.call in OBJECTS and source and not CHOOSES_GPU.search(source):
+    if event.call in OBJECTS and source and not event.text and not CHOOSES_GPU.search(source):
         yield ("may hang", "goes through the current GPU, which no line chooses: all ranks take GPU 0",
                "call torch.cuda.set_device(local_rank) at the start where there are GPUs")
     calls = first[event.group]
@@ -160,14 +175,16 @@ def _replayed(traces, found, ended, whole):
                 continue
             stuck[rank, event.file, event.line, event.call, why, "hangs" if sure else "may hang"].add(eager)
         for one, other, what in strict.odd:
-            where = f"meets {other.event.call} of rank {other.rank} (line {other.event.line}), which has {what}"
-            odd.add((one.rank, one.event.file, one.event.line, one.event.call, where))
+            where = f"meets {other.event.call} of rank {other.rank} (line {other.event.line})"
+            says = ("differs", f"{where}, which has {what}") if what else (
+                "may hang", f"{where}: what comes of two different collectives is undefined, and NCCL does not check")
+            odd.add((says, one.rank, one.event.file, one.event.line, one.event.call))
     for (rank, *place, why, severity), ways in stuck.items():
         only = "" if len(ways) == 2 else " (with device_id)" if True in ways else " (without device_id)"
         small = "" if severity == "hangs" else "; a small message may get through"
         found[severity, *place, why + only + small, _remedy(place[2], why)].add(rank)
-    for rank, *place, where in odd:
-        found["differs", *place, where, "make both sides the same, in the same order"].add(rank)
+    for (severity, text), rank, *place in odd:
+        found[severity, *place, text, "make both sides the same, in the same order"].add(rank)
     return stuck
 
 
@@ -188,6 +205,19 @@ def _orders(traces, found):
                       f"and rank {b} starts them in the other order (line {other.line})",
                       "start the collectives of all groups in one order on all ranks"].add(a)
                 break
+
+
+def _groups(traces, found, ended):
+    """All ranks have to make the same groups in one order, also those that they are no members of."""
+    made = {rank: [event for event in events if event.kind == "group"] for rank, events in traces.items()}
+    for calls in zip_longest(*made.values()):
+        there = {rank: call for rank, call in zip(made, calls) if call}
+        if len({call.text for call in there.values()}) > 1 or ended and len(there) < len(made):
+            for rank, call in there.items():
+                found["may hang", call.file, call.line, call.call, "is not called for the same ranks by all ranks: "
+                      "they meet in it where device_id is given, and number their groups by it",
+                      "call it on all ranks of the program, members or not, in one order"].add(rank)
+            break
 
 
 def _shared(events, a, b):

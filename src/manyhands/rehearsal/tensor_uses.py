@@ -22,14 +22,16 @@ class Uses(TorchDispatchMode):
 
     def __init__(self, recorder):
         super().__init__()
-        self._recorder, self._flying = recorder, {}  # storage -> (its weak reference, the event, whether it is written)
+        # storage -> [(its weak reference, its bytes that are under way, the event, whether it is written), ...]
+        self._recorder, self._flying = recorder, {}
 
     def fly(self, tensor, number, written):
         storage = StorageWeakRef(tensor.untyped_storage())
-        self._flying[storage.cdata] = storage, number, written
+        self._flying.setdefault(storage.cdata, []).append((storage, _span(tensor), number, written))
 
     def land(self, number):
-        self._flying = {key: one for key, one in self._flying.items() if one[1] != number}
+        left = {key: [one for one in flying if one[2] != number] for key, flying in self._flying.items()}
+        self._flying = {key: flying for key, flying in left.items() if flying}
 
     def __torch_dispatch__(self, operator, types, args=(), kwargs=None):
         if self._flying and operator.namespace == "aten":
@@ -53,8 +55,20 @@ class Uses(TorchDispatchMode):
 
         if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or tensor.layout != torch.strided:
             return None
-        storage, number, written = self._flying.get(tensor.untyped_storage()._cdata, (None, None, False))
-        return number if storage is not None and not storage.expired() and (written or writes) else None
+        flying = self._flying.get(tensor.untyped_storage()._cdata, ())
+        return next((number for storage, span, number, written in flying if (written or writes)
+                     and not storage.expired() and _overlap(span, _span(tensor))), None)
+
+
+def _span(tensor):
+    """From which byte of its storage to which a tensor lies; what is between its elements counts as its own."""
+    first = tensor.storage_offset()
+    last = first + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride()))
+    return first * tensor.element_size(), (last + 1 if tensor.numel() else first) * tensor.element_size()
+
+
+def _overlap(one, other):
+    return max(one[0], other[0]) < min(one[1], other[1])
 
 
 class Reads:

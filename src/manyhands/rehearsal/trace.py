@@ -3,7 +3,7 @@
 import json
 from dataclasses import asdict, dataclass, fields
 
-KINDS = ("collective", "message", "wait", "read", "clock", "early", "error")
+KINDS = ("collective", "message", "wait", "read", "clock", "early", "error", "group", "works")
 CPU_WAITS = {"barrier", "all_gather_object", "gather_object", "broadcast_object_list", "scatter_object_list"}
 
 
@@ -16,6 +16,7 @@ class Layout:
     """A tensor as far as NCCL minds: dtype ("float32"), shape, device ("cpu", "cuda"), and how it lies in memory.
 
     `dense`: its elements fill their memory without gaps or overlaps, in whatever order; each contiguous tensor does.
+    `channels_last`: it is not contiguous, but would be with its channels as the last dimension.
     """
 
     dtype: str = "float32"
@@ -24,6 +25,7 @@ class Layout:
     contiguous: bool = True
     dense: bool = True
     sparse: bool = False
+    channels_last: bool = False
 
     @property
     def numel(self):
@@ -48,15 +50,18 @@ class Event:
     """One thing that a rank did.
 
     `kind`, one of `KINDS`:
-      * "collective": `call` on `group` with `tensors`, reduction `op`, `root`;
+      * "collective": `call` on `group` with `tensors`, reduction `op`, `root`; `text` says if objects have a device;
       * "message": send, recv, isend, irecv (one part), or batch_isend_irecv (several);
       * "wait": for the event number `of` of this rank's trace, counted from 0;
       * "read": Python needs a value of a tensor that is on the GPU (`item`, `tolist`, `print`);
       * "clock": the program reads a clock;
-      * "early": a tensor of event `of` is used before its wait, as `text` says; "error": a caught error of a call.
+      * "early": a tensor of event `of` is used before its wait, as `text` says; "error": a caught error of a call;
+      * "group": new_group was called for the ranks in `text`;
+      * "works": of what a batch returned, another work than the first is taken.
 
     `group` is the group's name and `ranks` its global ranks; a group of backend "gloo" is a CPU group, which NCCL has
-    nothing to do with. `is_async`: Python got the work at once (`async_op=True`, isend, irecv, a batch).
+    nothing to do with. `is_async`: Python got the work at once (`async_op=True`, isend, irecv, a batch). `library`:
+    torch itself or another package made the call, and sees to its wait.
     """
 
     kind: str
@@ -69,6 +74,7 @@ class Event:
     op: str | None = None
     root: int | None = None
     is_async: bool = False
+    library: bool = False
     of: int | None = None
     file: str = ""
     line: int = 0

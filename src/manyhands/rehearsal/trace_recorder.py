@@ -12,8 +12,10 @@ What it takes on itself, because a CPU cannot tell:
 Our own messages (`manyhands.comm`) choose NCCL's or gloo's way by themselves, and are not recorded.
 """
 
+import dis
 import functools
 import inspect
+import re
 import sys
 
 from manyhands.cluster.on_rank import cpu_groups
@@ -33,6 +35,8 @@ ROOTED = {"broadcast", "reduce", "gather", "scatter"}
 OBJECTS = CPU_WAITS - {"barrier"}
 MESSAGES = ("send", "recv", "isend", "irecv")
 BATCH = "batch_isend_irecv"
+# where a function of torch.distributed begins: itself, what torch has put around it, and what listens here
+_CALLED = re.compile(r"/(distributed_c10d|c10d_logger|typing_extensions|warnings)\.py$|/manyhands/(rehearsal|ledger)/")
 
 
 class Recorder:
@@ -48,6 +52,7 @@ class Recorder:
         self._events_of, self._frame = {}, None  # entry of an asynchronous call -> its number; the last c10d frame
         self._uses, self._undo = Uses(self), []
         self._error = None  # an error that the program has yet to catch: its event
+        self.with_cpu = set()  # the groups that have gloo, too, as of "cpu:gloo,cuda:nccl": objects go by it
 
     def start(self):
         taps.listen(self)
@@ -68,13 +73,13 @@ class Recorder:
 
     def add(self, entry, given):
         """A call begins."""
-        names, frame = _c10d_names()
+        names, frame, library = _c10d_names()
         number = len(self.events) - 1
         if frame is not None and frame is self._frame:  # another part of the same batch or object collective
             self._follow(entry, number)
             return
         self._frame = None
-        facts = {"group": entry.group, "ranks": entry.ranks,
+        facts = {"group": entry.group, "ranks": entry.ranks, "library": library,
                  "backend": "gloo" if entry.group in cpu_groups.NAMES else "nccl"}
         outer = next((name for name in names if name in OBJECTS or name == BATCH), None)
         if outer:
@@ -83,10 +88,13 @@ class Recorder:
             operations = frame.f_locals["p2p_op_list"]
             parts = tuple(_part(one.op.__name__, one.tensor, one.peer, one.tag) for one in operations)
             number = self.note("message", call=BATCH, parts=parts, is_async=True, **facts)
-            for one in operations:
+            for one in () if library else operations:
                 self._uses.fly(one.tensor, number, written=one.op.__name__ == "irecv")
         elif outer:
-            number = self.note("collective", call=outer, root=_root(frame), **facts)
+            if entry.group in self.with_cpu:
+                facts["backend"] = "gloo"
+            given_device = "on a device that is given" if frame.f_locals.get("device") is not None else ""
+            number = self.note("collective", call=outer, root=_root(frame), text=given_device, **facts)
         elif entry.call in ("send", "recv"):
             self._message(entry, given, names, facts)
             number = len(self.events) - 1
@@ -116,7 +124,7 @@ class Recorder:
         is_async = not (names and call == entry.call) and not entry.native
         number = self.note("message", call=call, parts=(_part(entry.call, tensor, peer, entry.tag),),
                            is_async=is_async, **facts)
-        if is_async:
+        if is_async and not facts["library"]:
             self._uses.fly(tensor, number, written=entry.call == "recv")
 
     def _collective(self, entry, given, names, facts):
@@ -129,7 +137,7 @@ class Recorder:
         number = self.note("collective", call=NAMES.get(entry.call, entry.call), op=_operation(options),
                            tensors=tuple(_layout(one) for one in handed_in + filled),
                            root=entry.root if entry.call in ROOTED else None, is_async=is_async, **facts)
-        if is_async:
+        if is_async and not facts["library"]:
             for tensor in handed_in:
                 self._uses.fly(tensor, number, written=place == 0)
             for tensor in filled:
@@ -166,10 +174,11 @@ def _event(kind, **facts):
 
 def _c10d_names():
     """(names of the functions of torch.distributed that are running, the outermost first; the frame of the one that is
-    a batch or an object collective, or None)."""
-    names, found, frame = [], None, sys._getframe(2)
+    a batch or an object collective, or None; whether another package called them, and not the program)."""
+    names, found, frame, outermost = [], None, sys._getframe(2), ""
     while frame is not None and not is_user_file(frame.f_code.co_filename):
         code = frame.f_code
+        outermost = code.co_filename
         if code.co_filename.endswith("distributed_c10d.py"):
             names.append(code.co_name)
             if code.co_name in OBJECTS or code.co_name == BATCH:
@@ -177,7 +186,7 @@ def _c10d_names():
         elif code.co_filename.endswith("_functional_collectives.py"):
             names.append("_functional_collectives")
         frame = frame.f_back
-    return names[::-1], found
+    return names[::-1], found, _CALLED.search(outermost) is None
 
 
 def _root(frame):
@@ -193,12 +202,13 @@ def _part(call, tensor, peer, tag):
 
 
 def _layout(tensor):
-    from torch._prims_common import is_non_overlapping_and_dense_or_false
+    from torch._prims_common import is_non_overlapping_and_dense_or_false, suggest_memory_format
 
     sparse = tensor.layout not in _strided()
     contiguous = sparse or tensor.is_contiguous()
+    channels_last = not contiguous and tensor.is_contiguous(memory_format=suggest_memory_format(tensor))
     return Layout(str(tensor.dtype).removeprefix("torch."), tuple(tensor.shape), tensor.device.type, contiguous,
-                  contiguous or bool(is_non_overlapping_and_dense_or_false(tensor)), sparse)
+                  contiguous or bool(is_non_overlapping_and_dense_or_false(tensor)), sparse, channels_last)
 
 
 @functools.cache
@@ -228,13 +238,22 @@ def _watch_groups(recorder):
 
     @functools.wraps(original_init)
     def init_process_group(*args, **kwargs):
-        return original_init(**_for_a_cpu(original_init, args, kwargs))
+        original_init(**_for_a_cpu(original_init, args, kwargs))
+        if "cpu:" in str(_by_name(original_init, args, kwargs).get("backend")):
+            recorder.with_cpu.add("0")
 
     @functools.wraps(original_group)
     def new_group(*args, **kwargs):
         given = _for_a_cpu(original_group, args, kwargs)
-        group = original_group(**given)
-        cpu_groups.note(group, given.get("backend"))
+        if is_user_file(sys._getframe(1).f_code.co_filename) and not given.get("use_local_synchronization"):
+            ranks = given.get("ranks")
+            given["ranks"] = ranks if ranks is None else list(ranks)
+            members = range(dist.get_world_size()) if ranks is None else given["ranks"]
+            recorder.note("group", call="new_group", text=str(sorted(map(int, members))))
+        group, asked = original_group(**given), str(_by_name(original_group, args, kwargs).get("backend") or "").lower()
+        if "cpu:" in asked or not asked and "0" in recorder.with_cpu:
+            recorder.with_cpu.add(str(getattr(group, "group_name", "")))
+        cpu_groups.note(group, asked)
         return group
 
     for name, wrapped in (("init_process_group", init_process_group), ("new_group", new_group)):
@@ -245,19 +264,24 @@ def _watch_groups(recorder):
 
 
 def _watch_works(recorder):
-    """See to errors of communication that the program may catch, and to futures. Returns how to undo it."""
+    """See to errors of communication that the program may catch, to futures, and to what a batch returns. Returns how
+    to undo it."""
     import torch.distributed as dist
     from torch.distributed import distributed_c10d as c10d
 
     undo = []
-    for name in (*MESSAGES, *NAMES.values(), *ROOTED, *CPU_WAITS, BATCH, "monitored_barrier"):
+    # not isend and irecv: a P2POp asks whether it is given these two, and a cell may have imported them before
+    for name in ("send", "recv", *NAMES.values(), *ROOTED, *CPU_WAITS, BATCH, "monitored_barrier"):
         original = getattr(c10d, name, None)
         if original is not None:
-            wrapped = _noting_errors(recorder, name, original)  # one for both: a P2POp asks whether it is the same
+            if name == BATCH:
+                original = _listed(recorder, original)
+            wrapped = _noting_errors(recorder, name, original)
             for module in (c10d, dist):
                 undo.append(functools.partial(setattr, module, name, getattr(module, name)))
                 setattr(module, name, wrapped)
-    for name, made in (("wait", _noting_errors(recorder, "wait", dist.Work.wait)), ("get_future", _future(recorder))):
+    for name, made in (("wait", _noting_errors(recorder, "wait", dist.Work.wait)), ("get_future", _future(recorder)),
+                       ("is_completed", _completed())):
         undo.append(functools.partial(setattr, dist.Work, name, getattr(dist.Work, name)))
         setattr(dist.Work, name, made)
     return undo[::-1]
@@ -278,6 +302,63 @@ def _future(recorder):
     return get_future
 
 
+def _completed():
+    """`Work.is_completed`: who is told that a work has ended need not wait for it."""
+    import torch.distributed as dist
+
+    original = dist.Work.is_completed
+
+    @functools.wraps(original)
+    def is_completed(work):
+        ended = original(work)
+        if ended and is_user_file(sys._getframe(1).f_code.co_filename):
+            taps.followed(work)
+        return ended
+
+    return is_completed
+
+
+def _listed(recorder, original):
+    @functools.wraps(original)
+    def batch_isend_irecv(p2p_op_list):
+        return Works(original(p2p_op_list), recorder, _backend(p2p_op_list[0].group))
+
+    return batch_isend_irecv
+
+
+class Works(list):
+    """What a batch returns: with gloo a work of each message, with NCCL one of all. It notes where the program takes
+    another one than the first, unless it has asked how many there are."""
+
+    def __init__(self, works, recorder, backend):
+        super().__init__(works)
+        self._recorder, self._backend = recorder, backend
+
+    def __len__(self):
+        self._recorder = None
+        return super().__len__()
+
+    def __getitem__(self, place):
+        if isinstance(place, int) and place not in (0, -1):
+            self._taken()
+        return super().__getitem__(place)
+
+    def __iter__(self):
+        frame = sys._getframe(1)
+        code, at = frame.f_code.co_code, frame.f_lasti
+        if dis.opname[code[at]] == "UNPACK_SEQUENCE" and code[at + 1] != 1:  # send, receive = batch_isend_irecv(...)
+            self._taken()
+        return super().__iter__()
+
+    def _taken(self):
+        if self._recorder and is_user_file(sys._getframe(2).f_code.co_filename):
+            self._recorder.note("works", call=BATCH, backend=self._backend)
+
+
+def _backend(group):
+    return "gloo" if str(getattr(group, "group_name", "")) in cpu_groups.NAMES else "nccl"
+
+
 def _noting_errors(recorder, name, original):
     @functools.wraps(original)
     def call(*args, **kwargs):
@@ -285,17 +366,19 @@ def _noting_errors(recorder, name, original):
             return original(*args, **kwargs)
         except RuntimeError as error:
             if is_user_file(sys._getframe(1).f_code.co_filename):
-                group = getattr(kwargs.get("group"), "group_name", "")
-                backend = "gloo" if str(group) in cpu_groups.NAMES else "nccl"
-                recorder.error(call=name, text=type(error).__name__, backend=backend)
+                recorder.error(call=name, text=type(error).__name__, backend=_backend(kwargs.get("group")))
             raise
 
     return call
 
 
+def _by_name(function, args, kwargs):
+    return dict(inspect.signature(inspect.unwrap(function)).bind_partial(*args, **kwargs).arguments)
+
+
 def _for_a_cpu(function, args, kwargs):
     """The arguments of a call that makes a group, by name: gloo in place of NCCL, without what only a GPU has."""
-    given = dict(inspect.signature(inspect.unwrap(function)).bind_partial(*args, **kwargs).arguments)
+    given = _by_name(function, args, kwargs)
     if "nccl" in str(given.get("backend") or "").lower():
         given["backend"] = "gloo"
         given.pop("pg_options", None)

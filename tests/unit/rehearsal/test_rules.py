@@ -8,6 +8,7 @@ from manyhands.rehearsal.rules import SEVERITIES
 
 STRIDED = Layout(shape=(4, 4), contiguous=False, dense=True)
 HOLES = Layout(shape=(4,), contiguous=False, dense=False)
+CHANNELS_LAST = Layout(shape=(2, 3, 4, 4), contiguous=False, channels_last=True)
 CPU = dict(group=("cpu", (0, 1)), backend="gloo")
 
 
@@ -82,6 +83,23 @@ def with_cpu_wait_crossed(r):
         r.wait(r.collective(group=group, later=True)), r.add("read")
 
 
+def columns(r, call):
+    """A list of columns is gathered, or scattered, with a tensor of its own."""
+    whole = Layout(shape=(4, 2))
+    tensors = (whole, STRIDED, STRIDED) if call in ("all_gather", "gather") else (STRIDED, STRIDED, whole)
+    r.add("collective", call=call, ranks=r.all, tensors=tensors, op="SUM" if call == "reduce_scatter" else None)
+
+
+def group_of_two(r):
+    if r.rank < 2:
+        r.add("group", call="new_group", text="[0, 1]")
+
+
+def second_work(r):
+    work = r.batch(("send", 1 - r.rank), ("recv", 1 - r.rank))
+    r.add("works", call="batch_isend_irecv"), r.wait(work)
+
+
 BAD = {  # name: (ranks, program, severity, what is said)
     "both send first": (2, sends_first, "hangs", "rendezvous"),
     "opposite isend and irecv": (2, opposite, "hangs", "rendezvous"),
@@ -113,6 +131,15 @@ BAD = {  # name: (ranks, program, severity, what is said)
     "another size, gathered into one": (2, lambda r: r.collective("all_gather_single", tensor=Layout(shape=(r.rank + 1,))), "differs", "another size"),
     "another operation": (2, lambda r: r.collective(op=("SUM", "MAX")[r.rank]), "differs", "another operation"),
     "a larger receive": (2, lambda r: r.message(("send", "recv")[r.rank], 1 - r.rank, tensor=Layout(shape=(4 + r.rank,))), "differs", "another size"),
+    "another collective": (2, lambda r: r.collective("broadcast", root=0) if r.rank == 0 else r.collective("barrier"), "may hang", "two different collectives"),
+    "columns gathered": (2, lambda r: columns(r, "gather"), "differs", "as it lies"),
+    "columns scattered": (2, lambda r: columns(r, "scatter"), "differs", "as it lies"),
+    "columns to all": (2, lambda r: columns(r, "all_to_all"), "fails", "not contiguous"),
+    "channels last on one rank": (2, lambda r: r.collective("broadcast", tensor=(CHANNELS_LAST, Layout(shape=(2, 3, 4, 4)))[r.rank]), "differs",
+                                  "another layout"),
+    "a group that its members alone make": (3, group_of_two, "may hang", "by all ranks"),
+    "groups in two orders": (2, lambda r: [r.add("group", call="new_group", text=f"[{one}]") for one in (r.rank, 1 - r.rank)], "may hang", "by all ranks"),
+    "the second work of a batch": (2, second_work, "fails", "one work"),
     "a caught error": (2, lambda r: r.add("error", call="recv", text="RuntimeError"), "differs", "watchdog"),
 }
 
@@ -207,6 +234,12 @@ GOOD = {
     "bfloat16 and bool": (2, lambda r: [r.collective(tensor=Layout(dtype)) for dtype in ("bfloat16", "bool", "float8_e4m3fn")]),
     "a transposed message, both sides": (2, lambda r: r.message(("send", "recv")[r.rank], 1 - r.rank, tensor=STRIDED)),
     "an uneven all-gather": (2, lambda r: r.collective("all_gather", tensor=Layout(shape=(r.rank + 1,)))),
+    "channels last": (2, lambda r: r.collective(tensor=CHANNELS_LAST)),
+    "columns into which is gathered": (2, lambda r: columns(r, "all_gather")),
+    "columns that are reduced": (2, lambda r: columns(r, "reduce_scatter")),
+    "a library's own work": (2, lambda r: r.add("collective", call="all_reduce", ranks=r.all, tensors=(SMALL,), op="SUM", is_async=True, library=True)),
+    "groups in one order": (3, lambda r: [r.add("group", call="new_group", text=text) for text in ("[0, 1]", "[2]")]),
+    "works of a batch on the CPU": (2, lambda r: r.add("works", call="batch_isend_irecv", backend="gloo")),
     "average of floats": (2, lambda r: r.collective(op="AVG")),
     "a barrier and objects": (2, lambda r: (r.collective("barrier"), r.collective("all_gather_object"))),
     "one rank alone": (1, lambda r: r.collective()),
@@ -234,6 +267,9 @@ def test_objects_need_a_line_that_chooses_the_gpu():
     traces = story(2, lambda r: r.collective("all_gather_object"))
     assert [one.severity for one in judge(traces, "import torch")] == ["may hang"]
     assert judge(traces, "torch.cuda.set_device(local_rank)") == judge(traces) == []
+    assert judge(traces, "mesh = init_device_mesh(device, (2,))") == judge(traces, 'os.environ["CUDA_VISIBLE_DEVICES"] = local_rank') == []
+    elsewhere = story(2, lambda r: r.add("collective", call="broadcast_object_list", ranks=r.all, root=0, text="on a device that is given"))
+    assert judge(elsewhere, "import torch") == []
     for line in ("import lightning as L", "    from lightning.pytorch import Trainer", "from accelerate import Accelerator"):
         assert judge(traces, f"import torch\n{line}\n") == []  # they choose it
     assert len(judge(traces, "lightning = 1\nimport acceleration")) == 1

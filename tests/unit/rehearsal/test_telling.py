@@ -2,10 +2,11 @@
 
 import xml.etree.ElementTree as ET
 from dataclasses import replace
+from types import SimpleNamespace
 
 from stories import story
 
-from manyhands.rehearsal import Finding, judge, rehearse_command
+from manyhands.rehearsal import Finding, dump, judge, rehearse_command
 from manyhands.rehearsal.telling import lines, picture
 
 
@@ -54,6 +55,33 @@ def test_no_picture_where_nothing_hangs():
     for tell in (lambda r: r.collective(), lambda r: r.collective(op="BOR")):
         traces = story(2, tell)
         assert picture(judge(traces), traces) is None
+
+
+LOST = "RuntimeError: [third_party/gloo/gloo/transport/tcp/pair.cc:553] Connection closed by peer [127.0.0.1]:42387."
+
+
+def left_behind(folder, ends):
+    """What is made of a script whose ranks 0 and 1 reduce once more than rank 2, where the ranks' ends say this."""
+    traces = story(3, lambda r: [r.collective() for _ in range(1 if r.rank == 2 else 2)])
+    for rank, end in enumerate(ends):
+        (folder / f"{rank}.trace").write_text(dump(traces[rank]))
+        (folder / f"{rank}.end").write_text(end)
+    (folder / "train.py").touch()
+    return rehearse_command._judged(folder / "train.py", folder, 3, SimpleNamespace(timed_out=False, returncode=1))
+
+
+def test_a_rank_that_leaves_early_is_judged_though_gloo_raises_on_the_others(tmp_path):
+    made = left_behind(tmp_path, [LOST, LOST, ""])
+    assert (made.errors, made.code, made.left) == ({}, rehearse_command.FOUND, True)
+    assert [(one.severity, one.ranks) for one in made.findings] == [("hangs", (0, 1))]
+    assert rehearse_command.told(made)[0] == "With gloo, too, a rank had ended while others waited for it."
+
+
+def test_of_several_errors_the_cause_is_told_and_not_what_came_of_it(tmp_path):
+    made = left_behind(tmp_path, [LOST, "KeyError: 'mine'", ""])
+    assert made.code == rehearse_command.FAILED and not made.findings
+    assert rehearse_command.told(made) == ["rank 1 of train.py fails by itself, so nothing was judged:", "KeyError: 'mine'"]
+    assert left_behind(tmp_path, [LOST, LOST, LOST]).code == rehearse_command.FAILED  # nobody has ended by itself
 
 
 def test_a_script_that_calls_nothing_is_not_taken_for_a_clean_one():

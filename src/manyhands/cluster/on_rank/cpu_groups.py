@@ -22,7 +22,7 @@ def note(group, backend):
     if not hasattr(group, "group_name"):  # this rank is no member
         return
     frame = _calling_frame() if backend == "gloo" else None
-    if frame is not None and "gloo" in _text_of_call(frame):
+    if frame is not None and "gloo" in _text_of_call(frame).lower():  # or dist.Backend.GLOO
         NAMES.add(str(group.group_name))
     else:
         NAMES.discard(str(group.group_name))
