@@ -1,8 +1,8 @@
 """A second task, made of the first one, for twice the epochs.
 
-fails: challenge/budget
+fails: challenge/budget, challenge/accuracy
 shows: counting every task that was made
-points: 17
+points: 13
 """
 # %% grade_id="challenge"
 def train(task):

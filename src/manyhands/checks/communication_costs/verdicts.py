@@ -234,7 +234,7 @@ def finish_problem(case, limit, got):
     costs = [cases.all_reduce_s(case, one) for one in sums]
     wrong = {"after the backward": case.ready_s[-1] + sum(costs), "network only": sum(costs), "first is ready": _finish(case, groups, costs, 0),
              "no queue": max(case.ready_s[group[-1]] + cost for group, cost in zip(groups, costs)), "last bucket only": case.ready_s[-1] + costs[-1],
-             "under the limit": _under(case, limit), "rest forgotten": _finish(case, groups[:-1], costs[:-1], -1)}
+             "under the limit": _under(case, limit), "over the limit": _over(case, limit), "rest forgotten": _finish(case, groups[:-1], costs[:-1], -1)}
     name = _named(got, wrong) or "other finish"
     return say(name, right, got, limit=limit, count=len(groups), bytes=sums[0])
 
@@ -255,6 +255,16 @@ def _under(case, limit):
             groups[-1].append(i)
         else:
             groups.append([i])
+    return _finish(case, groups, [cases.all_reduce_s(case, sum(case.n_bytes[i] for i in group)) for group in groups], -1)
+
+
+def _over(case, limit):
+    """The finish where a bucket that holds exactly the limit waits for one tensor more."""
+    groups = [[]]
+    for i, size in enumerate(case.n_bytes):
+        groups[-1].append(i)
+        if sum(case.n_bytes[j] for j in groups[-1]) > limit and i + 1 < len(case.n_bytes):
+            groups.append([])
     return _finish(case, groups, [cases.all_reduce_s(case, sum(case.n_bytes[i] for i in group)) for group in groups], -1)
 
 

@@ -101,6 +101,7 @@ MISTAKES = {
     "last bucket only": "Only the last bucket is waited for. The buckets before it may still be under way: one message at a time.",
     "first is ready": "A bucket leaves when its *last* gradient is ready, not its first.",
     "no queue": "The buckets overtake each other: each must wait until the network is free.",
+    "over the limit": "A bucket that holds exactly bucket_bytes is full: *or more*, >=.",
     "under the limit": "A bucket is full when it holds bucket_bytes *or more*: the tensor that fills it up still goes with it.",
     "rest forgotten": "The last bucket is never full. It must be sent all the same.",
     "other finish": "Not the time that {count} buckets take (limit {limit} bytes; the first holds {bytes}). Go through them in order: wait for the gradients, wait for the network, send.",

@@ -124,6 +124,9 @@ def split(encoder_step_name, decoder_step_name, case, seed):
         divisor = sum(map(len, targets)) + draw.randint(3, 9) if case else None
         right = model.serial_step(*parts, sources, targets, divisor=divisor)
         result = {"case": case, "role": role, "right": {"loss": right["loss"], "gradients": right[role]}, **_split_mistakes(parts, sources, targets, divisor)}
+        module, before = encoder if role == "encoder" else decoder, 0.5 * case  # in case 1 there are gradients already
+        for parameter in module.parameters() if before else ():
+            parameter.grad = torch.full_like(parameter, before)
         with told(result), Ledger() as ledger:
             if role == "encoder":
                 encoder_step(encoder, list(sources), pair, 1 - encoder_rank)
@@ -133,7 +136,8 @@ def split(encoder_step_name, decoder_step_name, case, seed):
                 result["loss"] = float(loss.detach() if hasattr(loss, "detach") else loss)
                 del loss  # with it goes a graph that backward has not gone through
                 _until_gone(everyone)
-        result.update(got=gradients(encoder if role == "encoder" else decoder), sent=[ledger.messages_sent, ledger.bytes_sent],
+        added = {name: values and [value - before for value in values] for name, values in gradients(module).items()}
+        result.update(got=added, before=before, sent=[ledger.messages_sent, ledger.bytes_sent],
                       state_bytes=2 * 8 * layers * len(sources) * decoder.rnn.hidden_size)
     return result
 

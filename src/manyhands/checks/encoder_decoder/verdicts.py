@@ -129,6 +129,8 @@ def gradient_problem(rank, case, role):
     details = {"rank": rank, "expected": right[parameter], "got": got[parameter]}
     if all(numbers is None or not np.any(numbers) for numbers in got.values()):
         name = "no gradient"
+    elif case.get("before") and not far([x + case["before"] for x in all_of(got)], all_of(right)):
+        name = "cleared"
     else:
         name = (looks_like(got, case["other gradient"], far_named) if role == "encoder" else None) or ratio(all_of(got), all_of(right)) or "other gradient"
     return {**details, "mistake": MISTAKES[name].format(role=role, name=parameter, case=MISTAKES["layout"][case["case"]])}

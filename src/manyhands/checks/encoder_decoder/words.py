@@ -94,6 +94,7 @@ MISTAKES = {
     # train_split
     "unchanged": "The {role}'s weights have not changed: its own optimiser must step, on its own rank.",
     "stale": "Each step used the gradient of the batch before: the optimiser must step after backward, when the gradient has come.",
+    "cleared": "The gradients that were there before are gone: the {role}'s function adds to grad. zero_grad() is the training loop's.",
     "accumulated": "Gradients of earlier batches are still in grad: zero_grad() once in every step, on both ranks.",
     "other weights": "{name} differs: Adam over this rank's own parameters, one step per batch, in the order of the batches.",
     "no losses": "The decoder's rank returns the loss of every batch, as a number.",

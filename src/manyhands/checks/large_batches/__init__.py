@@ -132,7 +132,10 @@ def challenge(function):
             raise Stopped(error)
         problem = verdicts.budget_problem(passed, large.batch, allowed, error)
         report.judge("budget", [problem], [allowed if problem is None else -1 - sum(passed)])
-        _judge_accuracy(report, small, reference, weights)
+        if problem is None:
+            _judge_accuracy(report, small, reference, weights)
+        else:
+            report.judge("accuracy", [verdicts.say("over the budget")], [-1.0])
 
 
 @lru_cache(maxsize=2)

@@ -98,6 +98,7 @@ MISTAKES = {
     "small batches": "A gradient was taken of a smaller batch. All have at least {batch} images.",
     "too many images": "More images have passed than the epochs have, counting every task that was made. {steps} steps are all there are.",
     "no images": "No gradient was taken with task.gradient.",
+    "over the budget": "The error is measured of weights that were trained within the budget: see the criterion above.",
     "no weights": "train returns the weights of all runs, as task.start() gives them.",
     "not finite": "Some weights are not finite: the rate is too large.",
     "broken": "At least one run has learned nothing: {large} % wrong on average. The rate is too large for weights that are still random: warm up.",
