@@ -2,7 +2,7 @@
 
 fails: step/weights, step/objective
 shows: Gradients of earlier steps are still in `grad`
-shows: This is not the objective of the whole batch
+shows: The objective of the first step is right
 points: 10
 """
 # %% grade_id="step"

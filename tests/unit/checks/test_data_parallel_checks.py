@@ -90,6 +90,12 @@ def test_a_wrong_objective_is_told(said, says):
     assert problem is None if says is None else says in problem["mistake"]
 
 
+def test_an_objective_that_follows_from_wrong_weights_is_told_so():
+    case = {"said": [1.0, 2.1], "objectives": [1.0, 2.0], "looks": "other"}
+    assert "the criterion above" in verdicts.objective_problem(0, case)["mistake"]
+    assert "a part of it" in verdicts.objective_problem(0, {**case, "said": [1.1, 2.0]})["mistake"]
+
+
 def test_every_check_has_a_hint():
     assert {name.split("-", 1)[1] for name in HINTS} == set(CRITERIA)
     assert all(MISTAKES.values()) and all(HINTS.values())

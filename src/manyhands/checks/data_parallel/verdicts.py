@@ -132,4 +132,6 @@ def objective_problem(rank, case):
     if not any(far(*pair) for pair in zip(case["said"], case["objectives"])):
         return None
     mistake = "no number" if None in case["said"] else "objective"
+    if case.get("looks") and mistake == "objective" and not far(case["said"][0], case["objectives"][0]):
+        mistake = "objective follows"
     return {"rank": rank, "expected": case["objectives"], "got": case["said"], "mistake": MISTAKES[mistake]}

@@ -90,6 +90,7 @@ MISTAKES = {
     ("step", "not finite"): "The weights are not finite.",
     ("step", "other"): "The weights are not those of one process. Group {members}: rows, rank and world size are those of the group; every rank takes the same step.",
     "objective": "This is not the objective of the whole batch before the step: a rank's share is a part of it. Add up the shares of all ranks.",
+    "objective follows": "The objective of the first step is right. Those of later steps are not, for the weights are wrong: see the criterion above.",
     "no number": "train_step returns the objective: one number.",
 }
 

@@ -71,7 +71,8 @@ def mean_problem(answer):
 def divisor_problem(answer):
     if not far(answer["divided"], answer["right divided"]):
         return None
-    name = "divisor ignored" if not far(answer["divided"], answer["got"]) else "other divisor"
+    name = "other sum" if far(answer["got"], answer["right"]) else "other divisor"
+    name = name if far(answer["divided"], answer["got"]) else "divisor ignored"
     return {"expected": answer["right divided"], "got": answer["divided"], "mistake": MISTAKES[name].format(**answer)}
 
 

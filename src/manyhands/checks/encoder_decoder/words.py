@@ -67,6 +67,7 @@ MISTAKES = {
     "sum": "This is the sum. Divide by the number of tokens, {tokens}.",
     "other loss": "This is not the sum of the cross-entropies of all tokens, divided by their number, {tokens}.",
     "divisor ignored": "A divisor was given, {divisor}, and you divided by the number of tokens all the same.",
+    "other sum": "With divisor={divisor} the same sum is divided by {divisor}, and the sum is not right: see the criterion above.",
     "other divisor": "With divisor={divisor} the sum over all tokens must be divided by {divisor}.",
     # encoder_step, decoder_step
     "only h": "The decoder began with the right h and a cell of zeros. An LSTM's state is two tensors: send both.",

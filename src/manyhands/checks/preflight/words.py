@@ -59,7 +59,7 @@ MISTAKES = {
     # recover
     "stopped": "The cluster was stopped: run the notebook again from the top. Do not stop it in recover: healing has already made new ranks.",
     "no group": "There is no process group on this rank: recover must make one where none is.",
-    "twice": "Healing had made the process group already (--setup). Ask dist.is_initialized() first.",
+    "twice": "There is a process group already: nothing had happened yet, or healing has run the --setup cells. Ask dist.is_initialized() first.",
     "no shard": "There is no variable `shard` on this rank. Variables were lost with the old ranks: bring it back from `saved`.",
     "no tensor": "`shard` must be a tensor.",
     "another's shard": "These are the numbers of rank {owner}: each rank takes saved[its own rank].",
