@@ -355,6 +355,9 @@ class Works(list):
             self._recorder.note("works", call=BATCH, backend=self._backend)
 
 
+Works.__name__ = "list"  # what Python says of it to a program: "'list' object has no attribute 'wait'"
+
+
 def _backend(group):
     return "gloo" if str(getattr(group, "group_name", "")) in cpu_groups.NAMES else "nccl"
 
