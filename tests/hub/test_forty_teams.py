@@ -91,7 +91,7 @@ def test_forty_accounts_hand_in_within_a_minute_and_the_times_that_they_are_told
     assert all(one.record == RECORD and f"# entry of {one.team.removeprefix('Team of ')}\n" in one.source for one in found.values() if one.number > 1)
     assert sum(line["do"] == "judged" for line in there.log.read()) == TEAMS + 1
 
-    times = [(float(about), float(at_most), mine[f"Team of {name}"].judged - at) for name, (at, answer) in answers.items()
+    times = [(float(about), float(at_most), mine[f"Team of {name}"].judged - mine[f"Team of {name}"].at) for name, (_, answer) in answers.items()
              for about, at_most in re.findall(r"comes in about (\d+) s; if all other teams hand in now, in (\d+) (?:s|min)", answer["said"])]
     assert len(times) == TEAMS
     ends = sorted(one.judged for one in found.values())

@@ -12,7 +12,6 @@ What it takes on itself, because a CPU cannot tell:
 Our own messages (`manyhands.comm`) choose NCCL's or gloo's way by themselves, and are not recorded.
 """
 
-import dis
 import functools
 import inspect
 import re
@@ -24,6 +23,7 @@ from manyhands.ledger import taps
 from manyhands.ledger.entry import CALLS, tensors_in
 from manyhands.rehearsal.tensor_uses import Clocks, Reads, Uses
 from manyhands.rehearsal.trace import CPU_WAITS, Event, Layout, Part
+from manyhands.rehearsal.works import BATCH, backend_of, completed, listed
 
 NAMES = {"allreduce": "all_reduce", "allreduce_coalesced": "all_reduce_coalesced", "allgather": "all_gather",
          "_allgather_base": "all_gather_single", "allgather_coalesced": "all_gather_coalesced",
@@ -34,7 +34,6 @@ NAMES = {"allreduce": "all_reduce", "allreduce_coalesced": "all_reduce_coalesced
 ROOTED = {"broadcast", "reduce", "gather", "scatter"}
 OBJECTS = CPU_WAITS - {"barrier"}
 MESSAGES = ("send", "recv", "isend", "irecv")
-BATCH = "batch_isend_irecv"
 # where a function of torch.distributed begins: itself, what torch has put around it, and what listens here
 _CALLED = re.compile(r"/(distributed_c10d|c10d_logger|typing_extensions|warnings)\.py$|/manyhands/(rehearsal|ledger)/")
 
@@ -275,13 +274,13 @@ def _watch_works(recorder):
         original = getattr(c10d, name, None)
         if original is not None:
             if name == BATCH:
-                original = _listed(recorder, original)
+                original = listed(recorder, original)
             wrapped = _noting_errors(recorder, name, original)
             for module in (c10d, dist):
                 undo.append(functools.partial(setattr, module, name, getattr(module, name)))
                 setattr(module, name, wrapped)
     for name, made in (("wait", _noting_errors(recorder, "wait", dist.Work.wait)), ("get_future", _future(recorder)),
-                       ("is_completed", _completed())):
+                       ("is_completed", completed())):
         undo.append(functools.partial(setattr, dist.Work, name, getattr(dist.Work, name)))
         setattr(dist.Work, name, made)
     return undo[::-1]
@@ -302,66 +301,6 @@ def _future(recorder):
     return get_future
 
 
-def _completed():
-    """`Work.is_completed`: who is told that a work has ended need not wait for it."""
-    import torch.distributed as dist
-
-    original = dist.Work.is_completed
-
-    @functools.wraps(original)
-    def is_completed(work):
-        ended = original(work)
-        if ended and is_user_file(sys._getframe(1).f_code.co_filename):
-            taps.followed(work)
-        return ended
-
-    return is_completed
-
-
-def _listed(recorder, original):
-    @functools.wraps(original)
-    def batch_isend_irecv(p2p_op_list):
-        return Works(original(p2p_op_list), recorder, _backend(p2p_op_list[0].group))
-
-    return batch_isend_irecv
-
-
-class Works(list):
-    """What a batch returns: with gloo a work of each message, with NCCL one of all. It notes where the program takes
-    another one than the first, unless it has asked how many there are."""
-
-    def __init__(self, works, recorder, backend):
-        super().__init__(works)
-        self._recorder, self._backend = recorder, backend
-
-    def __len__(self):
-        self._recorder = None
-        return super().__len__()
-
-    def __getitem__(self, place):
-        if isinstance(place, int) and place not in (0, -1):
-            self._taken()
-        return super().__getitem__(place)
-
-    def __iter__(self):
-        frame = sys._getframe(1)
-        code, at = frame.f_code.co_code, frame.f_lasti
-        if dis.opname[code[at]] == "UNPACK_SEQUENCE" and code[at + 1] != 1:  # send, receive = batch_isend_irecv(...)
-            self._taken()
-        return super().__iter__()
-
-    def _taken(self):
-        if self._recorder and is_user_file(sys._getframe(2).f_code.co_filename):
-            self._recorder.note("works", call=BATCH, backend=self._backend)
-
-
-Works.__name__ = "list"  # what Python says of it to a program: "'list' object has no attribute 'wait'"
-
-
-def _backend(group):
-    return "gloo" if str(getattr(group, "group_name", "")) in cpu_groups.NAMES else "nccl"
-
-
 def _noting_errors(recorder, name, original):
     @functools.wraps(original)
     def call(*args, **kwargs):
@@ -369,7 +308,7 @@ def _noting_errors(recorder, name, original):
             return original(*args, **kwargs)
         except RuntimeError as error:
             if is_user_file(sys._getframe(1).f_code.co_filename):
-                recorder.error(call=name, text=type(error).__name__, backend=_backend(kwargs.get("group")))
+                recorder.error(call=name, text=type(error).__name__, backend=backend_of(kwargs.get("group")))
             raise
 
     return call

@@ -1,0 +1,74 @@
+"""The works that calls return, as a program uses them: the list of a batch (with gloo a work of each message, with NCCL
+one of all), and the question whether one has ended."""
+
+import dis
+import functools
+import sys
+
+from manyhands.cluster.on_rank import cpu_groups
+from manyhands.cluster.on_rank.stack import is_user_file
+from manyhands.ledger import taps
+
+BATCH = "batch_isend_irecv"
+
+
+def listed(recorder, original):
+    """`batch_isend_irecv` whose works tell the recorder if the program takes more than one of them."""
+    @functools.wraps(original)
+    def batch_isend_irecv(p2p_op_list):
+        return Works(original(p2p_op_list), recorder, backend_of(p2p_op_list[0].group))
+
+    return batch_isend_irecv
+
+
+class Works(list):
+    """The works of a batch. It notes where the program takes another one than the first, unless it has asked how many
+    there are."""
+
+    def __init__(self, works, recorder, backend):
+        super().__init__(works)
+        self._recorder, self._backend = recorder, backend
+
+    def __len__(self):
+        self._recorder = None
+        return super().__len__()
+
+    def __getitem__(self, place):
+        if isinstance(place, int) and place not in (0, -1):
+            self._taken()
+        return super().__getitem__(place)
+
+    def __iter__(self):
+        frame = sys._getframe(1)
+        code, at = frame.f_code.co_code, frame.f_lasti
+        if dis.opname[code[at]] == "UNPACK_SEQUENCE" and code[at + 1] != 1:  # send, receive = batch_isend_irecv(...)
+            self._taken()
+        return super().__iter__()
+
+    def _taken(self):
+        if self._recorder and is_user_file(sys._getframe(2).f_code.co_filename):
+            self._recorder.note("works", call=BATCH, backend=self._backend)
+
+
+Works.__name__ = "list"  # what Python says of it to a program: "'list' object has no attribute 'wait'"
+
+
+def backend_of(group):
+    """"gloo" where NCCL has nothing to do with the group, else "nccl"."""
+    return "gloo" if str(getattr(group, "group_name", "")) in cpu_groups.NAMES else "nccl"
+
+
+def completed():
+    """`Work.is_completed`: who is told that a work has ended need not wait for it."""
+    import torch.distributed as dist
+
+    original = dist.Work.is_completed
+
+    @functools.wraps(original)
+    def is_completed(work):
+        ended = original(work)
+        if ended and is_user_file(sys._getframe(1).f_code.co_filename):
+            taps.followed(work)
+        return ended
+
+    return is_completed
