@@ -432,7 +432,7 @@ def test_a_controller_that_does_not_start_in_time_is_told_and_ended(monkeypatch)
 def test_a_rank_that_does_not_start_is_told_with_the_end_of_its_log(monkeypatch):
     nowhere = property(lambda engines: "/nowhere/of-the-controller.json", lambda engines, path: None)
     monkeypatch.setattr("manyhands.cluster.engines.local.LocalEngines.connection_file", nowhere, raising=False)
-    with pytest.raises(RuntimeError, match=r"(?s)Ranks \[0\] did not start; .* The end of its log:\n.*of-the-controller.json"):
+    with pytest.raises(RuntimeError, match=r"(?s)Ranks \[0\] did not start\. The end of its log:\n.*of-the-controller.json"):
         Cluster(nodes=1, ranks_per_node=1, framework="torch", name="lost")
 
 

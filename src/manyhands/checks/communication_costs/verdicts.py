@@ -247,6 +247,10 @@ def _finish(case, groups, costs, which):
     return free_s
 
 
+def _costs(case, groups):
+    return [cases.all_reduce_s(case, sum(case.n_bytes[i] for i in group)) for group in groups]
+
+
 def _under(case, limit):
     """The finish with buckets that never hold more than the limit, but where one tensor is larger."""
     groups = []
@@ -255,7 +259,7 @@ def _under(case, limit):
             groups[-1].append(i)
         else:
             groups.append([i])
-    return _finish(case, groups, [cases.all_reduce_s(case, sum(case.n_bytes[i] for i in group)) for group in groups], -1)
+    return _finish(case, groups, _costs(case, groups), -1)
 
 
 def _over(case, limit):
@@ -265,7 +269,7 @@ def _over(case, limit):
         groups[-1].append(i)
         if sum(case.n_bytes[j] for j in groups[-1]) > limit and i + 1 < len(case.n_bytes):
             groups.append([])
-    return _finish(case, groups, [cases.all_reduce_s(case, sum(case.n_bytes[i] for i in group)) for group in groups], -1)
+    return _finish(case, groups, _costs(case, groups), -1)
 
 
 def time_with(case, got):

@@ -18,12 +18,17 @@ REGISTER_TIMEOUT_S, IMPORT_TIMEOUT_S = 180, 180  # for a busy machine: a rank th
 
 def end_of(log, lines=8):
     """The last lines of a log as the end of a message: the cluster's folder, in which the log lies, goes with it."""
-    try:
-        with open(log, errors="replace") as file:
-            found = [line.rstrip() for line in file.readlines()[-lines:]]
-    except OSError:
-        found = []
+    found = last_lines(log, lines)
     return "\n".join([". The end of its log:", *found]) if found else ""
+
+
+def last_lines(path, lines):
+    """Those of the last lines of a file that are not empty; none where there is no such file."""
+    try:
+        with open(path, errors="replace") as file:
+            return [line.rstrip() for line in file.readlines()[-lines:] if line.strip()]
+    except OSError:
+        return []
 
 
 class LocalEngines:
@@ -131,7 +136,8 @@ class LocalEngines:
             if self.exits or time.monotonic() > deadline:
                 missing = sorted(set(identity) - set(found))
                 log = os.path.join(self.folder, f"rank-{missing[0]}.log")
-                raise RuntimeError(f"Ranks {missing} did not start; the machine may be busy{end_of(log)}")
+                why = "" if self.exits else "; the machine may be busy"
+                raise RuntimeError(f"Ranks {missing} did not start{why}{end_of(log)}")
             time.sleep(0.01)
 
     def signal(self, rank, number):
@@ -155,11 +161,7 @@ class LocalEngines:
 
     def log_tail(self, rank, lines=3):
         """The last lines that C++ libraries wrote to the stderr of a rank."""
-        try:
-            with open(os.path.join(self.folder, f"stderr-{rank}.log"), errors="replace") as file:
-                return [line.rstrip() for line in file.readlines()[-lines:] if line.strip()]
-        except OSError:
-            return []
+        return last_lines(os.path.join(self.folder, f"stderr-{rank}.log"), lines)
 
     def _end_zygote(self):
         self._zygote.stdin.close()
