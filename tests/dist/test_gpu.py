@@ -24,7 +24,7 @@ def sum_of_ranks():
     dist.init_process_group(os.environ["MANYHANDS_BACKEND"])
     x = torch.full((1000,), dist.get_rank() + 1.0, device=device)
     dist.all_reduce(x)
-    return str(device), dist.get_backend(), x.mean().item()
+    return str(device), dist.get_backend(), x.max().item()
 
 
 def test_four_ranks_share_the_gpus_there_are():

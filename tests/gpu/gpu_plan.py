@@ -6,8 +6,9 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 TUTORIALS = ("00", "06", "04", "11", "01", "05", "12", "13", "17")
-LABS = ("06", "04", "11", "00", "01", "03", "05", "09", "12", "13", "17")
+LABS = ("06", "04", "11", "00", "01", "03", "05", "09", "12", "13", "17", "14", "15", "16")
 LATER = ("14", "15", "16")
+OVER_NCCL = ("06", "04", "15", "16", "11", "01", "12", "13", "00", "05", "17")
 LIMIT_S = 420  # of the longest item: less than the 8 minutes of a run
 
 
@@ -49,4 +50,8 @@ ITEMS = [
          _python("see_two_ranks.py"), 300),
     Item("later-units", "the units on pipelines, tensor parallelism and sharded states",
          _python("see_notebooks.py", "notebooks", *LATER), LIMIT_S),
+    Item("tutorials-nccl", "tutorials whose ranks share the GPU and talk over NCCL: outputs as stored",
+         _python("see_notebooks.py", "--nccl", "notebooks", *OVER_NCCL), LIMIT_S),
+    Item("labs-nccl", "solutions whose ranks share the GPU and talk over NCCL: full points",
+         _python("see_notebooks.py", "--nccl", "solutions", *OVER_NCCL), LIMIT_S),
 ]

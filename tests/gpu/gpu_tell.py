@@ -1,5 +1,6 @@
 """How an item tells what it found: a line of JSON for each, at once, so that a stopped item has told what it had."""
 
+import ctypes
 import json
 import os
 import sys
@@ -23,6 +24,24 @@ def failure(name, text):
     """What went wrong, with the whole text of it."""
     print(f"FAILED: {name}\n{text}", flush=True)
     _write(failure=name, text=text)
+
+
+SHARED = 2, 30  # from this NCCL on, ranks may share a GPU, as an experiment: NCCL_MULTI_RANK_GPU_ENABLE=1
+
+
+def needs_shared_nccl():
+    """Without a GPU, or with an NCCL that refuses two ranks on one: say it, and end. The NCCL is the one that is loaded:
+    LD_PRELOAD brings a newer one under a PyTorch that has an older one."""
+    import torch
+
+    if not torch.cuda.is_available():
+        lacking("NCCL needs a GPU, and there is none.")
+    number = ctypes.c_int()
+    ctypes.CDLL("libnccl.so.2").ncclGetVersion(ctypes.byref(number))
+    loaded = number.value // 10_000, number.value // 100 % 100
+    figure("NCCL that is loaded", ".".join(map(str, loaded)))
+    if loaded < SHARED:
+        lacking(f"NCCL {loaded} refuses two ranks on one GPU: it takes {'.'.join(map(str, SHARED))} or later.")
 
 
 def lacking(why):

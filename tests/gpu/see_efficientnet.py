@@ -14,7 +14,7 @@ from gpu_tell import failure, figure
 
 SCRIPT = Path(__file__).resolve().parents[2] / "sources" / "scripts" / "06_dogs.py"
 ON_GPU = torch.cuda.is_available()
-BATCH, STEPS, WORKERS = (64, 40, (4, 12, 0)) if ON_GPU else (4, 3, (0,))
+BATCH, STEPS, WORKERS = (64, 15, (12, 4, 0)) if ON_GPU else (4, 3, (0,))
 
 
 def make_images(root):

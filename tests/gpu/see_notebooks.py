@@ -1,21 +1,27 @@
-"""`see_notebooks.py notebooks|solutions UNIT ...`: nbval on them, several side by side; those that differ are told whole.
+"""`see_notebooks.py [--nccl] notebooks|solutions UNIT ...`: nbval on them, several side by side; those that differ are told whole.
 
-The course chooses the device by itself. A notebook whose framework this machine lacks is not among the plan's.
+The course chooses the device by itself; with --nccl all ranks get one GPU, and NCCL (`sitecustomize.py`). A notebook whose framework this machine lacks is not among the plan's.
 """
 
+import os
 import sys
 from pathlib import Path
 
-from manyhands.build.validate import Validation
-from gpu_tell import failure, figure
+from manyhands.build.validate import JOBS, Validation
+from gpu_tell import failure, figure, needs_shared_nccl
 
 LACKS = ("mpirun is missing", "No module named 'mpi4py'", "No module named 'lightning'", "No module named 'tensorflow'")
+jobs = JOBS
+if sys.argv[1] == "--nccl":
+    needs_shared_nccl()
+    os.environ["GPU_BACKEND"], jobs = "nccl", min(JOBS, 4)  # kernels that wait for each other take turns on the GPU
+    del sys.argv[1]
 folder, *units = sys.argv[1:]
 pattern = "{}_*.ipynb" if folder == "notebooks" else "{0}_*/{0}_*.ipynb"
 paths = [path for unit in units for path in sorted(Path(folder).glob(pattern.format(unit)))]
 assert len(paths) == len(units), f"in {folder} are {paths}, and wanted were {units}"
 good, come = True, set()
-with Validation(paths) as validation:
+with Validation(paths, jobs) as validation:
     for verdict in validation:
         name = Path(verdict.notebook).stem
         come.add(name)

@@ -8,7 +8,7 @@ import gpu_report
 import gpu_visit
 import prepare
 import pytest
-from gpu_plan import ITEMS, LABS, LATER, NOTHING, TUTORIALS, Item
+from gpu_plan import ITEMS, LABS, LATER, NOTHING, OVER_NCCL, TUTORIALS, Item
 
 FAST = "from gpu_tell import figure, failure, lacking; figure('speed', 2.34567, 'm/s')"
 
@@ -24,13 +24,13 @@ def told_in_this_folder(monkeypatch):
 
 
 def test_the_plan_names_what_there_is_and_keeps_the_limit():
-    assert len({one.name for one in ITEMS}) == len(ITEMS) == 10
+    assert len({one.name for one in ITEMS}) == len(ITEMS) == 12
     assert all(one.limit_s + 2 * gpu_visit.STOP_S < 8 * 60 - 30 for one in ITEMS), "an item needs a run of 8 minutes at most, unpacking included"
     for one in ITEMS:
         assert (prepare.HERE / one.command[1]).is_file()
-    for unit in TUTORIALS + LATER:
+    for unit in TUTORIALS + LATER + OVER_NCCL:
         assert list((prepare.ROOT / "notebooks").glob(f"{unit}_*.ipynb"))
-    for unit in LABS:
+    for unit in LABS + OVER_NCCL:
         assert list((prepare.ROOT / "solutions").glob(f"{unit}_*"))
 
 
