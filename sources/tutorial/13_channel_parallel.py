@@ -557,8 +557,8 @@ predict("13-join", "500 numbers of 8 bytes on 4 ranks: how many bytes does the j
 # %%
 # %%px
 torch.manual_seed(1)
-first, second = (torch.randint(-3, 4, (10, 6, 3, 3)).double(),
-                 torch.randint(-3, 4, (6, 10, 3, 3)).double())
+first, second = (torch.randint(-3, 4, (10, 6, 3, 3)).double().to(device),
+                 torch.randint(-3, 4, (6, 10, 3, 3)).double().to(device))
 here = shard(10, rank, size)
 
 def forward(join):
