@@ -70,9 +70,18 @@ def weights(module):
     return {name: numbers(p) for name, p in module.named_parameters()}
 
 
+def _copy(module):
+    """A copy whose recurrent weights are one piece of memory again: else cuDNN warns, on a GPU, in each call."""
+    module = copy.deepcopy(module)
+    for part in module.modules():
+        if isinstance(part, torch.nn.RNNBase):
+            part.flatten_parameters()
+    return module
+
+
 def serial_step(encoder, decoder, sources, targets, change=lambda h, cell: (h, cell), divisor=None):
     """Loss and gradients of one process, with the state changed on its way; the modules are copied, not touched."""
-    encoder, decoder = copy.deepcopy(encoder), copy.deepcopy(decoder)
+    encoder, decoder = _copy(encoder), _copy(decoder)
     _, (h, cell) = encoder(sources)
     loss = decoder(change(h, cell), targets, divisor)
     loss.backward()
@@ -105,7 +114,7 @@ LOOPS = {"stale": "stale", "both accumulated": "accumulated", "encoder accumulat
 
 def serial_training(encoder, decoder, batches, lr, mistake=None):
     """Weights and losses after training in one process, right or with a mistake: a key of LOOPS."""
-    encoder, decoder = copy.deepcopy(encoder), copy.deepcopy(decoder)
+    encoder, decoder = _copy(encoder), _copy(decoder)
     optimiser = torch.optim.Adam([*encoder.parameters(), *decoder.parameters()], lr)
     losses = []
     for sources, targets in batches:
