@@ -32,7 +32,8 @@ from manyhands import comm, functions
 
 if not dist.is_initialized():  # so that this cell can be run twice
     dist.init_process_group(os.environ["MANYHANDS_BACKEND"])
-device = torch.device(os.environ["MANYHANDS_DEVICE"])
+nccl = dist.get_backend() == "nccl"  # gloo's messages take the CPU's tensors only
+device = torch.device(os.environ["MANYHANDS_DEVICE"] if nccl else "cpu")
 
 # %% [markdown]
 # In exercises 1 to 3 you use plain `torch.distributed`. All ranks are counted **inside the group**: that is what `group_src`, `group_dst` and

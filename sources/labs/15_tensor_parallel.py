@@ -34,7 +34,8 @@ from torch import nn
 
 if not dist.is_initialized():  # so that this cell can be run twice
     dist.init_process_group(os.environ["MANYHANDS_BACKEND"])
-device = torch.device(os.environ["MANYHANDS_DEVICE"])
+nccl = dist.get_backend() == "nccl"  # gloo's reduce-scatters take the CPU's tensors only
+device = torch.device(os.environ["MANYHANDS_DEVICE"] if nccl else "cpu")
 
 # %% [markdown]
 # ## The rules of all exercises

@@ -37,7 +37,8 @@ from torch.nn.functional import pad
 
 if not dist.is_initialized():  # so that this cell can be run twice
     dist.init_process_group(os.environ["MANYHANDS_BACKEND"])
-device = torch.device(os.environ["MANYHANDS_DEVICE"])
+nccl = dist.get_backend() == "nccl"  # gloo's reduce-scatters take the CPU's tensors only
+device = torch.device(os.environ["MANYHANDS_DEVICE"] if nccl else "cpu")
 
 # %% [markdown]
 # ## 1. What lies on a rank

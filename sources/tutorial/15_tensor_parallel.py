@@ -39,7 +39,8 @@ from manyhands.mesh import copy_to, reduce_from
 
 if not dist.is_initialized():  # so that this cell can be run twice
     dist.init_process_group(os.environ["MANYHANDS_BACKEND"])
-device = torch.device(os.environ["MANYHANDS_DEVICE"])
+nccl = dist.get_backend() == "nccl"  # gloo's reduce-scatters take the CPU's tensors only
+device = torch.device(os.environ["MANYHANDS_DEVICE"] if nccl else "cpu")
 rank, size = dist.get_rank(), dist.get_world_size()
 
 # %% tags=["setup"]

@@ -36,7 +36,8 @@ from manyhands.ledger import Ledger
 
 if not dist.is_initialized():  # so that this cell can be run twice
     dist.init_process_group(os.environ["MANYHANDS_BACKEND"])
-device = torch.device(os.environ["MANYHANDS_DEVICE"])
+nccl = dist.get_backend() == "nccl"  # gloo's reduce-scatters take the CPU's tensors only
+device = torch.device(os.environ["MANYHANDS_DEVICE"] if nccl else "cpu")
 rank, ranks = dist.get_rank(), dist.get_world_size()
 with Ledger(memory=True):  # from here on memory that is freed goes back at once
     torch.ones(1, device=device)

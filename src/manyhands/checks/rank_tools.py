@@ -15,6 +15,15 @@ def device():
     return torch.device(os.environ.get("MANYHANDS_DEVICE", "cpu"))
 
 
+def device_of_any_call():
+    """`device()` where any call of the default group takes it, else the CPU: gloo's messages and reduce-scatters end a
+    process that hands them a GPU's tensor."""
+    import torch
+    import torch.distributed as dist
+
+    return device() if dist.get_backend() == "nccl" else torch.device("cpu")
+
+
 def numbers(tensor):
     """A tensor as a flat list of floats, in double precision."""
     return tensor.detach().double().flatten().tolist()

@@ -17,7 +17,8 @@ from torch.nn.functional import linear
 from manyhands.gpt.transformer import BLOCKS, HEADS
 from manyhands.mesh import copy_to, reduce_from
 
-DEVICE = torch.device(os.environ.get("MANYHANDS_DEVICE", "cpu"))
+# gloo's messages and reduce-scatters, which FSDP2 and a pipeline call, take the CPU's tensors only
+DEVICE = torch.device(os.environ["MANYHANDS_DEVICE"] if os.environ.get("MANYHANDS_BACKEND") == "nccl" else "cpu")
 MICRO_BATCHES = 4
 Axis = namedtuple("Axis", "group rank size")
 # World -> its meshes. They must not end before it does: what DTensor has computed for a mesh it keeps for all meshes of

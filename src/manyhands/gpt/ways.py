@@ -4,7 +4,7 @@
     distance(result.weights, train("one process", steps=4).weights) < tolerance(4)
 
 Every way begins with the same weights, reads the same batches and takes the same steps of Adam, in float64; what
-differs is where the weights lie and what travels. Tensors are on MANYHANDS_DEVICE.
+differs is where the weights lie and what travels. Tensors are where any call of the backend takes them, `cuts.DEVICE`.
 """
 
 import math

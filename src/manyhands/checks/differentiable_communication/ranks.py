@@ -10,7 +10,7 @@ import torch
 import torch.distributed as dist
 
 from manyhands.checks.on_ranks import learners
-from manyhands.checks.rank_tools import GROUPS, device, fresh_world, make_groups, numbers
+from manyhands.checks.rank_tools import GROUPS, device, device_of_any_call, fresh_world, make_groups, numbers
 
 
 def draw(seed, *shape, where="cpu"):
@@ -255,7 +255,7 @@ def ring(name, seed):
     shift, results = learners(name), []
     for members, group in make_groups():
         me, shape = dist.get_rank(group), matrix_shape(seed)
-        pieces = [draw(seed + r, *shape, where=device()) for r in range(len(members))]
+        pieces = [draw(seed + r, *shape, where=device_of_any_call()) for r in range(len(members))]
         recorder = Recorder()
         recorder.start()
         try:

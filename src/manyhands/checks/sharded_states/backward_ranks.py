@@ -12,7 +12,7 @@ from torch import nn
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from manyhands.checks.on_ranks import learners
-from manyhands.checks.rank_tools import device
+from manyhands.checks.rank_tools import device_of_any_call
 from manyhands.checks.sharded_states.findings_with_torch import F64, compare, draw, finding, flat, my_groups, piece
 from manyhands.checks.sharded_states.held_with_torch import held_bytes
 from manyhands.ledger import Ledger
@@ -68,7 +68,7 @@ class Alive:
 def _network(key):
     sizes = random.Random(key)
     a, b, c = (sizes.randint(3, 7) for _ in range(3))
-    network = nn.Sequential(nn.Linear(a, b), nn.Tanh(), nn.Linear(b, c), nn.Tanh(), nn.Linear(c, 3)).to(device(), F64)
+    network = nn.Sequential(nn.Linear(a, b), nn.Tanh(), nn.Linear(b, c), nn.Tanh(), nn.Linear(c, 3)).to(device_of_any_call(), F64)
     with torch.no_grad():
         for i, parameter in enumerate(network.parameters()):
             parameter.copy_(draw(f"{key} weight {i}", *parameter.shape))

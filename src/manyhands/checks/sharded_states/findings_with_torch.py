@@ -10,7 +10,7 @@ import torch
 import torch.distributed as dist
 
 from manyhands.checks import rank_tools
-from manyhands.checks.rank_tools import device, numbers
+from manyhands.checks.rank_tools import device_of_any_call, numbers
 
 GROUPS = (*rank_tools.GROUPS, [2])
 ATOL = 1e-12
@@ -38,7 +38,7 @@ def my_groups():
 def draw(key, *shape, dtype=F64):
     """Random numbers, the same for one key everywhere."""
     generator = torch.Generator().manual_seed(random.Random(key).randrange(2**31))
-    return torch.randn(shape, generator=generator, dtype=F64).to(device(), dtype)
+    return torch.randn(shape, generator=generator, dtype=F64).to(device_of_any_call(), dtype)
 
 
 def counts(key, *shape, ranks, dtype):

@@ -12,7 +12,7 @@ import torch.distributed as dist
 
 from manyhands.checks.by_hand import closed
 from manyhands.checks.on_ranks import Unwritten
-from manyhands.checks.rank_tools import device
+from manyhands.checks.rank_tools import device_of_any_call
 from manyhands.ledger import Ledger, models
 from manyhands.links import conjugate
 
@@ -45,7 +45,7 @@ def learners_own():
 def drawn(seed):
     """A function that draws a tensor of a shape: the same ones on every rank."""
     chance = torch.Generator().manual_seed(seed)
-    return lambda *shape: torch.randn(*shape, generator=chance, dtype=torch.float64).to(device())
+    return lambda *shape: torch.randn(*shape, generator=chance, dtype=torch.float64).to(device_of_any_call())
 
 
 def leaf(tensor):
