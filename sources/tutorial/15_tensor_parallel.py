@@ -56,7 +56,7 @@ def apart(pairs):
 def calls(ledger):
     """The calls of torch.distributed, with how many numbers a rank hands in."""
     names = {"allreduce": "all-reduce", "_allgather_base": "all-gather",
-             "_reduce_scatter_base": "reduce-scatter"}
+             "_reduce_scatter_base": "reduce-scatter", "alltoall_base": "all-to-all"}
     counts = Counter(f"{names[e.call]} of {e.numel}" for e in ledger.entries)
     return ", ".join(f"{n} x {call}" for call, n in counts.items()) or "nothing"
 
