@@ -23,6 +23,7 @@ from manyhands.cluster.on_rank.recorder import read
 from manyhands.cluster.show import Progress, show_fault, show_outputs
 
 Setup = namedtuple("Setup", "key code ranks first_line")  # a cell marked --setup
+PATIENCE_S = {"gloo": 10, "nccl": 30}  # NCCL makes a communicator in the first call of each group
 _running = {}  # name -> Cluster, of this process
 _PID = os.getpid()
 
@@ -40,7 +41,8 @@ class Cluster(Healing):
         MANYHANDS_PROFILE, else "local".
     rate_mbit, delay_ms : emulated profile: Mbit/s of each node's link, each way (default 100), and the one-way delay
     between nodes (1).
-    patience_s : a hang is reported when every unfinished rank has waited in one communication call for so long.
+    patience_s : a hang is reported when every unfinished rank has waited in one communication call for so long; by
+    default 10 with gloo, 30 with NCCL.
     limit_s : the hard limit of one cell.
     threads_per_rank : compute threads of each rank on the CPU.
     memory_mib : a rank that grows over it is killed, as in a container (local and emulated profile).
@@ -54,9 +56,6 @@ class Cluster(Healing):
                  threads_per_rank=1, memory_mib=None, name="cluster", rate_mbit=None, delay_ms=None):
         self.profile = profile or os.environ.get("MANYHANDS_PROFILE", "local")
         self.nodes, self.ranks_per_node, self.framework = nodes, ranks_per_node, framework
-        self.patience_s = check_arguments.seconds("patience_s", patience_s) or check_arguments.setting(
-            "MANYHANDS_PATIENCE_S", 10
-        )
         self.limit_s = check_arguments.positive("limit_s", limit_s)
         self.threads_per_rank, self.memory_mib, self.name = threads_per_rank, memory_mib, name
         self.fault, self.names = None, []
@@ -70,6 +69,9 @@ class Cluster(Healing):
             print(SENTENCES_CORE["replaced"].format(n=_running[name].world_size, name=name))
             _running[name].stop()
         self._runtime = Runtime(self, FRAMEWORKS[framework])
+        self.patience_s = check_arguments.seconds("patience_s", patience_s) or check_arguments.setting(
+            "MANYHANDS_PATIENCE_S", PATIENCE_S[self._runtime.backend]
+        )
         try:
             with Progress(SENTENCES_CORE["starting"].format(n=self.world_size)):
                 self._runtime.start()

@@ -165,13 +165,18 @@ def test_share_one_gpu_among_four_ranks():
 def test_share_a_gpu_for_each_rank():
     backend, environments = share(2, 2, gpus=["0", "1", "2", "3"])
     assert backend == "nccl"
-    assert [e["CUDA_VISIBLE_DEVICES"] for e in environments] == ["0,1", "0,1", "2,3", "2,3"]
-    assert [e["MANYHANDS_DEVICE"] for e in environments] == ["cuda:0", "cuda:1", "cuda:0", "cuda:1"]
+    assert [e["CUDA_VISIBLE_DEVICES"] for e in environments] == ["0", "1", "2", "3"]
+    assert {e["MANYHANDS_DEVICE"] for e in environments} == {"cuda:0"}, "the only one that a rank sees"
 
 
 def test_share_two_gpus_among_four_ranks_on_one_node():
     backend, environments = share(1, 4, gpus=["0", "1"])
-    assert backend == "gloo" and [e["MANYHANDS_DEVICE"] for e in environments] == ["cuda:0", "cuda:1", "cuda:0", "cuda:1"]
+    assert backend == "gloo" and [e["CUDA_VISIBLE_DEVICES"] for e in environments] == ["0", "1", "0", "1"]
+
+
+def test_share_three_gpus_between_two_nodes():
+    backend, environments = share(2, 2, gpus=["0", "1", "2"])
+    assert backend == "gloo" and [e["CUDA_VISIBLE_DEVICES"] for e in environments] == ["0", "0", "1", "1"]
 
 
 def test_pictures_are_well_formed():
