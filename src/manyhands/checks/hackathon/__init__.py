@@ -19,7 +19,7 @@ __all__ = ["HINTS", "entry", "mended", "pack", "price", "try_out"]
 
 check = partial(Report, criteria=CRITERIA)
 RUNS = 3
-RUNGS = {"faster": 1, "half": 1 / 2, "fifth": 1 / 5, "tenth": 1 / 10}  # of the baseline's time
+RUNGS = {"faster": 1 - 1e-6, "half": 1 / 2, "fifth": 1 / 5, "tenth": 1 / 10}  # of the baseline's time
 SETTING_UP = 60  # messages of a rank that may come once, as DDP's
 
 
