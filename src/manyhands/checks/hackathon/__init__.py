@@ -10,7 +10,7 @@ import numpy as np
 
 from manyhands.checks import Report, seed
 from manyhands.checks.hackathon import cases, one_against_four, verdicts
-from manyhands.checks.hackathon.cell_entry import LIMITS, TARGET, judge, stopped, text_of, try_out
+from manyhands.checks.hackathon.cell_entry import LIMITS, TARGET, judge, stopped, target, text_of, try_out
 from manyhands.checks.hackathon.words import CRITERIA, HINTS, MISTAKES
 from manyhands.checks.in_kernel import array, ask, number
 from manyhands.checks.report import Stopped
@@ -115,7 +115,7 @@ def entry(function):
         rate_mbit, delay_ms = cases.link(cases.generator(seed(), "links"), apart=0.005)  # the rungs hardly depend on it
         text, runs = text_of(function), []
         for _ in range(RUNS):
-            run, _ = judge().run(SLOW_LINKS, text, rate_mbit=rate_mbit, delay_ms=delay_ms, target=TARGET, **LIMITS)
+            run, _ = judge().run(SLOW_LINKS, text, rate_mbit=rate_mbit, delay_ms=delay_ms, target=target(), **LIMITS)
             if run.problem:
                 raise stopped(run.problem, function)
             runs.append(run)
