@@ -181,7 +181,7 @@ check.pack(pack, unpack)
 # | a fifth, or less | 2 |
 # | a tenth, or less | 2 |
 #
-# `train` returns when you say so: choose the number of steps so that the target is reached on any data. Leave some room: 80.5 % on one run is luck. What you have written above is not known in your entry's cell: copy it there.
+# `train` returns when you say so: choose the number of steps so that the target is reached on any data. Some data are harder than others: so this notebook asks for 84 %, and only the grader, who draws other data, for 80 %. What you have written above is not known in your entry's cell: copy it there.
 #
 # *Difficulty ●●●, 35 minutes, 8 points*
 #

@@ -1,4 +1,4 @@
-"""The last rung by local SGD: rounds of 24 steps, in 16 bits, and a rate that falls.
+"""The last rung by local SGD: rounds of 24 steps, in 16 bits.
 """
 # %% grade_id="entry"
 import torch
@@ -6,7 +6,7 @@ import torch.distributed as dist
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 
-STEPS, ALONE = 168, 24
+STEPS, ALONE = 240, 24
 
 
 def train(model, batches, comm):

@@ -21,9 +21,9 @@ def generator(seed, name):
     return np.random.default_rng([seed % 2**32, *name.encode()])
 
 
-def link(draw):
-    """(rate_mbit, delay_ms), not far from those of the challenge."""
-    return round(draw.uniform(8, 12), 2), round(draw.uniform(4, 6), 2)
+def link(draw, apart=0.2):
+    """(rate_mbit, delay_ms), each at most the part `apart` away from that of the challenge."""
+    return tuple(round(draw.uniform(usual * (1 - apart), usual * (1 + apart)), 2) for usual in (10, 5))
 
 
 def message_s(n_bytes, rate_mbit, delay_ms):

@@ -4,12 +4,13 @@ import ast
 import atexit
 import linecache
 
+from manyhands.checks import seed
 from manyhands.checks.hackathon.words import MISTAKES
 from manyhands.checks.in_kernel import WORDS
 from manyhands.checks.report import Stopped
 
 LIMITS = {"processor_s": 20, "quiet_s": 100, "run_s": 150}  # of a run in a lab; a cell of the grader has 180 s
-TARGET = 0.8
+TARGET, OWN_TARGET = 0.8, 0.84  # of a grader; of the learner's own notebook
 _judges = []
 
 
@@ -30,6 +31,12 @@ def text_of(function):
     return "".join(lines).rstrip() + f"\ntrain = {function.__name__}\n"
 
 
+def target():
+    """From data to data an entry's accuracy differs by some 0.013 (one standard deviation, 460 seeds). So a learner's
+    own check asks for three of them more than a grader, who draws other data: what passes here hardly fails there."""
+    return TARGET if seed() else OWN_TARGET
+
+
 def judge():
     """The judge of this kernel; its first use starts it."""
     from manyhands.hackathon.open_judge import OpenJudge
@@ -46,7 +53,11 @@ def stopped(problem, function):
     """What keeps an entry from a score, as the reason why a check cannot go on."""
     if "NotImplementedError" in problem:
         return Stopped(WORDS["unwritten"].format(name=function.__name__))
-    remark = f". {MISTAKES['one cell']}" if "NameError" in problem else ""
+    remark = ""
+    if "NameError" in problem:
+        remark = f". {MISTAKES['one cell']}"
+    elif "The target was not reached" in problem and target() > TARGET:
+        remark = f" {MISTAKES['room']}"
     return Stopped(problem.replace("entry.py, line", "your cell, line") + remark)
 
 
@@ -62,7 +73,7 @@ def try_out(function, runs=1):
         print(why)
         return
     for number, seed in enumerate(public_seeds(runs)):
-        run, said = judge().run(SLOW_LINKS, text, seed, target=TARGET, **LIMITS)
+        run, said = judge().run(SLOW_LINKS, text, seed, target=target(), **LIMITS)
         for rank, lines in enumerate(said):
             print(*(f"  [rank {rank}] {line}" for line in lines), sep="\n", end="\n" if lines else "")
         print(f"run {number + 1}: {told(SLOW_LINKS, run)}")

@@ -66,6 +66,7 @@ MISTAKES = {
     "large": "{got} bytes for {count} numbers. A place fits in 16 bits, a value too.",
     "wrapped": "Places from 32,768 on came out as others: 16 bits with a sign end at 32,767.",
     # entry
+    "room": "A grader asks for 80 %, on other data, which may be harder: the rest is room for them.",
     "slow": "The judge's clock says {got:.2f} s; this rung is at {rung:.2f} s, and the baseline takes {baseline:.2f} s on these links.",
 }
 
