@@ -43,8 +43,6 @@ class Notebook:
         self.page = page
         self.panel = page.locator(".jp-NotebookPanel:visible")
         self.panel.locator(".jp-Cell").first.wait_for(timeout=LOAD_MS)
-        # where its own autosave and a save meet, JupyterLab 4.6 takes the first for somebody else's change, and asks: on a slow machine
-        page.add_locator_handler(page.locator(".jp-Dialog", has_text="has changed on disk"), lambda dialog: dialog.get_by_text("Overwrite", exact=True).click())
         page.locator("#jp-main-statusbar").get_by_text("Python 3 (ipykernel) | Idle").wait_for(timeout=LOAD_MS)
 
     def cell(self, text):
@@ -106,7 +104,7 @@ class Notebook:
         return time.monotonic() - start
 
     def saved(self, path):
-        """Save it; returns what is then in its file."""
+        """Save it; returns what is then in its file. Our extension keeps the tab marked as unsaved for as long as the file is behind."""
         self.page.keyboard.press("Escape")
         self.page.keyboard.press("Control+s")
         self.page.locator(".lm-TabBar-tab.lm-mod-current.jp-mod-dirty").wait_for(state="detached", timeout=LOAD_MS)

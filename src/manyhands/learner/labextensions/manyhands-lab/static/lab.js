@@ -1,12 +1,15 @@
 // Shows work/Start_Here.md anew when it has changed on disk: JupyterLab itself reads a file once. And gives each figure
 // the title that stands in its SVG as words for those who cannot see it: JupyterLab shows an SVG as an <img> without any.
 // And lets the page's table of units fit beside the file browser on a small screen.
+// And has a document that was changed while it was being saved stay marked as unsaved, and its saves follow each other:
+// JupyterLab takes it for saved (jupyterlab#17365), and of two saves at once it says that the file has changed on disk.
 // Written by hand as JupyterLab's loader wants it (a module-federation container), so that nothing needs to be compiled.
 "use strict";
 
 (() => {
   const EVERY_MS = 1000;
   const NARROW = "@media (max-width: 1100px) { .jp-MarkdownViewer .jp-RenderedHTMLCommon :is(th, td) { padding-inline: 0.2em; } }";
+  const careful = new WeakSet();  // the documents whose saves are seen to here
   let busy = false;
 
   function shown(app) {  // the page's views that somebody looks at
@@ -37,8 +40,34 @@
     for (const image of document.querySelectorAll(".jp-RenderedSVG img:not([alt])")) image.alt = title(image);
   }
 
+  function markWhatIsUnsaved(context) {
+    let saved;
+    context.saveState.connect((_, state) => {
+      if (state === "started") saved = context.model.toString();  // what goes to the server is read right after this
+      else if (state === "completed" && context.model.toString() !== saved) context.model.dirty = true;
+    });
+  }
+
+  function saveInTurn(context) {  // a save that waits saves what is there at its turn, so one is enough
+    const save = context.save.bind(context);
+    let running, waiting;
+    const start = () => (running = save().finally(() => { running = undefined; }));
+    const next = () => { waiting = undefined; return start(); };
+    context.save = () => running ? (waiting ??= running.then(next, next)) : start();
+  }
+
+  function seeToSaves(app) {
+    for (const {context} of app.shell.widgets("main")) {
+      if (!context?.saveState || careful.has(context)) continue;
+      careful.add(context);
+      markWhatIsUnsaved(context);
+      saveInTurn(context);
+    }
+  }
+
   function often(app) {
     words();
+    seeToSaves(app);
     renew(app);
   }
 
