@@ -21,7 +21,7 @@ def device_of_any_call():
     import torch
     import torch.distributed as dist
 
-    return device() if dist.get_backend() == "nccl" else torch.device("cpu")
+    return device() if dist.is_initialized() and dist.get_backend() == "nccl" else torch.device("cpu")
 
 
 def numbers(tensor):
