@@ -34,12 +34,14 @@ def timed(sizes, times):
                 functions.recv(c, 0, delegate_variable=None).backward(torch.ones_like(x))
 
         def hand_message(x):
+            here = torch.empty(x.shape)  # gloo's messages take the CPU's tensors only
             if rank == 0:
-                dist.send(x.detach(), other)
-                dist.recv(torch.empty_like(x), other)
+                dist.send(x.detach().cpu(), other)
+                dist.recv(here, other)
+                here.to(device)
             else:
-                dist.recv(torch.empty_like(x), other)
-                dist.send(torch.ones_like(x), other)
+                dist.recv(here, other)
+                dist.send(torch.ones_like(here.to(device)).cpu(), other)
 
         def ours_sum(x):
             functions.allreduce(c, x).backward(torch.ones_like(x))

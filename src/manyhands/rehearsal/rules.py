@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from itertools import combinations, zip_longest
 
 from manyhands.rehearsal.replay import Replay
-from manyhands.rehearsal.trace import check
+from manyhands.rehearsal.trace import ON_CPU, check
 
 SEVERITIES = ("hangs", "fails", "may hang", "differs")
 FLOAT8 = {"float8_e5m2", "float8_e4m3fn"}
@@ -135,6 +135,9 @@ def _refused(event):
         yield "fails", f"reduces by {event.op}, which NCCL does not have", f"use one of {', '.join(sorted(REDUCES))}"
     if event.call == "monitored_barrier":
         yield "fails", "is for gloo only", 'give it a group of new_group(backend="gloo")'
+    if event.text == ON_CPU:
+        yield ("fails", "is given the CPU as its device, and NCCL's groups take no tensor of it",
+               'give it a group of new_group(backend="gloo"), or no device')
     if any(part.peer is None for part in event.parts):
         yield "fails", "receives from anybody, which NCCL cannot", "name the sender: src=..."
 

@@ -4,6 +4,7 @@ import json
 from dataclasses import asdict, dataclass, fields
 
 KINDS = ("collective", "message", "wait", "read", "clock", "early", "error", "group", "works")
+ON_CPU = "on the CPU"  # of an object collective
 CPU_WAITS = {"barrier", "all_gather_object", "gather_object", "broadcast_object_list", "scatter_object_list"}
 
 

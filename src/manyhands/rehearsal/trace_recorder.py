@@ -14,6 +14,7 @@ Our own messages (`manyhands.comm`) choose NCCL's or gloo's way by themselves, a
 
 import functools
 import inspect
+import linecache
 import re
 import sys
 
@@ -22,7 +23,7 @@ from manyhands.cluster.on_rank.stack import is_user_file
 from manyhands.ledger import taps
 from manyhands.ledger.entry import CALLS, tensors_in
 from manyhands.rehearsal.tensor_uses import Clocks, Reads, Uses
-from manyhands.rehearsal.trace import CPU_WAITS, Event, Layout, Part
+from manyhands.rehearsal.trace import CPU_WAITS, ON_CPU, Event, Layout, Part
 from manyhands.rehearsal.works import BATCH, backend_of, completed, listed
 
 NAMES = {"allreduce": "all_reduce", "allreduce_coalesced": "all_reduce_coalesced", "allgather": "all_gather",
@@ -92,8 +93,7 @@ class Recorder:
         elif outer:
             if entry.group in self.with_cpu:
                 facts["backend"] = "gloo"
-            given_device = "on a device that is given" if frame.f_locals.get("device") is not None else ""
-            number = self.note("collective", call=outer, root=_root(frame), text=given_device, **facts)
+            number = self.note("collective", call=outer, root=_root(frame), text=_device(frame), **facts)
         elif entry.call in ("send", "recv"):
             self._message(entry, given, names, facts)
             number = len(self.events) - 1
@@ -194,6 +194,16 @@ def _root(frame):
         if frame.f_locals.get(name) is not None:
             return frame.f_locals[name]
     return None
+
+
+def _device(frame):
+    """"" where an object collective was given no device. A device that is the CPU here is a GPU there, unless the
+    program's line says "cpu": then this is ON_CPU."""
+    device, caller = frame.f_locals.get("device"), cpu_groups.user_frame()
+    if device is None:
+        return ""
+    line = linecache.getline(caller.f_code.co_filename, caller.f_lineno) if caller else ""
+    return ON_CPU if re.search(r"""["']cpu["']""", line) else "on a device that is given"
 
 
 def _part(call, tensor, peer, tag):

@@ -1,0 +1,11 @@
+"""Objects are sent by the CPU, in a group that has NCCL only. expect: fails 9 10, ranks 2"""
+import torch
+import torch.distributed as dist
+
+dist.init_process_group("cpu:gloo,cuda:nccl")
+names = [dist.get_rank()] * 2
+dist.broadcast_object_list(names, src=0, device=torch.device("cpu"))
+plain = dist.new_group(backend="nccl")
+dist.broadcast_object_list(names, src=0, group=plain, device=torch.device("cpu"))
+dist.broadcast_object_list(names, src=1, group=plain, device="cpu")
+dist.destroy_process_group()
