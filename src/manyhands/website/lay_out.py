@@ -19,7 +19,7 @@ MATHJAX = "tex-svg.js"  # one file, letters included
 MANUALS = {  # the others stand under the last heading
     "For attendees": ["docs/SETUP", "docs/CLINIC", "docs/HANGS"],
     "For instructors": ["docs/TEACHING", "docs/GRADING", "docs/HUB", "docs/HACKATHON", "docs/ATTACKS"],
-    "What runs, and how fast": ["docs/SYSTEMS", "docs/CHAINERMN", "docs/BENCHMARKS"],
+    "What runs, and how fast": ["docs/SYSTEMS", "docs/CHAINERMN", "docs/BENCHMARKS", "docs/GPU"],
     "For maintainers": ["CONTRIBUTING"],
 }
 OWN_ENTRY = ("docs/GLOSSARY", "docs/CHEAT_SHEET")
