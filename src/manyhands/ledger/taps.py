@@ -147,6 +147,9 @@ def _note_end(work, entry):
         future = work.get_future()
     except (RuntimeError, AttributeError):  # a backend without futures: the wait will tell
         return
+    if future.done():  # NCCL's are, from the start: the GPU's stream waits, and not Python
+        entry.stop_s = time.perf_counter()
+        return
     _flying[entry] = future
     _thread.start_new_thread(_wait_for_end, (future, entry))
 
