@@ -156,6 +156,32 @@ def test_total_time_is_limited(lab):
     assert got.points == 0 and "more than 4 s in all" in grade_report.as_text(got)
 
 
+NO_CLUSTER = """
+from pathlib import Path
+from manyhands.cluster import ClusterNotStarted
+tried = Path({tried!r})
+if not tried.exists():
+    {mark}
+    raise ClusterNotStarted("Ranks [0] did not start; the machine may be busy")
+"""
+
+
+def test_a_cluster_that_starts_the_second_time_costs_no_points(lab, tmp_path):
+    cell = nbformat.v4.new_code_cell(NO_CLUSTER.format(tried=str(tmp_path / "tried"), mark="tried.touch()"))
+    notebook = lab.handed_in()
+    notebook.cells.insert(1, cell)
+    got = graded(lab, notebook, sandboxed=False)
+    assert (got.points, got.verdict, got.notes) == (4, "", []) and (tmp_path / "tried").exists()
+
+
+def test_a_cluster_that_does_not_start_is_no_grade_of_0(lab, tmp_path):
+    notebook = lab.handed_in()
+    notebook.cells.insert(1, nbformat.v4.new_code_cell(NO_CLUSTER.format(tried=str(tmp_path / "tried"), mark="pass")))
+    got = graded(lab, notebook, sandboxed=False)
+    assert got.verdict.startswith("The cluster did not start, twice.") and "Ranks [0] did not start" in got.verdict
+    assert not got.full and "The cluster did not start" in grade_report.as_text(got)
+
+
 @pytest.mark.parametrize("sandboxed", [True, False])
 def test_kernel_that_dies_is_told(lab, sandboxed, request):
     if sandboxed:

@@ -29,8 +29,9 @@ namespaces are forbidden, `Cluster` raises RuntimeError with that sentence.
 from manyhands.cluster.cluster import Cluster
 from manyhands.cluster.engines import emulated
 from manyhands.cluster.faults.kinds import (
-    ClusterStopped, ControllerDied, Fault, Hang, Interrupted, LimitExceeded, Mismatch, RankDied, RankError, Where,
+    ClusterNotStarted, ClusterStopped, ControllerDied, Fault, Hang, Interrupted, LimitExceeded, Mismatch, RankDied,
+    RankError, Where,
 )
 
-__all__ = ["Cluster", "ClusterStopped", "ControllerDied", "Fault", "Hang", "Interrupted", "LimitExceeded",
-           "Mismatch", "RankDied", "RankError", "Where", "emulated"]
+__all__ = ["Cluster", "ClusterNotStarted", "ClusterStopped", "ControllerDied", "Fault", "Hang", "Interrupted",
+           "LimitExceeded", "Mismatch", "RankDied", "RankError", "Where", "emulated"]

@@ -48,8 +48,8 @@ class Cluster(Healing):
     memory_mib : a rank that grows over it is killed, as in a container (local and emulated profile).
     name : a kernel has one cluster for each name; a second one of the same name takes the place of the first.
 
-    Raises ValueError for a shape that this machine cannot hold, and RuntimeError with the end of the log if controller
-    or ranks do not start.
+    Raises ValueError for a shape that this machine cannot hold, and ClusterNotStarted with the end of the log if
+    controller or ranks do not start.
     """
 
     def __init__(self, nodes=1, ranks_per_node=4, framework="torch", *, profile=None, patience_s=None, limit_s=120.0,

@@ -17,6 +17,8 @@ from manyhands.grading.store import references
 from manyhands.grading.store.beneath import Below
 
 NOT_RUN = "not run"
+NO_CLUSTER = "ClusterNotStarted"  # the error's name, in the notes of a run
+TWICE = "The cluster did not start, twice. Grade it again when the machine has less to do. {note}"
 FOLDER_BYTES, FILE_AT_LEAST = 50 * 2**20, 2**14  # of what lies beside a notebook; what a file counts for however small
 TOO_MUCH = (
     f"The folder holds more than {FOLDER_BYTES // 2**20} MB, too many files, or folders too deep: "
@@ -103,15 +105,23 @@ def grade(submission_path, solution_path, *, seed=None, wanted=None, sandboxed=N
     image = choose.image() if sandboxed else ""
     seed = references.hidden_seed(solution_path, solution, image) if seed is None else seed
     result.seed = "the public seed" if seed == 0 else result.seed
-    with place, tempfile.TemporaryDirectory(prefix="mh-") as folder:
+    with place:
         started = time.monotonic()
         wanted = wanted or reference(
             solution_path, solution, seed, limits=limits, progress=progress, cache=cache, image=image
         )
         result.notes += plan.notes
-        result.notes += copy_beside(submission_path, folder)
-        shown, notes = run(plan, folder, seed, sandboxed, limits, lambda done, of: progress("your notebook", done, of))
-    result.notes += notes
+        for again in (True, False):
+            with tempfile.TemporaryDirectory(prefix="mh-") as folder:
+                notes = copy_beside(submission_path, folder)
+                shown, told = run(plan, folder, seed, sandboxed, limits,
+                                  lambda done, of: progress("your notebook", done, of))
+            missing = next((note for note in told if NO_CLUSTER in note), "")
+            if not missing:
+                break
+            if not again:
+                return not_graded(solution_path, TWICE.format(note=missing))
+    result.notes += notes + told
     for name, cell in notebooks.checks_of(solution).items():
         result.criteria += compare(name, notebooks.points_of(cell), shown.get(name, []), wanted[name])
     result.seconds = time.monotonic() - started

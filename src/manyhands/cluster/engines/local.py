@@ -10,6 +10,7 @@ import threading
 import time
 
 from manyhands.cluster.engines.reach import until_answering
+from manyhands.cluster.faults.kinds import ClusterNotStarted
 from manyhands.cluster.host.names import without_warnings
 
 HEARTBEAT_MS = 100
@@ -123,7 +124,7 @@ class LocalEngines:
                      "why": f"{' and '.join(self.frameworks) or 'Python'} was not imported within {IMPORT_TIMEOUT_S} "
                             "s; the machine may be busy"}
         if event["event"] == "failed":
-            raise RuntimeError(f"The ranks cannot be started: {event['why']}{end_of(log)}")
+            raise ClusterNotStarted(f"The ranks cannot be started: {event['why']}{end_of(log)}")
         return event
 
     def _wait_registered(self, client, identity):
@@ -137,7 +138,7 @@ class LocalEngines:
                 missing = sorted(set(identity) - set(found))
                 log = os.path.join(self.folder, f"rank-{missing[0]}.log")
                 why = "" if self.exits else "; the machine may be busy"
-                raise RuntimeError(f"Ranks {missing} did not start{why}{end_of(log)}")
+                raise ClusterNotStarted(f"Ranks {missing} did not start{why}{end_of(log)}")
             time.sleep(0.01)
 
     def signal(self, rank, number):

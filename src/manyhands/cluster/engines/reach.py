@@ -4,6 +4,8 @@ complete yet."""
 import os
 import time
 
+from manyhands.cluster.faults.kinds import ClusterNotStarted
+
 POLL_S, AGAIN_S, LIMIT_S = 0.005, 1.0, 180.0
 SILENT = "Engines {engines} came, but did not answer within {seconds:.0f} s; the machine may be busy."
 
@@ -24,7 +26,7 @@ def is_running(process):
 
 def until_answering(client, engines):
     """Ask each engine for its process number, and those that are silent once more, until all have answered.
-    Raises RuntimeError.
+    Raises ClusterNotStarted.
 
     An engine is told of as soon as its heart beats; its connection for work may be complete a moment later, and a
     message that comes before that is lost. So nothing that matters is sent to it before it has answered.
@@ -40,4 +42,4 @@ def until_answering(client, engines):
             asked = {engine: answers for engine, answers in asked.items()
                      if not any(answer.ready() for answer in answers)}
         if asked and time.monotonic() > deadline:
-            raise RuntimeError(SILENT.format(engines=list(asked), seconds=LIMIT_S))
+            raise ClusterNotStarted(SILENT.format(engines=list(asked), seconds=LIMIT_S))

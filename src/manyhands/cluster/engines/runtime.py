@@ -14,6 +14,7 @@ from contextlib import suppress
 from manyhands.cluster.engines.containers import ContainerEngines
 from manyhands.cluster.engines.emulated import EmulatedEngines
 from manyhands.cluster.engines.reach import LIMIT_S, controller_runs, is_running
+from manyhands.cluster.faults.kinds import ClusterNotStarted
 from manyhands.cluster.faults.watch import Reports
 from manyhands.cluster.host import devices
 from manyhands.cluster.host.ports import reserve
@@ -83,8 +84,8 @@ class Runtime:
         try:
             self._client = self._ipp_cluster.connect_client_sync()
         except TimeoutError:
-            raise RuntimeError(f"The cluster's controller did not start within {CONTROLLER_S:g} s: the machine may be "
-                               "busy. Run this cell again when it has less to do.") from None
+            raise ClusterNotStarted(f"The cluster's controller did not start within {CONTROLLER_S:g} s: the machine "
+                                    "may be busy. Run this cell again when it has less to do.") from None
         self._engines.connection_file = self._ipp_cluster.controller.connection_files["engine"]
         self.reports = Reports(self._engines.report_ip)
         self._start_ranks()

@@ -54,6 +54,10 @@ class Where:
         return f"{self.call}({', '.join(inside)})" if inside else self.call
 
 
+class ClusterNotStarted(RuntimeError):
+    """The controller or ranks did not start, or do not answer, mostly because the machine is busy."""
+
+
 class Fault(RuntimeError):
     """A cell did not end well on the ranks. `text` is the whole report, `svg` the wait-for graph (or None),
     `edges` the same as a list of (rank, rank it waits for), `waiting` = {rank: Where}, `culprits` the ranks that the
