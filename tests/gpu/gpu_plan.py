@@ -46,7 +46,7 @@ ITEMS = [
          "workers", _python("see_efficientnet.py"), 240),
     Item("dataparallel", "nn.DataParallel with one device; the phases of unit 03 by the GPU's clock",
          _python("see_dataparallel.py"), 60),
-    Item("two-ranks", "two ranks with NCCL on one GPU: the rehearsal's programs against what it says of them",
+    Item("two-ranks", "ranks with NCCL on one GPU: the rehearsal's programs against what it says of them",
          _python("see_two_ranks.py"), 300),
     Item("later-units", "the units on pipelines, tensor parallelism and sharded states",
          _python("see_notebooks.py", "notebooks", *LATER), LIMIT_S),
