@@ -314,7 +314,7 @@ timeline(measured, title="one step of rank 0: naive, hooks, DDP")
 # > optimiser's kernels wait for them on the GPU. So a clock around `backward()` measures the launching: call `torch.cuda.synchronize()` before you read it.
 # > NCCL's all-reduce is a kernel too, and takes some of the GPU's processors from backward: overlap is not free there either.
 # > Each rank calls `torch.cuda.set_device(local_rank)` before anything else; without it, whatever names no GPU (`.cuda()`, objects) goes to GPU 0 on all
-# > ranks of the node, and hangs or fails. (That is for scripts: a rank of this notebook sees its own GPU only, as `cuda:0`.)
+# > ranks of the node, and hangs or fails. (A rank of this notebook has done that when its cells begin.)
 
 # %% [markdown]
 # ## Buckets

@@ -10,7 +10,7 @@ from pathlib import Path
 from manyhands.build.validate import JOBS, Validation
 from gpu_tell import failure, figure, needs_shared_nccl
 
-LACKS = ("mpirun is missing", "No module named 'mpi4py'", "No module named 'lightning'", "No module named 'tensorflow'")
+LACKS = ("mpiexec.hydra is missing", "No module named 'mpi4py'", "No module named 'lightning'", "No module named 'tensorflow'")
 jobs = JOBS
 if sys.argv[1] == "--nccl":
     needs_shared_nccl()

@@ -24,8 +24,8 @@ def parser():
     made.add_argument("--with", dest="launcher", choices=["torchrun", "horovodrun", "mpirun"], default="torchrun",
                       help="what starts them (torchrun)")
     made.add_argument("--to-end", action="store_true", help="watch the script to its own end, not for a few steps only")
-    made.add_argument("--patience", type=float, default=10, metavar="S",
-                      help="all ranks waiting for so many seconds is a hang (10)")
+    made.add_argument("--patience", type=float, metavar="S",
+                      help="all ranks waiting for so many seconds is a hang (10, with GPUs 30)")
     made.add_argument("--timeout", type=float, default=300, metavar="S", help="seconds for the whole run (300)")
     made.add_argument("--output", type=Path, default=Path("clinic.html"), metavar="FILE", help="the page (clinic.html)")
     made.add_argument("--open", action="store_true", help="show the page in the browser")

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from manyhands.clinic.hangs import Watcher, report
+from manyhands.cluster.host.devices import gpu_ids
 from manyhands.cluster.launch.run_script import launch
 
 IN_RANK = str(Path(__file__).with_name("in_rank.py"))
@@ -38,8 +39,9 @@ class Visit:
     rehearsal: object = None  # of a second run: a `manyhands.rehearsal.rehearse_command.Rehearsal`
 
 
-def visit(script, arguments=(), ranks=4, launcher="torchrun", to_end=False, patience_s=10, timeout_s=300):
+def visit(script, arguments=(), ranks=4, launcher="torchrun", to_end=False, patience_s=None, timeout_s=300):
     """Run it and gather what was seen: a `Visit`. Every process has ended then."""
+    patience_s = patience_s or (30 if gpu_ids() else 10)  # NCCL makes a communicator in the first call of each group
     script = Path(script).resolve()
     with _notes() as notes, _place(script) as (place, copied):
         watcher = Watcher(notes, ranks, patience_s)

@@ -230,7 +230,7 @@ def test_a_check_that_forgets_a_criterion_is_wrong_and_so_is_one_that_raises(cap
 def test_a_function_that_only_this_kernel_has_is_told(here, says, monkeypatch):
     from manyhands.checks import on_ranks
 
-    cluster = types.SimpleNamespace(run=lambda *args, **kwargs: [{"undefined": "rows_of", "unwritten": "rows_of"}])
+    cluster = types.SimpleNamespace(backend="gloo", run=lambda *args, **kwargs: [{"undefined": "rows_of", "unwritten": "rows_of"}])
     monkeypatch.setattr("IPython.get_ipython", lambda: types.SimpleNamespace(user_ns={"rows_of": len} if here else {}))
     report = on_ranks.RankReport("rows", cluster, {"rows": {}}, {"unwritten": "{name} is not written yet.", "known": {}})
     with pytest.raises(Stopped, match=says):
@@ -247,3 +247,14 @@ def test_a_hint_is_found_without_the_units_number(capsys):
 @pytest.mark.parametrize("text, cut_to", [("short", "short"), ("one two three four", "one two..."), ("x" * 30, "x" * 10 + "..."), ("", "")])
 def test_a_long_text_is_cut_between_words(text, cut_to):
     assert cut(text, 13) == cut_to
+
+
+@pytest.mark.parametrize("backend, seconds", [("gloo", 3), ("nccl", 15)])
+def test_a_check_is_more_patient_with_nccl(backend, seconds):
+    """It makes a communicator in the first call of each group, and checks make groups of their own."""
+    from manyhands.checks import on_ranks
+
+    asked = []
+    cluster = types.SimpleNamespace(backend=backend, run=lambda *args, patience_s, **kwargs: asked.append(patience_s) or [{"value": 1}])
+    assert on_ranks.RankReport("add", cluster, {"add": {}}, {"unwritten": "", "known": {}}).on_ranks("x", "y") == [1]
+    assert asked == [seconds]

@@ -165,18 +165,32 @@ def test_share_one_gpu_among_four_ranks():
 def test_share_a_gpu_for_each_rank():
     backend, environments = share(2, 2, gpus=["0", "1", "2", "3"])
     assert backend == "nccl"
-    assert [e["CUDA_VISIBLE_DEVICES"] for e in environments] == ["0", "1", "2", "3"]
-    assert {e["MANYHANDS_DEVICE"] for e in environments} == {"cuda:0"}, "the only one that a rank sees"
+    assert [e["CUDA_VISIBLE_DEVICES"] for e in environments] == ["0,1", "0,1", "2,3", "2,3"]
+    assert [e["MANYHANDS_DEVICE"] for e in environments] == ["cuda:0", "cuda:1", "cuda:0", "cuda:1"]
 
 
 def test_share_two_gpus_among_four_ranks_on_one_node():
     backend, environments = share(1, 4, gpus=["0", "1"])
-    assert backend == "gloo" and [e["CUDA_VISIBLE_DEVICES"] for e in environments] == ["0", "1", "0", "1"]
+    assert backend == "gloo" and [e["MANYHANDS_DEVICE"] for e in environments] == ["cuda:0", "cuda:1", "cuda:0", "cuda:1"]
 
 
 def test_share_three_gpus_between_two_nodes():
     backend, environments = share(2, 2, gpus=["0", "1", "2"])
     assert backend == "gloo" and [e["CUDA_VISIBLE_DEVICES"] for e in environments] == ["0", "0", "1", "1"]
+
+
+def test_the_gpu_of_a_rank_is_the_current_one(monkeypatch):
+    import torch
+
+    from manyhands.cluster.on_rank import agent
+
+    chosen = []
+    monkeypatch.setattr(torch.cuda, "set_device", chosen.append)
+    agent._choose_gpu("cpu")
+    agent._choose_gpu("cuda:3")
+    assert chosen == ["cuda:3"]
+    monkeypatch.setattr(torch.cuda, "set_device", lambda device: torch.ones(2).view(3))  # it raises a RuntimeError
+    agent._choose_gpu("cuda:3")
 
 
 def test_pictures_are_well_formed():

@@ -156,9 +156,7 @@ class Runtime:
     def layout(self):
         """[(node's name, [(rank, device), ...]), ...] for the picture of the cluster."""
         cluster = self.cluster
-        devices = [f"GPU {one['CUDA_VISIBLE_DEVICES']}" if "CUDA_VISIBLE_DEVICES" in one else "cpu"
-                   for one in self._devices]
-        return [(f"node {node}", [(rank, devices[rank]) for rank in
+        return [(f"node {node}", [(rank, self._devices[rank]["MANYHANDS_DEVICE"]) for rank in
                                   range(node * cluster.ranks_per_node, (node + 1) * cluster.ranks_per_node)])
                 for node in range(cluster.nodes)]
 

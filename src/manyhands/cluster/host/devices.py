@@ -25,7 +25,6 @@ def gpu_ids():
 def share(nodes, ranks_per_node, gpus=None):
     """(backend, [environment of each rank]): every node gets its own GPUs, every rank one of them, by its local rank.
 
-    A rank sees that one only, as `cuda:0`, so what names no GPU (`.cuda()`, objects, barriers) is on the right one.
     NCCL refuses two ranks on one GPU: so "nccl" only if each rank has a GPU of its own, else "gloo".
     """
     gpus = gpu_ids() if gpus is None else gpus
@@ -35,7 +34,8 @@ def share(nodes, ranks_per_node, gpus=None):
     environments = []
     for rank in range(nodes * ranks_per_node):
         node, local_rank = divmod(rank, ranks_per_node)
-        own = gpus[(node * per_node + local_rank % per_node) % len(gpus)]
-        environments.append({"CUDA_VISIBLE_DEVICES": own, "MANYHANDS_DEVICE": "cuda:0"})
+        mine = [gpus[(node * per_node + k) % len(gpus)] for k in range(min(per_node, len(gpus)))]
+        environments.append({"CUDA_VISIBLE_DEVICES": ",".join(mine),
+                             "MANYHANDS_DEVICE": f"cuda:{local_rank % len(mine)}"})
     alone = nodes * ranks_per_node <= len(gpus) and ranks_per_node <= per_node
     return ("nccl" if alone else "gloo"), environments

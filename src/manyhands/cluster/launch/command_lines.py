@@ -103,8 +103,8 @@ def mpiexec(python=sys.executable):
     beside = Path(python).with_name("mpiexec.hydra")
     found = str(beside) if beside.exists() else shutil.which("mpiexec.hydra")
     if not found:
-        raise LaunchError("mpirun is missing: `pip install mpich mpi4py` brings it (MPICH, "
-                          "with no need for a system package).")
+        raise LaunchError("MPICH's mpiexec.hydra is missing: `pip install mpich mpi4py` brings it, with no need for a "
+                          "system package; another MPI will not do.")
     return found
 
 

@@ -13,6 +13,7 @@ import threading
 import time
 import traceback
 import warnings
+from contextlib import suppress
 
 from manyhands.cluster.host.namespaces import enter
 from manyhands.cluster.on_rank.recorder import Recorder, read
@@ -138,6 +139,7 @@ def join(rank, url, token, folder, environment, path):
             _limit_threads(name, int(environment["OMP_NUM_THREADS"]))
     if "torch" in sys.modules:
         RANK.recorder.install()
+        _choose_gpu(environment.get("MANYHANDS_DEVICE", "cpu"))
     # the threads that talk to the notebook are there already, and stay outside
     if "MANYHANDS_NETWORK_NAMESPACE" in environment:
         enter(environment["MANYHANDS_NETWORK_NAMESPACE"])
@@ -171,6 +173,15 @@ def own_devices(local_rank, ranks_per_node):
 
     backend, environments = devices.share(1, ranks_per_node)
     return {**environments[local_rank], "MANYHANDS_BACKEND": backend}
+
+
+def _choose_gpu(device):
+    """Make this rank's GPU the current one: `.cuda()`, objects, barriers and a DeviceMesh name none, and take that."""
+    import torch
+
+    if device.startswith("cuda"):
+        with suppress(RuntimeError):  # a GPU that cannot be used: who uses it is told
+            torch.cuda.set_device(device)
 
 
 def _limit_threads(name, threads):
