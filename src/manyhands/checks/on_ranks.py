@@ -84,9 +84,11 @@ class RankReport(Report):
         """
         from manyhands.cluster import ClusterStopped, Fault
 
+        patience_s = patience_s or self._patience_s
+        if getattr(self.cluster, "backend", None) == "nccl":  # a stopped cluster has none
+            patience_s = max(patience_s, self.cluster.patience_s)  # the first call of each group makes a communicator
         try:
-            answers = self.cluster.run(_on_rank, module, experiment, *args, patience_s=patience_s or self._patience_s,
-                                       limit_s=LIMIT_S)
+            answers = self.cluster.run(_on_rank, module, experiment, *args, patience_s=patience_s, limit_s=LIMIT_S)
         except Fault as fault:
             raise Stopped(self._of_fault(fault, remark), rank=min(fault.culprits, default=None)) from None
         except ClusterStopped as stopped:
