@@ -183,7 +183,7 @@ settle("00-barrier", lambda: {"hang": "they wait, and get no error"}.get(
 # </details>
 #
 # Here it ended, because the cluster watches its ranks. When every rank that has not finished waits in a communication call, and has done so for
-# the *patience* (10 seconds, unless the cell says otherwise), it is a **hang**. Then the cluster asks each rank where it stands. Read the report
+# the *patience* (10 seconds, 30 with a GPU for each rank, unless the cell says otherwise), it is a **hang**. Then the cluster asks each rank where it stands. Read the report
 # from top to bottom:
 #
 # * one line per rank: what it does, in which line of the cell;
