@@ -313,8 +313,8 @@ timeline(measured, title="one step of rank 0: naive, hooks, DDP")
 # > **On GPUs.** With NCCL every call returns when its work is *enqueued*: `backward()` ends early, the all-reduces run on a stream of their own, and the
 # > optimiser's kernels wait for them on the GPU. So a clock around `backward()` measures the launching: call `torch.cuda.synchronize()` before you read it.
 # > NCCL's all-reduce is a kernel too, and takes some of the GPU's processors from backward: overlap is not free there either.
-# > Each rank calls `torch.cuda.set_device(local_rank)` before anything else; without it, whatever names no GPU (`.cuda()`, objects) goes to GPU 0 on all
-# > ranks of the node, and hangs or fails.
+# > Each rank of a script calls `torch.cuda.set_device(local_rank)` before anything else; without it, whatever names no GPU (`.cuda()`, objects) goes to GPU 0 on all
+# > ranks of the node, and hangs or fails. (A rank of our cluster sees its own GPU only, as number 0.)
 
 # %% [markdown]
 # ## Buckets
