@@ -103,6 +103,14 @@ def test_what_is_no_script_is_said():
     assert code == 2 and err.startswith("manyhands rehearse: there is no file no_such.py in ") and "Traceback" not in err
 
 
+def test_what_a_call_in_a_cell_says_is_read_there(cluster):
+    with cluster.rehearse() as rehearsal:
+        cluster.px("import torch, torch.distributed as dist\nnames, cuda = [0], torch.cuda.is_available()\n"
+                   "dist.broadcast_object_list(names, src=0, device=torch.device('cuda' if cuda else 'cpu'))\n"
+                   "dist.broadcast_object_list(\n    names, src=0,\n    device=torch.device('cpu'))")
+    assert [(one.severity, one.line) for one in rehearsal.findings] == [("fails", 4)]
+
+
 def test_a_group_for_the_cpu_is_known_though_it_was_made_before(cluster):
     cluster.px("import torch, torch.distributed as dist\nwires, backend = dist.new_group(backend='gloo'), 'gloo'\nown = dist.new_group(backend=backend)")
     with cluster.rehearse() as rehearsal:

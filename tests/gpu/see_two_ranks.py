@@ -26,7 +26,7 @@ torch.cuda.set_device(0)
 torch.set_default_device("cuda")
 made = dist.init_process_group
 def init_process_group(backend=None, *args, **kwargs):
-    return made(backend if ":" in str(backend) else "nccl", *args, **kwargs)
+    return made(backend if backend is None or ":" in backend else "nccl", *args, **kwargs)
 dist.init_process_group = dist.distributed_c10d.init_process_group = init_process_group
 with open(sys.argv[1]) as file:
     text = re.sub(r\'((?:mesh|Stage)\\(.*?)"cpu"\', r\'\\1"cuda"\', file.read())

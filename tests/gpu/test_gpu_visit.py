@@ -1,6 +1,7 @@
 """What the visit to a machine with a GPU is made of: the plan, its limits, the report; with items that stand in."""
 
 import json
+import subprocess
 import sys
 import time
 
@@ -88,3 +89,13 @@ def test_a_folder_that_somebody_else_made_stays(tmp_path):
     with pytest.raises(SystemExit, match="name another folder"):
         prepare.prepare(tmp_path)
     assert (tmp_path / "mine").read_text() == "x"
+
+
+@pytest.mark.parametrize("backend", ["", "nccl"])
+def test_over_nccl_all_ranks_get_the_first_gpu(backend, monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    monkeypatch.setenv("GPU_BACKEND", backend)
+    asked = "from manyhands.cluster.engines.runtime import devices; print(*devices.share(2, 1))"
+    told = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True).stdout
+    own = {"CUDA_VISIBLE_DEVICES": "0", "MANYHANDS_DEVICE": "cuda:0", "NCCL_MULTI_RANK_GPU_ENABLE": "1"} if backend else {"MANYHANDS_DEVICE": "cpu"}
+    assert told == f"{backend or 'gloo'} {[own] * 2}\n"

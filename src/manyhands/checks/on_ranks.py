@@ -6,7 +6,7 @@ it; a hang ends after the report's patience, becomes FAIL lines, and the cluster
 
 from manyhands.checks.report import Report, Stopped
 
-PATIENCE_S, NCCL_PATIENCE_S, LIMIT_S = 3, 15, 60
+PATIENCE_S, LIMIT_S = 3, 60
 
 
 HERE_ONLY = ("{name} is defined in this kernel, and not on the ranks: put `%%px --setup` into the first line "
@@ -85,8 +85,8 @@ class RankReport(Report):
         from manyhands.cluster import ClusterStopped, Fault
 
         patience_s = patience_s or self._patience_s
-        if self.cluster.backend == "nccl":  # the first call of each new group makes a communicator
-            patience_s = max(patience_s, NCCL_PATIENCE_S)
+        if getattr(self.cluster, "backend", None) == "nccl":  # a stopped cluster has none
+            patience_s = max(patience_s, self.cluster.patience_s)  # the first call of each group makes a communicator
         try:
             answers = self.cluster.run(_on_rank, module, experiment, *args, patience_s=patience_s, limit_s=LIMIT_S)
         except Fault as fault:

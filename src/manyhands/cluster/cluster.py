@@ -56,6 +56,9 @@ class Cluster(Healing):
                  threads_per_rank=1, memory_mib=None, name="cluster", rate_mbit=None, delay_ms=None):
         self.profile = profile or os.environ.get("MANYHANDS_PROFILE", "local")
         self.nodes, self.ranks_per_node, self.framework = nodes, ranks_per_node, framework
+        patience_s = check_arguments.seconds("patience_s", patience_s)
+        self._patience_s = {backend: patience_s or check_arguments.setting("MANYHANDS_PATIENCE_S", usual)
+                            for backend, usual in PATIENCE_S.items()}
         self.limit_s = check_arguments.positive("limit_s", limit_s)
         self.threads_per_rank, self.memory_mib, self.name = threads_per_rank, memory_mib, name
         self.fault, self.names = None, []
@@ -69,9 +72,6 @@ class Cluster(Healing):
             print(SENTENCES_CORE["replaced"].format(n=_running[name].world_size, name=name))
             _running[name].stop()
         self._runtime = Runtime(self, FRAMEWORKS[framework])
-        self.patience_s = check_arguments.seconds("patience_s", patience_s) or check_arguments.setting(
-            "MANYHANDS_PATIENCE_S", PATIENCE_S[self._runtime.backend]
-        )
         try:
             with Progress(SENTENCES_CORE["starting"].format(n=self.world_size)):
                 self._runtime.start()
@@ -97,6 +97,11 @@ class Cluster(Healing):
     def backend(self):
         """The process group's backend that suits the devices: "nccl" with a GPU for each rank, else "gloo"."""
         return self._runtime.backend
+
+    @property
+    def patience_s(self):
+        """How long all ranks may wait before that is a hang. Which backend real nodes have is known when they run."""
+        return self._patience_s[self.backend]
 
     def __repr__(self):
         state = "" if self._runtime else ", stopped"

@@ -14,7 +14,6 @@ Our own messages (`manyhands.comm`) choose NCCL's or gloo's way by themselves, a
 
 import functools
 import inspect
-import linecache
 import re
 import sys
 
@@ -37,6 +36,7 @@ OBJECTS = CPU_WAITS - {"barrier"}
 MESSAGES = ("send", "recv", "isend", "irecv")
 # where a function of torch.distributed begins: itself, what torch has put around it, and what listens here
 _CALLED = re.compile(r"/(distributed_c10d|c10d_logger|typing_extensions|warnings)\.py$|/manyhands/(rehearsal|ledger)/")
+_SAYS_CPU = re.compile(r"'cpu(:\d+)?'|([\w.]+\.)?device\((type=)?'cpu(:\d+)?'(, \d+)?\)")
 
 
 class Recorder:
@@ -93,7 +93,7 @@ class Recorder:
         elif outer:
             if entry.group in self.with_cpu:
                 facts["backend"] = "gloo"
-            number = self.note("collective", call=outer, root=_root(frame), text=_device(frame), **facts)
+            number = self.note("collective", call=outer, root=_root(frame), text=_device(frame, library), **facts)
         elif entry.call in ("send", "recv"):
             self._message(entry, given, names, facts)
             number = len(self.events) - 1
@@ -196,14 +196,14 @@ def _root(frame):
     return None
 
 
-def _device(frame):
+def _device(frame, library):
     """"" where an object collective was given no device. A device that is the CPU here is a GPU there, unless the
-    program's line says "cpu": then this is ON_CPU."""
-    device, caller = frame.f_locals.get("device"), cpu_groups.user_frame()
-    if device is None:
+    program's call itself says "cpu", and no other: then this is ON_CPU."""
+    if frame.f_locals.get("device") is None:
         return ""
-    line = linecache.getline(caller.f_code.co_filename, caller.f_lineno) if caller else ""
-    return ON_CPU if re.search(r"""["']cpu["']""", line) else "on a device that is given"
+    caller = None if library else cpu_groups.user_frame()
+    said = cpu_groups.written(caller, "device", 3) if caller else ""
+    return ON_CPU if _SAYS_CPU.fullmatch(said) else "on a device that is given"
 
 
 def _part(call, tensor, peer, tag):
@@ -248,7 +248,9 @@ def _watch_groups(recorder):
     @functools.wraps(original_init)
     def init_process_group(*args, **kwargs):
         original_init(**_for_a_cpu(original_init, args, kwargs))
-        if "cpu:" in str(_by_name(original_init, args, kwargs).get("backend")):
+        given = _by_name(original_init, args, kwargs)
+        backend = given.get("backend")
+        if "cpu:" in str(backend) or backend is None and given.get("device_id") is None:  # without both, gloo and NCCL
             recorder.with_cpu.add("0")
 
     @functools.wraps(original_group)

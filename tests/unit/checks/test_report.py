@@ -247,14 +247,3 @@ def test_a_hint_is_found_without_the_units_number(capsys):
 @pytest.mark.parametrize("text, cut_to", [("short", "short"), ("one two three four", "one two..."), ("x" * 30, "x" * 10 + "..."), ("", "")])
 def test_a_long_text_is_cut_between_words(text, cut_to):
     assert cut(text, 13) == cut_to
-
-
-@pytest.mark.parametrize("backend, seconds", [("gloo", 3), ("nccl", 15)])
-def test_a_check_is_more_patient_with_nccl(backend, seconds):
-    """It makes a communicator in the first call of each group, and checks make groups of their own."""
-    from manyhands.checks import on_ranks
-
-    asked = []
-    cluster = types.SimpleNamespace(backend=backend, run=lambda *args, patience_s, **kwargs: asked.append(patience_s) or [{"value": 1}])
-    assert on_ranks.RankReport("add", cluster, {"add": {}}, {"unwritten": "", "known": {}}).on_ranks("x", "y") == [1]
-    assert asked == [seconds]

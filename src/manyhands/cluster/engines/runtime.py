@@ -122,8 +122,13 @@ class Runtime:
         environments = self._environments()
         self._ids = self._engines.start(self._client, environments)
         joined, loopback = {}, self._loopback()
-        for rank, engine in self._ids.items():
-            environment = self._engines.environment_of(rank, {**environments[rank], **loopback})
+        told = [self._engines.environment_of(rank, {**environments[rank], **loopback})
+                for rank in range(self.cluster.world_size)]
+        # real nodes have chosen by their own GPUs, and all ranks need one backend
+        self.backend = "nccl" if all(one["MANYHANDS_BACKEND"] == "nccl" for one in told) else "gloo"
+        self._devices = [{name: one[name] for name in devices.NAMES if name in one} for one in told]
+        for rank, environment in enumerate(told):
+            environment["MANYHANDS_BACKEND"] = self.backend
             joined[rank] = self._view(rank).apply_async(agent.join, rank, self.reports.url, self.reports.token,
                                                         self.folder, environment, sys.path)
         self.facts = {rank: result.get(timeout=LIMIT_S) for rank, result in joined.items()}

@@ -5,6 +5,8 @@ import os
 import shutil
 import subprocess
 
+NAMES = "MANYHANDS_DEVICE", "CUDA_VISIBLE_DEVICES"  # what a rank is told of its device
+
 
 @functools.lru_cache(maxsize=1)
 def gpu_ids():

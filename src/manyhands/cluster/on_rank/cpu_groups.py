@@ -4,25 +4,24 @@ On a CPU each group is gloo's; that one was asked for by its name is not kept by
 of groups too that were made before it began.
 """
 
-import inspect
-import linecache
+import ast
 import os
 import re
 import sys
 
-from manyhands.cluster.on_rank.stack import is_user_file
+from manyhands.cluster.on_rank.stack import is_user_file, text_of_running_call
 
 _LISTENING = re.compile(r"/manyhands/(cluster/on_rank|rehearsal)/")
 NAMES = set()  # the groups' names, for the life of the process
 
 
 def note(group, backend):
-    """Called where `new_group` has returned `group`: remember whether the line that calls it says "gloo", and not a
-    variable, which would say "nccl" on GPUs. A name can come again after destroy_process_group."""
+    """Called where `new_group` has returned `group`: remember whether its call says "gloo", and not a variable or a
+    choice, which would say "nccl" on GPUs. A name can come again after destroy_process_group."""
     if not hasattr(group, "group_name"):  # this rank is no member
         return
     frame = _calling_frame() if backend == "gloo" else None
-    if frame is not None and "gloo" in _text_of_call(frame).lower():  # or dist.Backend.GLOO
+    if frame is not None and "gloo" in written(frame, "backend", 2).lower():  # or dist.Backend.GLOO
         NAMES.add(str(group.group_name))
     else:
         NAMES.discard(str(group.group_name))
@@ -45,7 +44,16 @@ def _calling_frame():
     return frame
 
 
-def _text_of_call(frame):
-    where = inspect.getframeinfo(frame, context=0).positions
-    return "".join(linecache.getline(frame.f_code.co_filename, line)
-                   for line in range(where.lineno, (where.end_lineno or where.lineno) + 1))
+def written(frame, name, place):
+    """How an argument is written in the call where `frame` stands, with strings in single quotes: the one of this name,
+    or at this place. "" where there is none, where it is a choice (`a if gpu else b`, `a or b`), or nothing is known.
+    """
+    try:
+        call = ast.parse(f"({text_of_running_call(frame) or ''})", mode="eval").body
+    except SyntaxError:
+        return ""
+    named = [one.value for one in getattr(call, "keywords", ()) if one.arg == name]
+    found = named or [one for one in getattr(call, "args", ())[:place + 1] if not isinstance(one, ast.Starred)][place:]
+    if not found or any(isinstance(part, (ast.IfExp, ast.BoolOp)) for part in ast.walk(found[0])):
+        return ""
+    return ast.unparse(found[0])

@@ -168,7 +168,7 @@ def _owner_of_running_call(frame):
     and the value."""
     code = frame.f_code
     names = code.co_names + code.co_varnames
-    text = _text_of_running_call(frame)
+    text = text_of_running_call(frame)
     if text is None or "\n" in text:
         return None, None
     target = text.split("(", 1)[0].strip()
@@ -204,13 +204,13 @@ def _local(frame, name):
 def _name_in_text(frame):
     """The name of the function that `frame` calls, as it is written there: "fit" of `model.fit(x)`; or None."""
     try:
-        called = ast.parse(_text_of_running_call(frame) or "", mode="eval").body.func
+        called = ast.parse(text_of_running_call(frame) or "", mode="eval").body.func
     except (SyntaxError, AttributeError):  # no text, or another thing than a call: an operator, a loop
         return None
     return getattr(called, "attr", None) or getattr(called, "id", None)
 
 
-def _text_of_running_call(frame):
+def text_of_running_call(frame):
     """What is written where `frame` is, as far as Python's positions and the file's text are known; else None."""
     line, end_line, start, end = next(
         itertools.islice(frame.f_code.co_positions(), frame.f_lasti // 2, None), (None,) * 4

@@ -41,10 +41,10 @@
   }
 
   function markWhatIsUnsaved(context) {
-    let saved;
+    let saved;  // undefined where this came in the middle of a save
     context.saveState.connect((_, state) => {
       if (state === "started") saved = context.model.toString();  // what goes to the server is read right after this
-      else if (state === "completed" && context.model.toString() !== saved) context.model.dirty = true;
+      else if (state === "completed" && saved !== undefined && context.model.toString() !== saved) context.model.dirty = true;
     });
   }
 
@@ -52,7 +52,7 @@
     const save = context.save.bind(context);
     let running, waiting;
     const start = () => (running = save().finally(() => { running = undefined; }));
-    const next = () => { waiting = undefined; return start(); };
+    const next = () => { waiting = undefined; return context.save(); };  // somebody may have been told before, and saves already
     context.save = () => running ? (waiting ??= running.then(next, next)) : start();
   }
 
