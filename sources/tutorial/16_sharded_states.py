@@ -454,11 +454,14 @@ settle("16-lost", lambda: cluster.pull("lost")[0])
 
 # %% tags=["setup"]
 # %%px --setup
+from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import (CPUOffloadPolicy, MixedPrecisionPolicy,
                                     fully_shard)
 from torch.distributed.optim import ZeroRedundancyOptimizer
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.checkpoint import checkpoint
+
+mesh = init_device_mesh(device.type, (ranks,))  # without one, fully_shard looks for GPUs
 
 class Block(nn.Module):
     def __init__(self, seed, again=False):
@@ -476,8 +479,8 @@ def blocks(again=False):
 def fsdp(root_only=False, again=False, **options):
     net = blocks(again)
     for block in net if not root_only else ():
-        fully_shard(block, **options)
-    return fully_shard(net, **options)
+        fully_shard(block, mesh=mesh, **options)
+    return fully_shard(net, mesh=mesh, **options)
 
 # %%
 # %%px
