@@ -122,7 +122,7 @@ def test_bytes(topic, size, right, wrong):
     assert [verdicts.evidence(total, limit) for total, limit in zip(wrong, limits)] != [list(limit) for limit in limits]
 
 
-@pytest.mark.parametrize("factor, says", [(1 / 4, "This counts numbers"), (2, "sends its whole tensor to each of the others"), (4 / 3, "to the rank itself")])
+@pytest.mark.parametrize("factor, says", [(1 / 4, "or what one of the 4 ranks sends"), (2, "sends its whole tensor to each of the others"), (4 / 3, "to the rank itself")])
 def test_a_wrong_prediction_is_named(factor, says):
     sent = 2 * 3 * 4 * 1000
     case = {"predicted": sent * factor, "size": 4, "way": "in", "x": [10, 3], "y": [10, 100], "weight": [5, 3]}

@@ -151,6 +151,8 @@ def moved_problem(case, sent):
     if way == "pair":
         known["forward only"] = 2 * join["y"]
     looks = next((name for name, value in known.items() if number and abs(got - value) < 0.5), "other")
+    if looks == "elements" and size == SINGLE:  # numbers, and one rank of four: which of the two cannot be told
+        looks = "quarter"
     return {"expected": sent, "got": got if number else repr(got), "mistake": MISTAKES["moved", looks].format(way=way, size=size)}
 
 

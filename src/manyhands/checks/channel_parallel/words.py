@@ -54,6 +54,7 @@ MISTAKES = {
         "Sizes of tensors must match except in dimension": "Torch joins along the axis of the batch unless you say otherwise: channels are axis 1 (dim=1).",
         "channels instead": "The layer got an input with another number of channels than its weight has. Out split: the whole x on every rank. "
                             "In split: x holds this rank's channels already.",
+        "cannot be added": "The ranks sum tensors of different shapes, in forward or in backward. Each of them has other channels there: is anything to be summed at all?",
         "CommunicationError": "A rank waited in vain for a message of another one: all ranks of c must make the same calls, in forward and in backward.",
     },
     ("any", "nothing"): "{name} is None. Does the function return it, and does backward return a gradient for each argument of forward?",
@@ -152,11 +153,12 @@ MISTAKES = {
     ("bytes pair forward", "little"): "The partial outputs of the second layer did not travel in forward: they must be summed over the ranks.",
     # moved
     ("moved", "elements"): "{way}: this counts numbers. A float32 has 4 bytes.",
+    ("moved", "quarter"): "{way}: a quarter of what was measured. Are these numbers, of 4 bytes each, or what one of the 4 ranks sends? All of them together are asked.",
     ("moved", "sent to itself"): "{way}: nothing is sent to the rank itself. There are {size} - 1 others.",
     ("moved", "one rank"): "{way}: this is what one rank sends. Add up all {size} ranks.",
     ("moved", "direct"): "{way}: these are the bytes of a sum for which each rank sends its whole tensor to each of the others. c.allreduce sends less: in two "
                          "steps, of which each moves as much as a join.",
-    ("moved", "double"): "{way}: this is twice what was measured. A byte counts where it is sent, and not again where it is taken in.",
+    ("moved", "double"): "{way}: this is twice what was measured. A byte counts where it is sent, and not again where it is taken in; and a float32 has 4 bytes.",
     ("moved", "half"): "{way}: this is half of what was measured. A sum has two steps, a join one.",
     ("moved", "forward only"): "{way}: this is the forward pass only. In backward the input's gradients are summed.",
     ("moved", "backward only"): "{way}: this is the backward pass only. In forward the outputs are joined.",
@@ -164,7 +166,7 @@ MISTAKES = {
     ("moved", "summed, not joined"): "{way}: the output is joined, and a join costs half a sum.",
     ("moved", "other"): "{way}: the ledger has measured another number on {size} ranks. Which tensor travels, is it joined or summed, and how often in a step?",
     ("side", "one too many"): "At this side the in split moves more: round down.",
-    ("side", "one too few"): "One side more moves no more bytes than data parallelism: where both move the same, the in split counts too.",
+    ("side", "one too few"): "One side more moves no more bytes than data parallelism, too. In this split nothing travels in backward; and where both move the same, the in split counts.",
     ("side", "batch forgotten"): "The output has one image for each sample of the batch, and a weight serves all {batch}.",
     ("side", "kernel forgotten"): "A weight has {kernel} x {kernel} numbers for each pair of channels.",
     ("side", "area"): "This is the number of pixels. The side is its root.",

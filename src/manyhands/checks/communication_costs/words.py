@@ -38,7 +38,7 @@ MISTAKES = {
     "other calls": "Only send and recv belong into a ping-pong: each other call has a price of its own.",
     "not invited": "Only rank 0 and rank {peer} play here: other traffic at the same time disturbs the measurement.",
     "wrong peer": "Rank 0 plays with `peer`, which is {peer} here.",
-    "four bytes": "n_bytes counts bytes, and a float32 has four: torch.zeros(n_bytes // 4), or torch.zeros(n_bytes, dtype=torch.uint8).",
+    "four bytes": "n_bytes counts bytes, and a float32 has four: torch.zeros(n_bytes, dtype=torch.uint8) has as many.",
     "wrong size": "The messages are not of the size that was asked for.",
     "no warm-up": "The warm-up is missing: {warm_up} rounds before the {repeats} that count. The first messages of a connection are slow.",
     "one way": "Messages go one way only. The sender cannot know when a message has arrived, unless an answer comes back.",
