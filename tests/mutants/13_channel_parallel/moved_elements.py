@@ -1,7 +1,7 @@
 """Numbers are counted, not bytes.
 
 fails: moved/bytes
-shows: A float32 has 4 bytes
+shows: Are these numbers, of 4 bytes each
 points: 16
 """
 # %% grade_id="moved"
