@@ -186,6 +186,9 @@ def test_the_gpu_of_a_rank_is_the_current_one(monkeypatch):
 
     chosen = []
     monkeypatch.setattr(torch.cuda, "set_device", chosen.append)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    agent._choose_gpu("cuda:3")  # a GPU, and PyTorch's CPU build
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     agent._choose_gpu("cpu")
     agent._choose_gpu("cuda:3")
     assert chosen == ["cuda:3"]

@@ -179,7 +179,7 @@ def _choose_gpu(device):
     """Make this rank's GPU the current one: `.cuda()`, objects, barriers and a DeviceMesh name none, and take that."""
     import torch
 
-    if device.startswith("cuda"):
+    if device.startswith("cuda") and torch.cuda.is_available():  # PyTorch may be its CPU build
         with suppress(RuntimeError):  # a GPU that cannot be used: who uses it is told
             torch.cuda.set_device(device)
 
