@@ -17,7 +17,7 @@ from manyhands.grading.store import references
 from manyhands.grading.store.beneath import Below
 
 NOT_RUN = "not run"
-NO_CLUSTER = "ClusterNotStarted"  # the error's name, in the notes of a run
+NO_CLUSTER = "ClusterNotStarted"  # the error's name
 TWICE = "The cluster did not start, twice. Grade it again when the machine has less to do. {note}"
 FOLDER_BYTES, FILE_AT_LEAST = 50 * 2**20, 2**14  # of what lies beside a notebook; what a file counts for however small
 TOO_MUCH = (
@@ -105,23 +105,19 @@ def grade(submission_path, solution_path, *, seed=None, wanted=None, sandboxed=N
     image = choose.image() if sandboxed else ""
     seed = references.hidden_seed(solution_path, solution, image) if seed is None else seed
     result.seed = "the public seed" if seed == 0 else result.seed
-    with place:
+    with place, tempfile.TemporaryDirectory(prefix="mh-") as folder:
         started = time.monotonic()
         wanted = wanted or reference(
             solution_path, solution, seed, limits=limits, progress=progress, cache=cache, image=image
         )
         result.notes += plan.notes
-        for again in (True, False):
-            with tempfile.TemporaryDirectory(prefix="mh-") as folder:
-                notes = copy_beside(submission_path, folder)
-                shown, told = run(plan, folder, seed, sandboxed, limits,
-                                  lambda done, of: progress("your notebook", done, of))
-            missing = next((note for note in told if NO_CLUSTER in note), "")
-            if not missing:
-                break
-            if not again:
-                return not_graded(solution_path, TWICE.format(note=missing))
-    result.notes += notes + told
+        result.notes += copy_beside(submission_path, folder)
+        try:
+            shown, notes = run(plan, folder, seed, sandboxed, limits,
+                               lambda done, of: progress("your notebook", done, of))
+        except NotGraded as problem:
+            return not_graded(solution_path, problem)
+    result.notes += notes
     for name, cell in notebooks.checks_of(solution).items():
         result.criteria += compare(name, notebooks.points_of(cell), shown.get(name, []), wanted[name])
     result.seconds = time.monotonic() - started
@@ -154,8 +150,11 @@ def reference(solution_path, solution, seed, *, limits=Limits(), progress=None, 
     with tempfile.TemporaryDirectory(prefix="mh-") as folder:
         copy_beside(solution_path, folder)
         plan = notebooks.plan_of_solution(solution)
-        shown, notes = run(plan, folder, seed, bool(image), limits,
-                           lambda done, of: report("finding the right answers", done, of))
+        try:
+            shown, notes = run(plan, folder, seed, bool(image), limits,
+                               lambda done, of: report("finding the right answers", done, of))
+        except NotGraded as problem:
+            raise SolutionFails(f"The solution cannot be run on this machine: {problem}") from None
     _refuse_failures(solution, shown, notes)
     if cache:
         references.save(name, shown)
@@ -177,7 +176,10 @@ def _refuse_failures(solution, shown, notes):
 
 
 def run(plan, folder, seed, sandboxed, limits, progress):
-    """Run a plan in a fresh kernel: ({grade_id: outputs of the check cell}, notes about what went wrong)."""
+    """Run a plan in a fresh kernel: ({grade_id: outputs of the check cell}, notes about what went wrong).
+
+    A cell whose cluster does not start is run once more, within the same limits; then `NotGraded`.
+    """
     shown, notes, errors = {}, [], []
     step = None
     try:
@@ -185,6 +187,10 @@ def run(plan, folder, seed, sandboxed, limits, progress):
             for number, step in enumerate(plan.steps):
                 progress(number, len(plan.steps))
                 ran = kernel.run(step.source)
+                if NO_CLUSTER in (ran.error or ""):
+                    ran = kernel.run(step.source)
+                    if NO_CLUSTER in (ran.error or ""):
+                        raise NotGraded(TWICE.format(note=in_a_line(f"{step.where}: {ran.error}", 400)))
                 if step.check:
                     shown[step.check] = ran.outputs
                 if ran.interrupted:
