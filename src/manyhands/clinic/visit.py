@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from manyhands.clinic.hangs import Watcher, report
-from manyhands.cluster.host.devices import gpu_ids
+from manyhands.cluster.host.devices import PATIENCE_S, gpu_ids
 from manyhands.cluster.launch.run_script import launch
 
 IN_RANK = str(Path(__file__).with_name("in_rank.py"))
@@ -41,7 +41,7 @@ class Visit:
 
 def visit(script, arguments=(), ranks=4, launcher="torchrun", to_end=False, patience_s=None, timeout_s=300):
     """Run it and gather what was seen: a `Visit`. Every process has ended then."""
-    patience_s = patience_s or (30 if gpu_ids() else 10)  # NCCL makes a communicator in the first call of each group
+    patience_s = patience_s or PATIENCE_S["nccl" if gpu_ids() else "gloo"]
     script = Path(script).resolve()
     with _notes() as notes, _place(script) as (place, copied):
         watcher = Watcher(notes, ranks, patience_s)

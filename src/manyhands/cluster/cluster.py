@@ -18,12 +18,12 @@ from manyhands.cluster.faults.picture import world
 from manyhands.cluster.faults.sentences import SENTENCES
 from manyhands.cluster.faults.source_lines import Places
 from manyhands.cluster.faults.watch import Watch
+from manyhands.cluster.host.devices import PATIENCE_S
 from manyhands.cluster.on_rank import agent
 from manyhands.cluster.on_rank.recorder import read
 from manyhands.cluster.show import Progress, show_fault, show_outputs
 
 Setup = namedtuple("Setup", "key code ranks first_line")  # a cell marked --setup
-PATIENCE_S = {"gloo": 10, "nccl": 30}  # NCCL makes a communicator in the first call of each group
 _running = {}  # name -> Cluster, of this process
 _PID = os.getpid()
 
