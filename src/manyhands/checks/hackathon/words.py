@@ -18,7 +18,7 @@ CRITERIA = {  # {check: {criterion: (points, text)}}
         "places": (1, "places beyond 32,767 come out right, too"),
     },
     "entry": {
-        "right": (2, "80 % in each of three runs, on new seeds and on links that you have not seen"),
+        "right": (2, "the target in each of three runs, on new seeds and on links that you have not seen"),
         "faster": (1, "first rung: faster than the baseline"),
         "half": (1, "second rung: half of the baseline's time, or less"),
         "fifth": (2, "third rung: a fifth, or less"),
