@@ -175,7 +175,7 @@ check.pack(pack, unpack)
 #
 # | | points |
 # |---|---|
-# | right: 80 % in all three runs, the same weights on all ranks | 2 |
+# | right: the target in all three runs, the same weights on all ranks | 2 |
 # | faster than the baseline | 1 |
 # | half of its time, or less | 1 |
 # | a fifth, or less | 2 |
