@@ -409,10 +409,10 @@ check.bug(cluster, "training")
 # ## 8. A batch file
 #
 # On a real cluster no notebook holds the ranks. [06_train.py](06_train.py), beside this lab, is a training with PyTorch's DDP that saves and resumes;
-# `torchrun` starts it, here on two emulated nodes.
+# `torchrun` starts it, here on two emulated nodes with one rank each.
 
 # %%
-run = cluster.launch("06_train.py", with_="torchrun")
+run = cluster.launch("06_train.py", with_="torchrun", ranks_per_node=1)
 
 # %% [markdown]
 # On Slurm, `sbatch FILE` waits for nodes and then runs the file **on the first of them**; `srun` starts a command on all, once for each task. Complete

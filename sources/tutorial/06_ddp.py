@@ -690,15 +690,16 @@ run = cluster.launch("scripts/06_train.py", "--epochs", "3", "--checkpoint", che
 # 6. All ranks load before they train: DDP's constructor would give them rank 0's weights, but not its momentum.
 # 7. `destroy_process_group()` at the end, on all ranks.
 #
-# **Predict.** The first run stopped after 3 of 5 epochs. We run the script again. Will it end with the weights that `spawn` printed, for two ranks without a pause?
+# **Predict.** The first run, on four ranks, stopped after 3 of 5 epochs. We run the script again, with one rank on each node. Will it end with the weights that `spawn` printed, for two ranks without a pause?
 
 # %%
 predict("06-resume",
-        "Paused, and on 4 ranks for 2: does it end with the weights that spawn printed?",
+        "Three epochs on 4 ranks, two on 2: are the weights those that spawn printed?",
         ["yes", "no"])
 
 # %%
-run = cluster.launch("scripts/06_train.py", "--checkpoint", checkpoint, with_="torchrun")
+run = cluster.launch("scripts/06_train.py", "--checkpoint", checkpoint, with_="torchrun",
+                     ranks_per_node=1)
 folder.cleanup()
 
 # %%
@@ -708,7 +709,7 @@ def last_number(text):
 settle("06-resume", lambda: last_number(run.output[0]) == last_number(done.stdout))
 
 # %% [markdown]
-# Yes, to the last digit shown: resumed or not, with two ranks or four. (The sampler deals one shuffled order like cards, so the ranks' batches together are the same
+# Yes, to the last digit shown: resumed or not, with two ranks or with four. (The sampler deals one shuffled order like cards, so the ranks' batches together are the same
 # 64 rows, however many ranks there are.)
 #
 # **Lightning** writes this loop for you: [scripts/06_lightning.py](scripts/06_lightning.py) hands the network of the table above to `Trainer(devices=2, strategy="ddp")`. It is
