@@ -240,7 +240,8 @@ def _need(program, remedy):
 
 def _import_at_start(framework):
     modules = {"torch": "torch", "tensorflow": "tensorflow", "both": "torch, tensorflow"}.get(framework)
-    return [f"--IPEngine.startup_command=import {modules}"] if modules else []
+    # without a search for garbage, as in the zygote
+    return [f"--IPEngine.startup_command=import gc; gc.disable(); import {modules}; gc.enable()"] if modules else []
 
 
 def _facts():
