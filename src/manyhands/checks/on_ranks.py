@@ -57,7 +57,9 @@ def _on_rank(module, experiment, *args):
     from importlib import import_module
 
     from manyhands.checks.on_ranks import Undefined, Unwritten
+    from manyhands.checks.rank_tools import end_groups
 
+    end_groups()
     try:
         return {"value": getattr(import_module("manyhands.checks." + module), experiment)(*args)}
     except Undefined as error:

@@ -36,10 +36,38 @@ def make_groups():
 
     found = []
     for members in GROUPS:
-        group = None if len(members) == dist.get_world_size() else dist.new_group(members)
+        group = None if len(members) == dist.get_world_size() else short_lived(dist.new_group(members))
         if dist.get_rank() in members:
             found.append((members, group))
     return found
+
+
+def short_lived(group):
+    """The group, which ends when the next experiment begins, where it is gloo's: its thread looks for messages a
+    hundred times a second, and a rank that keeps a few hundred groups has no time for anything else."""
+    import torch.distributed as dist
+
+    if isinstance(group, dist.ProcessGroup) and dist.get_backend(group) == "gloo":  # else this rank is no member
+        _short_lived.append(group)
+    return group
+
+
+_short_lived = []
+
+
+def end_groups():
+    """End the groups of the experiment before. It has ended on all ranks: none is at work in them."""
+    while _short_lived:
+        _end(_short_lived.pop())
+
+
+def _end(group):
+    import torch.distributed as dist
+
+    try:
+        dist.destroy_process_group(group)
+    except ValueError:  # it ended with the whole world
+        pass
 
 
 @contextmanager
@@ -56,28 +84,13 @@ def fresh_world():
     if not dist.is_initialized() or dist.get_backend() != "gloo":
         yield
         return
-    while _fresh:  # of the attempt before, which has ended on all ranks
-        _dismiss(_fresh.pop())
-    before, world = dist.group.WORLD, dist.new_group()
-    _fresh.append(world)
+    before, world = dist.group.WORLD, short_lived(dist.new_group())
     dist.group.WORLD = world
     try:
         yield
     finally:
         if dist.group.WORLD is world:  # and the experiment has not ended it
             dist.group.WORLD = before
-
-
-_fresh = []  # the world of the last attempt: it is dismissed late, since another rank may still be at work in it
-
-
-def _dismiss(group):
-    import torch.distributed as dist
-
-    try:
-        dist.destroy_process_group(group)
-    except ValueError:  # it ended with the whole world
-        pass
 
 
 def close(a, b, atol=ATOL):

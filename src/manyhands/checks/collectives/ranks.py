@@ -13,7 +13,7 @@ import torch.distributed as dist
 
 from manyhands.checks.collectives.ways_on_ranks import WAYS
 from manyhands.checks.on_ranks import learners
-from manyhands.checks.rank_tools import fresh_world
+from manyhands.checks.rank_tools import fresh_world, short_lived
 
 DTYPES = {"float32": (torch.float32, 1000), "float64": (torch.float64, 2**36), "int64": (torch.int64, 2**36)}  # and the largest number
 
@@ -32,7 +32,7 @@ def powers_of_two(seed):
 
 def groups(seed, members_of=members_of):
     """(members, group) of each group in which this rank is; the world itself is `None`, the learner's default."""
-    made = [(members, None if len(members) == dist.get_world_size() else dist.new_group(members)) for members in members_of(seed)]
+    made = [(members, None if len(members) == dist.get_world_size() else short_lived(dist.new_group(members))) for members in members_of(seed)]
     for members, group in made:
         if dist.get_rank() in members:
             yield members, group

@@ -10,7 +10,15 @@ import torch
 import torch.distributed as dist
 
 from manyhands.checks.on_ranks import learners
-from manyhands.checks.rank_tools import GROUPS, device, device_of_any_call, fresh_world, make_groups, numbers
+from manyhands.checks.rank_tools import (
+    GROUPS,
+    device,
+    device_of_any_call,
+    fresh_world,
+    make_groups,
+    numbers,
+    short_lived,
+)
 
 
 def draw(seed, *shape, where="cpu"):
@@ -22,7 +30,7 @@ def message_groups():
     """As `make_groups`; where the world is NCCL's, which has no tags, groups of gloo's, for tensors on the CPU."""
     if dist.get_backend() == "gloo":
         return make_groups()
-    groups = [(members, dist.new_group(members, backend="gloo")) for members in GROUPS]
+    groups = [(members, short_lived(dist.new_group(members, backend="gloo"))) for members in GROUPS]
     return [(members, group) for members, group in groups if dist.get_rank() in members]
 
 

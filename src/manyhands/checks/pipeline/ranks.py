@@ -16,7 +16,7 @@ from torch.nn.functional import mse_loss
 
 from manyhands.checks.on_ranks import learners
 from manyhands.checks.pipeline import cases
-from manyhands.checks.rank_tools import fresh_world, looks_like, numbers
+from manyhands.checks.rank_tools import fresh_world, looks_like, numbers, short_lived
 from manyhands.ledger import Ledger
 
 RUNS = (([0, 1, 2, 3], "gpipe", 6), ([0, 1, 2, 3], "1f1b", 8), ([0, 1, 2, 3], "odd", 5), ([0, 2, 3], "1f1b", 5), ([1, 3], "1f1b", 1), ([2], "1f1b", 3))
@@ -28,7 +28,7 @@ def run(name, seed):
     function, found, groups = learners(name), [], {}
     for number, (members, schedule, count) in enumerate(RUNS):
         if tuple(members) not in groups:
-            groups[tuple(members)] = None if len(members) == dist.get_world_size() else dist.new_group(members, backend="gloo")
+            groups[tuple(members)] = None if len(members) == dist.get_world_size() else short_lived(dist.new_group(members, backend="gloo"))
         if dist.get_rank() in members:
             case = Case(f"{seed} {number}", len(members), schedule, count)
             found.append({"run": number, **_run(function, case, groups[tuple(members)])})

@@ -10,7 +10,7 @@ import torch
 import torch.distributed as dist
 
 from manyhands.checks import rank_tools
-from manyhands.checks.rank_tools import device_of_any_call, numbers
+from manyhands.checks.rank_tools import device_of_any_call, numbers, short_lived
 
 GROUPS = (*rank_tools.GROUPS, [2])
 ATOL = 1e-12
@@ -31,7 +31,7 @@ class Group:
 
 def my_groups():
     """Collective: every rank makes all groups."""
-    handles = [None if len(members) == dist.get_world_size() else dist.new_group(members) for members in GROUPS]
+    handles = [None if len(members) == dist.get_world_size() else short_lived(dist.new_group(members)) for members in GROUPS]
     return [Group(members, handle) for members, handle in zip(GROUPS, handles) if dist.get_rank() in members]
 
 

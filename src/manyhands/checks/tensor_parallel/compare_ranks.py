@@ -12,7 +12,7 @@ import torch.distributed as dist
 
 from manyhands.checks.by_hand import closed
 from manyhands.checks.on_ranks import Unwritten
-from manyhands.checks.rank_tools import device_of_any_call
+from manyhands.checks.rank_tools import device_of_any_call, short_lived
 from manyhands.ledger import Ledger, models
 from manyhands.links import conjugate
 
@@ -24,7 +24,7 @@ LATE_S = 0.05
 def in_groups():
     """For each group in turn its members and itself (the world is `None`), on its ranks; the others wait until it is
     done."""
-    groups = [None if len(members) == dist.get_world_size() else dist.new_group(members) for members in GROUPS]
+    groups = [None if len(members) == dist.get_world_size() else short_lived(dist.new_group(members)) for members in GROUPS]
     for members, group in zip(GROUPS, groups):
         if dist.get_rank() in members:
             yield members, group

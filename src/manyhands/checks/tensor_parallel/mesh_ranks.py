@@ -7,6 +7,7 @@ import string
 import torch
 import torch.distributed as dist
 
+from manyhands.checks.rank_tools import short_lived
 from manyhands.checks.tensor_parallel import cases
 from manyhands.checks.tensor_parallel.compare_ranks import drawn, leaf, told
 from manyhands.ledger import Ledger
@@ -23,7 +24,7 @@ class Grid:
         for place, axis in enumerate(mesh):
             for line in world.movedim(place, -1).flatten(0, -2).tolist():
                 if tuple(line) not in groups:
-                    groups[tuple(line)] = dist.new_group(line)
+                    groups[tuple(line)] = short_lived(dist.new_group(line))
                 if dist.get_rank() in line:
                     self.members[axis], self.here[axis] = tuple(line), line.index(dist.get_rank())
 

@@ -11,6 +11,7 @@ import torch
 import torch.distributed as dist
 
 from manyhands.checks.on_ranks import learners
+from manyhands.checks.rank_tools import short_lived
 from manyhands.checks.tensor_parallel.compare_ranks import (
     drawn,
     in_groups,
@@ -32,7 +33,7 @@ def f_and_g(copy_name, sum_name, seed):
     may differ. In small groups those of the last rank are transposed: their numbers do not lie in order. "again": between
     forward and backward the function is called for another group."""
     functions, found = {"copy": learners(copy_name), "sum": learners(sum_name), "again": learners(copy_name)}, []
-    alone = [dist.new_group([rank]) for rank in range(dist.get_world_size())][dist.get_rank()]
+    alone = [short_lived(dist.new_group([rank])) for rank in range(dist.get_world_size())][dist.get_rank()]
     for members, group in in_groups():
         size, me, draw = len(members), members.index(dist.get_rank()), random.Random(f"{seed} {members}")
         tensor = drawn(draw.randrange(2**31))

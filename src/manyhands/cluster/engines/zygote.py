@@ -147,6 +147,8 @@ def _import(frameworks):
             except ImportError as error:
                 tell(event="failed", why=f"{name} cannot be imported: {error}")
                 sys.exit(1)
+    os.environ.setdefault("PYDEVD_DISABLE_FILE_VALIDATION", "1")  # else the debugger warns, in the log
+    import ipykernel.debugger  # noqa: F401  by each kernel when it is made: half of what a rank's start takes
     import ipykernel.ipkernel  # noqa: F401
     import ipyparallel.engine.app  # noqa: F401
 
