@@ -189,7 +189,7 @@ def test_what_a_team_is_told(tmp_path):
     first = event_words.handed_in(there, "team 0", "slow_links", "1")
     assert first == "Entry 1 of team 0: slow_links. It is the first. No judge is at work just now: nothing is lost, but the time is not known."
     with there.judge():
-        assert "Nothing has been judged yet" in event_words.status(there, "team 0")
+        assert "No entry has a score yet" in event_words.status(there, "team 0")
         there.take()
         there.now.now_s += 30
         there.settle(1, record(3.0))
