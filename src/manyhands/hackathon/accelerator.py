@@ -32,8 +32,8 @@ class Accelerator:
         return len(self._batches) - 1
 
     def gradient(self, number, weights):
-        """(loss, gradient as bytes, whether the weights are others than the last ones) of a batch, at these weights: bytes
-        of float32, as `flat` orders them. The loss is the mean over the batch."""
+        """(loss, gradient as bytes, whether the weights are others than the last ones) of a batch, at these weights:
+        bytes of float32, as `flat` orders them. The loss is the mean over the batch."""
         if not isinstance(number, int) or not 0 <= number < len(self._batches):
             raise Refused("A gradient was asked for of a batch that was not handed out.")
         load(self.model, weights)

@@ -1,6 +1,6 @@
 """How many lines an entry has, for the prize of the simplest: one for each statement, wherever its author has broken
-lines; comments, docstrings and empty lines are none. Who runs a text (`exec`, `eval`) has statements that nobody counts,
-and no lines."""
+lines; comments, docstrings and empty lines are none. Who runs a text (`exec`, `eval`) has statements that nobody
+counts, and no lines."""
 
 import ast
 
@@ -11,7 +11,7 @@ def count(source):
     """The lines; None for what Python cannot read here, and for what runs a text."""
     try:
         tree = ast.parse(source)
-        if any(_names(node) in RUN_TEXT for node in ast.walk(tree)):
+        if any(_name(node) in RUN_TEXT for node in ast.walk(tree)):
             return None
         for node in ast.walk(tree):
             if isinstance(body := getattr(node, "body", None), list):
@@ -21,7 +21,7 @@ def count(source):
         return None
 
 
-def _names(node):
+def _name(node):
     """The name that is used here, or the module or the name that is imported."""
     return getattr(node, {ast.Name: "id", ast.alias: "name", ast.ImportFrom: "module"}.get(type(node), ""), None)
 
