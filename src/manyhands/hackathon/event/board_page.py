@@ -112,7 +112,9 @@ def duration(seconds):
     """A time to wait, in words."""
     if seconds is None:
         return "not known yet"
-    return f"{max(seconds, 0):.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
+    if seconds <= 0:
+        return "any moment"  # it takes longer than others have
+    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
 
 
 def as_csv(board):
