@@ -66,6 +66,8 @@ def test_the_big_screen_fits_frozen_too_and_is_read_from_the_back(look, challeng
         cut = page.evaluate("""[...document.querySelectorAll('table')].map(node => node.getBoundingClientRect().right
                                - node.parentElement.getBoundingClientRect().right)""")
         assert max(cut) <= 1, f"a table is {max(cut)} pixels wider than its place"
+        short = page.evaluate("[...document.querySelectorAll('section p')].filter(node => node.scrollWidth > node.clientWidth).map(node => node.textContent)")
+        assert short == [], "cut off"
         assert page.evaluate("parseFloat(getComputedStyle(document.querySelector('td.team')).fontSize)") >= min(width, height * 16 / 9) / 90
         assert min(page.evaluate(LETTERS)) >= min(width, height * 16 / 9) / 160
         assert page.locator("tbody tr").count() == challenges * board_page.SCREEN[challenges][0]

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from conftest import HERE, QUICK, verdict
 
-from manyhands.hackathon.challenge import DOES_NOT_FIT
+from manyhands.hackathon.challenge import BIG_BATCH, DOES_NOT_FIT
 
 ON_DEVICES = replace(DOES_NOT_FIT, memory_mib=256, processor_s=2, quiet_s=600)
 CHEATS = {path.stem: path.read_text() for path in sorted((HERE / "cheats").glob("*.py"))}
@@ -30,6 +30,22 @@ def test_nothing_is_left_for_the_next_run(run):
     for _ in range(2):
         _, said = run(CHEATS["state"])
         assert said == []
+
+
+THREAD = """
+import ctypes, time
+def train(model, batches, comm):
+    libc, number = ctypes.CDLL(None), ctypes.c_ulong()
+    work = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)(lambda _: time.sleep(0.2))
+    begun = time.monotonic()
+    libc.pthread_create(ctypes.byref(number), None, work, None)
+    print(libc.pthread_join(number, None), time.monotonic() - begun > 0.2)
+"""
+
+
+def test_a_thread_can_be_waited_for(run):
+    """Though its end comes by a call that between rooms is closed."""
+    assert run(THREAD)[1] == ["0 True"] * 4
 
 
 def test_who_knew_the_seed_would_have_all(run):
@@ -85,3 +101,23 @@ def test_a_message_without_content_is_not_free(run):
 
 def test_objects_and_futures_are_counted_too(run):
     assert clock(run, after="dist.all_gather_object([None] * 4, 'x' * 5000)") > clock(run) + 3 * (0.005 + 5000 / 1.25e6)
+
+
+IN_TURN = """
+import torch.distributed as dist
+from torch.nn.utils import parameters_to_vector, vector_to_parameters
+def train(model, batches, comm):
+    for turn in range(8):
+        weights = parameters_to_vector(model.parameters()).detach()
+        if comm.rank() == turn % 4:
+            model(next(batches)).backward()
+            weights -= 0.1 * parameters_to_vector([one.grad for one in model.parameters()])
+        dist.broadcast(weights, turn % 4)
+        vector_to_parameters(weights, model.parameters())
+"""
+
+
+def test_ranks_that_update_in_turn_have_made_all_of_these_updates(run):
+    """With the latest gradient of each rank, one of them renewed in each update, 57 updates reached the target and counted as 15."""
+    found, _ = run(IN_TURN, challenge=replace(BIG_BATCH, target=0))
+    assert not found.problem and found.gradients == (2, 2, 2, 2) and found.updates == 8

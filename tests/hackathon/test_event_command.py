@@ -8,6 +8,8 @@ import pytest
 from manyhands.hackathon import hack_command, judging
 from manyhands.hackathon import rooms as closed
 from manyhands.hackathon.challenge import CHALLENGES
+from manyhands.hackathon.event import event_command
+from manyhands.hackathon.event.event import Event
 from manyhands.learner import signing
 
 TEAMS = '[teams]\n"Ring & Tree" = ["ann"]\n"Late" = ["ben"]\n"Sly" = ["cho"]\n"Crash" = ["dee"]\n'
@@ -82,3 +84,24 @@ def test_an_event_in_small(hack, tmp_path):
     (records[0].parent / "changed.record").write_bytes(records[0].read_bytes().replace(b'"lines"', b'"limes"'))
     code, said = hack("board", str(records[0].parent), "-o", "out")
     assert code == 1 and "a record in" in said
+
+
+def test_the_board_shows_what_comes_while_an_entry_is_judged(hack, tmp_path, monkeypatch):
+    """A judging takes half a minute and more: till its end the board said that no entry waits."""
+    monkeypatch.setattr(event_command, "RENEW_S", 0)
+    board, seen, run, signed = tmp_path / "autumn" / "board" / "board.html", [], judging.one_run, judging.signed
+
+    def one_run(*arguments):
+        seen.append(board.read_text())
+        if len(seen) == 1:
+            Event("autumn").submit("Sly", "slow_links", SLY)
+        return run(*arguments)
+
+    def sign(*arguments):
+        seen.append(board.read_text())
+        return signed(*arguments)
+
+    monkeypatch.setattr(judging, "one_run", one_run), monkeypatch.setattr(judging, "signed", sign)
+    hack("submit", put(tmp_path, "one", "slow_links", CRASH), "--event", "autumn", "--team", "Crash")
+    assert hack("run", "autumn", "--key", "judge.key", "--once")[0] == 0
+    assert "Entries that wait: 1" in seen[0] and "Entries that wait: 2" in seen[1]

@@ -177,11 +177,12 @@ def _other(evidence, number, step):
 
 
 def _follows(evidence, number, step):
-    """Whether the gradient of the step before is still in it."""
+    """Whether the gradient of the step before is still in it; clipping may have shortened both together."""
     before = evidence.steps[number - 1]
     if before.names != step.names:
         return False
-    return all(min(fit(given - last, one)[1] for one in (step.right, *step.local[rank:rank + 1])) < evidence.tolerance
+    return all(min(min(fit(given - last, one)[1], fit(given, last + one)[1])
+                   for one in (step.right, *step.local[rank:rank + 1])) < evidence.tolerance
                for rank, (given, last) in enumerate(zip(step.given, before.given)))
 
 

@@ -15,7 +15,7 @@ import time
 from manyhands.clinic.loaders import Loaders, digest
 from manyhands.clinic.losses import Losses
 from manyhands.clinic.replay_rows import copied, one_process
-from manyhands.clinic.reporter import write_json
+from manyhands.clinic.reporter import write_json, write_tensors
 from manyhands.clinic.spans import Spans
 
 RECORD, MEASURE = 4, 5  # steps; of those measured the first is not counted
@@ -249,16 +249,14 @@ class Observer:
     # -- the end -------------------------------------------------------------------------------------------------------
 
     def _save(self):
-        import torch
-
         if self._saved:
             return
         self._saved = True
-        torch.save({"rank": self.rank, "size": self.size, "start": self.start, "steps": self.steps,
-                    "seed": self.seed, "models": len(self.models), "sharded": self.sharded, "stride": self.stride,
-                    "wrapper": self.wrapper, "scaled": self.losses.scaled, "loader": self.loaders.facts(),
-                    "frameworks": [name for name in ("horovod", "mpi4py") if name in sys.modules]},
-                   os.path.join(self.folder, f"seen-{self.rank}.pt"))
+        write_tensors(os.path.join(self.folder, f"seen-{self.rank}.pt"), {
+            "rank": self.rank, "size": self.size, "start": self.start, "steps": self.steps,
+            "seed": self.seed, "models": len(self.models), "sharded": self.sharded, "stride": self.stride,
+            "wrapper": self.wrapper, "scaled": self.losses.scaled, "loader": self.loaders.facts(),
+            "frameworks": [name for name in ("horovod", "mpi4py") if name in sys.modules]})
 
     def _write(self):
         self._save()

@@ -3,6 +3,8 @@
 import copy
 import os
 
+from manyhands.clinic.reporter import write_tensors
+
 READ = "seen-{}.pt"
 
 
@@ -48,7 +50,7 @@ def one_process(model, folder, size, stride):
         found = _try(model, seen, stride)
     except Exception as error:
         found = {"not": "fails", "error": f"{type(error).__name__}: {error}"[:300]}
-    torch.save(found, os.path.join(folder, "one.pt"))
+    write_tensors(os.path.join(folder, "one.pt"), found)
 
 
 def _try(model, seen, stride):

@@ -62,3 +62,11 @@ def write_json(path, value):
     with open(f"{path}.part", "w") as file:
         json.dump(value, file)
     os.replace(f"{path}.part", path)
+
+
+def write_tensors(path, value):
+    """The same for what holds tensors. A rank that is ended while it writes leaves no file that cannot be read."""
+    import torch
+
+    torch.save(value, f"{path}.part")
+    os.replace(f"{path}.part", path)

@@ -18,7 +18,7 @@ class Accelerator:
     def __init__(self, model, x, y, batch_size, most_batches, draw):
         self.model, self.x, self.y, self.draw = model, x, y, draw
         self.batch_size, self.most_batches = batch_size, most_batches
-        self.gradients = self.updates = 0
+        self.gradients = 0
         self._batches, self._order, self._last = [], torch.empty(0, dtype=torch.int64), None
 
     def take(self):
@@ -32,19 +32,18 @@ class Accelerator:
         return len(self._batches) - 1
 
     def gradient(self, number, weights):
-        """(loss, gradient as bytes) of a batch, at these weights: bytes of float32, as `flat` orders them.
-        The loss is the mean over the batch."""
+        """(loss, gradient as bytes, whether the weights are others than the last ones) of a batch, at these weights:
+        bytes of float32, as `flat` orders them. The loss is the mean over the batch."""
         if not isinstance(number, int) or not 0 <= number < len(self._batches):
             raise Refused("A gradient was asked for of a batch that was not handed out.")
         load(self.model, weights)
         digest = hashlib.blake2b(weights).digest()
         self.gradients += 1
-        self.updates += digest != self._last
-        self._last = digest
+        new, self._last = digest != self._last, digest
         rows = self._batches[number]
         loss = torch.nn.functional.cross_entropy(self.model(self.x[rows]), self.y[rows])
         slopes = torch.autograd.grad(loss, list(self.model.parameters()))
-        return loss.item(), torch.cat([one.flatten() for one in slopes]).numpy().tobytes()
+        return loss.item(), torch.cat([one.flatten() for one in slopes]).numpy().tobytes(), new
 
 
 def flat(model):

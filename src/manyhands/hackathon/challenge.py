@@ -12,7 +12,7 @@ RANKS = 4
 @dataclass(frozen=True)
 class Challenge:
     """`score` names what counts, and the smallest wins: "clock_s", the time of the slowest rank, or "updates", how
-    often a rank has asked for a gradient at new weights.
+    often ranks have asked for a gradient at new weights, one after the other.
 
     Links carry `rate_mbit` each way, a message is `delay_ms` under way. A gradient takes `gradient_s` and is of
     `batch_size` samples; a rank gets `most_batches` batches. `target` is the part of the test's samples that the

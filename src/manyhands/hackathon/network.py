@@ -8,6 +8,9 @@ links must be free. What comes out depends on the entry alone: on a busy machine
 A receive from anybody gets what arrives first by these clocks. So it waits, in the judge's own time, until no rank can
 still send what arrives earlier (conservative simulation: Chandy and Misra 1979).
 
+Updates are counted as time is, one after the other: who receives from a rank has that rank's updates behind it, too,
+and after a collective all its members have as many as the one that had most. So what ranks do in turn adds up.
+
 A collective costs what its ring costs, an all-reduce of n bytes among p ranks 2 (p - 1) messages of n / p bytes, a
 broadcast what a tree costs. Who knows a better way builds it from `send` and `recv`. Each message has a head of 64
 bytes, so that one without content is not free.
@@ -57,6 +60,7 @@ class Operation:
     splits: tuple = ()  # of an all-to-all: elements for each member
     data: torch.Tensor | None = None
     at_s: float = 0.0  # the rank's clock when it was started
+    updates: int = 0  # that the rank had behind it then; of what has been received, those that it brings
     end_s: float = 0.0
     result: torch.Tensor | None = None
     done: asyncio.Event = field(default_factory=asyncio.Event)
@@ -83,7 +87,7 @@ class Network:
 
     def __init__(self, ranks, rate_mbit, delay_ms):
         self.bytes_per_s, self.delay_s = rate_mbit * 1e6 / 8, delay_ms / 1e3
-        self.clock_s = [0.0] * ranks
+        self.clock_s, self.updates = [0.0] * ranks, [0] * ranks
         self.sent_bytes, self.messages = [0] * ranks, [0] * ranks
         self.problem = None
         self._up_s, self._down_s = [0.0] * ranks, [0.0] * ranks  # from when on a link is free
@@ -99,7 +103,7 @@ class Network:
     def start(self, operation):
         """An operation begins now, by the clock of its rank. A receive takes its place when it is waited for."""
         rank = operation.rank
-        operation.at_s = self.clock_s[rank]
+        operation.at_s, operation.updates = self.clock_s[rank], self.updates[rank]
         if operation.call == "recv":
             self._keep(rank, OPERATION_BYTES)
             return
@@ -120,6 +124,7 @@ class Network:
         if operation.result is None:
             raise Refused(self.problem)
         self.clock_s[rank] = max(self.clock_s[rank], operation.end_s)
+        self.updates[rank] = max(self.updates[rank], operation.updates)
         self._keep(rank, -_size(operation.result) - OPERATION_BYTES)
         self._advance()  # who receives from anybody may have waited for this clock
         return operation.result
@@ -190,7 +195,7 @@ class Network:
         taken_s, _ = self._message_s(operation.n_bytes)
         self._up_s[rank] = max(operation.at_s, self._up_s[rank]) + taken_s
         self._count(rank, 1, operation.n_bytes)
-        message = self._up_s[rank], operation.n_bytes, operation.data
+        message = self._up_s[rank], operation.n_bytes, operation.data, operation.updates
         self._arrived.setdefault((rank, operation.peer, operation.tag), deque()).append(message)
         self._finish(operation, self._up_s[rank], torch.empty(0))
 
@@ -199,7 +204,7 @@ class Network:
         if earliest is None or operation.peer == ANYBODY and not self._nothing_earlier(rank, earliest[0]):
             return False
         end_s, operation.peer = earliest
-        _, n_bytes, data = self._arrived[operation.peer, rank, operation.tag].popleft()
+        _, n_bytes, data, operation.updates = self._arrived[operation.peer, rank, operation.tag].popleft()
         self._keep(operation.peer, -n_bytes)
         self._keep(rank, n_bytes)
         self._down_s[rank] = end_s - self.delay_s
@@ -214,7 +219,7 @@ class Network:
         found = []
         for peer in peers:
             if waiting := self._arrived.get((peer, rank, operation.tag)):
-                left_s, n_bytes, _ = waiting[0]
+                left_s, n_bytes, *_ = waiting[0]
                 free_s = self._down_s[rank] + self._message_s(n_bytes)[0]
                 found.append((max(left_s, free_s) + self.delay_s, peer))
         return min(found, default=None)
@@ -240,11 +245,12 @@ class Network:
             if first.call == "all_to_all" else first.n_bytes
         messages, each_bytes = ROUNDS[first.call](p, n_bytes)
         begin_s = max(max(one.at_s, self._up_s[one.rank], self._down_s[one.rank]) for one in together)
-        end_s = begin_s + messages * self._message_s(each_bytes)[1]
+        end_s, updates = begin_s + messages * self._message_s(each_bytes)[1], max(one.updates for one in together)
         for one, result in zip(together, results(together), strict=True):
             self._up_s[one.rank] = self._down_s[one.rank] = end_s
             self._keep(one.rank, _size(result) - one.n_bytes)
             self._count(one.rank, messages, each_bytes)
+            one.updates = updates
             self._finish(one, end_s, result)
 
 

@@ -87,7 +87,8 @@ class Referee:
         if do == "take":
             return ({"batch": accelerator.take()},)
         if do == "gradient":
-            loss, slopes = accelerator.gradient(head["batch"], payload)
+            loss, slopes, new = accelerator.gradient(head["batch"], payload)
+            self.network.updates[rank] += new
             self.network.compute(rank, self.pace.gradient_s(rank, self.network.clock_s[rank]))
             return {"loss": loss}, slopes
         if do == "start":
@@ -155,7 +156,7 @@ class Referee:
             apart = [rank for rank, one in enumerate(self.weights) if one != self.weights[0]]
             return Run(f"The ranks end with different weights: {_ranks(apart)} not with those of rank 0.")
         return Run(accuracy=accuracy(network_of(self.challenge.layers), self.weights[0], *self.task.test),
-                   clock_s=max(self.network.clock_s), updates=max(one.updates for one in self.accelerators),
+                   clock_s=max(self.network.clock_s), updates=max(self.network.updates),
                    gradients=tuple(one.gradients for one in self.accelerators),
                    messages=tuple(self.network.messages), sent_bytes=tuple(self.network.sent_bytes))
 

@@ -129,6 +129,15 @@ def test_what_stays_from_the_step_before():
     assert keys(step([MEAN] * 4, LOCAL), step([MEAN] * 4, later)) == ["late"]
 
 
+def test_what_stays_from_the_step_before_and_is_clipped_with_what_has_come():
+    later = draw(1)
+    mean, clipped = sum(later) / 4, MEAN / float(MEAN.norm())
+    whole = clipped + mean
+    norms = [[[("norm", float(one.norm()))]] * 4 for one in (MEAN, whole)]
+    found = keys(step([clipped] * 4, LOCAL, clips=norms[0]), step([whole / float(whole.norm())] * 4, later, clips=norms[1]))
+    assert found == ["no zero_grad"]
+
+
 def test_something_else():
     assert keys(step([draw(3)[0]] * 4, LOCAL)) == ["other"]
 

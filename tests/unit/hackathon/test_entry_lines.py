@@ -22,3 +22,13 @@ def test_statements_on_one_line_are_several():
 
 def test_what_cannot_be_read_has_none():
     assert entry_lines.count("def") is entry_lines.count("\0") is entry_lines.count("-" * 20_000 + "1") is None
+
+
+@pytest.mark.parametrize("source", [
+    f"exec({PLAIN!r})\n", f"run = exec\nrun({PLAIN!r})\n", "from builtins import exec as run\n", "import builtins as b\n", "__builtins__['exec']('')\n"])
+def test_who_hides_statements_in_a_text_has_no_lines(source):
+    assert entry_lines.count(source) is None
+
+
+def test_torch_compile_is_no_text():
+    assert entry_lines.count("import torch\ntrain = torch.compile(print)\n") == 2

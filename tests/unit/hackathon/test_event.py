@@ -189,13 +189,16 @@ def test_what_a_team_is_told(tmp_path):
     first = event_words.handed_in(there, "team 0", "slow_links", "1")
     assert first == "Entry 1 of team 0: slow_links. It is the first. No judge is at work just now: nothing is lost, but the time is not known."
     with there.judge():
-        assert "Nothing has been judged yet" in event_words.status(there, "team 0")
+        assert "No entry has a score yet" in event_words.status(there, "team 0")
         there.take()
         there.now.now_s += 30
         there.settle(1, record(3.0))
         event_words.handed_in(there, "team 1", "slow_links", "1")
         event_words.handed_in(there, "team 0", "slow_links", "2")
         third = event_words.status(there, "team 0")
+        there.take()
+        there.now.now_s += 31
+        assert "It is the first. Its result may come any moment." in event_words.status(there, "team 1")
     assert third == ("Entry 1, slow_links: 3 s\nEntry 3, slow_links: It waits, 1 before it. Its result comes in about 60 s; if all other teams "
                      "hand in now, in 90 s.")
     assert event_words.withdrawn(there, "team 0", 3) == "Entry 3 of team 0 is withdrawn."

@@ -61,6 +61,20 @@ def test_each_challenge_has_its_own_time_and_the_one_that_is_judged_now_counts_f
     assert there.waiting(there.submit("team 1", "big_batch", "")).about_s == 70 + 20
 
 
+def test_judgings_that_fail_at_once_do_not_make_the_times_that_are_told_short(tmp_path):
+    """Seen in an event: a team was told "about 5 s", after two that had crashed, and waited for a minute."""
+    clock = Clock()
+    there = event(tmp_path, clock=clock)
+    for seconds, score in ((1, None), (60, 1.0), (1, None), (1, None)):
+        number = there.submit("team 0", "slow_links", str(clock.now_s))
+        if score:
+            assert there.waiting(number).about_s is None
+        there.take()
+        clock.now_s += seconds
+        there.settle(number, record(score, "" if score else "crashed"))
+    assert there.waiting(there.submit("team 1", "big_batch", "")).about_s == 60
+
+
 def test_an_entry_waits_as_long_as_told_if_nobody_comes_and_never_longer_than_at_most(tmp_path):
     """Teams hand in at random moments while a judge that takes ten seconds goes on."""
     for seed in range(10):

@@ -67,6 +67,25 @@ def test_a_collective_takes_what_the_models_say(call, seconds, ranks):
     assert clocks == [pytest.approx((ranks - 1) / 10 + seconds(ranks, 2400 * ranks), rel=1e-12)] * ranks
 
 
+def test_updates_add_up_along_messages_and_not_beside_them():
+    async def first(net, rank):
+        net.updates[rank] += 3
+        await do(net, send(rank, 1, 8))
+        net.updates[rank] += 5  # after the message has left: its receiver knows nothing of them
+
+    async def second(net, rank):
+        net.updates[rank] += 2
+        await do(net, receive(rank, 0))
+        assert net.updates[rank] == 3
+        net.updates[rank] += 1
+        await do(net, Operation(rank, "all_reduce", members=(1, 2), data=torch.zeros(4), dtype="float32"))
+
+    async def third(net, rank):
+        await do(net, Operation(rank, "all_reduce", members=(1, 2), data=torch.zeros(4), dtype="float32"))
+
+    assert play(network(3), first, second, third).updates == [8, 4, 4]
+
+
 def test_a_message_takes_its_size_and_the_delay_and_its_sender_only_the_size():
     async def sender(net, rank):
         await do(net, send(rank, 1, 12_500))

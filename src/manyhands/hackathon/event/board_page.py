@@ -75,12 +75,18 @@ def _section(section, board, layout):
     none = "no entry has a score yet" if rows else "no entry has been judged yet"
     lines = lines or f'<tr><td colspan="5">{none}</td></tr>'
     first = standings.simplest(rows, section.baseline)
-    prize = f"<p>Simplest: <b>{escape(first.team)}</b>, {first.lines} lines, of those better than the baseline.</p>" \
-        if first else ""
+    prize = _prize(first, layout) if first else ""
     return (f"<section><h2>{escape(section.title)}</h2><p>Less is better. Baseline (dashed): {section.baseline:g} "
             f"{escape(section.unit)}.</p>{chart}<table><thead><tr><th class=number>"
             f"<th>team<th class=number>score, {escape(section.unit)}<th class=number>lines<th class=when>"
             f"handed in</thead><tbody>{lines}</tbody></table>{prize}</section>")
+
+
+def _prize(first, short):
+    """Short for the big screen, where a column may be narrow, and what does not fit is cut off."""
+    team = f"<b>{escape(first.team)}</b>"
+    return f"<p>Simplest, {first.lines} lines: {team}</p>" if short else \
+        f"<p>Simplest: {team}, {first.lines} lines, of those better than the baseline.</p>"
 
 
 def _row(row, place, teams, short):
@@ -106,7 +112,9 @@ def duration(seconds):
     """A time to wait, in words."""
     if seconds is None:
         return "not known yet"
-    return f"{max(seconds, 0):.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
+    if seconds <= 0:
+        return "any moment"  # it takes longer than others have
+    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
 
 
 def as_csv(board):

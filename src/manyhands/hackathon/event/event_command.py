@@ -8,7 +8,7 @@ from manyhands.hackathon import entry_file
 from manyhands.hackathon.event import board_files, event_settings, event_words, hub_line
 from manyhands.hackathon.event.event import Event, NotTaken, judge_all
 
-LOOK_S, RENEW_S = 1, 15  # the judge: between two looks at an empty queue; between two boards where nothing happens
+LOOK_S, RENEW_S = 1, 15  # the judge: between two looks at an empty queue; between two boards where nothing is judged
 RECORDS, BOARD = "records", "board"  # folders in that of the event
 
 
@@ -78,44 +78,58 @@ def run(options):
             there.again(number)
         with working(f"{there.settings.title}: rooms are opened") as line, Rooms(4) as rooms:
             line.clear()
+            shown = _Shown(there, CHALLENGES)
+
+            def judge_one(one):
+                shown.write()  # that it is judged now
+                return judged(one, rooms, key, shown.renew)
 
             def tell(one):
-                _write(there, CHALLENGES)
+                shown.write()
                 state = event_words.state(there, there.submissions()[one.number])
                 print(f"Entry {one.number} of {one.team}: {state}", flush=True)
 
             try:
-                _go_on(there, lambda one: judged(one, rooms, key), tell, options.once, CHALLENGES)
+                _go_on(there, judge_one, tell, options.once, shown)
             except KeyboardInterrupt:
                 print("The judge stops. What waits is judged when it is started again.")
     return 0
 
 
-def _go_on(there, judge_one, tell, once, challenges):
-    written = 0.0
+class _Shown:
+    """The board's files, and the records. Teams hand in while an entry is judged: so they are renewed then, too."""
+
+    def __init__(self, there, challenges):
+        self.there, self.challenges, self.written = there, challenges, float("-inf")
+
+    def write(self):
+        board_files.write(board_files.of_event(self.there, self.challenges), self.there.folder / BOARD)
+        board_files.write_records(self.there.submissions().values(), self.there.folder / RECORDS)
+        self.written = time.monotonic()
+
+    def renew(self, *_):
+        """Where the last one is old."""
+        if time.monotonic() > self.written + RENEW_S:
+            self.write()
+
+
+def _go_on(there, judge_one, tell, once, shown):
     while True:
         judge_all(there, judge_one, tell)
-        if time.monotonic() > written + RENEW_S:
-            _write(there, challenges)
-            written = time.monotonic()
+        shown.renew()
         if once:
             return
         time.sleep(LOOK_S)
 
 
-def judged(one, rooms, key):
-    """The signed record of a submission."""
+def judged(one, rooms, key, tell):
+    """The signed record of a submission; `tell` hears of each run."""
     from manyhands.hackathon import judging
     from manyhands.hackathon.challenge import CHALLENGES
 
     entry = entry_file.Entry(f"{one.team} {one.number}", one.challenge, one.source, one.sha256)
-    record = judging.judge(entry, CHALLENGES[one.challenge], rooms, judging.hidden_seeds(), lambda *_: None)
+    record = judging.judge(entry, CHALLENGES[one.challenge], rooms, judging.hidden_seeds(), tell)
     return judging.signed(record, key).decode()
-
-
-def _write(there, challenges):
-    board_files.write(board_files.of_event(there, challenges), there.folder / BOARD)
-    board_files.write_records(there.submissions().values(), there.folder / RECORDS)
 
 
 def board(options):

@@ -9,6 +9,8 @@ each other team once at most for each round that it waits (start-time fair queue
 import statistics
 from dataclasses import dataclass
 
+from manyhands.hackathon.event import standings
+
 KNOWN = 20  # so many of the last judgings tell how long one takes
 
 
@@ -26,7 +28,7 @@ class Submission:
     withdrawn: bool = False
     taken: tuple = ()  # when a judge has begun with it; more than once where a judge was killed
     judged: float | None = None
-    lasted_s: float | None = None
+    lasted_s: float | None = None  # where it came to a score, so through all runs
     record: str = ""  # as the judge has signed it
     again: bool = False  # the organisers want it judged once more; until then its record counts
 
@@ -46,7 +48,8 @@ def submissions(lines):
             one.taken += (line["at"],)
         elif line["do"] == "judged":
             one.judged, one.record, one.again = line["at"], line["record"], False
-            one.lasted_s = line["at"] - one.taken[-1] if one.taken else None
+            through = one.taken and standings.has_score(line["record"])
+            one.lasted_s = line["at"] - one.taken[-1] if through else None
         elif line["do"] == "again":
             one.again, one.taken = True, ()
         elif line["do"] == "withdraw":
@@ -70,8 +73,8 @@ def next_round(found, team):
 
 
 def judging_s(found, challenge):
-    """How long the judging of an entry takes: the median of the last ones for the challenge, else for any;
-    None as long as there was none."""
+    """How long the judging of an entry takes: the median of the last ones for the challenge that came to a score, else
+    for any; None as long as there was none. One that crashes at once is over at once, and tells nothing of the next."""
     lasted = [(one.challenge == challenge, one.lasted_s) for one in found.values() if one.lasted_s is not None]
     known = [seconds for same, seconds in lasted if same] or [seconds for _, seconds in lasted]
     return statistics.median(known[-KNOWN:]) if known else None
@@ -80,7 +83,7 @@ def judging_s(found, challenge):
 @dataclass(frozen=True)
 class Wait:
     """How long until an entry has its result: `about_s` if nobody hands in anything more, `at_most_s` if each other
-    team does so at once; both None as long as nothing was judged. `before` entries are judged earlier."""
+    team does so at once; both None as long as none has a score. `before` entries are judged earlier."""
 
     before: int
     about_s: float | None

@@ -24,9 +24,17 @@ class Result:
 
 def result(record, team, number, at, challenge=None):
     """The `Result` of the text of a record, which is not verified here."""
-    said = json.loads(record.split(SIGNATURE, 1)[0])
+    said = _said(record)
     return Result(team, challenge or said["challenge"], number, at, said["score"], said.get("unit", ""),
                   said["problem"] or "", said.get("lines"), said.get("sha256", ""))
+
+
+def has_score(record):
+    return _said(record)["score"] is not None
+
+
+def _said(record):
+    return json.loads(record.split(SIGNATURE, 1)[0])
 
 
 def results(submissions, until=None):

@@ -1,0 +1,25 @@
+"""What a rank writes down is whole, or not there."""
+
+import pytest
+import torch
+
+from manyhands.clinic.reporter import write_tensors
+
+
+def test_a_rank_that_is_ended_while_it_writes_leaves_nothing_that_cannot_be_read(tmp_path, monkeypatch):
+    """As on a busy machine, where ranks that hang are stopped, and then ended before they have written what they saw."""
+    path, whole = tmp_path / "seen-0.pt", torch.save
+
+    def ended(value, place):
+        whole(value, place)
+        with open(place, "r+b") as file:
+            file.truncate(0)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(torch, "save", ended)
+    with pytest.raises(KeyboardInterrupt):
+        write_tensors(path, {"rank": 0})
+    assert not path.exists()
+    monkeypatch.setattr(torch, "save", whole)
+    write_tensors(path, {"rank": 0, "start": torch.ones(3)})
+    assert torch.load(path, weights_only=False)["rank"] == 0
