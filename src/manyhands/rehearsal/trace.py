@@ -69,7 +69,7 @@ class Event:
       * "group": new_group was called for the ranks in `text`;
       * "works": of what a batch returned, another work than the first is taken.
 
-    Of objects `text` says on which device they travel. `group` is the group's name, `ranks` its global ranks; a group of
+    Of objects `text` says on which device they travel. `group` is the group's name, `ranks` its global ranks; one of
     backend "gloo" is a CPU group, which NCCL has nothing to do with. `is_async`: Python got the work at once
     (`async_op=True`, isend, irecv, a batch). `library`: torch itself or another package made the call, and sees to its
     wait.
