@@ -1,6 +1,8 @@
 """The parts of the cluster that need no process: wait-for graphs, causes, records, shares of GPUs."""
 
 import json
+import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -194,6 +196,27 @@ def test_the_gpu_of_a_rank_is_the_current_one(monkeypatch):
     assert chosen == ["cuda:3"]
     monkeypatch.setattr(torch.cuda, "set_device", lambda device: torch.ones(2).view(3))  # it raises a RuntimeError
     agent._choose_gpu("cuda:3")
+
+
+def test_barrier_says_nothing_of_the_current_gpu_once_it_is_the_ranks_own(monkeypatch):
+    import torch
+    import torch.distributed as dist
+    from torch.distributed import distributed_c10d as c10d
+
+    from manyhands.cluster.on_rank import agent
+
+    own = SimpleNamespace(rank=lambda: 0, bound_device_id=None, barrier=lambda opts: None)  # as a group of NCCL's without device_id
+    monkeypatch.setattr(c10d, "_rank_not_in_group", lambda group: False)
+    monkeypatch.setattr(c10d, "_get_object_coll_device", lambda group: "cuda")
+    monkeypatch.setattr(c10d.torch._C, "_get_accelerator", lambda: torch.device("cuda"))
+    monkeypatch.setattr(torch.cuda, "set_device", lambda device: None)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        dist.barrier(own)
+        agent._choose_gpu("cuda:3")
+        dist.barrier(own)
+    assert ["device_id" in str(one.message) for one in told] == [True]
 
 
 def test_pictures_are_well_formed():
