@@ -31,6 +31,7 @@ CHOOSES_GPU = re.compile(  # itself, or through DeviceMesh, Lightning's CUDAAcce
 COPIED = {"all_gather": slice(1, None), "reduce_scatter": slice(-1)}  # of the tensors, those that go through a buffer
 AS_THEY_LIE = {"gather": slice(1, None), "scatter": slice(None), "reduce_scatter_single": slice(None),
                "reduce_scatter_tensor": slice(None)}  # those whose layout nobody checks
+GLOO_AS_IT_LIES = {"all_reduce", "broadcast", "reduce"}  # of a column, its first number and those that lie behind it
 CAUGHT = {True: ("by default NCCL raises nothing here: the rank waits, or the watchdog ends the process",
                  "let such an error end the program, and start it again from a checkpoint"),
           False: ("that is gloo's, and NCCL may raise another one, or none",
@@ -131,6 +132,8 @@ def _refused(event):
             yield "fails", "is given a tensor with gaps or overlaps in memory", "give it contiguous()"
         elif not event.parts and not (tensor.contiguous or tensor.channels_last or place in copied):
             severity, then = ("differs", ", and NCCL takes it as it lies") if place in unchecked else ("fails", "")
+            if event.call in GLOO_AS_IT_LIES and not tensor.dense:
+                then = ", and gloo's result is wrong, too: it takes the memory as it lies"
             yield (severity, f"is given a tensor that is not contiguous{then}",
                    "give it contiguous(), and copy the result back")
         if event.op == "AVG" and tensor.dtype == "bool":
