@@ -7,6 +7,9 @@ import sys
 from datetime import datetime, timezone
 from pathlib import Path
 
+CELL_S = 180  # the limit of one cell that is built, compared or graded
+CLUSTER_START_S = CELL_S - 30  # of a cluster's start: a cell has time to say that it came to nothing
+
 
 def processors():
     """How many processors this process may use: fewer than the machine has where `taskset`,

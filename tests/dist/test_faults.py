@@ -15,6 +15,8 @@ from our_processes import SETUP, SLOWER, our_processes, wait_for_none
 
 from manyhands import Cluster
 from manyhands.cluster import ClusterStopped, ControllerDied, Hang, Interrupted, LimitExceeded, Mismatch, RankDied, RankError
+from manyhands.cluster.engines.local import LocalEngines
+from manyhands.cluster.engines.reach import StartLimit
 from manyhands.cluster.host.ports import FIRST, LAST, reserve
 
 PATIENCE_S = 2
@@ -416,13 +418,14 @@ def test_no_process_outlives_the_kernel(number, tmp_path):
 
 
 def test_a_framework_that_is_not_imported_in_time_is_told(monkeypatch):
-    monkeypatch.setattr("manyhands.cluster.engines.local.IMPORT_TIMEOUT_S", 0.01)
+    start = LocalEngines.start
+    monkeypatch.setattr(LocalEngines, "start", lambda self, client, environments, limit: start(self, client, environments, StartLimit(0.01)))
     with pytest.raises(RuntimeError, match="torch was not imported within 0.01 s; the machine may be busy"):
         Cluster(nodes=1, ranks_per_node=1, framework="torch", name="slow")
 
 
 def test_a_controller_that_does_not_start_in_time_is_told_and_ended(monkeypatch):
-    monkeypatch.setattr("manyhands.cluster.engines.runtime.CONTROLLER_S", 0.01)
+    monkeypatch.setattr("manyhands.cluster.engines.reach.START_S", 0.01)
     before = our_processes()
     with pytest.raises(RuntimeError, match="controller did not start within 0.01 s: the machine may be busy"):
         Cluster(nodes=1, ranks_per_node=1, framework="torch", name="slow")

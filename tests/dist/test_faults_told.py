@@ -116,6 +116,13 @@ def test_a_cell_that_awaits_is_told_of_and_stopped(cluster, tmp_path):
     assert_healthy(cluster)
 
 
+def test_a_collective_that_was_left_under_way_is_told(cluster):
+    fault = provoke(cluster, "if rank != 3:\n    work = dist.all_reduce(torch.ones(3), async_op=True)\nif rank == 0:\n    dist.recv(torch.ones(1), 1)")
+    assert type(fault) is Hang and fault.culprits == [1]
+    has_line(fault, "Begun and never ended: all_reduce at line 2 of this cell, by ranks 0-2 and not by rank 3.")
+    assert_healthy(cluster)
+
+
 def test_tensorflow_names_the_call_that_the_learner_made():
     with Cluster(nodes=1, ranks_per_node=2, framework="tensorflow", name="waits") as waits:
         with reserve(2) as ports:

@@ -182,6 +182,22 @@ def test_a_cluster_that_does_not_start_is_no_grade_of_0(lab, tmp_path):
     assert not got.full and "The cluster did not start" in grade_report.as_text(got)
 
 
+SILENT = """
+from manyhands import Cluster
+from manyhands.cluster.engines import local, reach
+reach.START_S = 2.0
+local.LocalEngines._listen = lambda *args: None  # nothing is heard of the ranks
+Cluster(nodes=1, ranks_per_node=1, framework=None)
+"""
+
+
+def test_a_cluster_whose_start_takes_for_ever_is_no_grade_of_0(lab):
+    notebook = lab.handed_in()
+    notebook.cells.insert(1, nbformat.v4.new_code_cell(SILENT))
+    got = graded(lab, notebook, sandboxed=False, limits=Limits(cell_s=25))
+    assert got.verdict.startswith("The cluster did not start, twice.") and "within 2 s" in got.verdict
+
+
 @pytest.mark.parametrize("sandboxed", [True, False])
 def test_kernel_that_dies_is_told(lab, sandboxed, request):
     if sandboxed:

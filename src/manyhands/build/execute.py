@@ -11,8 +11,9 @@ from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernel
 from manyhands.build import BuildError
 from manyhands.build.environment import kernel_environment
 from manyhands.build.processes import adopt_orphans, children, end, release_orphans
+from manyhands.machine import CELL_S
 
-CELL_TIMEOUT_S = 180
+CELL_TIMEOUT_S = CELL_S
 
 
 def execute(notebook, folder, name, cell_timeout_s=CELL_TIMEOUT_S, seed=0, progress=None):

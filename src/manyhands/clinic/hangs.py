@@ -75,7 +75,7 @@ def report(notes, ranks, reason, limit_s):
     outcome.notes = {rank: read(os.path.join(notes, f"calls-{rank}")) for rank in outcome.asked}
     standing = SimpleNamespace(reports=SimpleNamespace(newest=reports), log_tail=lambda rank: [],
                                struck=lambda rank: [])
-    where = explain.states(outcome, standing, "", Places(), None)
+    where = explain.states(outcome, standing, "", Places(), None, ranks)
     fault = explain.make(outcome, where, ranks, limit_s)
     if fault:
         fault.text = fault.text.replace("has finished the cell", "has come to the end of what the clinic runs")

@@ -248,7 +248,7 @@ class Cluster(Healing):
 
     def _fault(self, outcome, cell_file, limit_s):
         self._check_running()  # another thread may have stopped it meanwhile
-        where = explain.states(outcome, self._runtime, cell_file, self._places, self.memory_mib)
+        where = explain.states(outcome, self._runtime, cell_file, self._places, self.memory_mib, self.world_size)
         return explain.make(outcome, where, self.world_size, limit_s or self.limit_s, self._unmade_head)
 
     def _finish(self, outcome, cell_file, limit_s):

@@ -39,7 +39,7 @@ class Replay:
     def __init__(self, traces, eager=False, buffered=False):
         trace.check(traces)
         self.traces, self.eager, self.buffered = traces, eager, buffered
-        self.odd = []  # (item, other item, in what they do not agree; None for two different collectives)
+        self.odd = []  # (item, other item, severity, in what they do not agree and what comes of it)
         self.done = []  # in order what was done: [(rank, event), ...] of a collective, or of a message's two ends
         self.at, self.hold = dict.fromkeys(traces, 0), dict.fromkeys(traces)  # Python's place; why it cannot go on
         self._streams = {rank: defaultdict(deque) for rank in traces}
@@ -234,19 +234,29 @@ class Replay:
         for item in items[1:]:
             differ = [name for name, one in _facts(item.event).items() if one != first[name]]
             if item.event.call != items[0].event.call:
-                self.odd.append((items[0], item, None))
+                self.odd.append((items[0], item, "may hang", ": what comes of two different collectives is undefined, "
+                                 "and NCCL does not check"))
+            elif WAITS.intersection(differ):
+                self._told(items[0], item, "may hang", " and ".join(differ), WAITS_TEXT)
             elif differ:
-                self.odd.append((items[0], item, "another " + " and ".join(differ) + ": NCCL does not check"))
+                self._told(items[0], item, "differs", " and ".join(differ), "NCCL does not check")
 
     def _pair(self, item, part, other, answer):
         if part.tag != answer.tag:
-            self.odd.append((item, other, "another tag: NCCL has none, it pairs messages in order"))
-        elif part.tensor.numel != answer.tensor.numel or part.tensor.dtype != answer.tensor.dtype:
-            self.odd.append((item, other, "another size or dtype: NCCL does not check"))
+            self._told(item, other, "differs", "tag", "NCCL has none, it pairs messages in order")
+        elif part.tensor.bytes != answer.tensor.bytes:
+            self._told(item, other, "may hang", "size", WAITS_TEXT)
+        elif part.tensor.dtype != answer.tensor.dtype:
+            self._told(item, other, "differs", "dtype", "NCCL does not check")
         elif part.tensor.contiguous != answer.tensor.contiguous:
-            self.odd.append((item, other, "another layout in memory: NCCL moves bytes as they lie"))
+            self._told(item, other, "differs", "layout in memory", "NCCL moves bytes as they lie")
+
+    def _told(self, one, other, severity, what, then):
+        self.odd.append((one, other, severity, f", which has another {what}: {then}"))
 
 
+WAITS = {"size", "root"}  # where both sides differ in these, one may wait for what never comes
+WAITS_TEXT = "NCCL does not check, and a rank may wait for ever"
 SAME_SIZE = {"all_reduce", "broadcast", "reduce", "all_gather_single", "reduce_scatter_single",
              "all_gather_into_tensor", "reduce_scatter_tensor"}  # the last two: their names before PyTorch 2.13
 
@@ -254,5 +264,5 @@ SAME_SIZE = {"all_reduce", "broadcast", "reduce", "all_gather_single", "reduce_s
 def _facts(event):
     first = event.tensors[0] if event.tensors else None
     same = first if event.call in SAME_SIZE else None
-    return {"operation": event.op, "root": event.root, "size": same and same.numel,
+    return {"operation": event.op, "root": event.root, "size": same and same.bytes,
             "dtype": first and first.dtype, "layout in memory": same and same.channels_last}

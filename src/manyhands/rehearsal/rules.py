@@ -8,7 +8,8 @@ Where each rule comes from (PyTorch 2.13, NCCL 2.30):
 * a batch as a group's first call, and its one work: `batch_isend_irecv`; groups that some ranks make: `new_group`;
 * object collectives on the current device: the notes in their docstrings;
 * two groups in different orders: NCCL's user guide, "Using multiple NCCL communicators concurrently";
-* sizes and dtypes that differ: the user guide, "Collective Operations": undefined behaviour.
+* sizes and dtypes that differ: the user guide, "Collective Operations": undefined behaviour; a receive larger than
+  what was sent was seen to wait for ever (docs/GPU.md).
 What hangs is decided by `manyhands.rehearsal.replay`.
 """
 
@@ -18,7 +19,7 @@ from dataclasses import dataclass
 from itertools import combinations, zip_longest
 
 from manyhands.rehearsal.replay import Replay
-from manyhands.rehearsal.trace import ON_CPU, check
+from manyhands.rehearsal.trace import CURRENT, MESSAGES_OF_OBJECTS, NO_ANSWER, ON_CPU, check
 
 SEVERITIES = ("hangs", "fails", "may hang", "differs")
 FLOAT8 = {"float8_e5m2", "float8_e4m3fn"}
@@ -30,7 +31,11 @@ CHOOSES_GPU = re.compile(  # itself, or through DeviceMesh, Lightning's CUDAAcce
 COPIED = {"all_gather": slice(1, None), "reduce_scatter": slice(-1)}  # of the tensors, those that go through a buffer
 AS_THEY_LIE = {"gather": slice(1, None), "scatter": slice(None), "reduce_scatter_single": slice(None),
                "reduce_scatter_tensor": slice(None)}  # those whose layout nobody checks
-OBJECTS = {"all_gather_object", "gather_object", "broadcast_object_list", "scatter_object_list"}
+GLOO_AS_IT_LIES = {"all_reduce", "broadcast", "reduce"}  # of a column, its first number and those that lie behind it
+CAUGHT = {True: ("by default NCCL raises nothing here: the rank waits, or the watchdog ends the process",
+                 "let such an error end the program, and start it again from a checkpoint"),
+          False: ("that is gloo's, and NCCL may raise another one, or none",
+                  "choose by dist.get_backend() what to call, and not by the error")}
 
 
 @dataclass(frozen=True)
@@ -104,8 +109,8 @@ def _of_one_rank(rank, events, first, source, ended, whole):
             yield (event, "fails", "returns one work for all its messages with NCCL, and the program takes another",
                    "wait for those that there are: for work in works: work.wait()")
         elif event.kind == "error" and not event.on_cpu:
-            yield (event, "differs", f"raised {event.text}, which the program caught: with NCCL the watchdog ends the "
-                   "process", "let the error end the program, and start it again from a checkpoint")
+            then, remedy = CAUGHT[event.text == NO_ANSWER]
+            yield event, "differs", f"raised {event.text}, which the program caught: {then}", remedy
 
 
 def _counts(rank, number, whole):
@@ -127,6 +132,8 @@ def _refused(event):
             yield "fails", "is given a tensor with gaps or overlaps in memory", "give it contiguous()"
         elif not event.parts and not (tensor.contiguous or tensor.channels_last or place in copied):
             severity, then = ("differs", ", and NCCL takes it as it lies") if place in unchecked else ("fails", "")
+            if event.call in GLOO_AS_IT_LIES and not tensor.dense:
+                then = ", and gloo's result is wrong, too: it takes the memory as it lies"
             yield (severity, f"is given a tensor that is not contiguous{then}",
                    "give it contiguous(), and copy the result back")
         if event.op == "AVG" and tensor.dtype == "bool":
@@ -143,7 +150,7 @@ def _refused(event):
 
 
 def _set_up(rank, event, first, source):
-    if event.call in OBJECTS and source and not event.text and not CHOOSES_GPU.search(source):
+    if event.text == CURRENT and source and not CHOOSES_GPU.search(source):
         yield ("may hang", "goes through the current GPU, which no line chooses: all ranks take GPU 0",
                "call torch.cuda.set_device(local_rank) at the start where there are GPUs")
     calls = first[event.group]
@@ -177,11 +184,9 @@ def _replayed(traces, found, ended, whole):
             if not _counts(rank, number, whole):
                 continue
             stuck[rank, event.file, event.line, event.call, why, "hangs" if sure else "may hang"].add(eager)
-        for one, other, what in strict.odd:
+        for one, other, severity, what in strict.odd:
             where = f"meets {other.event.call} of rank {other.rank} (line {other.event.line})"
-            says = ("differs", f"{where}, which has {what}") if what else (
-                "may hang", f"{where}: what comes of two different collectives is undefined, and NCCL does not check")
-            odd.add((says, one.rank, one.event.file, one.event.line, one.event.call))
+            odd.add(((severity, where + what), one.rank, one.event.file, one.event.line, one.event.call))
     for (rank, *place, why, severity), ways in stuck.items():
         only = "" if len(ways) == 2 else " (with device_id)" if True in ways else " (without device_id)"
         small = "" if severity == "hangs" else "; a small message may get through"
@@ -192,7 +197,7 @@ def _replayed(traces, found, ended, whole):
 
 
 def _remedy(call, why):
-    if call.removeprefix("i") in ("send", "recv"):
+    if call.removeprefix("i") in ("send", "recv", *MESSAGES_OF_OBJECTS):
         return "send first on one side and receive first on the other, or give both to one batch_isend_irecv"
     if call == "batch_isend_irecv":
         return "put the messages that answer each other into one batch on each side"

@@ -1,10 +1,13 @@
 """The trace: what one rank asked of torch.distributed, one event after the other."""
 
 import json
+import re
 from dataclasses import asdict, dataclass, fields
 
 KINDS = ("collective", "message", "wait", "read", "clock", "early", "error", "group", "works")
-ON_CPU = "on the CPU"  # of an object collective
+ON_CPU, CURRENT = "on the CPU", "on the current device"  # of objects
+NO_ANSWER = "an error for want of an answer"  # a time-out, or a connection that was lost
+MESSAGES_OF_OBJECTS = ("send_object_list", "recv_object_list")  # two messages each: the sizes, then the bytes
 CPU_WAITS = {"barrier", "all_gather_object", "gather_object", "broadcast_object_list", "scatter_object_list"}
 
 
@@ -35,6 +38,11 @@ class Layout:
             number *= size
         return number
 
+    @property
+    def bytes(self):
+        bits = re.search(r"\d+", self.dtype)  # of bool there are none in its name
+        return self.numel * max(1, int(bits[0]) // 8 if bits else 1)
+
 
 @dataclass(frozen=True)
 class Part:
@@ -51,18 +59,20 @@ class Event:
     """One thing that a rank did.
 
     `kind`, one of `KINDS`:
-      * "collective": `call` on `group` with `tensors`, reduction `op`, `root`; `text` says if objects have a device;
-      * "message": send, recv, isend, irecv (one part), or batch_isend_irecv (several);
+      * "collective": `call` on `group` with `tensors`, reduction `op`, `root`;
+      * "message": send, recv, isend, irecv, those of objects (one part), or batch_isend_irecv (several);
       * "wait": for the event number `of` of this rank's trace, counted from 0;
       * "read": Python needs a value of a tensor that is on the GPU (`item`, `tolist`, `print`);
       * "clock": the program reads a clock;
-      * "early": a tensor of event `of` is used before its wait, as `text` says; "error": a caught error of a call;
+      * "early": a tensor of event `of` is used before its wait, as `text` says;
+      * "error": an error of a call that the program caught, its type or NO_ANSWER in `text`;
       * "group": new_group was called for the ranks in `text`;
       * "works": of what a batch returned, another work than the first is taken.
 
-    `group` is the group's name and `ranks` its global ranks; a group of backend "gloo" is a CPU group, which NCCL has
-    nothing to do with. `is_async`: Python got the work at once (`async_op=True`, isend, irecv, a batch). `library`:
-    torch itself or another package made the call, and sees to its wait.
+    Of objects `text` says on which device they travel. `group` is the group's name, `ranks` its global ranks; one of
+    backend "gloo" is a CPU group, which NCCL has nothing to do with. `is_async`: Python got the work at once
+    (`async_op=True`, isend, irecv, a batch). `library`: torch itself or another package made the call, and sees to its
+    wait.
     """
 
     kind: str

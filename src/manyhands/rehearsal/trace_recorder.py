@@ -21,8 +21,9 @@ from manyhands.cluster.on_rank import cpu_groups
 from manyhands.cluster.on_rank.stack import is_user_file
 from manyhands.ledger import taps
 from manyhands.ledger.entry import CALLS, tensors_in
+from manyhands.rehearsal import objects
 from manyhands.rehearsal.tensor_uses import Clocks, Reads, Uses
-from manyhands.rehearsal.trace import CPU_WAITS, ON_CPU, Event, Layout, Part
+from manyhands.rehearsal.trace import CPU_WAITS, MESSAGES_OF_OBJECTS, NO_ANSWER, ON_CPU, Event, Layout, Part
 from manyhands.rehearsal.works import BATCH, backend_of, completed, listed
 
 NAMES = {"allreduce": "all_reduce", "allreduce_coalesced": "all_reduce_coalesced", "allgather": "all_gather",
@@ -36,7 +37,7 @@ OBJECTS = CPU_WAITS - {"barrier"}
 MESSAGES = ("send", "recv", "isend", "irecv")
 # where a function of torch.distributed begins: itself, what torch has put around it, and what listens here
 _CALLED = re.compile(r"/(distributed_c10d|c10d_logger|typing_extensions|warnings)\.py$|/manyhands/(rehearsal|ledger)/")
-_SAYS_CPU = re.compile(r"'cpu(:\d+)?'|([\w.]+\.)?device\((type=)?'cpu(:\d+)?'(, \d+)?\)")
+_NO_ANSWER = re.compile(r"[Tt]imed out|[Tt]imeout|(closed|reset) by peer|Broken pipe|(Read|Write) error")
 
 
 class Recorder:
@@ -82,6 +83,11 @@ class Recorder:
         facts = {"group": entry.group, "ranks": entry.ranks, "library": library,
                  "backend": "gloo" if entry.group in cpu_groups.NAMES else "nccl"}
         outer = next((name for name in names if name in OBJECTS or name == BATCH), None)
+        with_objects = frame if outer in OBJECTS else objects.running(names)
+        if with_objects:
+            device, facts["text"] = objects.device(with_objects, library)
+            if entry.group in self.with_cpu and (device is None or facts["text"] == ON_CPU):
+                facts.update(backend="gloo", text="")
         if outer:
             self._frame = frame
         if outer == BATCH:
@@ -91,9 +97,7 @@ class Recorder:
             for one in () if library else operations:
                 self._uses.fly(one.tensor, number, written=one.op.__name__ == "irecv")
         elif outer:
-            if entry.group in self.with_cpu:
-                facts["backend"] = "gloo"
-            number = self.note("collective", call=outer, root=_root(frame), text=_device(frame, library), **facts)
+            number = self.note("collective", call=outer, root=objects.root(frame), **facts)
         elif entry.call in ("send", "recv"):
             self._message(entry, given, names, facts)
             number = len(self.events) - 1
@@ -117,10 +121,10 @@ class Recorder:
             self._events_of[entry] = number
 
     def _message(self, entry, given, names, facts):
-        call = next((name for name in names if name in MESSAGES), entry.call)
+        call = next((name for name in names if name in (*MESSAGES, *MESSAGES_OF_OBJECTS)), entry.call)
         tensor = given[0][0] if isinstance(given[0], (list, tuple)) else given[0]
         peer = None if entry.peer < 0 else entry.ranks[entry.peer]
-        is_async = not (names and call == entry.call) and not entry.native
+        is_async = (not names or call in ("isend", "irecv")) and not entry.native
         number = self.note("message", call=call, parts=(_part(entry.call, tensor, peer, entry.tag),),
                            is_async=is_async, **facts)
         if is_async and not facts["library"]:
@@ -186,24 +190,6 @@ def _c10d_names():
             names.append("_functional_collectives")
         frame = frame.f_back
     return names[::-1], found, _CALLED.search(outermost) is None
-
-
-def _root(frame):
-    """The root that an object collective was given, of its arguments."""
-    for name in ("src", "dst", "group_src", "group_dst"):
-        if frame.f_locals.get(name) is not None:
-            return frame.f_locals[name]
-    return None
-
-
-def _device(frame, library):
-    """"" where an object collective was given no device. A device that is the CPU here is a GPU there, unless the
-    program's call itself says "cpu", and no other: then this is ON_CPU."""
-    if frame.f_locals.get("device") is None:
-        return ""
-    caller = None if library else cpu_groups.user_frame()
-    said = cpu_groups.written(caller, "device", 3) if caller else ""
-    return ON_CPU if _SAYS_CPU.fullmatch(said) else "on a device that is given"
 
 
 def _part(call, tensor, peer, tag):
@@ -282,11 +268,14 @@ def _watch_works(recorder):
 
     undo = []
     # not isend and irecv: a P2POp asks whether it is given these two, and a cell may have imported them before
-    for name in ("send", "recv", *NAMES.values(), *ROOTED, *CPU_WAITS, BATCH, "monitored_barrier"):
+    for name in ("send", "recv", *MESSAGES_OF_OBJECTS, *NAMES.values(), *ROOTED, *CPU_WAITS, BATCH,
+                 "monitored_barrier"):
         original = getattr(c10d, name, None)
         if original is not None:
             if name == BATCH:
                 original = listed(recorder, original)
+            elif name == "recv_object_list":
+                original = objects.read(recorder, original)
             wrapped = _noting_errors(recorder, name, original)
             for module in (c10d, dist):
                 undo.append(functools.partial(setattr, module, name, getattr(module, name)))
@@ -320,7 +309,8 @@ def _noting_errors(recorder, name, original):
             return original(*args, **kwargs)
         except RuntimeError as error:
             if is_user_file(sys._getframe(1).f_code.co_filename):
-                recorder.error(call=name, text=type(error).__name__, backend=backend_of(kwargs.get("group")))
+                text = NO_ANSWER if _NO_ANSWER.search(str(error)) else type(error).__name__
+                recorder.error(call=name, text=text, backend=backend_of(kwargs.get("group")))
             raise
 
     return call

@@ -1,4 +1,4 @@
-"""A receive that never comes, caught: NCCL's watchdog would end the process. expect: hangs 11; differs 11, ranks 2"""
+"""A receive that never comes, caught: NCCL raises nothing. expect: hangs 11; differs 11, ranks 2"""
 import datetime
 
 import torch

@@ -1,4 +1,4 @@
-"""A receive that is larger than what is sent. expect: differs 9 11, ranks 2"""
+"""A receive that is larger than what is sent. expect: may hang 9 11, ranks 2"""
 import torch
 import torch.distributed as dist
 

@@ -4,7 +4,8 @@ import torch.distributed as dist
 
 dist.init_process_group("gloo")
 
-matrix = torch.ones(4, 4)
+matrix = torch.full((4, 4), float(dist.get_rank()))
 
 dist.broadcast(matrix[:, 0], 0)
+assert matrix[0].eq(0).all() and matrix[1:].eq(dist.get_rank()).all()  # gloo sends and fills the first row, as it lies
 dist.destroy_process_group()

@@ -7,6 +7,7 @@ import pytest
 from manyhands.checks import on_ranks
 from manyhands.cluster import cluster as of_cluster
 from manyhands.cluster.cluster import PATIENCE_S, Cluster
+from manyhands.cluster.engines.reach import StartLimit
 from manyhands.cluster.engines.runtime import Runtime
 
 GPU = {"MANYHANDS_BACKEND": "nccl", "MANYHANDS_DEVICE": "cuda:0", "CUDA_VISIBLE_DEVICES": "3"}
@@ -31,11 +32,11 @@ def started(here, nodes, monkeypatch):
     runtime.backend, runtime._devices = here["MANYHANDS_BACKEND"], [{name: here[name] for name in here if name != "MANYHANDS_BACKEND"}] * 2
     runtime.folder, runtime._port, runtime._client = "/nowhere", None, None
     runtime.reports = SimpleNamespace(url="", token="")
-    runtime._engines = SimpleNamespace(start=lambda client, environments: {0: 0, 1: 1}, report_ip="192.0.2.1",
+    runtime._engines = SimpleNamespace(start=lambda client, environments, limit: {0: 0, 1: 1}, report_ip="192.0.2.1",
                                        environment_of=lambda rank, environment: {**environment, **nodes[rank]})
     monkeypatch.setattr(Runtime, "_view", lambda self, rank: View(told))
-    runtime._start_ranks()
-    runtime._start_ranks()
+    runtime._start_ranks(StartLimit())
+    runtime._start_ranks(StartLimit())
     runtime._port.close()
     return runtime, told[2:]
 
@@ -59,7 +60,7 @@ class Ready:
     def __init__(self, cluster, frameworks):
         self.backend = "gloo"
 
-    def start(self):
+    def start(self, limit=None):
         self.backend = "nccl"
 
     def stop(self):

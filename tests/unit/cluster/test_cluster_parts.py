@@ -1,6 +1,8 @@
 """The parts of the cluster that need no process: wait-for graphs, causes, records, shares of GPUs."""
 
 import json
+import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -194,6 +196,52 @@ def test_the_gpu_of_a_rank_is_the_current_one(monkeypatch):
     assert chosen == ["cuda:3"]
     monkeypatch.setattr(torch.cuda, "set_device", lambda device: torch.ones(2).view(3))  # it raises a RuntimeError
     agent._choose_gpu("cuda:3")
+
+
+def test_barrier_says_nothing_of_the_current_gpu_once_it_is_the_ranks_own(monkeypatch):
+    import torch
+    import torch.distributed as dist
+    from torch.distributed import distributed_c10d as c10d
+
+    from manyhands.cluster.on_rank import agent
+
+    own = SimpleNamespace(rank=lambda: 0, bound_device_id=None, barrier=lambda opts: None)  # as a group of NCCL's without device_id
+    monkeypatch.setattr(c10d, "_rank_not_in_group", lambda group: False)
+    monkeypatch.setattr(c10d, "_get_object_coll_device", lambda group: "cuda")
+    monkeypatch.setattr(c10d.torch._C, "_get_accelerator", lambda: torch.device("cuda"))
+    monkeypatch.setattr(torch.cuda, "set_device", lambda device: None)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        dist.barrier(own)
+        agent._choose_gpu("cuda:3")
+        dist.barrier(own)
+    assert ["device_id" in str(one.message) for one in told] == [True]
+
+
+def test_who_made_fewer_calls_than_the_others_is_not_told_to_have_made_none():
+    where = {0: waits(0, sequence=2), 1: waits(1, sequence=2), 2: Where(2, "finished")}
+    notes = {rank: [note("all_reduce", k) for k in range(3 if rank < 2 else 2)] for rank in where}
+    assert cause(where, notes).startswith("rank 2 called all_reduce less often than the ranks that wait.")
+    assert cause(where, {**notes, 2: []}).startswith("rank 2 never called all_reduce.")
+
+
+OPEN = {  # what stands where, each rank's calls, what is told to be open: (sequence, ranks that began it, the others)
+    "left behind": ({0: waits(0, "recv", 2), 1: Where(1, "finished"), 2: Where(2, "finished")}, [["all_reduce"], ["all_reduce"], []], [(0, [0, 1], [2])]),
+    "the second": ({0: waits(0, "recv", 2), 1: Where(1, "finished"), 2: Where(2, "finished")}, [["all_reduce"] * 4, ["all_reduce"] * 4, ["all_reduce"]], [(1, [0, 1], [2])]),
+    "waited for": ({0: waits(0), 1: Where(1, "finished"), 2: Where(2, "finished")}, [["all_reduce"] * 2, ["all_reduce"] * 2, []], []),
+    "by all": ({0: waits(0, "recv", 2), 1: Where(1, "finished"), 2: Where(2, "finished")}, [["all_reduce"]] * 3, []),
+    "ends on its root": ({0: waits(0, "recv", 2), 1: Where(1, "finished"), 2: Where(2, "finished")}, [["broadcast"], [], []], []),
+    "a record that has forgotten": ({0: waits(0, "recv", 2), 1: Where(1, "finished"), 2: Where(2, "finished")}, [["all_reduce"], [], ["send"] * SLOTS], []),
+    "a rank that is not known": ({0: waits(0, "recv", 1), 1: Where(1, "finished")}, [["all_reduce"], ["all_reduce"]], []),
+}
+
+
+@pytest.mark.parametrize("name", OPEN)
+def test_asynchronous_collectives_that_some_have_never_begun(name):
+    where, calls, told = OPEN[name]
+    notes = {rank: [note(call, k) for k, call in enumerate(made)] for rank, made in enumerate(calls)}
+    assert [(one["sequence"], *ranks) for one, *ranks in diagnose.left_open(where, notes, 3)] == told
 
 
 def test_pictures_are_well_formed():

@@ -3,8 +3,9 @@
 import pytest
 from stories import SMALL, story
 
-from manyhands.rehearsal import Event, Layout, judge
+from manyhands.rehearsal import Event, Layout, Part, judge
 from manyhands.rehearsal.rules import SEVERITIES
+from manyhands.rehearsal.trace import CURRENT, NO_ANSWER, ON_CPU
 
 STRIDED = Layout(shape=(4, 4), contiguous=False, dense=True)
 HOLES = Layout(shape=(4,), contiguous=False, dense=False)
@@ -90,6 +91,13 @@ def columns(r, call):
     r.add("collective", call=call, ranks=r.all, tensors=tensors, op="SUM" if call == "reduce_scatter" else None)
 
 
+def objects(r, tensor=Layout("int64", (1,)), way=None, peer=-1, **facts):
+    """Of two ranks the first sends, or both do the same."""
+    way = way or ("send", "recv")[r.rank]
+    part = Part(way, 1 - r.rank if peer == -1 else peer, tensor=tensor)
+    r.add("message", call=f"{way}_object_list", ranks=r.all, parts=(part,), **facts)
+
+
 def group_of_two(r):
     if r.rank < 2:
         r.add("group", call="new_group", text="[0, 1]")
@@ -121,16 +129,21 @@ BAD = {  # name: (ranks, program, severity, what is said)
     "bitwise or": (2, lambda r: r.collective(op="BOR"), "fails", "BOR"),
     "average of bool": (2, lambda r: r.collective(op="AVG", tensor=Layout("bool")), "fails", "bool"),
     "transposed": (2, lambda r: r.collective(tensor=STRIDED), "fails", "not contiguous"),
+    "a column": (2, lambda r: r.collective(tensor=HOLES), "fails", "not contiguous, and gloo's result is wrong, too"),
     "holes in a message": (2, lambda r: r.message(("send", "recv")[r.rank], 1 - r.rank, tensor=HOLES), "fails", "gaps"),
     "sparse": (2, lambda r: r.collective(tensor=Layout(sparse=True)), "fails", "sparse"),
     "monitored barrier": (2, lambda r: r.collective("monitored_barrier"), "fails", "gloo only"),
     "from anybody": (2, lambda r: r.rank or r.message("recv", None), "fails", "anybody"),
-    "another size": (2, lambda r: r.collective(tensor=Layout(shape=(r.rank + 1,))), "differs", "another size"),
+    "another size": (2, lambda r: r.collective(tensor=Layout(shape=(r.rank + 1,))), "may hang", "another size: NCCL does not check, and a rank may wait for ever"),
+    "as many elements of another size": (2, lambda r: r.collective(tensor=Layout(("float64", "float32")[r.rank])), "may hang", "another size and dtype"),
     "another dtype": (2, lambda r: r.collective(tensor=Layout(("int32", "float32")[r.rank])), "differs", "another dtype"),
-    "another root": (2, lambda r: r.collective("broadcast", root=r.rank), "differs", "another root"),
-    "another size, gathered into one": (2, lambda r: r.collective("all_gather_single", tensor=Layout(shape=(r.rank + 1,))), "differs", "another size"),
+    "another root": (2, lambda r: r.collective("broadcast", root=r.rank), "may hang", "another root"),
+    "another size, gathered into one": (2, lambda r: r.collective("all_gather_single", tensor=Layout(shape=(r.rank + 1,))), "may hang", "another size"),
     "another operation": (2, lambda r: r.collective(op=("SUM", "MAX")[r.rank]), "differs", "another operation"),
-    "a larger receive": (2, lambda r: r.message(("send", "recv")[r.rank], 1 - r.rank, tensor=Layout(shape=(4 + r.rank,))), "differs", "another size"),
+    "a larger receive": (2, lambda r: r.message(("send", "recv")[r.rank], 1 - r.rank, tensor=Layout(shape=(4 + r.rank,))), "may hang", "another size"),
+    "a message of another dtype": (2, lambda r: r.message(("send", "recv")[r.rank], 1 - r.rank, tensor=Layout(("int32", "float32")[r.rank])), "differs", "another dtype"),
+    "a message of bytes against their view": (2, lambda r: r.message(("send", "recv")[r.rank], 1 - r.rank, tensor=(Layout("uint8", (8,)), Layout("bfloat16"))[r.rank]), "may hang",
+                                              "another size"),
     "another collective": (2, lambda r: r.collective("broadcast", root=0) if r.rank == 0 else r.collective("barrier"), "may hang", "two different collectives"),
     "columns gathered": (2, lambda r: columns(r, "gather"), "differs", "as it lies"),
     "columns scattered": (2, lambda r: columns(r, "scatter"), "differs", "as it lies"),
@@ -140,7 +153,12 @@ BAD = {  # name: (ranks, program, severity, what is said)
     "a group that its members alone make": (3, group_of_two, "may hang", "by all ranks"),
     "groups in two orders": (2, lambda r: [r.add("group", call="new_group", text=f"[{one}]") for one in (r.rank, 1 - r.rank)], "may hang", "by all ranks"),
     "the second work of a batch": (2, second_work, "fails", "one work"),
-    "a caught error": (2, lambda r: r.add("error", call="recv", text="RuntimeError"), "differs", "watchdog"),
+    "a caught error": (2, lambda r: r.add("error", call="recv", text="RuntimeError"), "differs", "that is gloo's"),
+    "a caught time-out": (2, lambda r: r.add("error", call="recv", text=NO_ANSWER), "differs", "NCCL raises nothing here: the rank waits, or the watchdog"),
+    "objects by message, on the CPU": (2, lambda r: objects(r, text=ON_CPU), "fails", "given the CPU"),
+    "objects by message, from anybody": (2, lambda r: r.rank or objects(r, peer=None), "fails", "anybody"),
+    "objects by message, lists of two lengths": (2, lambda r: objects(r, Layout("int64", (1 + r.rank,))), "may hang", "another size"),
+    "objects by message, both first": (2, lambda r: (objects(r, way="send"), objects(r, way="recv")), "hangs", "rendezvous"),
 }
 
 
@@ -241,6 +259,9 @@ GOOD = {
     "groups in one order": (3, lambda r: [r.add("group", call="new_group", text=text) for text in ("[0, 1]", "[2]")]),
     "works of a batch on the CPU": (2, lambda r: r.add("works", call="batch_isend_irecv", backend="gloo")),
     "average of floats": (2, lambda r: r.collective(op="AVG")),
+    "objects by message": (2, lambda r: (objects(r), objects(r, Layout("uint8", (20,))), r.add("read", call="recv_object_list"))),
+    "objects by message, both first, of gloo": (2, lambda r: (objects(r, way="send", backend="gloo"), objects(r, way="recv", backend="gloo"))),
+    "a message of as many bytes": (2, lambda r: r.message(("send", "recv")[r.rank], 1 - r.rank, tensor=Layout("bool"))),
     "a barrier and objects": (2, lambda r: (r.collective("barrier"), r.collective("all_gather_object"))),
     "one rank alone": (1, lambda r: r.collective()),
     "a clock before anything": (1, lambda r: r.add("clock")),
@@ -264,12 +285,14 @@ def test_good(name):
 
 
 def test_objects_need_a_line_that_chooses_the_gpu():
-    traces = story(2, lambda r: r.collective("all_gather_object"))
+    traces = story(2, lambda r: r.add("collective", call="all_gather_object", ranks=r.all, text=CURRENT))
     assert [one.severity for one in judge(traces, "import torch")] == ["may hang"]
     assert judge(traces, "torch.cuda.set_device(local_rank)") == judge(traces) == []
     assert judge(traces, "mesh = init_device_mesh(device, (2,))") == judge(traces, 'os.environ["CUDA_VISIBLE_DEVICES"] = local_rank') == []
     elsewhere = story(2, lambda r: r.add("collective", call="broadcast_object_list", ranks=r.all, root=0, text="on a device that is given"))
     assert judge(elsewhere, "import torch") == []
+    messages = story(2, lambda r: objects(r, text=CURRENT))
+    assert [one.call for one in judge(messages, "import torch")] == ["send_object_list", "recv_object_list"] and not judge(messages, "torch.cuda.set_device(0)")
     for line in ("import lightning as L", "    from lightning.pytorch import Trainer", "from accelerate import Accelerator"):
         assert judge(traces, f"import torch\n{line}\n") == []  # they choose it
     assert len(judge(traces, "lightning = 1\nimport acceleration")) == 1

@@ -4,7 +4,7 @@ under MPI, in a Slurm job, on hosts reached by ssh (profiles.py)."""
 import time
 
 from manyhands.cluster.engines.profiles import profile_named
-from manyhands.cluster.engines.reach import LIMIT_S
+from manyhands.cluster.engines.reach import answers
 from manyhands.cluster.on_rank import agent
 
 
@@ -26,20 +26,20 @@ class RemoteEngines:
         alive = set(self._client.ids) if self._client else set()
         return {rank: {"status": None, "memory": False} for rank, engine in self._ids.items() if engine not in alive}
 
-    def start(self, client, environments):
+    def start(self, client, environments, limit):
         self._client, self._ids = client, {}
-        started = self.profile.start(self.ipp_cluster, client)
+        started = self.profile.start(self.ipp_cluster, client, limit)
         self._ids = {rank: engine for rank, (engine, _) in started.items()}
         self.facts = {rank: facts for rank, (_, facts) in started.items()}
-        self._master = self._ask(0, agent.choose_port)
+        self._master = self._ask(limit, 0, agent.choose_port)
         self._real = {} if self.profile.emulated_nodes else {
-            rank: self._ask(rank, agent.own_devices, rank % self.ranks_per_node, self.ranks_per_node)
+            rank: self._ask(limit, rank, agent.own_devices, rank % self.ranks_per_node, self.ranks_per_node)
             for rank in self._ids}
         return self._ids
 
-    def _ask(self, rank, function, *args):
-        view = self._client[self._ids[rank]]
-        return view.apply_async(function, *args).get(timeout=LIMIT_S)
+    def _ask(self, limit, rank, function, *args):
+        engine = self._ids[rank]
+        return answers({engine: self._client[engine].apply_async(function, *args)}, limit)[engine]
 
     def environment_of(self, rank, environment):
         """What a rank learns of the world: rank 0 lives where it was put, and real nodes have GPUs of their own."""

@@ -16,9 +16,9 @@ import threading
 import time
 from contextlib import suppress
 
-from manyhands.cluster.engines.local import IMPORT_TIMEOUT_S, LocalEngines
+from manyhands.cluster.engines.local import LocalEngines
 from manyhands.cluster.engines.profiles import START_TIMEOUT_S, address
-from manyhands.cluster.engines.reach import LIMIT_S
+from manyhands.cluster.engines.reach import START_S, StartLimit, answers
 from manyhands.cluster.on_rank import agent
 
 NO_FOLDER = ("The containers profile needs the folder that the notebook and its nodes share, in MANYHANDS_FOLDER. "
@@ -44,7 +44,7 @@ class Node:
         self._socket = socket.socket(socket.AF_UNIX)
         try:
             self._socket.connect(path)
-            self._socket.settimeout(IMPORT_TIMEOUT_S)
+            self._socket.settimeout(START_S)
             self._lines = self._socket.makefile("r")
             self.tell(frameworks=frameworks)
             self.address = json.loads(self._lines.readline() or "{}").get("address")
@@ -116,12 +116,12 @@ class ContainerEngines(LocalEngines):
         return sorted((int(found[1]), os.path.join(self._place, name)) for name in names
                       if (found := re.fullmatch(r"(\d+)\.sock", name)))
 
-    def _make_ready(self):
+    def _make_ready(self, limit):
         deadline = time.monotonic() + START_TIMEOUT_S
         while True:
             self._connect()
             if len(self._nodes) == self._wanted and all(self._is_ready(node) for node in self._nodes):
-                return
+                return limit.begin()
             if time.monotonic() > deadline:
                 raise RuntimeError(TOO_FEW.format(wanted=self._wanted, came=len(self._nodes), seconds=START_TIMEOUT_S,
                                                   folder=self._place))
@@ -131,7 +131,8 @@ class ContainerEngines(LocalEngines):
         """Whether its zygote has imported the frameworks;
         a node that is lost meanwhile is not, one that cannot raises RuntimeError."""
         try:
-            node.ready = node.ready or self._next_event(node.events, f"the log of {node}")["event"] == "ready"
+            node.ready = node.ready or self._next_event(
+                node.events, f"the log of {node}", StartLimit())["event"] == "ready"
         except RuntimeError:
             if node.runs():
                 raise
@@ -157,11 +158,11 @@ class ContainerEngines(LocalEngines):
     def _reachable(self):
         return True
 
-    def start(self, client, environments):
-        ids = super().start(client, environments)
+    def start(self, client, environments, limit):
+        ids = super().start(client, environments, limit)
 
         def ask(rank, function, *args):
-            return client[ids[rank]].apply_async(function, *args).get(timeout=LIMIT_S)
+            return answers({ids[rank]: client[ids[rank]].apply_async(function, *args)}, limit)[ids[rank]]
 
         self._master = ask(0, agent.choose_port)
         self._devices = {rank: ask(rank, agent.own_devices, rank % self._ranks_per_node, self._ranks_per_node)

@@ -138,13 +138,13 @@ class EmulatedEngines(LocalEngines):
         return {**environment, "MASTER_ADDR": namespaces.address(0), "GLOO_SOCKET_IFNAME": "eth0",
                 "MANYHANDS_NETWORK_NAMESPACE": self.network.nodes[rank // self._ranks_per_node]}
 
-    def start(self, client, environments):
+    def start(self, client, environments, limit):
         # somebody has killed the switch: the old user namespace has no rights over the new nodes
         if not self.network.runs():
             self.network.close()
             self.network = Network(*self._shape)
             self._end_zygote()
-        return super().start(client, environments)
+        return super().start(client, environments, limit)
 
     def stop(self):
         super().stop()

@@ -14,7 +14,6 @@ from manyhands.cluster.faults.kinds import ClusterNotStarted
 from manyhands.cluster.host.names import without_warnings
 
 HEARTBEAT_MS = 100
-REGISTER_TIMEOUT_S, IMPORT_TIMEOUT_S = 180, 180  # for a busy machine: a rank that ends is told at once
 
 
 def end_of(log, lines=8):
@@ -91,50 +90,50 @@ class LocalEngines:
         """What a rank learns of the world; on one machine it is all known beforehand."""
         return environment
 
-    def start(self, client, environments):
+    def start(self, client, environments, limit):
         """Fork one engine a rank and wait until the controller knows them all: {rank: engine id}."""
-        self._make_ready()
+        self._make_ready(limit)
         self._generation += 1
         self.exits, self.pids = {}, {}
         identity = {rank: f"rank-{rank}-{self._generation}-{os.urandom(4).hex()}" for rank in range(len(environments))}
         for rank, environment in enumerate(environments):
             argv = [f"--file={self.connection_file}", f"--Session.session={identity[rank]}",
                     "--IPEngine.enable_nanny=False", "--log-level=40",
-                    f"--IPEngine.timeout={REGISTER_TIMEOUT_S}",  # else it ends where the controller is busy for 5 s
+                    f"--IPEngine.timeout={limit.seconds}",  # else it ends where the controller is busy for 5 s
                     # else a rank ends itself when the controller has been without the processor for 30 s; the zygote
                     # ends them
                     "--IPEngine.max_heartbeat_misses=0"]
             log = os.path.join(self.folder, f"rank-{rank}.log")
             self._tell(do="fork", rank=rank, argv=argv, env=environment, log=log, memory_bytes=self.memory_bytes)
-        return self._wait_registered(client, identity)
+        return self._wait_registered(client, identity, limit)
 
-    def _make_ready(self):
+    def _make_ready(self, limit):
         """A zygote that runs and has imported the frameworks. RuntimeError where that cannot be had."""
         if self._zygote.poll() is not None:
             self._zygote.stdin.close()
             self._start_zygote()
         while not self._ready:
-            self._ready = self._next_event(self._events, self._log.name)["event"] == "ready"
+            self._ready = self._next_event(self._events, self._log.name, limit)["event"] == "ready"
 
-    def _next_event(self, events, log):
+    def _next_event(self, events, log, limit):
         try:
-            event = events.get(timeout=IMPORT_TIMEOUT_S)
+            event = events.get(timeout=limit.left_s)
         except queue.Empty:
             event = {"event": "failed",
-                     "why": f"{' and '.join(self.frameworks) or 'Python'} was not imported within {IMPORT_TIMEOUT_S} "
+                     "why": f"{' and '.join(self.frameworks) or 'Python'} was not imported within {limit.seconds:g} "
                             "s; the machine may be busy"}
         if event["event"] == "failed":
             raise ClusterNotStarted(f"The ranks cannot be started: {event['why']}{end_of(log)}")
         return event
 
-    def _wait_registered(self, client, identity):
-        wanted, deadline = {uuid: rank for rank, uuid in identity.items()}, time.monotonic() + REGISTER_TIMEOUT_S
+    def _wait_registered(self, client, identity, limit):
+        wanted = {uuid: rank for rank, uuid in identity.items()}
         while True:
             found = {wanted[uuid]: engine for engine in client.ids if (uuid := client._engines.get(engine)) in wanted}
             if len(found) == len(wanted):
-                until_answering(client, found.values())
+                until_answering(client, found.values(), limit)
                 return found
-            if self.exits or time.monotonic() > deadline:
+            if self.exits or not limit.left_s:
                 missing = sorted(set(identity) - set(found))
                 log = os.path.join(self.folder, f"rank-{missing[0]}.log")
                 why = "" if self.exits else "; the machine may be busy"

@@ -10,7 +10,7 @@ import shutil
 import socket
 import time
 
-from manyhands.cluster.engines.reach import LIMIT_S, controller_runs, until_answering
+from manyhands.cluster.engines.reach import START_S, answers, controller_runs, until_answering
 from manyhands.cluster.launch.command_lines import mpiexec
 
 START_TIMEOUT_S = float(os.environ.get("MANYHANDS_START_S", 120))  # a job may have to wait in Slurm's queue
@@ -42,7 +42,7 @@ class Profile:
         self.nodes, self.ranks_per_node = nodes, ranks_per_node
         config = Config()
         config.EngineLauncher.engine_args = [
-            "--log-level=40", f"--IPEngine.timeout={LIMIT_S}", *_import_at_start(framework)]
+            "--log-level=40", f"--IPEngine.timeout={START_S}", *_import_at_start(framework)]
         shared = os.path.join(get_ipython_dir(), f"profile_{os.path.basename(folder)}")
         cluster = ipp.Cluster(
             engines=self.launcher,
@@ -70,8 +70,10 @@ class Profile:
         """The address of this kernel for its ranks."""
         return "127.0.0.1" if self.emulated_nodes else address()
 
-    def start(self, cluster, client):
-        """Start the engines; {rank: (engine id, facts)} when all have come. Ranks follow the nodes' order."""
+    def start(self, cluster, client, limit):
+        """Start the engines; {rank: (engine id, facts)} when all have come. Ranks follow the nodes' order.
+
+        `limit` counts from when they have come: until then START_TIMEOUT_S does."""
         n, before = self.nodes * self.ranks_per_node, set(client.ids)
         cluster.start_engines_sync(n)
         deadline = time.monotonic() + START_TIMEOUT_S
@@ -80,9 +82,9 @@ class Profile:
             if why or time.monotonic() > deadline:
                 raise RuntimeError(self.too_few.format(came=len(new), n=n, seconds=START_TIMEOUT_S) + why)
             time.sleep(0.05)
-        until_answering(client, new)
-        pending = {engine: client[engine].apply_async(self.rank_of()) for engine in new}
-        facts = {engine: result.get(timeout=LIMIT_S) for engine, result in pending.items()}
+        limit.begin()
+        until_answering(client, new, limit)
+        facts = answers({engine: client[engine].apply_async(self.rank_of()) for engine in new}, limit)
         order = sorted(new, key=lambda engine: self.sort_key(facts[engine]))
         self._check_nodes([facts[engine]["host"] for engine in order])
         return {rank: (engine, facts[engine]) for rank, engine in enumerate(order)}

@@ -1,13 +1,35 @@
 """Waiting until new engines can be reached: ipyparallel drops what it is given for an engine whose connection is not
-complete yet."""
+complete yet. And how long all that a cluster's start waits for may take."""
 
 import os
 import time
 
 from manyhands.cluster.faults.kinds import ClusterNotStarted
+from manyhands.machine import CLUSTER_START_S
 
-POLL_S, AGAIN_S, LIMIT_S = 0.005, 1.0, 180.0
-SILENT = "Engines {engines} came, but did not answer within {seconds:.0f} s; the machine may be busy."
+POLL_S, AGAIN_S = 0.005, 1.0
+START_S = float(CLUSTER_START_S)  # for a busy machine: a rank that ends is told at once
+SILENT = "Engines {engines} came, but did not answer within {seconds:g} s; the machine may be busy."
+
+
+class StartLimit:
+    """How long a start may take: one limit for its controller, imports and ranks together."""
+
+    def __init__(self, seconds=None):
+        self.seconds = START_S if seconds is None else seconds
+        self.begin()
+
+    def begin(self):
+        """Count from now: what came before, a wait in a queue, is not the start's."""
+        self._until = time.monotonic() + self.seconds
+
+    @property
+    def left_s(self):
+        return max(0.0, self._until - time.monotonic())
+
+    def half(self):
+        """A limit of half of what is left."""
+        return StartLimit(self.left_s / 2)
 
 
 def controller_runs(ipp_cluster):
@@ -24,22 +46,31 @@ def is_running(process):
         return False
 
 
-def until_answering(client, engines):
+def answers(asked, limit):
+    """{engine: its answer} of {engine: AsyncResult}. Raises ClusterNotStarted."""
+    try:
+        return {engine: result.get(timeout=limit.left_s) for engine, result in asked.items()}
+    except TimeoutError:
+        silent = [engine for engine, result in asked.items() if not result.ready()]
+        raise ClusterNotStarted(SILENT.format(engines=silent, seconds=limit.seconds)) from None
+
+
+def until_answering(client, engines, limit):
     """Ask each engine for its process number, and those that are silent once more, until all have answered.
     Raises ClusterNotStarted.
 
     An engine is told of as soon as its heart beats; its connection for work may be complete a moment later, and a
     message that comes before that is lost. So nothing that matters is sent to it before it has answered.
     """
-    asked, deadline = {engine: [] for engine in engines}, time.monotonic() + LIMIT_S
+    asked = {engine: [] for engine in engines}
     while asked:
-        for engine, answers in asked.items():
-            answers.append(client[engine].apply_async(os.getpid))
+        for engine, results in asked.items():
+            results.append(client[engine].apply_async(os.getpid))
         again = time.monotonic() + AGAIN_S
         while asked and time.monotonic() < again:
             time.sleep(POLL_S)
             # any of its answers counts: on a busy machine each may take longer than the time until the next question
-            asked = {engine: answers for engine, answers in asked.items()
-                     if not any(answer.ready() for answer in answers)}
-        if asked and time.monotonic() > deadline:
-            raise ClusterNotStarted(SILENT.format(engines=list(asked), seconds=LIMIT_S))
+            asked = {engine: results for engine, results in asked.items()
+                     if not any(result.ready() for result in results)}
+        if asked and not limit.left_s:
+            raise ClusterNotStarted(SILENT.format(engines=list(asked), seconds=limit.seconds))

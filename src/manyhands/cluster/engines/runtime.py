@@ -13,7 +13,7 @@ from contextlib import suppress
 
 from manyhands.cluster.engines.containers import ContainerEngines
 from manyhands.cluster.engines.emulated import EmulatedEngines
-from manyhands.cluster.engines.reach import LIMIT_S, controller_runs, is_running
+from manyhands.cluster.engines.reach import StartLimit, answers, controller_runs, is_running
 from manyhands.cluster.faults.kinds import ClusterNotStarted
 from manyhands.cluster.faults.watch import Reports
 from manyhands.cluster.host import devices
@@ -21,7 +21,6 @@ from manyhands.cluster.host.ports import reserve
 from manyhands.cluster.on_rank import agent
 from manyhands.cluster.on_rank.stack import struck
 
-CONTROLLER_S = 180.0  # for a busy machine, as for the ranks
 STOP_S = 0.7  # how long a rank may take to answer an interrupt before it is killed
 
 
@@ -47,7 +46,9 @@ class Runtime:
         self._start_guard()
         self.reports = self._client = self._engines = self._ipp_cluster = None
 
-    def start(self):
+    def start(self, limit=None):
+        """Raises ClusterNotStarted where the `StartLimit` is reached."""
+        limit = limit or StartLimit()
         if self.cluster.profile in ("local", "emulated", "containers"):
             from manyhands.cluster.engines.local import HEARTBEAT_MS, LocalEngines
 
@@ -74,7 +75,7 @@ class Runtime:
             self._end_later(folder=self._ipp_cluster.profile_dir)
         tied = [sys.executable, "-m", "manyhands.cluster.engines.tied_controller", str(os.getpid()), self.folder]
         self._ipp_cluster.config.LocalControllerLauncher.controller_cmd = tied
-        self._ipp_cluster.config.LocalControllerLauncher.connection_info_timeout = CONTROLLER_S
+        self._ipp_cluster.config.LocalControllerLauncher.connection_info_timeout = limit.left_s
         self._starts_controller = True
         self._ipp_cluster.start_controller_sync()
         self._starts_controller = False
@@ -82,13 +83,13 @@ class Runtime:
         if getattr(self._ipp_cluster.controller, "pid", 0) > 0:
             self._end_later(group=self._ipp_cluster.controller.pid)
         try:
-            self._client = self._ipp_cluster.connect_client_sync()
+            self._client = self._ipp_cluster.connect_client_sync(timeout=limit.left_s)
         except TimeoutError:
-            raise ClusterNotStarted(f"The cluster's controller did not start within {CONTROLLER_S:g} s: the machine "
+            raise ClusterNotStarted(f"The cluster's controller did not start within {limit.seconds:g} s: the machine "
                                     "may be busy. Run this cell again when it has less to do.") from None
         self._engines.connection_file = self._ipp_cluster.controller.connection_files["engine"]
         self.reports = Reports(self._engines.report_ip)
-        self._start_ranks()
+        self._start_ranks(limit)
         process = getattr(self._ipp_cluster.controller, "process", None)
         self._schedulers = process.children() if process else []
         self._whole = True
@@ -118,9 +119,9 @@ class Runtime:
 
     # ---------------------------------------------------------------- ranks
 
-    def _start_ranks(self):
+    def _start_ranks(self, limit):
         environments = self._environments()
-        self._ids = self._engines.start(self._client, environments)
+        self._ids = self._engines.start(self._client, environments, limit)
         joined, loopback = {}, self._loopback()
         told = [self._engines.environment_of(rank, {**environments[rank], **loopback})
                 for rank in range(self.cluster.world_size)]
@@ -131,7 +132,7 @@ class Runtime:
             environment["MANYHANDS_BACKEND"] = self.backend
             joined[rank] = self._view(rank).apply_async(agent.join, rank, self.reports.url, self.reports.token,
                                                         self.folder, environment, sys.path)
-        self.facts = {rank: result.get(timeout=LIMIT_S) for rank, result in joined.items()}
+        self.facts = answers(joined, limit)
 
     def _loopback(self):
         """Ranks on one machine talk over its loopback device, which is there without a network too."""
@@ -199,11 +200,11 @@ class Runtime:
             except KeyboardInterrupt:  # pressed again: no need to wait longer
                 return
 
-    def renew(self):
+    def renew(self, limit):
         """New processes for all ranks."""
         self._whole = False
         self._engines.kill(self._client, list(self._ids.values()))
-        self._start_ranks()
+        self._start_ranks(limit)
         self._whole = True
 
     # ---------------------------------------------------------------- controller

@@ -4,6 +4,10 @@ cause."""
 from dataclasses import dataclass
 
 from manyhands.cluster.faults.sentences import SENTENCES, ranks_text
+from manyhands.cluster.on_rank.recorder import SLOTS
+
+# the collectives that end on no rank before all have come: where one is left behind, it was asynchronous
+ALL_MEET = ("all_reduce", "all_gather", "all_gather_single", "reduce_scatter", "reduce_scatter_single", "barrier")
 
 
 @dataclass
@@ -75,7 +79,9 @@ def cause_of_hang(where, edge_list, notes):
     gone = sorted({b for _, b in edge_list if where.get(b) and where[b].state == "finished"})
     if collectives and gone and not messages:
         calls = sorted({here.call for here in collectives.values()})
-        return SENTENCES["never called"].format(culprits=ranks_text(gone), call=" / ".join(calls)), gone
+        some = any(note["call"] in calls for rank in gone for note in notes.get(rank, []))
+        return SENTENCES["called less often" if some else "never called"].format(
+            culprits=ranks_text(gone), call=" / ".join(calls)), gone
     # Horovod's: torch.distributed has a list, ours is bcast_obj
     if {here.call for here in waiting.values()} == {"broadcast_object"}:
         return SENTENCES["object without a name"], []
@@ -137,6 +143,25 @@ def name_work(here, notes):
             here.call, here.peer, here.tag = note["call"], note.get("peer"), note["tag"]
             here.shape, here.dtype = note.get("shape"), note.get("dtype", "")
             return
+
+
+def left_open(where, notes, world_size):
+    """Of each group the first collective that was begun by some ranks with `async_op=True` and never by others, and
+    that no rank is seen to wait for: [(note, ranks that began it, the others)]."""
+    begun, found = {}, {}
+    for rank, calls in notes.items():
+        for note in calls if len(calls) < SLOTS else ():  # a full record has forgotten its first calls
+            if note["call"] in ALL_MEET:
+                begun.setdefault((note["group"], note["sequence"]), {})[rank] = note
+    for (group, sequence), by_rank in sorted(begun.items()):
+        note = next(iter(by_rank.values()))
+        others = [rank for rank in note.get("ranks") or range(world_size) if rank not in by_rank]
+        seen = any(where[rank].state == "waits" and (where[rank].call, where[rank].sequence, where[rank].group)
+                   == (one["call"], sequence, one.get("ranks")) for rank, one in by_rank.items() if rank in where)
+        known = all(rank in where and len(notes.get(rank, [])) < SLOTS for rank in others)
+        if others and known:  # of the next ones nothing needs to be said
+            found.setdefault(group, None if seen else (note, sorted(by_rank), others))
+    return list(filter(None, found.values()))
 
 
 def _by_call(collectives):

@@ -12,8 +12,8 @@ LOST_CONNECTION = ("Connection closed by peer", "Connection reset by peer", "Rea
                    "Timed out waiting")
 
 
-def states(outcome, runtime, cell_file, places, memory_mib):
-    """{rank: Where} at the end of the watch."""
+def states(outcome, runtime, cell_file, places, memory_mib, world_size):
+    """{rank: Where} at the end of the watch; and what was left open goes into `outcome.open`."""
     where, reports = {}, runtime.reports
     for rank in outcome.asked:
         if rank in outcome.exits:
@@ -33,6 +33,11 @@ def states(outcome, runtime, cell_file, places, memory_mib):
     for here in where.values():
         if here.call == "Work.wait":
             diagnose.name_work(here, outcome.notes)
+    if outcome.reason == "hang":
+        for note, ranks, others in diagnose.left_open(where, outcome.notes, world_size):
+            place = places.find([{"path": "", "function": "", **note}], cell_file)[0]
+            outcome.open.append(SENTENCES["left open"].format(call=note["call"], place=place, ranks=ranks_text(ranks),
+                                                              others=ranks_text(others)))
     return where
 
 
@@ -141,10 +146,10 @@ def make(outcome, where, world_size, limit_s, unmade=lambda name: None):
         cause, culprits = (odd.text, odd.ranks) if odd else diagnose.cause_of_hang(where, edge_list, outcome.notes)
     else:
         return None
-    return _write(kind, title, where, waiting, culprits, traceback, edge_list, cause)
+    return _write(kind, title, where, waiting, culprits, traceback, edge_list, cause, outcome.open)
 
 
-def _write(kind, title, where, waiting, culprits, traceback, edge_list, cause):
+def _write(kind, title, where, waiting, culprits, traceback, edge_list, cause, left_open=()):
     order = (
         sorted(where, key=lambda rank: (where[rank].state not in ("raised", "died"), rank))
         if kind in (RankError, RankDied)
@@ -158,6 +163,7 @@ def _write(kind, title, where, waiting, culprits, traceback, edge_list, cause):
                   for place, source in where[rank].callers]
     if edge_list:
         lines.append(SENTENCES["edges"].format(edges=", ".join(f"{a} -> {b}" for a, b in edge_list)))
+    lines += left_open
     if cause:
         lines.append(SENTENCES["cause"].format(cause=cause))
     fault: Fault = kind(_capital(title.split(": ", 1)[-1]).rstrip("."), waiting, culprits, traceback)

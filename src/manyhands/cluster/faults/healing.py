@@ -4,6 +4,7 @@ import symtable
 import threading
 import time
 
+from manyhands.cluster.engines.reach import StartLimit
 from manyhands.cluster.engines.runtime import Runtime
 from manyhands.cluster.faults import explain
 from manyhands.cluster.faults.kinds import Interrupted, Outcome
@@ -69,16 +70,17 @@ class Healing:
     def _renew(self):
         """New ranks in the same cluster; where that fails, because the controller has gone or does not answer,
         everything is started afresh."""
+        limit = StartLimit()
         if self._runtime.can_renew():
             try:
-                return self._runtime.renew()
+                return self._runtime.renew(limit.half())
             except Exception as error:
                 print(SENTENCES["afresh"].format(error=error), flush=True)
         old = self._runtime
         old.stop()
         self._check_running()  # another thread may have stopped it meanwhile
         self._runtime = Runtime(self, old.frameworks)
-        self._runtime.start()
+        self._runtime.start(limit)
 
     def _run_setups(self, trouble, held_up):
         """Run the setup cells in their order until one fails, which `trouble` then tells of.

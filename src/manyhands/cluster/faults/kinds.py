@@ -138,6 +138,7 @@ class Outcome:
     where: dict = field(default_factory=dict)
     notes: dict = field(default_factory=dict)
     early: set = field(default_factory=set)  # ranks that have not begun the cell
+    open: list = field(default_factory=list)  # of a hang: the sentences on collectives that were begun and never ended
     reason: str = "finished"  # finished, hang, limit, interrupted, controller
     cell: int = 0  # its number in this cluster
     started: float = 0.0  # time.monotonic() when it was sent

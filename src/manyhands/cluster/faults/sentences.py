@@ -53,6 +53,9 @@ SENTENCES = {
     "abort hint": "aborted by a library: {line}",
     # likely causes
     "never called": "{culprits} never called {call}. Every rank of the group must call it.",
+    "called less often": "{culprits} called {call} less often than the ranks that wait. Every rank of the group must "
+                         "make each of these calls.",
+    "left open": "Begun and never ended: {call} at {place}, by {ranks} and not by {others}.",
     "cycle of recv": "every rank waits to receive before it sends: {cycle}. Let one of them send first, "
                      "or use isend and irecv.",
     "cycle": "the ranks wait for each other in a circle: {cycle}. Change the order of the calls on one of them.",

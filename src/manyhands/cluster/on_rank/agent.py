@@ -182,6 +182,8 @@ def _choose_gpu(device):
     if device.startswith("cuda") and torch.cuda.is_available():  # PyTorch may be its CPU build
         with suppress(RuntimeError):  # a GPU that cannot be used: who uses it is told
             torch.cuda.set_device(device)
+            # it is the right one
+            warnings.filterwarnings("ignore", r"barrier\(\): using the device under current context")
 
 
 def _limit_threads(name, threads):

@@ -19,6 +19,7 @@ from manyhands.build.processes import adopt_orphans, children, end, release_orph
 from manyhands.grading.isolation import bubblewrap, choose, container, process_limits
 from manyhands.grading.isolation.kernel_outputs import Outputs, Ran
 from manyhands.grading.isolation.zmtp import Cut, Wire
+from manyhands.machine import CELL_S
 
 POLL_S = 0.2
 OWN_S = 300  # for what the grader does itself about a submission; on a busy machine it is long
@@ -35,7 +36,7 @@ TASKS_PER_PROCESS = 10  # what a control group limits are threads
 class Limits:
     """What a submission may use."""
 
-    cell_s: float = 180
+    cell_s: float = CELL_S
     total_s: float = 900
     start_s: float = 60
     memory_bytes: int = 4 * 2**30

@@ -1,0 +1,51 @@
+"""Calls that send Python's objects: their root, the device that the bytes travel on, and what the receiver reads."""
+
+import functools
+import re
+import sys
+
+from manyhands.cluster.on_rank import cpu_groups
+from manyhands.rehearsal.trace import CURRENT, MESSAGES_OF_OBJECTS, ON_CPU
+
+_SAYS_CPU = re.compile(r"'cpu(:\d+)?'|([\w.]+\.)?device\((type=)?'cpu(:\d+)?'(, \d+)?\)")
+
+
+def running(names):
+    """The frame of the send_object_list or recv_object_list that runs, or None; `names` are the functions of
+    torch.distributed that run."""
+    frame = sys._getframe(1) if set(MESSAGES_OF_OBJECTS).intersection(names) else None
+    while frame is not None and frame.f_code.co_name not in MESSAGES_OF_OBJECTS:
+        frame = frame.f_back
+    return frame
+
+
+def root(frame):
+    """The root that an object collective was given, of its arguments."""
+    for name in ("src", "dst", "group_src", "group_dst"):
+        if frame.f_locals.get(name) is not None:
+            return frame.f_locals[name]
+    return None
+
+
+def device(frame, library):
+    """(the device that a call with objects was given, what to say of it: CURRENT for none). A device that is the CPU
+    here is a GPU there, unless the program's call itself says "cpu", and no other: then it is ON_CPU."""
+    given = frame.f_locals.get("device")
+    if given is None:
+        return None, CURRENT
+    caller = None if library else cpu_groups.user_frame()
+    said = cpu_groups.written(caller, "device", 3) if caller else ""
+    return given, ON_CPU if _SAYS_CPU.fullmatch(said) else "on a device that is given"
+
+
+def read(recorder, original):
+    """`recv_object_list`, which reads the sizes before it can make room for the bytes: on a GPU, Python waits."""
+    @functools.wraps(original)
+    def recv_object_list(*args, **kwargs):
+        before = len(recorder.events)
+        received = original(*args, **kwargs)
+        if len(recorder.events) > before and not recorder.events[-1].on_cpu:
+            recorder.note("read", call="recv_object_list")
+        return received
+
+    return recv_object_list
