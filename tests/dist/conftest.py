@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from our_processes import SETUP, our_processes, wait_for_none
 from ranks import Pool
+from warm import Warm
 
 from manyhands import Cluster
 
@@ -40,6 +41,14 @@ def no_rank_left():
     before = our_processes()
     yield
     assert not wait_for_none(before, 10)
+
+
+@pytest.fixture(scope="session")
+def warm():
+    """The path of a Python that starts warm (see warm.py)."""
+    kept = Warm("torch", "torch._dynamo", "torch.distributed.run", "manyhands.functions", "manyhands.links")
+    yield str(kept.python)
+    kept.close()
 
 
 POOLS = {}  # {backend: Pool}, kept from file to file

@@ -69,12 +69,12 @@ print(c.rank, c.size, c.backend, x.grad.item())
 """
 
 
-def launched(launcher, n, path):
+def launched(launcher, n, path, python=sys.executable):
     """Run the program at `path` on n ranks: (status, output, errors)."""
     if launcher.startswith("mpirun"):
-        return ranks.script([mpiexec(), "-launcher", "fork", "-n", str(n), sys.executable, str(path)])
+        return ranks.script([mpiexec(), "-launcher", "fork", "-n", str(n), python, str(path)])
     with reserve(1) as port:
-        argv = [sys.executable, "-m", "torch.distributed.run", "--nnodes=1", f"--nproc-per-node={n}", "--master-addr=127.0.0.1", f"--master-port={port.ports[0]}"]
+        argv = [python, "-m", "torch.distributed.run", "--nnodes=1", f"--nproc-per-node={n}", "--master-addr=127.0.0.1", f"--master-port={port.ports[0]}"]
         return ranks.script([*argv, str(path)])
 
 
@@ -92,20 +92,20 @@ def test_a_plain_program(script, launcher):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("launcher", ["torchrun", "mpirun"])
-def test_ten_times_in_a_row(script, launcher):
+def test_ten_times_in_a_row(script, launcher, warm):
     path = script(PROGRAM)
-    found = [launched(launcher, 2, path) for _ in range(10)]
+    found = [launched(launcher, 2, path, warm) for _ in range(10)]
     assert [(status, out.splitlines(), err) for status, out, err in found] == [(0, expected(launcher, 2), "")] * 10
 
 
 @pytest.mark.parametrize("launcher", ["torchrun", "mpirun"])
-def test_nothing_is_lost_when_a_rank_ends_after_its_last_send(script, launcher):
-    assert launched(launcher, 2, script(LAST_SEND)) == (0, "True 8.0 the last word\n", "")
+def test_nothing_is_lost_when_a_rank_ends_after_its_last_send(script, launcher, warm):
+    assert launched(launcher, 2, script(LAST_SEND), warm) == (0, "True 8.0 the last word\n", "")
 
 
 @pytest.mark.parametrize("launcher", ["torchrun", "mpirun"])
-def test_nothing_is_lost_when_a_rank_ends_after_its_last_gradient(script, launcher):
-    assert launched(launcher, 2, script(LAST_BACKWARD)) == (0, "True\n", "")
+def test_nothing_is_lost_when_a_rank_ends_after_its_last_gradient(script, launcher, warm):
+    assert launched(launcher, 2, script(LAST_BACKWARD), warm) == (0, "True\n", "")
 
 
 def test_a_program_on_its_own(script):
