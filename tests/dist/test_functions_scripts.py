@@ -69,6 +69,21 @@ print(c.rank, c.size, c.backend, x.grad.item())
 """
 
 
+ENDS = """
+import atexit, os, signal, sys
+
+atexit.register(print, "the last word")
+print(__name__, __file__, sys.argv, sys.path[0], os.getcwd(), os.environ["HOME"], flush=True)
+def end(how):
+    if how == "raise":
+        raise ValueError("said")
+    if how == "kill":
+        os.kill(os.getpid(), signal.SIGKILL)
+    sys.exit(int(how))
+end(sys.argv[1])
+"""
+
+
 def launched(launcher, n, path, python=sys.executable):
     """Run the program at `path` on n ranks: (status, output, errors)."""
     if launcher.startswith("mpirun"):
@@ -111,3 +126,10 @@ def test_nothing_is_lost_when_a_rank_ends_after_its_last_gradient(script, launch
 def test_a_program_on_its_own(script):
     status, out, err = ranks.script([sys.executable, str(script(ALONE))])
     assert (status, out, err) == (0, "0 1 gloo 6.0\n", "")
+
+
+@pytest.mark.parametrize("how", ["0", "3", "raise", "kill"])
+def test_a_python_that_starts_warm_runs_and_ends_a_program_as_any(script, tmp_path, warm, how):
+    path = str(script(ENDS))
+    as_ever, found = (ranks.script([python, path, how], cwd=tmp_path) for python in (sys.executable, warm))
+    assert found == as_ever and as_ever[1].startswith("__main__")

@@ -7,7 +7,6 @@ costs some hundredths of a second of processor time; an import of torch 1.5 s, i
 """
 
 import contextlib
-import ctypes
 import fcntl
 import gc
 import importlib
@@ -23,6 +22,8 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+
+from manyhands.cluster.launch.process_guard import PR_SET_PDEATHSIG, prctl
 
 CLIENT = """\
 #!{python} -IS
@@ -157,7 +158,7 @@ def _become(python, go, files, argv, folder, environment, numbers):
 
     os.setsid()
     os.close(go)
-    ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0)  # PR_SET_PDEATHSIG: it ends with the process that is kept
+    prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # it ends with the process that is kept
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
