@@ -28,7 +28,7 @@ class Course:
             env=os.environ | {"MANYHANDS_ROOT": str(root)}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
             preexec_fn=end_with_parent,
         )
-        self.printed, self._lines = [], queue.Queue()
+        self.printed, self._lines, self._address = [], queue.Queue(), None
         threading.Thread(target=self._read, daemon=True).start()
 
     def _read(self):
@@ -39,9 +39,11 @@ class Course:
 
     def address(self, timeout_s=60):
         """The address that it printed."""
-        while line := self._lines.get(timeout=timeout_s):
+        while not self._address and (line := self._lines.get(timeout=timeout_s)):
             if found := re.search(r"https?://\S+", line):
-                return found[0]
+                self._address = found[0]
+        if self._address:
+            return self._address
         raise AssertionError("it ended without an address:\n" + "".join(self.printed))
 
     def stop(self, how=signal.SIGTERM, timeout_s=45):

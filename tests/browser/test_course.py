@@ -7,16 +7,20 @@ import time
 import nbformat
 import pytest
 from lab_page import GRAPH, Notebook, follow, open_start
-from running_course import ROOT, copy_course, left_over
+from running_course import ROOT, Course, copy_course, left_over
 
 LAB = "work/06_ddp/06_ddp.ipynb"
 BUSY = "%%px\nwhile True:\n    pass"
 CLUSTER = "from manyhands import Cluster\n\ncluster = Cluster(nodes=1, ranks_per_node=2, framework=None)"
 
 
-@pytest.fixture
-def course(tmp_path, start_course):
-    return start_course(copy_course(tmp_path / "clone"))
+@pytest.fixture(scope="module")
+def course(tmp_path_factory):
+    """One for all tests of this file; nothing is left when it ends."""
+    running = Course(copy_course(tmp_path_factory.mktemp("course") / "clone"))
+    yield running
+    running.stop()
+    assert left_over(running.root) == []
 
 
 def outputs(cell):
@@ -45,6 +49,10 @@ def test_start_page_is_a_page(course, page, screenshots):
     assert page.locator(".jp-FileEditor, .jp-Dialog, .Toastify__toast").count() == 0
     assert "Nbgrader" not in page.locator(".lm-MenuBar").first.inner_text()
     assert start.locator("tr", has_text="coming").count() == 0
+    page.set_viewport_size({"width": 1024, "height": 768})
+    page.screenshot(path=screenshots / "start_here_1024.png")
+    widths = start.locator(".jp-RenderedHTMLCommon").evaluate("page => [page.scrollWidth, page.clientWidth]")
+    assert widths[0] <= widths[1], "the table of units fits beside the file browser"
 
 
 def test_from_start_here_to_the_wait_for_graph_and_the_healed_cluster(course, page, screenshots):
@@ -71,62 +79,6 @@ def test_from_start_here_to_the_wait_for_graph_and_the_healed_cluster(course, pa
                   and any(output.output_type == "error" for output in cell.get("outputs", []))]
     assert unexpected == []
     unit.show(unit.panel.locator(".jp-Cell").last, screenshots / "00_end.png")
-    course.stop()
-    assert left_over(course.root) == []
-
-
-def test_lab_before_and_after_solving(course, page, screenshots):
-    open_start(page, course.address())
-    page.set_viewport_size({"width": 1024, "height": 768})
-    page.screenshot(path=screenshots / "start_here_1024.png")
-    widths = page.locator(".jp-MarkdownViewer .jp-RenderedHTMLCommon").evaluate("page => [page.scrollWidth, page.clientWidth]")
-    assert widths[0] <= widths[1], "the table of units fits beside the file browser"
-    page.set_viewport_size({"width": 1280, "height": 900})
-    lab = follow(page, "06", "your lab")
-    page.screenshot(path=screenshots / "06_top.png")
-    lab.run_all()
-    card = lab.panel.get_by_role("group", name="check: ").first
-    lab.show(card, screenshots / "06_unsolved.png")
-    assert "○ not begun 0/" in card.inner_text() and "✗" not in card.inner_text()
-    unsolved = checks(lab.saved(course.root / LAB))
-    assert "FAIL 0/" in unsolved, "its plain form is as a terminal shows it"
-    for answer in answers("06_ddp"):
-        lab.replace(lab.cell(first_definition(answer)), answer)
-    lab.run_all()
-    lab.show(lab.panel.get_by_text("PASS").first, screenshots / "06_solved.png")
-    solved = checks(lab.saved(course.root / LAB))
-    assert "PASS" in solved and "FAIL" not in solved
-    page.locator(".lm-TabBar-tab", has_text="Start_Here.md").click()
-    renewed = page.locator(".jp-MarkdownViewer tr", has_text="DistributedDataParallel")
-    renewed.get_by_text(re.compile(r"(\d+)\sof\s\1\s*seen\sgreen")).wait_for(timeout=20_000)  # without a reload
-    page.screenshot(path=screenshots / "start_here_seen.png")
-    course.stop()
-    assert left_over(course.root) == []
-
-
-def answers(unit):
-    """The solution's answer cells."""
-    solution = nbformat.read(ROOT / "solutions" / unit / f"{unit}.ipynb", as_version=4)
-    return [cell.source for cell in solution.cells if "solution" in cell.metadata.get("tags", [])]
-
-
-def first_definition(source):
-    """`def average(` of an answer, or the beginning of a text: its stub has the same."""
-    return re.search(r'(def|class) \w+\(|^\w+ = r?"""', source, re.MULTILINE)[0]
-
-
-def test_wrong_answer_shows_the_line_that_helps(course, page, screenshots):
-    open_start(page, course.address())
-    lab = follow(page, "06", "your lab")
-    lab.run_all()
-    stub, check = lab.cell("def broadcast_state("), lab.cell("check.broadcast(")
-    assert "broadcast_state is not written yet" in lab.shown(check)
-    lab.replace(stub, lab.text(stub).replace("raise NotImplementedError()", "return None"))
-    lab.run(stub)
-    lab.run(check)
-    lab.show(check, screenshots / "06_wrong.png")
-    shown = lab.shown(check)
-    assert "FAIL 0/1" in shown and "mistake:" in shown and "expected:" in shown and "not written yet" not in shown
 
 
 def test_stop_button_stops_all_ranks(course, page, screenshots):
@@ -144,5 +96,57 @@ def test_stop_button_stops_all_ranks(course, page, screenshots):
     scratch.run(scratch.cell("1 + 1"))
     page.screenshot(path=screenshots / "stopped.png")
     assert "[rank 1] Out: 2" in scratch.shown(scratch.cell("1 + 1"))
-    course.stop()
-    assert left_over(course.root) == []
+
+
+def answers(unit):
+    """The solution's answer cells."""
+    solution = nbformat.read(ROOT / "solutions" / unit / f"{unit}.ipynb", as_version=4)
+    return [cell.source for cell in solution.cells if "solution" in cell.metadata.get("tags", [])]
+
+
+def first_definition(source):
+    """`def average(` of an answer, or the beginning of a text: its stub has the same."""
+    return re.search(r'(def|class) \w+\(|^\w+ = r?"""', source, re.MULTILINE)[0]
+
+
+@pytest.fixture(scope="module")
+def lab(course, chromium):
+    """The lab of unit 06 as a learner meets it, run once; for the tests below, in their order."""
+    page = chromium.new_page()
+    open_start(page, course.address())
+    lab = follow(page, "06", "your lab")
+    lab.run_all()
+    yield lab
+    page.close()
+
+
+def test_lab_before_solving(course, lab, screenshots):
+    card = lab.panel.get_by_role("group", name="check: ").first
+    lab.show(card, screenshots / "06_unsolved.png")
+    assert "○ not begun 0/" in card.inner_text() and "✗" not in card.inner_text()
+    assert "broadcast_state is not written yet" in lab.shown(lab.cell("check.broadcast("))
+    unsolved = checks(lab.saved(course.root / LAB))
+    assert "FAIL 0/" in unsolved, "its plain form is as a terminal shows it"
+
+
+def test_wrong_answer_shows_the_line_that_helps(lab, screenshots):
+    stub, check = lab.cell("def broadcast_state("), lab.cell("check.broadcast(")
+    lab.replace(stub, lab.text(stub).replace("raise NotImplementedError()", "return None"))
+    lab.run(stub)
+    lab.run(check)
+    lab.show(check, screenshots / "06_wrong.png")
+    shown = lab.shown(check)
+    assert "FAIL 0/1" in shown and "mistake:" in shown and "expected:" in shown and "not written yet" not in shown
+
+
+def test_lab_after_solving(course, lab, screenshots):
+    for answer in answers("06_ddp"):
+        lab.replace(lab.cell(first_definition(answer)), answer)
+    lab.run_all()
+    lab.show(lab.panel.get_by_text("PASS").first, screenshots / "06_solved.png")
+    solved = checks(lab.saved(course.root / LAB))
+    assert "PASS" in solved and "FAIL" not in solved
+    lab.page.locator(".lm-TabBar-tab", has_text="Start_Here.md").click()
+    renewed = lab.page.locator(".jp-MarkdownViewer tr", has_text="DistributedDataParallel")
+    renewed.get_by_text(re.compile(r"(\d+)\sof\s\1\s*seen\sgreen")).wait_for(timeout=20_000)  # without a reload
+    lab.page.screenshot(path=screenshots / "start_here_seen.png")

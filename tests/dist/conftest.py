@@ -1,11 +1,13 @@
 """What the tests share: a cluster that is kept for a module, and ranks that are kept for the session."""
 
+import multiprocessing.forkserver
 import textwrap
 from pathlib import Path
 
 import pytest
 from our_processes import SETUP, our_processes, wait_for_none
 from ranks import Pool
+from warm import Warm
 
 from manyhands import Cluster
 
@@ -42,12 +44,28 @@ def no_rank_left():
     assert not wait_for_none(before, 10)
 
 
+@pytest.fixture(scope="session")
+def warm():
+    """The path of a Python that starts warm (see warm.py)."""
+    kept = Warm("torch", "torch._dynamo", "torch.distributed.run", "manyhands.functions", "manyhands.ledger", "manyhands.links")
+    yield str(kept.python)
+    kept.close()
+
+
+@pytest.fixture(scope="module")
+def forkserver():
+    """multiprocessing's, for processes that are to be fresh: each is forked from one that has imported torch and done nothing else."""
+    multiprocessing.get_context("forkserver").set_forkserver_preload(["torch", "torch._dynamo", "torch.distributed"])
+    yield
+    multiprocessing.forkserver._forkserver._stop()  # else it ends with the last test of all
+
+
 POOLS = {}  # {backend: Pool}, kept from file to file
 
 
-def kept(backend):
+def kept(backend, python):
     """A `Pool` for the session; what is still open at its end is closed."""
-    yield POOLS.setdefault(backend, Pool(backend))
+    yield POOLS.setdefault(backend, Pool(backend, python))
     close(backend)
 
 
@@ -66,15 +84,15 @@ def pytest_runtest_teardown(nextitem):
 
 
 @pytest.fixture(scope="session")
-def gloo_pool(no_rank_left):
+def gloo_pool(no_rank_left, warm):
     """Four kept ranks on gloo (see ranks.py)."""
-    yield from kept("gloo")
+    yield from kept("gloo", warm)
 
 
 @pytest.fixture(scope="session")
-def mpi_pool(no_rank_left):
+def mpi_pool(no_rank_left, warm):
     """Four kept ranks under one mpiexec."""
-    yield from kept("mpi")
+    yield from kept("mpi", warm)
 
 
 @pytest.fixture(scope="session", params=["gloo", "mpi"])

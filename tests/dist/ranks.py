@@ -59,10 +59,10 @@ class Outcome:
 
 
 class Pool:
-    """SIZE ranks on `backend` ("gloo" or "mpi"), started by the first call of `run`."""
+    """SIZE ranks on `backend` ("gloo" or "mpi"), started by the first call of `run`; by a `python` that starts warm they are there at once."""
 
-    def __init__(self, backend):
-        self.backend = backend
+    def __init__(self, backend, python=sys.executable):
+        self.backend, self.python = backend, python
         self.folder, self.processes, self.reservation = None, [], None
         self.connections, self.pids = [], []
 
@@ -142,7 +142,7 @@ class Pool:
         from manyhands.cluster.launch.command_lines import base_env, mpiexec
 
         env = base_env({"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)})
-        argv = [sys.executable, "-m", "ranks", self.backend, str(self.folder)]
+        argv = [self.python, "-m", "ranks", self.backend, str(self.folder)]
         if self.backend == "mpi":
             self._popen([mpiexec(), "-launcher", "fork", "-n", str(SIZE), *argv], env, log)
             return
@@ -177,7 +177,7 @@ class Pool:
             shutil.rmtree(self.folder, ignore_errors=True)
         if self.reservation:
             self.reservation.close()
-        self.__init__(self.backend)
+        self.__init__(self.backend, self.python)
         return statuses, log
 
 

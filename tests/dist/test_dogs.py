@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
+from warm import Warm
 
 from manyhands.cluster.launch.run_script import launch
 
@@ -27,11 +28,19 @@ def dogs(tmp_path_factory):
     return root
 
 
+@pytest.fixture
+def with_keras():
+    """The path of a Python that starts warm, with what 06_dogs.py imports."""
+    kept = Warm("torch", "torch._dynamo", "torch.distributed.run", "keras", "PIL.Image", "manyhands.data", env={"KERAS_BACKEND": "torch"})
+    yield str(kept.python)
+    kept.close()
+
+
 @pytest.mark.timeout(600)
-def test_ddp_goes_on_as_if_it_had_not_stopped(dogs, tmp_path):
+def test_ddp_goes_on_as_if_it_had_not_stopped(dogs, tmp_path, with_keras):
     def run(name, *more):
         fixed = ("--epochs", "1", "--batch", "4", "--workers", "0")
-        result = launch(SCRIPTS / "06_dogs.py", str(dogs), str(tmp_path / name), *fixed, *more, nodes=1, ranks_per_node=2, echo=False, timeout_s=280)
+        result = launch(SCRIPTS / "06_dogs.py", str(dogs), str(tmp_path / name), *fixed, *more, nodes=1, ranks_per_node=2, python=with_keras, echo=False, timeout_s=280)
         assert result.returncode == 0, (result.report(), result.output)
         return re.findall(r"^(?:epoch|stopped|done).*", result.output[0], re.M)
 

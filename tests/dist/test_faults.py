@@ -440,16 +440,36 @@ def test_a_rank_that_does_not_start_is_told_with_the_end_of_its_log(monkeypatch)
 
 
 def test_many_clusters_at_once():
-    """Two processes, as two users would run them, with five clusters each."""
+    """Two processes, as two users would run them, with five clusters each; ranks that meet at each cluster's own port: by PyTorch's process group in
+    one of the five, by hand in the others, which need not import it."""
     program = textwrap.dedent("""
+        import os
         from manyhands import Cluster
-        def total():
+
+        def total(mine):
             import torch, torch.distributed as dist
             dist.init_process_group("gloo")
             x = torch.ones(1); dist.all_reduce(x)
             return x.item()
-        clusters = [Cluster(nodes=1, ranks_per_node=2, name=str(i)) for i in range(5)]
-        assert [c.run(total, limit_s=300) for c in clusters] == [[2.0, 2.0]] * 5
+
+        def meets(mine):
+            import os, socket, time
+            place = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+            if os.environ["RANK"] == "0":
+                with socket.create_server(place) as door:
+                    return door.accept()[0].makefile().readline()
+            while True:
+                try:
+                    socket.create_connection(place).sendall(mine.encode())
+                    return mine
+                except ConnectionRefusedError:
+                    time.sleep(0.05)
+
+        clusters = [Cluster(nodes=1, ranks_per_node=2, framework=None if i else "torch", name=str(i)) for i in range(5)]
+        assert clusters[0].run(total, "", limit_s=300) == [2.0, 2.0]
+        for i, c in enumerate(clusters[1:]):
+            mine = f"cluster {i} of {os.getpid()}"
+            assert c.run(meets, mine, limit_s=300) == [mine, mine]
         [c.stop() for c in clusters]
         print("all right")
         """)

@@ -69,12 +69,27 @@ print(c.rank, c.size, c.backend, x.grad.item())
 """
 
 
-def launched(launcher, n, path):
+ENDS = """
+import atexit, os, signal, sys
+
+atexit.register(print, "the last word")
+print(__name__, __file__, sys.argv, sys.path[0], os.getcwd(), os.environ["HOME"], flush=True)
+def end(how):
+    if how == "raise":
+        raise ValueError("said")
+    if how == "kill":
+        os.kill(os.getpid(), signal.SIGKILL)
+    sys.exit(int(how))
+end(sys.argv[1])
+"""
+
+
+def launched(launcher, n, path, python=sys.executable):
     """Run the program at `path` on n ranks: (status, output, errors)."""
     if launcher.startswith("mpirun"):
-        return ranks.script([mpiexec(), "-launcher", "fork", "-n", str(n), sys.executable, str(path)])
+        return ranks.script([mpiexec(), "-launcher", "fork", "-n", str(n), python, str(path)])
     with reserve(1) as port:
-        argv = [sys.executable, "-m", "torch.distributed.run", "--nnodes=1", f"--nproc-per-node={n}", "--master-addr=127.0.0.1", f"--master-port={port.ports[0]}"]
+        argv = [python, "-m", "torch.distributed.run", "--nnodes=1", f"--nproc-per-node={n}", "--master-addr=127.0.0.1", f"--master-port={port.ports[0]}"]
         return ranks.script([*argv, str(path)])
 
 
@@ -92,22 +107,29 @@ def test_a_plain_program(script, launcher):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("launcher", ["torchrun", "mpirun"])
-def test_ten_times_in_a_row(script, launcher):
+def test_ten_times_in_a_row(script, launcher, warm):
     path = script(PROGRAM)
-    found = [launched(launcher, 2, path) for _ in range(10)]
+    found = [launched(launcher, 2, path, warm) for _ in range(10)]
     assert [(status, out.splitlines(), err) for status, out, err in found] == [(0, expected(launcher, 2), "")] * 10
 
 
 @pytest.mark.parametrize("launcher", ["torchrun", "mpirun"])
-def test_nothing_is_lost_when_a_rank_ends_after_its_last_send(script, launcher):
-    assert launched(launcher, 2, script(LAST_SEND)) == (0, "True 8.0 the last word\n", "")
+def test_nothing_is_lost_when_a_rank_ends_after_its_last_send(script, launcher, warm):
+    assert launched(launcher, 2, script(LAST_SEND), warm) == (0, "True 8.0 the last word\n", "")
 
 
 @pytest.mark.parametrize("launcher", ["torchrun", "mpirun"])
-def test_nothing_is_lost_when_a_rank_ends_after_its_last_gradient(script, launcher):
-    assert launched(launcher, 2, script(LAST_BACKWARD)) == (0, "True\n", "")
+def test_nothing_is_lost_when_a_rank_ends_after_its_last_gradient(script, launcher, warm):
+    assert launched(launcher, 2, script(LAST_BACKWARD), warm) == (0, "True\n", "")
 
 
 def test_a_program_on_its_own(script):
     status, out, err = ranks.script([sys.executable, str(script(ALONE))])
     assert (status, out, err) == (0, "0 1 gloo 6.0\n", "")
+
+
+@pytest.mark.parametrize("how", ["0", "3", "raise", "kill"])
+def test_a_python_that_starts_warm_runs_and_ends_a_program_as_any(script, tmp_path, warm, how):
+    path = str(script(ENDS))
+    as_ever, found = (ranks.script([python, path, how], cwd=tmp_path) for python in (sys.executable, warm))
+    assert found == as_ever and as_ever[1].startswith("__main__")

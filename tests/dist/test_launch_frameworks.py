@@ -5,6 +5,7 @@ import time
 
 import needs
 import pytest
+from warm import Warm
 
 from manyhands.cluster.launch import collect
 from manyhands.cluster.launch.run_script import launch
@@ -46,8 +47,8 @@ def test_torchrun_on_two_nodes(script):
     assert list(result.output.values()) == TABLE
 
 
-def test_torchrun_reports_the_rank_that_failed(script):
-    result = launch(script(TORCHRUN), "fail", with_="torchrun", nodes=2, ranks_per_node=2, echo=False)
+def test_torchrun_reports_the_rank_that_failed(script, warm):
+    result = launch(script(TORCHRUN), "fail", with_="torchrun", nodes=2, ranks_per_node=2, python=warm, echo=False)
     assert result.first_failed == 2 and result.returncodes[2] == 1 and result.returncode == 1, result.output[2]
     assert 'File "train.py", line 8, in <module>' in result.output[2]
     assert "ValueError: rank 2 read a bad sample" in result.output[2]
@@ -67,7 +68,7 @@ def soon(monkeypatch):
     monkeypatch.setattr(launch_module, "Collector", Soon)
 
 
-def test_torchrun_that_hangs_says_where_each_rank_stood(script, soon):
+def test_torchrun_that_hangs_says_where_each_rank_stood(script, soon, warm):
     path = script("""
         import torch, torch.distributed as dist
         dist.init_process_group("gloo")
@@ -77,7 +78,7 @@ def test_torchrun_that_hangs_says_where_each_rank_stood(script, soon):
         else:
             dist.recv(torch.zeros(1), src=0)
     """)
-    result = launch(path, with_="torchrun", nodes=2, ranks_per_node=2, echo=False)
+    result = launch(path, with_="torchrun", nodes=2, ranks_per_node=2, python=warm, echo=False)
     assert result.timed_out and set(result.returncodes.values()) == {124}
     barrier = "stood at train.py line 6, in <module>: dist.barrier()"
     assert result.where == {0: barrier, 1: "stood at train.py line 8, in <module>: dist.recv(torch.zeros(1), src=0)", 2: barrier, 3: barrier}
@@ -140,6 +141,14 @@ def test_horovodrun_reports_the_rank_that_failed(script):
     assert result.returncode == 4 and result.first_failed == 1 and result.returncodes[1] == 4
 
 
+@pytest.fixture(scope="module")
+def warm_tf():
+    """The path of a Python that starts with TensorFlow imported."""
+    kept = Warm("tensorflow", "tf_keras", "tensorflow.python.distribute.distribute_lib", env={"TF_USE_LEGACY_KERAS": 1})
+    yield str(kept.python)
+    kept.close()
+
+
 TENSORFLOW = """
     import json, os
     import numpy, tensorflow as tf, tf_keras
@@ -155,11 +164,11 @@ TENSORFLOW = """
 """
 
 
-def test_tf_config_runs_multi_worker_mirrored_strategy(script):
+def test_tf_config_runs_multi_worker_mirrored_strategy(script, warm_tf):
     env = {"TF_USE_LEGACY_KERAS": 1}
     both = launch(script(TENSORFLOW), with_="tf_config", tasks={"worker": 2}, env=env, echo=False)
     assert both.returncode == 0, both.output[0]
-    alone = launch(script(TENSORFLOW), with_="tf_config", tasks={"worker": 1}, env=env, echo=False)
+    alone = launch(script(TENSORFLOW), with_="tf_config", tasks={"worker": 1}, env=env, python=warm_tf, echo=False)
     assert both.output[0] == both.output[1]
     assert both.output[0] == alone.output[0].replace("1 [", "2 [", 1)  # two half batches learn what one whole batch does
 
@@ -189,8 +198,8 @@ PARAMETER_SERVER = """
 """
 
 
-def test_tf_config_ends_the_servers_when_the_chief_has_ended(script):
-    result = launch(script(PARAMETER_SERVER), with_="tf_config", tasks={"worker": 1, "ps": 1, "chief": 1}, echo=False)
+def test_tf_config_ends_the_servers_when_the_chief_has_ended(script, warm_tf):
+    result = launch(script(PARAMETER_SERVER), with_="tf_config", tasks={"worker": 1, "ps": 1, "chief": 1}, python=warm_tf, echo=False)
     assert result.names == ["chief 0", "worker 0", "ps 0"] and result.servers == [1, 2]
     assert result.returncode == 0 and result.returncodes[0] == 0
     assert result.output == {0: "steps 4.0\n", 1: "serves\n", 2: "serves\n"}

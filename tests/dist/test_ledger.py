@@ -24,10 +24,10 @@ def _work(rank, folder):
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory):
+def told(tmp_path_factory, forkserver):
     """What the experiments below have told on each rank: they share one start of the two processes."""
     folder = tmp_path_factory.mktemp("ledger")
-    mp.spawn(_work, args=(folder,), nprocs=2)
+    mp.start_processes(_work, args=(folder,), nprocs=2, start_method="forkserver")
     return [json.loads((folder / f"rank-{rank}").read_text()) for rank in (0, 1)]
 
 

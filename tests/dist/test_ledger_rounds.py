@@ -26,10 +26,10 @@ def _work(rank, folder):
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory):
+def told(tmp_path_factory, forkserver):
     """What the experiments below have told: {name: [of rank 0, of rank 1, ...]}."""
     folder = tmp_path_factory.mktemp("ledger")
-    mp.spawn(_work, args=(folder,), nprocs=N)
+    mp.start_processes(_work, args=(folder,), nprocs=N, start_method="forkserver")
     ranks = [pickle.loads((folder / f"rank-{rank}").read_bytes()) for rank in range(N)]
     return {name: [one[name] for one in ranks] for name in ranks[0]}
 

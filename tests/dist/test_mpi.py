@@ -34,6 +34,10 @@ told = [world.rank == int(os.environ["RANK"]), local.rank == int(os.environ["LOC
     assert mpi_cluster.pull("told") == [[True, True, 2, 6]] * 4
 
 
+def test_a_script_is_launched_beside_it(mpi_cluster, tmp_path):
+    world_checks.check_a_launch(mpi_cluster, tmp_path)
+
+
 def test_faults_are_told_and_healed(mpi_cluster):
     world_checks.check_faults_and_healing(mpi_cluster)
 
@@ -44,7 +48,7 @@ def test_nothing_outlives_the_kernel():
 
 @pytest.mark.slow
 def test_unit_06_runs_unchanged(monkeypatch):
-    assert world_checks.run_notebook("06_ddp.ipynb", "mpi", monkeypatch) > 10
+    assert world_checks.run_notebook("06_ddp.ipynb", "mpi", monkeypatch, leaves_out=world_checks.LAUNCHES_OF_UNIT_06) > 10
 
 
 def test_an_mpiexec_that_fails_is_told_at_once(monkeypatch):

@@ -17,19 +17,19 @@ def program(tmp_path, text):
     return str(path)
 
 
-def by_environment(path, n, limit_s=90):
+def by_environment(path, n, python=sys.executable, limit_s=90):
     """The program on n ranks that find each other by the environment that torchrun sets: [(status, out, err)] by rank."""
     reservation = reserve(1)
     try:
         with ThreadPoolExecutor(n) as threads:
-            runs = [threads.submit(script, [sys.executable, path], limit_s, torchrun_env(rank, n, reservation.ports[0])) for rank in range(n)]
+            runs = [threads.submit(script, [python, path], limit_s, torchrun_env(rank, n, reservation.ports[0])) for rank in range(n)]
             return [run.result() for run in runs]
     finally:
         reservation.close()
 
 
-def by_mpi(path, n, env=None, limit_s=90):
-    return script([mpiexec(), "-launcher", "fork", "-n", str(n), sys.executable, path], limit_s, env)
+def by_mpi(path, n, python=sys.executable, limit_s=90):
+    return script([mpiexec(), "-launcher", "fork", "-n", str(n), python, path], limit_s)
 
 
 def test_a_process_that_was_started_alone_is_rank_0_of_1(tmp_path):
@@ -43,13 +43,13 @@ def test_auto_takes_mpi_under_mpiexec(tmp_path):
     assert (status, out.splitlines(), err) == (0, ["mpi 6"] * 3, "")
 
 
-def test_gloo_works_under_mpiexec(tmp_path):
+def test_gloo_works_under_mpiexec(tmp_path, warm):
     path = program(tmp_path, "c = comm.create_communicator('gloo')\nprint(f'{c.backend} {c.allreduce_obj(c.rank + 1)}\\n', end='')\n")
-    status, out, err = by_mpi(path, 3)
+    status, out, err = by_mpi(path, 3, warm)
     assert (status, sorted(out.splitlines()), err) == (0, ["gloo 6"] * 3, "")
 
 
-def test_who_comes_too_late_is_named_and_can_be_met_afterwards(tmp_path):
+def test_who_comes_too_late_is_named_and_can_be_met_afterwards(tmp_path, warm):
     path = program(tmp_path, """
 if os.environ["RANK"] == "0":
     try:
@@ -62,13 +62,13 @@ else:
         time.sleep(0.05)
 print(comm.create_communicator("gloo", timeout_s=60).allgather_obj(os.environ["RANK"]))
 """)
-    first, *others = by_environment(path, 3)
+    first, *others = by_environment(path, 3, warm)
     assert first[1].splitlines() == ["create_communicator: rank 0 waited 1 s for rank 1, rank 2 of 3 ranks. All ranks that were started together "
                                      "must call it, equally often.", "['0', '1', '2']"]
     assert [run[:2] for run in others] == [(0, "['0', '1', '2']\n")] * 2
 
 
-def test_beside_torch_distributed_and_twice(tmp_path):
+def test_beside_torch_distributed_and_twice(tmp_path, warm):
     path = program(tmp_path, """
 import torch, torch.distributed as dist
 one = comm.create_communicator("gloo")
@@ -83,15 +83,15 @@ del one, part
 print(two.allreduce_obj(2))
 dist.destroy_process_group()
 """)
-    assert [run for run in by_environment(path, 3)] == [
+    assert [run for run in by_environment(path, 3, warm)] == [
         (0, "3 6.0 3 [2, 0] [1, 0, 0]\n6\n", ""), (0, "3 3.0 3 [1] [1, 0, 0]\n6\n", ""), (0, "3 6.0 3 [2, 0] [1, 0, 0]\n6\n", "")]
 
 
-def test_nodes_are_told_apart(tmp_path):
+def test_nodes_are_told_apart(tmp_path, warm):
     path = program(tmp_path, "c = comm.create_communicator('gloo')\nprint(c.intra_rank, c.intra_size, c.inter_rank, c.inter_size)\n")
     reservation = reserve(1)
     with ThreadPoolExecutor(4) as threads:
-        runs = [threads.submit(script, [sys.executable, path], 90, torchrun_env(rank, 4, reservation.ports[0], nodes=2)) for rank in range(4)]
+        runs = [threads.submit(script, [warm, path], 90, torchrun_env(rank, 4, reservation.ports[0], nodes=2)) for rank in range(4)]
     reservation.close()
     assert [run.result()[1] for run in runs] == ["0 2 0 2\n", "1 2 0 2\n", "0 2 1 2\n", "1 2 1 2\n"]
 

@@ -33,10 +33,18 @@ def index(tmp_path):
     return folder.parent.as_uri()
 
 
+@pytest.fixture(scope="module")
+def empty(tmp_path_factory):
+    """An empty environment; made once, since its pip takes seconds."""
+    made = tmp_path_factory.mktemp("empty") / "venv"
+    subprocess.run([sys.executable, "-m", "venv", made], check=True)
+    return made
+
+
 @pytest.fixture
-def installer(tmp_path, index):
-    """For an empty environment; all that pip is told of indexes is this one."""
-    subprocess.run([sys.executable, "-m", "venv", tmp_path / "venv"], check=True)
+def installer(tmp_path, index, empty):
+    """For a copy of the empty environment; all that pip is told of indexes is this one."""
+    shutil.copytree(empty, tmp_path / "venv", symlinks=True)
     told = {name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "UV_", "PYTHON", "MANYHANDS_"))}
     told |= {"PIP_CONFIG_FILE": os.devnull, "PIP_INDEX_URL": index, "UV_CACHE_DIR": str(tmp_path / "uv"), "UV_NO_CONFIG": "1"}
     steps = Steps(1, tmp_path / "log", io.StringIO())
