@@ -178,7 +178,8 @@ print(saved)
 
 # %% [markdown]
 # Then there is a fault. The cluster heals, and all ranks are new: no `shard`. Whether they have a process group depends on whether a `--setup`
-# cell makes one. Write the function that puts the job back to work in either case.
+# cell makes one. Write the function that puts the job back to work in either case: each `shard` is
+# again what it was, a tensor of whole numbers (int64) along one axis.
 #
 # The check calls your function and then all-reduces the shards: first without any fault, then after one, then on ranks without a process
 # group.

@@ -11,7 +11,7 @@
 #
 # **Before:** the tutorial of this unit. **Minutes:** 50. **Ranks:** none. **Points:** 24, of which one needs two GPUs.
 #
-# Short of time? `nn.DataParallel` is on its way out; what lasts is in exercises 1, 3 and 4 (35 minutes): each check needs only its own function.
+# Short of time? `nn.DataParallel` is on its way out; what lasts is in exercises 1, 3 and 4 (33 minutes): each check needs only its own function.
 #
 # Everything runs in this one kernel. A *device* is given by its name, such as `"cuda:1"`. Here, four devices are four times `"cpu"`: replicas are real copies,
 # and threads are real threads. The checks also use a device called `"meta"`: tensors on it have a shape and no numbers, on every machine, and so they show

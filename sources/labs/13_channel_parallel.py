@@ -299,7 +299,8 @@ check.moved(cluster, "moved_bytes", "largest_side")
 # %% [markdown]
 # ## All together
 #
-# Your pieces train a small network on handwritten digits, beside one process that has the whole layers. Not graded: it works when your pieces do.
+# Your pieces train a small network on handwritten digits, beside one process that has the whole layers. Not graded: it works when your pieces do. "Here" at
+# the end counts this rank's weights and biases, with the second layer's whole bias.
 
 # %%
 # %%px

@@ -193,10 +193,10 @@ check.cut(cut)
 # * the loss is `mse_loss` over **all rows of the batch**; micro-batches may have different numbers of rows, but all targets have rows of one width;
 # * a forward receives from rank r - 1, computes, and sends to rank r + 1; a backward the other way round. The first stage has `inputs`, the last one has `targets`;
 # * `dist.send` ends only when the other side receives: so with 1F1B two neighbours would wait for each other. `dist.isend` does not wait; what it returns must be kept, and waited
-#   for at the end, once: over gloo a second `wait()` never ends. (The ranks use gloo and CPU tensors, on a machine with GPUs too: with NCCL, two neighbours that send to
+#   for once before the step ends: at its end, or for an activation when its gradient has come (over gloo a second `wait()` never ends). (The ranks use gloo and CPU tensors, on a machine with GPUs too: with NCCL, two neighbours that send to
 #   each other can hang even with `isend`; see *On GPUs* in the tutorial);
 # * what backward does not need any more is to be let go: with 1F1B rank r holds the inputs and outputs of S - r micro-batches at most. (What `isend` returned keeps its tensor
-#   until the end of the step; that does not count.)
+#   until it has been waited for; that does not count, if you send `y.detach()`: y itself holds on to more.)
 #
 # `dist.recv(tensor, group=group, group_src=...)` and `dist.isend(tensor, group=group, group_dst=...)` count ranks inside the group; `dist.get_rank(group)` and
 # `dist.get_world_size(group)` say who this is. A group may have one rank only. With `tag=m` a report of a hang names the micro-batch.

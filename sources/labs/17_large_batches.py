@@ -138,7 +138,8 @@ check.noise(noise_scale)
 #
 # To make it smaller, let the rate fall, or let the batch grow. Write $g$. Then rewrite a schedule: `phases` are pairs (epochs, rate) with falling rates, all with the
 # same `batch`. Return triples (epochs, rate, batch) in which rate / batch is what it was in each phase (the approximation for $B \ll N$), no rate is above that of
-# the first phase, and the steps are as few as they can be then. A batch is a whole number of images.
+# the first phase, and the steps are as few as they can be then. A batch is a whole number of images; mind that
+# floats make 2.9999999999999996 of 0.3 / 0.1.
 # No batch may be larger than `largest`: where that is not enough, the rest of the drop goes into the rate.
 #
 # *Difficulty ●●○, 8 minutes, 3 points*

@@ -73,7 +73,8 @@ print("blocks of columns:", [i.stop - i.start for i in columns], "added, equal: 
 # %% [markdown]
 # ## By output channel: every rank needs the whole input
 #
-# Each rank has a block of rows. An all-gather gives everyone all outputs; the parts may have different numbers of channels.
+# Each rank has a block of rows: 2 or 3 outputs of the 10, with 6 x 3 x 3 weights each. An all-gather gives everyone all outputs; the parts may have different
+# numbers of channels.
 
 # %%
 # %%px
@@ -189,6 +190,9 @@ if rank == 0:
           f"{operators} for x's sum, all in all")
 
 # %% [markdown]
+# In the all-gather's backward the gradient of each of y's 500 numbers, of 8 bytes, goes to three other ranks: 12,000 bytes. The sum of x's gradient moves each of its 300 numbers
+# twice as often, as *What travels* says below.
+#
 # ## By input channel: the outputs are sums
 #
 # Each rank has a block of columns, and needs only those channels of x. Everyone's output has all channels, and is a part of the sum.
@@ -531,12 +535,12 @@ for way in ("out split", "in split", "by rows"):
               "bytes")
 
 # %% [markdown]
-# The sum of the weight's gradient comes on top, 55,296 bytes here at every side, and overlaps. The halos lie on the critical path, but the rows inside need none: a
+# The sum of the weight's gradient comes on top, $4 (N-1) \cdot 2 \lvert w \rvert$ = 55,296 bytes for 16 x 16 x 9 weights at every side, and overlaps. The halos lie on the critical path, but the rows inside need none: a
 # good implementation convolves them while the halos travel (Dryden et al., *Finer-Grained Parallelism*, 2019). Each layer has an exchange of its own; a stride or a pooling must
 # fit the cut, and batch norm must see all rows.
 #
 # The same over **MPI**: [scripts/13_halo.py](scripts/13_halo.py) trains two such layers and compares with one process. Under `mpirun`,
-# `comm.create_communicator()` takes MPI; under `torchrun` gloo or NCCL. `mpirun -n 4 python 13_halo.py` starts it anywhere.
+# `comm.create_communicator()` takes MPI; under `torchrun` gloo or NCCL. `mpirun -n 4 python 13_halo.py` starts it anywhere. Its image has 22 rows.
 
 # %%
 run = cluster.launch("scripts/13_halo.py", with_="mpirun", nodes=1, ranks_per_node=2)
@@ -610,7 +614,7 @@ held = [sum(p.numel() for p in model[:3].parameters()) for model in (parallel, s
 print(f"{held[0]} of {held[1]} weights and biases of the convolutions are here")
 
 # %% [markdown]
-# Rank 0 has 14 more than rank 1: the package keeps the bias of an in split on rank 0, where it is added once.
+# Rank 0 holds 3 filters of the first convolution with their biases, and 3 input channels of the second one's 14 filters. It has 14 more than rank 1: the package keeps the bias of an in split on rank 0, where it is added once.
 
 # %%
 # %%px

@@ -104,12 +104,12 @@ class RankReport(Report):
         return [answer["value"] for answer in answers]
 
     def _of_fault(self, fault, remark):
-        """What of a fault's report helps here, the most telling first: long texts are cut.
+        """What of a fault's report helps here, the most telling first: a long line is cut.
         The cluster has shown the whole of it."""
         lines = [line.strip() for line in fault.text.splitlines() if line.strip()]
         known = next((text for fragment, text in self._mistakes["known"].items() if fragment in fault.text), None)
         waiting = fault.kind in ("hang", "mismatch")
         kept = [lines[0], known or (self._mistakes[remark] if remark and waiting else None),
-                *[line for line in lines if line.startswith(("Who waits", "Likely cause"))][:2],
-                None if waiting else next((line for line in lines[1:] if " raised " in line), None)]
+                None if waiting else next((line for line in lines[1:] if " raised " in line), None),
+                *[line for line in lines if line.startswith(("Who waits", "Likely cause"))][:2]]
         return "\n".join(line for line in kept if line)

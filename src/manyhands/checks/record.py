@@ -12,7 +12,8 @@ MIME = "application/vnd.manyhands.record+json"
 SCHEMA = 1
 PASS, FAIL, BLOCKED = "pass", "fail", "blocked"
 MAX_VALUES = 4096
-MAX_TEXT = 400
+MAX_TEXT = 400  # of a line
+MAX_LINES = 6
 SHOWN = 6  # of a long list
 CLOSE = 1e-9  # rounding is no difference to tell of
 
@@ -117,6 +118,12 @@ def _exactly(value, place):
     value = plain(value)
     number = isinstance(value, Real) and not isinstance(value, bool)
     return f"{float(value):.12g}" if number else cut(shorten(value), MAX_TEXT // 4)
+
+
+def shorten_lines(text):
+    """A text for a reader with room for each of its lines: of several things that are told, the last one is often the cause."""
+    lines = str(text).split("\n")
+    return "\n".join(cut(line, MAX_TEXT) for line in lines[:MAX_LINES] + ["..."] * (len(lines) > MAX_LINES))
 
 
 def cut(text, longest):

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from manyhands.checks import card, colour, progress
 from manyhands.checks.card import SAME
 from manyhands.checks.hints import hint_for, hints_of, steps_of
-from manyhands.checks.record import BLOCKED, FAIL, MIME, PASS, SCHEMA, flatten, shorten, told_apart
+from manyhands.checks.record import BLOCKED, FAIL, MIME, PASS, SCHEMA, flatten, shorten, shorten_lines, told_apart
 
 
 class Stopped(Exception):
@@ -96,7 +96,7 @@ class Report:
         detail = {} if passed else {key: value for key, value in detail.items() if value is not None}
         if {"expected", "got"} <= detail.keys():
             detail["expected"], detail["got"] = told_apart(detail["expected"], detail["got"])
-        detail = {key: shorten(value) for key, value in detail.items()}
+        detail = {key: shorten_lines(value) if key == "mistake" else shorten(value) for key, value in detail.items()}
         self._add(name, points, text, PASS if passed else FAIL, values, atol, rtol, detail)
         return passed
 

@@ -36,6 +36,6 @@ def recover(cluster, saved):
 
         if not dist.is_initialized():
             dist.init_process_group("gloo")
-        get_ipython().user_ns["shard"] = torch.tensor(saved[dist.get_rank()], dtype=torch.float32)
+        get_ipython().user_ns["shard"] = torch.LongTensor(saved[dist.get_rank()])
 
     cluster.run(bring_back, saved)

@@ -18,7 +18,7 @@ def largest_stable_rate(curvatures, delay):
     return low / max(curvatures)
 # %% grade_id="backups"
 def step_s(n, b, times_s):
-    draws = np.random.default_rng(1).choice(times_s, (100_000, n + b))
+    draws = np.random.default_rng(1).choice(times_s, (200_000, n + b))
     return np.partition(draws, n - 1, axis=1)[:, n - 1].mean()
 
 

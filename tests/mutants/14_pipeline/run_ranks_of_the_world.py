@@ -2,6 +2,7 @@
 
 fails: run/loss, run/gradients, run/messages, run/memory
 shows: Ranks are counted inside the group
+shows: is not part of group
 points: 14
 """
 # %% grade_id="run"

@@ -10,5 +10,5 @@ def sgd_noise(rate, momentum, images, batch):
 
 
 def grow(phases, batch, largest):
-    larger = [min(largest, int(batch * phases[0][1] / rate)) for _, rate in phases]
+    larger = [min(largest, int(batch * phases[0][1] / rate + 1e-9)) for _, rate in phases]
     return [(epochs, rate * size / batch, size) for (epochs, rate), size in zip(phases, larger)]

@@ -10,4 +10,4 @@ def sgd_noise(rate, momentum, images, batch):
 
 
 def grow(phases, batch, largest):
-    return [(epochs, rate, min(largest, int(batch * phases[0][1] / rate))) for epochs, rate in phases]
+    return [(epochs, rate, min(largest, int(batch * phases[0][1] / rate + 1e-9))) for epochs, rate in phases]

@@ -10,5 +10,5 @@ def sgd_noise(rate, momentum, images, batch):
 
 
 def grow(phases, batch, largest):
-    larger = [int(batch * phases[0][1] / rate) for _, rate in phases]
+    larger = [int(batch * phases[0][1] / rate + 1e-9) for _, rate in phases]
     return [(epochs, phases[0][1], size) if size <= largest else (epochs, rate * largest / batch, largest) for (epochs, rate), size in zip(phases, larger)]

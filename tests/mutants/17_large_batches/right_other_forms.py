@@ -33,7 +33,7 @@ def sgd_noise(rate, momentum, images, batch):
 
 def grow(phases, batch, largest):
     noise = [rate / batch for _, rate in phases]
-    sizes = [int(min(largest, phases[0][1] / one // 1)) for one in noise]
+    sizes = [int(min(largest, round(phases[0][1] / one, 6) // 1)) for one in noise]
     return [[epochs, one * size, size] for (epochs, _), one, size in zip(phases, noise, sizes)]
 
 # %% grade_id="challenge"

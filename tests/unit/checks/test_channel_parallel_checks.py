@@ -139,6 +139,25 @@ def test_the_largest_side_moves_no_more_and_the_next_one_does(batch, c_in, c_out
         assert says in verdicts.side_problem({"asked": [batch, c_in, c_out, kernel], "got": wrong})["mistake"]
 
 
+def test_the_tutorials_formula_is_named_where_it_gives_all_sides():
+    asked = [(4, 19, 33, 3), (2, 30, 33, 5), (3, 17, 40, 3)]
+    sides = [{"asked": one, "got": int(verdicts.tutorials_side(*one))} for one in asked]
+    assert all("tutorial's lines" in problem["mistake"] for problem in verdicts.side_problems(sides) if problem) and any(verdicts.side_problems(sides))
+    less = [{"asked": one, "got": verdicts.largest_side(one[0], one[1], one[3]) - 1} for one in asked]
+    assert all("One side more" in problem["mistake"] for problem in verdicts.side_problems(less))
+    right = [{"asked": one, "got": verdicts.largest_side(one[0], one[1], one[3])} for one in asked]
+    assert verdicts.side_problems(right) == [None] * 3
+
+
+def test_what_is_shown_begins_at_the_first_wrong_number():
+    right, got = torch.arange(8.0).double().view(2, 4), torch.arange(8.0).double().view(2, 4)
+    got[1, 1] += 1e-7
+    shown = verdicts.shown(cases.told("y", got, right))
+    assert shown == {"expected": "from [1, 1] on: 5, 6, 7", "got": "from [1, 1] on: 5.0000001, 6, 7"}
+    assert verdicts.shown(cases.told("y", right, right)) == {} == verdicts.shown(cases.told("y", None, right))
+    assert verdicts.shown(cases.told("y", right[0], right)) == {"expected": [2, 4], "got": [4]}
+
+
 def test_every_check_has_a_hint_and_every_text_a_check():
     assert {name.split("-", 1)[1] for name in HINTS} == set(CRITERIA)
     assert all(MISTAKES.values()) and all(HINTS.values())

@@ -142,6 +142,15 @@ def test_a_wrong_estimate_is_named(index, wrong, says):
     assert says in verdicts.noise_problem(index, (small, large, 8, 64), got)["mistake"]
 
 
+def test_a_wrong_number_at_the_end_is_shown(layers):
+    start, gradients = layers
+    steps = [(1.0, 0.0, 0.0, 0.1)]
+    got = verdicts.lars_after(start, gradients[:1], steps)
+    got[-2] += 1
+    told = verdicts.lars_problem("ratio", start, gradients[:1], steps, got)
+    assert told["got"][0] == told["expected"][0] + 1 and len(told["got"]) == 2
+
+
 # ------------------------------------------------------------------ growing
 
 PHASES = [(4, 0.4), (2, 0.1), (2, 0.02)]

@@ -11,7 +11,7 @@ import pytest
 
 from manyhands.checks import Report, hint, seed
 from manyhands.checks import hints as hints_module
-from manyhands.checks.record import MAX_TEXT, MAX_VALUES, cut, flatten, shorten, told_apart
+from manyhands.checks.record import MAX_TEXT, MAX_VALUES, cut, flatten, shorten, shorten_lines, told_apart
 from manyhands.checks.report import Stopped
 from manyhands.units import units
 
@@ -118,6 +118,12 @@ LONG = [float(k) for k in range(9)]
 def test_a_difference_behind_the_cut_is_shown(expected, got, ends):
     for text, end in zip(told_apart(expected, got), ends):
         assert text.endswith(end) and len(text) <= MAX_TEXT
+
+
+def test_of_several_lines_none_is_lost_to_a_long_one():
+    text = shorten_lines("\n".join(["x" * 1000, "who waits", "the cause"]))
+    assert text.endswith("...\nwho waits\nthe cause") and len(text) < MAX_TEXT + 30
+    assert shorten_lines("\n" * 100).endswith("...") and shorten_lines("\n" * 100).count("\n") < 10
 
 
 def test_seed(monkeypatch):

@@ -50,7 +50,7 @@ def operators(cluster, copy, total, join):
         report.told("forward", problems, [[_samples(case["results"][:1]), case["detached"]] for case in cases])
         for case in cases:
             case["gradients"] = case["results"][1:]
-        problems = (verdicts.gradients_problem(case, case["which"]) for case in cases)
+        problems = (verdicts.gradients_problem(case, case["which"]) for case in verdicts.detached_first(cases))
         report.told("backward", problems, [_samples(case["gradients"]) for case in cases])
         _judge_bytes(report, cases, verdicts.operator_limits, lambda case: case["which"])
 
@@ -59,7 +59,7 @@ def _judge_bytes(report, cases, limits_of, topic_of):
     problems, values = [], []
     for case, forward, backward in verdicts.totals(cases):
         for direction, total, limits in zip(("forward", "backward"), (forward, backward), limits_of(case)):
-            problems.append(verdicts.bytes_problem(total, limits, topic_of(case), direction))
+            problems.append(verdicts.bytes_problem(total, limits, topic_of(case), direction, case["detached"]))
             values.append(verdicts.evidence(total, limits))
     report.told("bytes", problems, values)
 
@@ -86,7 +86,7 @@ def _judge_layer(report, answers, topic, limits_of):
     cases = [case for answer in answers for case in answer]
     problems = (verdicts.output_problem(case, topic) for case in cases)
     report.told("values", problems, [[_samples(case["results"]), case["detached"]] for case in cases])
-    problems = (verdicts.gradients_problem(case, topic) for case in cases)
+    problems = (verdicts.gradients_problem(case, topic) for case in verdicts.detached_first(cases))
     report.told("gradients", problems, [_samples(case["gradients"]) for case in cases])
     _judge_bytes(report, cases, limits_of, lambda case: topic)
 
@@ -110,4 +110,4 @@ def moved(cluster, function, side):
         problems = (verdicts.moved_problem(case, sent[key]) for key, case in cases.items())
         report.told("bytes", problems, [case["predicted"] for case in cases.values()])
         sides = answers[0]["sides"]
-        report.told("side", map(verdicts.side_problem, sides), [one["got"] for one in sides])
+        report.told("side", verdicts.side_problems(sides), [one["got"] for one in sides])

@@ -164,7 +164,17 @@ def told(name, got, right, wrong=()):
         return {"name": name, "right": False, "looks": "dtype", "sample": [str(got.dtype)], "wanted": [str(right.dtype)]}
     looks = next((mistake for mistake, value in dict(wrong).items() if same(got, value)), "shape" if got.shape != right.shape else "other")
     return {"name": name, "right": same(got, right), "looks": looks, "sample": sample(got), "wanted": sample(right),
-            "shape": list(got.shape), "wanted shape": list(right.shape)}
+            "shape": list(got.shape), "wanted shape": list(right.shape), "differ": differ(got, right)}
+
+
+def differ(got, right):
+    """[indices of the first number that is wrong, it and the two after it, as they should be]; None where there is none."""
+    if got.shape != right.shape or same(got, right):
+        return None
+    wrong = (~torch.isclose(got, right, rtol=1e-9, atol=1e-9)).flatten().nonzero()
+    first = wrong[0].item()
+    place = [int(index) for index in torch.unravel_index(torch.tensor(first), got.shape)]
+    return [place, *(one.flatten()[first:first + 3].tolist() for one in (got, right))]
 
 
 def sample(tensor):

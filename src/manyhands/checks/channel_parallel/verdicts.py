@@ -17,10 +17,22 @@ def value_problem(rank, result, topic, kind="any", **more):
         return None
     looks = result["looks"]
     text = MISTAKES.get((topic, looks)) or MISTAKES.get((kind, looks)) or MISTAKES[kind, "other"]
-    expected, got = result["wanted"], result["sample"]
-    if looks == "shape":
-        expected, got = result["wanted shape"], result["shape"]
-    return {"rank": rank, "expected": expected, "got": got, "mistake": text.format(name=result["name"], **more)}
+    return {"rank": rank, **shown(result), "mistake": text.format(name=result["name"], **more)}
+
+
+def shown(result):
+    """What a FAIL line shows of a wrong comparison: shapes, dtypes, or the numbers from the first wrong one on."""
+    if result.get("shape") != result.get("wanted shape"):
+        return {"expected": result["wanted shape"], "got": result["shape"]}
+    if result["looks"] == "dtype":
+        return {"expected": result["wanted"][0], "got": result["sample"][0]}
+    if not result.get("differ"):
+        return {}
+    place, got, right = result["differ"]
+    texts = [", ".join(f"{number:.6g}" for number in numbers) for numbers in (right, got)]
+    if texts[0] == texts[1]:
+        texts = [", ".join(f"{number:.12g}" for number in numbers) for numbers in (right, got)]
+    return {key: f"from {place} on: {text}" for key, text in zip(("expected", "got"), texts)}
 
 
 def part_problem(case):
@@ -58,9 +70,17 @@ def gradients_problem(case, topic):
         problem = value_problem(case["rank"], result, f"{topic} {result['name']}", "gradient", size=case["size"])
         if problem:
             return problem
-    if not case["gradients"]:
-        return {"rank": case["rank"], "mistake": MISTAKES["detached" if case["detached"] else "no backward"]}
-    return None
+    return None if case["gradients"] else {"rank": case["rank"], **no_backward(case)}
+
+
+def detached_first(cases):
+    """The cases in which backward cannot begin come first: they are why other gradients are wrong."""
+    return sorted(cases, key=lambda case: not case["detached"])
+
+
+def no_backward(case):
+    """Why backward was not run: what is wrong has been told with the output."""
+    return {"mistake": MISTAKES["backward cannot begin" if case["detached"] else "no backward"]}
 
 
 # ------------------------------------------------------------------ bytes
@@ -97,10 +117,10 @@ def totals(cases):
     return found
 
 
-def bytes_problem(total, limits, topic, direction):
+def bytes_problem(total, limits, topic, direction, detached=False):
     """A number of bytes outside its limits; `topic` is "out", "in", "pair", "copy", "sum" or "join"."""
     if total is None:
-        return {"mistake": MISTAKES["no backward"]}
+        return no_backward({"detached": detached})
     low, high = limits
     if low <= total <= high:
         return None
@@ -159,6 +179,20 @@ def moved_problem(case, sent):
 def largest_side(batch, c_in, kernel):
     """The largest side whose output is not larger than the weight, per output channel: batch * side^2 <= c_in * kernel^2."""
     return math.isqrt(c_in * kernel * kernel // batch)
+
+
+def tutorials_side(batch, c_in, c_out, kernel):
+    """The largest side in the tutorial, whose in split has the whole x on every rank: B (2 c_out + c_in) s^2 <= 2 c_out c_in k^2."""
+    return (2 * c_out * c_in * kernel * kernel / (batch * (2 * c_out + c_in))) ** 0.5
+
+
+def side_problems(sides):
+    """The problem of each side; where all are those of the tutorial's formula, that is named."""
+    problems = [side_problem(one) for one in sides]
+    tutorials = [tutorials_side(*one["asked"]) for one in sides]
+    if any(problems) and all(one["got"] in (int(side), round(side), side) for one, side in zip(sides, tutorials)):
+        return [problem and {**problem, "mistake": MISTAKES["side", "tutorial"]} for problem in problems]
+    return problems
 
 
 def side_problem(side):

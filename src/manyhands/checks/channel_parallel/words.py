@@ -71,6 +71,7 @@ MISTAKES = {
     "detached": "The output has no gradient function: what comes from c.allreduce, or was gathered without gradients, stands outside the graph. "
                 "Put the call into the forward of an autograd.Function that says what backward does.",
     "no backward": "Backward was not run, because the output is not right on every rank.",
+    "backward cannot begin": "Backward was not run on every rank: the output has no gradient function, see above.",
     # part
     ("part out weight", "dealt"): _DEALT, ("part in weight", "dealt"): _DEALT, ("part out bias", "dealt"): _DEALT,
     ("part out weight", "even"): _EVEN, ("part in weight", "even"): _EVEN, ("part out bias", "even"): _EVEN,
@@ -165,6 +166,8 @@ MISTAKES = {
     ("moved", "joined, not summed"): "{way}: the gradient of x is summed, and a sum costs twice a join.",
     ("moved", "summed, not joined"): "{way}: the output is joined, and a join costs half a sum.",
     ("moved", "other"): "{way}: the ledger has measured another number on {size} ranks. Which tensor travels, is it joined or summed, and how often in a step?",
+    ("side", "tutorial"): "This is the side at which the tutorial's lines cross: there every rank has the whole x, and its gradient is joined in backward. Here each rank "
+                          "has its own channels of x only, and nothing travels in backward.",
     ("side", "one too many"): "At this side the in split moves more: round down.",
     ("side", "one too few"): "One side more moves no more bytes than data parallelism, too. In this split nothing travels in backward; and where both move the same, the in split counts.",
     ("side", "batch forgotten"): "The output has one image for each sample of the batch, and a weight serves all {batch}.",

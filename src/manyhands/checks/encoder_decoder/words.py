@@ -31,6 +31,7 @@ MISTAKES = {
     "known": {  # the best first
         "NotImplementedError": "It calls something of an earlier exercise that is not written yet.",
         "float() argument must be": "decoder_step returns the loss as a number.",
+        "backward through the graph a second time": "Both delegates hang on one graph: join them (pseudo_connect), and call backward() once for both.",
         "does not require grad": "A tensor here has no graph behind it: call backward() on the loss, or on a delegate.",
         "not enough values to unpack": "What came has fewer parts than you unpack: is the tuple sent as one, or h and cell in two messages?",
         "too many values to unpack": "What came has more parts than you unpack.",

@@ -108,12 +108,23 @@ def growing(sgd_noise, grow):
             grown = [batch, *(batch * drop - draw.uniform(0.1, 0.4) for drop in (drops[0], drops[0] * drops[1]))]  # no whole number: to be rounded down
             phases = [(int(draw.integers(2, 9)), rate * batch / larger) for larger in grown]
             largest = batch * {"enough": drops[0] * drops[1] * 2, "some": drops[0] * drops[1] - int(draw.integers(1, drops[0])), "none": 1}[room]
-            plans.append(((phases, batch, largest), verdicts.rows_of(ask(grow, list(phases), batch, largest), 3)))
+            plans.append((phases, batch, largest))
+        plans.append(_whole_drops(draw))
+        plans = [(case, verdicts.rows_of(ask(grow, list(case[0]), *case[1:]), 3)) for case in plans]
         report.judge("g", (verdicts.sgd_noise_problem(*one) for one in scales), [got for _, got in scales], rtol=1e-6)
         rates = [[] if rows is None else rows[:, 1] / rows[:, 2] for _, rows in plans]
         report.judge("noise", (verdicts.phases_problem(*one) for one in plans), rates, rtol=1e-6)
         batches = [[] if rows is None else rows[:, 2] for _, rows in plans]
         report.judge("fewest", (verdicts.fewest_problem(*one) for one in plans), batches, rtol=1e-6)
+
+
+def _whole_drops(draw):
+    """A plan whose batches are whole numbers, of which floats make a little less: 0.3 / 0.1 is 2.9999999999999996."""
+    while True:
+        batch, last, drops = int(2 ** draw.integers(4, 8)), int(draw.integers(1, 60)) / 1000, draw.integers(2, 7, 2).tolist()
+        rates = [round(last * drops[0] * drops[1], 3), round(last * drops[1], 3), last]
+        if rates[0] < 1 and any(int(batch * rates[0] / rate) < round(batch * rates[0] / rate) for rate in rates):
+            return [(int(draw.integers(2, 9)), rate) for rate in rates], batch, batch * 40
 
 
 def challenge(function):

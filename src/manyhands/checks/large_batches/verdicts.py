@@ -125,7 +125,8 @@ def lars_problem(name, start, gradients, steps, got, touched=False):
         return say("gradients changed") if touched else None
     if got.shape != right.shape:
         return say("other shapes")
-    details = {"expected": right[:4], "got": got[:4]}
+    first = next((i for i in range(len(right)) if not near(got[i], right[i], LARS_RTOL)), 0)  # the numbers before it look alike
+    details = {"expected": right[first:first + 4], "got": got[first:first + 4]}
     if not np.all(np.isfinite(got)):
         return say("zero norm", **details)
     if near(got, flat(start)):
@@ -230,6 +231,10 @@ def fewest_problem(case, rows):
     right, mine = (sum(epochs / size for epochs, _, size in some) for some in (grow(*case), rows))
     if near(mine, right, 1e-6):
         return None
+    less = next(((size, whole) for (*_, whole), (*_, size) in zip(grow(*case), rows) if size != whole), None)
+    quotients = [batch * phases[0][1] / rate for _, rate in phases]
+    if all(whole == size or size == whole - 1 and near(quotient, whole) for quotient, (*_, whole), (*_, size) in zip(quotients, grow(*case), rows)):
+        return say("cut too far", less[1], less[0])
     return say("batch kept" if near(rows[:, 2], [batch] * len(rows)) else "too many steps" if mine > right else "too few steps", f"{right * 1000:.4g} steps for 1000 images in an epoch", f"{mine * 1000:.4g}", largest=largest)
 
 

@@ -90,6 +90,8 @@ MISTAKES = {
     "other noise": "rate / batch is not what it was. Against the first phase, the rate would have fallen {drop} times.",
     "above the largest": "A batch is larger than {largest}.",
     "no whole batch": "A batch is a whole number of images.",
+    "cut too far": "One image fewer than fit: the quotient is a whole number, of which floats make a little less (0.3 / 0.1 is 2.9999999999999996). Add 1e-9 before you "
+                   "round down.",
     "batch kept": "The batch never grows: right noise, and not a step saved.",
     "too many steps": "There are more steps than needed: the rate falls while the batch could still grow (up to {largest}).",
     "too few steps": "There are too few steps: a batch was made larger than the first phase's rate allows. Batches are whole: round down.",
@@ -128,7 +130,7 @@ HINTS = {  # {name: (where to look, nearly the code)}
     "17-growing": (
         "rate / batch is to stay what it was in each phase. With the first phase's rate, how large would the batch be? Only where that is larger than `largest` must the "
         "rate fall, and by how much follows from the same quotient.",
-        "For each (epochs, rate): larger = min(largest, int(batch * phases[0][1] / rate)), rounded down, and the triple is (epochs, rate * larger / batch, larger). "
+        "For each (epochs, rate): larger = min(largest, int(batch * phases[0][1] / rate + 1e-9)), rounded down, and the triple is (epochs, rate * larger / batch, larger). "
         "g is rate / (1 - momentum) * (images / batch - 1).",
     ),
     "17-challenge": (

@@ -108,8 +108,7 @@ def run(cluster, name):
         report.judge("gradients", problems, [one["sample"] for case in found for one in case["gradients"]], rtol=1e-7, atol=1e-9)
         report.judge("messages", map(verdicts.messages_problem, found), [case["sent"] for case in found])
         one_by_one = [case for case in found if case["schedule"] == "1f1b"]
-        report.judge("memory", map(verdicts.holds_problem, one_by_one),
-                     [[max(case["held"], case["may hold"]), case["made"]] for case in one_by_one])
+        report.judge("memory", map(verdicts.holds_problem, one_by_one), list(map(verdicts.holds_evidence, one_by_one)))
 
 
 def plan(function):

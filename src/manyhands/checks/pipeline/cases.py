@@ -160,8 +160,10 @@ TRAPS = {  # kind of a job: a short way of thinking, as arguments of `evaluate`,
     "many": {"starts": (1, 0)},
     "starts": {"starts": (1, 2)},
     "fullest": {"fullest": lambda needs: sum(needs) / len(needs)},
+    "few": {"alive": lambda schedule, stages, count, rank: count if schedule == "gpipe" else stages - rank},
     "idle": None,  # to forget the limit
 }
+FEW = [5e7] * 6 + [2e8] * 2 + [3.2e8] + [3.5e8] * 3, [1.1e9] * 6 + [5.5e8] * 6  # weights and kept bytes of the layers of "few"
 BETWEEN = {"many": "idle", "starts": "idle", "fullest": "memory"}  # the limit that lies between the right number and the short way's
 
 
@@ -187,7 +189,7 @@ def _job(draw, kind):
             continue
         stages, count, schedule = best = costs[0][1]
         wanted = {"memory": schedule == "1f1b" and not fits(job, plans[stages, count, "gpipe"]), "messages": schedule == "gpipe",
-                  "many": count < max(job.micro_batches)}
+                  "many": count < max(job.micro_batches), "few": count < stages}
         if stages > 1 and wanted.get(kind, True) and not (thought and best in [plan for _, plan in by_price(job, thought)[:1]]):
             return job, plans
 
@@ -203,17 +205,21 @@ def by_price(job, plans):
 
 
 def _draw_job(draw, kind):
-    batch, layers = draw.choice((8, 12)), [draw.uniform(0.5, 1.5) for _ in range(12)]
+    few = kind == "few"
+    batch, layers = 8 if few else draw.choice((8, 12)), [draw.uniform(0.5, 1.5) for _ in range(12)]
     cuts = {stages: [slice(12 * i // stages, 12 * (i + 1) // stages) for i in range(stages)] for stages in (1, 2, 3, 4)}
     weights, kept = ([draw.uniform(1, 3) * times for _ in range(12)] for times in (1e8, 4e8))
+    if few:  # the first stages keep the most, and the last one has the most weights
+        weights, kept = ([draw.uniform(0.95, 1.05) * one for one in shape] for shape in FEW)
     forward_s, weight_bytes, kept_bytes = ({stages: [sum(numbers[block]) for block in blocks] for stages, blocks in cuts.items()}
                                            for numbers in (layers, weights, kept))
-    start_s, message_s, parts = {"messages": ((0.01, 0.03), (0.2, 0.5), (1.2, 2)), "memory": ((0.01, 0.03), (0.0, 0.05), (2, 4))}.get(
+    start_s, message_s, parts = {"messages": ((0.01, 0.03), (0.2, 0.5), (1.2, 2)), "memory": ((0.01, 0.03), (0.0, 0.05), (2, 4)),
+                                    "few": ((2.2, 3), (0.0, 0.05), (3.4, 3.6))}.get(
         kind, ((0.06, 0.15), (0.0, 0.05), (1.5, 3)))
     return SimpleNamespace(
         forward_s=forward_s, weight_bytes=weight_bytes, kept_bytes=kept_bytes, start_s=draw.uniform(*start_s), message_s=draw.uniform(*message_s),
         micro_batches=[n for n in range(1, batch + 1) if batch % n == 0],
-        memory_bytes=(4 * sum(weights) + sum(kept)) / draw.uniform(*parts), idle=draw.uniform(0.3, 0.5))
+        memory_bytes=(4 * sum(weights) + sum(kept)) / draw.uniform(*parts), idle=draw.uniform(*((0.75, 0.85) if few else (0.3, 0.5))))
 
 
 def every_plan(job):

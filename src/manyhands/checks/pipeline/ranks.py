@@ -62,20 +62,30 @@ class Case:
 
 
 class Watched(nn.Module):
-    """A stage that counts how many of its outputs, or of the inputs that were received, are still there when the next
-    forward begins, and the numbers in all outputs."""
+    """A stage that counts what is still there of the micro-batches that it has seen: of outputs, or of inputs that were received.
+
+    `held`: of earlier ones, when a forward begins: the last backward may have left its names. `held_back`: of all, when a backward
+    begins, which no names need outlive. `made`: the numbers in all outputs."""
 
     def __init__(self, module, receives):
         super().__init__()
-        self.module, self.receives, self.held, self.made, self._inputs, self._outputs = module, receives, 0, 0, [], []
+        self.module, self.receives, self.held, self.held_back, self.made, self._inputs, self._outputs = module, receives, 0, 0, 0, [], []
 
     def forward(self, x):
-        self.held = max(self.held, *(sum(one() is not None for one in refs) for refs in (self._inputs, self._outputs)))
+        self.held = max(self.held, self._there())
         y = self.module(x)
         self._inputs += [weakref.ref(x)] if self.receives else []
         self._outputs.append(weakref.ref(y))
         self.made += y.numel()
+        if y.requires_grad:
+            y.register_hook(self._backward_begins)
         return y
+
+    def _backward_begins(self, gradient):
+        self.held_back = max(self.held_back, self._there())
+
+    def _there(self):
+        return max(sum(one() is not None for one in refs) for refs in (self._inputs, self._outputs))
 
 
 def _run(function, case, group):
@@ -99,7 +109,7 @@ def _run(function, case, group):
             "gradients": list(_gradients(stage, gradients, shares, before or 0.0)), "sent": [ledger.messages_sent, ledger.bytes_sent],
             "right sent": [case.count * ((rank < last) + (rank > 0)),
                            itemsize * sums * (case.widths[rank + 1] * (rank < last) + case.widths[rank] * (rank > 0))],
-            "held": stage.held, "made": stage.made, "may hold": alive}
+            "held": stage.held, "held back": stage.held_back, "made": stage.made, "may hold": alive}
 
 
 def _gradients(stage, gradients, shares, before):

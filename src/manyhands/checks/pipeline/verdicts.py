@@ -301,6 +301,12 @@ def messages_problem(case):
 
 
 def holds_problem(case):
-    if case["held"] <= case["may hold"]:
-        return None
-    return problem("holds", f"at most {case['may hold']}", case["held"], case["rank"], stage=case["stage"])
+    for key, mistake in (("held", "holds"), ("held back", "holds back")):
+        if case[key] > case["may hold"]:
+            return problem(mistake, f"at most {case['may hold']}", case[key], case["rank"], stage=case["stage"])
+    return None
+
+
+def holds_evidence(case):
+    """What the grader compares: the same for all that hold no more than they may."""
+    return [max(case["held"], case["may hold"]), max(case["held back"], case["may hold"]), case["made"]]

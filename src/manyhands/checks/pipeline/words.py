@@ -115,17 +115,19 @@ MISTAKES = {
     "messages few": "Fewer messages than there must be: is everything sent that the neighbours need?",
     "messages bytes": "The number of messages is right, their bytes are not: an activation and its gradient have the same shape.",
     "holds": "Stage {stage} still holds outputs or inputs of {got} earlier micro-batches when the next forward begins. What a backward has used is to be let go: "
-             "take it out of where it is kept.",
+             "take it out of where it is kept, and send y.detach(), not y itself.",
+    "holds back": "Stage {stage} holds outputs or inputs of {got} micro-batches when a backward begins, its own among them. What an earlier backward has used is "
+                  "to be let go before the next one begins.",
     "hangs": "If ranks wait for each other: dist.send ends only when the other side receives; in 1F1B the neighbour may be sending, too: dist.isend. Keep what it returns, "
              "and wait for each once: what nobody holds may never arrive, and over gloo a second wait() never ends.",
     # plan
     "no plan": "Asked for is (stages, micro-batches, \"gpipe\" or \"1f1b\"), out of those that the job has. For each job some plan fits.",
     "memory weights": "The weights do not fit with their gradients and Adam's numbers: {need:.3g} bytes are needed, a device has {has:.3g}.",
-    "memory kept": "What is kept for backward does not fit: {need:.3g} bytes are needed, a device has {has:.3g}. GPipe keeps all micro-batches, 1F1B at most "
-                   "S - rank.",
+    "memory kept": "What is kept for backward does not fit: {need:.3g} bytes are needed, a device has {has:.3g}. GPipe keeps all micro-batches, 1F1B "
+                   "min(M, S - rank).",
     "too idle": "The bubble of this plan is {idle:.3f}; allowed is {allowed:.3f}.",
     "dearer": "A plan that fits costs {cheapest:.4g} stage-seconds, this one {price:.4g}: stages times the seconds of the step, with messages and "
-              "start_s.",
+              "start_s. Was it left out, though it fits? 1F1B keeps min(M, S - rank) micro-batches.",
     "unfit": "A plan that does not fit is never the cheapest.",
 }
 

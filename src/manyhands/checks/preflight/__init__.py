@@ -243,7 +243,9 @@ def _shards_problem(report, saved):
         if one == saved[rank]:
             continue
         if isinstance(one, str):
-            return got, {"rank": rank, "mistake": MISTAKES[one]}
+            if one in MISTAKES:
+                return got, {"rank": rank, "mistake": MISTAKES[one]}
+            return got, {"rank": rank, "expected": f"torch.int64, shape [{len(saved[rank])}]", "got": one, "mistake": MISTAKES["other tensor"]}
         why = MISTAKES["another's shard"].format(owner=saved.index(one)) if one in saved else MISTAKES["other shard"]
         return got, {"rank": rank, "expected": saved[rank], "got": one, "mistake": why}
     sums, failed = report.ask("shard_sum")

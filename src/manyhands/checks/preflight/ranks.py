@@ -106,7 +106,9 @@ def shard():
     if "shard" not in names:
         return "no shard"
     found = names["shard"]
-    return found.double().flatten().tolist() if isinstance(found, torch.Tensor) else "no tensor"
+    if not isinstance(found, torch.Tensor):
+        return "no tensor"
+    return found.tolist() if found.dtype == torch.int64 and found.dim() == 1 else f"{found.dtype}, shape {list(found.shape)}"
 
 
 def shard_sum():

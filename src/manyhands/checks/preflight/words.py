@@ -62,6 +62,7 @@ MISTAKES = {
     "twice": "There is a process group already: nothing had happened yet, or healing has run the --setup cells. Ask dist.is_initialized() first.",
     "no shard": "There is no variable `shard` on this rank. Variables were lost with the old ranks: bring it back from `saved`.",
     "no tensor": "`shard` must be a tensor.",
+    "other tensor": "`shard` is not what it was: whole numbers, along one axis. A list of whole numbers becomes that by torch.tensor(...).",
     "another's shard": "These are the numbers of rank {owner}: each rank takes saved[its own rank].",
     "other shard": "These are not the saved numbers of this rank.",
     "wrong sum": "The sum over the ranks is wrong.",
