@@ -48,33 +48,34 @@ def nodes(tmp_path_factory):
     assert not wait_for_none(before, 10)
 
 
-@pytest.fixture
+@pytest.fixture(scope="class")
 def cluster(nodes):
     with Cluster(nodes=2, ranks_per_node=2, profile="containers", name="containers") as cluster:
         yield cluster
 
 
-def test_ranks_meet_at_the_first_nodes_address(cluster):
-    assert world_checks.table(cluster) == world_checks.expected(2, 2)
-    cluster.px("import os; told = os.environ['MASTER_ADDR'], os.environ['MANYHANDS_DEVICE']")
-    assert {where for where, _ in cluster.pull("told")} == {containers.address()} != {"127.0.0.1"}
+class TestCluster:
+    """One cluster for all of these; it takes two of the three nodes, and gives them back."""
 
+    def test_ranks_meet_at_the_first_nodes_address(self, cluster):
+        assert world_checks.table(cluster) == world_checks.expected(2, 2)
+        cluster.px("import os; told = os.environ['MASTER_ADDR'], os.environ['MANYHANDS_DEVICE']")
+        assert {where for where, _ in cluster.pull("told")} == {containers.address()} != {"127.0.0.1"}
 
-def test_faults_are_told_and_healed(cluster):
-    world_checks.check_faults_and_healing(cluster)
+    def test_faults_are_told_and_healed(self, cluster):
+        world_checks.check_faults_and_healing(cluster)
 
-
-def test_a_lost_node_is_named_and_the_next_one_takes_its_place(cluster, nodes):
-    cluster.px(SETUP, setup=True)
-    before = [str(node) for node in cluster._runtime._engines._nodes]
-    end_node(nodes[0])
-    with pytest.raises(RankDied) as death:
-        cluster.px("dist.barrier()")
-    assert death.value.culprits == [0, 1] and f"{before[0]} has gone, with all its ranks" in death.value.text
-    assert world_checks.table(cluster) == world_checks.expected(2, 2)
-    assert [node.number for node in cluster._runtime._engines._nodes] == [1, 2]
-    nodes[0] = start_node()
-    assert nodes[0].stdout.readline().startswith("node 0 waits at ")  # the lowest number that is free
+    def test_a_lost_node_is_named_and_the_next_one_takes_its_place(self, cluster, nodes):
+        cluster.px(SETUP, setup=True)
+        before = [str(node) for node in cluster._runtime._engines._nodes]
+        end_node(nodes[0])
+        with pytest.raises(RankDied) as death:
+            cluster.px("dist.barrier()")
+        assert death.value.culprits == [0, 1] and f"{before[0]} has gone, with all its ranks" in death.value.text
+        assert world_checks.table(cluster) == world_checks.expected(2, 2)
+        assert [node.number for node in cluster._runtime._engines._nodes] == [1, 2]
+        nodes[0] = start_node()
+        assert nodes[0].stdout.readline().startswith("node 0 waits at ")  # the lowest number that is free
 
 
 def test_nothing_outlives_the_kernel(nodes):
