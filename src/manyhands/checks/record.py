@@ -121,7 +121,7 @@ def _exactly(value, place):
 
 
 def shorten_lines(text):
-    """A text for a reader with room for each of its lines: of several things, the last is often the cause."""
+    """A text for a reader, with room for each of its lines: of several things told, the last one is often the cause."""
     lines = str(text).split("\n")
     return "\n".join(cut(line, MAX_TEXT) for line in lines[:MAX_LINES] + ["..."] * (len(lines) > MAX_LINES))
 
