@@ -36,7 +36,7 @@ PATTERNS = (
                         "rank 0 saves": "hang"}),
     Pattern("lightning_fit", {"no sampler": "same rows", "other start": "start", "sum": "sum",
                               "divided twice": "divided twice", "no zero_grad": "no zero_grad", "rate": "rate",
-                              "rank 0 logs": "hang"}, needs="lightning"),
+                              "rank 0 logs": "crossed"}, needs="lightning"),
     Pattern("accelerate_train", {"no sampler": "same rows", "not prepared": "alone", "not through model": "alone",
                                  "divided twice": "divided twice", "no zero_grad": "no zero_grad", "rate": "rate",
                                  "rank 0 gathers": "hang"}, needs="accelerate"),
@@ -45,7 +45,7 @@ PATTERNS = (
             launcher="horovodrun", needs="horovod"),
     Pattern("fsdp2", {"no sampler": "same rows", "no set_epoch": "set_epoch", "sum": "sum",
                       "divided twice": "divided twice", "no zero_grad": "no zero_grad", "rate": "rate",
-                      "rank 0 looks": "hang"}),
+                      "rank 0 looks": "crossed"}),
     Pattern("data_parallel", {"no zero_grad": "no zero_grad", "divided": "factor"}, ranks=1),
 )
 

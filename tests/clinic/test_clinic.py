@@ -102,6 +102,45 @@ def test_a_script_that_fails_and_nothing_in_its_folder_is_changed(script, capsys
     assert os.listdir(path.parent) == ["train.py"]
 
 
+CROSSED = """
+    import torch
+    import torch.distributed as dist
+
+    dist.init_process_group("gloo")
+    for step in range(4):
+        dist.all_reduce(torch.ones(1000))
+        if step == 2 and dist.get_rank() == 0:
+            dist.all_reduce(torch.ones(4))
+"""
+
+
+def test_a_rank_that_gloo_has_ended_is_told_with_the_calls_that_do_not_fit(script):
+    """Its process is aborted by the library: the other rank's exception is only that the connection is lost."""
+    done = conclude(visit(script(CROSSED), ranks=2))
+    assert (keys(done), done.code) == (["crossed"], 2)
+    assert "all_reduce(float32 [4]) on rank 0" in done.mistakes[0].text and "float32 [1000]) on rank 1" in done.mistakes[0].text
+    assert "line 9 of train.py" in done.traceback and "doesn't match expected size" in done.traceback
+    assert "killed by signal 6 (SIGABRT)" in done.traceback
+
+
+KILLED = """
+    import os, signal
+    import torch
+    import torch.distributed as dist
+
+    dist.init_process_group("gloo")
+    if dist.get_rank() == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    dist.all_reduce(torch.ones(4))
+"""
+
+
+def test_a_rank_that_the_system_has_killed_is_told_before_those_that_lost_it(script):
+    done = conclude(visit(script(KILLED), ranks=2))
+    assert (keys(done), done.code) == ([], 2)
+    assert done.traceback.startswith("Rank 1 died.") and "killed by signal 9 (SIGKILL)" in done.traceback
+
+
 LAST_LAYER = """
     import sys
     import torch

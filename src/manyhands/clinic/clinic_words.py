@@ -104,7 +104,12 @@ MISTAKES = {
         "ranks. None of the mistakes that the clinic knows explains it.",
         "Compare gradients rank by rank, as the units do.", ("01", "06")),
     "hang": ("It hangs", "{text}", "Every rank of the group must make the same calls in the same order.", ("04", "14")),
+    "crossed": ("The ranks' calls do not fit together", "{text}",
+                "Every rank of the group must make the same calls in the same order, with tensors of one size.",
+                ("04", "14")),
 }
+CROSSED = ("What came for a call had another size than the call takes: it belonged to another one, which not all ranks "
+           "have made. gloo ends the process then; with NCCL the ranks may wait for ever, or go on with wrong numbers.")
 REMARKS = {
     "noise": "The model draws random numbers (dropout): one process would draw others, so it could not be tried on all "
              "rows at once. The gradients were compared as they came out, each rank's noise in them.",
@@ -169,7 +174,7 @@ VERDICTS = {
                       "gradients were not compared.",
     "wrong": "No. {count} {what} found.",
     "one": "Not told: there is one rank only.",
-    "failed": "Not told: the script failed before its first step.",
+    "failed": "Not told: the script failed before all ranks had told of a step.",
     "hung": "Not told: the ranks hung before the first step of all of them.",
     "no step": "Not told: no step of a torch optimiser was seen on a model that trains. The clinic looks at "
                "torch.optim; a script that updates weights by hand, or in TensorFlow, is run and watched only.",

@@ -10,6 +10,7 @@ from manyhands.clinic.visit import STEPS
 from manyhands.cluster.faults.sentences import ranks_text
 
 FOUND, NOTHING, FAILS = 1, 0, 2  # exit codes
+OTHER_SIZE = "Received data size doesn't match expected size"  # gloo, when it ends the process
 NAMED = 4  # so many names of parameters are shown
 
 
@@ -55,6 +56,9 @@ def conclude(visit, to_end=False, timeout_s=300):
     if hangs:  # a rank that has left a call out has a gradient that nothing else explains
         found = [one for one in found if one.key != "other"]
         found.append(Finding("hang", {"text": fault.text.splitlines()[0].removeprefix("HANG: ")}))
+    elif fault is not None and (fault.kind == "mismatch" or _crossed(visit)):
+        cause = fault.text.splitlines()[-1] if fault.kind == "mismatch" else words.CROSSED
+        found.append(Finding("crossed", {"text": cause}))
     cost = costs.add_up(visit.cost) if len(visit.cost) == visit.ranks else None
     of_costs = costs.remarks(cost, "horovod" in visit.seen[0]["frameworks"]) if cost else []
     done = Conclusion(visit, _right(visit, evidence, found, remarks, failed, hangs), "", "",
@@ -73,6 +77,11 @@ def conclude(visit, to_end=False, timeout_s=300):
 def _dead(visit):
     """The ranks that have ended badly, without an exception and before they had written anything down."""
     return [rank for rank, code in visit.codes.items() if code not in (0, None) and rank not in visit.cost]
+
+
+def _crossed(visit):
+    """Whether gloo has ended a rank to which a message of another call came."""
+    return any(OTHER_SIZE in text for text in visit.output.values())
 
 
 def _evidence(visit):
@@ -232,6 +241,9 @@ def _capital(text):
 
 def _traceback(visit):
     """That of the rank that failed first, shortened; what the launcher said where no rank came so far."""
+    if visit.fault is not None and visit.fault.kind in ("died", "mismatch"):
+        ends = [visit.output[rank][-2000:] for rank in visit.fault.culprits if rank not in visit.errors]
+        return "\n".join([visit.fault.text, *ends])
     if not visit.errors:
         ends = [f"rank {rank} ended with exit code {visit.codes[rank]}\n{visit.output[rank][-2000:]}"
                 for rank in _dead(visit)]

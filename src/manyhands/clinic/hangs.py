@@ -3,6 +3,7 @@ stopped, and it is said who waits for whom, as for the cell of a cluster."""
 
 import json
 import os
+import signal
 import threading
 import time
 from pathlib import Path
@@ -14,6 +15,7 @@ from manyhands.cluster.faults.source_lines import Places
 from manyhands.cluster.on_rank.recorder import read
 
 PERIOD_S, STALE_S = 0.2, 3.0
+LAST_LINES = 8  # of what a rank wrote: there a library says why it has ended the process
 
 
 class Watcher:
@@ -63,18 +65,22 @@ def reports_of(notes, ranks):
     return found
 
 
-def report(notes, ranks, reason, limit_s):
-    """The `Fault` of a run that was stopped for `reason`, "hang" or "limit", or that raised; None if all is well."""
+def report(notes, ranks, done, reason, limit_s):
+    """The `Fault` of a run, `done`, that was stopped for `reason`, "hang" or "limit", or in which a rank raised or was
+    killed; None if all is well."""
     reports = reports_of(notes, ranks)
     errors = {rank: json.loads(Path(notes, f"error-{rank}.json").read_text()) for rank in range(ranks)
               if os.path.exists(os.path.join(notes, f"error-{rank}.json"))}
-    if not reason and not errors:
+    killed = {rank: {"status": -code} for rank, code in done.returncodes.items()
+              if not reason and rank not in errors and code is not None and code < 0 and code != -signal.SIGTERM}
+    if not reason and not errors and not killed:
         return None
-    outcome = Outcome(reason=reason or "finished", asked=sorted({*reports, *errors}), errors=errors)
+    outcome = Outcome(reason=reason or "finished", asked=sorted({*reports, *errors, *killed}), errors=errors)
+    outcome.exits = killed  # but by SIGTERM, which a launcher sends to all when one has failed
     outcome.results = {rank: {} for rank, at in reports.items() if at["state"] == "finished" and rank not in errors}
     outcome.notes = {rank: read(os.path.join(notes, f"calls-{rank}")) for rank in outcome.asked}
-    standing = SimpleNamespace(reports=SimpleNamespace(newest=reports), log_tail=lambda rank: [],
-                               struck=lambda rank: [])
+    standing = SimpleNamespace(reports=SimpleNamespace(newest=reports), struck=lambda rank: [],
+                               log_tail=lambda rank: done.output.get(rank, "").splitlines()[-LAST_LINES:])
     where = explain.states(outcome, standing, "", Places(), None, ranks)
     fault = explain.make(outcome, where, ranks, limit_s)
     if fault:
