@@ -65,7 +65,7 @@ def lars(function):
             gradients = [[draw.uniform(0.05, 2, (runs, 1, 1)) * draw.normal(size=w.shape) for w in start] for _ in range(count)]
             if name == "zero":
                 start[1][:], gradients[0][2][0] = 0, 0
-            steps = [(draw.uniform(0.5, 3), 0.9 if name == "memory" else 0.0, decay, draw.uniform(0.01, 0.2)) for _ in range(count)]
+            steps = [(draw.uniform(0.5, 3), draw.uniform(0.3, 0.8) if name == "memory" else 0.0, decay, draw.uniform(0.01, 0.2)) for _ in range(count)]
             weights = [torch.from_numpy(w.copy()) for w in start]
             memory = [torch.zeros_like(w) for w in weights]
             touched = False
@@ -136,12 +136,12 @@ def challenge(function):
         images = tasks.IMAGES + tasks.BATCH * int(report.rng.integers(-16, 17))
         small, reference = _small_batch(images, seed())
         large = tasks.Task(tasks.distorted_digits(seed(), images), FACTOR * tasks.BATCH, seed=seed())
-        allowed, before = large.steps * large.batch, len(tasks.PASSED)
+        batch, allowed, before = large.batch, large.steps * large.batch, len(tasks.PASSED)  # as given: a learner may change the task
         weights, error = call(function, large)
         passed = tasks.PASSED[before:]
         if error and "BudgetSpent" not in error:
             raise Stopped(error)
-        problem = verdicts.budget_problem(passed, large.batch, allowed, error)
+        problem = verdicts.budget_problem(passed, batch, allowed, error)
         report.judge("budget", [problem], [allowed if problem is None else -1 - sum(passed)])
         if problem is None:
             _judge_accuracy(report, small, reference, weights)

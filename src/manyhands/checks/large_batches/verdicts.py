@@ -95,14 +95,14 @@ def lars(weights, gradients, memory, rate, momentum, decay, trust, look=None):
             v[:] = momentum * v + direction
             w -= rate * v
         else:
-            v[:] = (0 if look == "no memory" else momentum) * v + rate * direction
+            v[:] = {"no memory": 0, "momentum fixed": 0.9}.get(look, momentum) * v + rate * direction
             w -= v
     return weights
 
 
 LARS_RTOL = 1e-5  # some add a tiny number below the fraction line
 LOOKS = {"ratio": ("plain", "global", "runs together", "inverted", "trust forgotten"), "decay": ("norm of the sum", "decay not in the norm", "decay not in the step", "plain"),
-         "memory": ("rate outside", "no memory"), "zero": ("stands still",)}
+         "memory": ("rate outside", "no memory", "momentum fixed"), "zero": ("stands still",)}
 
 
 def lars_after(start, gradients, steps, look=None):

@@ -64,6 +64,7 @@ MISTAKES = {
     "decay not in the step": "The ratio has the decay in it, the step has not: it goes along g + decay w.",
     "rate outside": "Right while the rate stays, and wrong when it changes: the memory holds steps, so the rate belongs inside, v = m v + rate * ratio * (g + decay w).",
     "no memory": "The memory is not used: v keeps `momentum` times what it was, in the tensor that was given (`memory[i] = ...` puts another one into the list).",
+    "momentum fixed": "The momentum is 0.9 whatever is asked for: take the `momentum` that is given.",
     "other step": "Not a LARS step. Layer by layer: the ratio, then v, then w - v.",
     # noise
     "mean before norm": "The gradients were averaged first. That takes the noise away which is to be measured: square the length of each, then average.",
