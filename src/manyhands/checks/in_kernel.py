@@ -1,6 +1,7 @@
 """Checks of functions that run in the notebook's own kernel:
 a safe way to call what the learner wrote, and to read what it returns."""
 
+import inspect
 import re
 
 import numpy as np
@@ -11,6 +12,7 @@ NAN = float("nan")
 WORDS = {
     "unwritten": "{name} is not written yet: put your code in the place of `raise NotImplementedError`",
     "raised": "{name} raised {error}",
+    "changed": "{name} has changed {what}, which belongs to its caller, who may still need it: work on a copy.",
 }
 
 
@@ -20,6 +22,25 @@ def ask(function, *args):
     if error:
         raise Stopped(error)
     return answer
+
+
+def ask_kept(function, *args):
+    """As `ask`; `Stopped` too where a list that was given is no longer what it was."""
+    before = [list(given) if isinstance(given, list) else None for given in args]
+    answer = ask(function, *args)
+    for place, (given, kept) in enumerate(zip(args, before)):
+        if kept is not None and given != kept:
+            raise Stopped(changed(function, place))
+    return answer
+
+
+def changed(function, place):
+    """In words: the function has changed the argument at this place."""
+    try:
+        what = f"`{list(inspect.signature(function).parameters)[place]}`"
+    except (TypeError, ValueError, IndexError):
+        what = "what it was given"
+    return WORDS["changed"].format(name=getattr(function, "__name__", "your function"), what=what)
 
 
 def call(function, *args):

@@ -2,7 +2,8 @@
 
 import pytest
 
-from manyhands.checks.in_kernel import call
+from manyhands.checks.in_kernel import ask_kept, call
+from manyhands.checks.report import Stopped
 
 WRAPPED = """Exception encountered when calling layer 'watched' (type Watched).
 
@@ -24,3 +25,15 @@ def test_the_cause_is_told(text, told):
         raise ValueError(text)
 
     assert call(learners) == (None, f"learners raised {told}")
+
+
+def test_a_function_that_changes_a_list_that_it_was_given_is_told():
+    def learners(first, values):
+        values.sort()
+        return values[0]
+
+    assert ask_kept(learners, [2, 1], [1, 2, 3]) == 1
+    with pytest.raises(Stopped, match="learners has changed `values`, which belongs to its caller"):
+        ask_kept(learners, [2, 1], [3, 1, 2])
+    with pytest.raises(Stopped, match="has changed `lists`"):
+        ask_kept(lambda *lists: lists[0].pop(), [1])

@@ -76,10 +76,16 @@ def test_an_image_that_is_not_distorted_stays():
     ("warm_up", 1.5, 1.225, None), ("warm_up", 1.5, 1.6, "already the full"), ("warm_up", 1.5, 0.1, "jumps"), ("warm_up", 1.5, 1.2, "begins at zero"),
     ("warm_up", 1.5, 0.85, "every step"), ("warm_up", 1.5, 0.8, "same factor"), ("warm_up", 0, 0.0, "begins at zero"), ("warm_up", 0, 0.1, None),
     ("drops", 6, 0.064, None), ("drops", 6, 0.32, "from its epoch on"), ("drops", 7, 0.32, "Only one"), ("drops", 7, 1.6, "no longer"), ("drops", 7, 0.16, "twice"),
-    ("drops", 7, 40.0, "multiplies")])
+    ("drops", 7, 40.0, "multiplies"), ("drops", 7, float("nan"), "Return the rate")])
 def test_a_wrong_rate_is_named(problem_of, epoch, got, says):
-    problem = getattr(verdicts, problem_of + "_problem")((epoch, *CASE), got)
+    warm_up = 0 if problem_of == "drops" else 2
+    problem = getattr(verdicts, problem_of + "_problem")((epoch, *CASE[:3], warm_up, *CASE[4:]), got)
     assert problem is None if says is None else says in problem["mistake"]
+    assert problem is None or problem["expected"].startswith(f"rate_at({epoch}, 0.1, 16, 'linear', {warm_up}, [4, 6], 5) -> ")  # as it can be asked again
+
+
+def test_drops_that_are_counted_from_the_end_of_the_warm_up_are_told():
+    assert "end of the warm-up" in verdicts.drops_problem((6.5, *CASE), 1.6 / 5)["mistake"]
 
 
 # ------------------------------------------------------------------ LARS
@@ -96,7 +102,7 @@ def test_a_wrong_lars_step_is_named(layers, name, look):
     start, gradients = layers
     if name == "zero":
         start[1][:] = 0
-    momentum, decay, count = (0.9 if name == "memory" else 0.0), (0.0 if name == "ratio" else 0.3), (3 if name == "memory" else 1)
+    momentum, decay, count = (0.7 if name == "memory" else 0.0), (0.0 if name == "ratio" else 0.3), (3 if name == "memory" else 1)
     steps = [(rate, momentum, decay, 0.05) for rate in (1.0, 2.0, 0.5)[:count]]
     problem = verdicts.lars_problem(name, start, gradients[:count], steps, verdicts.lars_after(start, gradients[:count], steps, look))
     assert problem["mistake"] == MISTAKES[look]
@@ -169,6 +175,8 @@ def test_a_wrong_g_is_named(got, says):
     (1000, [(4, 0.4, 16), (2, 0.1, 16), (2, 0.02, 16)], None, "never grows"), (100, [(4, 0.4, 16), (2, 0.4, 64), (2, 0.02, 16)], None, "could still grow"),
     (100, [(4, 0.4, 16), (2, 0.4, 64), (2, 0.4, 320)], None, "larger than 100"), (1000, [(4, 0.4, 16), (2, 0.4, 16), (2, 0.4, 16)], "Neither", "never grows"),
     (1000, [(4, 0.4, 16), (2, 0.4, 32), (2, 0.4, 72)], "by the root", "more steps"), (1000, [(4, 0.4, 16)], "3 phases", "3 phases"),
+    (1000, [(4, 0.4, 16), (8, 0.4, 64), (40, 0.4, 320)], "with the epochs", "with the epochs"), (1000, [(0.4, 4, 16), (1.6, 2, 64), (8, 2, 320)], "with the epochs", "with the epochs"),
+    (8, [(4, 0.2, 8), (2, 0.05, 8), (2, 0.01, 8)], None, None),
     (1000, [(4, 0.2, 8.5), (2, 0.4, 64), (2, 0.4, 320)], "not what it was", "whole number"), (1000, [(4, 0.8, 32), (2, 0.4, 64), (2, 0.4, 320)], None, "too few steps")])
 def test_a_wrong_growth_is_named(largest, answer, noise, fewest):
     case, rows = (PHASES, 16, largest), verdicts.rows_of(answer, 3)

@@ -9,7 +9,7 @@ from functools import lru_cache
 import numpy as np
 
 from manyhands.checks import Report, seed
-from manyhands.checks.in_kernel import array, ask, call, number
+from manyhands.checks.in_kernel import array, ask, ask_kept, call, number
 from manyhands.checks.large_batches import task as tasks
 from manyhands.checks.large_batches import verdicts
 from manyhands.checks.large_batches.words import CRITERIA, HINTS, MARGIN, MISTAKES
@@ -35,7 +35,7 @@ def schedule(function):
         for case, probes in _schedules(report.rng):
             for name, epochs in probes.items():
                 for epoch in epochs:
-                    answer = ask(function, epoch, *case[:4], list(case[4]), case[5])
+                    answer = ask_kept(function, epoch, *case[:4], list(case[4]), case[5])
                     found[name].append(((epoch, *case), number(answer)))
         problem_of = {"scaling": verdicts.scaling_problem, "warm-up": verdicts.warm_up_problem, "drops": verdicts.drops_problem}
         for name, cases in found.items():
@@ -49,7 +49,7 @@ def _schedules(draw):
             first = int(np.ceil(warm_up)) + int(draw.integers(2, 4))
             drops = [first, first + int(draw.integers(2, 4)) + 0.5, first + 5]  # one in the middle of an epoch
             case = (round(draw.uniform(0.01, 0.2), 3), int(draw.integers(3, 65)), rule, warm_up, drops, int(draw.choice([2, 5, 10])))
-            yield case, {"scaling": [warm_up, first - 0.25], "drops": [first, drops[2] + 1.5, drops[1] - 0.25, drops[1]],
+            yield case, {"scaling": [warm_up, first - 0.25], "drops": [drops[2] + 1.5, first, drops[1] - 0.25, drops[1]],
                          "warm-up": [warm_up * 0.875, 0.0, warm_up * 0.3] if warm_up else []}
 
 
@@ -101,20 +101,21 @@ def growing(sgd_noise, grow):
         draw, scales, plans = report.rng, [], []
         for _ in range(4):
             batch = int(2 ** draw.integers(4, 9))
-            case = (round(draw.uniform(0.01, 0.5), 3), round(draw.uniform(0.3, 0.95), 2), batch * int(draw.integers(2, 30)), batch)
+            case = (round(draw.uniform(0.01, 0.5), 3), round(draw.uniform(0.3, 0.95), 2), batch * int(draw.integers(2, 30)) + int(draw.integers(1, batch)), batch)
             scales.append((case, number(ask(sgd_noise, *case))))
-        for room in ("enough", "some", "none"):
+        for room in ("enough", "some", "none", "less"):
             batch, rate, drops = int(2 ** draw.integers(4, 8)), round(draw.uniform(0.05, 0.5), 3), [int(draw.choice([2, 4, 5])) for _ in range(2)]
             grown = [batch, *(batch * drop - draw.uniform(0.1, 0.4) for drop in (drops[0], drops[0] * drops[1]))]  # no whole number: to be rounded down
-            phases = [(int(draw.integers(2, 9)), rate * batch / larger) for larger in grown]
-            largest = batch * {"enough": drops[0] * drops[1] * 2, "some": drops[0] * drops[1] - int(draw.integers(1, drops[0])), "none": 1}[room]
+            phases = [(draw.integers(4, 18) / 2, rate * batch / larger) for larger in grown]  # epochs need not be whole
+            factor = {"enough": drops[0] * drops[1] * 2, "some": drops[0] * drops[1] - int(draw.integers(1, drops[0])), "none": 1, "less": 0.75}[room]
+            largest = int(batch * factor)
             plans.append((phases, batch, largest))
         plans.append(_whole_drops(draw))
-        plans = [(case, verdicts.rows_of(ask(grow, list(case[0]), *case[1:]), 3)) for case in plans]
+        plans = [(case, verdicts.rows_of(ask_kept(grow, list(case[0]), *case[1:]), len(case[0]))) for case in plans]
         report.judge("g", (verdicts.sgd_noise_problem(*one) for one in scales), [got for _, got in scales], rtol=1e-6)
-        rates = [[] if rows is None else rows[:, 1] / rows[:, 2] for _, rows in plans]
+        rates = [[] if rows is None else [rows[:, 0], rows[:, 1] / rows[:, 2]] for _, rows in plans]
         report.judge("noise", (verdicts.phases_problem(*one) for one in plans), rates, rtol=1e-6)
-        batches = [[] if rows is None else rows[:, 2] for _, rows in plans]
+        batches = [[] if rows is None else rows[:, [0, 2]] for _, rows in plans]
         report.judge("fewest", (verdicts.fewest_problem(*one) for one in plans), batches, rtol=1e-6)
 
 

@@ -36,6 +36,14 @@ def rate_at(epoch, base_rate, k, rule, warm_up, drops, drop_by):
     return full / drop_by ** sum(epoch >= drop for drop in drops)
 
 
+def _rate_problem(case, got, name, **words):
+    """The call, to be repeated, with what is right; and the mistake."""
+    epoch, _, k, rule, warm_up, *_ = case
+    asked = ", ".join(repr(float(one) if isinstance(one, np.floating) else one) for one in case)
+    name = (name or "other rate") if np.isfinite(got) else "no rate"
+    return say(name, f"rate_at({asked}) -> {rate_at(*case):.6g}", "no number" if np.isnan(got) else f"{got:.6g}", epoch=epoch, k=k, rule=rule, warm_up=warm_up, **words)
+
+
 def scaling_problem(case, got):
     epoch, base_rate, k, rule, warm_up, *_ = case
     right = rate_at(*case)
@@ -43,13 +51,13 @@ def scaling_problem(case, got):
         return None
     wrong = {"not scaled": base_rate, "divided": base_rate / k, "root of all": (base_rate * k) ** 0.5,
              "other rule": base_rate * (k ** 0.5 if rule == "linear" else k), "warm-up too long": base_rate + (right - base_rate) * epoch / (warm_up or 1)}
-    return say(named(got, wrong) or "other rate", right, got, rule=rule, k=k, epoch=epoch, warm_up=warm_up)
+    return _rate_problem(case, got, named(got, wrong))
 
 
 def warm_up_problem(case, got):
     epoch, base_rate, _, _, warm_up, *_ = case
-    right, full = rate_at(*case), rate_at(warm_up, *case[1:])
-    if near(got, right):
+    full = rate_at(warm_up, *case[1:])
+    if near(got, rate_at(*case)):
         return None
     wrong = {"no warm-up": full, "constant": base_rate, "from zero": full * epoch / warm_up, "geometric": base_rate * (full / base_rate) ** (epoch / warm_up),
              "staircase": base_rate + (full - base_rate) * int(epoch) / warm_up}
@@ -57,17 +65,18 @@ def warm_up_problem(case, got):
         name = named(got, wrong)
     else:
         name = named(got, {"no warm-up": full, "from zero": 0.0})
-    return say(name or "other rate", right, got, epoch=epoch, warm_up=warm_up, k=case[2], rule=case[3])
+    return _rate_problem(case, got, name)
 
 
 def drops_problem(case, got):
     epoch, *_, drops, by = case
-    right, full = rate_at(*case), rate_at(*case[:-2], [], by)
-    if near(got, right):
+    full = rate_at(*case[:-2], [], by)
+    if near(got, rate_at(*case)):
         return None
-    wrong = {"whole epochs": full / by ** sum(int(epoch) >= drop for drop in drops), "late": full / by ** sum(epoch > drop for drop in drops), "no drop": full, "drops once": full / by, "drop by the sum": full / (by * sum(epoch >= drop for drop in drops) or 1),
+    # the first schedule that is asked for has no warm-up: who makes one of the other mistakes fails there
+    wrong = {"after the warm-up": full / by ** sum(epoch - case[4] >= drop for drop in drops), "whole epochs": full / by ** sum(int(epoch) >= drop for drop in drops), "late": full / by ** sum(epoch > drop for drop in drops), "no drop": full, "drops once": full / by, "drop by the sum": full / (by * sum(epoch >= drop for drop in drops) or 1),
              "grows": full * by ** sum(epoch >= drop for drop in drops)}
-    return say(named(got, wrong) or "other rate", right, got, epoch=epoch, drops=drops, by=by, k=case[2], rule=case[3], warm_up=case[4])
+    return _rate_problem(case, got, named(got, wrong), drops=drops, by=by)
 
 
 # ------------------------------------------------------------------ 2: LARS
@@ -205,10 +214,14 @@ def rows_of(answer, count):
     return rows if rows.shape == (count, 3) and np.all(np.isfinite(rows)) and np.all(rows[:, 1:] > 0) else None
 
 
+def _has_phases(phases, rows):
+    return rows is not None and near(rows[:, 0], [epochs for epochs, _ in phases])
+
+
 def phases_problem(case, rows):
     """Is rate / batch what it was, in every phase?"""
     phases, batch, largest = case
-    if rows is None or not near(rows[:, 0], [epochs for epochs, _ in phases]):
+    if not _has_phases(phases, rows):
         return say("no phases", count=len(phases))
     for i, ((_, rate), (_, mine, size)) in enumerate(zip(phases, rows)):
         if not near(mine / size, rate / batch, 1e-6):
@@ -222,7 +235,7 @@ def phases_problem(case, rows):
 
 def fewest_problem(case, rows):
     phases, batch, largest = case
-    if rows is None:
+    if not _has_phases(phases, rows):
         return say("no phases", count=len(phases))
     if max(rows[:, 2]) > largest:
         return say("above the largest", f"at most {largest}", max(rows[:, 2]), largest=largest)

@@ -47,6 +47,8 @@ MISTAKES = {
     "drops once": "Only one drop counts. At epoch {epoch} those of {drops} that are past all divide the rate.",
     "drop by the sum": "Two drops divide by {by} twice: by {by} ** 2, not by 2 * {by}.",
     "grows": "A drop divides the rate. Here it multiplies.",
+    "after the warm-up": "The drops are counted from the end of the warm-up. `drops` are epochs of the whole training, as `epoch` is.",
+    "no rate": "Return the rate, a finite number: for every epoch, in the warm-up and after it.",
     "other rate": "Not the rate at epoch {epoch}, with k = {k}, rule {rule}, warm-up {warm_up}.",
     # lars
     "other shapes": "The weights have other shapes now. Change them in place: weight.sub_(...).",
