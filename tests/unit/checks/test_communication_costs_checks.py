@@ -93,11 +93,23 @@ ANSWER = [("recv", 0, 40), ("send", 0, 40)]
 
 @pytest.mark.parametrize("messages, text", [
     ([ROUND * 3, [], ANSWER * 3], None), ([ROUND * 2, [], ANSWER * 2], "warm-up is missing"), ([ROUND * 3, ANSWER, ANSWER * 3], "Only rank 0 and rank 2"),
-    ([[("send", 1, 40)] * 3, [], []], "plays with `peer`"), ([[("send", 2, 160)] * 3, [], []], "has four"), ([[("send", 2, 8)] * 3, [], []], "not of the size"),
+    ([[("send", 1, 40)] * 3, [], []], "plays with `peer`"), ([[("send", 2, 160)] * 3, [], []], "has four"), ([[("send", 2, 8)] * 3, [], []], "not of the size"), ([[("send", 2, 0)] * 3, [], []], "not of the size"),
     ([ROUND[:1] * 3, [], ANSWER[:1] * 3], "one way only"), ([ROUND * 5, [], ANSWER * 5], "1 + 2 rounds")])
 def test_messages_of_a_ping_pong(messages, text):
     problem = verdicts.messages_problem(played(messages))
     assert text in problem["mistake"] if text else problem is None
+
+
+def test_the_size_that_is_wrong_is_shown():
+    problem = verdicts.messages_problem(played([ROUND * 3, [], [("recv", 0, 40), ("send", 0, 1)] * 3]))
+    assert (problem["rank"], problem["expected"], problem["got"]) == (2, "40 bytes", "1 bytes")
+
+
+def test_sizes_are_such_that_only_single_bytes_have_them():
+    pytest.importorskip("torch")
+    from manyhands.checks.communication_costs.ranks import cases as games
+
+    assert all(game["n_bytes"] % 2 for seed in SEEDS for game in games(seed))
 
 
 def test_other_calls_are_told():
