@@ -64,9 +64,9 @@ def interval(function):
     with check("interval") as report:
         got, right = _bands(function, n_bytes, repeated, level)
         report.judge("covers", [verdicts.covers_problem(true, got, level)], verdicts.covers_evidence(true, got, level), rtol=0.5)
-        problems, evidence = [verdicts.width_problem(got, right, level)], verdicts.width_evidence(got, right)
+        problem, evidence = verdicts.width_problem(got, right, level), verdicts.width_evidence(got, right)
         got, right = _bands(function, n_bytes, repeated[:NARROW], NARROW_LEVEL)
-        report.judge("width", [*problems, verdicts.width_problem(got, right, NARROW_LEVEL)], [evidence, verdicts.width_evidence(got, right)], rtol=1e-6)
+        report.judge("width", [problem, verdicts.width_problem(got, right, NARROW_LEVEL, None if problem else level)], [evidence, verdicts.width_evidence(got, right)], rtol=1e-6)
 
 
 def _bands(function, n_bytes, repeated, level):
