@@ -136,7 +136,7 @@ check.interval(interval)
 #
 # Predict what an all-reduce of `n_bytes` takes: along a ring; as a sum and a broadcast along a binomial tree; and through one parameter server, a process apart, to which `workers` send their gradients
 # and from which they get the sum. Links are full duplex, adding up costs nothing, messages on different links do not disturb each other. The server's link carries everything that goes in, and then
-# everything that goes out. One rank alone needs no ring and no tree.
+# everything that goes out. One rank alone needs no ring and no tree. A p-th of the tensor may be a fraction of a byte: round nothing.
 #
 # *Difficulty ●●○, 8 minutes, 3 points*
 #

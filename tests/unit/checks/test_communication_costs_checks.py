@@ -43,6 +43,11 @@ def test_exchanged_numbers_are_told():
     assert verdicts.fit_problem(0, true, n_bytes, times_s, (true[1], true[0]))["mistake"] == MISTAKES["exchanged"]
 
 
+def test_a_bandwidth_that_is_far_off_is_not_laid_on_disturbed_times():
+    true, n_bytes, times_s = cases.measurements(3)[1]
+    assert verdicts.fit_problem(1, true, n_bytes, times_s, (true[0], 1.3))["mistake"] == MISTAKES["other bandwidth"]
+
+
 def test_measurements_are_disturbed_but_their_median_is_true():
     far, late = [], []
     for seed in range(10):
@@ -66,6 +71,8 @@ def test_bands_of_the_right_level_pass(seed):
         other = np.concatenate([middle - factor * half, middle + factor * half], axis=2)
         assert text in verdicts.width_problem(other, ours, 0.9)["mistake"]
         assert verdicts.width_evidence(other, ours) != verdicts.width_evidence(ours, ours)
+    assert "exchanged" in verdicts.covers_problem(true, again[:, ::-1], 0.9)["mistake"] and "exchanged" in verdicts.width_problem(again[:, ::-1], ours, 0.9)["mistake"]
+    assert "For level 0.85 it was" in verdicts.width_problem(np.concatenate([middle - 4 * half, middle + 4 * half], axis=2), ours, 0.5, 0.85)["mistake"]
     assert "Turned" in verdicts.covers_problem(true, again.transpose(0, 2, 1), 0.9)["mistake"]
     assert "upside down" in verdicts.covers_problem(true, again[:, :, ::-1], 0.9)["mistake"]
     assert "two pairs" in verdicts.covers_problem(true, np.full_like(again, np.nan), 0.9)["mistake"]
@@ -93,11 +100,23 @@ ANSWER = [("recv", 0, 40), ("send", 0, 40)]
 
 @pytest.mark.parametrize("messages, text", [
     ([ROUND * 3, [], ANSWER * 3], None), ([ROUND * 2, [], ANSWER * 2], "warm-up is missing"), ([ROUND * 3, ANSWER, ANSWER * 3], "Only rank 0 and rank 2"),
-    ([[("send", 1, 40)] * 3, [], []], "plays with `peer`"), ([[("send", 2, 160)] * 3, [], []], "has four"), ([[("send", 2, 8)] * 3, [], []], "not of the size"),
+    ([[("send", 1, 40)] * 3, [], []], "plays with `peer`"), ([[("send", 2, 160)] * 3, [], []], "has four"), ([[("send", 2, 8)] * 3, [], []], "not of the size"), ([[("send", 2, 0)] * 3, [], []], "not of the size"),
     ([ROUND[:1] * 3, [], ANSWER[:1] * 3], "one way only"), ([ROUND * 5, [], ANSWER * 5], "1 + 2 rounds")])
 def test_messages_of_a_ping_pong(messages, text):
     problem = verdicts.messages_problem(played(messages))
     assert text in problem["mistake"] if text else problem is None
+
+
+def test_the_size_that_is_wrong_is_shown():
+    problem = verdicts.messages_problem(played([ROUND * 3, [], [("recv", 0, 40), ("send", 0, 1)] * 3]))
+    assert (problem["rank"], problem["expected"], problem["got"]) == (2, "40 bytes", "1 bytes")
+
+
+def test_sizes_are_such_that_only_single_bytes_have_them():
+    pytest.importorskip("torch")
+    from manyhands.checks.communication_costs.ranks import cases as games
+
+    assert all(game["n_bytes"] % 2 for seed in SEEDS for game in games(seed))
 
 
 def test_other_calls_are_told():
@@ -145,6 +164,21 @@ def test_worlds_have_all_kinds(seed):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
+def test_mistakes_that_look_alike_for_few_ranks_are_told_apart(seed):
+    def tree(p, n_bytes, link, rounds):
+        return verdicts.cost_problem("tree", p, n_bytes, link, rounds * (link.latency_s + n_bytes / link.bytes_per_s))
+
+    def first(problems):
+        return next(filter(None, problems))["mistake"]
+
+    assert "rounded up" in first(tree(*world, 2 * int(np.log2(world[0]))) for world in cases.worlds(seed))
+    assert "one half" in first(tree(*world, (world[0] - 1).bit_length()) for world in cases.worlds(seed))
+    asked = [(p, link, (p - 1).bit_length()) for p, _, link in cases.worlds(seed, least=2)]
+    assert "not all of it" in first(verdicts.crossover_problem(p, link, p > 3 and cases.half(link) * (p - 1 - depth) / (depth - 1)) for p, link, depth in asked)
+    assert "alpha B" in first(verdicts.crossover_problem(p, link, cases.half(link)) for p, link, _ in asked)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
 def test_buckets_have_a_best_size_that_is_found_by_trying(seed):
     found = cases.backwards(seed)
     fixed = [{k for k in range(1, 81) if not verdicts.best_problem(case, sum(case.n_bytes) / k)} for case in found]
@@ -156,7 +190,9 @@ def test_buckets_have_a_best_size_that_is_found_by_trying(seed):
             assert verdicts.best_problem(case, best) is None
         assert number == 2 or "One bucket" in verdicts.best_problem(case, total)["mistake"]
         assert number == 3 or "A message for each" in verdicts.best_problem(case, 0)["mistake"]
-        assert verdicts.best_problem(case, verdicts.NAN)
+        assert verdicts.best_problem(case, verdicts.NAN) and verdicts.best_problem(case, -1)
+        assert verdicts.best_problem(case, float("inf")) == verdicts.best_problem(case, total) and verdicts.time_with(case, float("inf")) == verdicts.time_with(case, total)
+        assert number == 3 or "Is it the time" in verdicts.best_problem(case, min(0.9, cases.best_s(case)))["mistake"]
         for limit in cases.limits(case):
             assert verdicts.finish_problem(case, limit, cases.time_s(case, limit)) is None
             assert verdicts.finish_problem(case, limit, verdicts.NAN)

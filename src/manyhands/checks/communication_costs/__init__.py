@@ -4,21 +4,33 @@ Measurements are hidden: their latency, their bandwidth and their noise are draw
 the answers must meet it within a tolerance that the exercise states. A mistake of the learner, an exception too, becomes a FAIL line.
 """
 
+from copy import deepcopy
 from functools import partial
 
 import numpy as np
 
 from manyhands.checks import Report, seed
+from manyhands.checks.by_hand import closed
 from manyhands.checks.communication_costs import cases, verdicts
 from manyhands.checks.communication_costs.words import CRITERIA, HINTS, MISTAKES
 from manyhands.checks.in_kernel import ask, number
 from manyhands.checks.on_ranks import RankReport
+from manyhands.checks.report import Stopped
 
 __all__ = ["HINTS", "all_reduce", "crossover", "fit", "fusion", "interval", "ping_pong"]
 
 
 check = partial(Report, criteria=CRITERIA)
 NARROW, NARROW_LEVEL = 8, 0.5  # of so many measurements a band of another level is asked for as well
+
+
+def _lent(function, *args):
+    """What the learner's function returns for copies of these lists; `Stopped` where it raises, and where it has changed one of them."""
+    copies = [deepcopy(one) if isinstance(one, list) else one for one in args]
+    answer = ask(function, *copies)
+    if any(isinstance(one, list) and repr(one) != repr(copy) for one, copy in zip(args, copies)):
+        raise Stopped(MISTAKES["changed"].format(name=getattr(function, "__name__", "your function")))
+    return answer
 
 
 def ping_pong(cluster, function):
@@ -32,10 +44,13 @@ def ping_pong(cluster, function):
 
 def fit(function):
     """Check `function(n_bytes, times_s)` -> (latency_s, bytes_per_s) on five hidden measurements."""
+    from manyhands import simulate
+
     with check("fit") as report:
         found = []
         for true, n_bytes, times_s in cases.measurements(seed()):
-            answer = ask(function, list(n_bytes), [list(one) for one in times_s])
+            with closed(simulate.fit):
+                answer = _lent(function, n_bytes, times_s)
             found.append((true, n_bytes, times_s, verdicts.pair(answer)))
         for index, name in enumerate(report.asked):
             problems = (verdicts.fit_problem(index, *one) for one in found)
@@ -49,45 +64,55 @@ def interval(function):
     with check("interval") as report:
         got, right = _bands(function, n_bytes, repeated, level)
         report.judge("covers", [verdicts.covers_problem(true, got, level)], verdicts.covers_evidence(true, got, level), rtol=0.5)
-        problems, evidence = [verdicts.width_problem(got, right, level)], verdicts.width_evidence(got, right)
+        problem, evidence = verdicts.width_problem(got, right, level), verdicts.width_evidence(got, right)
         got, right = _bands(function, n_bytes, repeated[:NARROW], NARROW_LEVEL)
-        report.judge("width", [*problems, verdicts.width_problem(got, right, NARROW_LEVEL)], [evidence, verdicts.width_evidence(got, right)], rtol=1e-6)
+        report.judge("width", [problem, verdicts.width_problem(got, right, NARROW_LEVEL, None if problem else level)], [evidence, verdicts.width_evidence(got, right)], rtol=1e-6)
 
 
 def _bands(function, n_bytes, repeated, level):
     """The learner's bands and ours, [measurements, 2, (low, high)]."""
     from manyhands import simulate
 
-    answers = [ask(function, list(n_bytes), [list(one) for one in times_s], level, simulate.fit) for times_s in repeated]
+    with closed(simulate.bootstrap, simulate.interval):
+        answers = [_lent(function, n_bytes, times_s, level, simulate.fit) for times_s in repeated]
     right = [np.transpose(simulate.interval(simulate.bootstrap(n_bytes, times_s), level)) for times_s in repeated]
     return np.array([verdicts.two_pairs(answer) for answer in answers]), np.array(right)
 
 
 def all_reduce(ring_s, tree_s, server_s):
     """Check the three predictions, for worlds from 1 to 1100 ranks."""
+    from manyhands import simulate
+
     with check("all-reduce") as report:
-        found = {name: [(p, n_bytes, link, number(ask(function, p, n_bytes, *link))) for p, n_bytes, link in cases.worlds(seed())]
-                 for name, function in zip(report.asked, (ring_s, tree_s, server_s))}
+        with closed(simulate.ring_s, simulate.tree_s, simulate.parameter_server_s):
+            found = {name: [(p, n_bytes, link, number(ask(function, p, n_bytes, *link))) for p, n_bytes, link in cases.worlds(seed())]
+                     for name, function in zip(report.asked, (ring_s, tree_s, server_s))}
         for name, asked in found.items():
             report.judge(name, (verdicts.cost_problem(name, *one) for one in asked), [got for *_, got in asked], rtol=1e-6)
 
 
 def crossover(function):
     """Check `function(p, latency_s, bytes_per_s)`: the size above which the ring is the faster one, to 1 %."""
+    from manyhands import simulate
+
     with check("crossover") as report:
-        found = [(p, link, number(ask(function, p, *link))) for p, _, link in cases.worlds(seed(), least=2)]
+        with closed(simulate.crossover_bytes):
+            found = [(p, link, number(ask(function, p, *link))) for p, _, link in cases.worlds(seed(), least=2)]
         small = min(cases.half(link) for _, link, _ in found) * 1e-3
         report.judge("crossover", (verdicts.crossover_problem(*one) for one in found), [got for *_, got in found], rtol=0.02, atol=small)
 
 
 def fusion(finish_s, best_bucket_bytes):
     """Check when the last gradient has arrived for several sizes of buckets, and the size that is chosen."""
+    from manyhands import simulate
+
     with check("fusion") as report:
         steps, chosen = [], []
         for case in cases.backwards(seed()):
             all_reduce_s = partial(cases.all_reduce_s, case)
-            for limit in cases.limits(case):
-                steps.append((case, limit, number(ask(finish_s, list(case.ready_s), list(case.n_bytes), limit, all_reduce_s))))
-            chosen.append((case, number(ask(best_bucket_bytes, list(case.ready_s), list(case.n_bytes), all_reduce_s))))
+            with closed(simulate.finish_s):
+                for limit in cases.limits(case):
+                    steps.append((case, limit, number(_lent(finish_s, case.ready_s, case.n_bytes, limit, all_reduce_s))))
+                chosen.append((case, number(_lent(best_bucket_bytes, case.ready_s, case.n_bytes, all_reduce_s))))
         report.judge("finish", (verdicts.finish_problem(*one) for one in steps), [got for *_, got in steps], rtol=1e-6)
         report.judge("best", (verdicts.best_problem(*one) for one in chosen), [verdicts.time_with(*one) for one in chosen], rtol=verdicts.BEST)

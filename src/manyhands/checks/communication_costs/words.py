@@ -34,6 +34,7 @@ MISTAKES = {
     },
     "hang": "Rank 0 sends first and then receives; its peer receives first and then sends. Equally many rounds on both sides, the warm-up too. "
             "The other ranks send and receive nothing.",
+    "changed": "{name} has changed a list that it was given, and the caller still needs it. Work on a copy: list(one), or sorted(one).",
     # ping-pong
     "other calls": "Only send and recv belong into a ping-pong: each other call has a price of its own.",
     "not invited": "Only rank 0 and rank {peer} play here: other traffic at the same time disturbs the measurement.",
@@ -67,12 +68,16 @@ MISTAKES = {
     # interval
     "no two pairs": "Return two pairs: ((lowest, highest) latency_s, (lowest, highest) bytes_per_s).",
     "turned": "Turned over: one pair for the latency and one for the bandwidth, not one for the low end and one for the high end.",
+    "bands exchanged": "Latency and bandwidth are exchanged: the band of the latency comes first.",
     "order": "The {what}'s band is upside down: (lowest, highest).",
     "misses": "The band of the {what} misses the truth too often: it is too narrow, or lies elsewhere.",
     "single times": "The band of the {what} is far too wide. It tells how much *single* times scatter. Asked for is how much the fit would: resample as many times of each size "
                     "as there are, and fit their medians.",
+    "same width": "The band of the {what} is too wide for its level: {level:.0%} in the middle, so {rest} are left out at each end. For level {wide:g} it was as wide as it should be: does the level "
+                  "that is handed in decide?",
     "too wide": "The band of the {what} is too wide for its level: {level:.0%} in the middle, so {rest} are left out at each end.",
-    "one side": "The band of the {what} is too narrow. Level {level:g} leaves {whole} out, at both ends together: take the quantiles {rest} and {upper}.",
+    "one side": "The band of the {what} is too narrow. Level {level:g} leaves {whole} out, at both ends together: the quantiles {rest} and {upper}, of fits that each have as many times of a size as that "
+                "size has, no more.",
     "too narrow": "The band of the {what} is too narrow for its level. Did you resample the repeated times of each size, with replacement, as many as there are?",
     # all-reduce
     "half": "{what}, p = {p}: this is one half of it. An all-reduce is a sum and its distribution, a push and a pull.",
@@ -106,6 +111,7 @@ MISTAKES = {
     "rest forgotten": "The last bucket is never full. It must be sent all the same.",
     "other finish": "Not the time that {count} buckets take (limit {limit} bytes; the first holds {bytes}). Go through them in order: wait for the gradients, wait for the network, send.",
     "one bucket": "One bucket for all: few messages, but nothing is sent before the last gradient is ready. {more} % slower than the best.",
+    "the time": "This is less than one byte. Is it the time? Asked for is the size of the buckets with which that time is reached.",
     "no fusion": "A message for each gradient: every one pays its latencies. {more} % slower than the best.",
     "other buckets": "{more} % slower than the best. The best size depends on the network and on the gradients: try several, and take the best.",
 }

@@ -1,0 +1,19 @@
+"""Takes the sizes out of the caller's list.
+
+fails: fusion/finish, fusion/best
+shows: finish_s has changed a list that it was given
+points: 14
+"""
+# %% grade_id="fusion"
+def finish_s(ready_s, n_bytes, bucket_bytes, all_reduce_s):
+    free_s, held = 0.0, 0
+    for ready in ready_s:
+        held += n_bytes.pop(0)
+        if held >= bucket_bytes or not n_bytes:
+            free_s, held = max(free_s, ready) + all_reduce_s(held), 0
+    return free_s
+
+
+def best_bucket_bytes(ready_s, n_bytes, all_reduce_s):
+    sizes = [sum(n_bytes) / k for k in range(1, len(n_bytes) + 1)]
+    return min(sizes, key=lambda size: finish_s(ready_s, list(n_bytes), size, all_reduce_s))

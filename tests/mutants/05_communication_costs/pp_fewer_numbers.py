@@ -1,0 +1,20 @@
+"""n_bytes // 4 numbers of four bytes: up to three bytes too few.
+
+fails: ping-pong/messages
+shows: a float32 has four
+points: 16
+"""
+# %% grade_id="ping-pong"
+# %%px --setup
+def ping_pong(n_bytes, repeats, warm_up, peer, clock=time.perf_counter):
+    x, times_s = torch.zeros(n_bytes // 4), []
+    for _ in range(warm_up + repeats):
+        if dist.get_rank() == 0:
+            start_s = clock()
+            dist.send(x, dst=peer)
+            dist.recv(x, src=peer)
+            times_s.append((clock() - start_s) / 2)
+        elif dist.get_rank() == peer:
+            dist.recv(x, src=0)
+            dist.send(x, dst=0)
+    return times_s[warm_up:] if dist.get_rank() == 0 else None
