@@ -3,6 +3,7 @@ a safe way to call what the learner wrote, and to read what it returns."""
 
 import inspect
 import re
+from copy import deepcopy
 
 import numpy as np
 
@@ -25,11 +26,11 @@ def ask(function, *args):
 
 
 def ask_kept(function, *args):
-    """As `ask`; `Stopped` too where a list that was given is no longer what it was."""
-    before = [list(given) if isinstance(given, list) else None for given in args]
-    answer = ask(function, *args)
-    for place, (given, kept) in enumerate(zip(args, before)):
-        if kept is not None and given != kept:
+    """As `ask`, with a copy of each list that is given; `Stopped` too where one is no longer what it was."""
+    lent = [deepcopy(given) if isinstance(given, list) else given for given in args]
+    answer = ask(function, *lent)
+    for place, (given, copy) in enumerate(zip(args, lent)):
+        if isinstance(given, list) and given != copy:
             raise Stopped(changed(function, place))
     return answer
 

@@ -71,12 +71,13 @@ def report(notes, ranks, done, reason, limit_s):
     reports = reports_of(notes, ranks)
     errors = {rank: json.loads(Path(notes, f"error-{rank}.json").read_text()) for rank in range(ranks)
               if os.path.exists(os.path.join(notes, f"error-{rank}.json"))}
+    # but by SIGTERM, which a launcher sends to all when one has failed
     killed = {rank: {"status": -code} for rank, code in done.returncodes.items()
               if not reason and rank not in errors and code is not None and code < 0 and code != -signal.SIGTERM}
     if not reason and not errors and not killed:
         return None
     outcome = Outcome(reason=reason or "finished", asked=sorted({*reports, *errors, *killed}), errors=errors)
-    outcome.exits = killed  # but by SIGTERM, which a launcher sends to all when one has failed
+    outcome.exits = killed
     outcome.results = {rank: {} for rank, at in reports.items() if at["state"] == "finished" and rank not in errors}
     outcome.notes = {rank: read(os.path.join(notes, f"calls-{rank}")) for rank in outcome.asked}
     standing = SimpleNamespace(reports=SimpleNamespace(newest=reports), struck=lambda rank: [],

@@ -1,7 +1,7 @@
 """Sorts the caller's lists for the medians.
 
 fails: fit/latency, fit/bandwidth
-shows: fit has changed a list that it was given
+shows: fit has changed `times_s`
 points: 13
 """
 # %% grade_id="fit"

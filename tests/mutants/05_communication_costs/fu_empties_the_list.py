@@ -1,7 +1,7 @@
 """Takes the sizes out of the caller's list.
 
 fails: fusion/finish, fusion/best
-shows: finish_s has changed a list that it was given
+shows: finish_s has changed `n_bytes`
 points: 14
 """
 # %% grade_id="fusion"

@@ -4,7 +4,6 @@ Measurements are hidden: their latency, their bandwidth and their noise are draw
 the answers must meet it within a tolerance that the exercise states. A mistake of the learner, an exception too, becomes a FAIL line.
 """
 
-from copy import deepcopy
 from functools import partial
 
 import numpy as np
@@ -13,24 +12,14 @@ from manyhands.checks import Report, seed
 from manyhands.checks.by_hand import closed
 from manyhands.checks.communication_costs import cases, verdicts
 from manyhands.checks.communication_costs.words import CRITERIA, HINTS, MISTAKES
-from manyhands.checks.in_kernel import ask, number
+from manyhands.checks.in_kernel import ask, ask_kept, number
 from manyhands.checks.on_ranks import RankReport
-from manyhands.checks.report import Stopped
 
 __all__ = ["HINTS", "all_reduce", "crossover", "fit", "fusion", "interval", "ping_pong"]
 
 
 check = partial(Report, criteria=CRITERIA)
 NARROW, NARROW_LEVEL = 8, 0.5  # of so many measurements a band of another level is asked for as well
-
-
-def _lent(function, *args):
-    """What the learner's function returns for copies of these lists; `Stopped` where it raises, and where it has changed one of them."""
-    copies = [deepcopy(one) if isinstance(one, list) else one for one in args]
-    answer = ask(function, *copies)
-    if any(isinstance(one, list) and repr(one) != repr(copy) for one, copy in zip(args, copies)):
-        raise Stopped(MISTAKES["changed"].format(name=getattr(function, "__name__", "your function")))
-    return answer
 
 
 def ping_pong(cluster, function):
@@ -50,7 +39,7 @@ def fit(function):
         found = []
         for true, n_bytes, times_s in cases.measurements(seed()):
             with closed(simulate.fit):
-                answer = _lent(function, n_bytes, times_s)
+                answer = ask_kept(function, n_bytes, times_s)
             found.append((true, n_bytes, times_s, verdicts.pair(answer)))
         for index, name in enumerate(report.asked):
             problems = (verdicts.fit_problem(index, *one) for one in found)
@@ -74,7 +63,7 @@ def _bands(function, n_bytes, repeated, level):
     from manyhands import simulate
 
     with closed(simulate.bootstrap, simulate.interval):
-        answers = [_lent(function, n_bytes, times_s, level, simulate.fit) for times_s in repeated]
+        answers = [ask_kept(function, n_bytes, times_s, level, simulate.fit) for times_s in repeated]
     right = [np.transpose(simulate.interval(simulate.bootstrap(n_bytes, times_s), level)) for times_s in repeated]
     return np.array([verdicts.two_pairs(answer) for answer in answers]), np.array(right)
 
@@ -112,7 +101,7 @@ def fusion(finish_s, best_bucket_bytes):
             all_reduce_s = partial(cases.all_reduce_s, case)
             with closed(simulate.finish_s):
                 for limit in cases.limits(case):
-                    steps.append((case, limit, number(_lent(finish_s, case.ready_s, case.n_bytes, limit, all_reduce_s))))
-                chosen.append((case, number(_lent(best_bucket_bytes, case.ready_s, case.n_bytes, all_reduce_s))))
+                    steps.append((case, limit, number(ask_kept(finish_s, case.ready_s, case.n_bytes, limit, all_reduce_s))))
+                chosen.append((case, number(ask_kept(best_bucket_bytes, case.ready_s, case.n_bytes, all_reduce_s))))
         report.judge("finish", (verdicts.finish_problem(*one) for one in steps), [got for *_, got in steps], rtol=1e-6)
         report.judge("best", (verdicts.best_problem(*one) for one in chosen), [verdicts.time_with(*one) for one in chosen], rtol=verdicts.BEST)

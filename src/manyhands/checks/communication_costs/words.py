@@ -34,7 +34,6 @@ MISTAKES = {
     },
     "hang": "Rank 0 sends first and then receives; its peer receives first and then sends. Equally many rounds on both sides, the warm-up too. "
             "The other ranks send and receive nothing.",
-    "changed": "{name} has changed a list that it was given, and the caller still needs it. Work on a copy: list(one), or sorted(one).",
     # ping-pong
     "other calls": "Only send and recv belong into a ping-pong: each other call has a price of its own.",
     "not invited": "Only rank 0 and rank {peer} play here: other traffic at the same time disturbs the measurement.",

@@ -35,7 +35,7 @@ def schedule(function):
         for case, probes in _schedules(report.rng):
             for name, epochs in probes.items():
                 for epoch in epochs:
-                    answer = ask_kept(function, epoch, *case[:4], list(case[4]), case[5])
+                    answer = ask_kept(function, epoch, *case)
                     found[name].append(((epoch, *case), number(answer)))
         problem_of = {"scaling": verdicts.scaling_problem, "warm-up": verdicts.warm_up_problem, "drops": verdicts.drops_problem}
         for name, cases in found.items():
@@ -111,7 +111,7 @@ def growing(sgd_noise, grow):
             largest = int(batch * factor)
             plans.append((phases, batch, largest))
         plans.append(_whole_drops(draw))
-        plans = [(case, verdicts.rows_of(ask_kept(grow, list(case[0]), *case[1:]), len(case[0]))) for case in plans]
+        plans = [(case, verdicts.rows_of(ask_kept(grow, *case), len(case[0]))) for case in plans]
         report.judge("g", (verdicts.sgd_noise_problem(*one) for one in scales), [got for _, got in scales], rtol=1e-6)
         rates = [[] if rows is None else [rows[:, 0], rows[:, 1] / rows[:, 2]] for _, rows in plans]
         report.judge("noise", (verdicts.phases_problem(*one) for one in plans), rates, rtol=1e-6)
