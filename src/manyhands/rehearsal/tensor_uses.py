@@ -3,10 +3,11 @@ reads, clocks that it looks at. A GPU would not have come as far as the CPU has.
 
 import functools
 import sys
+import threading
 import time
 
 from torch.multiprocessing.reductions import StorageWeakRef
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils import _python_dispatch as dispatch
 
 from manyhands.cluster.on_rank.stack import is_user_file
 
@@ -14,18 +15,61 @@ READING = ("item", "tolist", "numpy", "cpu", "__repr__", "__format__", "__float_
 CLOCKS = ("time", "perf_counter", "monotonic", "time_ns", "perf_counter_ns", "monotonic_ns")
 
 
-class Uses(TorchDispatchMode):
+class Uses(dispatch.TorchDispatchMode):
     """Hears of each operation on tensors, and notes those on tensors of an asynchronous call before its wait.
 
-    A tensor that is being sent may be read; one that is being received or reduced may not even be read.
+    A tensor that is being sent may be read; one that is being received or reduced may not even be read. To hear makes
+    every operation some microseconds longer, so it begins with the first such call. A backward would forget what is
+    begun in its midst: it is heard from its start if the program's own code runs in it.
     """
 
     def __init__(self, recorder):
         super().__init__()
         # storage -> [(its weak reference, its bytes that are under way, the event, whether it is written), ...]
         self._recorder, self._flying = recorder, {}
+        self._thread, self._hears = threading.get_ident(), False
+
+    def watch(self):
+        """See to each backward from now on; returns how to undo it, and to hear no more."""
+        import torch
+
+        original = torch.autograd._engine_run_backward
+
+        @functools.wraps(original)
+        def run_backward(outputs, *args, **kwargs):
+            if self._hears or _runs_code_of_the_program(outputs):
+                self._hear()
+            try:
+                return original(outputs, *args, **kwargs)
+            finally:
+                if self._hears:
+                    self._hear()
+
+        torch.autograd._engine_run_backward = run_backward
+        undo = [functools.partial(setattr, torch.autograd, "_engine_run_backward", original), self._hear_no_more]
+        _replace(torch.Tensor, "register_hook", lambda _: self._hear(), undo)
+        return undo
+
+    def _hear(self):
+        import torch
+
+        self._hears = True
+        if threading.get_ident() != self._thread or self in dispatch._get_current_dispatch_mode_stack():
+            return
+        others = [dispatch._pop_mode() for _ in dispatch._get_current_dispatch_mode_stack()]  # they end before it
+        if torch._C._current_graph_task_id() == -1:
+            self.__enter__()
+        else:
+            dispatch._push_mode(self)  # until this step of the backward ends
+        for mode in reversed(others):
+            dispatch._push_mode(mode)
+
+    def _hear_no_more(self):
+        if self in dispatch._get_current_dispatch_mode_stack():
+            self.__exit__(None, None, None)
 
     def fly(self, tensor, number, written):
+        self._hear()
         storage = StorageWeakRef(tensor.untyped_storage())
         self._flying.setdefault(storage.cdata, []).append((storage, _span(tensor), number, written))
 
@@ -60,6 +104,27 @@ class Uses(TorchDispatchMode):
                      and not storage.expired() and _overlap(span, _span(tensor))), None)
 
 
+def _runs_code_of_the_program(outputs):
+    """Whether a backward from these comes to a Function of the program, or to a hook of a parameter or module."""
+    seen, ahead = set(), [getattr(one, "grad_fn", None) for one in outputs]
+    while ahead:
+        node = ahead.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        function, leaf = getattr(node, "_forward_cls", None), getattr(node, "variable", None)
+        if function is not None and (function.__name__ == "BackwardHookFunction" or is_user_file(_file_of(function))):
+            return True
+        if leaf is not None and (leaf._backward_hooks or leaf._post_accumulate_grad_hooks):
+            return True
+        ahead += [following for following, _ in node.next_functions]
+    return False
+
+
+def _file_of(function):
+    return getattr(getattr(function.backward, "__code__", None), "co_filename", "")
+
+
 def _span(tensor):
     """From which byte of its storage to which a tensor lies; what is between its elements counts as its own."""
     first = tensor.storage_offset()
@@ -79,7 +144,7 @@ class Reads:
 
         self.undo = []
         for name in READING:
-            _replace(torch.Tensor, name, "read", recorder, self.undo)
+            _replace(torch.Tensor, name, functools.partial(_note, recorder, "read"), self.undo)
 
 
 class Clocks:
@@ -88,17 +153,22 @@ class Clocks:
     def __init__(self, recorder):
         self.undo = []
         for name in CLOCKS:
-            _replace(time, name, "clock", recorder, self.undo)
+            _replace(time, name, functools.partial(_note, recorder, "clock"), self.undo)
 
 
-def _replace(owner, name, kind, recorder, undo):
+def _note(recorder, kind, name):
+    recorder.note(kind, call=name)
+
+
+def _replace(owner, name, told, undo):
+    """Have `told(name)` called whenever the program itself calls this."""
     original = getattr(owner, name)
     own = name in vars(owner)
 
     @functools.wraps(original)
     def noted(*args, **kwargs):
         if is_user_file(sys._getframe(1).f_code.co_filename):
-            recorder.note(kind, call=name)
+            told(name)
         return original(*args, **kwargs)
 
     setattr(owner, name, noted)

@@ -57,12 +57,11 @@ class Recorder:
 
     def start(self):
         taps.listen(self)
-        self._undo = [*_watch_groups(self), *_watch_works(self), *Reads(self).undo, *Clocks(self).undo]
-        self._uses.__enter__()
+        self._undo = [*_watch_groups(self), *_watch_works(self), *Reads(self).undo, *Clocks(self).undo,
+                      *self._uses.watch()]
 
     def stop(self):
         """End the recording; returns the trace."""
-        self._uses.__exit__(None, None, None)
         while self._undo:
             self._undo.pop()()
         taps.leave(self)

@@ -1,0 +1,122 @@
+"""The recorder hears of operations on tensors from the first asynchronous call on, also where that comes in the midst of a backward; before, and where
+none comes, it costs nothing."""
+
+import pytest
+import torch
+import torch.distributed as dist
+from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack
+
+from manyhands.rehearsal.trace_recorder import Recorder
+
+
+@pytest.fixture(autouse=True)
+def alone():
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    yield
+    dist.destroy_process_group()
+
+
+def early(program):
+    """The operations that the program does too early, and whether operations were listened to when it ended."""
+    recorder = Recorder()
+    recorder.start()
+    try:
+        program()
+        heard = bool(_get_current_dispatch_mode_stack())
+    finally:
+        events = recorder.stop()
+    assert not _get_current_dispatch_mode_stack()
+    return [event.call for event in events if event.kind == "early"], heard
+
+
+def summed(tensor):
+    return dist.all_reduce(tensor, async_op=True)
+
+
+def weights(n=3):
+    return torch.ones(n, requires_grad=True)
+
+
+class Unwaited(torch.autograd.Function):
+    works = []
+
+    @staticmethod
+    def forward(ctx, x):
+        return x * 1
+
+    @staticmethod
+    def backward(ctx, gradient):
+        gradient = gradient.clone()
+        Unwaited.works.append(summed(gradient))
+        return gradient
+
+
+def no_call():
+    (weights() * 2).sum().backward()
+
+
+def waits_at_once():
+    dist.all_reduce(torch.ones(3))
+    no_call()
+
+
+def reads_before_the_wait():
+    x = torch.ones(3)
+    work = summed(x)
+    x + 1
+    work.wait()
+
+
+def returns_before_the_wait_in_a_backward():
+    Unwaited.apply(weights() * 2).sum().backward()
+    Unwaited.works.pop().wait()
+
+
+def reads_after_a_backward_with_hooks():
+    w, works = weights(), []
+    w.register_post_accumulate_grad_hook(lambda w: works.append(summed(w.grad)))
+    (w * 2).sum().backward()
+    w.grad.add_(1)
+    works[0].wait()
+
+
+def goes_on_after_a_hook_of_an_activation():
+    works, h = [], weights() * 2
+    h.register_hook(lambda gradient: works.append(summed(gradient)))
+    (h * 3).sum().backward()
+    works[0].wait()
+
+
+@pytest.mark.parametrize("program, operations, heard", [
+    (no_call, [], False), (waits_at_once, [], False), (reads_before_the_wait, ["add"], True), (returns_before_the_wait_in_a_backward, ["mul"], True),
+    (reads_after_a_backward_with_hooks, ["add_"], True), (goes_on_after_a_hook_of_an_activation, ["mul"], True)])
+def test_what_comes_too_early_is_heard(program, operations, heard):
+    assert early(program) == (operations, heard)
+
+
+def test_hooks_from_before_the_recording_are_heard():
+    w, works = weights(), []
+    w.register_post_accumulate_grad_hook(lambda w: works.append((summed(w.grad), w.grad * 2)))
+    assert early(lambda: (w * 2).sum().backward()) == (["mul"], True)
+    works[0][0].wait()
+
+
+def test_a_mode_of_the_program_ends_as_it_began():
+    class Counts(TorchDispatchMode):
+        n = 0
+
+        def __torch_dispatch__(self, operator, types, args=(), kwargs=None):
+            Counts.n += operator.namespace == "aten"
+            return operator(*args, **(kwargs or {}))
+
+    def program():
+        x = torch.ones(3)
+        with Counts():
+            work = summed(x)
+            x + 1
+        assert Counts.n == 1
+        x + 1
+        work.wait()
+        assert Counts.n == 1
+
+    assert early(program) == (["add", "add"], True)
