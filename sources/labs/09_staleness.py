@@ -74,7 +74,7 @@ check.versions(versions_of)
 # All that chance has done to an asynchronous run stands in its schedule of versions. With it, one process can repeat the run, and find out what went wrong.
 #
 # Update t takes `rate * gradient(w, t)` off the **newest** weights, but its gradient has been computed from the weights of version `versions[t]`. `gradient` is a function of some weights and of the
-# number of the batch, which is t; it returns a new array. All numbers are whole ones.
+# number of the batch, which is t; it returns a new array. All numbers are whole ones. What you are given stays as it is: `w` is not yours.
 #
 # *Difficulty ●●○, 8 minutes, 3 points*
 #

@@ -2,6 +2,7 @@
 a safe way to call what the learner wrote, and to read what it returns."""
 
 import inspect
+import operator
 import re
 from copy import deepcopy
 
@@ -26,13 +27,21 @@ def ask(function, *args):
 
 
 def ask_kept(function, *args):
-    """As `ask`, with a copy of each list that is given; `Stopped` too where one is no longer what it was."""
-    lent = [deepcopy(given) if isinstance(given, list) else given for given in args]
+    """As `ask`, with a copy of each list or array that is given; `Stopped` too where one is no longer what it was."""
+    answer, spoiled = kept(function, *args)
+    if spoiled:
+        raise Stopped(spoiled)
+    return answer
+
+
+def kept(function, *args):
+    """(the answer, in words that the function has changed a list or array that it was given, or None)."""
+    lent = [deepcopy(given) if isinstance(given, (list, np.ndarray)) else given for given in args]
     answer = ask(function, *lent)
     for place, (given, copy) in enumerate(zip(args, lent)):
-        if isinstance(given, list) and given != copy:
-            raise Stopped(changed(function, place))
-    return answer
+        if copy is not given and not (np.array_equal if isinstance(given, np.ndarray) else operator.eq)(given, copy):
+            return answer, changed(function, place)
+    return answer, None
 
 
 def changed(function, place):

@@ -5,6 +5,7 @@ from types import FunctionType
 import numpy as np
 import pytest
 
+from manyhands.checks.record import told_apart
 from manyhands.checks.staleness import cases, verdicts
 from manyhands.checks.staleness.ranks import Asked, _asked, told
 from manyhands.checks.staleness.words import CRITERIA, HINTS, MISTAKES
@@ -45,6 +46,8 @@ def test_a_wrong_replay_is_seen(seed):
             assert verdicts.history_problem(run, verdicts._replay(run, which))
         assert "same array" in verdicts.history_problem(run, np.array([right[-1]] * len(right)))["mistake"]
         assert "Version 0" in verdicts.history_problem(run, right[1:])["mistake"]
+        late = verdicts.history_problem(run, verdicts._replay(run, lambda t, v: (t, 0, t)))
+        assert len(set(told_apart(late["expected"], late["got"]))) == 2  # wherever the first difference is
     assert all(run.versions == list(range(len(run.versions))) for run in cases.runs(seed, stale=False))
 
 
@@ -119,6 +122,26 @@ def test_wrong_waits_are_told(seed):
     assert verdicts.step_problem(n, b, times, right * 1.005) is None
     for wrong, says in ((np.mean(times), "wait for one worker"), (cases.step_s(n, 0, times), "without backups"), (cases.step_s(n + b, 0, times), "waits for all"), (float("nan"), "number of seconds")):
         assert says in verdicts.step_problem(n, b, times, wrong)["mistake"]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("kind", ["fixed", "rented"])
+def test_no_backup_may_be_best_and_the_first_minimum_may_not(seed, kind):
+    (even, costs), (often_late, others) = cases.edges(seed, kind)
+    assert np.argmin(costs) == 0 and verdicts.choice_problem(kind, even, costs, 0.0) is None
+    assert "b = 0 is a choice too" in verdicts.choice_problem(kind, even, costs, 1.0)["mistake"]
+    for stopped in (0.0, 1.0):
+        assert "try every b" in verdicts.choice_problem(kind, often_late, others, stopped)["mistake"]
+    assert verdicts.choice_problem(kind, often_late, others, float(np.argmin(others))) is None
+
+
+def test_no_number_passes_for_infinity():
+    class Finite(Own):
+        def __init__(self, workers, bound):
+            super().__init__(workers, min(bound, 100))
+
+    problems = [verdicts.barrier_problem(_asked(Finite, team, leaving=False)) for team in cases.teams(7, "bound")]
+    assert "no barrier at all" in problems[0]["mistake"] and problems[1:] == [None, None]
 
 
 def test_every_check_has_a_hint():

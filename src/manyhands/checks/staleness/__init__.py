@@ -9,7 +9,7 @@ import numpy as np
 
 from manyhands.checks import Report, seed
 from manyhands.checks.by_hand import closed
-from manyhands.checks.in_kernel import ask, number
+from manyhands.checks.in_kernel import ask_kept, kept, number
 from manyhands.checks.on_ranks import RankReport
 from manyhands.checks.staleness import cases, verdicts
 from manyhands.checks.staleness.words import CRITERIA, HINTS, MISTAKES
@@ -23,7 +23,7 @@ def versions(function):
     """Check `function(log)` -> (versions, staleness) on three logs."""
     with check("versions") as report:
         logs = cases.logs(seed())
-        found = list(zip(logs, *zip(*[verdicts.two_lists(ask(function, list(log))) for log in logs])))
+        found = list(zip(logs, *zip(*[verdicts.two_lists(ask_kept(function, log)) for log in logs])))
         report.judge("versions", (verdicts.versions_problem(log, got) for log, got, _ in found), [got for _, got, _ in found])
         report.judge("staleness", (verdicts.staleness_problem(log, got) for log, _, got in found), [got for *_, got in found])
 
@@ -32,10 +32,11 @@ def replay(function):
     """Check `function(w, rate, versions, gradient)` -> the weights of all versions: without delay, and with schedules that are drawn."""
     with check("replay") as report:
         runs = {name: cases.runs(seed(), name == "stale") for name in report.asked}
-        found = {name: [verdicts.array(ask(function, run.w.copy(), run.rate, list(run.versions), partial(cases.gradient, run))) for run in few]
-                 for name, few in runs.items()}
-        for name, got in found.items():
-            report.judge(name, map(verdicts.history_problem, runs[name], got), got)
+        for name, few in runs.items():
+            told = [kept(function, run.w, run.rate, list(run.versions), partial(cases.gradient, run)) for run in few]
+            found = [verdicts.array(got) for got, _ in told]
+            problems = [verdicts.history_problem(run, got) or spoiled and {"mistake": spoiled} for run, got, (_, spoiled) in zip(few, found, told)]
+            report.judge(name, problems, [[got, bool(spoiled)] for got, (_, spoiled) in zip(found, told)])
 
 
 def rate(function):
@@ -45,7 +46,7 @@ def rate(function):
     with check("rate") as report:
         asked = {name: cases.curvatures(seed(), name == "curvatures") for name in report.asked}
         with closed(stable_rate):
-            found = {name: [number(ask(function, list(one), delay)) for one, delay in few] for name, few in asked.items()}
+            found = {name: [number(ask_kept(function, list(one), delay)) for one, delay in few] for name, few in asked.items()}
         for name, got in found.items():
             problems = (verdicts.rate_problem(*one, mine) for one, mine in zip(asked[name], got))
             report.judge(name, problems, got, rtol=1.5 * verdicts.RATE)
@@ -64,11 +65,11 @@ def backups(step_s, best_b, cheapest_b):
     from manyhands.simulate.asynchrony import nth_fastest_s
 
     with check("backups") as report:
-        waits, fixed, rented = cases.waits(seed()), cases.choices(seed(), "fixed"), cases.choices(seed(), "rented")
+        waits, fixed, rented = cases.waits(seed()), *(cases.choices(seed(), kind) + cases.edges(seed(), kind) for kind in ("fixed", "rented"))
         with closed(nth_fastest_s):
-            waited = [number(ask(step_s, n, b, list(times))) for n, b, times in waits]
-            chosen = [number(ask(best_b, case.size, list(case.times), cases.rule(case))) for case, _ in fixed]
-            cheap = [number(ask(cheapest_b, case.size, list(case.times))) for case, _ in rented]
+            waited = [number(ask_kept(step_s, n, b, times)) for n, b, times in waits]
+            chosen = [number(ask_kept(best_b, case.size, case.times, cases.rule(case))) for case, _ in fixed]
+            cheap = [number(ask_kept(cheapest_b, case.size, case.times)) for case, _ in rented]
         problems = (verdicts.step_problem(*one, mine) for one, mine in zip(waits, waited))
         report.judge("step", problems, waited, rtol=1.5 * verdicts.WAIT)
         for kind, few, got in (("fixed", fixed, chosen), ("rented", rented, cheap)):

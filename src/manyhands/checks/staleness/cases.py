@@ -80,6 +80,7 @@ def curvatures(seed, many):
 # ------------------------------------------------------------------ workers
 
 Team = namedtuple("Team", "bound seconds deaths")
+FAR = 130  # steps
 
 
 def teams(seed, name):
@@ -88,6 +89,8 @@ def teams(seed, name):
     for workers, bound in zip((2, 3, 5), {"lockstep": (0, 0, 0), "bound": (float("inf"), 1, int(draw.integers(2, 5))), "leave": (0, 1, 2)}[name]):
         seconds = [draw.integers(1, 5, int(draw.integers(8, 13))).tolist() for _ in range(workers)]
         seconds[-1] = [4 * one for one in seconds[-1]]
+        if bound == float("inf"):  # so far ahead that no number passes for infinity
+            seconds = [[1] * FAR, [2 * FAR, *seconds[-1]]]
         found.append(Team(bound, seconds, _deaths(seconds, bound) if name == "leave" else []))
     return found
 
@@ -165,6 +168,20 @@ def choices(seed, kind):
         costs = [cost(case, b) for b in range(case.size)]
         if min(costs[0], costs[-1], costs[fastest(case)] if kind == "fixed" else np.inf) > 1.04 * min(costs):
             found.append((case, costs))
+    return found
+
+
+def edges(seed, kind):
+    """As `choices`: one case where no backup is best, as nobody is ever late, and one where one backup, or two, cost more than none, and many cost least."""
+    draw, cost = generator(seed, f"edges {kind}"), {"fixed": fixed_s, "rented": rented_s}[kind]
+    even = Choice(int(draw.integers(3, 7)), draw.uniform(0.2, 0.202, 40).round(4).tolist(), int(draw.integers(200, 2000)), float(draw.uniform(4, 10)))
+    found = [(even, [cost(even, b) for b in range(even.size)])]
+    while len(found) < 2:
+        late = draw.random(40) < 0.4
+        often_late = Choice(int(draw.integers(12, 17)), (draw.uniform(0.2, 0.22, 40) * np.where(late, 10, 1)).round(4).tolist(), int(draw.integers(200, 2000)), float(draw.uniform(8, 10)))
+        costs = [cost(often_late, b) for b in range(often_late.size)]
+        if costs[0] < costs[1] < costs[2] and costs[0] > 1.04 * min(costs):
+            found.append((often_late, costs))
     return found
 
 

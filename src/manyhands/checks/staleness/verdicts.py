@@ -3,6 +3,8 @@
 Every `..._problem` returns None, or the details of a FAIL line: `expected`, `got` and the likely `mistake`.
 """
 
+from functools import partial
+
 import numpy as np
 
 from manyhands.checks.in_kernel import NAN
@@ -93,7 +95,7 @@ def history_problem(run, got):
     all_alike = np.ndim(got) == 2 and len(got) == len(right) and not np.any(got - got[-1])
     start_lost = np.shape(got) == np.shape(right) and not equal(got[0], right[0])
     name = "one array" if all_alike else _named(got, wrong, equal) or ("start changed" if start_lost else "other weights")
-    return say(name, right[:4].tolist(), got[:4].tolist())
+    return say(name, right.tolist(), got.tolist())
 
 
 def _replay(run, which, factor=1):
@@ -167,7 +169,7 @@ def _barrier_mistake(got, expected, clocks, waiting, bound, words):
         if words["left"] and words["call"].startswith("done"):
             return "left: still counts"
         if words["call"] == f"done({worker})":
-            return "strict" if clocks[worker] - slowest == bound else "held back"
+            return "no bound" if bound == np.inf else "strict" if clocks[worker] - slowest == bound else "held back"
         return "left: nobody told" if words["call"].startswith("leave") else "lost wake-up"
     return "order"
 
@@ -194,6 +196,13 @@ def cost_with(costs, got):
     return costs[int(got)] if np.isfinite(got) and got == int(got) and 0 <= got < len(costs) else NAN
 
 
+def _where_it_stops(costs, b):
+    """The b at which one stops who begins with this one and goes on while the next one costs less."""
+    while b + 1 < len(costs) and costs[b + 1] < costs[b]:
+        b += 1
+    return b
+
+
 def choice_problem(kind, case, costs, got):
     mine, best, size = cost_with(costs, got), min(costs), case.size
     if mine <= (1 + CHOICE) * best:
@@ -204,5 +213,8 @@ def choice_problem(kind, case, costs, got):
     waits = [cases.step_s(size - b, b, case.times) if kind == "fixed" else cases.step_s(size, b, case.times) for b in range(size)]
     wrong = {"none": 0, "fewest seconds": int(np.argmin(waits)), "throughput": cases.fastest(case)} if kind == "fixed" else \
             {"none rented": 0, "machines forgotten": int(np.argmin(waits))}
-    name = _named(got, wrong, lambda a, c: a == c) or "other choice"
+    if not np.argmin(costs):
+        name = "needless backups"
+    else:
+        name = "first minimum" if got in map(partial(_where_it_stops, costs), (0, 1)) else _named(got, wrong, lambda a, c: a == c) or "other choice"
     return say(name, f"{best:.4g}, with b = {int(np.argmin(costs))}", f"{mine:.4g}, with b = {int(got)}", more=more, size=size)
