@@ -32,7 +32,7 @@ def gradients(**looks):
 
 @pytest.mark.parametrize("looks, says", [
     (None, None), ("mean", "too small"), ("own", "own gradient"), ("none", "no gradient"), ("other", "same order"), ("summed again", "two names"),
-    ("not finite", "not finite"), ("own divided", "divided")])
+    ("not finite", "not finite"), ("own divided", "divided"), ("rounded", "float64")])
 def test_a_wrong_gradient_is_named(looks, says):
     problem = verdicts.gradient_problem(1, gradients(**{"head.bias": None, "a.weight": looks}))
     assert problem is None if says is None else says in problem["mistake"]
@@ -57,7 +57,7 @@ def test_an_all_reduce_that_nobody_waited_for_is_told():
 
 def test_a_share_whose_value_alone_is_right_is_told_so():
     case = {"sizes": [3, 2], "decay": 0.1, "value": 2.0, "serial": 2.0, "looks": "other", "gradient": [1.0], "serial gradient": [3.0]}
-    problem = verdicts.share_problem(case)
+    problem = verdicts.share_problem([case])
     assert "value is right" in problem["mistake"] and (problem["expected"], problem["got"]) == ([3.0], [1.0])
 
 @pytest.mark.parametrize("sent, says", [(40, None), (44, None), (60, "do not gather"), (0, "takes 40")])
@@ -71,8 +71,16 @@ def test_bytes_are_counted_over_the_group(sent, says):
 
 @pytest.mark.parametrize("looks", [key[1] for key in MISTAKES if key[0] == "share"])
 def test_every_wrong_share_has_its_text(looks):
-    problem = verdicts.share_problem({"sizes": [3, 2, 0], "decay": 0.1, "value": 1.0, "serial": 2.0, "looks": looks})
+    problem = verdicts.share_problem([{"sizes": [3, 2, 0], "decay": 0.1, "value": 1.0, "serial": 2.0, "looks": looks}])
     assert problem["mistake"] and "{" not in problem["mistake"]
+
+
+def test_a_share_that_another_rank_has_otherwise_asks_for_its_rank():
+    right = {"sizes": [3, 2], "decay": 0.1, "value": 2.0, "serial": 2.0, "looks": None}
+    problem = verdicts.share_problem([right, {**right, "value": 1.0, "looks": "no decay"}])
+    assert "which rank it is on" in problem["mistake"] and problem["got"] == [2.0, 1.0]
+    assert verdicts.share_problem([right, right]) is None
+    assert "no tensor" not in verdicts.share_problem([{**right, "value": None, "serial": None, "looks": "nothing"}] * 2)["mistake"]
 
 
 @pytest.mark.parametrize("looks", [key[1] for key in MISTAKES if key[0] == "step" and key[1] not in ("frozen moved", "whole batch")])
@@ -82,6 +90,14 @@ def test_every_wrong_step_has_its_text(looks):
     assert verdicts.weights_problem(1, {**case, "looks": None}) is None
     assert "whole batch" in verdicts.weights_problem(1, {**case, "looks": None, "beyond": [2, 0, 3]})["mistake"]
     assert "has moved" in verdicts.weights_problem(1, {**case, "frozen": False})["mistake"]
+
+
+def test_ranks_with_weights_of_their_own_are_told_so():
+    case = {"members": [1, 3], "frozen": True, "right": [2.0], "looks": "other", "beyond": [0, 0, 0]}
+    alike, apart = ([[{**case, "got": [1.0]}], [{**case, "got": [other]}]] for other in (1.0, 1.5))
+    assert not verdicts.groups_apart(alike) and verdicts.groups_apart(apart) == {(1, 3)}
+    for answers, says in ((alike, "are those of the group"), (apart, "have different weights")):
+        assert says in verdicts.weights_problem(1, answers[0][0], verdicts.groups_apart(answers))["mistake"]
 
 
 @pytest.mark.parametrize("said, says", [([1.0, 2.0], None), ([1.0, 2.1], "a part of it"), ([None, 2.0], "one number"), ([float("nan"), 2.0], "a part of it")])

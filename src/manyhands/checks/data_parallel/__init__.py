@@ -51,18 +51,19 @@ def _judge_gradients(report, name, answers, problem_of):
 def share(cluster, function):
     """Check `function(model, x, y, n, decay, world_size)`: what all ranks return adds up to the objective of the whole batch."""
     with check("share", cluster) as report:
-        all_cases, *_ = report.on_ranks("data_parallel.ranks", "shares", function, seed())
+        all_cases = list(zip(*report.on_ranks("data_parallel.ranks", "shares", function, seed())))  # each as every rank has told it
         for name in ("losses", "decay"):
-            cases = [case for case in all_cases if bool(case["decay"]) == (name == "decay")]
-            values = [[case["value"], case["gradient"]] for case in cases]
+            cases = [case for case in all_cases if bool(case[0]["decay"]) == (name == "decay")]
+            values = [[[one["value"], one["gradient"]] for one in case] for case in cases]
             report.judge(name, map(verdicts.share_problem, cases), values, atol=verdicts.ATOL)
 
 
 def step(cluster, function):
     """Check `function(model, x, y, rate, decay, group)`: the weights of one process, and its objectives."""
     with check("step", cluster) as report:
-        cases = _cases(report.on_ranks("data_parallel.ranks", "steps", function, seed(), remark="group"))
-        problems = (verdicts.weights_problem(rank, case) for rank, case in cases)
+        answers = report.on_ranks("data_parallel.ranks", "steps", function, seed(), remark="group")
+        cases, apart = _cases(answers), verdicts.groups_apart(answers)
+        problems = (verdicts.weights_problem(rank, case, apart) for rank, case in cases)
         report.judge("weights", problems, [[case["got"], case["frozen"], case["beyond"]] for _, case in cases], atol=verdicts.ATOL)
         problems = (verdicts.objective_problem(rank, case) for rank, case in cases)
         report.judge("objective", problems, [case["said"] for _, case in cases], atol=verdicts.ATOL)

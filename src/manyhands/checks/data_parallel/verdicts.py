@@ -106,9 +106,13 @@ def bytes_evidence(case, sent):
 
 # ------------------------------------------------------------------ 3: share
 
-def share_problem(case):
-    if not case["looks"]:
+def share_problem(told):
+    """`told` is what each rank says of one case: the shares of all ranks, all of them computed on this one."""
+    case = next((one for one in told if one["looks"]), None)
+    if case is None:
         return None
+    if case["looks"] != "not finite" and any(far(one["value"], case["value"]) for one in told if None not in (one["value"], case["value"])):
+        return {"expected": case["serial"], "got": [one["value"] for one in told], "mistake": MISTAKES["share", "asks"]}
     if case["looks"] == "other" and not far(case["value"], case["serial"]):
         return {"expected": case["serial gradient"], "got": case["gradient"], "mistake": MISTAKES["share", "gradient"]}
     text = MISTAKES["share", case["looks"]].format(p=len(case["sizes"]), n=sum(case["sizes"]), sizes=case["sizes"])
@@ -117,14 +121,24 @@ def share_problem(case):
 
 # ------------------------------------------------------------------ 4: train_step
 
-def weights_problem(rank, case):
+def groups_apart(answers):
+    """The groups, as tuples of ranks, whose ranks do not have the same weights at the end."""
+    groups = {}
+    for cases in answers:
+        for case in cases:
+            groups.setdefault(tuple(case["members"]), []).append(case["got"])
+    return {members for members, (first, *others) in groups.items() if any(far(*pair) for other in others for pair in zip(other, first))}
+
+
+def weights_problem(rank, case, apart=()):
     facts = {"p": len(case["members"]), "members": case["members"]}
     if not case["frozen"]:
         return {"rank": rank, "mistake": MISTAKES["step", "frozen moved"]}
     if any(case["beyond"]):
         return {"rank": rank, "mistake": MISTAKES["step", "whole batch"].format(beyond=case["beyond"], **facts)}
     if case["looks"]:
-        return {"rank": rank, "expected": case["right"], "got": case["got"], "mistake": MISTAKES["step", case["looks"]].format(**facts)}
+        looks = "apart" if case["looks"] == "other" and tuple(case["members"]) in apart else case["looks"]
+        return {"rank": rank, "expected": case["right"], "got": case["got"], "mistake": MISTAKES["step", looks].format(**facts)}
     return None
 
 

@@ -55,10 +55,11 @@ MISTAKES = {
     ("gradient", "not finite"): "{name} holds numbers that are not finite: was a tensor sent before it was filled?",
     ("gradient", "not waited"): "{name} was read while its all-reduce was under way: {works} of the calls that you began with async_op=True were never "
                                 "waited for. Keep what they return, and call wait() on it.",
+    ("gradient", "rounded"): "{name} is the sum, but to a few digits only: was it sent as float32, or shorter? The gradients here are float64, and the sum is too.",
     ("gradient", "other"): "{name} is wrong: do all ranks send the same parameters in the same order?",
     "too much sent": "{sent} numbers were moved among {p} ranks, {right} are enough. Add up on the way (all-reduce) and do not gather; send each trained parameter "
                      "once, and frozen ones never.",
-    "too little sent": "Only {sent} numbers were moved among {p} ranks; an all-reduce of all gradients takes {right}.",
+    "too little sent": "No more than {sent} numbers of 8 bytes were moved among {p} ranks; an all-reduce of all gradients takes {right}.",
     # share
     ("share", "nothing"): "share returns nothing: is there a `return`?",
     ("share", "gradient"): "The value is right, and its gradient is not: a part of the share knows nothing of the model (.detach(), .item(), .data, "
@@ -76,6 +77,8 @@ MISTAKES = {
     ("share", "tied twice"): "The tied weight counts twice in R: it is one parameter with two names. model.parameters() lists it once.",
     ("share", "frozen"): "R has the frozen weight in it. Its gradient is right, but the objective has a constant too much: only trained parameters count.",
     ("share", "no decay"): "The decay is not in the shares.",
+    ("share", "asks"): "The same rows, the same model, and each rank gets another share: does share ask which rank it is on? The check computes all shares on every rank. R is "
+                       "there once if each of world_size shares has an equal part of it.",
     ("share", "other"): "The shares add up to something else. Shards: {sizes}. Sum of losses / n, and decay * R once over all ranks.",
     # train_step
     ("step", "frozen moved"): "The frozen weight has moved.",
@@ -87,6 +90,9 @@ MISTAKES = {
     ("step", "no decay"): "There is no decay in the update.",
     ("step", "times p"): "The steps are {p} times too long.",
     ("step", "divided"): "The steps are {p} times too short: divided by the number of ranks. The shares add up; nothing is left to divide.",
+    ("step", "uphill"): "The steps go uphill: w -= rate * gradient makes the objective smaller, w += rate * gradient larger.",
+    ("step", "apart"): "The ranks of group {members} have different weights after three steps: each has taken its own. Are the gradients added up over the group in every "
+                       "step, before the update?",
     ("step", "not finite"): "The weights are not finite.",
     ("step", "other"): "The weights are not those of one process. Group {members}: rows, rank and world size are those of the group; every rank takes the same step.",
     "objective": "This is not the objective of the whole batch before the step: a rank's share is a part of it. Add up the shares of all ranks.",

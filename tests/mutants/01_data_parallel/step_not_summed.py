@@ -1,0 +1,22 @@
+"""Each rank takes the step of its own gradients.
+
+fails: step/weights, step/objective
+shows: have different weights after three steps
+points: 10
+runs: step
+"""
+# %% grade_id="step"
+# %%px --setup
+def train_step(model, x, y, rate, decay, group=None):
+    n, rank, world_size = len(x), dist.get_rank(group), dist.get_world_size(group)
+    mine = rows_of(n, rank, world_size)
+    model.zero_grad()
+    objective = share(model, x[mine], y[mine], n, decay, world_size)
+    objective.backward()
+    with torch.no_grad():
+        for p in model.parameters():
+            if p.requires_grad:
+                p -= rate * p.grad
+    objective = objective.detach()
+    dist.all_reduce(objective, group=group)
+    return objective.item()
