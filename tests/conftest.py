@@ -1,12 +1,14 @@
 """The order of all tests, cheap ones first; which of them stay together where processes share them; and the tests that need a GPU."""
 
 import importlib.util
+import os
 from pathlib import Path
 
 import pytest
 
 from manyhands.cli.setup_plan import gpu_here
 
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # before torch: threads that wait actively take three times the processor where others want it too
 if importlib.util.find_spec("triton"):  # of PyTorch's CUDA build: imported after TensorFlow it ends the process (SIGSEGV)
     import triton  # noqa: F401
 

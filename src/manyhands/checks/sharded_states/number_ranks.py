@@ -16,7 +16,7 @@ from manyhands.checks.sharded_states.held_with_torch import held_bytes
 from manyhands.checks.sharded_states.verdicts import ULP
 from manyhands.ledger import Ledger
 
-STEPS, LR = 30, 0.05  # each step is less than half of the last bit of such weights: in bfloat16 all of them vanish
+STEPS, LR = 15, 0.05  # each step is less than half of the last bit of such weights: in bfloat16 all of them vanish
 
 
 # --- 6: masters -------------------------------------------------------------------------------------------------------

@@ -29,7 +29,7 @@ CRITERIA = {  # {check: {criterion: (points, what it asks for)}}
         "freed": (1, "between forward and backward the weight is not in memory"),
     },
     "masters": {
-        "moves": (1, "small steps add up: after 50 of them the weights are those of float32, rounded"),
+        "moves": (1, "small steps add up: after 15 of them the weights are those of float32, rounded"),
         "states": (1, "a rank keeps one number of float32 for each parameter of its shard"),
         "traffic": (1, "gradients travel once, in four bytes each at most, and new weights once, in two"),
     },
