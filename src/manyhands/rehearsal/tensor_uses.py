@@ -28,6 +28,7 @@ class Uses(dispatch.TorchDispatchMode):
         # storage -> [(its weak reference, its bytes that are under way, the event, whether it is written), ...]
         self._recorder, self._flying = recorder, {}
         self._thread, self._hears = threading.get_ident(), False
+        self._aside = False  # while it does an operation, it is not in the stack, and comes back by itself
 
     def watch(self):
         """See to each backward from now on; returns how to undo it, and to hear no more."""
@@ -51,22 +52,20 @@ class Uses(dispatch.TorchDispatchMode):
         return undo
 
     def _hear(self):
-        import torch
-
         self._hears = True
-        if threading.get_ident() != self._thread or self in dispatch._get_current_dispatch_mode_stack():
+        if threading.get_ident() != self._thread or self._aside:
             return
-        others = [dispatch._pop_mode() for _ in dispatch._get_current_dispatch_mode_stack()]  # they end before it
-        if torch._C._current_graph_task_id() == -1:
-            self.__enter__()
-        else:
-            dispatch._push_mode(self)  # until this step of the backward ends
-        for mode in reversed(others):
+        if dispatch._get_current_dispatch_mode_stack().count(self) != 1:
+            self._place([self])
+
+    def _place(self, lowest):
+        """Put these below the other modes, which end before; in the midst of a backward that lasts for a step of it."""
+        others = [dispatch._pop_mode() for _ in dispatch._get_current_dispatch_mode_stack()]
+        for mode in (*lowest, *(one for one in reversed(others) if one is not self)):
             dispatch._push_mode(mode)
 
     def _hear_no_more(self):
-        if self in dispatch._get_current_dispatch_mode_stack():
-            self.__exit__(None, None, None)
+        self._place([])
 
     def fly(self, tensor, number, written):
         self._hear()
@@ -80,7 +79,11 @@ class Uses(dispatch.TorchDispatchMode):
     def __torch_dispatch__(self, operator, types, args=(), kwargs=None):
         if self._flying and operator.namespace == "aten":
             self._look(operator._schema, args)
-        return operator(*args, **(kwargs or {}))
+        self._aside = True
+        try:
+            return operator(*args, **(kwargs or {}))
+        finally:
+            self._aside = False
 
     def _look(self, schema, values):
         views = any(one.alias_info is not None and not one.alias_info.is_write for one in schema.returns)

@@ -4,6 +4,7 @@ none comes, it costs nothing."""
 import pytest
 import torch
 import torch.distributed as dist
+from torch.utils import _python_dispatch as dispatch
 from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack
 
 from manyhands.rehearsal.trace_recorder import Recorder
@@ -25,7 +26,7 @@ def early(program):
         heard = bool(_get_current_dispatch_mode_stack())
     finally:
         events = recorder.stop()
-    assert not _get_current_dispatch_mode_stack()
+    assert not _get_current_dispatch_mode_stack() and not dispatch._is_in_torch_dispatch_mode
     return [event.call for event in events if event.kind == "early"], heard
 
 
@@ -120,3 +121,34 @@ def test_a_mode_of_the_program_ends_as_it_began():
         assert Counts.n == 1
 
     assert early(program) == (["add", "add"], True)
+
+
+def test_an_operation_that_calls_leaves_one_listener():
+    @torch.library.custom_op("manyhands_test::summed", mutates_args=("x",))
+    def operation(x: torch.Tensor) -> None:
+        summed(x).wait()
+
+    def program():
+        x = torch.ones(3)
+        for _ in range(3):
+            operation(x)
+        assert len(_get_current_dispatch_mode_stack()) == 1
+        work = summed(x)
+        x + 1
+        work.wait()
+
+    assert early(program) == (["add"], True)
+
+
+def test_a_mode_of_the_program_that_does_not_end_stays():
+    class Idle(TorchDispatchMode):
+        def __torch_dispatch__(self, operator, types, args=(), kwargs=None):
+            return operator(*args, **(kwargs or {}))
+
+    recorder, mode = Recorder(), Idle()
+    recorder.start()
+    with mode:
+        summed(torch.ones(3)).wait()
+        recorder.stop()
+        assert _get_current_dispatch_mode_stack() == [mode]
+    assert not _get_current_dispatch_mode_stack()
