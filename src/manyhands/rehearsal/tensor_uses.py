@@ -34,7 +34,7 @@ class Uses(dispatch.TorchDispatchMode):
         """See to each backward from now on; returns how to undo it, and to hear no more."""
         import torch
 
-        original = torch.autograd._engine_run_backward
+        original, leaves = torch.autograd._engine_run_backward, torch.inference_mode.__exit__
 
         @functools.wraps(original)
         def run_backward(outputs, *args, **kwargs):
@@ -46,16 +46,26 @@ class Uses(dispatch.TorchDispatchMode):
                 if self._hears:
                     self._hear()
 
-        torch.autograd._engine_run_backward = run_backward
-        undo = [functools.partial(setattr, torch.autograd, "_engine_run_backward", original), self._hear_no_more]
+        @functools.wraps(leaves)
+        def leave(mode, *error):
+            leaves(mode, *error)
+            if self._hears:  # what began in this mode is deaf after it: torch puts the dispatch keys of before back
+                self._hear()
+
+        torch.autograd._engine_run_backward, torch.inference_mode.__exit__ = run_backward, leave
+        undo = [functools.partial(setattr, torch.autograd, "_engine_run_backward", original),
+                functools.partial(setattr, torch.inference_mode, "__exit__", leaves), self._hear_no_more]
         _replace(torch.Tensor, "register_hook", lambda _: self._hear(), undo)
         return undo
 
     def _hear(self):
+        import torch
+
         self._hears = True
         if threading.get_ident() != self._thread or self._aside:
             return
-        if dispatch._get_current_dispatch_mode_stack().count(self) != 1:
+        deaf = not torch._C._dispatch_tls_is_dispatch_key_included("Python")
+        if deaf or dispatch._get_current_dispatch_mode_stack().count(self) != 1:
             self._place([self])
 
     def _place(self, lowest):

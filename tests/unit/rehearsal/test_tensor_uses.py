@@ -68,6 +68,14 @@ def reads_before_the_wait():
     work.wait()
 
 
+def reads_after_inference():
+    x = torch.ones(3)
+    with torch.inference_mode():
+        work = summed(x)
+    x + 1
+    work.wait()
+
+
 def returns_before_the_wait_in_a_backward():
     Unwaited.apply(weights() * 2).sum().backward()
     Unwaited.works.pop().wait()
@@ -89,8 +97,8 @@ def goes_on_after_a_hook_of_an_activation():
 
 
 @pytest.mark.parametrize("program, operations, heard", [
-    (no_call, [], False), (waits_at_once, [], False), (reads_before_the_wait, ["add"], True), (returns_before_the_wait_in_a_backward, ["mul"], True),
-    (reads_after_a_backward_with_hooks, ["add_"], True), (goes_on_after_a_hook_of_an_activation, ["mul"], True)])
+    (no_call, [], False), (waits_at_once, [], False), (reads_before_the_wait, ["add"], True), (reads_after_inference, ["add"], True),
+    (returns_before_the_wait_in_a_backward, ["mul"], True), (reads_after_a_backward_with_hooks, ["add_"], True), (goes_on_after_a_hook_of_an_activation, ["mul"], True)])
 def test_what_comes_too_early_is_heard(program, operations, heard):
     assert early(program) == (operations, heard)
 
