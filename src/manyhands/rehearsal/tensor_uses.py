@@ -55,7 +55,9 @@ class Uses(dispatch.TorchDispatchMode):
         torch.autograd._engine_run_backward, torch.inference_mode.__exit__ = run_backward, leave
         undo = [functools.partial(setattr, torch.autograd, "_engine_run_backward", original),
                 functools.partial(setattr, torch.inference_mode, "__exit__", leaves), self._hear_no_more]
-        _replace(torch.Tensor, "register_hook", lambda _: self._hear(), undo)
+        for owner, name in ((torch.Tensor, "register_hook"), (torch.nn.Module, "register_backward_hook"),
+                            (threading.Thread, "start")):  # of what a thread begins, this one would not know
+            _replace(owner, name, lambda _: self._hear(), undo)
         return undo
 
     def _hear(self):
@@ -118,24 +120,23 @@ class Uses(dispatch.TorchDispatchMode):
 
 
 def _runs_code_of_the_program(outputs):
-    """Whether a backward from these comes to a Function of the program, or to a hook of a parameter or module."""
-    seen, ahead = set(), [getattr(one, "grad_fn", None) for one in outputs]
+    """Whether a backward from these comes to a Function in Python (DDP's, FSDP's and ours aside: others may call the
+    program, as checkpoint's do), or to a hook of a parameter or module."""
+    seen, ahead = set(), [getattr(one, "grad_fn", None) or getattr(one, "node", None) for one in outputs]
     while ahead:
         node = ahead.pop()
         if node is None or node in seen:
             continue
         seen.add(node)
-        function, leaf = getattr(node, "_forward_cls", None), getattr(node, "variable", None)
-        if function is not None and (function.__name__ == "BackwardHookFunction" or is_user_file(_file_of(function))):
-            return True
-        if leaf is not None and (leaf._backward_hooks or leaf._post_accumulate_grad_hooks):
+        function = getattr(node, "_forward_cls", None)
+        if function is None:
+            leaf = getattr(node, "variable", None)
+            if leaf is not None and (leaf._backward_hooks or leaf._post_accumulate_grad_hooks):
+                return True
+        elif not function.__module__.startswith(("torch.distributed.", "torch.nn.parallel.", "manyhands.")):
             return True
         ahead += [following for following, _ in node.next_functions]
     return False
-
-
-def _file_of(function):
-    return getattr(getattr(function.backward, "__code__", None), "co_filename", "")
 
 
 def _span(tensor):

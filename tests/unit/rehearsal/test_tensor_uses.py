@@ -1,9 +1,12 @@
 """The recorder hears of operations on tensors from the first asynchronous call on, also where that comes in the midst of a backward; before, and where
 none comes, it costs nothing."""
 
+import threading
+
 import pytest
 import torch
 import torch.distributed as dist
+from torch.autograd.function import once_differentiable
 from torch.utils import _python_dispatch as dispatch
 from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack
 
@@ -52,6 +55,10 @@ class Unwaited(torch.autograd.Function):
         return gradient
 
 
+class Decorated(Unwaited):
+    backward = staticmethod(once_differentiable(Unwaited.backward))
+
+
 def no_call():
     (weights() * 2).sum().backward()
 
@@ -81,6 +88,11 @@ def returns_before_the_wait_in_a_backward():
     Unwaited.works.pop().wait()
 
 
+def returns_before_the_wait_in_a_decorated_backward():
+    Decorated.apply(weights() * 2).sum().backward()
+    Unwaited.works.pop().wait()
+
+
 def reads_after_a_backward_with_hooks():
     w, works = weights(), []
     w.register_post_accumulate_grad_hook(lambda w: works.append(summed(w.grad)))
@@ -98,9 +110,31 @@ def goes_on_after_a_hook_of_an_activation():
 
 @pytest.mark.parametrize("program, operations, heard", [
     (no_call, [], False), (waits_at_once, [], False), (reads_before_the_wait, ["add"], True), (reads_after_inference, ["add"], True),
-    (returns_before_the_wait_in_a_backward, ["mul"], True), (reads_after_a_backward_with_hooks, ["add_"], True), (goes_on_after_a_hook_of_an_activation, ["mul"], True)])
+    (returns_before_the_wait_in_a_backward, ["mul"], True), (returns_before_the_wait_in_a_decorated_backward, ["mul"], True),
+    (reads_after_a_backward_with_hooks, ["add_"], True), (goes_on_after_a_hook_of_an_activation, ["mul"], True)])
 def test_what_comes_too_early_is_heard(program, operations, heard):
     assert early(program) == (operations, heard)
+
+
+def test_a_thread_of_the_program_may_begin_an_operation():
+    def program():
+        x, works = torch.ones(3), []
+        thread = threading.Thread(target=lambda: works.append(summed(x)))
+        thread.start()
+        thread.join()
+        x + 1
+        works[0].wait()
+
+    assert early(program) == (["add"], True)
+
+
+def test_a_backward_from_an_edge_of_the_graph_is_heard_from_its_start():
+    def program():
+        edge = torch.autograd.graph.get_gradient_edge(Unwaited.apply(weights() * 2).sum())
+        torch.autograd.backward(edge, grad_tensors=torch.ones(()))
+        Unwaited.works.pop().wait()
+
+    assert early(program) == (["mul"], True)
 
 
 def test_hooks_from_before_the_recording_are_heard():
