@@ -58,7 +58,7 @@ class Uses(dispatch.TorchDispatchMode):
         for owner, name in ((torch.Tensor, "register_hook"), (torch.nn.Module, "register_backward_hook"),
                             (threading.Thread, "start")):  # of what a thread begins, this one would not know
             _replace(owner, name, lambda _: self._hear(), undo)
-        return undo
+        return [*undo, _compile_nothing()]
 
     def _hear(self):
         import torch
@@ -117,6 +117,32 @@ class Uses(dispatch.TorchDispatchMode):
         flying = self._flying.get(tensor.untyped_storage()._cdata, ())
         return next((number for storage, span, number, written in flying if (written or writes)
                      and not storage.expired() and _overlap(span, _span(tensor))), None)
+
+
+def _compile_nothing():
+    """Have torch.compile leave functions as they are: it would compile the recorder, too. Returns how to undo it."""
+    import torch
+
+    compiles, stances = torch.compile, []
+
+    def eagerly():
+        if not stances:
+            stances.append(torch.compiler.set_stance("force_eager"))
+
+    @functools.wraps(compiles)
+    def compile(*args, **kwargs):
+        eagerly()
+        return compiles(*args, **kwargs)
+
+    def undo():
+        torch.compile = compiles
+        for stance in stances:
+            stance.__exit__(None, None, None)
+
+    torch.compile = compile
+    if "torch._dynamo" in sys.modules:  # else nothing is compiled yet, and to import it takes seconds
+        eagerly()
+    return undo
 
 
 def _runs_code_of_the_program(outputs):

@@ -194,3 +194,17 @@ def test_a_mode_of_the_program_that_does_not_end_stays():
         recorder.stop()
         assert _get_current_dispatch_mode_stack() == [mode]
     assert not _get_current_dispatch_mode_stack()
+
+
+def test_what_is_compiled_runs_as_it_is_and_the_recorder_with_it():
+    def function(x):
+        dist.all_reduce(x)
+        return x + 1
+
+    graphs = []
+    compiled = torch.compile(function, backend=lambda graph, _: graphs.append(graph) or graph.forward)
+    assert early(lambda: compiled(torch.ones(3))) == ([], False)
+    assert early(lambda: torch.compile(function, backend="eager")(torch.ones(3))) == ([], False)
+    assert not graphs
+    torch.compile(lambda x: x + 1, backend=lambda graph, _: graphs.append(graph) or graph.forward)(torch.ones(3))
+    assert graphs
