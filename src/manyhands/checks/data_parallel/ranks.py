@@ -147,7 +147,7 @@ def _told(model, local):
 
 def _looks(got, right, wrong):
     looks = looks_like(got, right, wrong)
-    return "rounded" if looks == "other" and (got - right).norm() < 0.01 * right.norm() else looks
+    return "rounded" if looks == "other" and (got - right).norm() < 0.005 * right.norm() else looks
 
 
 # ------------------------------------------------------------------ 3: share
