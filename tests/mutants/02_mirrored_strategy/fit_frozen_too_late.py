@@ -12,6 +12,7 @@ def fine_tune(strategy, build_model, x, y, per_replica_batch, base_rate, epochs)
         model = build_model()
         loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
         model.compile(tf.keras.optimizers.SGD(base_rate * replicas), loss, metrics=["accuracy"])
-    model.layers[0].trainable = False
+    for layer in model.layers[:-1]:
+        layer.trainable = False
     history = model.fit(x, y, batch_size=per_replica_batch * replicas, epochs=epochs, shuffle=False, verbose=0)
     return model, history.history["accuracy"]

@@ -10,7 +10,8 @@ def fine_tune(strategy, build_model, x, y, per_replica_batch, base_rate, epochs)
     replicas = strategy.num_replicas_in_sync
     if True:
         model = build_model()
-        model.layers[0].trainable = False
+        for layer in model.layers[:-1]:
+            layer.trainable = False
         loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
         model.compile(tf.keras.optimizers.SGD(base_rate * replicas), loss, metrics=["accuracy"])
     history = model.fit(x, y, batch_size=per_replica_batch * replicas, epochs=epochs, shuffle=False, verbose=0)

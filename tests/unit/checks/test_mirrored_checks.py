@@ -30,10 +30,19 @@ def test_a_layer_on_another_device_is_told(forward, backward, says):
     assert problem is None if says is None else says in problem["mistake"]
 
 
+def test_a_rate_in_the_gradient_and_another_loss_are_told_as_what_they_are():
+    right, cuts = np.array([1.0, -2.0]), verdicts.shards(5, 2)
+    parts = [right + 0.3, right - 0.2]
+    assert "learning_rate times" in verdicts.average("gradient", 0.25 * right, right, parts, cuts, 5, rate=0.25)["mistake"]
+    assert "not that of the mean loss" in verdicts.average("gradient", 0.25 * right, right, parts, cuts, 5, rate=0.5)["mistake"]
+    one_step = verdicts.Epoch(np.ones((4, 2)), np.zeros(4, int), np.zeros((2, 2)), 2, 4, 0.1, lambda w, x, y: 0.7, lambda w, x, y: w)
+    assert "not that of the mean loss" in one_step.losses_problem(np.array([0.9]))["mistake"]
+
+
 def case_and_answer(**other):
     case = model_verdicts.FineTuning(np.random.default_rng(3), 3)
     weights, accuracies = case.alone(other.get("batch", 3 * case.own_batch), other.get("rate", 3 * case.rate))
-    return case, [*case.start[:2], weights[:-1], weights[-1]], accuracies
+    return case, [*case.start[:-2], weights[:-1], weights[-1]], accuracies
 
 
 @pytest.mark.parametrize("change, says", [(None, None), ("rate", "that of one replica"), ("batch", "is the global batch"), ("first", "has moved"),

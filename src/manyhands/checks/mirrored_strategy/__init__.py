@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 
 from manyhands.checks import Report, seed
-from manyhands.checks.in_kernel import array, ask
+from manyhands.checks.in_kernel import array, ask, kept
 from manyhands.checks.mirrored_strategy import model_verdicts, verdicts
 from manyhands.checks.mirrored_strategy.words import CRITERIA, HINTS, MISTAKES
 from manyhands.checks.report import Stopped
@@ -68,17 +68,19 @@ def by_hand(hand_made_step):
         for examples in (n * int(rng.integers(3, 30)), n * int(rng.integers(3, 30)) + int(rng.integers(2, n))):  # two or more over: too many for one device
             x, y, start = problem_in(examples, int(rng.integers(3, 7)), int(rng.integers(3, 6)), rng)
             weights, ledger = tf.Variable(start), verdicts.Ledger(devices)
-            result = ask(hand_made_step, devices, weights, x.copy(), y.copy(), ledger.example_losses, rate)
+            result, spoiled = kept(hand_made_step, devices, weights, x, y, ledger.example_losses, rate)
+            spoiled = spoiled and {"mistake": spoiled}
             shards = verdicts.shards(examples, n)
             expected = serial_gradient(start, x, y)
             parts = [serial_gradient(start, x[s], y[s]) for s in shards]
             cut_short = serial_gradient(start, x[:examples - examples % n], y[:examples - examples % n])
             found["placement"].append((verdicts.placement(ledger, examples), ledger.evidence()))
             gradient, moved = array(result), array(weights) - start
-            problem = verdicts.average("gradient", gradient, expected, parts, shards, examples, cut_short)
+            problem = verdicts.average("gradient", gradient, expected, parts, shards, examples, cut_short, rate)
             named = problem and problem["mistake"] != MISTAKES["other value"].format(what="gradient")
-            found["gradient"].append((problem, gradient))
-            found["update"].append((verdicts.update(moved, -rate * expected, -rate * gradient if named else None), moved))
+            update = verdicts.update(moved, -rate * expected, -rate * gradient if named else None)
+            found["gradient"].append((spoiled or problem, [gradient, bool(spoiled)]))
+            found["update"].append((update and spoiled or update, moved))
         _judge_all(report, found)
 
 
@@ -118,7 +120,7 @@ def fit(fine_tune):
 
         def build_model():
             dense = tf.keras.layers.Dense
-            model = tf.keras.Sequential([dense(case.hidden, "tanh", input_shape=(case.features,)), dense(case.classes)])
+            model = tf.keras.Sequential([dense(case.hidden[0], "tanh", input_shape=(case.features,)), dense(case.hidden[1], "tanh"), dense(case.classes)])
             model.set_weights(case.start)
             return model
 

@@ -83,17 +83,19 @@ class FineTuning:
 
     def __init__(self, rng, n):
         self.n, self.epochs = n, 2
-        self.features, self.hidden, self.classes = (int(rng.integers(*ends)) for ends in ((3, 7), (4, 8), (3, 6)))
+        self.features, *self.hidden, self.classes = (int(rng.integers(*ends)) for ends in ((3, 7), (4, 8), (4, 8), (3, 6)))
         self.own_batch = 12 * int(rng.integers(1, 3))  # which 2, 3 and 4 replicas can share evenly, if somebody takes it for the global batch
-        shapes = ((self.features, self.hidden), (self.hidden,), (self.hidden, self.classes), (self.classes,))
-        self.start = [rng.normal(size=shape).astype("float32") for shape in shapes]
+        widths = (self.features, *self.hidden, self.classes)
+        self.start = [rng.normal(size=shape).astype("float32") for pair in zip(widths, widths[1:]) for shape in (pair, pair[1:])]
         self.rate, examples = round(float(rng.uniform(0.05, 0.15)), 3), 4 * n * self.own_batch
         self.x, self.y = rng.normal(size=(examples, self.features)).astype("float32"), rng.integers(self.classes, size=examples)
 
     def alone(self, batch, rate):
         """The last layer's weights at the end (bias in the last row), and the accuracy of each epoch, counted while it runs."""
-        inputs = np.tanh(self.x.astype(float) @ self.start[0] + self.start[1])
-        inputs, w = np.hstack([inputs, np.ones((len(inputs), 1))]), np.vstack([self.start[2], self.start[3]]).astype(float)
+        inputs = self.x.astype(float)
+        for weights, bias in zip(self.start[:-2:2], self.start[1:-2:2]):
+            inputs = np.tanh(inputs @ weights + bias)
+        inputs, w = np.hstack([inputs, np.ones((len(inputs), 1))]), np.vstack(self.start[-2:]).astype(float)
         accuracies = []
         for _ in range(self.epochs):
             right = 0
@@ -131,16 +133,16 @@ def _fine_tuned_problem(case, variables, copies, weights, accuracies):
             return say("not mirrored", expected=case.n, got=got, variable=variable.name, n=case.n)
     if [w.shape for w in weights] != [w.shape for w in case.start]:
         return say("other model")
-    if not all(near(a, b) for a, b in zip(weights[:2], case.start)):
+    if not all(near(a, b) for a, b in zip(weights[:-2], case.start)):
         return say("not frozen")
-    got, whole = np.vstack(weights[2:]), case.n * case.own_batch
+    got, whole = np.vstack(weights[-2:]), case.n * case.own_batch
     right, counted = case.alone(whole, case.n * case.rate)
     numbers = {"expected": np.ravel(right), "got": np.ravel(got)}
     if not near(got, right, 1e-4):
         for mistake, batch, rate in (("old rate", whole, case.rate), ("own batch", case.own_batch, case.n * case.rate), ("nothing scaled", case.own_batch, case.rate)):
             if near(got, case.alone(batch, rate)[0], 1e-4):
                 return say(mistake, **numbers, n=case.n, batch=case.own_batch)
-        return say("not trained" if near(got, np.vstack(case.start[2:])) else "fitted otherwise", **numbers)
+        return say("not trained" if near(got, np.vstack(case.start[-2:])) else "fitted otherwise", **numbers)
     if not near(np.array(accuracies), np.array(counted), 1e-4):
         return say("accuracies", expected=counted, got=accuracies, count=case.epochs)
     return None

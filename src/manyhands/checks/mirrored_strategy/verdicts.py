@@ -30,10 +30,10 @@ def ceil_shards(examples, n):
     return [slice(min(i * share, examples), min((i + 1) * share, examples)) for i in range(n)]
 
 
-def average(what, got, expected, parts, cuts, examples, cut_short=None):
+def average(what, got, expected, parts, cuts, examples, cut_short=None, rate=None):
     """Judge a mean over the batch against `expected`; `parts` are the means over the shards `cuts`.
 
-    `cut_short` is the mean over as many examples as make equal shards.
+    `cut_short` is the mean over as many examples as make equal shards, `rate` a learning rate that may have slipped in.
     """
     n, sizes = len(cuts), [cut.stop - cut.start for cut in cuts]
     if np.shape(got) != np.shape(expected):
@@ -54,6 +54,8 @@ def average(what, got, expected, parts, cuts, examples, cut_short=None):
     kept = n * (examples // n)
     if cut_short is not None and kept < examples and (near(got, cut_short) or near(got, cut_short * kept / examples)):
         return say("dropped", size=examples - kept, **numbers, **words)
+    if rate and near(got, rate * expected):
+        return say("rate in it", **numbers, **words)
     return say("other value", **numbers, **words)
 
 
@@ -214,12 +216,12 @@ class Epoch:
         for mistake, factor in (("n times", self.n), ("one nth", 1 / self.n), ("batch times", self.batch)):
             if abs(got[0] - factor * expected[0]) < 1e-4 * factor:
                 return say(mistake, **numbers, **words)
+        if len(expected) == 1:
+            return say("other value", **numbers, **words)
         if near(got[:-1], expected[:-1], 1e-4):
             if abs(got[-1] - expected[-1] * self.last / self.batch) < 1e-4:
                 return say("last by constant", last=self.last, **numbers)
             return say("mean of means", **numbers, **words)
-        if len(expected) == 1:
-            return say("other value", **numbers, **words)
         return say("later losses" if near(got[0], expected[0], 1e-4) else "order", **numbers)
 
     def weights_problem(self, got, losses):
