@@ -162,6 +162,8 @@ def forward_outputs(function, seed):
         cases.append(case(told(got), told(join(parts)), {"a list": told(parts)}, n=n, k=k))
         got = function(module, (x,), {"more": more, "scale": scale}, ["cpu"] * k, "meta")  # keywords hold rows too, and the result may belong elsewhere
         cases.append(case(_places(got), _places(join(parts), "meta"), {"not moved": _places(join(parts))}, n=n, k=k))
+        alone = [one(*args, **kwargs) for args, kwargs in cut(((), {"x": x, "scale": scale}), k)]  # all rows may come by name
+        cases.append(case(told(function(module, (), {"x": x, "scale": scale}, ["cpu"] * k, "cpu")), told(join(alone)), {"a list": told(alone)}, n=n, k=k))
     return cases
 
 

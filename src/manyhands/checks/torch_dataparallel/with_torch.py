@@ -214,6 +214,9 @@ def gather_gradient(function, seed):
 
 # ------------------------------------------------------------------ 6: the loss inside the replicas
 
+NO_GRADIENT = ["no number that backward can follow"]
+
+
 def loss_batches(draw):
     """Scores that require a gradient, labels, and how many replicas share them, unevenly."""
     for k in (4, 3):
@@ -237,7 +240,7 @@ def loss_mean(part, whole, seed):
         mean, means = cross_entropy(scores, labels), [cross_entropy(*pair) for pair in pairs]
         got = whole(join([part(*pair) for pair in pairs]))
         wrong = {"sum": cross_entropy(scores, labels, reduction="sum"), "mean of means": sum(means) / k, "sum of means": sum(means)}
-        told_all = {name: _value_and_gradient(one, scores) for name, one in {"right": mean, **wrong}.items()}
+        told_all = {name: _value_and_gradient(one, scores) for name, one in {"right": mean, **wrong}.items()} | {"no tensor": NO_GRADIENT}
         answer = _value_and_gradient(got, scores)
         cases.append(case(answer, told_all.pop("right"), told_all, expected=mean.item(), shown=answer[0], k=k, sizes=[len(one) for one, _ in pairs]))
     return cases
@@ -245,7 +248,7 @@ def loss_mean(part, whole, seed):
 
 def _value_and_gradient(loss, scores):
     if not isinstance(loss, torch.Tensor) or loss.dim() or not loss.requires_grad:
-        return ["no tensor"]
+        return NO_GRADIENT
     return [loss.item(), torch.autograd.grad(loss, scores, retain_graph=True)[0].tolist()]
 
 
@@ -259,7 +262,9 @@ def loss_bytes(part, whole, seed):
             if problem := _no_tensor(answer):
                 return [problem]
             small, loss, right = sum(one.numel() for one in tensors(answer)), whole(join([answer])), _direction(cross_entropy(own, of), own)
-            cases.append(case([0 < small <= 2, _direction(loss, own)], [True, right], {"too much": [False, right]}, expected="at most 2", shown=small, n=len(own)))
+            few = 0 < small <= 2
+            facts = {"n": len(own)} if few else {"expected": "at most 2", "shown": small, "n": len(own)}
+            cases.append(case([few, _direction(loss, own)], [True, right], {"too much": [False, right], "no gradient": [True, "no gradient"]}, **facts))
     return cases
 
 

@@ -71,7 +71,7 @@ MISTAKES = {
     ("scatter", "nested", "copied"): "What is no tensor goes to all replicas as it is, the same object: you have made copies.",
     ("scatter", "nested", "lists cut"): "A list of words is no tensor: every replica gets all of it. Only tensors are cut.",
     ("scatter", "nested", "types"): "The types have changed: a tuple must stay a tuple, a list a list and a dict a dict.",
-    ("scatter", "nested", "other"): "For {n} rows on {k} devices, {pieces} items are right. Each looks like the value, with a piece in the place of each "
+    ("scatter", "nested", "other"): "For {n} rows on {k} devices, {pieces} items are right, with as many rows each as torch.chunk gives them. Each looks like the value, with a piece in the place of each "
                                     "tensor.",
     ("scatter", "devices", "not moved"): "The pieces were cut and not moved: piece i belongs on devices[i].",
     ("scatter", "devices", "all on the first"): "All pieces are on the first device.",
@@ -143,7 +143,7 @@ MISTAKES = {
     ("apply", "modes", "autocast"): "Under {mode}, there is no autocast in the threads: it belongs to a thread. Carry it over.",
     ("apply", "modes", "dtype"): "Under {mode}, the threads use another dtype: it belongs to a thread too. Carry torch.get_autocast_dtype over.",
     ("apply", "modes", "other"): "Under {mode}, the threads are in another mode than the caller. Shown are grad mode, autocast, and its dtype.",
-    ("apply", "errors", "swallowed"): "Replica {bad} has failed, and the caller was told nothing: an exception ends its own thread only. Catch it there, "
+    ("apply", "errors", "swallowed"): "Replica {bad} fails with its own inputs, and the caller was told nothing: an exception ends its own thread only. Catch it there, "
                                       "raise it here.",
     ("apply", "errors", "no number"): "The caller cannot see which replica has failed: say `replica {bad}` in the text.",
     ("apply", "errors", "original lost"): "The exception of replica {bad} is lost, and with it the place where it was raised: hand it on (`raise ... from error`).",
@@ -175,7 +175,8 @@ MISTAKES = {
     ("loss", "mean", "no tensors"): "loss_part hands back one {what} or more. Only tensors can be gathered (exercise 2): make a tensor of the number.",
     ("loss", "bytes", "no tensors"): "loss_part hands back one {what} or more, where tensors are wanted.",
     ("loss", "bytes", "too much"): "A replica with {n} rows hands back {shown} numbers, and device 0 must hold those of all. Two are enough.",
-    ("loss", "bytes", "other"): "What a replica hands back must be tensors, {expected} numbers in all, and the loss must depend on them.",
+    ("loss", "bytes", "no gradient"): "Backward finds no way from the loss to the scores: no .item(), no .detach().",
+    ("loss", "bytes", "other"): "What a replica hands back must be tensors, at most 2 numbers in all, and the loss must depend on them.",
 }
 
 HINTS = {  # {name: (where to look, nearly the code)}
