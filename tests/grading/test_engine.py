@@ -182,6 +182,15 @@ def test_a_cluster_that_does_not_start_is_no_grade_of_0(lab, tmp_path):
     assert not got.full and "The cluster did not start" in grade_report.as_text(got)
 
 
+@pytest.mark.parametrize("tags, graded_at_all", [(["setup"], False), ([], True)])
+def test_a_set_up_that_takes_too_long_is_no_grade_of_0(lab, tags, graded_at_all):
+    notebook = lab.handed_in()
+    notebook.cells.insert(1, nbformat.v4.new_code_cell("import time; time.sleep(60)  # before Cluster()", metadata={"tags": tags}))
+    got = graded(lab, notebook, sandboxed=False, limits=Limits(cell_s=2))
+    assert ("took more than 2 s and was interrupted" in grade_report.as_text(got)) and bool(got.verdict) != graded_at_all
+    assert got.verdict.startswith("The cluster did not start, twice.") != graded_at_all
+
+
 SILENT = """
 from manyhands import Cluster
 from manyhands.cluster.engines import local, reach

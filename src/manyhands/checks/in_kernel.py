@@ -66,8 +66,9 @@ def call(function, *args):
 
 def _in_a_line(error):
     """`ValueError: why`; without the source lines that tf.function puts before it,
-    and where Keras has wrapped an error of a layer, that error."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [""]
+    and where Keras has wrapped an error of a layer, that error; variables without their numbers."""
+    text = re.sub(r",\s*numpy=\s*(array\(.*?\)|\S+?)>", ">", str(error), flags=re.DOTALL)
+    lines = [line.strip() for line in text.splitlines() if line.strip()] or [""]
     causes = [line for line in lines if re.match(r"\w+(Error|Exception): ", line)]
     return causes[-1] if causes else f"{type(error).__name__}: {lines[0]}"
 

@@ -18,6 +18,7 @@ from manyhands.grading.store.beneath import Below
 
 NOT_RUN = "not run"
 NO_CLUSTER = "ClusterNotStarted"  # the error's name
+SLOW = "it took more than {cell_s:.0f} s and was interrupted."
 TWICE = "The cluster did not start, twice. Grade it again when the machine has less to do. {note}"
 FOLDER_BYTES, FILE_AT_LEAST = 50 * 2**20, 2**14  # of what lies beside a notebook; what a file counts for however small
 TOO_MUCH = (
@@ -178,7 +179,8 @@ def _refuse_failures(solution, shown, notes):
 def run(plan, folder, seed, sandboxed, limits, progress):
     """Run a plan in a fresh kernel: ({grade_id: outputs of the check cell}, notes about what went wrong).
 
-    A cell whose cluster does not start is run once more, within the same limits; then `NotGraded`.
+    A cell whose cluster does not start is run once more, within the same limits; then `NotGraded`. So is a set-up cell
+    that takes too long: on a busy machine its imports can leave too little time for the start.
     """
     shown, notes, errors = {}, [], []
     step = None
@@ -187,14 +189,15 @@ def run(plan, folder, seed, sandboxed, limits, progress):
             for number, step in enumerate(plan.steps):
                 progress(number, len(plan.steps))
                 ran = kernel.run(step.source)
-                if NO_CLUSTER in (ran.error or ""):
+                if _no_start(step, ran):
                     ran = kernel.run(step.source)
-                    if NO_CLUSTER in (ran.error or ""):
-                        raise NotGraded(TWICE.format(note=in_a_line(f"{step.where}: {ran.error}", 400)))
+                    if _no_start(step, ran):
+                        why = ran.error if NO_CLUSTER in (ran.error or "") else SLOW.format(**vars(limits))
+                        raise NotGraded(TWICE.format(note=in_a_line(f"{step.where}: {why}", 400)))
                 if step.check:
                     shown[step.check] = ran.outputs
                 if ran.interrupted:
-                    notes.append(f"{step.where}: it took more than {limits.cell_s:.0f} s and was interrupted.")
+                    notes.append(f"{step.where}: {SLOW.format(**vars(limits))}")
                 elif ran.error and not step.may_raise:
                     errors.append(in_a_line(f"{step.where}: {ran.error}", 400))
             progress(len(plan.steps), len(plan.steps))
@@ -202,6 +205,11 @@ def run(plan, folder, seed, sandboxed, limits, progress):
         facts = {**vars(limits), "memory_gb": limits.memory_bytes / 2**30, "output_mb": limits.output_bytes / 2**20}
         notes.append((f"{step.where}: " if step else "") + ENDED[end.reason].format(**facts))
     return shown, notes + errors[:5]
+
+
+def _no_start(step, ran):
+    """Whether no cluster came of a cell that was run."""
+    return NO_CLUSTER in (ran.error or "") or step.sets_up and ran.interrupted
 
 
 def copy_beside(notebook_path, folder):

@@ -144,6 +144,7 @@ class Step:
     check: str | None = None
     where: str = ""
     may_raise: bool = False
+    sets_up: bool = False  # a cell of the lab's that starts a cluster
 
 
 @dataclass
@@ -222,7 +223,7 @@ def _places(submission, solution, checks):
 def _step(cell, number, check=None):
     may_raise = "raises-exception" in _tags(cell)
     where = check or (f"cell {number}" + (f" ({in_a_line(grade_id(cell), 100)})" if grade_id(cell) else ""))
-    return Step(cell.source, check, where, may_raise)
+    return Step(cell.source, check, where, may_raise, "setup" in _tags(cell) and "Cluster(" in cell.source)
 
 
 def points_of(cell):

@@ -1,8 +1,9 @@
 """What is told of an exception in the learner's function: its cause, in one line."""
 
+import numpy as np
 import pytest
 
-from manyhands.checks.in_kernel import ask_kept, call
+from manyhands.checks.in_kernel import ask_kept, call, kept
 from manyhands.checks.report import Stopped
 
 WRAPPED = """Exception encountered when calling layer 'watched' (type Watched).
@@ -25,6 +26,22 @@ def test_the_cause_is_told(text, told):
         raise ValueError(text)
 
     assert call(learners) == (None, f"learners raised {told}")
+
+
+def test_a_variable_is_told_without_its_numbers():
+    def learners():
+        raise ValueError("Variable (<tf.Variable 'kernel:0' shape=(2, 2) dtype=float32, numpy=\narray([[1., 2.],\n       [3., 4.]], dtype=float32)>) was not created in the scope")
+
+    assert call(learners)[1] == "learners raised ValueError: Variable (<tf.Variable 'kernel:0' shape=(2, 2) dtype=float32>) was not created in the scope"
+
+
+def test_a_function_that_changes_an_array_that_it_was_given_is_told():
+    def learners(x):
+        x += 1
+        return x
+
+    x = np.zeros(2)
+    assert kept(lambda x: x + 1, x)[1] is None and "has changed `x`" in kept(learners, x)[1] and not x.any()
 
 
 def test_a_function_that_changes_a_list_that_it_was_given_is_told():
