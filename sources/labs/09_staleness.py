@@ -11,7 +11,7 @@
 # **Before:** the tutorial of this unit. **Minutes:** 55. **Ranks:** 4, from exercise 4 on. **Points:** 18.
 #
 # Exercises 1, 2, 3 and 5 run in this kernel, exercise 4 on the ranks (`%%px`). The checks replay runs that are drawn: no answer depends on how fast anything
-# is. What your functions are given stays as it is: a list or an array belongs to the caller, so work on a copy. Below each check stands what it says when
+# is. What your functions are given belongs to the caller: change no list or array of theirs, but a copy. Below each check stands what it says when
 # the answer is right.
 
 # %% tags=["setup"]
@@ -75,7 +75,7 @@ check.versions(versions_of)
 # All that chance has done to an asynchronous run stands in its schedule of versions. With it, one process can repeat the run, and find out what went wrong.
 #
 # Update t takes `rate * gradient(w, t)` off the **newest** weights, but its gradient has been computed from the weights of version `versions[t]`. `gradient` is a function of some weights and of the
-# number of the batch, which is t; it returns a new array. All numbers are whole ones. `w` is not yours.
+# number of the batch, which is t; it returns a new array. All numbers are whole ones.
 #
 # *Difficulty ●●○, 8 minutes, 3 points*
 #

@@ -76,13 +76,18 @@ def missing_problem(rank, case):
     return problem
 
 
-def sent_by_group(answers):
-    """[(first case, numbers sent by all ranks)] for each group."""
+def by_group(answers):
+    """{the ranks of a group: their cases}"""
     groups = {}
     for cases in answers:
         for case in cases:
             groups.setdefault(tuple(case["members"]), []).append(case)
-    return [(group[0], sum(case["sent"] for case in group)) for group in groups.values()]
+    return groups
+
+
+def sent_by_group(answers):
+    """[(first case, numbers sent by all ranks)] for each group."""
+    return [(group[0], sum(case["sent"] for case in group)) for group in by_group(answers).values()]
 
 
 def limits(case):
@@ -123,11 +128,8 @@ def share_problem(told):
 
 def groups_apart(answers):
     """The groups, as tuples of ranks, whose ranks do not have the same weights at the end."""
-    groups = {}
-    for cases in answers:
-        for case in cases:
-            groups.setdefault(tuple(case["members"]), []).append(case["got"])
-    return {members for members, (first, *others) in groups.items() if any(far(*pair) for other in others for pair in zip(other, first))}
+    return {members for members, (first, *others) in by_group(answers).items()
+            if any(far(*pair) for other in others for pair in zip(other["got"], first["got"]))}
 
 
 def weights_problem(rank, case, apart=()):

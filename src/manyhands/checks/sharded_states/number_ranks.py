@@ -14,9 +14,10 @@ from manyhands.checks.on_ranks import learners
 from manyhands.checks.sharded_states.findings_with_torch import BF16, at_most, compare, draw, finding, flat, length, my_groups, piece
 from manyhands.checks.sharded_states.held_with_torch import held_bytes
 from manyhands.checks.sharded_states.verdicts import ULP
+from manyhands.checks.sharded_states.words import MASTER_STEPS
 from manyhands.ledger import Ledger
 
-STEPS, LR = 15, 0.05  # each step is less than half of the last bit of such weights: in bfloat16 all of them vanish
+STEPS, LR = MASTER_STEPS, 0.05  # each step is less than half of the last bit of such weights: in bfloat16 all of them vanish
 
 
 # --- 6: masters -------------------------------------------------------------------------------------------------------

@@ -1,5 +1,7 @@
 """The words of unit 16's checks: what each criterion says, the likely mistakes, and the hints."""
 
+MASTER_STEPS = 15  # of the experiment with master weights
+
 CRITERIA = {  # {check: {criterion: (points, what it asks for)}}
     "memory": {
         "kept": (1, "the bytes on a rank in stages 0 and 1, with padding where there are shards"),
@@ -29,7 +31,7 @@ CRITERIA = {  # {check: {criterion: (points, what it asks for)}}
         "freed": (1, "between forward and backward the weight is not in memory"),
     },
     "masters": {
-        "moves": (1, "small steps add up: after 15 of them the weights are those of float32, rounded"),
+        "moves": (1, f"small steps add up: after {MASTER_STEPS} of them the weights are those of float32, rounded"),
         "states": (1, "a rank keeps one number of float32 for each parameter of its shard"),
         "traffic": (1, "gradients travel once, in four bytes each at most, and new weights once, in two"),
     },
