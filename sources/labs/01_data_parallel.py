@@ -105,7 +105,7 @@ check.gradients(cluster, "sum_gradients")
 # where the $w_j$ are all numbers in trained parameters, those of a tied one once, and $\ell_i$ is the cross entropy of row $i$.
 #
 # Each rank has some of the rows, perhaps none. Write its share, such that the shares of all ranks **add up** to $J$. There is no communication in this
-# function: only numbers that each rank knows. It does not ask which rank it runs on, for the check computes all shares on one.
+# function: only numbers that each rank knows. It does not ask which rank it runs on, for the check computes all shares on one rank.
 #
 # *Difficulty ●●○, 9 minutes, 4 points*
 #

@@ -224,8 +224,8 @@ except Stuck as stuck:
     print(stuck)
 
 # %% [markdown]
-# The cure: `dist.isend` does not wait. What it returns keeps the tensor, and must be waited for before the step ends; `run` does that. (Over gloo `is_completed()` is true only after `wait()`, so here each step's messages
-# are let go in the next one. To save their memory, wait for an activation's when its gradient has come: then it has arrived.) The cluster has healed itself.
+# The cure: `dist.isend` does not wait. What it returns keeps the tensor, and must be waited for before the step ends; `run` does that. (Over gloo `is_completed()` is true only after `wait()`, and that `run` calls at the
+# end of a step: its messages leave the list at the first send of the next step. To save their memory, wait for an activation's when its gradient has come: then it has arrived.) The cluster has healed itself.
 
 # %% tags=["setup"]
 # %%px --setup

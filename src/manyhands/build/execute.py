@@ -13,10 +13,8 @@ from manyhands.build.environment import kernel_environment
 from manyhands.build.processes import adopt_orphans, children, end, release_orphans
 from manyhands.machine import CELL_S
 
-CELL_TIMEOUT_S = CELL_S
 
-
-def execute(notebook, folder, name, cell_timeout_s=CELL_TIMEOUT_S, seed=0, progress=None):
+def execute(notebook, folder, name, cell_timeout_s=CELL_S, seed=0, progress=None):
     """Run the notebook's cells in place, the kernel standing in `folder`; a BuildError names unit, cell and traceback.
 
     Cells tagged raises-exception may fail, and must. Processes that the notebook leaves behind are ended.

@@ -10,8 +10,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from manyhands.build.execute import CELL_TIMEOUT_S
-from manyhands.machine import processors
+from manyhands.machine import CELL_S, processors
 
 NOTEBOOK_TIMEOUT_S = 600
 JOBS = min(8, processors() + 1)  # one more than cores: a notebook that shows a hang mostly waits; each needs about 1 GB
@@ -35,7 +34,7 @@ class Validation:
     Iterate to get a Verdict for each notebook as it ends, whatever happens to it; or ask for one with `of`.
     """
 
-    def __init__(self, notebooks, jobs=JOBS, cell_timeout_s=CELL_TIMEOUT_S, timeout_s=NOTEBOOK_TIMEOUT_S,
+    def __init__(self, notebooks, jobs=JOBS, cell_timeout_s=CELL_S, timeout_s=NOTEBOOK_TIMEOUT_S,
                  environment=None):
         order = {"notebooks": [str(Path(path).resolve()) for path in notebooks], "jobs": jobs}
         order |= {"cell_timeout_s": cell_timeout_s, "timeout_s": timeout_s, "environment": environment or {}}
