@@ -19,10 +19,13 @@ LAST_LINES = 8  # of what a rank wrote: there a library says why it has ended th
 
 
 class Watcher:
-    """Looks at the ranks' reports in a thread, between `with` and its end. `hang` is "hang" if it had to stop them."""
+    """Looks at the ranks' reports in a thread, between `with` and its end. `hang` is "hang" if it had to stop them;
+    `reports` are those of that moment: a rank that is stopped later reports once more, out of the call that it was in.
+    """
 
     def __init__(self, notes, ranks, patience_s):
-        self.notes, self.ranks, self.patience_s, self.hang = notes, ranks, patience_s, None
+        self.notes, self.ranks, self.patience_s = notes, ranks, patience_s
+        self.hang = self.reports = None
         self._since, self._over = {}, threading.Event()
         self._thread = threading.Thread(target=self._look, daemon=True)
 
@@ -38,7 +41,7 @@ class Watcher:
         while not self._over.wait(PERIOD_S):
             reports = reports_of(self.notes, self.ranks)
             if len(reports) == self.ranks and self._all_wait(reports):
-                self.hang = "hang"
+                self.hang, self.reports = "hang", reports
                 Path(self.notes, "stop").touch()
                 return
 
@@ -65,10 +68,10 @@ def reports_of(notes, ranks):
     return found
 
 
-def report(notes, ranks, done, reason, limit_s):
+def report(notes, ranks, done, reason, limit_s, reports=None):
     """The `Fault` of a run, `done`, that was stopped for `reason`, "hang" or "limit", or in which a rank raised or was
-    killed; None if all is well."""
-    reports = reports_of(notes, ranks)
+    killed; None if all is well. `reports`: where the ranks stood; by default their last ones."""
+    reports = reports or reports_of(notes, ranks)
     errors = {rank: json.loads(Path(notes, f"error-{rank}.json").read_text()) for rank in range(ranks)
               if os.path.exists(os.path.join(notes, f"error-{rank}.json"))}
     # but by SIGTERM, which a launcher sends to all when one has failed

@@ -51,7 +51,8 @@ def visit(script, arguments=(), ranks=4, launcher="torchrun", to_end=False, pati
                           env=options, timeout_s=timeout_s, echo=False)
         found = Visit(script.name, ranks, launcher, copied, list(arguments))
         _gather(found, notes, done, place.parent, script.parent)
-        found.fault = report(notes, ranks, done, watcher.hang or (done.timed_out and "limit"), timeout_s)
+        reason = watcher.hang or (done.timed_out and "limit")
+        found.fault = report(notes, ranks, done, reason, timeout_s, watcher.reports)
     return found
 
 
