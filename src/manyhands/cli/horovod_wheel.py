@@ -10,6 +10,7 @@ import fcntl
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import tarfile
@@ -40,9 +41,9 @@ OWN_LOOPBACK_ADDRESS = """lookupAddrForHostname(attr);
 #endif
   return attr;"""
 
-# (file, text, replacement): the frameworks of 2026 need C++17, and TensorFlow's wheel lacks headers that
-# xla_mpi_ops.cc includes (only Horovod inside XLA-compiled functions is lost). Beside PyTorch's CUDA build it would ask
-# for CUDA's tools; ours is for CPU tensors, unless it is asked for otherwise.
+# (file, text, replacement): the frameworks of 2026 need C++17 (PyTorch from 2.14 on C++20: `edits`), and TensorFlow's
+# wheel lacks headers that xla_mpi_ops.cc includes (only Horovod inside XLA-compiled functions is lost). Beside
+# PyTorch's CUDA build it would ask for CUDA's tools; ours is for CPU tensors, unless it is asked for otherwise.
 EDITS = [
     ("CMakeLists.txt", "set(CMAKE_CXX_STANDARD 14)",
      "set(CMAKE_CXX_STANDARD 17)\nset(CMAKE_BUILD_WITH_INSTALL_RPATH ON)\nset(CMAKE_INSTALL_RPATH \"%s\")" % RUN_PATH),
@@ -87,8 +88,13 @@ def for_gpus(environ=os.environ):
     return environ.get("MANYHANDS_HOROVOD_GPU") == "1"
 
 
-def edits(environ=os.environ):
-    return [edit for edit in EDITS if not (for_gpus(environ) and "Pytorch_CUDA" in edit[1])]
+def edits(environ=os.environ, torch=None):
+    """What is changed in the sources, for this version of PyTorch (None: the pinned one)."""
+    asked = [edit for edit in EDITS if not (for_gpus(environ) and "Pytorch_CUDA" in edit[1])]
+    if [int(number) for number in re.findall(r"\d+", torch or "")[:2]] < [2, 14]:
+        return asked
+    return [(name, old, new.replace("STANDARD 17", "STANDARD 20") if "/torch/" in name else new)
+            for name, old, new in asked]
 
 
 def settings(environ=os.environ):
@@ -100,7 +106,7 @@ def settings(environ=os.environ):
 
 def wheel_key(versions, environ=os.environ):
     """A short name for one build: it changes with any version, edit or setting that goes into the wheel."""
-    recipe = json.dumps([VERSION, edits(environ), settings(environ), versions], sort_keys=True)
+    recipe = json.dumps([VERSION, edits(environ, versions.get("torch")), settings(environ), versions], sort_keys=True)
     return hashlib.sha256(recipe.encode()).hexdigest()[:16]
 
 
@@ -127,9 +133,9 @@ def missing_tools(python, search_path=None, environ=os.environ):
     return missing
 
 
-def edit_sources(folder):
+def edit_sources(folder, torch=None):
     """Apply the edits; an edit that no longer fits is an error, never a silent no-op."""
-    for name, old, new in edits():
+    for name, old, new in edits(torch=torch):
         path = Path(folder) / name
         text = path.read_text()
         if text.count(old) != 1:
@@ -191,7 +197,7 @@ def build(python, folder, call):
               f"horovod=={VERSION}"], env, work)
         with tarfile.open(next(Path(work).glob("horovod-*.tar.gz"))) as archive:
             archive.extractall(work)
-        edit_sources(source)
+        edit_sources(source, installed_versions(python)["torch"])
         call([*pip, "wheel", "--verbose", "--no-deps", "--no-build-isolation", "--wheel-dir", work, str(source)], env,
              work)
         wheel = next(Path(work).glob("horovod-*.whl"))

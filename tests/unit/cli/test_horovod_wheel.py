@@ -56,6 +56,13 @@ def test_a_wheel_is_built_once_from_edited_sources(tmp_path):
     assert [line.split()[0] for line in (tmp_path / "log").read_text().splitlines()] == ["download", "wheel"]
 
 
+@pytest.mark.parametrize("torch, standard", [("2.11.0", 17), ("2.13.0+cpu", 17), ("2.14.1+cu130", 20), ("3.0.0a0+git1", 20)])
+def test_a_sites_pytorch_gets_the_language_that_its_headers_ask_for(torch, standard, tmp_path, monkeypatch):
+    monkeypatch.setattr(horovod_wheel, "installed_versions", lambda python: {**VERSIONS, "torch": torch})
+    wheel = horovod_wheel.get_wheel(sys.executable, pretend(tmp_path / "log"), tmp_path / "cache")
+    assert f"CMAKE_CXX_STANDARD {standard})" in wheel.read_text()
+
+
 def test_two_builds_at_once_are_one_build(tmp_path):
     context = multiprocessing.get_context("fork")
     both = [context.Process(target=horovod_wheel.get_wheel, args=(
