@@ -230,9 +230,9 @@ def reshard(function):
                 case = (numbers, old, new, rank)
                 reads = verdicts.triples(ask(function, *case))
                 problem, got = verdicts.reads_problem(case, reads, pieces)
-                found.append((problem, got, verdicts.least_problem(case, reads), reads and [stop - start for _, start, stop in reads]))
-        report.judge("pieces", [problem for problem, *_ in found], [[got, lengths is None] for _, got, _, lengths in found], rtol=1e-12)
-        report.judge("least", [problem for *_, problem, _ in found], [[-1 if lengths is None else len(lengths), sum(lengths or ()), min(lengths or (1,))] for *_, lengths in found])
+                found.append((problem, got, verdicts.least_problem(case, reads), reads))
+        report.judge("pieces", [problem for problem, *_ in found], [[got, reads is None] for _, got, _, reads in found], rtol=1e-12)
+        report.judge("least", [problem for *_, problem, _ in found], [-1 if reads is None else sorted(reads) for *_, reads in found])
 
 
 def rollback(train):
@@ -253,7 +253,9 @@ def rollback(train):
             found.append((error, told, right, got, wanted, until))
         error = next((error for error, *_ in found if error), None)
         ended = [verdicts.say("raised", error=error)] if error else []
-        report.judge("commits", [verdicts.commits_problem(told, right) for _, told, right, *_ in found], [verdicts.due(told, right) for _, told, right, *_ in found])
+        commits = [verdicts.commits_problem(told, right) for _, told, right, *_ in found]
+        early = ended or [verdicts.loop_problem(got, wanted, until) for *_, got, wanted, until in found if got[0] < until]
+        report.judge("commits", early + commits if any(commits) else commits, [verdicts.due(told, right) for _, told, right, *_ in found])
         for name in ("lost", "joined"):
             events = [[(min(1, back), ranks) for kind, back, _, ranks in told["events"] if kind == name] for _, told, *_ in found]
             report.judge(name, [verdicts.event_problem(name, told, right) for _, told, right, *_ in found], events)

@@ -173,6 +173,10 @@ def least_problem(case, reads):
         return say("too many numbers", rank=rank, new=new, found=read, wanted=stop - start)
     if read < stop - start:
         return _other_numbers(case)
+    size = piece_size(numbers, old)
+    for one, first, last in reads:
+        if not (start <= one * size + first and one * size + last <= stop and 0 <= first <= last <= size):
+            return say("not its own", rank=rank, new=new, old=one, start=first, stop=last)
     empty = [(first, last) for _, first, last in reads if first >= last]
     if empty:
         return say("empty read", start=empty[0][0], stop=empty[0][1])
@@ -238,8 +242,10 @@ def steps_problem(case, got):
         return say("seconds", right, got)
     if got < 1:
         return say("no step", right, got)
-    name = next((name for name, value in wrong.items() if abs(got - value) <= 0.5 + 1e-9), "other steps")
-    return say(name, right, got, ranks=ranks)
+    exact = seconds / step
+    rounded = "rounded" if right > 1 and abs(got - exact) < 1 else "other steps"
+    name = next((name for name, value in wrong.items() if abs(got - value) <= 0.5 + 1e-9), rounded)
+    return say(name, right, got, ranks=ranks, exact=exact)
 
 
 def lost_part(every_s, save_s, restart_s, mtbf_s):

@@ -86,6 +86,7 @@ MISTAKES = {
     "other numbers": "{numbers} numbers in {old} pieces, rank {rank} of {new}: not the numbers {start} to {last}.",
     "nothing to read": "Rank {rank} of {new} has no numbers, and reads some.",
     "too many numbers": "Rank {rank} of {new} reads {found} numbers, and needs {wanted}.",
+    "not its own": "Rank {rank} of {new} reads {start} to {stop} of old rank {old}'s piece, and not all of that is its own.",
     "two reads": "Old rank {old} is asked {times} times. What is needed of one piece lies together: one read.",
     "empty read": "A read from {start} to {stop} has nothing in it: leave it out.",
     # rollback
@@ -107,6 +108,7 @@ MISTAKES = {
     "no step": "At least one step lies between two checkpoints.",
     "times ranks": "More ranks fail more often, not less.",
     "median": "A median leaves the slow saves out, and they cost too: take the mean.",
+    "rounded": "By Young's rule it is {exact:.2f}: round that to the nearest whole number.",
     "other steps": "Not by Young's rule, with means of the measured times.",
     "whole interval": "A failure comes in the middle of an interval, on average: half of it is done again.",
     "no restart": "Each failure also costs the restart.",

@@ -59,7 +59,8 @@ def messages(seed):
 def entries(seed):
     draw, found = generator(seed, "entries"), []
     for ranks, every in ((4, 1), (4, int(draw.integers(3, 20))), (int(draw.integers(5, 9)), int(draw.integers(2, 5)))):
-        steps = every * int(draw.integers(9, 30)) + int(draw.integers(every))
+        rest = int(draw.integers(1, every)) if every > 1 else 0  # gradients after the last time
+        steps = every * int(draw.integers(9, 30)) + rest
         tensors = [int(n) * 4 for n in draw.integers(500, 10**4, 1 + len(found))]
         rate, delay = link(draw)
         gradient_s, one = round(draw.uniform(0.005, 0.05), 3), on(rate, delay)
@@ -72,6 +73,8 @@ def entries(seed):
                  "half the ring": computing + times * sent / 2,
                  "one tensor": computing + times * all_reduce_s(sum(tensors), ranks, one),
                  "p messages": computing + times * sum(2 * ranks * one(n / ranks) for n in tensors),
+                 "part of a time": computing + steps / every * sent,
+                 "four ranks": computing + times * sum(all_reduce_s(n, RANKS, one) for n in tensors),
                  "head once": computing + times * fluid}
         found.append(Case(f"{steps} steps, every {every}, {len(tensors)} tensors, {ranks} ranks",
                           [steps, every, tensors, ranks, gradient_s, one], computing + times * sent, wrong))
@@ -86,6 +89,7 @@ def gathers(seed):
         right = steps * (gradient_s + (ranks - 1) * one(n))
         wrong = {"all-reduce": steps * (gradient_s + all_reduce_s(n, ranks, one)), "p messages": steps * (gradient_s + ranks * one(n)),
                  "cut": steps * (gradient_s + (ranks - 1) * one(n / ranks)), "no gradients": right - steps * gradient_s,
+                 "four ranks": steps * (gradient_s + (RANKS - 1) * one(n)),
                  "head once": steps * (gradient_s + (ranks - 1) * (one(n) - one(0)) + one(0))}
         found.append(Case(f"{steps} steps, {n} bytes, {ranks} ranks", [steps, n, ranks, gradient_s, one], right, wrong))
     return found

@@ -11,6 +11,7 @@ from manyhands.checks.report import Stopped
 
 LIMITS = {"processor_s": 20, "quiet_s": 100, "run_s": 150}  # of a run in a lab; a cell of the grader has 180 s
 TARGET, OWN_TARGET = 0.8, 0.84  # of a grader; of the learner's own notebook
+SPREAD = 0.013  # of an entry's accuracy from data to data: one standard deviation, 460 seeds
 _judges = []
 
 
@@ -32,8 +33,8 @@ def text_of(function):
 
 
 def target():
-    """From data to data an entry's accuracy differs by some 0.013 (one standard deviation, 460 seeds). So a learner's
-    own check asks for three of them more than a grader, who draws other data: what passes here hardly fails there."""
+    """An entry's accuracy differs from data to data (`SPREAD`). So a learner's own check asks for three of these more
+    than a grader, who draws other data: what passes here hardly fails there."""
     return TARGET if seed() else OWN_TARGET
 
 
@@ -62,7 +63,8 @@ def stopped(problem, function):
 
 
 def try_out(function, runs=1):
-    """Run an entry on public seeds, and show what the judge sees of it, and what its ranks print."""
+    """Run an entry on public seeds, and show what the judge sees of it, and what its ranks print; and say so where it
+    reaches the target with little room."""
     from manyhands.hackathon.challenge import SLOW_LINKS
     from manyhands.hackathon.judging import public_seeds
     from manyhands.hackathon.one_run import told
@@ -77,3 +79,5 @@ def try_out(function, runs=1):
         for rank, lines in enumerate(said):
             print(*(f"  [rank {rank}] {line}" for line in lines), sep="\n", end="\n" if lines else "")
         print(f"run {number + 1}: {told(SLOW_LINKS, run)}")
+        if not run.problem and run.accuracy < OWN_TARGET + 2 * SPREAD:
+            print(MISTAKES["thin"].format(target=OWN_TARGET, accuracy=run.accuracy))

@@ -54,6 +54,8 @@ MISTAKES = {
     "p messages": "A ring of p ranks has p - 1 rounds.",
     "all-reduce": "An all-gather has p - 1 messages, and each carries all the n bytes of a rank.",
     "cut": "In an all-gather nothing is cut: each message carries all the n bytes of a rank.",
+    "part of a time": "It sends after each `every`-th gradient, steps // every times: the gradients after the last of them are not sent.",
+    "four ranks": "The number of ranks is an argument, and not always 4.",
     "value": "Not what the judge's clock says.",
     # pack
     "not one": "pack returns one tensor; this is a {got}.",
@@ -67,6 +69,8 @@ MISTAKES = {
     "wrapped": "Places from 32,768 on came out as others: 16 bits with a sign end at 32,767.",
     # entry
     "room": "A grader asks for 80 %, on other data, which may be harder: the rest is room for them.",
+    "thin": "The check asks for {target:.0%} in each of three runs, on other data, and from data to data an entry's accuracy differs by some 0.013. "
+            "{accuracy:.3f} has little room: take some more steps, and look at more data with runs=5.",
     "slow": "The judge's clock says {got:.2f} s; this rung is at {rung:.2f} s, and the baseline takes {baseline:.2f} s on these links.",
 }
 

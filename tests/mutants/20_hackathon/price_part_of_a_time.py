@@ -1,0 +1,18 @@
+"""The gradients after the last time are sent in part.
+
+fails: price/entry
+shows: the gradients after the last of them are not sent
+points: 18
+"""
+# %% grade_id="price"
+def message_s(n_bytes, rate_mbit, delay_ms):
+    return (n_bytes + 64) / (rate_mbit * 1e6 / 8) + delay_ms / 1e3
+
+
+def entry_s(steps, every, tensors, ranks, gradient_s, message_s):
+    sums_s = sum(2 * (ranks - 1) * message_s(n / ranks) for n in tensors)
+    return steps * gradient_s + steps / every * sums_s
+
+
+def gathered_s(steps, n_bytes, ranks, gradient_s, message_s):
+    return steps * (gradient_s + (ranks - 1) * message_s(n_bytes))
