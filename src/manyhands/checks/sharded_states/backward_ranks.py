@@ -77,8 +77,10 @@ def _network(key):
 
 def _zero2(function, key, group, alive):
     network, told, left, most, after = _network(key), [], 0, 0, 0
-    parameters = list(network.parameters())
-    numel = sum(p.numel() for p in parameters)
+    in_network = list(network.parameters())
+    parameters = in_network[1::2] + in_network[::2]  # not in the order of backward, nor in its reverse
+    numel, own = sum(p.numel() for p in parameters), sum(len(piece(p.detach(), group.rank, group.ranks)) for p in parameters)
+    held = own
     arrived = len(parameters)
 
     def loss_of(call, rank):
@@ -92,15 +94,22 @@ def _zero2(function, key, group, alive):
         left = max(left, sum(p.grad is not None for p in parameters))
         network.zero_grad()
         after, most = max(after, alive.end()), max(most, alive.most)
+        held = max(held, _memory_of(got)) if group.ranks > 1 else held
         arrived = min(arrived, alive.arrived) if group.ranks > 1 else arrived
         one = _compare_shards(group.text, got, of_ranks, group)
         told.append({**one, "looks": "second call"} if one["looks"] and call and told[0]["looks"] is None else one)
     hooks = sum(len(p._post_accumulate_grad_hooks or ()) + len(p._backward_hooks or ()) for p in parameters)
-    looks, *numbers = (("piled up", AT_ONCE, most) if most > AT_ONCE else ("views", 0, after) if after else
+    looks, *numbers = (("piled up", AT_ONCE, most) if most > AT_ONCE else ("views", 0, after) if after else ("views of copies", own, held) if held > own else
                        ("no backward", len(parameters), arrived) if arrived < len(parameters) else (None,))
     return {"shards": told,
             "freed": [finding(group.text, "left" if left else "hooks left" if hooks else None, [(1 + left) * numel, (1 + hooks) * numel], 0, left or hooks)],
-            "alive": [finding(group.text, looks, [max(most, AT_ONCE) * numel, (1 + after) * numel, arrived * numel], *numbers)]}
+            "alive": [finding(group.text, looks, [max(most, AT_ONCE) * numel, (1 + after) * numel, arrived * numel, held], *numbers)]}
+
+
+def _memory_of(tensors):
+    """How many numbers the memories have in which these lie."""
+    storages = [one.untyped_storage() for one in tensors if isinstance(one, torch.Tensor)] if isinstance(tensors, (list, tuple)) else []
+    return sum({storage.data_ptr(): storage.nbytes() for storage in storages}.values()) // 8
 
 
 def _compare_shards(at, got, of_ranks, group):
@@ -110,13 +119,15 @@ def _compare_shards(at, got, of_ranks, group):
     there = [isinstance(one, torch.Tensor) for one in got]
     if not all(there):
         return finding(at, "last parameter" if there == [False] * (len(right) - 1) + [True] else "no list", [], len(right), f"{sum(there)} tensors")
-    if [len(one.flatten()) for one in got] == [len(one) for one in right[::-1]] != [len(one) for one in right]:
+    if sorted(len(one.flatten()) for one in got) == sorted(map(len, right)) and [len(one.flatten()) for one in got] != [len(one) for one in right]:
         return finding(at, "order of parameters", [])
     for one, wanted in zip(got, right):
         if one.shape != wanted.shape:
             return compare(at, one, wanted)
     summed, own = ([piece(one, group.rank, group.ranks) for one in version] for version in (list(map(sum, zip(*of_ranks))), of_ranks[group.rank]))
-    wrong = [("summed", flat(summed)), ("own", flat(own)), ("divided twice", flat(right) / group.ranks), ("order of parameters", flat(right[::-1]))]
+    wrong = [("summed", flat(summed)), ("own", flat(own)), ("divided twice", flat(right) / group.ranks)]
+    in_network = [one for pair in zip(right[len(right) // 2:], right[:len(right) // 2]) for one in pair]
+    wrong += [("order of parameters", flat(order)) for order in (in_network, in_network[::-1])]
     return compare(at, flat(got), flat(right), wrong)
 
 

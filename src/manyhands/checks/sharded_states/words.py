@@ -119,6 +119,7 @@ MISTAKES = {
     "hooks left": "{got} hooks are left: each later backward would run them too. Remove them when backward has ended.",
     "no backward": "Of {expected} parameters {got} had their gradient from loss.backward(). Run it, and let hooks cut each gradient while it runs.",
     "piled up": "There were {got} whole gradients in memory while backward was running; {expected} are allowed. Cut each in its hook and free it there. What else keeps one alive: a list?",
+    "views of copies": "The shards have {expected} numbers, the memory that they keep alive {got}: a slice of a padded or copied gradient keeps all of it. clone() the slice.",
     "views": "{got} whole gradients are still in memory afterwards: are the shards views of them? A shard has memory of its own.",
     "order of parameters": "The shards are in another order than the parameters: that of backward? Each belongs where its parameter stands in the list.",
     "last parameter": "Only the last parameter's place is filled: a function that is made in a loop sees the loop's last value. Give it its own: functools.partial.",

@@ -1,0 +1,23 @@
+"""The gradients are taken to come in the reverse of the list's order.
+
+fails: zero2/shards
+shows: in another order than the parameters
+points: 23
+"""
+# %% grade_id="zero2"
+# %%px --setup
+def zero2_backward(loss, parameters, group=None) -> list:
+    """Backward of `loss`: this rank's shard of each parameter's mean gradient."""
+    parameters = list(parameters)
+    shards = []
+
+    def ready(i, p):
+        shards.insert(0, reduce_shard(p.grad, group))
+        p.grad = None
+
+    hooks = [p.register_post_accumulate_grad_hook(partial(ready, i))
+             for i, p in enumerate(parameters)]
+    loss.backward()
+    for hook in hooks:
+        hook.remove()
+    return shards
