@@ -33,9 +33,11 @@ def problem(case, got):
 
 
 def problems(asked, answers):
-    """That of each answer, or None. A mistake that explains more of the answers is named first."""
-    wrong = [case.wrong for case in asked]
-    names = sorted(wrong[0], key=lambda name: -sum(near(got, one[name]) for one, got in zip(wrong, answers)))
+    """That of each answer, or None. A mistake is named that explains at least half of the wrong answers, the one that
+    explains most of all first: in a single case, two ranks say, two mistakes may come to the same number."""
+    wrong = [(case.wrong, got) for case, got in zip(asked, answers) if not near(got, case.right)]
+    names = [name for name in asked[0].wrong if 2 * sum(near(got, one[name]) for one, got in wrong) >= len(wrong)]
+    names.sort(key=lambda name: -sum(near(got, case.wrong[name]) for case, got in zip(asked, answers)))
     for case, got in zip(asked, answers):
         if near(got, case.right):
             yield None
