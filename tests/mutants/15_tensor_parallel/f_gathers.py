@@ -1,7 +1,7 @@
 """f gathers all gradients and adds them up: more bytes than one all-reduce.
 
 fails: f-and-g/calls
-shows: the bytes that are sent are not
+shows: an all_gather sends more
 points: 24
 runs: f-and-g
 """

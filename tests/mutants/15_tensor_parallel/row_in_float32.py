@@ -2,7 +2,7 @@
 
 fails: row/values, row/gradients, row/calls
 shows: the right numbers with too few digits
-shows: the bytes that are sent are not
+shows: shorter numbers (float32)
 points: 22
 runs: row
 """

@@ -51,7 +51,7 @@ def calls_problem(case):
     for way, right in zip(("forward", "backward"), case["sums"]):
         got = case[way]
         if got != right:
-            looks = "many" if got[0] > right[0] else "few" if got[0] < right[0] else "bytes"
+            looks = "many" if got[0] > right[0] else "few" if got[0] < right[0] else "fewer bytes" if got[1] < right[1] else "bytes"
             expected, found = ([f"{calls} calls", f"{nbytes} bytes"] for calls, nbytes in (right, got))
             return of(f"{case['what']} {way}", looks, expected, found, case["rank"], way=way, size=case["size"])
     return None

@@ -102,8 +102,9 @@ MISTAKES = {
     "gradient other": "The gradient of {name} is not that of one process.",
     "many": "More is called in {way} than is needed: one all-reduce at most.",
     "few": "There is no all-reduce in {way}.",
-    "bytes": "The number of calls in {way} is right, the bytes that are sent are not: it is to be one all-reduce of "
+    "bytes": "The number of calls in {way} is right, the bytes are too many: it is to be one all_reduce (an all_gather sends more), of "
              "the smallest tensor that does.",
+    "fewer bytes": "The number of calls in {way} is right, the bytes are too few: is it another tensor, or one of shorter numbers (float32)?",
     # f and g
     ("copy", "times"): "copy_to sums in forward. All ranks have the same x there, and forward gives it back as it is.",
     ("sum", "own"): "reduce_from gives x back. Its forward is the sum over the group.",
