@@ -98,7 +98,7 @@ check.memory(memory, most_layers)
 # * `shard` needs no communication. Its result has memory of its own: a view of the whole vector would keep the whole vector alive.
 # * `unshard` sends each number once to each other rank, as **one all-gather** of the shards does.
 # * `reduce_shard` gives this rank's shard of the **mean** over the ranks' tensors, as **one reduce-scatter** does. The check counts as the textbook's
-#   rings do, where an all-reduce sends twice as much. (gloo, which runs here, makes its reduce-scatter of a whole all-reduce; NCCL on GPUs does not.) It may write into `tensor`.
+#   rings do, where an all-reduce sends twice as much. (gloo, which runs here, makes its reduce-scatter of a whole all-reduce; NCCL on GPUs does not.) `reduce_shard` may write into `tensor`.
 #
 # All keep the type of the numbers: `float64`, `float32` and `bfloat16` come.
 #

@@ -73,6 +73,15 @@ def _in_a_line(error):
     return causes[-1] if causes else f"{type(error).__name__}: {lines[0]}"
 
 
+def likely(asked, same=operator.eq):
+    """Names of the mistakes that explain at least half of the wrong answers, that of most answers first: in a single
+    case, two ranks say, two mistakes may come to the same. `asked`: [(the right answer, {mistake: what it gives},
+    what was given)]."""
+    missed = [(wrong, got) for right, wrong, got in asked if not same(got, right)]
+    names = [name for name in asked[0][1] if 2 * sum(same(got, wrong[name]) for wrong, got in missed) >= len(missed)]
+    return sorted(names, key=lambda name: -sum(same(got, wrong[name]) for _, wrong, got in asked))
+
+
 def number(value):
     """What the learner has returned as a float; not a number where it is none."""
     try:

@@ -5,7 +5,7 @@ Every `problem` is None, or the details of a FAIL line: `expected`, `got` and th
 
 import numpy as np
 
-from manyhands.checks.in_kernel import NAN, number
+from manyhands.checks.in_kernel import NAN, likely, number
 from manyhands.checks.report import Stopped
 from manyhands.checks.scaling.words import MISTAKES
 
@@ -33,11 +33,8 @@ def problem(case, got):
 
 
 def problems(asked, answers):
-    """That of each answer, or None. A mistake is named that explains at least half of the wrong answers, the one that
-    explains most of all first: in a single case, two ranks say, two mistakes may come to the same number."""
-    wrong = [(case.wrong, got) for case, got in zip(asked, answers) if not near(got, case.right)]
-    names = [name for name in asked[0].wrong if 2 * sum(near(got, one[name]) for one, got in wrong) >= len(wrong)]
-    names.sort(key=lambda name: -sum(near(got, case.wrong[name]) for case, got in zip(asked, answers)))
+    """That of each answer, or None."""
+    names = likely([(case.right, case.wrong, got) for case, got in zip(asked, answers)], same=near)
     for case, got in zip(asked, answers):
         if near(got, case.right):
             yield None

@@ -94,7 +94,7 @@ def _zero2(function, key, group, alive):
         left = max(left, sum(p.grad is not None for p in parameters))
         network.zero_grad()
         after, most = max(after, alive.end()), max(most, alive.most)
-        held = max(held, _memory_of(got)) if group.ranks > 1 else held
+        held = max(held, held_bytes(got) // 8) if group.ranks > 1 else held
         arrived = min(arrived, alive.arrived) if group.ranks > 1 else arrived
         one = _compare_shards(group.text, got, of_ranks, group)
         told.append({**one, "looks": "second call"} if one["looks"] and call and told[0]["looks"] is None else one)
@@ -104,12 +104,6 @@ def _zero2(function, key, group, alive):
     return {"shards": told,
             "freed": [finding(group.text, "left" if left else "hooks left" if hooks else None, [(1 + left) * numel, (1 + hooks) * numel], 0, left or hooks)],
             "alive": [finding(group.text, looks, [max(most, AT_ONCE) * numel, (1 + after) * numel, arrived * numel, held], *numbers)]}
-
-
-def _memory_of(tensors):
-    """How many numbers the memories have in which these lie."""
-    storages = [one.untyped_storage() for one in tensors if isinstance(one, torch.Tensor)] if isinstance(tensors, (list, tuple)) else []
-    return sum({storage.data_ptr(): storage.nbytes() for storage in storages}.values()) // 8
 
 
 def _compare_shards(at, got, of_ranks, group):

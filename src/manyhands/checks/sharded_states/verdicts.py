@@ -3,6 +3,7 @@
 Every `..._problem` returns None, or the details of a FAIL line: `rank`, `expected`, `got` and the likely `mistake`.
 """
 
+from manyhands.checks.in_kernel import likely
 from manyhands.checks.sharded_states import cases
 from manyhands.checks.sharded_states.words import MISTAKES
 
@@ -18,7 +19,7 @@ def problem(key, expected=None, got=None, rank=None, **words):
 def memory_problems(asked, answers):
     """The problem of each answer, or None."""
     found = [cases.parts(*case) for case in asked]
-    names = _likely([one.wrong for one in found], [one.right for one in found], answers)
+    names = likely([(one.right, one.wrong, got) for one, got in zip(found, answers)])
     for case, one, got in zip(asked, found, answers):
         looks = "no number" if got != got else next((name for name in names if one.wrong[name] == got), "memory other")
         yield None if got == one.right else _asked(problem(looks, one.right, got), "layers = {}", *_NAMES, values=case)
@@ -27,7 +28,7 @@ def memory_problems(asked, answers):
 def most_problems(asked, answers):
     """The problem of each answer, or None."""
     found = [_most(*case) for case in asked]
-    names = _likely([wrong for _, wrong in found], [right for right, _ in found], answers)
+    names = likely([(*one, got) for one, got in zip(found, answers)])
     for case, (right, wrong), got in zip(asked, found, answers):
         looks = ("no number" if got != got else "not whole" if got % 1 else "below none" if got < 0 else
                  next((name for name in names if wrong[name] == got), "most other"))
@@ -38,14 +39,6 @@ def _most(size, device_bytes, ranks, stage, *kind):
     right, one = cases.most(size, device_bytes, ranks, stage, *kind), cases.parts([size], ranks, stage, *kind)
     return right, {"every layer at work": device_bytes // one.right, "nothing at work": device_bytes // one.kept,
                    "one too many": right + 1, "one too few": right - 1}
-
-
-def _likely(wrong, right, answers):
-    """Names of the mistakes that explain at least half of the wrong answers, that of most answers first: in a single
-    case two mistakes may come to the same number."""
-    missed = [(of_case, got) for of_case, one, got in zip(wrong, right, answers) if got != one]
-    names = [name for name in wrong[0] if 2 * sum(of_case[name] == got for of_case, got in missed) >= len(missed)]
-    return sorted(names, key=lambda name: -sum(of_case[name] == got for of_case, got in zip(wrong, answers)))
 
 
 def _asked(told, *names, values):
