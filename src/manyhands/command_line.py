@@ -5,8 +5,10 @@ import os
 import signal
 import sys
 from contextlib import contextmanager
+from pathlib import Path
 
 COMPLETING = "_ARGCOMPLETE"  # set by the shell while it asks what could be typed next
+LONGEST_SHOWN = 200  # letters of a path in a message
 
 
 def parser(command, description, examples=(), **options):
@@ -40,6 +42,42 @@ def no_script(path):
     if os.path.isdir(path):
         return f"{path} is a folder: name the script in it that you start with torchrun."
     return f"there is no file {path} in {os.getcwd()}: name a script that is there."
+
+
+def printable(text):
+    """`text` with each character that a terminal would obey, and each half of a letter, as its escape (`\\x1b`)."""
+    return "".join(letter if letter.isprintable() or letter in "\n\t" else letter.encode("unicode_escape").decode()
+                   for letter in str(text))
+
+
+def refuse(command, problem):
+    """Say on stderr why `manyhands COMMAND` cannot do what was typed; returns its exit code, 2."""
+    print(f"manyhands {command}: {printable(problem)}", file=sys.stderr)
+    return 2
+
+
+def in_words(problem):
+    """An error of the operating system as a sentence that names the file."""
+    names = [os.fsdecode(name) for name in (problem.filename, problem.filename2) if isinstance(name, (str, bytes))]
+    where = " and ".join(name if len(name) <= LONGEST_SHOWN else f"{name[:LONGEST_SHOWN]}..." for name in names)
+    return f"{problem.strerror or problem}{f': {where}' if where else ''}."
+
+
+def no_output_file(path, made_by):
+    """Why `path` cannot be written as an output that bears the mark `made_by`, and what to do, or None if it can.
+    Only a file that bears the mark is ever overwritten."""
+    path = Path(path)
+    if path.is_dir() or not path.parent.is_dir():
+        return f"--output {path}: name a file in an existing folder."
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        return f"--output {path}: you may not write there. Name a file in a folder that is yours."
+    if not path.exists() and not path.is_symlink():
+        return None
+    if not path.is_file():
+        return f"--output {path} is not a regular file. Name a new file."
+    with open(path, "rb") as file:
+        head = file.read(2000)
+    return None if not head or made_by.encode() in head else f"{path} exists and was not written by this command. Name another file with --output."
 
 
 @contextmanager

@@ -111,6 +111,11 @@ def _catalogue():
     return tomllib.loads(files("manyhands").joinpath("units.toml").read_text(encoding="utf-8"))
 
 
+def is_number(word, number):
+    """Whether what was typed is the number of a unit: `6`, `06` or `006` is "06"."""
+    return word.isascii() and word.isdigit() and word.lstrip("0").zfill(2) == number
+
+
 def units(root=None):
     """All units of the course, in order."""
     root = Path(root or find_root())

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from manyhands.build import BuildError, UnknownName
+from manyhands.units import is_number
 
 UNIT_NAME = re.compile(r"\d\d_[a-z0-9_]+")
 
@@ -78,8 +79,8 @@ def pieces(root, wanted=()):
 
 
 def _matches(piece, word):
-    if word.isdigit():
-        return piece.number == f"{int(word):02d}"
+    if is_number(word, piece.number):
+        return True
     if Path(word).suffix in (".py", ".ipynb"):
         return bool({Path(word).resolve(), (piece.root / word).resolve()} & {piece.source, piece.notebook})
     return piece.name == word

@@ -22,12 +22,66 @@ def path_in(work):
 
 
 def load(work):
-    """All that is remembered; an absent or a broken file counts as nothing."""
+    """All that is remembered and can be read; an absent or a broken file counts as nothing, and so does a value of
+    another type than the course writes."""
+    return _readable(_stored(work))
+
+
+def _stored(work):
+    """What the file holds, whatever that is; None where it cannot be read."""
     try:
-        found = json.loads(path_in(work).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}
+        return json.loads(path_in(work).read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return None
+
+
+def _readable(stored):
+    """The entries whose values have the types that the head of this module tells; what else an entry holds stays."""
+    entries = stored.items() if isinstance(stored, dict) else ()
+    return {unit: _readable_entry(entry) for unit, entry in entries if isinstance(entry, dict)}
+
+
+def _readable_entry(entry):
+    kept = {key: value for key, value in entry.items() if _TYPES.get(key, _anything)(value)}
+    if not {"points", "max"} <= kept.keys():
+        kept = {key: value for key, value in kept.items() if key not in ("points", "max")}
+    for key in {"hints", "seen"} & kept.keys():
+        kept[key] = [name for name in kept[key] if isinstance(name, str)]
+    if "predictions" in kept:
+        kept["predictions"] = {name: made for name, made in kept["predictions"].items() if _is_prediction(made)}
+    return kept
+
+
+def _anything(value):
+    return True
+
+
+def _is_number(value):
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < 1e15  # no NaN
+
+
+def _is_answer(value):
+    return isinstance(value, str) or _is_number(value)
+
+
+def _is_time(value):
+    try:
+        return bool(datetime.fromisoformat(value).tzinfo)
+    except (TypeError, ValueError):
+        return False
+
+
+def _is_prediction(made):
+    """Whether this is a prediction that is open, or one that is settled whole."""
+    if not (isinstance(made, dict) and _is_answer(made.get("guess"))):
+        return False
+    return not {"came", "right", "surprise"} & made.keys() or (
+        _is_answer(made.get("came")) and isinstance(made.get("right"), bool) and _is_number(made.get("surprise")))
+
+
+_TYPES = {"points": _is_number, "max": lambda value: _is_number(value) and value > 0, "when": _is_time,
+          "hints": lambda value: isinstance(value, list), "seen": lambda value: isinstance(value, list),
+          "predictions": lambda value: isinstance(value, dict)}
 
 
 def add_result(work, unit, points, maximum):
@@ -46,8 +100,7 @@ def add_seen(work, unit, name):
 
 def seen_green(entry):
     """The checks of a unit's entry that were seen green."""
-    seen = entry.get("seen")
-    return [name for name in seen if isinstance(name, str)] if isinstance(seen, list) else []
+    return entry.get("seen", [])
 
 
 def unit_here(start=None):
@@ -55,7 +108,7 @@ def unit_here(start=None):
     here = Path(start or Path.cwd()).resolve()
     work = work_folder(here)
     parts = here.relative_to(work).parts if work else ()
-    return (work, parts[0]) if parts and parts[0][:2].isdigit() else None
+    return (work, parts[0]) if parts and parts[0][:2].isdecimal() else None
 
 
 def add_hint(work, unit, name):
@@ -115,7 +168,10 @@ def _changing(work):
     path.parent.mkdir(parents=True, exist_ok=True)
     with open(path.parent / "progress.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        units = load(work)
+        stored = _stored(work)
+        units = _readable(stored)
+        if path.exists() and units != stored:
+            _keep_aside(path)
         yield units
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix="progress-")
         try:
@@ -125,3 +181,13 @@ def _changing(work):
         except BaseException:
             os.unlink(temporary)
             raise
+
+
+def _keep_aside(path):
+    """Keep a copy of a file that is about to lose what could not be read in it; one copy of each content is enough."""
+    content, number = path.read_bytes(), 1
+    while (kept := path.with_name(f"progress.broken{number}.json")).exists():
+        if kept.read_bytes() == content:
+            return
+        number += 1
+    kept.write_bytes(content)

@@ -39,6 +39,8 @@ GROUPS = {
         "site": ("manyhands.website.site_command:main", "the course as a web site"),
     },
 }
+TRACEBACK = "MANYHANDS_TRACEBACK"  # in the environment: show where an error of the operating system was raised
+LOOP = "Symlink loop"  # of `Path.resolve`, which raises a RuntimeError for links in a ring up to Python 3.12
 _COMPLETING = "_ARGCOMPLETE"  # set by the shell while it asks what could be typed next, see command_line.py
 COMMANDS = {name: entry for group in GROUPS.values() for name, entry in group.items()}
 
@@ -60,6 +62,9 @@ def version():
 
 def main(argv=None):
     argv = sys.argv[1:] if argv is None else list(argv)
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):  # a name that is not UTF-8 is shown with its bytes, and stops nothing
+            stream.reconfigure(errors="backslashreplace")
     if _COMPLETING in os.environ:
         argv = _typed_so_far()
     if not argv or argv[0] in ("-h", "--help"):
@@ -77,6 +82,21 @@ def main(argv=None):
     except KeyboardInterrupt:  # of a command that has nothing more to say about it
         print(f"\nmanyhands {argv[0]}: stopped.", file=sys.stderr)
         return 128 + signal.SIGINT
+    except BrokenPipeError:  # `manyhands export | head`: nobody reads on
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE
+    except (OSError, RuntimeError) as problem:  # a path, a disk or a permission that a command did not foresee
+        if TRACEBACK in os.environ or not (isinstance(problem, OSError) or LOOP in str(problem)):
+            raise
+        return _refused_by_the_system(argv[0], problem)
+
+
+def _refused_by_the_system(command, problem):
+    from manyhands.command_line import in_words, refuse
+
+    said = in_words(problem) if isinstance(problem, OSError) else f"{problem}."
+    return refuse(command, f"{said} Check this path, your permissions and the free space, then run the command "
+                           f"again. ({TRACEBACK}=1 shows where it happened.)")
 
 
 def _meant(word):

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from manyhands.checks import progress
-from manyhands.command_line import completed, working
+from manyhands.command_line import completed, in_words, refuse, working
 from manyhands.command_line import parser as command_parser
 from manyhands.learner import certificate_paper, signing, start_page
 from manyhands.units import NotAClone, find_root, units
@@ -49,12 +49,11 @@ def main(argv):
     try:
         return work(options)
     except FileExistsError as problem:
-        print(f"manyhands certificate: {problem.filename} is there already, and nothing is overwritten: name another "
-              "file.", file=sys.stderr)
-        return 2
-    except (OSError, NotAClone, signing.BadKey) as problem:
-        print(f"manyhands certificate: {problem}", file=sys.stderr)
-        return 2
+        return refuse("certificate", f"{problem.filename} exists already, and nothing is overwritten. Name another file.")
+    except OSError as problem:
+        return refuse("certificate", in_words(problem))
+    except (NotAClone, signing.BadKey) as problem:
+        return refuse("certificate", problem)
     except (Refused, certificate_paper.NoCertificate) as problem:
         print(f"manyhands certificate: {problem}", file=sys.stderr)
         return 1

@@ -5,13 +5,12 @@ import webbrowser
 from pathlib import Path
 
 from manyhands.clinic.page import MADE_BY
-from manyhands.command_line import completed, no_script, python_files, scripts_own, sigterm_exits
+from manyhands.command_line import completed, no_output_file, no_script, python_files, refuse, scripts_own, sigterm_exits
 from manyhands.command_line import parser as command_parser
 
 DESCRIPTION = """Run your own training script for a few steps, with observers in place, and write one page about it: is it right, does it hang,
 will it run on GPUs, what does it cost? The script is one for torchrun (DDP, FSDP2, Lightning, Accelerate, all_reduce by hand) or horovodrun. Neither it nor
 its folder is changed: it runs in a copy of the folder. Exit code 0: nothing found; 1: something found; 2: the script fails."""  # noqa: E501
-NO_PAGE = "manyhands clinic: {path} is there, and is no page of the clinic: name another file with --output."
 STOPPED = "\nStopped; all processes of the script have ended."
 
 
@@ -37,15 +36,10 @@ def main(argv=None):
     mine, own = scripts_own(sys.argv[1:] if argv is None else argv)
     arguments = completed(parser()).parse_args(mine)
     arguments.arguments += own
-    if problem := no_script(arguments.script):
-        print(f"manyhands clinic: {problem}", file=sys.stderr)
-        return 2
+    if problem := no_script(arguments.script) or no_output_file(arguments.output, MADE_BY):
+        return refuse("clinic", problem)
     if arguments.ranks < 1:
-        print("manyhands clinic: --ranks must be 1 or more.", file=sys.stderr)
-        return 2
-    if arguments.output.exists() and MADE_BY.encode() not in arguments.output.read_bytes()[:400]:
-        print(NO_PAGE.format(path=arguments.output), file=sys.stderr)
-        return 2
+        return refuse("clinic", "--ranks must be 1 or more.")
     try:
         return _look(arguments)
     except KeyboardInterrupt:
@@ -65,8 +59,7 @@ def _look(arguments):
                      arguments.patience, arguments.timeout)
         rehearsed(seen, arguments.script, arguments.timeout)
     except LaunchError as problem:
-        print(f"manyhands clinic: {problem}", file=sys.stderr)
-        return 2
+        return refuse("clinic", problem)
     done = conclude(seen, arguments.to_end, arguments.timeout)
     print(as_text(done))
     arguments.output.write_text(as_html(done), encoding="utf-8")

@@ -8,10 +8,11 @@ from manyhands.clinic.evidence import Evidence, moved_apart
 from manyhands.clinic.judge import Finding
 from manyhands.clinic.visit import STEPS
 from manyhands.cluster.faults.sentences import ranks_text
+from manyhands.command_line import printable
 
 FOUND, NOTHING, FAILS = 1, 0, 2  # exit codes
 OTHER_SIZE = "Received data size doesn't match expected size"  # gloo, when it ends the process
-NAMED = 4  # so many names of parameters are shown
+NAMED = 4  # so many names of parameters, or of files, are shown
 
 
 @dataclass
@@ -108,7 +109,15 @@ def _remarks(visit, evidence):
         found.append(Finding("unequal steps", {"counts": ", ".join(map(str, counts))}))
     if not visit.copied:
         found.append(Finding("not copied", {}))
+    if visit.left_out:
+        found.append(Finding("left out", {"names": left_out_in_words(visit)}))
     return found
+
+
+def left_out_in_words(visit):
+    """The first names of what is missing in the copy."""
+    more = len(visit.left_out) - NAMED
+    return ", ".join(map(printable, visit.left_out[:NAMED])) + (f" and {more} more" if more > 0 else "")
 
 
 def _right(visit, evidence, found, remarks, failed, hangs):
@@ -124,7 +133,7 @@ def _right(visit, evidence, found, remarks, failed, hangs):
     if evidence.sharded:
         key = "sharded" if evidence.steps[0].right is not None else "sharded untold"
     else:
-        mild = {"not copied", "sampled", "unequal steps"}
+        mild = {"not copied", "left out", "sampled", "unequal steps"}
         key = "same" if all(one.key in mild for one in remarks) else "same but"
     return words.VERDICTS[key].format(steps=evidence.count, rows=rows)
 

@@ -4,7 +4,7 @@ import math
 import sys
 from pathlib import Path
 
-from manyhands.command_line import completed, no_script, python_files, scripts_own, sigterm_exits
+from manyhands.command_line import completed, no_output_file, no_script, python_files, refuse, scripts_own, sigterm_exits
 from manyhands.command_line import parser as command_parser
 
 DESCRIPTION = """Run your own training script for some steps, on one rank and on several, and say what it would take on many ranks of another machine:
@@ -48,6 +48,8 @@ def main(argv=None):
 
 def _predict(arguments):
     from manyhands.clinic import scale
+    from manyhands.clinic.clinic_words import REMARKS
+    from manyhands.clinic.conclude import left_out_in_words
     from manyhands.clinic.visit import visit
     from manyhands.cluster.launch.run_script import LaunchError
     from manyhands.plots.scaling import efficiency
@@ -59,9 +61,10 @@ def _predict(arguments):
                                  timeout_s=arguments.timeout) for count in (1, arguments.ranks))
         found = scale.measured(alone, together)
     except (ValueError, LaunchError) as problem:
-        print(f"manyhands predict: {problem}", file=sys.stderr)
-        return 2
+        return refuse("predict", problem)
     print(scale.told(found))
+    if together.left_out:
+        print(REMARKS["left out"].format(names=left_out_in_words(together)))
     forecasts = [scale.forecast(found, kind.machine, count, arguments.times_as_fast) for count in ranks]
     print(f"\n{kind.what}; {arguments.reached:.0%} of its links' rates; one rank computes "
           f"{arguments.times_as_fast:g} times as fast as here; a sum in two levels:\n\n{scale.table(forecasts)}")
@@ -87,9 +90,6 @@ def _wanted(arguments):
         raise ValueError("--ranks must be 2 or more: one rank alone sends no messages.")
     if not 0 < arguments.times_as_fast < math.inf:
         raise ValueError("--times-as-fast must be a number of more than 0.")
-    output = arguments.output
-    if output.is_dir() or not output.parent.is_dir():
-        raise ValueError(f"--output {output}: this must be a file, in a folder that is there.")
-    if output.exists() and MADE_BY.encode() not in output.read_bytes()[:2000]:
-        raise ValueError(f"{output} is there, and is no picture of this command: name another file with --output.")
+    if problem := no_output_file(arguments.output, MADE_BY):
+        raise ValueError(problem)
     return ranks

@@ -36,6 +36,7 @@ class Visit:
     codes: dict = field(default_factory=dict)
     timed_out: bool = False
     told: str = ""  # by the launcher, where no rank began
+    left_out: list = field(default_factory=list)  # names of what lies in the script's folder and cannot be copied
     rehearsal: object = None  # of a second run: a `manyhands.rehearsal.rehearse_command.Rehearsal`
 
 
@@ -43,13 +44,13 @@ def visit(script, arguments=(), ranks=4, launcher="torchrun", to_end=False, pati
     """Run it and gather what was seen: a `Visit`. Every process has ended then."""
     patience_s = patience_s or PATIENCE_S["nccl" if gpu_ids() else "gloo"]
     script = Path(script).resolve()
-    with _notes() as notes, _place(script) as (place, copied):
+    with _notes() as notes, _place(script) as (place, copied, left_out):
         watcher = Watcher(notes, ranks, patience_s)
         options = {"MANYHANDS_CLINIC": json.dumps({"to_end": to_end}), "PYTHONDONTWRITEBYTECODE": "1"}
         with watcher:
             done = launch(IN_RANK, notes, str(place), *arguments, with_=launcher, nodes=1, ranks_per_node=ranks,
                           env=options, timeout_s=timeout_s, echo=False)
-        found = Visit(script.name, ranks, launcher, copied, list(arguments))
+        found = Visit(script.name, ranks, launcher, copied, list(arguments), left_out=left_out)
         _gather(found, notes, done, place.parent, script.parent)
         reason = watcher.hang or (done.timed_out and "limit")
         found.fault = report(notes, ranks, done, reason, timeout_s, watcher.reports)
@@ -66,7 +67,7 @@ def rehearsed(found, script, timeout_s=300):
     if found.launcher != "torchrun" or found.ranks == 1 or found.fault or found.timed_out or not _all_well(found):
         return
     script = Path(script).resolve()
-    with _place(script) as (place, _):
+    with _place(script) as (place, *_):
         found.rehearsal = rehearse(place, found.arguments, found.ranks, timeout_s, steps=STEPS)
 
 
@@ -85,21 +86,41 @@ def _notes():
 
 @contextmanager
 def _place(script):
-    """(where the script is, whether that is a copy): its folder may be too large to be copied. We are then where it is
-    to be started."""
+    """(where the script is, whether that is a copy, what was left out of the copy): its folder may be too large to be
+    copied. Inside, the current folder is the one that the script is to be started in."""
     if not _small(script.parent):
-        yield script, False
+        yield script, False, []
         return
     here, folder = os.getcwd(), tempfile.mkdtemp(prefix="manyhands-clinic-")
     try:
         copy = Path(folder, script.parent.name or "script")
-        shutil.copytree(script.parent, copy, symlinks=True,
-                        ignore=lambda _, names: [name for name in names if name in LEFT_OUT])
+        left_out = _copied(script.parent, copy)
         os.chdir(_there(here, script, copy / script.name))
-        yield copy / script.name, True
+        yield copy / script.name, True, left_out
     finally:
         os.chdir(here)
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _copied(folder, copy):
+    """Copy a folder; returns the paths in it of what cannot be copied: pipes, sockets, devices, unreadable files."""
+    left_out = []
+
+    def special(place, names):
+        paths = {name: Path(place, name) for name in names}
+        odd = [path for name, path in paths.items() if name not in LEFT_OUT and not path.is_symlink()
+               and not (path.is_file() or os.access(path, os.R_OK | os.X_OK) and path.is_dir())]
+        left_out.extend(str(path.relative_to(folder)) for path in odd)
+        return [name for name, path in paths.items() if name in LEFT_OUT or path in odd]
+
+    def copy_file(source, target):
+        try:
+            shutil.copy2(source, target)
+        except OSError:  # it may not be read, or has gone since
+            left_out.append(str(Path(source).relative_to(folder)))
+
+    shutil.copytree(folder, copy, symlinks=True, ignore=special, copy_function=copy_file)
+    return sorted(left_out)
 
 
 def _small(folder):

@@ -4,11 +4,11 @@ import json
 import sys
 from pathlib import Path
 
-from manyhands.command_line import Line, completed, sigterm_exits, unit_names_and_notebooks
+from manyhands.command_line import Line, completed, refuse, sigterm_exits, unit_names_and_notebooks
 from manyhands.command_line import parser as command_parser
 from manyhands.checks import colour
 from manyhands.checks import progress as memory
-from manyhands.units import NotAClone, find_root, units
+from manyhands.units import NotAClone, find_root, is_number, units
 
 DESCRIPTION = """Grade a lab: your own copy in work/, or the notebook that you name. Your file is only read, never changed.
 The checks run on a fresh kernel with a hidden seed, in a sandbox where there is one. On an attendee's server, where no solutions
@@ -36,10 +36,10 @@ def unit_named(word, root):
     """`06`, `6`, `06_ddp`, `labs/06_ddp` -> `06_ddp`."""
     known, name = labs(root), Path(word).name
     for unit in known:
-        if unit == name or (name.isdigit() and int(unit[:2]) == int(name)):
+        if unit == name or is_number(name, unit[:2]):
             return unit
     coming = next((unit for unit in units(root) if unit.planned
-                   and (unit.name == name or name.isdigit() and int(unit.number) == int(name))), None)
+                   and (unit.name == name or is_number(name, unit.number))), None)
     text = (PLANNED.format(number=coming.number, title=coming.title, known=", ".join(known)) if coming
             else NO_LAB.format(word=word, known=", ".join(known) or "none yet"))
     raise Unknown(text)
@@ -104,8 +104,7 @@ def main(argv=None):
         root = find_root()
         return max([_one(word, root, arguments) for word in arguments.lab_or_notebook])
     except (Unknown, NotAClone) as problem:
-        print(f"manyhands check: {problem}", file=sys.stderr)
-        return 2
+        return refuse("check", problem)
     except KeyboardInterrupt:
         print("\nStopped; nothing was graded.", file=sys.stderr)
         return 130

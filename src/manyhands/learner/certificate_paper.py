@@ -16,6 +16,7 @@ PATH_TITLES = {"one_day": "One day", "two_days": "Two days", "three_days": "Thre
 LONGEST_NAME = 60
 OWN = "Points as graded on the learner's own machine. This certificate is not signed."
 SIGNED = "Points as graded by the instructor, who has signed this file. To verify it:"
+BRIEF = {"name": str, "path": str, "day": str, "units": int, "points": (int, float), "max": (int, float)}
 VERIFY = "manyhands certificate --verify FILE"
 
 
@@ -95,9 +96,17 @@ def brief_of(data):
     """What a certificate says in short, or None where these bytes are none."""
     line = data.rstrip(b"\n").rpartition(b"\n")[2]
     try:
-        return json.loads(b64decode(line.removeprefix(MARK), validate=True)) if line.startswith(MARK) else None
-    except ValueError:
+        brief = json.loads(b64decode(line.removeprefix(MARK), validate=True)) if line.startswith(MARK) else None
+    except (ValueError, RecursionError):
         return None
+    return brief if isinstance(brief, dict) and all(_fits(brief.get(key), kind) for key, kind in BRIEF.items()) else None
+
+
+def _fits(value, kind):
+    """Whether a value of a certificate that may come from anybody can be shown as what it claims to be."""
+    if kind is str:
+        return isinstance(value, str) and value.isprintable() and len(value) <= LONGEST_NAME
+    return isinstance(value, kind) and not isinstance(value, bool) and abs(value) < 1e9
 
 
 def _line(paper, size, text, style="", space=1.5):

@@ -43,7 +43,7 @@ def lab_copy(unit_name):
 def number_of(name):
     """The number of the unit that a path inside `work/` belongs to:
     `06` of `06_ddp/train.py` and `scripts/06_train.py`."""
-    return next((part[:2] for part in name.split("/") if part[:2].isdigit()), "")
+    return next((part[:2] for part in name.split("/") if part[:2].isdecimal()), "")
 
 
 def copy_course(root, beside=(), fetched=()):
@@ -95,7 +95,7 @@ def _learners(content, root, unit, tutorial):
                 cell["source"] = links[cell["id"]]
             if tutorial and cell["cell_type"] == "code":
                 cell["outputs"], cell["execution_count"] = [], None
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return content
     return (json.dumps(notebook, indent=1, ensure_ascii=False) + "\n").encode()
 
@@ -150,7 +150,7 @@ def _record(work):
 def _load(work):
     try:
         found = json.loads(_record(work).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
 

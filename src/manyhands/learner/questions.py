@@ -29,7 +29,7 @@ class Question:
 
     def __post_init__(self):
         number, _, word = str(self.name).partition("-")
-        if not (len(number) == 2 and number.isdigit() and word):
+        if not (len(number) == 2 and number.isdecimal() and word):
             raise ValueError(f'{self.name!r} is no name of a prediction: "06-messages" is one, unit 06\'s')
         if len(self.choices) == 1 or len(set(self.choices)) < len(self.choices):
             raise ValueError(f"{self.name}: give two choices or more, all different, or none to ask for a number")

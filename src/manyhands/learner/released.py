@@ -22,7 +22,7 @@ def due_in(exchange):
     try:
         told = json.loads(due_file(exchange).read_text(encoding="utf-8"))
         return [(name, str(one["shown"])) for name, one in sorted(told.items(), key=lambda item: item[1]["until"])]
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return []
 
 

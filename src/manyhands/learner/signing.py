@@ -26,6 +26,8 @@ def new_key(path):
     from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
     key, path = Ed25519PrivateKey.generate(), Path(path)
+    if path.is_dir():
+        raise IsADirectoryError(21, "this is a folder; name a new file in it", str(path))
     public = path.with_name(path.name + ".pub")
     if public.exists():
         raise FileExistsError(17, "there is a file already", str(public))

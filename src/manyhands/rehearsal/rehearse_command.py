@@ -98,7 +98,7 @@ def told(rehearsal):
     """The lines that a terminal shows."""
     if rehearsal.errors:
         rank, text = min(rehearsal.errors.items(), key=lambda one: (_lost(one[1]), one[0]))  # the cause, if it is there
-        return [f"rank {rank} of {rehearsal.script} fails by itself, so nothing was judged:", text.rstrip()]
+        return [f"rank {rank} of {command_line.printable(rehearsal.script)} fails by itself, so nothing was judged:", text.rstrip()]
     lines = []
     if rehearsal.waits:
         lines.append("With gloo, too, its ranks waited for each other until the time was over.")
@@ -133,8 +133,7 @@ def main(argv):
         if options.flight_record:
             flight_recorder.write_flight_record(rehearsal.traces, options.flight_record)
     except (OSError, ValueError) as problem:
-        print(f"manyhands rehearse: {problem}", file=sys.stderr)
-        return FAILED
+        return command_line.refuse("rehearse", problem)
     if options.json:
         print(json.dumps({"script": rehearsal.script, "ranks": options.ranks, "errors": rehearsal.errors,
                           "cut": rehearsal.cut, "findings": [asdict(one) for one in rehearsal.findings]}, indent=1))

@@ -1,9 +1,13 @@
 """`manyhands release | collect | grade | feedback | export`: a class's labs, for the instructor."""
 
 import contextlib
+import io
 import sys
+from pathlib import Path
 
-from manyhands.command_line import completed, parser, sigterm_exits, unit_names, working
+from manyhands.command_line import (
+    completed, no_output_file, parser, printable, sigterm_exits, unit_names, working
+)
 from manyhands.grading import grade_report
 from manyhands.grading.check_command import Unknown, labs, unit_named
 from manyhands.units import NotAClone, find_root
@@ -125,17 +129,17 @@ def export(argv=None):
 
 def _export(classroom, units, arguments):
     from manyhands.grading.classroom import steps
+    from manyhands.grading.store.atomic import write_file
 
+    if arguments.output and (problem := no_output_file(arguments.output, ",".join(steps.HEAD[:4]))):
+        return _refused(problem)
     if not units:
         units = [unit for unit in labs(classroom.root) if (classroom.folder / "grades" / unit).is_dir()]
-    with contextlib.ExitStack() as opened:
-        file = (
-            opened.enter_context(open(arguments.output, "w", newline="", encoding="utf-8"))
-            if arguments.output
-            else sys.stdout
-        )
-        with working(f"the grades of {len(units)} labs are read") if arguments.output else contextlib.nullcontext():
-            rows, failed = steps.export(classroom, units, file)
+    with working(f"the grades of {len(units)} labs are read") if arguments.output else contextlib.nullcontext():
+        table = io.StringIO(newline="") if arguments.output else sys.stdout
+        rows, failed = steps.export(classroom, units, table)
+        if arguments.output:
+            write_file(Path(arguments.output), table.getvalue(), mode=0o644)
     for whose, why in failed.items():
         print(f"{whose}: NOT IN THE TABLE, {why}", file=sys.stderr)
     if arguments.output:
@@ -188,7 +192,7 @@ def _each(arguments, work, together=False):
 
 
 def _refused(problem):
-    print(f"manyhands: {problem}", file=sys.stderr)
+    print(f"manyhands: {printable(problem)}", file=sys.stderr)
     return 2
 
 

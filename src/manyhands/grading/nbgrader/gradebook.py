@@ -22,6 +22,10 @@ from manyhands.grading import grade_report, notebooks
 from manyhands.learner.released import COURSE
 
 LEFT_S = 3600  # age of a folder that nobody is at work in any more
+LOCKED = ("{path} is locked: another program, such as formgrader or a second `manyhands` command, is writing to it. "
+          "Nothing was changed. Wait until it has finished, then run the command again.")
+UNREADABLE = ("{path} cannot be used as a gradebook ({reason}). Move it aside and run the command again: every grade is "
+              "written anew from the folder grades beside it. Marks given by hand exist in the old file only, so keep it.")
 REFUSED = """nbgrader does not take {unit} into its gradebook: {problem}
 If checks came or went since the first one was graded, put classroom/gradebook.db aside and run `manyhands grade {unit}` again:
 all grades are written anew from classroom/grades/, but marks given by hand are in the old file only.
@@ -34,11 +38,12 @@ class GradebookError(RuntimeError):
 
 @contextmanager
 def opened(classroom):
-    """nbgrader's Gradebook of the class; made in one step if there is none."""
+    """nbgrader's Gradebook of the class; made in one step if there is none.
+    `GradebookError` where its file is locked, or is not a gradebook that can be read."""
     from nbgrader.api import Gradebook
 
     path = Path(classroom.course.db_url.removeprefix("sqlite:///"))
-    with _our_programs_found():
+    with _our_programs_found(), _database_errors_in_words(path):
         if not path.exists():
             with _folder_beside(classroom) as folder, _temporary_files_in(folder):
                 Gradebook(f"sqlite:///{folder}/gradebook.db", COURSE).close()
@@ -48,6 +53,18 @@ def opened(classroom):
         with Gradebook(classroom.course.db_url, COURSE) as book, warnings.catch_warnings():
             warnings.filterwarnings("ignore", ".*not in session", RuntimeWarning)  # of nbgrader's own calls
             yield book
+
+
+@contextmanager
+def _database_errors_in_words(path):
+    from sqlalchemy.exc import DatabaseError, OperationalError
+
+    try:
+        yield
+    except DatabaseError as problem:
+        reason = str(problem.orig)
+        locked = isinstance(problem, OperationalError) and "locked" in reason
+        raise GradebookError((LOCKED if locked else UNREADABLE).format(path=path, reason=reason)) from None
 
 
 @contextmanager
