@@ -26,9 +26,11 @@ from tornado.web import Application, RequestHandler
 from manyhands.hub.accounts.table import ATTENDEE, FIRST_UID, INSTRUCTOR, LAST_UID, Account, Accounts
 from manyhands.hub.folder import BOARD, prepare, sockets
 
-ATTENDEES, CRITERIA, INSTRUCTORS = 200, 12, 3
+from . import few
+
+ATTENDEES, CRITERIA, INSTRUCTORS = few(200, 5), 12, few(3)
 PAGES = "/services/board/"
-SECONDS, FIRST_S = 20, 3  # the first are not counted
+SECONDS, FIRST_S = few(20, 4), few(3)  # the first are not counted
 TARGETS = {"answered": 0.2, "seen": 2.5, "cpu": 0.6}
 NEEDS_ROOT = "| 200 attendees on the board | run this as root: each sends under a user number of their own | | | | |"
 

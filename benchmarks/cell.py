@@ -5,10 +5,11 @@ import io
 import logging
 import time
 
+from . import few
 from .pairs import alternate, ratio_line
 
 
-def main(times=200):
+def main(times=few(200, 3)):
     import ipyparallel as ipp
     from IPython.testing.globalipapp import start_ipython
 
@@ -27,7 +28,7 @@ def main(times=200):
                 shell.run_cell_magic(magic, "", "pass")
             return (time.perf_counter() - start) * 1e3
 
-        alternate(lambda: timed("px"), lambda: timed("px_plain"), 20)
+        alternate(lambda: timed("px"), lambda: timed("px_plain"), few(20))
         ours, theirs = alternate(lambda: timed("px"), lambda: timed("px_plain"), times)
     client.close()
     plain.stop_cluster_sync()

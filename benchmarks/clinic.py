@@ -4,9 +4,9 @@ right one.
 """
 
 import argparse
-import sys
 import time
-from pathlib import Path
+
+from . import SMOKE, from_tests
 
 
 def main(argv):
@@ -14,7 +14,7 @@ def main(argv):
     parser.add_argument("patterns", nargs="*")
     parser.add_argument("--ranks", type=int, default=2)
     arguments = parser.parse_args(argv)
-    sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "clinic"))
+    from_tests("clinic")
     from planted import PATTERNS, look
 
     print("| script | planted | found | likely mistakes | s |\n|---|---|---|---|---|", flush=True)
@@ -25,7 +25,7 @@ def main(argv):
         if not pattern.there:
             print(f"| {pattern.name} | {pattern.needs} is not installed | | | |", flush=True)
             continue
-        for mistake, wanted in {"": "", **pattern.mistakes}.items():
+        for mistake, wanted in {"": "", **({} if SMOKE else pattern.mistakes)}.items():
             start = time.monotonic()
             done = look(pattern, mistake, arguments.ranks, gpus=not mistake)  # a right script is right on GPUs, too
             keys = [one.key for one in [*done.mistakes, *done.gpu_findings]] + (["fails"] if done.traceback else [])

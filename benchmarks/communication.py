@@ -18,17 +18,20 @@ from pathlib import Path
 
 from manyhands.cluster.launch.command_lines import mpiexec
 
-from . import chainermn_venv
+from . import SMOKE, chainermn_venv, few
 from .pairs import ratio_line
 from .turns import Job
 
 HERE = Path(__file__).parent
 SIZES = {"1 KB": 2**10, "1 MB": 2**20, "16 MB": 2**24}
 CALLS = ("send, recv", "bcast", "allgather", "alltoall")
-BLOCKS, BLOCK_S, STEPS = 15, 0.03, (3, 300)
+BLOCKS, BLOCK_S, STEPS = few(15), 0.03, (3, 300)
 
 
 def main():
+    if SMOKE:  # without ChainerMN, which takes half a minute to install
+        yield from smoke()
+        return
     python = chainermn_venv.python()
     with tempfile.TemporaryDirectory() as folder:
         ours = Job(mpiexec(), sys.executable, HERE / "communication_rank.py",
@@ -44,6 +47,16 @@ def main():
         finally:
             ours.close()
             chainermn.close()
+
+
+def smoke():
+    with tempfile.TemporaryDirectory() as folder:
+        ours = Job(mpiexec(), sys.executable, HERE / "communication_rank.py",
+                   {"TURNS_STORE": str(Path(folder) / "store")})
+        try:
+            yield from lines(ours, None, "gloo", "bcast", "1 KB")
+        finally:
+            ours.close()
 
 
 def measured(contestants, case, blocks=BLOCKS, steps=None):

@@ -20,11 +20,12 @@ import psutil
 
 from manyhands.build import labs
 
+from . import SMOKE, from_tests
 from .pairs import ratio_line
 
 ROOT = Path(__file__).parents[1]
 SIMPLE, CLUSTER = "90_tiny", "01_data_parallel"
-COUNTS = {SIMPLE: 40, CLUSTER: 10}
+COUNTS = {SIMPLE: 2} if SMOKE else {SIMPLE: 40, CLUSTER: 10}
 TARGETS = {SIMPLE: 1 / 2, CLUSTER: 1 / 1.5}  # of the peer's time
 PLAIN = """
 c = get_config()
@@ -37,7 +38,7 @@ c.Execute.timeout = 180
 
 def course(folder, settings):
     """A course with the two labs and nothing else."""
-    sys.path.insert(0, str(ROOT / "tests" / "labs"))
+    from_tests()
     import tiny
 
     tiny.Lab(folder)

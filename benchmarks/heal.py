@@ -3,6 +3,7 @@ of plain ipyparallel."""
 
 import statistics
 
+from . import few
 from .pairs import alternate, in_fresh_process, ratio_line
 
 OURS = """
@@ -35,7 +36,7 @@ cluster.stop_cluster_sync()
 """
 
 
-def main(times=3):
+def main(times=few(3)):
     ours, plain = alternate(lambda: in_fresh_process(OURS), lambda: in_fresh_process(PLAIN), times)
     yield ratio_line("healed after a gloo deadlock, torch loaded (peer: restart_engines + wait, without torch)", ours,
                      plain, "s", 0.25)

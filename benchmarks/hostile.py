@@ -19,10 +19,11 @@ import nbformat
 
 from manyhands.build import labs
 
+from . import SMOKE, few, from_tests
 from .grading import ROOT, SIMPLE, timed
 from .pairs import ratio_line
 
-HONEST = 25
+HONEST = few(25, 2)
 ANSWERS = [{}, {"square": "return 1"}, {"total": "return 0"}]
 COMMANDS = ("collect", "grade", "feedback")
 FLOOD = '''import os
@@ -73,16 +74,15 @@ def half_a_letter(folder, notebook):
     (folder / f"{SIMPLE}.ipynb").write_text(text)
 
 
-HOSTILE = {
+HOSTILE = {"oscar": deep, "eve": named_as_ours, "ivan": half_a_letter} | ({} if SMOKE else {
     "mallory": with_cell("1,500 displays of one name, then one update of 2 MB.", MANY_OF_ONE_NAME),
     "trudy": with_cell("A message whose parent holds five million lists.", LARGE_HEADERS),
-    "oscar": deep, "eve": named_as_ours, "ivan": half_a_letter,
-}
+})
 
 
 def course(folder):
     """A course with the small lab and nothing else, released."""
-    sys.path.insert(0, str(ROOT / "tests"))
+    from_tests()
     import tiny
 
     lab = tiny.Lab(folder)

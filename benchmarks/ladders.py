@@ -12,6 +12,8 @@ from manyhands.hackathon.judging import public_seeds
 from manyhands.hackathon.one_run import one_run
 from manyhands.hackathon.rooms import Rooms
 
+from . import SMOKE, few
+
 ACROSS = {  # challenge -> (what its score is paid with, how that is taken from a run)
     "slow_links": ("MB sent, all ranks", lambda run: sum(run.sent_bytes) / 1e6),
     "lame_rank": ("gradients, all ranks", lambda run: sum(run.gradients)),
@@ -24,9 +26,10 @@ def main(names):
     for name in names or CHALLENGES:
         challenge, points = CHALLENGES[name], []
         with Rooms(challenge.ranks) as rooms:
-            for path in (challenge.folder / "baseline.py", *sorted(challenge.folder.glob("ladder/*.py"))):
+            entries = challenge.folder / "baseline.py", *sorted(challenge.folder.glob("ladder/*.py"))
+            for path in entries[-few(len(entries)):]:
                 began = time.monotonic()
-                runs = [one_run(challenge, rooms, path.read_text(), seed)[0] for seed in public_seeds()]
+                runs = [one_run(challenge, rooms, path.read_text(), seed)[0] for seed in public_seeds()[:few(5)]]
                 problems = [run.problem for run in runs if run.problem]
                 if problems:
                     sys.exit(f"{path}: {problems[0]}")
@@ -37,7 +40,8 @@ def main(names):
                 print(f"{name} {path.stem}: {score:.4g} {challenge.unit}, {paid:.4g} {ACROSS[name][0]}, accuracy from "
                       f"{least:.3f}, processor {max(max(run.processor_s) for run in runs):.1f} s; judged in "
                       f"{time.monotonic() - began:.0f} s", flush=True)
-        draw(challenge, ACROSS[name][0], points)
+        if not SMOKE:
+            draw(challenge, ACROSS[name][0], points)
 
 
 def draw(challenge, label, points):

@@ -18,12 +18,14 @@ from manyhands.clinic.visit import visit
 from manyhands.simulate.calibrate import calibrate
 from manyhands.simulate.training_step import Machine
 
+from . import few
+
 HERE = Path(__file__).resolve().parent
 SCRIPTS = {"06": (HERE.parent / "notebooks/scripts/06_train.py", ("--epochs", "4")),
            "gpt": (HERE / "gpt_ddp.py", ("--steps", "12", "--computes-ms", "300"))}
-NODES, RATE_MBIT, DELAY_MS = 8, 10, 10
+NODES, RATE_MBIT, DELAY_MS = few(8, 6), 10, 10
 BYTES_PER_S = RATE_MBIT * 1e6 / 8
-FITTED, PREDICTED, RUNS = (2, 4), (6, 8), 3
+FITTED, PREDICTED, RUNS = (2, 4), few((6, 8), (6,)), few(3)
 
 
 def steps_s(script, arguments, ranks, port):

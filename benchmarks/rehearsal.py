@@ -12,7 +12,9 @@ from pathlib import Path
 
 from manyhands.elastic.mortal import in_process
 
-EVENTS, RANKS, STEPS, BLOCKS = 10_000, 4, 500, 9
+from . import few
+
+EVENTS, RANKS, STEPS, BLOCKS = few(10_000, 400), 4, few(500, 20), few(9)
 
 
 def traces(rounds, size=RANKS):

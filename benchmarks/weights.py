@@ -15,6 +15,8 @@ from manyhands import track
 from manyhands.build import layout
 from manyhands.build.execute import execute
 
+from . import few
+
 ROOT = Path(__file__).parents[1]
 NOTE = """
 import json
@@ -41,7 +43,8 @@ def measured(piece):
 
 def main():
     print("| unit | system | largest difference of a weight |\n|---|---|---|")
-    for number in dict.fromkeys(unit for unit, *_ in track.SYSTEMS):
+    numbers = list(dict.fromkeys(unit for unit, *_ in track.SYSTEMS))
+    for number in numbers[:few(len(numbers))]:
         tutorial = next(piece for piece in layout.pieces(ROOT, [number]) if piece.notebook.parent.name == "notebooks")
         for system, far in measured(tutorial).items():
             print(f"| {number} | {system} | {far:.0e} |", flush=True)

@@ -2,13 +2,15 @@
 
 import argparse
 import os
+import re
 import signal
 import sys
 from contextlib import contextmanager
 from pathlib import Path
 
 COMPLETING = "_ARGCOMPLETE"  # set by the shell while it asks what could be typed next
-LONGEST_SHOWN = 200  # letters of a path in a message
+LONGEST_SHOWN = 200  # characters of a path in a message
+YEAR_S = 365 * 24 * 3600
 
 
 def parser(command, description, examples=(), **options):
@@ -16,8 +18,31 @@ def parser(command, description, examples=(), **options):
     shown at the end of its help."""
     lines = "\n".join(f"  manyhands {command} {example}".rstrip() for example in examples)
     epilog = "\n\n".join(filter(None, [options.pop("epilog", ""), lines and f"examples:\n{lines}"]))
-    return argparse.ArgumentParser(prog=f"manyhands {command}", description=description, epilog=epilog,
-                                   formatter_class=argparse.RawDescriptionHelpFormatter, **options)
+    return _Parser(prog=f"manyhands {command}", description=description, epilog=epilog,
+                   formatter_class=argparse.RawDescriptionHelpFormatter, **options)
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message):
+        super().error(printable(re.sub(rf"(\S{{{LONGEST_SHOWN}}})\S+", r"\1...", message)))
+
+
+def seconds(text):
+    """The type of an option that is a time, for argparse: a number of seconds, more than 0 and no more than a year."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0
+    if not 0 < number <= YEAR_S:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds: give a number above 0, such as 300")
+    return number
+
+
+def whole(text):
+    """The type of an option that is a count, for argparse: a whole number, 0 or more and below a million."""
+    if not (text.isascii() and text.isdigit() and len(text) <= 6):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a count: give a whole number, such as 4")
+    return int(text)
 
 
 def completed(made):
@@ -65,10 +90,12 @@ def in_words(problem):
 
 def no_output_file(path, made_by):
     """Why `path` cannot be written as an output that bears the mark `made_by`, and what to do, or None if it can.
-    Only a file that bears the mark is ever overwritten."""
+    Only a file that bears the mark is ever overwritten; with the mark None, no file is."""
     path = Path(path)
     if path.is_dir() or not path.parent.is_dir():
         return f"--output {path}: name a file in an existing folder."
+    if made_by is None and os.path.lexists(path):
+        return f"{path} exists already, and nothing is overwritten. Name another file."
     if not os.access(path if path.exists() else path.parent, os.W_OK):
         return f"--output {path}: you may not write there. Name a file in a folder that is yours."
     if not path.exists() and not path.is_symlink():
@@ -77,7 +104,9 @@ def no_output_file(path, made_by):
         return f"--output {path} is not a regular file. Name a new file."
     with open(path, "rb") as file:
         head = file.read(2000)
-    return None if not head or made_by.encode() in head else f"{path} exists and was not written by this command. Name another file with --output."
+    if not head or made_by.encode() in head:
+        return None
+    return f"{path} exists and was not written by this command. Name another file with --output."
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 import json
 import os
+import sqlite3
 import time
 
 import nbformat
@@ -218,3 +219,45 @@ def test_what_cannot_be_read_is_said_to_be_unreadable(classroom):
         assert len(submissions.digest(folder)) == 64
     finally:
         os.seteuid(before)
+
+
+def _locked(path):
+    connection = sqlite3.connect(path)
+    connection.execute("BEGIN EXCLUSIVE")
+    return connection
+
+
+def _cut_off(path):
+    path.write_bytes(path.read_bytes()[:5000])
+
+
+def _text(path):
+    path.write_text("student,points\nada,3\n" * 500)
+
+
+def _foreign(path):
+    path.unlink()
+    with sqlite3.connect(path) as other:
+        other.execute("CREATE TABLE bookmarks (address TEXT)")
+
+
+@pytest.mark.parametrize("spoil", [_locked, _cut_off, _text, _foreign])
+def test_a_gradebook_that_cannot_be_used_is_named_in_a_sentence(classroom, spoil):
+    """Each command says which file, why, and what to do; the file and the grades beside it stay as they are."""
+    classroom.collected("ada", classroom.lab.notebook)
+    assert classroom.command("grade", "90")[0] == 0
+    path = classroom.folder / "gradebook.db"
+    kept = spoil(path)
+    before = path.read_bytes()
+    for command in (["release", "90"], ["grade", "90"], ["feedback", "90"], ["export", "90"]):
+        code, said = classroom.command(*command)
+        assert code == 2 and str(path) in said and "run the command again" in said, (command, said)
+        assert "Traceback" not in said and "sqlalche" not in said
+        assert ("locked" in said) == (kept is not None)
+    assert path.read_bytes() == before
+    if kept:
+        kept.close()
+    else:
+        path.rename(path.with_name("gradebook.old"))
+    code, said = classroom.command("export", "90")
+    assert code == 0 and ",ada," in said

@@ -15,4 +15,4 @@ class BuildError(Exception):
 
 
 class UnknownName(BuildError):
-    """What was typed names no unit; the message says which there are."""
+    """What was typed names no unit, or a file that cannot be used; the message says what can."""

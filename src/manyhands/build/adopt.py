@@ -5,7 +5,7 @@ from pathlib import Path
 import nbformat
 
 from manyhands import unit_links
-from manyhands.build import BuildError, canonical, layout, text
+from manyhands.build import BuildError, UnknownName, canonical, layout, text
 from manyhands.build.make import write_one
 
 
@@ -39,25 +39,25 @@ def adopt(root, path):
 
 
 def piece_of(root, path):
-    """Which piece a file belongs to; a BuildError says why a file cannot be adopted."""
+    """Which piece a file belongs to; UnknownName says why a file cannot be adopted."""
     root, path = Path(root).resolve(), Path(path).resolve()
     if not path.is_file():
-        raise BuildError(f"there is no file {path}")
+        raise UnknownName(f"there is no file {path}")
     parts = path.relative_to(root).parts if path.is_relative_to(root) else ()
     if parts[:1] == ("labs",):
-        raise BuildError(
+        raise UnknownName(
             f"{'/'.join(parts)} is made from the solution, which a lab does not contain: "
             f"adopting it would lose the answers. Edit solutions/{path.stem}/{path.stem}.ipynb and adopt that, "
             f"or edit sources/labs/{path.stem}.py"
         )
     if parts[:1] == ("work",):
-        raise BuildError(f"{'/'.join(parts)} is a learner's own copy: nothing is made from it")
+        raise UnknownName(f"{'/'.join(parts)} is a learner's own copy: nothing is made from it")
     kind = {"notebooks": "tutorial", "solutions": "labs"}.get(parts[0] if parts else "")
     if parts[:1] == ("sources",) and len(parts) == 3 and parts[1] in ("tutorial", "labs"):
         kind = parts[1]
     piece = layout.Piece(root, kind, path.stem) if kind and layout.UNIT_NAME.fullmatch(path.stem) else None
     if piece is None or path not in (piece.source, piece.notebook):
-        raise BuildError(f"{path.name}: adopt takes notebooks/NN_topic.ipynb or solutions/NN_topic/NN_topic.ipynb")
+        raise UnknownName(f"{path.name}: adopt takes notebooks/NN_topic.ipynb or solutions/NN_topic/NN_topic.ipynb")
     return piece
 
 

@@ -4,7 +4,7 @@ import os
 import sys
 import time
 
-from manyhands.command_line import Line, completed, parser, unit_names, working
+from manyhands.command_line import Line, completed, parser, printable, unit_names, whole, working
 from manyhands.build import BuildError, UnknownName, layout
 from manyhands.units import NotAClone, find_root
 
@@ -34,7 +34,8 @@ def validate(argv):
                   ["06", "notebooks/06_ddp.ipynb", "--jobs 1"])
     made.add_argument("units", nargs="*", metavar="UNIT",
                       help="06, 06_ddp or a path; all units if none is named").completer = unit_names
-    made.add_argument("--jobs", type=int, help="how many at once (by default one more than there are cores, 8 at most)")
+    made.add_argument("--jobs", type=whole,
+                      help="how many at once (by default one more than there are cores, 8 at most)")
     return _telling(_validate, completed(made).parse_args(argv))
 
 
@@ -51,10 +52,10 @@ def _telling(work, options):
     try:
         return work(find_root(), options)
     except UnknownName as error:
-        print(f"\n{error}", file=sys.stderr)
+        print(f"\n{printable(error)}", file=sys.stderr)
         return 2
     except (BuildError, NotAClone) as error:
-        print(f"\n{error}", file=sys.stderr)
+        print(f"\n{printable(error)}", file=sys.stderr)
         return 1
 
 

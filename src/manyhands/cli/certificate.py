@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from manyhands.checks import progress
-from manyhands.command_line import completed, in_words, refuse, working
+from manyhands.command_line import completed, in_words, no_output_file, printable, refuse, working
 from manyhands.command_line import parser as command_parser
 from manyhands.learner import certificate_paper, signing, start_page
 from manyhands.units import NotAClone, find_root, units
@@ -45,22 +45,25 @@ def main(argv):
         print("manyhands certificate: --attendee and --key go together: points are signed as the class's grading gave "
               "them.", file=sys.stderr)
         return 2
-    work = _verify if options.verify else _new_key if options.new_key else _make
+    work = _verify if options.verify is not None else _new_key if options.new_key is not None else _make
     try:
         return work(options)
     except FileExistsError as problem:
-        return refuse("certificate", f"{problem.filename} exists already, and nothing is overwritten. Name another file.")
+        return refuse("certificate", f"{problem.filename} exists already, and nothing is overwritten. Name another "
+                                     "file.")
     except OSError as problem:
         return refuse("certificate", in_words(problem))
     except (NotAClone, signing.BadKey) as problem:
         return refuse("certificate", problem)
     except (Refused, certificate_paper.NoCertificate) as problem:
-        print(f"manyhands certificate: {problem}", file=sys.stderr)
+        print(f"manyhands certificate: {printable(problem)}", file=sys.stderr)
         return 1
 
 
 def _make(options):
-    root = find_root()
+    root, output = find_root(), Path("certificate.pdf" if options.output is None else options.output)
+    if problem := no_output_file(output, None):
+        return refuse("certificate", problem)
     key = signing.load_key(options.key) if options.key else None
     chosen = [unit for unit in start_page.units_of(units(root), options.path) if not unit.planned]
     grades = _class_grades(root, options.attendee, chosen) if key else progress.load(root / "work")
@@ -71,7 +74,6 @@ def _make(options):
     except certificate_paper.NoCertificate as problem:
         raise Refused(f"{problem} {HOW[bool(key)].format(numbers=' '.join(missing)) if missing else ''}") from None
     data = certificate_paper.pdf(made)
-    output = Path(options.output or "certificate.pdf")
     with open(output, "xb") as file:
         file.write(signing.signed(data, key) if key else data)
     print(f"{output}: {_says(made.brief)}" + (f"\nSigned with the key {_letters(key)}." if key else ""))

@@ -9,7 +9,7 @@ import sys
 import time
 from urllib.parse import urlsplit
 
-from manyhands.command_line import completed, unit_names
+from manyhands.command_line import completed, in_words, refuse, unit_names
 from manyhands.command_line import parser as command_parser
 from manyhands.learner import start_page
 from manyhands.learner.jupyter_server import START_LIMIT_S, Server, can_open_browser, state_folder
@@ -40,9 +40,10 @@ def main(argv):
     try:
         root = find_root()
         prepare(root, [_number(name, root) for name in options.new])
-    except (NotAClone, LookupError, OSError) as problem:
-        print(f"manyhands lab: {problem}", file=sys.stderr)
-        return 1 if isinstance(problem, OSError) else 2
+    except (NotAClone, LookupError) as problem:
+        return refuse("lab", problem)
+    except OSError as problem:
+        return refuse("lab", in_words(problem))
     if options.copy_only:
         return 0
     with open(_lock_path(root), "a+", encoding="utf-8") as lock:

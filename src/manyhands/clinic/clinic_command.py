@@ -5,7 +5,9 @@ import webbrowser
 from pathlib import Path
 
 from manyhands.clinic.page import MADE_BY
-from manyhands.command_line import completed, no_output_file, no_script, python_files, refuse, scripts_own, sigterm_exits
+from manyhands.command_line import (
+    completed, no_output_file, no_script, python_files, refuse, scripts_own, seconds, sigterm_exits
+)
 from manyhands.command_line import parser as command_parser
 
 DESCRIPTION = """Run your own training script for a few steps, with observers in place, and write one page about it: is it right, does it hang,
@@ -23,9 +25,9 @@ def parser():
     made.add_argument("--with", dest="launcher", choices=["torchrun", "horovodrun", "mpirun"], default="torchrun",
                       help="what starts them (torchrun)")
     made.add_argument("--to-end", action="store_true", help="watch the script to its own end, not for a few steps only")
-    made.add_argument("--patience", type=float, metavar="S",
+    made.add_argument("--patience", type=seconds, metavar="S",
                       help="all ranks waiting for so many seconds is a hang (10, with GPUs 30)")
-    made.add_argument("--timeout", type=float, default=300, metavar="S", help="seconds for the whole run (300)")
+    made.add_argument("--timeout", type=seconds, default=300, metavar="S", help="seconds for the whole run (300)")
     made.add_argument("--output", type=Path, default=Path("clinic.html"), metavar="FILE", help="the page (clinic.html)")
     made.add_argument("--open", action="store_true", help="show the page in the browser")
     return made

@@ -4,7 +4,9 @@ import math
 import sys
 from pathlib import Path
 
-from manyhands.command_line import completed, no_output_file, no_script, python_files, refuse, scripts_own, sigterm_exits
+from manyhands.command_line import (
+    completed, no_output_file, no_script, python_files, refuse, scripts_own, seconds, sigterm_exits
+)
 from manyhands.command_line import parser as command_parser
 
 DESCRIPTION = """Run your own training script for some steps, on one rank and on several, and say what it would take on many ranks of another machine:
@@ -28,7 +30,8 @@ def parser():
                       help="one rank there computes X times as fast as one here (1)")
     made.add_argument("--with", dest="launcher", choices=["torchrun", "mpirun"], default="torchrun",
                       help="what starts them (torchrun)")
-    made.add_argument("--timeout", type=float, default=300, metavar="S", help="seconds for each of the two runs (300)")
+    made.add_argument("--timeout", type=seconds, default=300, metavar="S",
+                      help="seconds for each of the two runs (300)")
     made.add_argument("--output", type=Path, default=Path("prediction.svg"), metavar="FILE",
                       help="the picture (prediction.svg)")
     return made

@@ -4,7 +4,7 @@ import json
 import sys
 from pathlib import Path
 
-from manyhands.command_line import Line, completed, refuse, sigterm_exits, unit_names_and_notebooks
+from manyhands.command_line import Line, completed, refuse, seconds, sigterm_exits, unit_names_and_notebooks
 from manyhands.command_line import parser as command_parser
 from manyhands.checks import colour
 from manyhands.checks import progress as memory
@@ -90,8 +90,8 @@ def parser():
     made.add_argument("--lab", help="which lab the notebook is, where its name does not tell")
     made.add_argument("--no-sandbox", action="store_true",
                       help="run as an ordinary process, even where a sandbox works")
-    made.add_argument("--cell-timeout", type=float, default=None, metavar="S", help="seconds for one cell")
-    made.add_argument("--timeout", type=float, default=None, metavar="S", help="seconds for the whole notebook")
+    made.add_argument("--cell-timeout", type=seconds, default=None, metavar="S", help="seconds for one cell")
+    made.add_argument("--timeout", type=seconds, default=None, metavar="S", help="seconds for the whole notebook")
     made.add_argument("--json", action="store_true", help="print the grade as JSON")
     made.add_argument("--verbose", action="store_true", help="say, too, why there is no sandbox where there is none")
     return made

@@ -99,7 +99,8 @@ def brief_of(data):
         brief = json.loads(b64decode(line.removeprefix(MARK), validate=True)) if line.startswith(MARK) else None
     except (ValueError, RecursionError):
         return None
-    return brief if isinstance(brief, dict) and all(_fits(brief.get(key), kind) for key, kind in BRIEF.items()) else None
+    whole = isinstance(brief, dict) and all(_fits(brief.get(key), kind) for key, kind in BRIEF.items())
+    return brief if whole else None
 
 
 def _fits(value, kind):

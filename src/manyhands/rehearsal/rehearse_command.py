@@ -1,7 +1,6 @@
 """`manyhands rehearse`: run a script on CPUs with gloo, and say what NCCL would do otherwise."""
 
 import json
-import sys
 import tempfile
 import time
 from dataclasses import asdict, dataclass, replace
@@ -98,7 +97,8 @@ def told(rehearsal):
     """The lines that a terminal shows."""
     if rehearsal.errors:
         rank, text = min(rehearsal.errors.items(), key=lambda one: (_lost(one[1]), one[0]))  # the cause, if it is there
-        return [f"rank {rank} of {command_line.printable(rehearsal.script)} fails by itself, so nothing was judged:", text.rstrip()]
+        script = command_line.printable(rehearsal.script)
+        return [f"rank {rank} of {script} fails by itself, so nothing was judged:", text.rstrip()]
     lines = []
     if rehearsal.waits:
         lines.append("With gloo, too, its ranks waited for each other until the time was over.")
@@ -121,7 +121,8 @@ def main(argv):
     parser.add_argument("script", help="a script as torchrun would start it; it is not changed"
                         ).completer = command_line.python_files
     parser.add_argument("--ranks", type=int, default=4, help="how many processes (default: 4)")
-    parser.add_argument("--limit", type=float, default=120, metavar="SECONDS", help="when to end it (default: 120)")
+    parser.add_argument("--limit", type=command_line.seconds, default=120, metavar="SECONDS",
+                        help="when to end it (default: 120)")
     parser.add_argument("--flight-record", metavar="FOLDER", help="write the calls for torchfrtrace into a new folder")
     parser.add_argument("--json", action="store_true", help="print the findings as JSON, and nothing else")
     mine, own = command_line.scripts_own(argv)

@@ -7,8 +7,8 @@ import time
 from importlib.util import find_spec
 from pathlib import Path
 
-from manyhands.build import BuildError
-from manyhands.command_line import completed, parser
+from manyhands.build import BuildError, UnknownName
+from manyhands.command_line import completed, parser, printable
 from manyhands.units import NotAClone, find_root
 
 MARK = ".manyhands-site"  # in a folder that this command has made, and may replace
@@ -23,8 +23,8 @@ def main(argv):
         root = find_root()
         build(root, Path(options.output or root / "build" / "site").resolve())
     except (BuildError, NotAClone) as error:
-        print(f"\n{error}", file=sys.stderr)
-        return 1
+        print(f"\n{printable(error)}", file=sys.stderr)
+        return 2 if isinstance(error, UnknownName) else 1
     return 0
 
 
@@ -32,8 +32,8 @@ def build(root, folder):
     """Write the site of the clone at `root` into `folder`, which is replaced when all has worked, and not before."""
     begun = time.monotonic()
     if folder.exists() and not (folder / MARK).is_file() and (not folder.is_dir() or any(folder.iterdir())):
-        raise BuildError(f"{folder} is there, and no site of this course: nothing was written.\n"
-                         "Name another folder, or move that one away.")
+        raise UnknownName(f"{folder} is there, and no site of this course: nothing was written.\n"
+                          "Name another folder, or move that one away.")
     print("reading notebooks, labs, decks and manuals ...", flush=True)
     with tempfile.TemporaryDirectory(prefix="mh-site-") as place:
         made = _pages(root, Path(place))

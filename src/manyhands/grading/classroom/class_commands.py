@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from manyhands.command_line import (
-    completed, no_output_file, parser, printable, sigterm_exits, unit_names, working
+    completed, no_output_file, parser, printable, seconds, sigterm_exits, unit_names, whole, working
 )
 from manyhands.grading import grade_report
 from manyhands.grading.check_command import Unknown, labs, unit_named
@@ -30,9 +30,9 @@ def _parser(name, description, examples, many="one or more labs: 02, 02_mirrored
 def _with_runs(made):
     made.add_argument("--student", action="append", default=[], metavar="NAME",
                       help="only this attendee (can be given again)")
-    made.add_argument("--jobs", type=int, default=0, metavar="N", help="cores to use (all)")
-    made.add_argument("--cell-timeout", type=float, default=None, metavar="S", help="seconds for one cell")
-    made.add_argument("--timeout", type=float, default=None, metavar="S", help="seconds for one whole notebook")
+    made.add_argument("--jobs", type=whole, default=0, metavar="N", help="cores to use (all)")
+    made.add_argument("--cell-timeout", type=seconds, default=None, metavar="S", help="seconds for one cell")
+    made.add_argument("--timeout", type=seconds, default=None, metavar="S", help="seconds for one whole notebook")
     return made
 
 
@@ -131,15 +131,17 @@ def _export(classroom, units, arguments):
     from manyhands.grading.classroom import steps
     from manyhands.grading.store.atomic import write_file
 
-    if arguments.output and (problem := no_output_file(arguments.output, ",".join(steps.HEAD[:4]))):
+    if arguments.output is not None and (problem := no_output_file(arguments.output, ",".join(steps.HEAD[:4]))):
         return _refused(problem)
     if not units:
         units = [unit for unit in labs(classroom.root) if (classroom.folder / "grades" / unit).is_dir()]
-    with working(f"the grades of {len(units)} labs are read") if arguments.output else contextlib.nullcontext():
-        table = io.StringIO(newline="") if arguments.output else sys.stdout
-        rows, failed = steps.export(classroom, units, table)
-        if arguments.output:
-            write_file(Path(arguments.output), table.getvalue(), mode=0o644)
+    if arguments.output is None:
+        rows, failed = steps.export(classroom, units, sys.stdout)
+    else:
+        table = io.StringIO(newline="")
+        with working(f"the grades of {len(units)} labs are read"):
+            rows, failed = steps.export(classroom, units, table)
+        write_file(Path(arguments.output), table.getvalue(), mode=0o644)
     for whose, why in failed.items():
         print(f"{whose}: NOT IN THE TABLE, {why}", file=sys.stderr)
     if arguments.output:

@@ -8,11 +8,12 @@ import io
 import logging
 import os
 import shutil
+import sqlite3
 import sys
 import tempfile
 import time
 import warnings
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from nbformat.v4 import new_notebook
@@ -23,9 +24,10 @@ from manyhands.learner.released import COURSE
 
 LEFT_S = 3600  # age of a folder that nobody is at work in any more
 LOCKED = ("{path} is locked: another program, such as formgrader or a second `manyhands` command, is writing to it. "
-          "Nothing was changed. Wait until it has finished, then run the command again.")
-UNREADABLE = ("{path} cannot be used as a gradebook ({reason}). Move it aside and run the command again: every grade is "
-              "written anew from the folder grades beside it. Marks given by hand exist in the old file only, so keep it.")
+          "Wait until it has finished, then run the command again.")
+UNREADABLE = ("{path} cannot be used as a gradebook ({reason}). Move it aside and run the command again: every grade "
+              "is written anew from the folder grades beside it. Marks given by hand exist in the old file only, so "
+              "keep it.")
 REFUSED = """nbgrader does not take {unit} into its gradebook: {problem}
 If checks came or went since the first one was graded, put classroom/gradebook.db aside and run `manyhands grade {unit}` again:
 all grades are written anew from classroom/grades/, but marks given by hand are in the old file only.
@@ -50,6 +52,7 @@ def opened(classroom):
                 (Path(folder) / "gradebook.db").chmod(0o600)
                 with suppress(FileExistsError):  # somebody was faster
                     os.link(Path(folder) / "gradebook.db", path)
+        _refuse_foreign(path)
         with Gradebook(classroom.course.db_url, COURSE) as book, warnings.catch_warnings():
             warnings.filterwarnings("ignore", ".*not in session", RuntimeWarning)  # of nbgrader's own calls
             yield book
@@ -57,14 +60,22 @@ def opened(classroom):
 
 @contextmanager
 def _database_errors_in_words(path):
-    from sqlalchemy.exc import DatabaseError, OperationalError
-
     try:
         yield
-    except DatabaseError as problem:
-        reason = str(problem.orig)
-        locked = isinstance(problem, OperationalError) and "locked" in reason
-        raise GradebookError((LOCKED if locked else UNREADABLE).format(path=path, reason=reason)) from None
+    except Exception as problem:
+        reason = getattr(problem, "orig", problem)  # SQLAlchemy wraps what the database itself has raised
+        if not isinstance(reason, sqlite3.DatabaseError):
+            raise
+        text = LOCKED if "locked" in str(reason) else UNREADABLE
+        raise GradebookError(text.format(path=path, reason=reason)) from None
+
+
+def _refuse_foreign(path):
+    """nbgrader would add its tables to the database of another program."""
+    with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as database:
+        tables = {name for name, in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    if tables and "alembic_version" not in tables:
+        raise GradebookError(UNREADABLE.format(path=path, reason="it is the database of another program"))
 
 
 @contextmanager
