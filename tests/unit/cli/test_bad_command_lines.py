@@ -92,12 +92,16 @@ def answers(place):
     """[(words, answer)], and what was there before and after."""
     words = list(lines())
     before = seen(place)
-    jobs = [{"words": line, "cwd": str(place), "limit_s": LIMIT_S} for line in words]
-    (place / "jobs").write_text(json.dumps(jobs))
+    return list(zip(words, run(place, [{"words": line} for line in words]), strict=True)), before, seen(place)
+
+
+def run(place, jobs):
+    """The answers of commands in this clone, one after the other."""
+    (place / "jobs").write_text(json.dumps([{"cwd": str(place), "limit_s": LIMIT_S, **job} for job in jobs]))
     environment = {**os.environ, "MANYHANDS_ROOT": str(place), "XDG_CACHE_HOME": str(place / "cache")}
     subprocess.run([sys.executable, HERE / "forked_commands.py", place / "jobs", place / "results"], check=True,
                    env=environment, timeout=1200)
-    return list(zip(words, json.loads((place / "results").read_text()), strict=True)), before, seen(place)
+    return json.loads((place / "results").read_text())
 
 
 def test_each_is_answered_with_a_sentence(answers):
@@ -115,3 +119,42 @@ def shown(value):
 def test_nothing_was_run_and_nothing_has_changed(answers):
     _, before, after = answers
     assert after == before
+
+
+BROKEN = ["", "{", "[1]", "3", "\0" * 100, "[" * 100_000, '{"90_tiny": ' * 100_000,
+          *('{"90_tiny": {"%s": %s}}' % (key, value) for key in ("points", "max", "when", "hints", "seen", "predictions")
+            for value in ("null", '"x"', "NaN", "[[]]", '{"a": {}}', "1e999"))]
+
+
+def test_a_broken_progress_file_stops_no_command_and_is_kept(place):
+    """`lab` makes the start page; `check` writes the result, and keeps aside what it could not read."""
+    (answer,) = run(place, [{"words": ["lab", "--copy-only"]}])
+    assert answer["code"] == 0
+    file = place / "work" / ".manyhands" / "progress.json"
+    answers = run(place, [{"words": ["lab", "--copy-only"], "writes": [str(file), content]} for content in BROKEN])
+    for content, answer in zip(BROKEN, answers, strict=True):
+        assert (answer["code"], "Traceback" in answer["err"]) == (0, False), (content[:80], answer["err"][-500:])
+    assert file.read_text() == BROKEN[-1]
+    (answer,) = run(place, [{"words": ["check", "work/90_tiny/90_tiny.ipynb"]}])
+    assert answer["code"] in (0, 1) and "Traceback" not in answer["err"]
+    kept = [path.read_text() for path in file.parent.glob("progress.broken*.json")]
+    assert json.loads(file.read_text())["90_tiny"]["max"] == 4 and kept == [BROKEN[-1]]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_a_folder_that_may_not_be_entered_is_named(place):
+    nobody = 65534
+    for words in (["check", "90"], ["lab", "--copy-only"], ["certificate"], ["export"], ["adopt", "there.ipynb"]):
+        (answer,) = run(place, [{"words": words, "uid": nobody}])
+        assert answer["code"] == 2 and "Permission denied" in answer["err"] and "Traceback" not in answer["err"], answer
+
+
+def test_a_full_disk_is_named_and_leaves_no_half_a_table(place):
+    small = place / "small"
+    small.mkdir()
+    script = f"mount -t tmpfs -o size=4k tmpfs {small} && cd {place} && exec {sys.executable} -m manyhands export -o small/grades.csv"
+    (small.parent / "filled").write_bytes(b"x" * 4096)
+    script = script.replace("&& cd", f"&& cp {place}/filled {small}/filler && cd")
+    done = subprocess.run(["unshare", "-Urm", "sh", "-c", script], capture_output=True, text=True, timeout=120,
+                          env={**os.environ, "MANYHANDS_ROOT": str(place)})
+    assert done.returncode == 2 and "No space left on device" in done.stderr and "Traceback" not in done.stderr, done
