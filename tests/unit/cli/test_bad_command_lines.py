@@ -51,6 +51,25 @@ def lines():
     yield from (["certificate", "--name", "Ada", "-o", word] for word in OUTPUTS)
     yield from (["certificate", "--attendee", "ada", "--key", word] for word in FILES if word != "pipe")
     yield from (["site", "--output", word] for word in ("train.py", "pipe"))
+    yield from (["hack", "init", word, "new"] for word in UNITS)
+    yield from (["hack", "init", "big_batch", word] for word in ("", ".", "train.py", "pipe", "a" * 300, "b/" * 3000, "ring"))
+    yield from (["hack", "try", word] for word in FILES)
+    yield from (["hack", "try", "train.py", "--runs", word] for word in NUMBERS)
+    yield from (["hack", "judge", word, "--key", "missing"] for word in FILES)
+    yield from (["hack", "verify", word] for word in FILES if word != "pipe")
+    yield from (["hack", "event", word] for word in ("", ".", "train.py", "pipe", "a" * 300, "b/" * 3000, "ring"))
+    yield from (["hack", command, word] for command in ("run", "board") for word in FILES)
+    yield from (["hack", "submit", word, "--event", "missing", "--team", "x"] for word in FILES)
+    yield from (["hack", "status", "--event", word, "--team", "x"] for word in FILES)
+    yield from (["hack", "withdraw", word, "--event", "missing", "--team", "x"] for word in NUMBERS)
+    yield from (["accounts", "create", word, "--expires", "1d"] for word in NUMBERS)
+    yield from (["accounts", "create", "1", "--expires", word] for word in [*NUMBERS, "99999999w", "0000-01-01", "1y"])
+    yield from (["accounts", "import", word, "--expires", "1d"] for word in FILES)
+    yield from (["accounts", command, word] for command in ("reset", "revoke", "restore") for word in UNITS)
+    for option in ("--port", "--servers-port", "--cpus", "--memory", "--processes", "--disk", "--tidy-up", "--places",
+                   "--gpus", "--idle"):
+        yield from (["hub", option, word] for word in NUMBERS)
+    yield from (["hub", "--certificate", word, "--key", word] for word in FILES if word)
 
 
 FINE = {("--new-key", word) for word in ("missing", "\x1b[31mred", "\udcff", "link")}
