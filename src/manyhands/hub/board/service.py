@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from jupyterhub.services.auth import HubOAuth, HubOAuthCallbackHandler, HubOAuthenticated
+from jupyterhub.services.auth import HubOAuthenticated
 from tornado.httpserver import HTTPServer
 from tornado.iostream import StreamClosedError
 from tornado.web import Application, HTTPError, RequestHandler, StaticFileHandler, authenticated
@@ -30,7 +30,9 @@ from manyhands.hub.board.files import Course, File, People
 from manyhands.hub.board.hub_event import EventPage, HubEvent
 from manyhands.hub.board.state import Board, as_table
 from manyhands.hub.folder import BOARD, sockets
+from manyhands.hub.services import watchdog
 from manyhands.hub.services.check_queue import peer
+from manyhands.hub.services.hub_auth import AsyncHubOAuth, Callback, ask_first
 from manyhands.units import units
 
 PAGE = Path(__file__).parent / "page"
@@ -202,7 +204,7 @@ class Handler(HubOAuthenticated, RequestHandler):
             self.set_header(name, value)
 
     async def prepare(self):
-        await self.hub_auth.get_user(self, sync=False)  # asked here, for what asks later would stop everybody meanwhile
+        await ask_first(self)
 
     @property
     def account(self):
@@ -317,7 +319,7 @@ def application(service, hub_auth):
         (base + "results.csv", Table, tools), (base + "predictions", PredictionsPage, tools),
         (base + "predictions/events", PredictionsEvents, tools),
         (base + r"hackathon/(board|screen)\.html", HackathonPage, tools),
-        (base + "oauth_callback", HubOAuthCallbackHandler),
+        (base + "oauth_callback", Callback, {"hub_auth": hub_auth}),
         (base + r"((?:board|predictions)\.(?:css|js))", StaticFileHandler, {"path": PAGE}),
     ], cookie_secret=os.urandom(32), xsrf_cookies=True, template_path=PAGE)
 
@@ -325,11 +327,12 @@ def application(service, hub_auth):
 async def serve(folder):
     """Until this process is ended."""
     service = Service(folder)
-    server = HTTPServer(application(service, HubOAuth.instance(cache_max_age=60)), max_body_size=LONGEST_BYTES,
+    server = HTTPServer(application(service, AsyncHubOAuth.instance(cache_max_age=60)), max_body_size=LONGEST_BYTES,
                         max_header_size=LONGEST_BYTES,
                         idle_connection_timeout=60)
     server.listen(urlsplit(os.environ["JUPYTERHUB_SERVICE_URL"]).port, "127.0.0.1")
-    await (await Door(service).listen(sockets(folder) / BOARD)).serve_forever()
+    door = await Door(service).listen(sockets(folder) / BOARD)
+    await asyncio.gather(door.serve_forever(), watchdog.watch())
 
 
 if __name__ == "__main__":
