@@ -36,7 +36,7 @@ from manyhands.hub.services.hub_auth import AsyncHubOAuth, Callback, ask_first
 from manyhands.units import units
 
 PAGE = Path(__file__).parent / "page"
-LONGEST_BYTES, PATIENCE_S = 65536, 5  # of a result
+LONGEST_REQUEST_BYTES, PATIENCE_S = 2**16, 5  # of a browser; of a result
 A_SECOND, AT_ONCE = 2, 10  # results that a person may send, for long and for a moment
 CONNECTIONS, STREAMS = 4, 6  # at the same time, of one person
 EVERY_S, BEAT_S, STREAM_S = 1, 15, 600  # between two events; between two signs of life; then a browser connects anew
@@ -169,12 +169,17 @@ class Door:
 
     async def listen(self, path):
         """Returns asyncio's server."""
+        from manyhands.learner import board_line
+
         path.unlink(missing_ok=True)
-        server = await asyncio.start_unix_server(self._connected, path, limit=LONGEST_BYTES, backlog=512)
+        longest = board_line.LONGEST_BYTES
+        server = await asyncio.start_unix_server(self._connected, path, limit=longest, backlog=512)
         path.chmod(0o666)
         return server
 
     async def _connected(self, reader, writer):
+        from manyhands.learner import board_line
+
         uid = peer(writer.get_extra_info("socket"))
         account = self.service.people.of_uid(uid)
         self.connections[uid] += 1
@@ -182,7 +187,7 @@ class Door:
             if account and self.connections[uid] <= CONNECTIONS:
                 async with asyncio.timeout(PATIENCE_S):
                     answer = self.service.take(account, await reader.readuntil(b"\n"))
-                    writer.write(json.dumps(answer).encode() + b"\n")
+                    writer.write(board_line.as_line(answer))
                     await writer.drain()
         except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             pass  # gone, too slow, or too long
@@ -327,8 +332,8 @@ def application(service, hub_auth):
 async def serve(folder):
     """Until this process is ended."""
     service = Service(folder)
-    server = HTTPServer(application(service, AsyncHubOAuth.instance(cache_max_age=60)), max_body_size=LONGEST_BYTES,
-                        max_header_size=LONGEST_BYTES,
+    server = HTTPServer(application(service, AsyncHubOAuth.instance(cache_max_age=60)), max_body_size=LONGEST_REQUEST_BYTES,
+                        max_header_size=LONGEST_REQUEST_BYTES,
                         idle_connection_timeout=60)
     server.listen(urlsplit(os.environ["JUPYTERHUB_SERVICE_URL"]).port, "127.0.0.1")
     door = await Door(service).listen(sockets(folder) / BOARD)
