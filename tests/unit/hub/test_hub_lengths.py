@@ -1,5 +1,7 @@
 """Lengths of what goes between a server and the hub: every letter may take twelve bytes in JSON, and no answer is lost for that."""
 
+import os
+
 import pytest
 from hub_line import make_event, put_entry, record, with_hub
 
@@ -8,12 +10,13 @@ from manyhands.hub.board import service as service_module
 from manyhands.hub.board.hub_event import NAME
 
 TEXTS = {"Japanese": "行列の大きさが合いません。", "emoji": "🚀👩‍👩‍👧", "combining": "é̂̃ä̱", "surrogates": "\ud800\udfff x", "ASCII": "sizes do not match. ",
-         "controls": "\x01\x02\x1b[31m"}
+         "controls": "\x01\x02\x1b[31m", "six bytes for one": "\x01"}
 
 
 @pytest.fixture(autouse=True)
 def many(monkeypatch):
     monkeypatch.setattr(service_module, "AT_ONCE", 10**6)
+    monkeypatch.setattr(os, "fsync", lambda handle: None)  # no machine is cut off here, and it takes its time
 
 
 @pytest.mark.parametrize("kind", TEXTS)
