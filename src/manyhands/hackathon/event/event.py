@@ -84,7 +84,8 @@ class Event:
                 raise NotTaken(f"This entry waits already: it is number {one.number}.")
         used, taken_back = _used(mine, now)
         if used >= settings.an_hour:
-            again = min(end for one in mine if (end := one.at + HOUR_S) > now and _used(mine, end)[0] < settings.an_hour)
+            ends = sorted(one.at + HOUR_S for one in mine if one.at + HOUR_S > now)
+            again = next(end for end in ends if _used(mine, end)[0] < settings.an_hour)
             room = "To withdraw one that still waits makes room." if taken_back < FREE_WITHDRAWALS else \
                 f"Of those, {taken_back - FREE_WITHDRAWALS} were withdrawn: in any hour, only the first " \
                 f"{FREE_WITHDRAWALS} withdrawals do not count."

@@ -26,19 +26,19 @@ from tornado.iostream import StreamClosedError
 from tornado.web import Application, HTTPError, RequestHandler, StaticFileHandler, authenticated
 
 from manyhands.hub.accounts.table import ATTENDEE
+from manyhands.hub.board.door import Door
 from manyhands.hub.board.files import Course, File, People
 from manyhands.hub.board.hub_event import EventPage, HubEvent
 from manyhands.hub.board.state import Board, as_table
 from manyhands.hub.folder import BOARD, sockets
 from manyhands.hub.services import watchdog
-from manyhands.hub.services.check_queue import peer
 from manyhands.hub.services.hub_auth import AsyncHubOAuth, Callback, ask_first
 from manyhands.units import units
 
 PAGE = Path(__file__).parent / "page"
-LONGEST_REQUEST_BYTES, PATIENCE_S = 2**16, 5  # of a browser; of a result
+LONGEST_REQUEST_BYTES = 2**16  # of a browser
 A_SECOND, AT_ONCE = 2, 10  # results that a person may send, for long and for a moment
-CONNECTIONS, STREAMS = 4, 6  # at the same time, of one person
+STREAMS = 6  # pages that follow the board at the same time, of one person
 EVERY_S, BEAT_S, STREAM_S = 1, 15, 600  # between two events; between two signs of life; then a browser connects anew
 SAFE = {"Content-Security-Policy": "default-src 'self'; frame-ancestors 'none'", "X-Content-Type-Options": "nosniff",
         "Cache-Control": "no-store"}
@@ -159,43 +159,6 @@ class Service:
         text = io.StringIO()
         csv.writer(text).writerows(as_table(unit, self.board.room(unit, self.course.criteria(unit), self.attendees())))
         return text.getvalue()
-
-
-class Door:
-    """The socket through which results come in."""
-
-    def __init__(self, service):
-        self.service, self.connections = service, Counter()
-
-    async def listen(self, path):
-        """Returns asyncio's server."""
-        from manyhands.learner import board_line
-
-        path.unlink(missing_ok=True)
-        longest = board_line.LONGEST_BYTES
-        server = await asyncio.start_unix_server(self._connected, path, limit=longest, backlog=512)
-        path.chmod(0o666)
-        return server
-
-    async def _connected(self, reader, writer):
-        from manyhands.learner import board_line
-
-        uid = peer(writer.get_extra_info("socket"))
-        account = self.service.people.of_uid(uid)
-        self.connections[uid] += 1
-        try:
-            if account and self.connections[uid] <= CONNECTIONS:
-                async with asyncio.timeout(PATIENCE_S):
-                    answer = self.service.take(account, await reader.readuntil(b"\n"))
-                    writer.write(board_line.as_line(answer))
-                    await writer.drain()
-        except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-            pass  # gone, too slow, or too long
-        finally:
-            self.connections[uid] -= 1
-            if not self.connections[uid]:
-                del self.connections[uid]
-            writer.close()
 
 
 class Handler(HubOAuthenticated, RequestHandler):
@@ -332,8 +295,8 @@ def application(service, hub_auth):
 async def serve(folder):
     """Until this process is ended."""
     service = Service(folder)
-    server = HTTPServer(application(service, AsyncHubOAuth.instance(cache_max_age=60)), max_body_size=LONGEST_REQUEST_BYTES,
-                        max_header_size=LONGEST_REQUEST_BYTES,
+    pages = application(service, AsyncHubOAuth.instance(cache_max_age=60))
+    server = HTTPServer(pages, max_body_size=LONGEST_REQUEST_BYTES, max_header_size=LONGEST_REQUEST_BYTES,
                         idle_connection_timeout=60)
     server.listen(urlsplit(os.environ["JUPYTERHUB_SERVICE_URL"]).port, "127.0.0.1")
     door = await Door(service).listen(sockets(folder) / BOARD)
