@@ -37,7 +37,11 @@ def read(folder, challenges):
 
 def checked(text, name=ENTRY):
     """The text of an entry that did not come as a file, if it may be one; raises `BadEntry`."""
-    if len(text.encode()) > MOST_BYTES:
+    try:
+        data = text.encode()
+    except UnicodeEncodeError:
+        raise BadEntry(f"{name} is not text in UTF-8.") from None
+    if len(data) > MOST_BYTES:
         raise BadEntry(f"{name} is longer than {MOST_BYTES} bytes.")
     return text
 

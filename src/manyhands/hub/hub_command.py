@@ -1,11 +1,8 @@
 """`manyhands hub`: a JupyterHub on this machine, with the accounts of `manyhands accounts`."""
 
-import argparse
 import fcntl
 import os
-import re
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -14,17 +11,14 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from manyhands.command_line import completed, working
-from manyhands.command_line import parser as command_parser
-from manyhands.hub import course, hub_address
-from manyhands.hub.folder import LOCK, SOLUTIONS, hub_folder, is_classroom, prepare
+from manyhands.hub import course, hub_address, hub_options
+from manyhands.hub.folder import LOCK, SOLUTIONS, hub_folder, is_classroom
+from manyhands.hub.hub_options import CannotStart, WrongUsage, parser
 from manyhands.hub.jupyterhub_settings import START_LIMIT_S, VARIABLE, Settings
 from manyhands.hub.servers import limits, room
 from manyhands.hub.services import proxy
-from manyhands.machine import processors
 from manyhands.units import NotAClone, find_root
 
-DESCRIPTION = """Start a JupyterHub on this machine: local processes, one closed room for each attendee. Accounts: `manyhands accounts`.
-Run it as root for a class; without root it is a demonstration for one person. Ctrl-C stops it and every server."""  # noqa: E501
 DEMONSTRATION = (
     "DEMONSTRATION for one person's trust: without root nothing keeps one user of this hub from another's files. "
     "Run as root for a class."
@@ -41,96 +35,23 @@ NOT_ROOT = (
 )
 NO_JOBS = "{why}\nThe hub does not start."
 NO_ROOM = "{why}\nWithout a room attendees could read each other and the solutions, so the hub does not start."
-BYTES = {"M": 2**20, "G": 2**30, "T": 2**40}
 BEFORE = "Papers that were printed before name another address: {before}"
-
-
-class CannotStart(RuntimeError):
-    """The hub cannot start; the message says why and what to do."""
-
-
-class WrongUsage(CannotStart):
-    """It was asked for what cannot be."""
-
-
-def size(text):
-    """`512M`, `4G` in bytes."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)([MGT])", text.upper().removesuffix("B"))
-    if not found:
-        raise argparse.ArgumentTypeError(f"{text!r} is no size: write for example 512M or 4G")
-    return int(float(found[1]) * BYTES[found[2]])
-
-
-def parser():
-    usual = limits.Limits()
-    made = command_parser("hub", DESCRIPTION, ["", "--ip 0.0.0.0 --port 8000", "--image manyhands:cpu", "--slurm"])
-    made.add_argument("--home", metavar="FOLDER",
-                      help="where it keeps all it writes (default: .manyhands/hub in the clone)")
-    made.add_argument("--title", default="", metavar="TEXT", help="the course's or workshop's, for the log-in page")
-    made.add_argument("--ip", default="127.0.0.1",
-                      help="the address to listen on; 0.0.0.0: all of this machine's (default: this machine only)")
-    made.add_argument("--port", type=int, default=0, help="default: that of the last start, at first a free one")
-    made.add_argument("--servers-port", type=int, default=0,
-                      help="where people's servers are shown, apart from the hub (default: that of the last start, "
-                                                                  "at first a free one)")
-    made.add_argument("--address", help="what attendees type, where it is not http://IP:PORT/")
-    made.add_argument("--servers-address", default="", metavar="ADDRESS",
-                      help="with --address: how browsers reach the servers, where that is not the hub's name with "
-                           "--servers-port")
-    made.add_argument("--behind", action="append", default=[], metavar="IP",
-                      help="a proxy of yours in front of this one, whose X-Forwarded-For is believed")
-    made.add_argument("--certificate", default="", metavar="FILE", help="for https, with --key")
-    made.add_argument("--key", default="", metavar="FILE")
-    made.add_argument("--cpus", type=float, default=usual.cpus, help="for each person (default: %(default)g)")
-    made.add_argument("--memory", type=size, default=usual.memory_bytes, metavar="SIZE",
-                      help="for each person (default: 4G)")
-    made.add_argument("--processes", type=int, default=usual.processes,
-                      help="for each person, threads too (default: %(default)d)")
-    made.add_argument("--disk", type=size, default=usual.disk_bytes, metavar="SIZE", help="for each home (default: 2G)")
-    made.add_argument("--tidy-up", type=int, default=10, metavar="MINUTES",
-                      help="after this time the server of a home that is larger is stopped (default: 10)")
-    made.add_argument("--places", type=int, default=processors(), metavar="N",
-                      help="`manyhands check`s that run at once; others queue (default: one for each core)")
-    kind = made.add_mutually_exclusive_group()
-    kind.add_argument("--image", default="",
-                      help="attendees' servers run in containers of this image, "
-                                                  "as a rule manyhands:cpu (docker/README.md), "
-                                                  "not in rooms made by bubblewrap")
-    kind.add_argument("--slurm", action="store_true",
-                      help="attendees' servers are jobs of Slurm, and attendees users of the cluster; variables of "
-                                                           "sbatch (SBATCH_PARTITION, SBATCH_ACCOUNT, "
-                                                           "SBATCH_GRES ...) are passed on to it")
-    made.add_argument("--hub-name", default=socket.gethostname(), metavar="HOST",
-                      help="with --slurm: this machine, as the nodes reach it "
-                                                                                       "(default: %(default)s)")
-    made.add_argument("--gpus", type=int, default=0, metavar="N",
-                      help="with --image: how many GPUs the machine has; a person gets one, in turn")
-    made.add_argument("--idle", type=int, default=60, metavar="MINUTES",
-                      help="an unused server is stopped after this time (default: 60)")
-    return made
 
 
 def main(argv=None):
     options = completed(parser()).parse_args(argv)
     try:
-        _understood(options)
+        hub_options.check(options)
         root, folder = find_root(), hub_folder(options.home)
+        hub_options.check_folder(folder)
         print(_walls(root, options), flush=True)
-        prepare(folder)
+        hub_options.make_folder(folder)
         with open(folder / LOCK, "a+", encoding="utf-8") as lock:
             _only_one(lock, folder)
             return _serve(root, folder, _settings(root, folder, options), options.address)
     except (CannotStart, NotAClone, proxy.NoProxy, OSError) as problem:
         print(f"manyhands hub: {problem}", file=sys.stderr)
         return 2 if isinstance(problem, WrongUsage) else 1
-
-
-def _understood(options):
-    """Raises WrongUsage where options do not go together."""
-    if bool(options.certificate) != bool(options.key):
-        raise WrongUsage("https needs both --certificate and --key.")
-    if options.servers_address and not options.address:
-        raise WrongUsage("--servers-address needs --address, too: each says how browsers reach one of the two.")
 
 
 def _walls(root, options):

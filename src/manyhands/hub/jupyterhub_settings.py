@@ -14,6 +14,7 @@ from manyhands.hub.servers.limits import Limits
 VARIABLE = "MANYHANDS_HUB_SETTINGS"  # how they reach the hub's process
 SHUT_DOWN_GRACE_S = 10
 START_LIMIT_S = 180  # on a busy machine; JupyterHub gives a service 30 s, then ends itself
+RESTART_S = 2  # JupyterHub looks this often whether a service still runs, instead of every 30 s
 WAIT_LIMIT_S = 900  # for a server, with the time that it waits for its turn
 SPAWNERS = {"rooms": "spawner.RoomSpawner", "containers": "docker.ContainerSpawner", "slurm": "slurm.SlurmRoomSpawner"}
 # to formgrader, which grades
@@ -143,6 +144,9 @@ def _roles(hub):
 
 
 def _services(hub, settings):
+    from jupyterhub.services.service import _ServiceSpawner
+
+    _ServiceSpawner.poll_interval = RESTART_S
     python = [*WITH_PARENT, sys.executable, "-P", "-m"]
     passed_on = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
     own = {f"JUPYTER_{part}_DIR": str(Path(settings.folder) / "run" / "formgrader" / part.lower())

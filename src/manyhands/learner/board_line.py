@@ -8,7 +8,13 @@ from contextlib import suppress
 
 VARIABLE = "MANYHANDS_BOARD"
 PATIENCE_S = 1
-LONGEST_ANSWER = 4096
+LONGEST_BYTES = 2**17  # of a message: an entry of 20,000 characters of which JSON writes each in six
+LONGEST_ANSWER_BYTES = 2**16
+
+
+def as_line(message):
+    """A message or an answer as it travels: JSON in ASCII, so a character may take twelve bytes."""
+    return json.dumps(message).encode() + b"\n"
 
 
 def send(message, patience_s=PATIENCE_S):
@@ -34,6 +40,6 @@ def _send(path, message, answers, patience_s):
     with suppress(OSError), socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(patience_s)
         connection.connect(path)
-        connection.sendall(json.dumps(message).encode() + b"\n")
+        connection.sendall(as_line(message))
         with connection.makefile("rb") as stream:
-            answers.append(stream.readline(LONGEST_ANSWER))
+            answers.append(stream.readline(LONGEST_ANSWER_BYTES))

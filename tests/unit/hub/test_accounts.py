@@ -137,7 +137,8 @@ def test_create_hands_out_what_opens_the_account(accounts, tmp_path, capsys, mon
     assert mode(tmp_path / "papers") == 0o700 and mode(tmp_path / "papers" / "accounts.pdf") == mode(tmp_path / "papers" / "accounts.csv") == 0o600
     printed = capsys.readouterr().out
     assert not any(row["password"] in printed for row in rows)
-    assert run(accounts, "create", 1, "--expires", "3d", "--out", tmp_path / "papers") == 1, "papers are never overwritten"
+    assert run(accounts, "create", 1, "--expires", "3d", "--out", tmp_path / "papers") == 2, "papers are never overwritten"
+    assert len(accounts.load()) == 3, "no account without its papers"
 
 
 @pytest.mark.parametrize(("root", "start"), [(True, "--ip 0.0.0.0"), (False, "")])
@@ -165,9 +166,9 @@ def test_what_cannot_be_asked_for_is_wrong_usage(accounts):
 
 def test_without_root_one_account_and_no_more(accounts, capsys, monkeypatch):
     monkeypatch.setattr(accounts_command, "is_classroom", lambda: False)
-    assert run(accounts, "create", 2, "--expires", "1d") == 1
+    assert run(accounts, "create", 2, "--expires", "1d") == 2
     assert run(accounts, "create", 1, "--expires", "1d") == 0
-    assert run(accounts, "create", 1, "--expires", "1d") == 1
+    assert run(accounts, "create", 1, "--expires", "1d") == 2
     assert len(accounts.load()) == 1 and "Only root" in capsys.readouterr().err
 
 
@@ -181,14 +182,14 @@ def test_import(accounts, tmp_path, capsys, monkeypatch):
     assert made["ben"].expires - made["hanako"].expires == pytest.approx(13 * 86400, abs=60)
     for text, wrong in (("who\nx\n", 'no column "name"'), ("name\na\nA\n", "line 3"), ("name,role\nnew,king\n", "no role 'king'"), ("", "no column")):
         table.write_text(text)
-        assert run(accounts, "import", table, "--expires", "1d") == 1
+        assert run(accounts, "import", table, "--expires", "1d") == 2
         assert wrong in capsys.readouterr().err
     assert len(accounts.load()) == 2
 
 
 def test_a_spreadsheet_runs_no_name(tmp_path):
     person = SimpleNamespace(name="x", full_name="=HYPERLINK(1)", role="attendee", expires=0)
-    table, _ = handout.write(tmp_path / "papers", [(person, "bakori")], "http://x")
+    table, _ = handout.write(handout.new_folder(tmp_path / "papers"), [(person, "bakori")], "http://x")
     assert "'=HYPERLINK(1)" in table.read_text(encoding="utf-8-sig")
 
 

@@ -13,6 +13,7 @@ from board_alone import UNIT, pages, write_accounts, write_unit
 from tornado.httpclient import AsyncHTTPClient
 
 from manyhands.grading.hub_client import class_board as sender
+from manyhands.hub.board import door
 from manyhands.hub.board import service as service_module
 from manyhands.hub.board.files import NAME
 from manyhands.hub.board.service import Door, Service
@@ -147,11 +148,11 @@ def test_the_socket_ends_with_whom_it_does_not_know_and_what_is_too_long(folder,
                 return b""
 
     def use(path, service):
-        monkeypatch.setattr(service_module, "PATIENCE_S", 0.2)
+        monkeypatch.setattr(door, "PATIENCE_S", 0.2)
         found = [answer(path, b'{"half')]
-        monkeypatch.setattr(service_module, "PATIENCE_S", 60)
+        monkeypatch.setattr(door, "PATIENCE_S", 60)
         found += [answer(path, b"x" * 200_000), answer(path, line(PASSED).encode() + b"\n")]
-        crowd = [socket.socket(socket.AF_UNIX) for _ in range(service_module.CONNECTIONS)]
+        crowd = [socket.socket(socket.AF_UNIX) for _ in range(door.CONNECTIONS)]
         for one in crowd:
             one.connect(str(path))
         found.append(answer(path, line(PASSED).encode() + b"\n"))

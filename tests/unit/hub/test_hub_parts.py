@@ -17,7 +17,7 @@ from tornado.web import Application, RequestHandler
 from traitlets.config import Config
 
 from manyhands.grading.store import public_references
-from manyhands.hub import connections, course, hub_address, hub_command, jupyterhub_settings
+from manyhands.hub import connections, course, hub_address, hub_command, hub_options, jupyterhub_settings
 from manyhands.hub.accounts import account_log
 from manyhands.hub.accounts.authenticator import FAILURES, WINDOW_S, Attempts
 from manyhands.hub.accounts.table import Account, AccountError, Accounts
@@ -138,8 +138,8 @@ def test_jobs_are_for_people_and_get_the_variables_of_sbatch():
 
 
 def test_sizes():
-    assert hub_command.size("512M") == 512 * 2**20 and hub_command.size("1.5g") == 1.5 * 2**30 and hub_command.size("4GB") == 4 * 2**30
-    assert hub_command.main(["--home", "/proc/nowhere"]) == 1
+    assert hub_options.size("512M") == 512 * 2**20 and hub_options.size("1.5g") == 1.5 * 2**30 and hub_options.size("4GB") == 4 * 2**30
+    assert hub_command.main(["--home", "/proc/nowhere"]) == 2
 
 
 @pytest.mark.parametrize(("words", "why"), [(["--certificate", "x"], "https needs both"),

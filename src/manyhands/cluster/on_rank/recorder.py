@@ -196,7 +196,11 @@ class Recorder:
         text = json.dumps(note).encode()
         if len(text) > SLOT_BYTES:
             note["shape"], note["ranks"] = note.get("shape", [])[:4], note.get("ranks", [])[:8]
-            text = json.dumps(note).encode()[:SLOT_BYTES]
+            text = json.dumps(note).encode()
+        while len(text) > SLOT_BYTES and note["file"]:  # of a long name, in which each letter may take twelve bytes
+            note["file"] = note["file"][1 + (len(text) - SLOT_BYTES) // 12:]
+            text = json.dumps(note).encode()
+        text = text[:SLOT_BYTES]
         self._map[start:start + SLOT_BYTES] = text.ljust(SLOT_BYTES)
         self.last = note
         self.entered += 1

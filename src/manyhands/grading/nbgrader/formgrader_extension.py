@@ -17,6 +17,10 @@ NAME = r"[A-Za-z0-9_][A-Za-z0-9_.@-]*"
 SHUT = handlers.SubmissionFilesHandler
 
 
+def before_work():
+    """Called before nbgrader does what a button asks for; whoever starts the server may replace it."""
+
+
 class Start(handlers.BaseHandler):
     """The first page."""
 
@@ -25,11 +29,24 @@ class Start(handlers.BaseHandler):
         self.redirect(f"{self.base_url}/formgrader/manage_assignments")
 
 
+def announced(handler):
+    """The handler, or one that calls `before_work` before it does what a POST asks for."""
+    if not hasattr(handler, "post") or handler.post is web.RequestHandler.post:
+        return handler
+
+    def post(self, *arguments):
+        before_work()
+        return super(made, self).post(*arguments)
+
+    made = type(handler.__name__, (handler,), {"post": post})
+    return made
+
+
 def narrow(routes):
     """The same handlers with stricter addresses."""
     opened = [(pattern.replace("[^/]+", NAME), handler, *options) for pattern, handler, *options in routes
               if handler is not SHUT]
-    return [(pattern, Start if handler is handlers.FormgraderHandler else handler, *options)
+    return [(pattern, Start if handler is handlers.FormgraderHandler else announced(handler), *options)
             for pattern, handler, *options in opened]
 
 

@@ -7,6 +7,7 @@ judged twice into the table, whoever is killed when (`event_log.py`).
 import fcntl
 import hashlib
 import json
+import threading
 import time
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +17,7 @@ from manyhands.hackathon.event import event_settings, fair_queue
 from manyhands.hackathon.event.event_log import Log
 
 HOUR_S = 3600
+FREE_WITHDRAWALS = 3  # entries that a team may take back in an hour before they count as handed in
 MOST_TIMES = 4  # that a judge begins with one entry: what ends the judge itself must not do so for ever
 GIVEN_UP = json.dumps({"score": None, "problem": f"The judge was ended {MOST_TIMES} times while it had this entry: ask "
                                                  "the organisers."}) + "\n"
@@ -31,10 +33,21 @@ class Event:
     def __init__(self, folder, now=time.time):
         self.folder, self.now = Path(folder), now
         self.settings, self.log = event_settings.read(folder), Log(folder)
+        self._lines, self._count, self._found, self._folding = None, 0, {}, threading.Lock()
 
     def submissions(self):
         """{number: `Submission`}, in the order in which they came."""
-        return fair_queue.submissions(self.log.read())
+        return self._of(self.log.read())
+
+    def _of(self, lines):
+        """The same of the log's lines, of which only those that are new are gone through."""
+        with self._folding:
+            if lines is not self._lines:
+                self._lines, self._count, self._found = lines, 0, {}
+            new = lines[self._count:]
+            fair_queue.submissions(new, self._found)
+            self._count += len(new)
+            return dict(self._found)
 
     def waiting(self, number):
         """The `Wait` of an entry that waits; None if it waits no more."""
@@ -48,7 +61,7 @@ class Event:
         source = entry_file.checked(source)
         sha256 = hashlib.sha256(source.encode()).hexdigest()
         with self.log.changing() as (lines, append):
-            found = fair_queue.submissions(lines)
+            found = self._of(lines)
             self._check(found, team, challenge, sha256)
             number = max(found, default=0) + 1
             append({"do": "submit", "number": number, "team": team, "challenge": challenge, "sha256": sha256,
@@ -65,21 +78,24 @@ class Event:
             when = "has not begun" if now < settings.begins else "is over"
             raise NotTaken(f"The event {when}: it takes entries from {_clock(settings.begins)} to "
                            f"{_clock(settings.ends)}.")
-        mine = [one for one in found.values() if one.team == team and (one.taken or not one.withdrawn)]
+        mine = [one for one in found.values() if one.team == team]
         for one in mine:
             if one.waits and (one.challenge, one.sha256) == (challenge, sha256):
                 raise NotTaken(f"This entry waits already: it is number {one.number}.")
-        lately = [one.at for one in mine if one.at > now - HOUR_S]
-        if len(lately) >= settings.an_hour:
-            again = sorted(lately)[-settings.an_hour] + HOUR_S
-            raise NotTaken(f"Your team has handed in {len(lately)} entries in the last hour, and may do so "
-                           f"{settings.an_hour} times: the next from {_clock(again)} on. To withdraw one that still "
-                           f"waits makes room.")
+        used, taken_back = _used(mine, now)
+        if used >= settings.an_hour:
+            ends = sorted(one.at + HOUR_S for one in mine if one.at + HOUR_S > now)
+            again = next(end for end in ends if _used(mine, end)[0] < settings.an_hour)
+            room = "To withdraw one that still waits makes room." if taken_back < FREE_WITHDRAWALS else \
+                f"Of those, {taken_back - FREE_WITHDRAWALS} were withdrawn: in any hour, only the first " \
+                f"{FREE_WITHDRAWALS} withdrawals do not count."
+            raise NotTaken(f"Your team has handed in {used} entries in the last hour, and may do so "
+                           f"{settings.an_hour} times: the next from {_clock(again)} on. {room}")
 
     def withdraw(self, team, number):
         """A team takes back an entry: if it waits, it is not judged; if it is judged, it does not count."""
         with self.log.changing() as (lines, append):
-            one = fair_queue.submissions(lines).get(number)
+            one = self._of(lines).get(number)
             if one is None or one.team != team:
                 raise NotTaken(f"Your team has handed in no entry {number}.")
             if one.withdrawn:
@@ -111,7 +127,7 @@ class Event:
     def take(self):
         """The entry that is to be judged now; None if none waits. One whose judge was killed comes first."""
         with self.log.changing() as (lines, append):
-            for one in fair_queue.queue(fair_queue.submissions(lines)):
+            for one in fair_queue.queue(self._of(lines)):
                 if len(one.taken) < MOST_TIMES:
                     append({"do": "take", "number": one.number, "at": self.now()})
                     return one
@@ -121,7 +137,7 @@ class Event:
     def settle(self, number, record):
         """The signed record of an entry's judging is kept: whether it was the first of this entry."""
         with self.log.changing() as (lines, append):
-            one = fair_queue.submissions(lines)[number]
+            one = self._of(lines)[number]
             first = one.judged is None or one.again
             if first:
                 append({"do": "judged", "number": number, "at": self.now(), "record": record})
@@ -130,7 +146,7 @@ class Event:
     def again(self, number):
         """The organisers want an entry judged once more. Its record counts until there is the new one."""
         with self.log.changing() as (lines, append):
-            one = fair_queue.submissions(lines).get(number)
+            one = self._of(lines).get(number)
             if one is None or one.waits or one.withdrawn:
                 raise NotTaken(f"There is no judged entry {number} that counts.")
             append({"do": "again", "number": number, "at": self.now()})
@@ -141,6 +157,14 @@ def judge_all(event, judge_one, tell=lambda one: None):
     while one := event.take():
         event.settle(one.number, judge_one(one))
         tell(one)
+
+
+def _used(mine, now):
+    """(how many of a team's entries of the last hour count, how many were withdrawn before the judge took them). Of the
+    latter the first few are free; handing in and withdrawing without end is not."""
+    lately = [one for one in mine if one.at > now - HOUR_S]
+    taken_back = sum(one.withdrawn and not one.taken for one in lately)
+    return len(lately) - min(taken_back, FREE_WITHDRAWALS), taken_back
 
 
 def _locked(lock):

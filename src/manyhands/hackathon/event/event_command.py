@@ -1,5 +1,6 @@
 """The part of `manyhands hack` that belongs to an event: make one, hand in, judge what came, write the board."""
 
+import sys
 import time
 from pathlib import Path
 
@@ -59,12 +60,18 @@ def status(options):
 def _told(options, what, *values):
     """Do it in the event's folder, or, on an attendee's server, ask the hub."""
     if options.event and options.team:
-        print(hub_line.DOES[what](Event(options.event), options.team, *values))
+        _say(hub_line.DOES[what](Event(options.event), options.team, *values))
     elif options.event or options.team:
         raise NotTaken("Name both, the event and the team: --event FOLDER --team NAME.")
     else:
-        print(hub_line.ask(what, *values))
+        _say(hub_line.ask(what, *values))
     return 0
+
+
+def _say(text):
+    """Print it; letters that the terminal's encoding does not have are escaped."""
+    encoding = sys.stdout.encoding or "utf-8"
+    print(text.encode(encoding, "backslashreplace").decode(encoding))
 
 
 def run(options):

@@ -1,16 +1,19 @@
 """The log of an event: one JSON object a line, appended under a lock, never changed.
 
 A line is on the disk before anybody is told of it. A process that is killed in the middle of one leaves a line without
-its end, which is passed over: no beginning of a JSON object is one itself. Lines of two processes never mix.
+its end, which is passed over: no beginning of a JSON object is one itself. Lines of two processes never mix. The log
+is read once and then followed, so a request costs what was appended since the last one, however long the log is.
 """
 
 import fcntl
 import json
 import os
+import threading
 from contextlib import contextmanager
 from pathlib import Path
 
 NAME, LOCK = "event.jsonl", "event.lock"
+MARK_BYTES = 256  # so many bytes before the place read to tell whether it is still the same file
 
 
 class Log:
@@ -18,14 +21,40 @@ class Log:
 
     def __init__(self, folder):
         self.path, self.lock = Path(folder) / NAME, Path(folder) / LOCK
+        self.reading = threading.Lock()
+        self._forget()
+
+    def _forget(self):
+        self.lines, self.place, self.mark, self.file = [], 0, b"", None
 
     def read(self):
-        """All lines, the oldest first, as dictionaries."""
-        try:
-            data = self.path.read_bytes()
-        except FileNotFoundError:
-            return []
-        return [line for line in map(_line, data.split(b"\n")) if line is not None]
+        """All lines, the oldest first, as dictionaries. It is the same list each time, and has grown at its end; a new
+        one where the file was replaced or cut off."""
+        with self.reading:
+            try:
+                with open(self.path, "rb") as file:
+                    self._follow(file)
+            except FileNotFoundError:
+                self._forget()
+            return self.lines
+
+    def _follow(self, file):
+        """Read what was appended. The beginning of a line is read again when there is more of it."""
+        if not self._goes_on(file):
+            self._forget()
+        self.file = _identity(file)
+        file.seek(self.place)
+        data = file.read()
+        end = data.rfind(b"\n") + 1
+        whole = data[:end] if _line(data[end:]) is None else data
+        self.place += len(whole)
+        self.mark = (self.mark + whole)[-MARK_BYTES:]
+        self.lines += [line for line in map(_line, whole.split(b"\n")) if line is not None]
+
+    def _goes_on(self, file):
+        """Whether the file is the one that was read, with all that was read."""
+        file.seek(self.place - len(self.mark))
+        return self.file == _identity(file) and file.read(len(self.mark)) == self.mark
 
     @contextmanager
     def changing(self):
@@ -45,9 +74,14 @@ class Log:
             os.fsync(handle)
 
 
+def _identity(file):
+    facts = os.fstat(file.fileno())
+    return facts.st_dev, facts.st_ino
+
+
 def _line(data):
     try:
         found = json.loads(data)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) else None

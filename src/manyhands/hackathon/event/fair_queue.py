@@ -37,9 +37,10 @@ class Submission:
         return not self.withdrawn and (self.judged is None or self.again)
 
 
-def submissions(lines):
-    """{number: Submission} of the lines of an event's log, in the order in which they came."""
-    found = {}
+def submissions(lines, found=None):
+    """{number: Submission} of the lines of an event's log, in the order in which they came. `found`: what earlier lines
+    have given, which is changed."""
+    found = {} if found is None else found
     for line in lines:
         one = found.get(line["number"])
         if line["do"] == "submit":
@@ -94,11 +95,12 @@ def wait(found, number, teams, now):
     """The `Wait` of an entry that waits; `teams` is how many there are."""
     line = queue(found)
     place = [one.number for one in line].index(number)
-    one, lasts = line[place], [judging_s(found, other.challenge) for other in line[:place + 1]]
+    each = {challenge: judging_s(found, challenge) for challenge in {other.challenge for other in found.values()}}
+    one, lasts = line[place], [each[other.challenge] for other in line[:place + 1]]
     if None in lasts:
         return Wait(place, None, None)
     about_s = sum(lasts) - (min(now - line[0].taken[-1], lasts[0]) if line[0].taken else 0)
-    return Wait(place, about_s, about_s + _overtaking(found, one, teams) * max(_each_challenge_s(found)))
+    return Wait(place, about_s, about_s + _overtaking(found, one, teams) * max(each.values()))
 
 
 def _overtaking(found, one, teams):
@@ -108,6 +110,3 @@ def _overtaking(found, one, teams):
     there = sum(now <= other.round < one.round and other.team != one.team for other in found.values())
     return 0 if one.taken else max(0, (one.round - now) * (teams - 1) - there)
 
-
-def _each_challenge_s(found):
-    return [judging_s(found, challenge) for challenge in {other.challenge for other in found.values()}]

@@ -1,7 +1,10 @@
 """`manyhands accounts`: make, list and end trial accounts."""
 
 import csv
+import os
+import stat
 import sys
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
@@ -9,23 +12,27 @@ from manyhands.command_line import completed
 from manyhands.command_line import parser as command_parser
 from manyhands.hub import hub_address
 from manyhands.hub.accounts import archive, handout
-from manyhands.hub.accounts.table import ATTENDEE, ROLES, AccountError, Accounts, until
+from manyhands.hub.accounts.table import ATTENDEE, FIRST_UID, LAST_UID, ROLES, AccountError, Accounts, until
 from manyhands.hub.folder import LOCK, address, hub_folder, is_classroom, prepare
 from manyhands.machine import local_time
 from manyhands.units import NotAClone
 
 DESCRIPTION = """Trial accounts of the hub on this machine. A running hub follows every change within seconds.
 Passwords are kept as scrypt only: they stand in the hand-out, and nowhere else."""
+MOST = LAST_UID - FIRST_UID + 1  # each account has a number that no other has had
+LONGEST_NAME = 100  # of a person, in full: so that it fits on a slip
 TIME = "12h, 3d, 2w, 2026-12-01 or 2026-12-01T18:00"
 NOT_ROOT = ("Only root can give each attendee a user number and a closed room of their own. "
             "Without root the hub is a demonstration for one person: it takes one account, and there is one, "
             "or you asked for more. Run this as root for a class.")
 TO_START = "The papers name {where} : that is where the hub answers when it is started with\n  manyhands hub{more}"
+NO_PAPERS = ("The papers could not be written: {why}\nThe accounts exist, and their passwords are lost. Make "
+             "new ones:\n  manyhands accounts reset {names}")
 AT_ANOTHER = "For another address: `manyhands accounts reset NAME... --address ADDRESS` prints new papers."
 
 
-class WrongUsage(AccountError):
-    """It was asked for what cannot be."""
+class NotDone(AccountError):
+    """What was asked for is possible, and could not be done to its end."""
 
 
 def parser():
@@ -66,40 +73,54 @@ def main(argv=None):
     options = completed(parser()).parse_args(argv)
     try:
         folder = hub_folder(options.home)
+        _understood(options)
         prepare(folder)
         ACTIONS[options.action](Accounts(folder), options)
     except (AccountError, NotAClone, OSError) as problem:
         print(f"manyhands accounts: {problem}", file=sys.stderr)
-        return 2 if isinstance(problem, WrongUsage) else 1
+        return 1 if isinstance(problem, NotDone) else 2
     return 0
 
 
+def _understood(options):
+    """Look at what was asked for before anything is made; raises AccountError."""
+    if options.action == "create" and not 1 <= options.count <= MOST:
+        raise AccountError(f"Ask for one account or more, and for no more than {MOST}.")
+    if options.action == "import":
+        options.people = read_people(options.table)
+    if "expires" in options:
+        options.expires = until(options.expires)
+
+
 def _create(accounts, options):
-    if options.count < 1:
-        raise WrongUsage("Ask for one account or more.")
     _add(accounts, [{"name": name} for name in accounts.free_names(options.count, options.prefix)], options)
 
 
 def _import(accounts, options):
-    _add(accounts, read_people(options.table), options)
+    _add(accounts, options.people, options)
 
 
 def read_people(path):
     """The rows of a CSV of registered people; raises AccountError, naming the line."""
     try:
-        with open(path, encoding="utf-8-sig", newline="") as file:
+        with _plain_file(path) as file:
             table = csv.DictReader(file)
             columns = [name.strip().lower() for name in table.fieldnames or []]
             table.fieldnames = columns
             people = [{key: (value or "").strip() for key, value in row.items() if key} for row in table]
     except UnicodeDecodeError:
         raise AccountError(f"{path} is not in UTF-8: save it as \"CSV UTF-8\".") from None
+    except csv.Error as problem:
+        raise AccountError(f"{path} is no CSV: {problem}.") from None
     if "name" not in columns:
         raise AccountError(f"{path} has no column \"name\"; its first line is: {', '.join(columns) or 'empty'}.")
     people = [{**person, "name": person["name"].lower(), "line": line} for line, person in enumerate(people, 2)
               if any(person.values())]
     seen = {}
     for person in people:
+        if len(person.get("full_name", "")) > LONGEST_NAME or not person.get("full_name", "").isprintable():
+            raise AccountError(f"{path}, line {person['line']}: full_name has {LONGEST_NAME} characters at most, and "
+                               "only such that can be printed.")
         if person["name"] in seen:
             raise AccountError(f"{path}, line {person['line']}: {person['name']!r} stands in line "
                                f"{seen[person['name']]} too.")
@@ -107,31 +128,47 @@ def read_people(path):
     return people
 
 
+def _plain_file(path):
+    """Open a file to read; nothing is waited for, as for the other end of a pipe. Raises AccountError."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    except OSError as problem:
+        raise AccountError(f"{path} cannot be read: {problem.strerror}.") from None
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise AccountError(f"{path} is no plain file: name a CSV.")
+    return open(handle, encoding="utf-8-sig", newline="")
+
+
 def _add(accounts, people, options):
     if not people:
         raise AccountError("There is nobody in that table.")
     if not is_classroom() and len(accounts.load()) + len(people) > 1:
         raise AccountError(NOT_ROOT)
-    _hand_out(accounts, accounts.create(people, _end_of(options), options.role), options)
-
-
-def _end_of(options):
-    """What --expires says, in seconds since 1970."""
-    try:
-        return until(options.expires)
-    except AccountError as problem:
-        raise WrongUsage(str(problem)) from None
+    _hand_out(accounts, lambda: accounts.create(people, options.expires, options.role), options)
 
 
 def _reset(accounts, options):
-    _hand_out(accounts, accounts.reset(options.names), options)
+    _hand_out(accounts, lambda: accounts.reset(options.names), options)
 
 
-def _hand_out(accounts, made, options):
+def _hand_out(accounts, make, options):
+    """Make accounts or passwords, and their papers; none where the papers have no folder."""
     ip = hub_address.EVERYWHERE if is_classroom() else "127.0.0.1"
     where = options.address or address(accounts.folder) or hub_address.promised(accounts.folder, ip)
     folder = options.out or accounts.folder / "handouts" / datetime.now().strftime("%Y-%m-%dT%H%M%S.%f")
-    table, paper = handout.write(folder, made, where)
+    handout.new_folder(folder)
+    try:
+        made = make()
+    except BaseException:
+        with suppress(OSError):
+            folder.rmdir()
+        raise
+    try:
+        table, paper = handout.write(folder, made, where)
+    except OSError as problem:
+        names = " ".join(account.name for account, _ in made)
+        raise NotDone(NO_PAPERS.format(why=problem, names=names)) from None
     print(f"{len(made)} account{'s' if len(made) > 1 else ''}: {', '.join(account.name for account, _ in made)}")
     print(f"The passwords stand in these files only:\n  {table}\n  {paper}   (one slip each, to be cut apart)")
     if not options.address and not (accounts.folder / LOCK).exists():  # no hub was started here yet
@@ -152,7 +189,7 @@ def _list(accounts, options):
 
 
 def _extend(accounts, options):
-    for account in accounts.extend(options.names, _end_of(options)):
+    for account in accounts.extend(options.names, options.expires):
         print(f"{account.name}: {account.state}, until {local_time(account.expires)}")
 
 
@@ -166,7 +203,7 @@ def _purge(accounts, options):
         name for name, account in accounts.load().items() if options.ended and account.state != "open"
     ]
     if not names:
-        raise WrongUsage("Say which: names, or --ended for all that are expired or revoked.")
+        raise AccountError("Say which: names, or --ended for all that are expired or revoked.")
     wrong = []
     for name in names:
         try:
@@ -175,7 +212,7 @@ def _purge(accounts, options):
         except AccountError as problem:  # one home does not keep the others
             wrong.append(str(problem))
     if wrong:
-        raise AccountError("\n".join(wrong))
+        raise NotDone("\n".join(wrong))
 
 
 def _restore(accounts, options):

@@ -27,10 +27,16 @@ def rows(made, address):
              "expires": local_time(account.expires), "address": address} for account, password in made]
 
 
-def write(folder, made, address):
-    """Write `accounts.csv` and `accounts.pdf` into a new folder, readable by its owner alone; returns their paths."""
+def new_folder(folder):
+    """Make the folder for the papers, readable by its owner alone; returns it. Raises FileExistsError where there is
+    one already, for passwords are never overwritten."""
     folder = Path(folder)
-    folder.mkdir(parents=True, mode=0o700)  # fails where there is one already: passwords are never overwritten
+    folder.mkdir(parents=True, mode=0o700)
+    return folder
+
+
+def write(folder, made, address):
+    """Write `accounts.csv` and `accounts.pdf` into the folder, readable by their owner alone; returns their paths."""
     table, paper = folder / "accounts.csv", folder / "accounts.pdf"
     with _private(table, "w", encoding="utf-8-sig", newline="") as file:  # the mark lets spreadsheets read Japanese
         writer = csv.DictWriter(file, COLUMNS)

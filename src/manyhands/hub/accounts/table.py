@@ -3,6 +3,7 @@ closed to other users."""
 
 import fcntl
 import json
+import math
 import pwd
 import re
 import time
@@ -17,6 +18,8 @@ from manyhands.hub.accounts.passwords import matches, new_key, new_password
 ATTENDEE, ASSISTANT, INSTRUCTOR = ROLES = ("attendee", "assistant", "instructor")
 NAME = re.compile(r"[a-z][a-z0-9-]{0,30}")
 UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
+LATEST_YEAR = 9998
+LATEST = datetime(LATEST_YEAR + 1, 1, 1).timestamp()
 FIRST_UID, LAST_UID = 70_000, 99_999  # between what distributions give to people and what they give to containers
 
 
@@ -61,14 +64,21 @@ def until(text, now=None):
     as seconds since 1970."""
     now = time.time() if now is None else now
     if found := re.fullmatch(r"(\d+)([smhdw])", text.strip()):
-        return now + int(found[1]) * UNITS_S[found[2]]
+        count = int(found[1]) if len(found[1]) < 20 else math.inf
+        return _in_calendar(now + count * UNITS_S[found[2]], text)
     try:
         end = datetime.fromisoformat(text.strip() + ("T23:59:59" if len(text.strip()) == 10 else "")).timestamp()
-    except ValueError:
-        raise AccountError(f"{text!r} is no time: write for example 12h, 3d, 2w, 2026-12-01 or "
+    except (ValueError, OverflowError):
+        raise AccountError(f"{text[:80]!r} is no time: write for example 12h, 3d, 2w, 2026-12-01 or "
                            "2026-12-01T18:00.") from None
     if end <= now:
         raise AccountError(f"{text} has passed already.")
+    return _in_calendar(end, text)
+
+
+def _in_calendar(end, text):
+    if end > LATEST:
+        raise AccountError(f"{text[:80]!r} ends after the year {LATEST_YEAR}: name an earlier end.")
     return end
 
 
@@ -87,9 +97,13 @@ class Accounts:
         """The accounts, and the next number that nobody has had."""
         try:
             found = json.loads(self.path.read_text(encoding="utf-8"))
+            return {row["name"]: Account(**row) for row in found["accounts"]}, found["next_uid"]
         except FileNotFoundError:
             return {}, FIRST_UID
-        return {row["name"]: Account(**row) for row in found["accounts"]}, found["next_uid"]
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as problem:
+            raise AccountError(f"{self.path} is damaged or from a different version "
+                               f"({type(problem).__name__}: {str(problem)[:200]}). Put back a copy of it; nothing was "
+                               "changed.") from None
 
     def get(self, name):
         """The account of this name; raises AccountError."""

@@ -1,33 +1,48 @@
 """The hackathon of a hub: the folder `hackathon` in the hub's folder, made by `manyhands hack event`. Teams are lists
 of accounts in its event.toml. Whose entry it is follows from the account that hands it in."""
 
+import os
 from pathlib import Path
 
 from tornado.web import HTTPError, authenticated
 
-NAME = "hackathon"
-MOST_TOLD = 3500  # of an answer: less than its reader takes
+NAME, SETTINGS = "hackathon", "event.toml"
+LETTER_BYTES = 12  # at most, in JSON: two escapes of six each
+SHORTENED = "({count} older lines are left out)"
+NOT_KEPT = ("The hub could not write this down: {why}. Tell the organisers. `manyhands hack status` shows what was "
+            "taken.")
 NONE = "There is no hackathon on this hub now."
 
 
 class HubEvent:
     def __init__(self, folder):
         self.folder = Path(folder) / NAME
+        self.seen, self.known = None, None
+
+    def event(self):
+        """The `Event`, which follows its log; a new one when the settings have changed. Raises BadEvent."""
+        from manyhands.hackathon.event.event import Event
+
+        facts = os.stat(self.folder / SETTINGS)
+        seen = facts.st_mtime_ns, facts.st_ino, facts.st_size
+        if seen != self.seen:
+            self.known, self.seen = Event(self.folder), seen
+        return self.known
 
     def is_there(self):
-        return (self.folder / "event.toml").exists()
+        return (self.folder / SETTINGS).exists()
 
     def take(self, account, message):
         """{"said": ...} or {"error": ...} for what an account asks."""
         from manyhands.hackathon.entry_file import BadEntry
-        from manyhands.hackathon.event.event import Event, NotTaken
+        from manyhands.hackathon.event.event import NotTaken
         from manyhands.hackathon.event.event_settings import BadEvent
         from manyhands.hackathon.event.hub_line import DOES
 
         if not self.is_there():
             return {"error": NONE}
         try:
-            event = Event(self.folder)
+            event = self.event()
             team = event.settings.team_of(account.name)
             if team is None:
                 return {"error": f"{account.name} is in no team: ask the organisers."}
@@ -35,12 +50,14 @@ class HubEvent:
                 return {"error": "The event is over: ask the organisers."}
             said = DOES[message["hack"]](event, team, *_values(message))
         except (NotTaken, BadEntry) as problem:
-            return {"error": str(problem)[:MOST_TOLD]}
-        except BadEvent:
+            return {"error": str(problem)[:_most_letters()]}
+        except (BadEvent, FileNotFoundError):
             return {"error": "The event's settings are broken: tell the organisers."}
         except (KeyError, TypeError):
             return {"error": "This is nothing that can be asked of the hackathon."}
-        return {"said": said if len(said) < MOST_TOLD else "... " + said[-MOST_TOLD:]}
+        except OSError as problem:  # as where the disk is full
+            return {"error": NOT_KEPT.format(why=problem.strerror)}
+        return {"said": shortened(said, _most_letters())}
 
     def page(self, name):
         """The board's page, or the big screen's, as the judge has written it; None where there is none."""
@@ -61,6 +78,25 @@ class EventPage:
         allowed = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
         self.set_header("Content-Security-Policy", allowed)
         self.write(page)
+
+
+def shortened(text, most):
+    """Lines of `most` letters at most together: where there are more, the last ones, and how many are left out."""
+    if len(text) <= most:
+        return text
+    lines, left = text.split("\n"), most - len(SHORTENED) - 10
+    count = len(lines)
+    while count and left > len(lines[count - 1]):
+        count -= 1
+        left -= len(lines[count]) + 1
+    return "\n".join([SHORTENED.format(count=count), *lines[count:]]) if count < len(lines) else text[-most:]
+
+
+def _most_letters():
+    """Of an answer, so that its reader takes it whole, whatever the letters are."""
+    from manyhands.learner import board_line
+
+    return board_line.LONGEST_ANSWER_BYTES // LETTER_BYTES - LETTER_BYTES
 
 
 def _values(message):

@@ -20,23 +20,25 @@ from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from jupyterhub.services.auth import HubOAuth, HubOAuthCallbackHandler, HubOAuthenticated
+from jupyterhub.services.auth import HubOAuthenticated
 from tornado.httpserver import HTTPServer
 from tornado.iostream import StreamClosedError
 from tornado.web import Application, HTTPError, RequestHandler, StaticFileHandler, authenticated
 
 from manyhands.hub.accounts.table import ATTENDEE
+from manyhands.hub.board.door import Door
 from manyhands.hub.board.files import Course, File, People
 from manyhands.hub.board.hub_event import EventPage, HubEvent
 from manyhands.hub.board.state import Board, as_table
 from manyhands.hub.folder import BOARD, sockets
-from manyhands.hub.services.check_queue import peer
+from manyhands.hub.services import watchdog
+from manyhands.hub.services.hub_auth import AsyncHubOAuth, Callback, ask_first
 from manyhands.units import units
 
 PAGE = Path(__file__).parent / "page"
-LONGEST_BYTES, PATIENCE_S = 65536, 5  # of a result
+LONGEST_REQUEST_BYTES = 2**16  # of a browser
 A_SECOND, AT_ONCE = 2, 10  # results that a person may send, for long and for a moment
-CONNECTIONS, STREAMS = 4, 6  # at the same time, of one person
+STREAMS = 6  # pages that follow the board at the same time, of one person
 EVERY_S, BEAT_S, STREAM_S = 1, 15, 600  # between two events; between two signs of life; then a browser connects anew
 SAFE = {"Content-Security-Policy": "default-src 'self'; frame-ancestors 'none'", "X-Content-Type-Options": "nosniff",
         "Cache-Control": "no-store"}
@@ -159,38 +161,6 @@ class Service:
         return text.getvalue()
 
 
-class Door:
-    """The socket through which results come in."""
-
-    def __init__(self, service):
-        self.service, self.connections = service, Counter()
-
-    async def listen(self, path):
-        """Returns asyncio's server."""
-        path.unlink(missing_ok=True)
-        server = await asyncio.start_unix_server(self._connected, path, limit=LONGEST_BYTES, backlog=512)
-        path.chmod(0o666)
-        return server
-
-    async def _connected(self, reader, writer):
-        uid = peer(writer.get_extra_info("socket"))
-        account = self.service.people.of_uid(uid)
-        self.connections[uid] += 1
-        try:
-            if account and self.connections[uid] <= CONNECTIONS:
-                async with asyncio.timeout(PATIENCE_S):
-                    answer = self.service.take(account, await reader.readuntil(b"\n"))
-                    writer.write(json.dumps(answer).encode() + b"\n")
-                    await writer.drain()
-        except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-            pass  # gone, too slow, or too long
-        finally:
-            self.connections[uid] -= 1
-            if not self.connections[uid]:
-                del self.connections[uid]
-            writer.close()
-
-
 class Handler(HubOAuthenticated, RequestHandler):
     """Pages for people whom the hub knows and whose account is open."""
 
@@ -202,7 +172,7 @@ class Handler(HubOAuthenticated, RequestHandler):
             self.set_header(name, value)
 
     async def prepare(self):
-        await self.hub_auth.get_user(self, sync=False)  # asked here, for what asks later would stop everybody meanwhile
+        await ask_first(self)
 
     @property
     def account(self):
@@ -317,7 +287,7 @@ def application(service, hub_auth):
         (base + "results.csv", Table, tools), (base + "predictions", PredictionsPage, tools),
         (base + "predictions/events", PredictionsEvents, tools),
         (base + r"hackathon/(board|screen)\.html", HackathonPage, tools),
-        (base + "oauth_callback", HubOAuthCallbackHandler),
+        (base + "oauth_callback", Callback, {"hub_auth": hub_auth}),
         (base + r"((?:board|predictions)\.(?:css|js))", StaticFileHandler, {"path": PAGE}),
     ], cookie_secret=os.urandom(32), xsrf_cookies=True, template_path=PAGE)
 
@@ -325,11 +295,12 @@ def application(service, hub_auth):
 async def serve(folder):
     """Until this process is ended."""
     service = Service(folder)
-    server = HTTPServer(application(service, HubOAuth.instance(cache_max_age=60)), max_body_size=LONGEST_BYTES,
-                        max_header_size=LONGEST_BYTES,
+    pages = application(service, AsyncHubOAuth.instance(cache_max_age=60))
+    server = HTTPServer(pages, max_body_size=LONGEST_REQUEST_BYTES, max_header_size=LONGEST_REQUEST_BYTES,
                         idle_connection_timeout=60)
     server.listen(urlsplit(os.environ["JUPYTERHUB_SERVICE_URL"]).port, "127.0.0.1")
-    await (await Door(service).listen(sockets(folder) / BOARD)).serve_forever()
+    door = await Door(service).listen(sockets(folder) / BOARD)
+    await asyncio.gather(door.serve_forever(), watchdog.watch())
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ from jupyterhub.singleuser.extension import JupyterHubSingleUser
 from traitlets import Integer
 
 from manyhands.hub.servers import relay, socket_handover
+from manyhands.hub.services import hub_auth
 
 ASSIGNMENT_LIST = Path(__file__).parents[2] / "grading" / "nbgrader" / "attendee"  # settings that switch it on
 
@@ -91,6 +92,7 @@ def main(argv):
     if inside := os.environ.get("MANYHANDS_HUB_SOCKET"):
         relay.port_to_unix(urlsplit(os.environ["JUPYTERHUB_API_URL"]).port, inside)
     prepare(root, Path(os.environ["MANYHANDS_COURSE"]))
+    hub_auth.use_in_jupyter_server()
     # a subclass would not be found: extensions go by the name of their package
     JupyterHubSingleUser.serverapp_class = RoomServer
     if path := os.environ.get("MANYHANDS_DOORS"):

@@ -24,6 +24,8 @@ import time
 from collections import deque
 from contextlib import suppress
 
+from manyhands.hub.services import watchdog
+
 HELD_AT_MOST_S = 1200  # a notebook's own limit is 900 s
 TOLD_EVERY_S = 15  # also where nothing changes: who waits knows that we live
 PLACE = {"place": True}
@@ -139,5 +141,9 @@ class Service:
             self.queue.remind()
 
 
+async def main(path, places):
+    await asyncio.gather(Service(places).serve(path), watchdog.watch())
+
+
 if __name__ == "__main__":
-    asyncio.run(Service(int(sys.argv[2])).serve(sys.argv[1]))
+    asyncio.run(main(sys.argv[1], int(sys.argv[2])))

@@ -19,6 +19,7 @@ from tornado.httpclient import AsyncHTTPClient, HTTPClientError, HTTPRequest
 from manyhands.hub.accounts import account_log, archive
 from manyhands.hub.accounts.table import AccountError, Accounts
 from manyhands.hub.servers import limits
+from manyhands.hub.services import watchdog
 
 EVERY_S, ASK_EVERY_S, DISK_EVERY_S = 2, 60, 30
 LONGEST_PAUSE_S = 3600  # before a home that could not be archived is tried again
@@ -138,7 +139,11 @@ async def serve(keeper):
                          again(keeper.look_at_disks, DISK_EVERY_S))
 
 
+async def main(keeper):
+    await asyncio.gather(serve(keeper), watchdog.watch())
+
+
 if __name__ == "__main__":
     hub_folder, disk_limit, grace = sys.argv[1:]
     hub = Hub(os.environ["JUPYTERHUB_API_URL"], os.environ["JUPYTERHUB_API_TOKEN"])
-    asyncio.run(serve(Keeper(Accounts(Path(hub_folder)), hub, int(disk_limit), float(grace))))
+    asyncio.run(main(Keeper(Accounts(Path(hub_folder)), hub, int(disk_limit), float(grace))))

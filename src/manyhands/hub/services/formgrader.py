@@ -8,10 +8,16 @@ see `settings.py`.
 
 import os
 import sys
+from functools import partial
 
 from jupyter_server.serverapp import ServerApp
 from jupyter_server.services.contents.manager import ContentsManager
 from jupyterhub.singleuser.extension import JupyterHubSingleUser
+
+from manyhands.hub.services import hub_auth, watchdog
+
+PAGE_S = 180  # a page about a whole class, on a busy machine
+WORK_S = 3600  # nbgrader does what a button asks for in the event loop, and grading one lab may take 900 s
 
 
 class NoFiles(ContentsManager):
@@ -29,6 +35,10 @@ class FormgraderServer(ServerApp):
     def find_server_extensions(self):
         """None of those that are installed."""
 
+    def start_ioloop(self):
+        self.io_loop.add_callback(watchdog.watch, PAGE_S)
+        super().start_ioloop()
+
 
 def arguments(root):
     """Command line options of the server."""
@@ -43,8 +53,12 @@ def arguments(root):
 
 
 def main():
+    from manyhands.grading.nbgrader import formgrader_extension
+
     # nbgrader starts `alembic` by its name
     os.environ["PATH"] = os.pathsep.join([os.path.dirname(sys.executable), os.environ.get("PATH", os.defpath)])
+    formgrader_extension.before_work = partial(watchdog.allow, WORK_S)
+    hub_auth.use_in_jupyter_server()
     JupyterHubSingleUser.serverapp_class = FormgraderServer
     JupyterHubSingleUser.launch_instance(arguments(os.environ["MANYHANDS_ROOT"]))
 

@@ -1,0 +1,153 @@
+"""What `manyhands hub` may be asked for: its options, and a sentence for each value that no hub can have."""
+
+import argparse
+import ipaddress
+import os
+import re
+import socket
+from contextlib import contextmanager
+from pathlib import Path
+
+from manyhands.command_line import parser as command_parser
+from manyhands.hub.folder import BOARD, DOORS, PLACES, prepare, sockets
+from manyhands.hub.servers import limits
+from manyhands.machine import processors
+
+DESCRIPTION = """Start a JupyterHub on this machine: local processes, one closed room for each attendee. Accounts: `manyhands accounts`.
+Run it as root for a class; without root it is a demonstration for one person. Ctrl-C stops it and every server."""  # noqa: E501
+SOCKET_BYTES = 107  # of the path of a socket (man 7 unix)
+BYTES = {"M": 2**20, "G": 2**30, "T": 2**40}
+
+
+class CannotStart(RuntimeError):
+    """The hub cannot start; the message says why and what to do."""
+
+
+class WrongUsage(CannotStart):
+    """It was asked for what cannot be."""
+
+
+def size(text):
+    """`512M`, `4G` in bytes."""
+    found = re.fullmatch(r"(\d{1,9}(?:\.\d{1,9})?)([MGT])", text.upper().removesuffix("B"))
+    if not found or not float(found[1]):
+        raise argparse.ArgumentTypeError(f"{text!r} is no size: write for example 512M or 4G")
+    return int(float(found[1]) * BYTES[found[2]])
+
+
+def between(least, most, kind=int):
+    """The type of an option that is a number, for argparse."""
+
+    def number(text):
+        try:
+            found = kind(text)
+        except ValueError:
+            found = None
+        if found is None or not least <= found <= most:
+            raise argparse.ArgumentTypeError(f"{text[:40]!r} must be a number from {least:g} to {most:g}")
+        return found
+
+    return number
+
+
+def parser():
+    usual = limits.Limits()
+    made = command_parser("hub", DESCRIPTION, ["", "--ip 0.0.0.0 --port 8000", "--image manyhands:cpu", "--slurm"])
+    made.add_argument("--home", metavar="FOLDER",
+                      help="where it keeps all it writes (default: .manyhands/hub in the clone)")
+    made.add_argument("--title", default="", metavar="TEXT", help="the course's or workshop's, for the log-in page")
+    made.add_argument("--ip", default="127.0.0.1",
+                      help="the address to listen on; 0.0.0.0: all of this machine's (default: this machine only)")
+    made.add_argument("--port", type=between(0, 65535), default=0,
+                      help="default: that of the last start, at first a free one")
+    made.add_argument("--servers-port", type=between(0, 65535), default=0,
+                      help="where people's servers are shown, apart from the hub (default: that of the last start, "
+                                                                  "at first a free one)")
+    made.add_argument("--address", help="what attendees type, where it is not http://IP:PORT/")
+    made.add_argument("--servers-address", default="", metavar="ADDRESS",
+                      help="with --address: how browsers reach the servers, where that is not the hub's name with "
+                           "--servers-port")
+    made.add_argument("--behind", action="append", default=[], metavar="IP",
+                      help="a proxy of yours in front of this one, whose X-Forwarded-For is believed")
+    made.add_argument("--certificate", default="", metavar="FILE", help="for https, with --key")
+    made.add_argument("--key", default="", metavar="FILE")
+    made.add_argument("--cpus", type=between(0.01, 10_000, float), default=usual.cpus,
+                      help="for each person (default: %(default)g)")
+    made.add_argument("--memory", type=size, default=usual.memory_bytes, metavar="SIZE",
+                      help="for each person (default: 4G)")
+    made.add_argument("--processes", type=between(1, 10**6), default=usual.processes,
+                      help="for each person, threads too (default: %(default)d)")
+    made.add_argument("--disk", type=size, default=usual.disk_bytes, metavar="SIZE", help="for each home (default: 2G)")
+    made.add_argument("--tidy-up", type=between(0, 10**6), default=10, metavar="MINUTES",
+                      help="after this time the server of a home that is larger is stopped (default: 10)")
+    made.add_argument("--places", type=between(1, 10**6), default=processors(), metavar="N",
+                      help="`manyhands check`s that run at once; others queue (default: one for each core)")
+    kind = made.add_mutually_exclusive_group()
+    kind.add_argument("--image", default="",
+                      help="attendees' servers run in containers of this image, "
+                                                  "as a rule manyhands:cpu (docker/README.md), "
+                                                  "not in rooms made by bubblewrap")
+    kind.add_argument("--slurm", action="store_true",
+                      help="attendees' servers are jobs of Slurm, and attendees users of the cluster; variables of "
+                                                           "sbatch (SBATCH_PARTITION, SBATCH_ACCOUNT, "
+                                                           "SBATCH_GRES ...) are passed on to it")
+    made.add_argument("--hub-name", default=socket.gethostname(), metavar="HOST",
+                      help="with --slurm: this machine, as the nodes reach it "
+                                                                                       "(default: %(default)s)")
+    made.add_argument("--gpus", type=between(0, 1000), default=0, metavar="N",
+                      help="with --image: how many GPUs the machine has; a person gets one, in turn")
+    made.add_argument("--idle", type=between(1, 10**6), default=60, metavar="MINUTES",
+                      help="an unused server is stopped after this time (default: 60)")
+    return made
+
+
+def check(options):
+    """Raises WrongUsage where options do not go together, or name what this machine does not have."""
+    if bool(options.certificate) != bool(options.key):
+        raise WrongUsage("https needs both --certificate and --key.")
+    if options.servers_address and not options.address:
+        raise WrongUsage("--servers-address needs --address, too: each says how browsers reach one of the two.")
+    for address in filter(None, [options.servers_address, options.servers_address and options.address]):
+        if not re.fullmatch(r"https?://[^/\s]+(/\S*)?", address):
+            raise WrongUsage(f"{address!r} is no address of a browser: write for example https://class.example/")
+    if options.port and options.port == options.servers_port:
+        raise WrongUsage("--port and --servers-port must be different: browsers keep two origins apart by them.")
+    for ip in options.behind:
+        with _refused(ValueError, f"--behind {ip}: this is no IP address"):
+            ipaddress.ip_address(ip)
+    with _refused((OSError, ValueError), f"--ip {options.ip[:80]}: this machine has no such address to listen on"):
+        socket.create_server((options.ip, 0)).close()
+    if options.certificate:
+        with _refused(OSError, "--certificate and --key are no certificate with its key in PEM, without a password"):
+            _load(options.certificate, options.key)
+
+
+@contextmanager
+def _refused(kind, why):
+    """An error of this kind in the block is wrong usage."""
+    try:
+        yield
+    except kind as problem:
+        raise WrongUsage(f"{why} ({problem}).") from None
+
+
+def _load(certificate, key):
+    import ssl
+
+    for path in (certificate, key):
+        if not Path(path).is_file():
+            raise FileNotFoundError(f"{path} is no plain file")
+    ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(certificate, key, password=lambda: "")
+
+
+def check_folder(folder):
+    """Raises WrongUsage where the path of the hub's folder is too long for the sockets in it."""
+    longest = max(len(os.fsencode(sockets(folder) / name)) for name in (BOARD, DOORS, PLACES))
+    if longest > SOCKET_BYTES:
+        raise WrongUsage(f"The path of the hub's folder is {longest - SOCKET_BYTES} bytes too long for the sockets in "
+                         f"it: name a shorter one with --home.")
+
+
+def make_folder(folder):
+    with _refused(OSError, f"{folder} cannot be the hub's folder"):
+        prepare(folder)
