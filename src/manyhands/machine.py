@@ -17,6 +17,14 @@ def processors():
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def crowding():
+    """By what factor work takes longer here now because processes share the processors: at least 1, at most 50."""
+    try:
+        return min(max(os.getloadavg()[0] / (os.cpu_count() or 1), 1.0), 50.0)
+    except OSError:
+        return 1.0
+
+
 def memory_gb():
     """The machine's memory in GB, or a container's limit where that is lower."""
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 from conftest import HERE, QUICK, verdict
 
+from manyhands.hackathon import honesty
 from manyhands.hackathon.challenge import BIG_BATCH, DOES_NOT_FIT
 
 ON_DEVICES = replace(DOES_NOT_FIT, memory_mib=256, processor_s=2, quiet_s=600)
@@ -16,7 +17,7 @@ CHEATS = {path.stem: path.read_text() for path in sorted((HERE / "cheats").glob(
 def test_a_cheat_gains_nothing(run, name):
     challenge = replace(QUICK, quiet_s=5) if name == "sleeps" else ON_DEVICES if "challenge: does_not_fit" in CHEATS[name] else QUICK
     found, said = run(CHEATS[name], secrets.token_bytes(16), challenge)
-    assert verdict(CHEATS[name]) in found.problem
+    assert verdict(CHEATS[name]) in " ".join([found.problem, *honesty.flags([found])])
     assert found.problem.isprintable()
     assert not [line for line in said if "gained" in line]
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 from conftest import QUICK
 
+from manyhands.hackathon import honesty
 from manyhands.hackathon.challenge import CHALLENGES
 
 EASY = replace(QUICK, target=0)
@@ -128,7 +129,7 @@ def test_each_entry_of_a_ladder_has_a_score_and_beats_the_baseline(run, name):
     challenge, scores = CHALLENGES[name], {}
     for stem, source in sources(challenge).items():
         found, _ = run(source, b"public 0", challenge)
-        assert not found.problem, stem
+        assert not found.problem and not honesty.flags([found]), stem
         scores[stem] = getattr(found, challenge.score)
     assert len(scores) > 3 and max(scores, key=scores.get) == "baseline"
     is_told(challenge, scores["baseline"])

@@ -8,6 +8,7 @@ import hashlib
 
 import torch
 
+from manyhands.hackathon.honesty import Reading
 from manyhands.hackathon.network import Refused
 
 
@@ -18,7 +19,7 @@ class Accelerator:
     def __init__(self, model, x, y, batch_size, most_batches, draw):
         self.model, self.x, self.y, self.draw = model, x, y, draw
         self.batch_size, self.most_batches = batch_size, most_batches
-        self.gradients = 0
+        self.gradients, self.losses, self.reading = 0, [], Reading()
         self._batches, self._order, self._last = [], torch.empty(0, dtype=torch.int64), None
 
     def take(self):
@@ -40,9 +41,11 @@ class Accelerator:
         digest = hashlib.blake2b(weights).digest()
         self.gradients += 1
         new, self._last = digest != self._last, digest
-        rows = self._batches[number]
-        loss = torch.nn.functional.cross_entropy(self.model(self.x[rows]), self.y[rows])
+        x, y = self.x[self._batches[number]], self.y[self._batches[number]]
+        self.reading.look(self.model, x, y)
+        loss = torch.nn.functional.cross_entropy(self.model(x), y)
         slopes = torch.autograd.grad(loss, list(self.model.parameters()))
+        self.losses.append(loss.item())
         return loss.item(), torch.cat([one.flatten() for one in slopes]).numpy().tobytes(), new
 
 

@@ -39,9 +39,10 @@ class Challenge:
     row_s: float = 0
     ranks: int = RANKS
     memory_mib: int = 512  # what an entry may have on a rank, beside what the room has before
-    processor_s: int = 60  # of a rank in a run: what its own sums may take
+    processor_s: int = 6  # of a rank in a run: what its own sums may take; ten times what the ladders need
     quiet_s: int = 120  # by this machine's clock, and only against a run that does not end: nobody asks for anything
     run_s: int = 3600  # and in all
+    judging_s: int = 300  # for all runs of a judging (`judging.Spent`): some four times what the ladders need
 
     @property
     def folder(self):

@@ -43,6 +43,7 @@ class DeviceMemory:
         self.batch_size, self.limit_bytes = batch_size, limit_bytes
         self.held, self.most_bytes, self.gradients = {}, 0, 0
         self._storages, self._bytes, self._next = {}, 0, 0
+        self.clock_s, self.history = lambda: 0.0, []  # of each moment when it changed: (clock, bytes held)
 
     # ------------------------------------------------------------ arrays
 
@@ -57,7 +58,7 @@ class DeviceMemory:
         for place, size in found.items():
             users, _ = self._storages.get(place, (0, 0))
             self._storages[place] = users + 1, size
-        self._bytes += more
+        self._count(more)
         self.most_bytes = max(self.most_bytes, self._bytes)
         self._next += 1
         if len(self.held) == MOST_ARRAYS:
@@ -78,7 +79,20 @@ class DeviceMemory:
             if users > 1:
                 self._storages[place] = users - 1, size
             else:
-                self._bytes -= size
+                self._count(-size)
+
+    def let_go(self, number):
+        """The entry names this array, or what a forward kept, no more."""
+        if not isinstance(self.held[number][0], (torch.Tensor, Kept)):
+            raise TypeError(number)
+        self.free(number)
+
+    def _count(self, more):
+        self._bytes += more
+        now = self.clock_s()
+        if len(self.history) > 1 and self.history[-2][0] == self.history[-1][0] == now:  # the most at a time is enough
+            self.history[-2:] = [(now, max(self.history[-2][1], self.history[-1][1]))]
+        self.history.append((now, self._bytes))
 
     def new(self, tensor):
         return self.keep(tensor, [tensor])

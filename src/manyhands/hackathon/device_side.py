@@ -107,8 +107,8 @@ class Device:
         number = next(self._numbers)
         members = {} if more else {"members": list(range(self.ranks))}
         self._connection.tell({"do": "start", "id": number, "call": call, "dtype": "float32", "array": one.number,
-                               **members, **more})
-        return Ongoing(self._connection, number, into)
+                               "into": _number(into), **members, **more})
+        return Ongoing(self._connection, number)
 
     def _do(self, call, *values):
         return self._connection.ask({"do": call, "values": values})[0]["out"]
@@ -121,16 +121,14 @@ class Device:
 
 
 class Ongoing:
-    """A message under way; what comes is in its array after `wait`, and not before."""
+    """A message under way; what comes is in its array after `wait`, and not before. Until then both of its arrays stay
+    in memory, and what is sent must not be changed."""
 
-    def __init__(self, connection, number, into):
-        self._connection, self._number, self._into = connection, number, into
+    def __init__(self, connection, number):
+        self._connection, self._number = connection, number
 
     def wait(self):
-        head = {"do": "wait", "id": self._number}
-        if self._into is not None:
-            head["into"] = self._into.number
-        self._connection.ask(head)
+        self._connection.ask({"do": "wait", "id": self._number})
 
 
 def _number(array):

@@ -19,7 +19,7 @@ EXAMPLES = ["init slow_links our_entry", "try our_entry --runs 1", "judge our_en
             "board autumn --reveal"]
 ENTRY_FOLDER = "the entry's folder, as `manyhands hack init` makes one"
 WITHOUT_ROOMS = "Tried without rooms: the same clock, but no walls around the ranks. Try only what you have written."
-OF_EVENT = ("event", "submit", "withdraw", "status", "run", "board")
+OF_EVENT = ("event", "submit", "withdraw", "status", "run", "look", "board")
 
 
 def parser():
@@ -149,17 +149,24 @@ def _judged(options, seeds, show):
 
 def _says(record):
     score = f"no score: {record['problem']}" if record["problem"] else f"{record['score']:.4g} {record['unit']}"
-    return f"{record['entry']}, {record['challenge']}: {score}"
+    flags = "".join(f"\nFlag: {flag}" for flag in record.get("flags", []))
+    return f"{record['entry']}, {record['challenge']}: {score}{flags}"
 
 
 def _verify(options):
     from manyhands.hackathon import judging
+    from manyhands.hackathon.event import looks
+    from manyhands.hackathon.referee import printable
     from manyhands.learner import signing
 
     wanted = signing.load_public(options.public) if options.public else None
-    record, public = judging.verified(Path(options.record).read_bytes())
+    data = Path(options.record).read_bytes()
+    record, public = judging.verified(data)
     if wanted not in (None, public):
         return _cannot(f"{options.record} was signed with another key, {signing.fingerprint(public)}.", 1)
     print(f"{options.record}: signed, and unchanged since.\n{_says(record)}\njudged {record['judged']}, the entry's "
           f"text {record['sha256'][:16]}\nThe key: {signing.fingerprint(public)}")
+    seen = looks.read(looks.beside(Path(options.record), public), data.decode())
+    print("No person has signed that they have looked at it." if seen is None else
+          f"{printable(seen.by)} has looked at it: it {'counts' if seen.counts else 'breaks the rules'}.")
     return 0

@@ -9,21 +9,39 @@ import json
 import platform
 import secrets
 import statistics
+import time
 from datetime import datetime, timezone
 from importlib.metadata import version
 from pathlib import Path
 
 from manyhands.grading.isolation.container_init import course
-from manyhands.hackathon import entry_lines
+from manyhands.hackathon import entry_lines, honesty
+from manyhands.hackathon.network import Refused
 from manyhands.hackathon.one_run import one_run
 from manyhands.learner import signing
-from manyhands.machine import processors
+from manyhands.machine import crowding, processors
 
 RUNS, SEED_BYTES = 5, 16
+TOO_LONG = ("The judging has not ended after {limit} s of this machine's time, which is the limit for all {runs} runs "
+            "together (judging_s). The entries of the ladders take 5 to 80 s. Let yours compute less, and do not "
+            "let it sleep.")
 
 
 class BadRecord(ValueError):
     """This file is no record of a judging."""
+
+
+class Spent:
+    """The time that a judging has taken, as on a machine with nothing else to do: where processes share the
+    processors, a second counts as much less as work takes longer. A sleeping entry makes no machine busy."""
+
+    def __init__(self):
+        self._total, self._last = 0.0, time.monotonic()
+
+    def seconds(self):
+        now = time.monotonic()
+        self._total, self._last = self._total + (now - self._last) / crowding(), now
+        return self._total
 
 
 def hidden_seeds():
@@ -35,13 +53,21 @@ def public_seeds(count=RUNS):
     return [b"public %d" % number for number in range(count)]
 
 
-def judge(entry, challenge, rooms, seeds, tell):
-    """The record of a judging: a mapping. `tell(number, run, said)` hears of each run when it has ended.
+def judge(entry, challenge, rooms, seeds, tell, look=lambda lasted_s: None):
+    """The record of a judging: a mapping. `tell(number, run, said)` hears of each run when it has ended. `look` is
+    called meanwhile with the seconds that it has taken (`Spent`); `Stopped`, which it may raise, ends it without a
+    record.
 
-    The first run that gives no score ends it."""
-    runs = []
+    The first run that gives no score ends it, and so does the challenge's limit of this machine's time."""
+    runs, spent = [], Spent()
+
+    def look_on():
+        look(spent.seconds())
+        if spent.seconds() > challenge.judging_s:
+            raise Refused(TOO_LONG.format(limit=challenge.judging_s, runs=len(seeds)))
+
     for number, seed in enumerate(seeds):
-        run, said = one_run(challenge, rooms, entry.source, seed)
+        run, said = one_run(challenge, rooms, entry.source, seed, look_on)
         runs.append(run)
         tell(number, run, said)
         if run.problem:
@@ -51,6 +77,7 @@ def judge(entry, challenge, rooms, seeds, tell):
         "entry": entry.name, "sha256": entry.sha256, "challenge": challenge.name, "problem": problem,
         "score": None if problem else round(statistics.median(getattr(run, challenge.score) for run in runs), 4),
         "unit": challenge.unit, "lines": None if problem else entry_lines.count(entry.source),
+        "flags": honesty.flags(runs),
         "seeds": [seed.hex() for seed in seeds], "runs": [run.as_record() for run in runs],
         "judged": datetime.now(timezone.utc).isoformat(timespec="seconds"),
         "machine": {"system": platform.platform(), "processors": processors()},

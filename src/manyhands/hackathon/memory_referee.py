@@ -1,7 +1,11 @@
 """The referee of a challenge whose model does not fit: each rank has a `DeviceMemory`, and asks for what happens in it.
 
-Its network carries arrays from one memory to another; what is under way is not counted to any of them.
+Its network carries arrays from one memory to another, and only from array to array: no host sees what is in one. From
+the start of a message until it is waited for, both arrays of a rank stay in its memory, whether the entry still names
+them or not. What a rank has sent and the receiver has not asked for yet counts as memory of the sender.
 """
+
+from collections import namedtuple
 
 import torch
 
@@ -11,6 +15,7 @@ from manyhands.hackathon.device_memory import DeviceMemory
 from manyhands.hackathon.network import Refused
 from manyhands.hackathon.referee import Referee, Run
 
+UnderWay = namedtuple("UnderWay", "place array version into")
 FREE = ("weights", "zeros", "adam", "add", "scale")  # calls that take no time on the clock
 
 
@@ -20,8 +25,12 @@ class MemoryReferee(Referee):
         self.stages = stages_of(challenge)
         weights = [_start(stage, tasks.stream(seed, f"weights {number}")) for number, stage in enumerate(self.stages)]
         self.given = [torch.full_like(one, torch.nan) for one in weights]
-        return [DeviceMemory(rank, self.stages, weights, self.task.train, challenge.batch_size, challenge.memory_bytes)
-                for rank in range(challenge.ranks)]
+        self.under_way = [{} for _ in range(challenge.ranks)]
+        found = [DeviceMemory(rank, self.stages, weights, self.task.train, challenge.batch_size, challenge.memory_bytes)
+                 for rank in range(challenge.ranks)]
+        for device in found:
+            device.clock_s = lambda rank=device.rank: self.network.clock_s[rank]
+        return found
 
     def order(self):
         return {"sizes": self.accelerators[0].sizes, "batch_size": self.challenge.batch_size,
@@ -43,20 +52,38 @@ class MemoryReferee(Referee):
         if do in FREE:
             return ({"out": getattr(device, do)(*head["values"])},)
         if do == "free":
-            return device.free(head["array"])  # nobody waits for an answer
+            return device.let_go(head["array"])  # no rank waits for an answer
         if do == "give":
             self._give(rank, head["stage"], head["begin"], device.array(head["array"]))
             return ({},)
         if do == "start" and "array" in head:
-            payload = device.array(head["array"]).numpy().tobytes()
-        if do == "wait" and "into" in head:
-            answer, data = await super()._answer(rank, head, payload)
-            into, came = device.array(head["into"]), torch.frombuffer(bytearray(data), dtype=torch.float32)
-            if answer["dtype"] != "float32" or came.shape != into.shape:
+            return await self._carry(rank, head)
+        if do == "wait" and head["id"] in self.under_way[rank]:
+            return await self._arrive(rank, head)
+        return await super()._answer(rank, head, payload)
+
+    async def _carry(self, rank, head):
+        """Start a message from one array to another one, which may be the same; a send has no second one."""
+        device = self.accelerators[rank]
+        array, into = device.array(head["array"]), None if head["into"] is None else device.array(head["into"])
+        if (into is None) != (head["call"] == "send"):
+            raise ValueError(head["call"])
+        await super()._answer(rank, {**head, "dtype": "float32"}, array.numpy().tobytes())
+        place = device.keep("under way", [array] if into is None else [array, into])
+        self.under_way[rank][head["id"]] = UnderWay(place, array, array._version, into)
+
+    async def _arrive(self, rank, head):
+        answer, data = await super()._answer(rank, head, b"")
+        place, array, version, into = self.under_way[rank].pop(head["id"])
+        if array._version != version:
+            raise Refused(f"Rank {rank}: an array was changed between the start of a message and its wait.")
+        if into is not None:
+            came = torch.frombuffer(bytearray(data), dtype=torch.float32) if data else torch.empty(0)
+            if came.shape != into.shape:
                 raise Refused(f"Rank {rank}: {came.numel()} elements came, and there is room for {into.numel()}.")
             into.copy_(came)
-            return (answer,)
-        return await super()._answer(rank, head, payload)
+        self.accelerators[rank].free(place)
+        return (answer,)
 
     def _seconds(self, rows):
         return self.challenge.call_s + rows * self.challenge.row_s
@@ -77,6 +104,11 @@ class MemoryReferee(Referee):
         self.weights[rank] = b"given"
 
     def result(self):
+        for rank, device in enumerate(self.accelerators):
+            device.most_bytes = most_at_once(device.history, self.network.stored[rank])
+            problem = self._too_much(rank, device.most_bytes)
+            if problem:
+                return Run(problem)
         for number, one in enumerate(self.given):
             if one.isnan().any():
                 missing = int(one.isnan().sum())
@@ -91,6 +123,29 @@ class MemoryReferee(Referee):
                    gradients=tuple(one.gradients for one in self.accelerators), messages=tuple(self.network.messages),
                    sent_bytes=tuple(self.network.sent_bytes),
                    most_bytes=tuple(one.most_bytes for one in self.accelerators))
+
+
+    def _too_much(self, rank, most_bytes):
+        lost = self.network.not_received(rank)
+        if lost:
+            return f"Rank {rank} has sent {lost} bytes that no rank has received."
+        if most_bytes > self.challenge.memory_bytes:
+            return (f"Rank {rank} is out of memory: with what it had sent before its receiver asked for it, it holds "
+                    f"{most_bytes} bytes, and has {self.challenge.memory_bytes}.")
+        return ""
+
+
+def most_at_once(history, stored):
+    """The most bytes at a time: of what a device held, [(since when, bytes), ...], together with what was stored on the
+    way from it, [(from when, until when, bytes), ...]."""
+    events = [(begin, 2, size) for begin, end, size in stored if end > begin]
+    events += [(end, 0, -size) for begin, end, size in stored if end > begin]
+    events += [(when, 1, held) for when, held in history]
+    most = level = more = 0
+    for _, kind, size in sorted(events, key=lambda event: event[:2]):
+        level, more = (size, more) if kind == 1 else (level, more + size)
+        most = max(most, level + more)
+    return most
 
 
 def stages_of(challenge):

@@ -38,7 +38,7 @@ ROUNDS = {
     "broadcast": lambda p, n: (math.ceil(math.log2(p)), n),
     "reduce": lambda p, n: (math.ceil(math.log2(p)), n),
 }
-SAME = ("call", "dtype", "count", "how", "root")  # in which the members of a collective must agree
+SAME = ("call", "dtype", "count", "how", "root", "on_device")  # in which the members of a collective must agree
 
 
 class Refused(Exception):
@@ -57,6 +57,7 @@ class Operation:
     dtype: str = "uint8"
     how: str = "sum"
     root: int = 0
+    on_device: bool = False  # whether it carries an array of a device's memory, which no host may see
     splits: tuple = ()  # of an all-to-all: elements for each member
     data: torch.Tensor | None = None
     at_s: float = 0.0  # the rank's clock when it was started
@@ -93,7 +94,8 @@ class Network:
         self._up_s, self._down_s = [0.0] * ranks, [0.0] * ranks  # from when on a link is free
         self._queues = [deque() for _ in range(ranks)]
         self._waits, self._gone = {}, set()
-        self._arrived = {}  # (from, to, tag) -> sends that have left
+        self._arrived = {}  # (from, to, tag, on_device) -> sends that have left
+        self.stored = [[] for _ in range(ranks)]  # of what a rank sent too early: (from when, until when, bytes)
         self._kept_bytes = [0] * ranks
 
     def compute(self, rank, seconds):
@@ -133,6 +135,11 @@ class Network:
         self._kept_bytes[rank] += more_bytes
         if self._kept_bytes[rank] > MOST_KEPT_BYTES:
             raise Refused(f"Rank {rank} has more than {MOST_KEPT_BYTES >> 20} MiB under way that nobody takes.")
+
+    def not_received(self, rank):
+        """The bytes that a rank has sent from its device and that no rank has received."""
+        return sum(message[1] for (sender, _, _, on_device), waiting in self._arrived.items()
+                   if sender == rank and on_device for message in waiting)
 
     def leave(self, rank):
         """The rank has returned: it takes part in nothing more."""
@@ -196,7 +203,7 @@ class Network:
         self._up_s[rank] = max(operation.at_s, self._up_s[rank]) + taken_s
         self._count(rank, 1, operation.n_bytes)
         message = self._up_s[rank], operation.n_bytes, operation.data, operation.updates
-        self._arrived.setdefault((rank, operation.peer, operation.tag), deque()).append(message)
+        self._arrived.setdefault((rank, operation.peer, operation.tag, operation.on_device), deque()).append(message)
         self._finish(operation, self._up_s[rank], torch.empty(0))
 
     def _receive(self, operation):
@@ -204,7 +211,10 @@ class Network:
         if earliest is None or operation.peer == ANYBODY and not self._nothing_earlier(rank, earliest[0]):
             return False
         end_s, operation.peer = earliest
-        _, n_bytes, data, operation.updates = self._arrived[operation.peer, rank, operation.tag].popleft()
+        place = operation.peer, rank, operation.tag, operation.on_device
+        left_s, n_bytes, data, operation.updates = self._arrived[place].popleft()
+        if operation.on_device:
+            self.stored[operation.peer].append((left_s + self.delay_s, operation.at_s, n_bytes))
         self._keep(operation.peer, -n_bytes)
         self._keep(rank, n_bytes)
         self._down_s[rank] = end_s - self.delay_s
@@ -218,7 +228,7 @@ class Network:
             peers = [peer for peer in range(len(self._queues)) if peer != rank]
         found = []
         for peer in peers:
-            if waiting := self._arrived.get((peer, rank, operation.tag)):
+            if waiting := self._arrived.get((peer, rank, operation.tag, operation.on_device)):
                 left_s, n_bytes, *_ = waiting[0]
                 free_s = self._down_s[rank] + self._message_s(n_bytes)[0]
                 found.append((max(left_s, free_s) + self.delay_s, peer))

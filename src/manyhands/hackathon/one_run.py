@@ -12,13 +12,21 @@ SIGNALS = {24: "used up its processor time", 9: "was killed: it used up its proc
            11: "crashed (segmentation fault)", 6: "crashed (abort)", 31: "crashed (a forbidden system call)"}
 
 
-def one_run(challenge, rooms, source, seed):
-    """(the `Run` of an entry's text under a seed, what its ranks printed)."""
-    run, referee = played(challenge, rooms, source, seed)
+LOOK_S = 0.5  # between two questions whether a run must end
+
+
+class Stopped(Exception):
+    """The judging does not go on, and there is no record of it; the message says why."""
+
+
+def one_run(challenge, rooms, source, seed, look=lambda: None):
+    """(the `Run` of an entry's text under a seed, what its ranks printed). `look` is called while it runs; what it
+    raises, `Stopped` or `Refused`, ends the run."""
+    run, referee = played(challenge, rooms, source, seed, look)
     return run, referee.said
 
 
-def played(challenge, rooms, source, seed):
+def played(challenge, rooms, source, seed, look=lambda: None):
     """(the `Run` of an entry's text under a seed, its referee, who has the weights)."""
     torch.set_num_threads(1)
     referee = (MemoryReferee if challenge.memory_bytes else Referee)(challenge, seed)
@@ -26,7 +34,7 @@ def played(challenge, rooms, source, seed):
              "cpu_s": challenge.processor_s}
     sockets = [room.begin({**order, "rank": rank}) for rank, room in enumerate(rooms)]
     try:
-        run = asyncio.run(_judged(referee, sockets))
+        run = asyncio.run(_judged(referee, sockets, look))
     finally:
         ended = [room.end() for room in rooms]
     run.processor_s = tuple(one["processor_s"] for one in ended)
@@ -46,15 +54,17 @@ def told(challenge, run):
             f"{max(run.gradients)} gradients, {sum(run.sent_bytes) / 1e6:.2f} MB in {sum(run.messages)} messages")
 
 
-async def _judged(referee, sockets):
+async def _judged(referee, sockets, look):
     referee.limit = asyncio.timeout(None)
     referee.until = asyncio.get_running_loop().time() + referee.challenge.run_s
     streams = [await asyncio.open_connection(sock=one) for one in sockets]
     ranks = [asyncio.create_task(referee.serve(rank, *stream)) for rank, stream in enumerate(streams)]
+    ended, looking = asyncio.gather(*ranks), asyncio.create_task(_look_on(look))
     try:
         async with referee.limit:
             referee.heard()
-            await asyncio.gather(*ranks)
+            await asyncio.wait((ended, looking), return_when=asyncio.FIRST_COMPLETED)
+            await (ended if ended.done() else looking)
         return referee.result()
     except Refused as refused:
         return Run(str(refused))
@@ -62,8 +72,14 @@ async def _judged(referee, sockets):
         return Run(f"No rank has asked for anything in {referee.challenge.quiet_s} s of this machine's time, or the "
                    f"run has not ended after {referee.challenge.run_s} s.")
     finally:
-        for one in ranks:
+        for one in (*ranks, looking):
             one.cancel()
-        await asyncio.gather(*ranks, return_exceptions=True)
+        await asyncio.gather(*ranks, looking, ended, return_exceptions=True)
         for _, writer in streams:
             writer.close()
+
+
+async def _look_on(look):
+    while True:
+        look()
+        await asyncio.sleep(LOOK_S)

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 
 import torch
 
-from manyhands.hackathon import frames, tasks
+from manyhands.hackathon import frames, honesty, tasks
 from manyhands.hackathon.accelerator import Accelerator, accuracy, flat, load
 from manyhands.hackathon.model import network_of
 from manyhands.hackathon.network import ANYBODY, DTYPES, ROUNDS, Network, Operation, Refused
@@ -28,6 +28,8 @@ class Run:
     sent_bytes: tuple = ()
     processor_s: tuple = ()
     most_bytes: tuple = ()  # of the device's memory, where the challenge has one
+    telling: tuple = ()  # gradients at weights that tell of single samples (`honesty.py`)
+    gap: float = 0.0  # the largest one in the losses that were asked for
 
     def as_record(self):
         return {name: [round(one, 4) for one in value] if isinstance(value, (tuple, list)) else
@@ -121,7 +123,8 @@ class Referee:
             raise ValueError(number)
         data = torch.frombuffer(bytearray(payload), dtype=torch.uint8).view(dtype) if payload else \
             torch.empty(0, dtype=dtype)
-        operation = Operation(rank, call, dtype=head["dtype"], how=head.get("how", "sum"), data=data)
+        operation = Operation(rank, call, dtype=head["dtype"], how=head.get("how", "sum"), data=data,
+                              on_device="array" in head)
         if call in ("send", "recv"):
             anybody = call == "recv" and head["peer"] == ANYBODY
             operation.peer, operation.tag = ANYBODY if anybody else self._rank(head["peer"]), int(head["tag"])
@@ -155,10 +158,20 @@ class Referee:
         if len(set(self.weights)) > 1:
             apart = [rank for rank, one in enumerate(self.weights) if one != self.weights[0]]
             return Run(f"The ranks end with different weights: {_ranks(apart)} not with those of rank 0.")
-        return Run(accuracy=accuracy(network_of(self.challenge.layers), self.weights[0], *self.task.test),
+        network = network_of(self.challenge.layers)
+        return Run(accuracy=accuracy(network, self.weights[0], *self.task.test), gap=self._gap(network),
+                   telling=tuple(one.reading.count for one in self.accelerators),
                    clock_s=max(self.network.clock_s), updates=max(self.network.updates),
                    gradients=tuple(one.gradients for one in self.accelerators),
                    messages=tuple(self.network.messages), sent_bytes=tuple(self.network.sent_bytes))
+
+    def _gap(self, network):
+        """The largest gap in the losses down to the one of the trained weights, which `network` has."""
+        x, y = map(torch.cat, zip(*self.task.shards, strict=True))
+        with torch.no_grad():
+            final = torch.nn.functional.cross_entropy(network(x), y).item()
+        losses = [loss for one in self.accelerators for loss in one.losses]
+        return honesty.largest_gap(losses, final, self.challenge.layers[-1])
 
 
 def printable(text):

@@ -198,7 +198,7 @@ def test_what_a_team_is_told(tmp_path):
         third = event_words.status(there, "team 0")
         there.take()
         there.now.now_s += 31
-        assert "It is the first. Its result may come any moment." in event_words.status(there, "team 1")
+        assert "The judge has been working on it since 08:00. Its result may come any moment." in event_words.status(there, "team 1")
     assert third == ("Entry 1, slow_links: 3 s\nEntry 3, slow_links: It waits, 1 before it. Its result comes in about 60 s; if all other teams "
                      "hand in now, in 90 s.")
     assert event_words.withdrawn(there, "team 0", 3) == "Entry 3 of team 0 is withdrawn."

@@ -4,7 +4,7 @@ from datetime import datetime
 from pathlib import Path
 
 from manyhands.grading.store.atomic import write_file
-from manyhands.hackathon.event import board_page, fair_queue, standings
+from manyhands.hackathon.event import board_page, fair_queue, looks, standings
 from manyhands.hackathon.event.board_page import Board, Section
 
 FILES = ("board.html", "screen.html", "board.csv")
@@ -37,9 +37,10 @@ def of_records(folder, challenges, verified, now):
     shown = []
     for path in sorted(Path(folder).rglob("*.record")):
         data = path.read_bytes()
-        record, _ = verified(data)
+        record, public = verified(data)
         at = datetime.fromisoformat(record["judged"]).timestamp()
-        shown.append(standings.result(data.decode(), record["entry"], 0, at))
+        look = looks.beside(path, public)
+        shown.append(standings.result(data.decode(), record["entry"], 0, at, look=look))
     shown.sort(key=lambda one: one.at)
     there = [name for name in challenges if any(one.challenge == name for one in shown)]
     times = [one.at for one in shown] or [now]
@@ -65,6 +66,8 @@ def write_records(submissions, folder):
             path = folder / f"{one.number:04d}-{int(one.judged)}.record"
             if not path.exists():
                 write_file(path, one.record, mode=0o644)
+            if one.look:
+                write_file(path.with_suffix(looks.SUFFIX), one.look, mode=0o644)
 
 
 def _sections(names, challenges, results):

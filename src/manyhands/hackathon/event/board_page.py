@@ -92,7 +92,8 @@ def _prize(first, short):
 def _row(row, place, teams, short):
     at = teams.index(row.team) if row.team in teams else score_chart.NAMED
     colour = f" t{at}" if at < score_chart.NAMED else ""
-    team = f'<td class="team{colour}">{escape(row.team)}'
+    looked = f" <small>looked at by {escape(row.looked)}</small>" if row.looked and not short else ""
+    team = f'<td class="team{colour}">{escape(row.team)}{looked}'
     if row.score is None:
         return f'<tr><td class=number>{team}<td class=problem colspan="3">{escape(row.problem)}</tr>'
     return (f"<tr><td class=number>{place}{team}<td class=number>{row.score:.4g}<td class=number>"
@@ -121,7 +122,8 @@ def as_csv(board):
     """All results, also of entries that do not count, and the place of those that do."""
     text = io.StringIO()
     writer = csv.writer(text)
-    writer.writerow(["challenge", "place", "team", "score", "unit", "lines", "entry", "handed in", "problem", "sha256"])
+    writer.writerow(["challenge", "place", "team", "score", "unit", "lines", "entry", "handed in", "problem", "sha256",
+                     "looked at by"])
     for section in board.sections:
         rows = standings.table(section.results, board.counts)
         places = dict(zip(rows, standings.places(rows), strict=True))
@@ -130,7 +132,7 @@ def as_csv(board):
             writer.writerow([section.name, places.get(one) or "", _cell(one.team), score, one.unit,
                              one.lines or "", one.number or "",
                              datetime.fromtimestamp(one.at).astimezone().isoformat(timespec="seconds"),
-                             _cell(one.problem), one.sha256])
+                             _cell(one.problem), one.sha256, _cell(one.looked)])
     return text.getvalue()
 
 

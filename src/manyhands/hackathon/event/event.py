@@ -18,6 +18,7 @@ from manyhands.hackathon.event.event_log import Log
 
 HOUR_S = 3600
 FREE_WITHDRAWALS = 3  # entries that a team may take back in an hour before they count as handed in
+SLOW_S = 120  # so long a judging may keep other entries waiting; entries of the ladders take 5 to 80 s
 MOST_TIMES = 4  # that a judge begins with one entry: what ends the judge itself must not do so for ever
 GIVEN_UP = json.dumps({"score": None, "problem": f"The judge was ended {MOST_TIMES} times while it had this entry: ask "
                                                  "the organisers."}) + "\n"
@@ -134,6 +135,28 @@ class Event:
                 append({"do": "judged", "number": one.number, "at": self.now(), "record": GIVEN_UP})
             return None
 
+    def stop(self, number, lasted_s):
+        """Whether the judge must end the judging of an entry that has lasted so long: "withdrawn" if its team has taken
+        it back, "slow" if it keeps another entry waiting for longer than `SLOW_S`; else None."""
+        found = self.submissions()
+        if found[number].withdrawn:
+            return "withdrawn"
+        others = any(one.number != number and not one.slow for one in fair_queue.queue(found))
+        return "slow" if lasted_s > SLOW_S and others else None
+
+    def put_behind(self, number):
+        """A slow entry goes behind all others, and is judged from the beginning when no other one waits."""
+        with self.log.changing() as (_, append):
+            append({"do": "behind", "number": number, "at": self.now()})
+
+    def looked_at(self, number, look):
+        """A person has looked at an entry: `look` is what they signed (`looks.py`)."""
+        with self.log.changing() as (lines, append):
+            one = self._of(lines).get(number)
+            if one is None or one.judged is None:
+                raise NotTaken(f"There is no judged entry {number}.")
+            append({"do": "looked", "number": number, "at": self.now(), "look": look})
+
     def settle(self, number, record):
         """The signed record of an entry's judging is kept: whether it was the first of this entry."""
         with self.log.changing() as (lines, append):
@@ -153,9 +176,14 @@ class Event:
 
 
 def judge_all(event, judge_one, tell=lambda one: None):
-    """Judge what waits, one after the other, until nothing waits. `judge_one(submission)` gives the signed record."""
+    """Judge what waits, one after the other, until nothing waits. `judge_one(submission)` gives the signed record, or
+    None where the judging was stopped."""
     while one := event.take():
-        event.settle(one.number, judge_one(one))
+        record = judge_one(one)
+        if record is not None:
+            event.settle(one.number, record)
+        elif not event.submissions()[one.number].withdrawn:
+            event.put_behind(one.number)
         tell(one)
 
 

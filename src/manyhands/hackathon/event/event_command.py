@@ -6,7 +6,7 @@ from pathlib import Path
 
 from manyhands.command_line import working
 from manyhands.hackathon import entry_file
-from manyhands.hackathon.event import board_files, event_settings, event_words, hub_line
+from manyhands.hackathon.event import board_files, event_settings, event_words, hub_line, looks
 from manyhands.hackathon.event.event import Event, NotTaken, judge_all
 
 LOOK_S, RENEW_S = 1, 15  # the judge: between two looks at an empty queue; between two boards where nothing is judged
@@ -30,6 +30,14 @@ def add_parsers(does):
     one.add_argument("--once", action="store_true", help="end when no entry waits")
     one.add_argument("--again", type=int, action="append", default=[], metavar="NUMBER",
                      help="first judge this entry once more, under new seeds (may be repeated)")
+    one = does.add_parser("look", help="record that a person has read an entry, and whether it counts")
+    one.add_argument("event", metavar="EVENT")
+    one.add_argument("number", type=int)
+    one.add_argument("--by", required=True, metavar="NAME", help="the person who has read it")
+    one.add_argument("--key", required=True, metavar="FILE", help="the judge's key, to sign with")
+    verdict = one.add_mutually_exclusive_group(required=True)
+    verdict.add_argument("--counts", action="store_true", help="the entry keeps to the rules")
+    verdict.add_argument("--breaks-rules", action="store_true", help="the entry does not count")
     one = does.add_parser("board", help="write the board of an event, or of a folder with records")
     one.add_argument("folder")
     one.add_argument("-o", "--output", metavar="FOLDER", help="where to write it (FOLDER/board)")
@@ -89,7 +97,7 @@ def run(options):
 
             def judge_one(one):
                 shown.write()  # that it is judged now
-                return judged(one, rooms, key, shown.renew)
+                return judged(there, one, rooms, key, shown.renew)
 
             def tell(one):
                 shown.write()
@@ -129,14 +137,41 @@ def _go_on(there, judge_one, tell, once, shown):
         time.sleep(LOOK_S)
 
 
-def judged(one, rooms, key, tell):
-    """The signed record of a submission; `tell` hears of each run."""
+def judged(there, one, rooms, key, tell):
+    """The signed record of a submission, or None where its judging was stopped; `tell` hears of each run."""
     from manyhands.hackathon import judging
     from manyhands.hackathon.challenge import CHALLENGES
+    from manyhands.hackathon.one_run import Stopped
+
+    def look(lasted_s):
+        tell()
+        why = there.stop(one.number, lasted_s)
+        if why:
+            raise Stopped(why)
 
     entry = entry_file.Entry(f"{one.team} {one.number}", one.challenge, one.source, one.sha256)
-    record = judging.judge(entry, CHALLENGES[one.challenge], rooms, judging.hidden_seeds(), tell)
+    try:
+        record = judging.judge(entry, CHALLENGES[one.challenge], rooms, judging.hidden_seeds(), tell, look)
+    except Stopped:
+        return None
     return judging.signed(record, key).decode()
+
+
+def look(options):
+    from manyhands.learner import signing
+
+    key, there = signing.load_key(options.key), Event(options.event)
+    one = there.submissions().get(options.number)
+    if one is None or one.judged is None:
+        raise NotTaken(f"There is no judged entry {options.number}.")
+    if not options.by.strip() or not options.by.isprintable() or len(options.by) > event_settings.MOST_LETTERS:
+        raise NotTaken(f"--by takes the name of a person: 1 to {event_settings.MOST_LETTERS} printable characters.")
+    said = looks.text(one.record, options.by, options.counts, there.now())
+    there.looked_at(options.number, signing.signed(said, key).decode())
+    found = there.submissions()[options.number]
+    board_files.write_records([found], there.folder / RECORDS)
+    print(f"Entry {one.number} of {one.team}: {event_words.state(there, found)}")
+    return 0
 
 
 def board(options):

@@ -1,8 +1,10 @@
 """What a team is told of its entries, at an event in a folder and at one on a hub."""
 
-from manyhands.hackathon.event import standings
+import time
+
+from manyhands.hackathon.event import fair_queue, standings
 from manyhands.hackathon.event.board_page import duration
-from manyhands.hackathon.event.event import NotTaken
+from manyhands.hackathon.event.event import SLOW_S, NotTaken
 
 
 def handed_in(event, team, challenge, source):
@@ -12,8 +14,10 @@ def handed_in(event, team, challenge, source):
 
 
 def withdrawn(event, team, number):
+    being_judged = _being_judged(event)
     event.withdraw(team, number)
-    return f"Entry {number} of {team} is withdrawn."
+    stops = " The judge stops judging it." if being_judged and being_judged.number == number else ""
+    return f"Entry {number} of {team} is withdrawn.{stops}"
 
 
 def status(event, team):
@@ -35,11 +39,24 @@ def state(event, one):
     return result.problem if result.score is None else f"{result.score:.4g} {result.unit}"
 
 
+def _being_judged(event):
+    """The entry that the judge has begun with; None if there is none, or if no judge is at work."""
+    line = fair_queue.queue(event.submissions()) if event.is_judged() else []
+    return line[0] if line and line[0].taken else None
+
+
 def _wait(event, number):
-    wait = event.waiting(number)
+    wait, now = event.waiting(number), _being_judged(event)
     if wait is None:
         return "It is judged."
-    said = f"It waits, {wait.before} before it." if wait.before else "It is the first."
+    if now and now.number == number:
+        said = f"The judge has been working on it since {_clock(now.taken[-1])}."
+    else:
+        said = f"It waits, {wait.before} before it." if wait.before else "It is the first."
+        if event.submissions()[number].slow:
+            said += f" It took more than {SLOW_S} s while others waited, so it is judged when no other entry waits."
+        if now:
+            said += f" The judge has been working on entry {now.number} of {now.team} since {_clock(now.taken[-1])}."
     if not event.is_judged():
         return f"{said} No judge is at work just now: nothing is lost, but the time is not known."
     if wait.about_s is None:
@@ -47,4 +64,8 @@ def _wait(event, number):
     if wait.about_s <= 0:
         return f"{said} Its result may come any moment."
     return (f"{said} Its result comes in about {duration(wait.about_s)}; if all other teams hand in now, in "
-            f"{duration(wait.at_most_s)}.")
+            f"{duration(wait.at_most_s)}. The judge ends each judging that keeps others waiting for {SLOW_S} s.")
+
+
+def _clock(seconds):
+    return time.strftime("%H:%M", time.localtime(seconds))

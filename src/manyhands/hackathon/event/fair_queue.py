@@ -31,6 +31,8 @@ class Submission:
     lasted_s: float | None = None  # where it came to a score, so through all runs
     record: str = ""  # as the judge has signed it
     again: bool = False  # the organisers want it judged once more; until then its record counts
+    slow: bool = False  # its judging was stopped because it kept others waiting
+    look: str = ""  # what a person has signed who has looked at it
 
     @property
     def waits(self):
@@ -48,19 +50,25 @@ def submissions(lines, found=None):
         elif line["do"] == "take":
             one.taken += (line["at"],)
         elif line["do"] == "judged":
-            one.judged, one.record, one.again = line["at"], line["record"], False
+            one.judged, one.record, one.again, one.look = line["at"], line["record"], False, ""
             through = one.taken and standings.has_score(line["record"])
             one.lasted_s = line["at"] - one.taken[-1] if through else None
         elif line["do"] == "again":
             one.again, one.taken = True, ()
+        elif line["do"] == "behind":
+            one.slow, one.taken = True, ()
+        elif line["do"] == "looked":
+            one.look = line["look"]
         elif line["do"] == "withdraw":
             one.withdrawn = True
     return found
 
 
 def queue(found):
-    """Those that wait, in the order in which they are judged; the one with which a judge has begun is the first."""
-    return sorted((one for one in found.values() if one.waits), key=lambda one: (not one.taken, one.round, one.number))
+    """Those that wait, in the order in which they are judged; the one with which a judge has begun is the first, and
+    those whose judging was stopped because it kept others waiting are the last."""
+    return sorted((one for one in found.values() if one.waits),
+                  key=lambda one: (not one.taken, one.slow, one.round, one.number))
 
 
 def current_round(found):

@@ -3,6 +3,9 @@
 import json
 from dataclasses import dataclass
 
+from manyhands.hackathon.event import looks
+
+HELD = "Flagged, and does not count until a person has looked at it."
 SIGNATURE = "\n%"  # what stands behind a record is no JSON
 
 
@@ -20,13 +23,20 @@ class Result:
     problem: str
     lines: int | None
     sha256: str
+    looked: str = ""  # the person who has looked at it
 
 
-def result(record, team, number, at, challenge=None):
-    """The `Result` of the text of a record, which is not verified here."""
-    said = _said(record)
-    return Result(team, challenge or said["challenge"], number, at, said["score"], said.get("unit", ""),
-                  said["problem"] or "", said.get("lines"), said.get("sha256", ""))
+def result(record, team, number, at, challenge=None, look=""):
+    """The `Result` of the text of a record, which is not verified here. A score with a flag counts only after a person
+    has looked at the entry; `look` is what they have signed."""
+    said, seen = _said(record), looks.read(look, record)
+    score, problem = said["score"], said["problem"] or ""
+    if seen and not seen.counts:
+        score, problem = None, f"{seen.by} has looked at this entry: it breaks the rules."
+    elif score is not None and said.get("flags") and not seen:
+        score, problem = None, f"{HELD} {said['flags'][0]}"
+    return Result(team, challenge or said["challenge"], number, at, score, said.get("unit", ""),
+                  problem, said.get("lines"), said.get("sha256", ""), seen.by if seen else "")
 
 
 def has_score(record):
@@ -40,7 +50,7 @@ def _said(record):
 def results(submissions, until=None):
     """The results of all entries that are judged and not withdrawn, in the order in which they were handed in;
     with `until`, of those that had been handed in by then."""
-    return [result(one.record, one.team, one.number, one.at, one.challenge) for one in submissions
+    return [result(one.record, one.team, one.number, one.at, one.challenge, one.look) for one in submissions
             if one.judged is not None and not one.withdrawn and (until is None or one.at <= until)]
 
 
