@@ -187,8 +187,8 @@ def _operations(group):
 
 
 def _last_calls(trace_name):
-    """The last collectives of a group, from torch's flight recorder: [{"call", "shape", "dtype", "lines", "ended"}, ...],
-    oldest first."""
+    """The last collectives of a group, from torch's flight recorder: [{"call", "shape", "dtype", "lines", "ended"},
+    ...], oldest first."""
     try:
         from torch._C._distributed_c10d import _dump_fr_trace
 
@@ -214,7 +214,8 @@ def _dtype(name):
 def _holders(variables, works):
     """The names of variables that hold a work of `works` (by id), or an unfinished functional collective, and of
     functions that use such a name."""
-    found = {name for name, value in list(variables.items()) if not name.startswith("_") and _holds(value, works, DEPTH)}
+    found = {name for name, value in list(variables.items())
+             if not name.startswith("_") and _holds(value, works, DEPTH)}
     functions = {name: set(code.co_names) for name, value in list(variables.items())
                  if (code := getattr(value, "__code__", None)) is not None and hasattr(code, "co_names")}
     while more := {name for name, used in functions.items() if name not in found and used & found}:
