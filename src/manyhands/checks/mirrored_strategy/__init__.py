@@ -163,7 +163,7 @@ def _loss_and_gradient(strategy, loss_of, x, y, start):
         with tf.GradientTape() as tape:
             each = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=x @ weights)
             loss = tf.reshape(tf.convert_to_tensor(loss_of(each, len_of_batch)), [])
-        return loss, tape.gradient(loss, weights)
+        return loss, tape.gradient(loss, weights, unconnected_gradients="zero")
 
     len_of_batch = len(x)
     dataset = tf.data.Dataset.from_tensor_slices((x, y)).batch(len(x))
