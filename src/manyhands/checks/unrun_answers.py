@@ -3,17 +3,20 @@ turned into text by the key M."""
 
 import re
 
-CODE_AGAIN = "If it is a text cell now, without [ ] on its left, click on it, press Esc and then Y: it is a code cell again."
+CODE_AGAIN = (
+    "If it is a text cell now, without [ ] on its left, click on it, press Esc and then Y: "
+    "it is a code cell again."
+)
 NOT_RUN = "`{missing}` is not defined, because the answer cell `{name}` has not been run in this kernel. Run it. "
 NO_SET_UP = (
-    "`{missing}` is not defined, because a set-up cell at the top of this notebook has not been run in this kernel. Run "
-    "all cells from the top. "
+    "`{missing}` is not defined, because a set-up cell at the top of this notebook has not been run in this "
+    "kernel. Run all cells from the top. "
 )
 _registered = []  # the shells that say it
 
 
 def sentence(source, error, cell_id=None):
-    """The sentence for a cell that ended by this error; None where it is no check cell, or the error is no NameError."""
+    """The sentence for a cell that ended by this error; None where it is no check cell, or no NameError."""
     called = re.search(r"^check\.(\w+)\(", source or "", re.MULTILINE)
     missing = getattr(error, "name", None)
     if not called or not isinstance(error, NameError) or not missing:

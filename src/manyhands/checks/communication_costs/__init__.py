@@ -85,7 +85,7 @@ def crossover(function):
     from manyhands import simulate
 
     with check("crossover") as report:
-        with closed(simulate.crossover_bytes):
+        with closed(simulate.crossover_bytes, simulate.ring_s, simulate.tree_s):
             found = [(p, link, number(ask(function, p, *link))) for p, _, link in cases.worlds(seed(), least=2)]
         small = min(cases.half(link) for _, link, _ in found) * 1e-3
         report.judge("crossover", (verdicts.crossover_problem(*one) for one in found), [got for *_, got in found], rtol=0.02, atol=small)
@@ -99,7 +99,7 @@ def fusion(finish_s, best_bucket_bytes):
         steps, chosen = [], []
         for case in cases.backwards(seed()):
             all_reduce_s = partial(cases.all_reduce_s, case)
-            with closed(simulate.finish_s):
+            with closed(simulate.finish_s, simulate.buckets):
                 for limit in cases.limits(case):
                     steps.append((case, limit, number(ask_kept(finish_s, case.ready_s, case.n_bytes, limit, all_reduce_s))))
                 chosen.append((case, number(ask_kept(best_bucket_bytes, case.ready_s, case.n_bytes, all_reduce_s))))

@@ -5,6 +5,7 @@ There are no ranks here: replicas are copies in the notebook's own kernel (see `
 
 import copy
 import random
+import threading
 import warnings
 
 import torch
@@ -20,6 +21,7 @@ from manyhands.checks.torch_dataparallel.with_torch import (
     told,
 )
 
+ran_in = []  # the threads in which networks ran
 TIES = ((0, 0, 1), (0, 1, 0), (0, 1, 1))  # which of three layers share a weight
 
 
@@ -36,6 +38,7 @@ class Network(nn.Module):
         self.register_buffer("seen", torch.zeros((), dtype=torch.int64))
 
     def forward(self, x, more=None, scale=1.0):
+        ran_in.append(threading.get_ident())
         self.seen.add_(len(x))
         h = torch.tanh(self.first(x))
         for layer in self.chain:
@@ -158,8 +161,10 @@ def forward_outputs(function, seed):
         x, more = numbers(draw, n, module.first.in_features) / 9, {"shift": numbers(draw, n, 1), "name": "rows"}
         one = copy.deepcopy(module)
         parts = [one(*args, **kwargs) for args, kwargs in cut(((x, more), {"scale": scale}), k)]
+        ran_in.clear()
         got = function(module, (x, more), {"scale": scale}, ["cpu"] * k, "cpu")
-        cases.append(case(told(got), told(join(parts)), {"a list": told(parts)}, n=n, k=k))
+        away, right = any(one != threading.get_ident() for one in ran_in), told(join(parts))
+        cases.append(case([told(got), away], [right, True], {"in the caller": [right, False], "a list": [told(parts), away]}, n=n, k=k))
         got = function(module, (x,), {"more": more, "scale": scale}, ["cpu"] * k, "meta")  # keywords hold rows too, and the result may belong elsewhere
         cases.append(case(_places(got), _places(join(parts), "meta"), {"not moved": _places(join(parts))}, n=n, k=k))
         alone = [one(*args, **kwargs) for args, kwargs in cut(((), {"x": x, "scale": scale}), k)]  # all rows may come by name
