@@ -19,6 +19,7 @@ __all__ = ["HINTS", "all_reduce", "crossover", "fit", "fusion", "interval", "pin
 
 
 check = partial(Report, criteria=CRITERIA)
+RESAMPLES = 4000  # with 400 our own band can be 10 % off, and a right band of 200 repetitions is refused
 NARROW, NARROW_LEVEL = 8, 0.5  # of so many measurements a band of another level is asked for as well
 
 
@@ -64,7 +65,7 @@ def _bands(function, n_bytes, repeated, level):
 
     with closed(simulate.bootstrap, simulate.interval):
         answers = [ask_kept(function, n_bytes, times_s, level, simulate.fit) for times_s in repeated]
-    right = [np.transpose(simulate.interval(simulate.bootstrap(n_bytes, times_s), level)) for times_s in repeated]
+    right = [np.transpose(simulate.interval(simulate.bootstrap(n_bytes, times_s, RESAMPLES), level)) for times_s in repeated]
     return np.array([verdicts.two_pairs(answer) for answer in answers]), np.array(right)
 
 

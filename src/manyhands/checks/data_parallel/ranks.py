@@ -61,10 +61,15 @@ def trainable(model):
 
 # ------------------------------------------------------------------ 1: rows
 
+def sizes(draw):
+    """[(rows, ranks)]: one row over and more, none over, fewer rows than ranks, one rank alone."""
+    return [(4 * draw.randint(5, 14) + draw.randint(1, 3), 4), (draw.randint(21, 60) * 3 + 2, 3), (12, 4), (3, 4), (draw.randint(5, 9), 1)]
+
+
 def rows(name, seed):
     """The learner's rows for several sizes and worlds; no communication."""
     function, draw, cases = learners(name), random.Random(seed), []
-    for n, world_size in ((draw.randint(21, 60), 4), (draw.randint(21, 60) * 3 + 2, 3), (12, 4), (3, 4), (draw.randint(5, 9), 1)):
+    for n, world_size in sizes(draw):
         answers, borrowed = zip(*(borrowing(function, n, rank, world_size) for rank in range(world_size)))
         odd = next((type(one).__name__ for one in answers if _indices(one, n) is None), None)
         got = [[] if name else _indices(one, n) or [] for one, name in zip(answers, borrowed)]

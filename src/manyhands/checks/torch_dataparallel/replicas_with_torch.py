@@ -47,9 +47,10 @@ class Network(nn.Module):
         return {"scores": scale * h, "size": h.square().sum()}
 
 
-def network(draw):
+def network(draw, ties=None):
+    """A drawn network; `ties` says which of its layers share a weight, where that is not drawn too."""
     torch.manual_seed(draw.randrange(2**31))
-    return Network(draw.randint(3, 5), draw.randint(3, 6), draw.choice(TIES)).double()
+    return Network(draw.randint(3, 5), draw.randint(3, 6), draw.choice(TIES) if ties is None else ties).double()
 
 
 def trained(module):
@@ -114,7 +115,10 @@ def _own(replica):
 
 def replicate_gradients(function, seed):
     draw = random.Random(seed + 11)
-    module = network(draw)
+    return [_gradients_of(function, draw, network(draw, ties)) for ties in TIES]
+
+
+def _gradients_of(function, draw, module):
     batches = [(i, numbers(draw, rows, module.first.in_features) / 9) for i, rows in enumerate((3, 2, 4))]
     replicas = function(module, ["cpu"] * 3)
     losses = [loss_of(replica(x), i) for replica, (i, x) in zip(replicas, batches)]
@@ -124,8 +128,8 @@ def replicate_gradients(function, seed):
     right, names = alone(module, batches), list(trained(module))
     wrong = {"none": [[name, "None"] for name in names], "tied": kept_names(alone(module, batches, untied=True), names),
              "one replica": alone(module, batches[:1]), "others lost": alone(module, batches[1:])}
-    return [case([gradients(module), frozen], [right, True],
-                 {"frozen": [right, False], **{name: [one, True] for name, one in wrong.items()}})]
+    return case([gradients(module), frozen], [right, True],
+                {"frozen": [right, False], **{name: [one, True] for name, one in wrong.items()}})
 
 
 def replicate_buffers(function, seed):
@@ -144,12 +148,15 @@ def replicate_buffers(function, seed):
 
 def replicate_tied(function, seed):
     draw = random.Random(seed + 13)
-    module = network(draw)
+    return [_ties_of(function, draw, network(draw, ties)) for ties in TIES]
+
+
+def _ties_of(function, draw, module):
     partition = lambda one: [[other.weight is layer.weight for other in one.chain] for layer in one.chain]  # noqa: E731
     replicas, mark = function(module, ["cpu"] * 3), numbers(draw, 2).tolist()
     got = [partition(replica) for replica in replicas]
     untied = [[i == j for j in range(3)] for i in range(3)]
-    return [case([got, mark], [[partition(module)] * 3, mark], {"untied": [[untied] * 3, mark], "untied ": [[partition(module), untied, untied], mark]})]
+    return case([got, mark], [[partition(module)] * 3, mark], {"untied": [[untied] * 3, mark], "untied ": [[partition(module), untied, untied], mark]})
 
 
 # ------------------------------------------------------------------ 5: data_parallel

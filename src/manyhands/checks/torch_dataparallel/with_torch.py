@@ -126,12 +126,20 @@ def scatter_nested(function, seed):
 
 def scatter_devices(function, seed):
     draw = random.Random(seed + 2)
-    devices = draw.choice((["cpu", "meta", "meta"], ["meta", "cpu", "meta"], ["meta", "meta", "cpu"]))
+    return [_places_of(function, draw, devices) for devices in orders(draw)]
+
+
+def orders(draw):
+    """Devices of which the first is not the place where the value is, and devices of which the last is not."""
+    return [["cpu", "meta", "meta"], draw.choice((["meta", "cpu", "meta"], ["meta", "meta", "cpu"])), ["meta", "cpu", "cpu"]]
+
+
+def _places_of(function, draw, devices):
     value = (numbers(draw, 3 * draw.randint(3, 9) + 1, 2), {"mask": numbers(draw, 7)})
     answer = listed(function(value, devices))
     places = [[one.device.type for one in tensors(item)] for item in answer] if isinstance(answer, list) else "no list"
     wrong = {"not moved": [["cpu"] * 2] * 3, "all on the first": [[devices[0]] * 2] * 3}
-    return [case(places, [[device] * 2 for device in devices], wrong)]
+    return case(places, [[device] * 2 for device in devices], wrong)
 
 
 def scatter_gradient(function, seed):
