@@ -10,7 +10,9 @@ those of the solution under the same seed: a verdict made inside the kernel is n
 """
 
 import os
+import sys
 
+from manyhands.checks import unrun_answers
 from manyhands.checks.hints import hint
 from manyhands.checks.report import Report
 
@@ -20,3 +22,7 @@ __all__ = ["Report", "hint", "seed"]
 def seed():
     """The seed that every check draws its inputs from: `MANYHANDS_SEED`, 0 for the learner, hidden for the grader."""
     return int(os.environ.get("MANYHANDS_SEED") or 0) % 2**31  # what every generator takes
+
+
+if "IPython" in sys.modules:
+    unrun_answers.register(sys.modules["IPython"].get_ipython())

@@ -5,12 +5,16 @@ it; a hang ends after the report's patience, becomes FAIL lines, and the cluster
 """
 
 from manyhands.checks.report import Report, Stopped
+from manyhands.checks.unrun_answers import CODE_AGAIN
 
 PATIENCE_S, LIMIT_S = 3, 60
 
 
 HERE_ONLY = ("{name} is defined in this kernel, and not on the ranks: put `%%px --setup` into the first line "
              "of its cell, and run it again.")
+
+
+ABSENT = "There is no {name} on the ranks: run the answer cell `{cell}`, with `%%px --setup` in its first line. "
 
 
 class Unwritten(NotImplementedError):
@@ -100,7 +104,8 @@ class RankReport(Report):
         if undefined and _defined_here(undefined[0]):
             raise Stopped(HERE_ONLY.format(name=undefined[0]))
         if unwritten:
-            raise Stopped(self._mistakes["unwritten"].format(name=unwritten[0]))
+            absent = "\n" + ABSENT.format(name=undefined[0], cell=self.name) + CODE_AGAIN if undefined else ""
+            raise Stopped(self._mistakes["unwritten"].format(name=unwritten[0]) + absent)
         return [answer["value"] for answer in answers]
 
     def _of_fault(self, fault, remark):

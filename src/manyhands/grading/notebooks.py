@@ -9,6 +9,8 @@ from pathlib import Path
 import nbformat
 from nbformat import reader
 
+from manyhands.grading import altered_cells
+from manyhands.grading.cell_marks import cells_of, checks_of, grade_id, is_check, tags  # noqa: F401
 from manyhands.grading.compare import in_a_line
 from manyhands.grading.isolation.json_weight import pieces
 from manyhands.grading.store.beneath import Below
@@ -49,7 +51,7 @@ def read_in(folder, name):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about cell ids: they do not matter here
             notebook = nbformat.convert(_bare(reader.reads(_whole_letters(data.decode("utf-8-sig")))), 4)
-        cells = [(cell.cell_type, cell.source, _tags(cell)) for cell in notebook.cells]
+        cells = [(cell.cell_type, cell.source, tags(cell)) for cell in notebook.cells]
         notebook.metadata.get("kernelspec")
     except Exception as error:  # whatever is wrong in somebody else's file
         reason = in_a_line(str(error).split("\n")[0], 200)
@@ -101,41 +103,6 @@ def _whole_letters(text):
     return json.dumps(json.loads(text), ensure_ascii=False).encode("utf-8", "replace").decode()
 
 
-def grade_id(cell):
-    """The name that ties a cell to the lab's, or None."""
-    mark = cell.metadata.get("nbgrader")
-    name = mark.get("grade_id") if isinstance(mark, dict) else None
-    return name if isinstance(name, str) else None
-
-
-def _tags(cell):
-    tags = cell.metadata.get("tags")
-    return tags if isinstance(tags, list) else []
-
-
-def is_check(cell):
-    """Whether a cell of a *solution* is a check cell."""
-    return cell.cell_type == "code" and "check" in _tags(cell) and grade_id(cell) is not None
-
-
-def checks_of(solution):
-    """{grade_id: cell} of the solution's check cells, in order."""
-    return {grade_id(cell): cell for cell in solution.cells if is_check(cell)}
-
-
-def cells_of(solution):
-    """The grade_ids of all the solution's cells that nbgrader records: checks, answers, and those that are locked."""
-    return {grade_id(cell) for cell in solution.cells
-            if any((cell.metadata.get("nbgrader") or {}).get(kind) for kind in ("grade", "solution", "task", "locked"))}
-
-
-def answers_of(solution):
-    """The grade_ids of the solution's answer cells."""
-    return [grade_id(cell) for cell in solution.cells
-            if cell.cell_type == "code" and not is_check(cell)
-            and (cell.metadata.get("nbgrader") or {}).get("solution")]
-
-
 @dataclass
 class Step:
     """One cell to run: a check cell's `check` is its grade_id, else it is None."""
@@ -169,22 +136,15 @@ def plan(submission, solution):
     if not found:
         raise NotGraded("This notebook is not a copy of the lab: none of its cells carries the lab's marks. "
                         "Start from a new copy of the lab and paste your answers into it.")
-    missing = [name for name in answers_of(solution) if name not in found]
-    steps = [(position, _step(cell, position + 1)) for position, cell in enumerate(submission.cells)
-             if cell.cell_type == "code" and grade_id(cell) not in checks]
-    steps += [(place, _step(checks[name], None, name)) for name, place in _places(submission, solution, checks)]
+    marks = altered_cells.marks_found_again(submission, solution)
+    excused = {grade_id(cell) for cell in solution.cells if "raises-exception" in tags(cell)}
+    steps = [(position, _step(cell, position + 1, excused=grade_id(cell) not in known or grade_id(cell) in excused))
+             for position, cell in enumerate(submission.cells)
+             if cell.cell_type == "code" and marks[position] not in checks]
+    steps += [(place, _step(checks[name], None, name)) for name, place in _places(marks, solution, checks)]
     steps.sort(key=lambda pair: pair[0])
-    notes = [f"The answer cell `{name}` is not in this notebook: it was deleted, or its mark was lost. "
-             "Copy that cell from the lab in labs/ and write your answer there." for name in missing]
-    notes += _doubled(submission, answers_of(solution)) + _other_kernel(submission)
+    notes = altered_cells.notes_of(submission, solution) + _other_kernel(submission)
     return Plan(_to_the_last_check([step for _, step in steps]), notes)
-
-
-def _doubled(submission, answers):
-    found = [grade_id(cell) for cell in submission.cells]
-    return [f"The answer cell `{name}` is there {found.count(name)} times. All of them were run, in their order: "
-            "the last one counts."
-            for name in answers if found.count(name) > 1]
 
 
 def _other_kernel(submission):
@@ -203,12 +163,12 @@ def _to_the_last_check(steps):
     return steps[:1 + max((number for number, step in enumerate(steps) if step.check), default=len(steps))]
 
 
-def _places(submission, solution, checks):
+def _places(marks, solution, checks):
     """Where each check cell goes, in the solution's order: where the learner has it, but never before an earlier check,
     nor before a cell of the lab that it follows in the solution. A half stands for "just after"."""
     positions = {}
-    for position, cell in enumerate(submission.cells):
-        positions.setdefault(grade_id(cell), position)
+    for position, mark in enumerate(marks):
+        positions.setdefault(mark, position)
     places, reached = [], -0.5
     for cell in solution.cells:
         name = grade_id(cell)
@@ -220,10 +180,11 @@ def _places(submission, solution, checks):
     return places
 
 
-def _step(cell, number, check=None):
-    may_raise = "raises-exception" in _tags(cell)
+def _step(cell, number, check=None, excused=True):
+    """The step of a cell; where it is not `excused`, its tag raises-exception does not count: a learner has set it."""
     where = check or (f"cell {number}" + (f" ({in_a_line(grade_id(cell), 100)})" if grade_id(cell) else ""))
-    return Step(cell.source, check, where, may_raise, "setup" in _tags(cell) and "Cluster(" in cell.source)
+    may_raise = excused and "raises-exception" in tags(cell)
+    return Step(cell.source, check, where, may_raise, "setup" in tags(cell) and "Cluster(" in cell.source)
 
 
 def points_of(cell):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from manyhands import simulate
+from manyhands.checks import communication_costs
 from manyhands.checks.communication_costs import cases, verdicts
 from manyhands.checks.communication_costs.words import CRITERIA, HINTS, MISTAKES
 from manyhands.simulate import bootstrap, fit, interval
@@ -57,6 +58,14 @@ def test_measurements_are_disturbed_but_their_median_is_true():
             late += [np.mean(np.array(one) > 1.5 * right) for one, right in zip(times_s, model)]
     assert abs(np.mean(far)) < 0.01 and 0.1 < np.mean(late) < 0.2
     assert cases.measurements(1) != cases.measurements(2)
+
+
+def test_our_own_bands_are_finer_than_the_tolerance_for_a_learners():
+    _, n_bytes, repeated = cases.many_measurements(0, verdicts.BANDS)  # the public seed, under which learners work
+    bands = [np.array([np.transpose(interval(bootstrap(n_bytes, one, resamples, seed), 0.9)) for one in repeated])
+             for resamples, seed in ((communication_costs.RESAMPLES, 0), (20_000, 7))]
+    ratios = [mine / fine for mine, fine in zip(*verdicts.widths(*bands))]
+    assert max(abs(ratio - 1) for ratio in ratios) < 0.05, ratios
 
 
 @pytest.mark.parametrize("seed", SEEDS)

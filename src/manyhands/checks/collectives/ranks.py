@@ -19,15 +19,15 @@ DTYPES = {"float32": (torch.float32, 1000), "float64": (torch.float64, 2**36), "
 
 
 def members_of(seed):
-    """Worlds of 5, 3 and 2 ranks; the small ones are drawn, and do not count their ranks as the world does."""
+    """Worlds of 5, 3 and 2 ranks; the small ones are drawn without rank 0, so no rank has its number in the world."""
     chance, world = random.Random(seed), range(5)
-    return [tuple(world), *(chance.choice([few for few in combinations(world, p) if few != tuple(range(p))]) for p in (3, 2))]
+    return [tuple(world), *(chance.choice(list(combinations(world[1:], p))) for p in (3, 2))]
 
 
 def powers_of_two(seed):
-    """Worlds of 4 and 2 ranks, drawn, which do not count their ranks as the world does."""
+    """Worlds of 4 and 2 ranks, without rank 0."""
     chance = random.Random(f"{seed} powers of two")
-    return [chance.choice([few for few in combinations(range(5), p) if few != tuple(range(p))]) for p in (4, 2)]
+    return [chance.choice(list(combinations(range(1, 5), p))) for p in (4, 2)]
 
 
 def groups(seed, members_of=members_of):

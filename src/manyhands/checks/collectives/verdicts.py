@@ -132,7 +132,14 @@ def ring_problem(t, halves):
         if not low <= messages <= high:
             name = "too many rounds" if messages > high else "too few rounds"
             return _problem(t, name, high, messages, rank=t.members[me], halves="2 (p - 1)" if halves == 2 else "p - 1")
+    if t.rounds > _most_rounds(t, halves):
+        return _problem(t, "serial", halves * (t.p - 1), t.rounds)
     return None
+
+
+def _most_rounds(t, halves):
+    """More rounds than halves (p - 1): where some ranks send first and the others receive first, a round takes three."""
+    return 3 * halves * (t.p - 1)
 
 
 def _steps(t, halves):
@@ -145,7 +152,7 @@ def ring_evidence(t, halves):
     """Who sends to whom, and how often: the same for all rings."""
     low, high = _steps(t, halves)
     peers = t.peers if low else [[peer for peer in peers if peer != t.members[(me + 1) % t.p]] for me, peers in enumerate(t.peers)]
-    return [peers, [[min(one, low), max(one, high)] for one in t.messages], len(t.library)]
+    return [peers, [[min(one, low), max(one, high)] for one in t.messages], max(t.rounds, _most_rounds(t, halves)), len(t.library)]
 
 
 def limits(t, halves):
@@ -168,7 +175,7 @@ def bytes_problem(t, halves):
         some = total > low / 4 and max(t.messages) < halves * (t.p - 1)
         name = "one half" if halves == 2 and some else "fewer bytes"
     else:
-        name = "one place"
+        name = "one place" if one * t.p > 1.4 * low else "uneven"
         return _problem(t, name, f"about {low // t.p} bytes", f"{one} bytes", rank=t.members[t.sent.index(one)], ratio=f"{one * t.p / low:.1f}")
     return _problem(t, name, f"{low} bytes, all ranks together", f"{total} bytes")
 

@@ -112,6 +112,9 @@ MISTAKES = {
     ("messages", "too few rounds"): "Fewer messages than rounds: a ring of {p} ranks needs {halves}.",
     ("messages", "gathers"): "As many bytes as if every rank had sent its whole tensor to every other rank: this gathers everything, then sums. The values are right, "
                              "and the bytes of each rank grow with p. Send chunks, and add them up on the way.",
+    ("messages", "serial"): "So many messages follow each other, because a rank waits for what comes before it sends. In a ring of {p} ranks all send in every "
+                            "round: begin to send with isend, then receive, then wait for the sending.",
+    ("messages", "uneven"): "This rank sends {ratio} times as much as the others do on average: its chunks are larger. Cut the numbers of x, x.view(-1), and not its rows.",
     ("messages", "one place"): "The sum goes through one place: this rank sends {ratio} times as much as each rank does in a ring. The others wait for its wire.",
     ("messages", "one half"): "Half of the bytes: that is a reduce-scatter, or an all-gather. An all-reduce is both.",
     ("messages", "more bytes"): "More bytes than a ring of {p} ranks sends: one chunk a round from each rank.",

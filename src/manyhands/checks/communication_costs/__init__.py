@@ -19,6 +19,7 @@ __all__ = ["HINTS", "all_reduce", "crossover", "fit", "fusion", "interval", "pin
 
 
 check = partial(Report, criteria=CRITERIA)
+RESAMPLES = 4000  # with 400 our own band can be 10 % off, and a right band of 200 repetitions is refused
 NARROW, NARROW_LEVEL = 8, 0.5  # of so many measurements a band of another level is asked for as well
 
 
@@ -64,7 +65,7 @@ def _bands(function, n_bytes, repeated, level):
 
     with closed(simulate.bootstrap, simulate.interval):
         answers = [ask_kept(function, n_bytes, times_s, level, simulate.fit) for times_s in repeated]
-    right = [np.transpose(simulate.interval(simulate.bootstrap(n_bytes, times_s), level)) for times_s in repeated]
+    right = [np.transpose(simulate.interval(simulate.bootstrap(n_bytes, times_s, RESAMPLES), level)) for times_s in repeated]
     return np.array([verdicts.two_pairs(answer) for answer in answers]), np.array(right)
 
 
@@ -85,7 +86,7 @@ def crossover(function):
     from manyhands import simulate
 
     with check("crossover") as report:
-        with closed(simulate.crossover_bytes):
+        with closed(simulate.crossover_bytes, simulate.ring_s, simulate.tree_s):
             found = [(p, link, number(ask(function, p, *link))) for p, _, link in cases.worlds(seed(), least=2)]
         small = min(cases.half(link) for _, link, _ in found) * 1e-3
         report.judge("crossover", (verdicts.crossover_problem(*one) for one in found), [got for *_, got in found], rtol=0.02, atol=small)
@@ -99,7 +100,7 @@ def fusion(finish_s, best_bucket_bytes):
         steps, chosen = [], []
         for case in cases.backwards(seed()):
             all_reduce_s = partial(cases.all_reduce_s, case)
-            with closed(simulate.finish_s):
+            with closed(simulate.finish_s, simulate.buckets):
                 for limit in cases.limits(case):
                     steps.append((case, limit, number(ask_kept(finish_s, case.ready_s, case.n_bytes, limit, all_reduce_s))))
                 chosen.append((case, number(ask_kept(best_bucket_bytes, case.ready_s, case.n_bytes, all_reduce_s))))

@@ -34,6 +34,7 @@ def gradients(cluster, function):
         remark = "group"
         with report.part("sum", "bytes"):
             answers = report.on_ranks("data_parallel.ranks", "gradients", function, seed(), remark=remark)
+            verdicts.note_complete(answers)
             remark = "missing" if _judge_gradients(report, "sum", answers, verdicts.gradient_problem) else remark
             moved = verdicts.sent_by_group(answers)
             problems = (verdicts.bytes_problem(*one) for one in moved)
@@ -44,7 +45,7 @@ def gradients(cluster, function):
 
 def _judge_gradients(report, name, answers, problem_of):
     cases = _cases(answers)
-    values = [[case["frozen"], [one["got"] for one in case["gradients"].values()]] for _, case in cases]
+    values = [[case["frozen"], bool(case.get("not waited")), [one["got"] for one in case["gradients"].values()]] for _, case in cases]
     return report.judge(name, (problem_of(rank, case) for rank, case in cases), values, atol=verdicts.ATOL)
 
 

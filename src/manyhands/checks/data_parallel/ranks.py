@@ -5,9 +5,12 @@ one process would get, and what the likely mistakes would give (`looks` names th
 """
 
 import copy
+import functools
 import math
 import random
+import sys
 import time
+from contextlib import contextmanager
 
 import torch
 import torch.distributed as dist
@@ -16,6 +19,7 @@ from torch.nn.functional import cross_entropy
 
 from manyhands.checks.on_ranks import learners
 from manyhands.checks.by_hand import borrowing
+from manyhands.ledger import Ledger, taps
 from manyhands.checks.rank_tools import device, looks_like, make_groups, numbers
 
 LATE_S = 0.05
@@ -57,10 +61,15 @@ def trainable(model):
 
 # ------------------------------------------------------------------ 1: rows
 
+def sizes(draw):
+    """[(rows, ranks)]: one row over and more, none over, fewer rows than ranks, one rank alone."""
+    return [(4 * draw.randint(5, 14) + draw.randint(1, 3), 4), (draw.randint(21, 60) * 3 + 2, 3), (12, 4), (3, 4), (draw.randint(5, 9), 1)]
+
+
 def rows(name, seed):
     """The learner's rows for several sizes and worlds; no communication."""
     function, draw, cases = learners(name), random.Random(seed), []
-    for n, world_size in ((draw.randint(21, 60), 4), (draw.randint(21, 60) * 3 + 2, 3), (12, 4), (3, 4), (draw.randint(5, 9), 1)):
+    for n, world_size in sizes(draw):
         answers, borrowed = zip(*(borrowing(function, n, rank, world_size) for rank in range(world_size)))
         odd = next((type(one).__name__ for one in answers if _indices(one, n) is None), None)
         got = [[] if name else _indices(one, n) or [] for one, name in zip(answers, borrowed)]
@@ -83,8 +92,6 @@ def _indices(answer, n):
 def gradients(name, seed):
     """Made-up gradients through the learner's function on each group, and what was sent for it. The last rank of the group comes late: who does not
     wait for the sum reads something else."""
-    from manyhands.ledger import Ledger
-
     function, results = learners(name), []
     for members, group in make_groups():
         model = build(seed)
@@ -93,7 +100,7 @@ def gradients(name, seed):
             parameter.grad = local[dist.get_rank()][key].clone()
         if dist.get_rank() == members[-1]:
             time.sleep(LATE_S)
-        with Ledger() as ledger:
+        with Ledger() as ledger, _followed():
             function(model, group)
         told = _told(model, local)  # at once: what is still under way would come in
         size = sum(parameter.numel() for parameter in trainable(model).values())
@@ -101,8 +108,31 @@ def gradients(name, seed):
     return results
 
 
+@contextmanager
+def _followed():
+    """While the block runs, a work counts as awaited too where its future was asked for, or whether it has ended."""
+    kept = {name: getattr(dist.Work, name) for name in ("get_future", "is_completed")}
+
+    def following(original):
+        @functools.wraps(original)
+        def asked(work):
+            if sys._getframe(1).f_globals.get("__name__") != taps.__name__:  # the ledger asks for futures itself
+                taps.followed(work)
+            return original(work)
+
+        return asked
+
+    try:
+        for name, original in kept.items():
+            setattr(dist.Work, name, following(original))
+        yield
+    finally:
+        for name, original in kept.items():
+            setattr(dist.Work, name, original)
+
+
 def _not_waited(ledger):
-    """How many of the calls that were begun nobody has waited for."""
+    """How many of the calls that were begun were never waited for."""
     waited = {id(item[1]) for item in ledger.log if item[0] == "wait"}
     return sum(item[0] == "start" and not item[1].native and id(item[1]) not in waited for item in ledger.log)
 
@@ -119,8 +149,9 @@ def missing(name, seed):
                     local[rank][key] = torch.zeros_like(local[rank][key])
                 elif rank == dist.get_rank():
                     parameter.grad = local[rank][key].clone()
-        function(model, group)
-        results.append({"members": members, **_told(model, local)})
+        with Ledger() as ledger, _followed():
+            function(model, group)
+        results.append({"members": members, **_told(model, local), "not waited": _not_waited(ledger)})
     return results
 
 
@@ -145,9 +176,9 @@ def _told(model, local):
     return {"gradients": answer, "frozen": frozen}
 
 
-def _looks(got, right, wrong):
+def _looks(got, right, wrong, coarse=0.005):
     looks = looks_like(got, right, wrong)
-    return "rounded" if looks == "other" and (got - right).norm() < 0.005 * right.norm() else looks
+    return "rounded" if looks == "other" and (got - right).norm() < coarse * right.norm() else looks
 
 
 # ------------------------------------------------------------------ 3: share
@@ -176,13 +207,16 @@ def _shares(function, model, sizes, decay, seed):
     means = sum(cross_entropy(model(a), b) for a, b in pieces if len(b))
     twice = penalty + model.a.weight.square().sum() / 2
     frozen = penalty + model.first.weight.square().sum() / 2
+    matrices = sum(parameter.square().sum() for parameter in trainable(model).values() if parameter.dim() > 1) / 2
     right = losses / n + decay * penalty
     wrong = {"mean of means": means / p + decay * penalty, "sum of means": means + decay * penalty, "not divided by n": losses + decay * penalty,
              "divided again": losses / n / p + decay * penalty,
+             "empty without decay": losses / n + decay * penalty * sum(map(bool, sizes)) / p,
+             "world of all": losses / n + decay * penalty * p / dist.get_world_size(), "weights only": losses / n + decay * matrices,
              "decay on each": losses / n + p * decay * penalty, "decay by n": losses / n + decay * penalty / n, "no half": losses / n + 2 * decay * penalty,
              "tied twice": losses / n + decay * twice, "frozen": losses / n + decay * frozen, "no decay": losses / n}
     told = lambda term: torch.cat([term.detach().view(1), _flat(term, model)])  # noqa: E731
-    looks = looks_like(torch.cat([total.new_tensor([value]), total]), told(right), {key: told(term) for key, term in wrong.items()})
+    looks = _looks(torch.cat([total.new_tensor([value]), total]), told(right), {key: told(term) for key, term in wrong.items()}, 1e-4)
     return {"value": value, "gradient": numbers(total), "looks": looks, "serial": right.item(), "serial gradient": numbers(_flat(right, model))}
 
 
@@ -214,9 +248,9 @@ def steps(name, seed):
         wrong = {"accumulated": _alone(*plan, keep=p)[0], "decay on each": _alone(*plan, decays=p)[0], "decay twice": _alone(*plan, decays=2)[0],
                  "no decay": _alone(*plan, decays=0)[0], "times p": _alone(*plan, times=p)[0], "divided": _alone(*plan, times=1 / p)[0],
                  "uphill": _alone(*plan, times=-1)[0]}
-        got = _state(model)
+        got, after = _state(model), _alone(*plan, after=True)[1]
         results.append({"members": members, "got": numbers(got), "right": numbers(right), "looks": looks_like(got, right, wrong), "beyond": beyond,
-                        "frozen": bool(torch.equal(frozen, model.first.weight)), "said": [_number(one) for one in said], "objectives": objectives})
+                        "frozen": bool(torch.equal(frozen, model.first.weight)), "said": [_number(one) for one in said], "objectives": objectives, "after": after})
     return results
 
 
@@ -236,9 +270,9 @@ def _number(answer):
         return None
 
 
-def _alone(model, batches, rate, decay, keep=0, decays=1, times=1):
+def _alone(model, batches, rate, decay, keep=0, decays=1, times=1, after=False):
     """One process: its weights at the end and its objectives. The rest makes mistakes on purpose: `keep` is what the last gradient, left in `grad` and summed
-    once more over the ranks, is multiplied by."""
+    once more over the ranks, is multiplied by; `after` gives the objectives after each update, not before it."""
     model, objectives = copy.deepcopy(model), []
     for x, y in batches:
         loss = cross_entropy(model(x), y)
@@ -249,4 +283,6 @@ def _alone(model, batches, rate, decay, keep=0, decays=1, times=1):
         with torch.no_grad():
             for parameter in trainable(model).values():
                 parameter -= rate * parameter.grad
+            if after:
+                objectives[-1] = (cross_entropy(model(x), y) + decay * _penalty(model)).item()
     return _state(model), objectives

@@ -64,8 +64,22 @@ def gradient_problem(rank, case):
             mistake = "tied summed twice" if name == "a.weight" and one["looks"] == "summed again" else one["looks"]
             if case.get("not waited") and mistake in ("own", "other"):
                 mistake = "not waited"
-            return {"rank": rank, "expected": one["right"], "got": one["got"], "mistake": MISTAKES["gradient", mistake].format(name=name, p=len(case["members"]), works=case.get("not waited"))}
+            words = {"name": name, "p": len(case["members"]), "works": case.get("not waited"), "there": case.get("complete", {}).get(name)}
+            if mistake in ("own", "other") and words["there"]:
+                mistake = "not everywhere"
+            return {"rank": rank, "expected": one["right"], "got": one["got"], "mistake": MISTAKES["gradient", mistake].format(**words)}
+    if case.get("not waited"):
+        return {"rank": rank, "mistake": MISTAKES["gradient", "never awaited"].format(works=case["not waited"])}
     return None
+
+
+def note_complete(answers):
+    """Note in each case which ranks of its group have the right sums, {name: ranks}: a reduce gives them to one rank only."""
+    for members, cases in by_group(answers).items():
+        for name in cases[0]["gradients"]:
+            there = [rank for rank, case in zip(members, cases) if not case["gradients"][name]["looks"]]
+            for case in cases:
+                case.setdefault("complete", {})[name] = there
 
 
 def missing_problem(rank, case):
@@ -144,10 +158,21 @@ def weights_problem(rank, case, apart=()):
     return None
 
 
+def _all_near(got, right):
+    return len(got) == len(right) and not any(far(*pair) for pair in zip(got, right))
+
+
 def objective_problem(rank, case):
     if not any(far(*pair) for pair in zip(case["said"], case["objectives"])):
         return None
-    mistake = "no number" if None in case["said"] else "objective"
-    if case.get("looks") and mistake == "objective" and not far(case["said"][0], case["objectives"][0]):
+    mistake = "objective"
+    if None in case["said"]:
+        mistake = "no number"
+    elif case.get("looks") and not far(case["said"][0], case["objectives"][0]):
         mistake = "objective follows"
-    return {"rank": rank, "expected": case["objectives"], "got": case["said"], "mistake": MISTAKES[mistake]}
+    elif _all_near(case["said"], case.get("after", [])):
+        mistake = "objective after"
+    elif _all_near(case["said"], [one / max(len(case.get("members", [])), 1) for one in case["objectives"]]):
+        mistake = "objective divided"
+    text = MISTAKES[mistake].format(p=len(case.get("members", [])))
+    return {"rank": rank, "expected": case["objectives"], "got": case["said"], "mistake": text}

@@ -55,6 +55,9 @@ MISTAKES = {
     ("gradient", "not finite"): "{name} holds numbers that are not finite: was a tensor sent before it was filled?",
     ("gradient", "not waited"): "{name} was read while its all-reduce was under way: {works} of the calls that you began with async_op=True were never "
                                 "waited for. Keep what they return, and call wait() on it.",
+    ("gradient", "never awaited"): "{works} of the calls that you began with async_op=True were never waited for. The sums are right this time, but only by "
+                                   "chance: calls may end in any order. Keep what each call returns, and call wait() on it.",
+    ("gradient", "not everywhere"): "{name} is the sum on the ranks {there} of the group, and on no other. All ranks need it: dist.all_reduce, not dist.reduce.",
     ("gradient", "rounded"): "{name} is the sum, but to a few digits only: was it sent as float32, or shorter? The gradients here are float64, and the sum is too.",
     ("gradient", "other"): "{name} is wrong: do all ranks send the same parameters in the same order?",
     "too much sent": "{sent} numbers were moved among {p} ranks, {right} are enough. Add up on the way (all-reduce) and do not gather; send each trained parameter "
@@ -79,6 +82,10 @@ MISTAKES = {
     ("share", "no decay"): "The decay is not in the shares.",
     ("share", "asks"): "The same rows, the same model, and each rank gets another share: does share ask which rank it is on? The check computes all shares on every rank. R is "
                        "there once if each of world_size shares has an equal part of it.",
+    ("share", "rounded"): "The shares add up to J, but to a few digits only: was something computed as float32, or shorter? The model is float64.",
+    ("share", "empty without decay"): "A rank whose shard is empty has left out its part of the decay. Every rank takes an equal part, with rows or without.",
+    ("share", "world of all"): "The decay is not divided by `world_size`, but by the number of ranks that the process group has. There are {p} shares here.",
+    ("share", "weights only"): "The biases are missing from R: it is over all numbers in trained parameters.",
     ("share", "other"): "The shares add up to something else. Shards: {sizes}. Sum of losses / n, and decay * R once over all ranks.",
     # train_step
     ("step", "frozen moved"): "The frozen weight has moved.",
@@ -96,6 +103,8 @@ MISTAKES = {
     ("step", "not finite"): "The weights are not finite.",
     ("step", "other"): "The weights are not those of one process. Group {members}: rows, rank and world size are those of the group; every rank takes the same step.",
     "objective": "This is not the objective of the whole batch before the step: a rank's share is a part of it. Add up the shares of all ranks.",
+    "objective after": "This is the objective after the update. Compute it before the weights change.",
+    "objective divided": "This is {p} times too small: the shares of all ranks add up to the objective, so there is nothing left to divide.",
     "objective follows": "The objective of the first step is right. Those of later steps are not, for the weights are wrong: see the criterion above.",
     "no number": "train_step returns the objective: one number.",
 }

@@ -20,15 +20,16 @@ ATOL = 1e-5
 check = partial(Report, criteria=CRITERIA)
 
 
-def drawn_devices(rng, least=2):
-    """Some of the logical devices, in an order that the seed draws; `Stopped` where there are too few."""
+def drawn_devices(rng, count=None):
+    """So many of the logical devices, or a number that is drawn too, in an order that the seed draws; `Stopped` where
+    there are too few. A check with several cases asks for each number itself, so that every seed has all of them."""
     import tensorflow as tf
 
     kind = "GPU" if tf.config.list_logical_devices("GPU") else "CPU"
     there = [device.name for device in tf.config.list_logical_devices(kind)][:4]
     if len(there) < 4:
         raise Stopped(MISTAKES["devices"].format(found=len(there), needed=4))
-    return list(rng.permutation(there)[:rng.integers(least, 5)])
+    return list(rng.permutation(there)[:count or rng.integers(2, 5)])
 
 
 def _judge_all(report, found, atols=None):
@@ -62,10 +63,10 @@ def by_hand(hand_made_step):
 
     rng = np.random.default_rng(seed())
     with check("by-hand") as report:
-        devices = drawn_devices(rng, least=3)
         found = {"placement": [], "gradient": [], "update": []}
-        n, rate = len(devices), float(rng.uniform(0.2, 0.8))
-        for examples in (n * int(rng.integers(3, 30)), n * int(rng.integers(3, 30)) + int(rng.integers(2, n))):  # two or more over: too many for one device
+        rate = float(rng.uniform(0.2, 0.8))
+        for n, rest in ((3, 0), (4, int(rng.integers(2, 4)))):  # two or more over: too many for one device
+            devices, examples = drawn_devices(rng, n), n * int(rng.integers(3, 30)) + rest
             x, y, start = problem_in(examples, int(rng.integers(3, 7)), int(rng.integers(3, 6)), rng)
             weights, ledger = tf.Variable(start), verdicts.Ledger(devices)
             result, spoiled = kept(hand_made_step, devices, weights, x, y, ledger.example_losses, rate)
@@ -90,7 +91,7 @@ def split(split_gradients):
 
     rng = np.random.default_rng(seed())
     with check("split") as report:
-        devices, problems, values = drawn_devices(rng, least=4), [], []
+        devices, problems, values = drawn_devices(rng, 4), [], []
         for layers in (4, 6):  # 6 on 4 are 2, 2, 1, 1, and by another rounding 2, 1, 2, 1
             widths = rng.integers(3, 7, size=layers + 1)
             starts = [rng.normal(scale=0.6, size=size) for size in zip(widths, widths[1:])]
@@ -134,17 +135,16 @@ def replica_loss(loss_of):
     """Exercise 4: loss_of(example_losses, global_batch) -> the replica's share of the loss."""
     rng = np.random.default_rng(seed())
 
-    def loss_and_gradient(*case):
+    def loss_and_gradient(strategy, *case):
         return _loss_and_gradient(strategy, loss_of, *case)
 
     loss_and_gradient.__name__ = getattr(loss_of, "__name__", "replica_loss")  # what is told where it raises
     with check("replica-loss") as report:
-        devices = drawn_devices(rng, least=3)
-        n, strategy = len(devices), make_strategy(devices)
+        strategies = {n: make_strategy(drawn_devices(rng, n)) for n in (3, 4)}
         found = {"loss": [], "gradient": []}
-        for examples in (3 * n, 3 * n + 1, 2):  # even; uneven; fewer examples than replicas
+        for n, examples in ((3, 9), (4, 13), (3, 2)):  # even; uneven; fewer examples than replicas
             x, y, start = problem_in(examples, 4, 3, rng)
-            result = ask(loss_and_gradient, x, y, start)
+            result = ask(loss_and_gradient, strategies[n], x, y, start)
             shards = verdicts.ceil_shards(examples, n)
             for name, got, serial in zip(found, result, (serial_loss, serial_gradient)):
                 parts = [serial(start, x[s], y[s]) for s in shards]
@@ -163,7 +163,7 @@ def _loss_and_gradient(strategy, loss_of, x, y, start):
         with tf.GradientTape() as tape:
             each = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=x @ weights)
             loss = tf.reshape(tf.convert_to_tensor(loss_of(each, len_of_batch)), [])
-        return loss, tape.gradient(loss, weights)
+        return loss, tape.gradient(loss, weights, unconnected_gradients="zero")
 
     len_of_batch = len(x)
     dataset = tf.data.Dataset.from_tensor_slices((x, y)).batch(len(x))
@@ -176,11 +176,10 @@ def epoch(train_epoch):
     """Exercise 5: train_epoch(strategy, model, optimizer, x, y, global_batch) -> losses, one per step."""
     rng = np.random.default_rng(seed())
     with check("epoch") as report:
-        devices = drawn_devices(rng, least=3)
-        n, strategy = len(devices), make_strategy(devices)
-        global_batch, rate = n * int(rng.integers(3, 9)), round(float(rng.uniform(0.2, 0.5)), 3)
-        found = {"shards": [], "losses": [], "weights": []}
-        for examples in (global_batch, 3 * global_batch + n + 1):  # one even step; four steps, the last one uneven
+        found, rate = {"shards": [], "losses": [], "weights": []}, round(float(rng.uniform(0.2, 0.5)), 3)
+        for n, steps, rest in ((3, 1, 0), (4, 3, 5)):  # one even step; four steps, the last one uneven
+            strategy, global_batch = make_strategy(drawn_devices(rng, n)), n * int(rng.integers(3, 9))
+            examples = steps * global_batch + rest
             x, y, start = problem_in(examples, 5, 4, rng)
             case = verdicts.Epoch(x, y, start, n, global_batch, rate, serial_loss, serial_gradient)
             model, optimizer = verdicts.watched_model(strategy, start, rate)

@@ -82,13 +82,14 @@ class FineTuning:
     """The case of exercise 3, and what one process would make of it, with the mistakes that are likely."""
 
     def __init__(self, rng, n):
-        self.n, self.epochs = n, 2
+        self.n = n
         self.features, *self.hidden, self.classes = (int(rng.integers(*ends)) for ends in ((3, 7), (4, 8), (4, 8), (3, 6)))
         self.own_batch = 12 * int(rng.integers(1, 3))  # which 2, 3 and 4 replicas can share evenly, if somebody takes it for the global batch
         widths = (self.features, *self.hidden, self.classes)
         self.start = [rng.normal(size=shape).astype("float32") for pair in zip(widths, widths[1:]) for shape in (pair, pair[1:])]
         self.rate, examples = round(float(rng.uniform(0.05, 0.15)), 3), 4 * n * self.own_batch
         self.x, self.y = rng.normal(size=(examples, self.features)).astype("float32"), rng.integers(self.classes, size=examples)
+        self.epochs = int(rng.integers(3, 5))  # and not always the same number
 
     def alone(self, batch, rate):
         """The last layer's weights at the end (bias in the last row), and the accuracy of each epoch, counted while it runs."""

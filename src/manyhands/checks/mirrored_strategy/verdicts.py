@@ -52,6 +52,10 @@ def average(what, got, expected, parts, cuts, examples, cut_short=None, rate=Non
         if size and (near(got, part) or near(got, part * size / examples)):
             return say("one shard", i=i, **numbers, **words)
     kept = n * (examples // n)
+    if np.any(expected) and not np.any(got):
+        return say("zero", **numbers, **words)
+    if np.linalg.norm(got - expected) < 0.005 * np.linalg.norm(expected):
+        return say("rounded", **numbers, **words)
     if cut_short is not None and kept < examples and (near(got, cut_short) or near(got, cut_short * kept / examples)):
         return say("dropped", size=examples - kept, **numbers, **words)
     if rate and near(got, rate * expected):
@@ -116,6 +120,8 @@ def placement(ledger, examples):
     if elsewhere:
         (_, device), got = elsewhere[0]
         return say("wrong device", expected=0, got=got, device=device, share=0, batch=examples)
+    if sum(forward) > examples:
+        return say("repeated examples", expected=examples, got=sum(forward), batch=examples)
     if sum(forward) != examples:
         return say("lost examples", expected=examples, got=sum(forward), batch=examples)
     for (_, device), got in zip(ledger.places, forward):
@@ -124,7 +130,9 @@ def placement(ledger, examples):
     for place, then, _ in ledger.backward:
         if place != then:
             return say("backward", expected=place[1], got=then[1], device=place[1])
-    return None if sum(backward) == examples else say("lost examples", expected=examples, got=sum(backward), batch=examples)
+    if sum(backward) != examples:
+        return say("lost examples", expected=examples, got=sum(backward), batch=examples)
+    return None if len(ledger.forward) == n else say("calls", expected=n, got=len(ledger.forward), n=n)
 
 
 def factor_between(got, expected):

@@ -53,7 +53,7 @@ def _place_problem(rank, got, world_rank, per_node, own):
         why = "not read"
     elif got == [world_rank, local, node]:
         why = "swapped"
-    elif got[1] == world_rank // 2:
+    elif got[1] == world_rank // 2 != node:
         why = "two per node"
     else:
         why = "other place"
@@ -114,7 +114,7 @@ def exchange(cluster, function="exchange"):
             if problem:  # the next ring would show the same, only later
                 problems[i:] = [problem] + [problem if report.nothing_there else {"mistake": MISTAKES["not run"]}] * (2 - i)
                 break
-        values = [[answer["got"] for answer in ring] for ring in answers]
+        values = [[[answer["got"], answer["changed"]] for answer in ring] for ring in answers]
         report.judge("four", problems[:1], values[:1])
         report.judge("smaller", problems[1:], values[1:])
         counts = [[answer["sends"], answer["receives"], answer["others"], answer["bytes"]] for ring in answers for answer in ring]

@@ -137,4 +137,7 @@ def mistake(case, answer):
         if kind == "circle":
             return MISTAKES["outside"].format(rank=rank)
         return MISTAKES["waits itself"].format(rank=rank, other=next(b for a, b in case.edges if a == rank))
-    return MISTAKES["missing"].format(rank=next((rank for rank in ranks if rank not in answer[1:]), ranks[0]))
+    missing = [rank for rank in ranks if rank not in answer[1:]]
+    if missing:
+        return MISTAKES["missing"].format(rank=missing[0])
+    return MISTAKES["repeated"].format(rank=next(rank for rank in ranks if answer[1:].count(rank) > 1))

@@ -23,7 +23,8 @@ CRITERIA = {  # {check: {criterion: (points, what it asks for)}}
 
 MISTAKES = {
     "unwritten": "{name} is not written yet.",
-    "undefined": "{name} is not defined on the ranks. Run its cell, and leave `%%px --setup` in its first line.",
+    "undefined": "{name} is not defined on the ranks. Run its cell, and leave `%%px --setup` in its first line. If it is a text cell now, without [ ] "
+                 "on its left, click on it, press Esc and then Y: it is a code cell again.",
     "raised": "{name} raised {error}",
     "endless": "{name} did not come to an end within {seconds} s.",
     # where_am_i
@@ -44,10 +45,11 @@ MISTAKES = {
     "not awaited": "Rank {rank} has finished, but no arrow leads to it: nobody waits for it.",
     "outside": "Rank {rank} waits for the circle, but nobody in the circle waits for it.",
     "missing": "Rank {rank} is missing from your answer.",
+    "repeated": "Rank {rank} appears more than once in your answer. Name each rank once, however many arrows lead to it.",
     # exchange
     "not a tensor": "exchange must return a tensor with the shape and dtype of `value`.",
     "own": "This is the rank's own value.",
-    "following": "This is the value of the following rank: the direction of the ring is turned round.",
+    "following": "This is the value of the following rank: the direction of the ring is turned round, or the order of `members` was changed.",
     "in the world": "The neighbours were counted in the world, not in `members`.",
     "too early": "This is not a value that anybody gave: it was read before it had come, or overwritten before it had left. "
                  "Wait for the requests that isend and irecv return.",

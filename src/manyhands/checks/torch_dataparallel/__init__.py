@@ -8,6 +8,7 @@ import traceback
 from importlib import import_module
 
 from manyhands.checks import Report, seed
+from manyhands.checks.by_hand import shut_from
 from manyhands.checks.report import Stopped
 from manyhands.checks.torch_dataparallel import verdicts
 from manyhands.checks.torch_dataparallel.words import CRITERIA, HINTS, MISTAKES
@@ -24,6 +25,8 @@ class _Check(Report):
 
     def run(self, *functions, criteria=None):
         """Run the experiments of these criteria, or of all, with the learner's functions, and judge their cases."""
+        own = import_module("manyhands.checks.torch_dataparallel.with_torch")
+        functions = [shut_from(function, own.cut, own.join) for function in functions]
         for criterion in criteria or self.asked:
             with self.part(criterion):
                 cases = _cases(getattr(self.module, f"{self.name}_{criterion}".replace("-", "_")), functions)

@@ -5,6 +5,7 @@ There are no ranks here: replicas are copies in the notebook's own kernel (see `
 
 import copy
 import random
+import threading
 import warnings
 
 import torch
@@ -20,6 +21,7 @@ from manyhands.checks.torch_dataparallel.with_torch import (
     told,
 )
 
+ran_in = []  # the threads in which networks ran
 TIES = ((0, 0, 1), (0, 1, 0), (0, 1, 1))  # which of three layers share a weight
 
 
@@ -36,6 +38,7 @@ class Network(nn.Module):
         self.register_buffer("seen", torch.zeros((), dtype=torch.int64))
 
     def forward(self, x, more=None, scale=1.0):
+        ran_in.append(threading.get_ident())
         self.seen.add_(len(x))
         h = torch.tanh(self.first(x))
         for layer in self.chain:
@@ -44,9 +47,10 @@ class Network(nn.Module):
         return {"scores": scale * h, "size": h.square().sum()}
 
 
-def network(draw):
+def network(draw, ties=None):
+    """A drawn network; `ties` says which of its layers share a weight, where that is not drawn too."""
     torch.manual_seed(draw.randrange(2**31))
-    return Network(draw.randint(3, 5), draw.randint(3, 6), draw.choice(TIES)).double()
+    return Network(draw.randint(3, 5), draw.randint(3, 6), draw.choice(TIES) if ties is None else ties).double()
 
 
 def trained(module):
@@ -111,7 +115,10 @@ def _own(replica):
 
 def replicate_gradients(function, seed):
     draw = random.Random(seed + 11)
-    module = network(draw)
+    return [_gradients_of(function, draw, network(draw, ties)) for ties in TIES]
+
+
+def _gradients_of(function, draw, module):
     batches = [(i, numbers(draw, rows, module.first.in_features) / 9) for i, rows in enumerate((3, 2, 4))]
     replicas = function(module, ["cpu"] * 3)
     losses = [loss_of(replica(x), i) for replica, (i, x) in zip(replicas, batches)]
@@ -121,8 +128,8 @@ def replicate_gradients(function, seed):
     right, names = alone(module, batches), list(trained(module))
     wrong = {"none": [[name, "None"] for name in names], "tied": kept_names(alone(module, batches, untied=True), names),
              "one replica": alone(module, batches[:1]), "others lost": alone(module, batches[1:])}
-    return [case([gradients(module), frozen], [right, True],
-                 {"frozen": [right, False], **{name: [one, True] for name, one in wrong.items()}})]
+    return case([gradients(module), frozen], [right, True],
+                {"frozen": [right, False], **{name: [one, True] for name, one in wrong.items()}})
 
 
 def replicate_buffers(function, seed):
@@ -141,12 +148,15 @@ def replicate_buffers(function, seed):
 
 def replicate_tied(function, seed):
     draw = random.Random(seed + 13)
-    module = network(draw)
+    return [_ties_of(function, draw, network(draw, ties)) for ties in TIES]
+
+
+def _ties_of(function, draw, module):
     partition = lambda one: [[other.weight is layer.weight for other in one.chain] for layer in one.chain]  # noqa: E731
     replicas, mark = function(module, ["cpu"] * 3), numbers(draw, 2).tolist()
     got = [partition(replica) for replica in replicas]
     untied = [[i == j for j in range(3)] for i in range(3)]
-    return [case([got, mark], [[partition(module)] * 3, mark], {"untied": [[untied] * 3, mark], "untied ": [[partition(module), untied, untied], mark]})]
+    return case([got, mark], [[partition(module)] * 3, mark], {"untied": [[untied] * 3, mark], "untied ": [[partition(module), untied, untied], mark]})
 
 
 # ------------------------------------------------------------------ 5: data_parallel
@@ -158,8 +168,10 @@ def forward_outputs(function, seed):
         x, more = numbers(draw, n, module.first.in_features) / 9, {"shift": numbers(draw, n, 1), "name": "rows"}
         one = copy.deepcopy(module)
         parts = [one(*args, **kwargs) for args, kwargs in cut(((x, more), {"scale": scale}), k)]
+        ran_in.clear()
         got = function(module, (x, more), {"scale": scale}, ["cpu"] * k, "cpu")
-        cases.append(case(told(got), told(join(parts)), {"a list": told(parts)}, n=n, k=k))
+        away, right = any(one != threading.get_ident() for one in ran_in), told(join(parts))
+        cases.append(case([told(got), away], [right, True], {"in the caller": [right, False], "a list": [told(parts), away]}, n=n, k=k))
         got = function(module, (x,), {"more": more, "scale": scale}, ["cpu"] * k, "meta")  # keywords hold rows too, and the result may belong elsewhere
         cases.append(case(_places(got), _places(join(parts), "meta"), {"not moved": _places(join(parts))}, n=n, k=k))
         alone = [one(*args, **kwargs) for args, kwargs in cut(((), {"x": x, "scale": scale}), k)]  # all rows may come by name

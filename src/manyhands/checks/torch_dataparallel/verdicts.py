@@ -54,6 +54,6 @@ def problem(report, criterion, one):
 
 def of_error(name, error):
     """A learner's exception in a line, with the remedy if it is one of those that are known."""
-    text = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+    text = " from ".join(f"{type(one).__name__}: {' '.join(str(one).split())[:200]}" for one in (error, error.__cause__) if one)
     known = next((words for fragment, words in MISTAKES["known"].items() if fragment in text), None)
     return MISTAKES["raised"].format(name=name, error=text) + (f"\n{known}" if known else "")

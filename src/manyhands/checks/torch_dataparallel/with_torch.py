@@ -108,6 +108,10 @@ def scatter_nested(function, seed):
             right = cut(one, k)
             got, wrong = listed(function(one, ["cpu"] * k)), {"empty": [], "not opened": cut(one, k, deep=False), "lists cut": cut(one, k, lists=True)}
             cases.append(case(told(got), told(right), [(name, told(what)) for name, what in wrong.items()], n=n, k=k, pieces=len(right)))
+    x, few = numbers(draw, *draw.choice(LESS)[:1], 2), draw.choice(LESS)
+    for value, k in ((("train", {"scale": 2}, numbers(draw, few[0], 1)), few[1]), ([numbers(draw, 4), {"x": x}], 4)):  # the last ones decide
+        got, right = listed(function(value, ["cpu"] * k)), cut(value, k)
+        cases.append(case(told(got), told(right), n=len(tensors(value)[-1]), k=k, pieces=len(right)))
     options = {"step": draw.randint(1, 99), "names": ["ant", draw.choice(("bee", "cat"))]}
     cases.append(case(told(listed(function(options, ["cpu"] * 3))), told([options] * 3), n=0, k=3, pieces=3))
     thing = random.Random(seed)  # any object will do that is no number and no word: deepcopy makes another one of it
@@ -122,12 +126,20 @@ def scatter_nested(function, seed):
 
 def scatter_devices(function, seed):
     draw = random.Random(seed + 2)
-    devices = draw.choice((["cpu", "meta", "meta"], ["meta", "cpu", "meta"], ["meta", "meta", "cpu"]))
+    return [_places_of(function, draw, devices) for devices in orders(draw)]
+
+
+def orders(draw):
+    """Devices of which the first is not the place where the value is, and devices of which the last is not."""
+    return [["cpu", "meta", "meta"], draw.choice((["meta", "cpu", "meta"], ["meta", "meta", "cpu"])), ["meta", "cpu", "cpu"]]
+
+
+def _places_of(function, draw, devices):
     value = (numbers(draw, 3 * draw.randint(3, 9) + 1, 2), {"mask": numbers(draw, 7)})
     answer = listed(function(value, devices))
     places = [[one.device.type for one in tensors(item)] for item in answer] if isinstance(answer, list) else "no list"
     wrong = {"not moved": [["cpu"] * 2] * 3, "all on the first": [[devices[0]] * 2] * 3}
-    return [case(places, [[device] * 2 for device in devices], wrong)]
+    return case(places, [[device] * 2 for device in devices], wrong)
 
 
 def scatter_gradient(function, seed):
@@ -136,6 +148,8 @@ def scatter_gradient(function, seed):
     weights = numbers(draw, *x.shape)
     pieces = tensors(function((x, 1), ["cpu"] * 3))
     linked = [one for one in pieces if one.requires_grad]
+    if sum(map(len, linked)) > len(x):
+        return [case("other pieces", told(weights))]
     if linked:
         own = weights[:sum(map(len, linked))].split([len(one) for one in linked])  # whatever the sizes of the pieces are
         sum((one * weight).sum() for one, weight in zip(linked, own)).backward()
@@ -231,14 +245,22 @@ def _no_tensor(answer):
     return kind and case(kind, "tensors", {"no tensors": kind}, what=kind)
 
 
+def _elsewhere(part, draw):
+    """Ask for the parts of a batch of a different size: what a part leaves behind in a global is no longer the last."""
+    for rows in (2, 5, 3, 7):
+        part(numbers(draw, rows, 3), numbers(draw, rows).long() % 3)
+
+
 def loss_mean(part, whole, seed):
-    cases = []
+    cases, other = [], random.Random(seed + 22)
     for scores, labels, k in loss_batches(random.Random(seed + 8)):
         pairs = list(zip(scores.chunk(k), labels.chunk(k)))
         if problem := _no_tensor(part(*pairs[0])):
             return [problem]
         mean, means = cross_entropy(scores, labels), [cross_entropy(*pair) for pair in pairs]
-        got = whole(join([part(*pair) for pair in pairs]))
+        parts = [part(*pair) for pair in pairs]
+        _elsewhere(part, other)
+        got = whole(join(parts))
         wrong = {"sum": cross_entropy(scores, labels, reduction="sum"), "mean of means": sum(means) / k, "sum of means": sum(means)}
         told_all = {name: _value_and_gradient(one, scores) for name, one in {"right": mean, **wrong}.items()} | {"no tensor": NO_GRADIENT}
         answer = _value_and_gradient(got, scores)
@@ -254,13 +276,14 @@ def _value_and_gradient(loss, scores):
 
 def loss_bytes(part, whole, seed):
     """How many numbers a replica hands back; the direction of the gradient stands for what it is of."""
-    cases = []
+    cases, other = [], random.Random(seed + 23)
     for scores, labels, k in loss_batches(random.Random(seed + 9)):
         for own, of in zip(scores.detach().chunk(k), labels.chunk(k)):
             own.requires_grad_()
             answer = part(own, of)
             if problem := _no_tensor(answer):
                 return [problem]
+            _elsewhere(part, other)
             small, loss, right = sum(one.numel() for one in tensors(answer)), whole(join([answer])), _direction(cross_entropy(own, of), own)
             few = 0 < small <= 2
             facts = {"n": len(own)} if few else {"expected": "at most 2", "shown": small, "n": len(own)}

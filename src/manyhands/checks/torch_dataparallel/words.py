@@ -52,6 +52,7 @@ MISTAKES = {
         "missing 1 required positional argument": "A replica was called without its inputs: cut positional and keyword arguments together, so that both give "
                                                   "the same "
                                                   "number of pieces.",
+        "required keyword-only argument": "A replica was called without its keyword arguments: replicas[i](*inputs[i], **kwargs[i]).",
         "must match the size of tensor": "Pieces of different lengths meet in a replica: cut positional and keyword arguments together, every tensor in them.",
         "BrokenBarrierError": "The replicas were not all under way at the same time: start all threads before you wait for the first one.",
         "can't optimize a non-leaf": "The parameters of the original must stay what they are.",
@@ -113,7 +114,7 @@ MISTAKES = {
     ("replicate", "copies", "other"): "Each replica computes what the original computes, on its own device.",
     ("replicate", "gradients", "none"): "The original has no gradient: the replicas' parameters are leaves of their own (deepcopy makes such). Copy each "
                                         "parameter by an operation that "
-                                        "backward knows, such as p.to(device, copy=True).",
+                                        "backward knows, such as p.to(device, copy=True), and not under torch.no_grad().",
     ("replicate", "gradients", "tied"): "The gradient of the tied weight is not complete: it has two names, named_parameters() tells only the first, and "
                                         "under the second one "
                                         "the replica has an unconnected copy.",
@@ -151,6 +152,7 @@ MISTAKES = {
     ("apply", "errors", "not the first"): "Several replicas have failed: replica {bad} is the first of them. Wait for all, then look in their order.",
     ("apply", "errors", "other"): "Replica {bad} has failed: raise an exception that says `replica {bad}`, and hand the original on.",
     # data_parallel
+    ("forward", "outputs", "in the caller"): "The outputs are right, but no replica ran in a thread: run the replicas with your parallel_apply.",
     ("forward", "outputs", "not moved"): "The result is not on output_device: gather it there.",
     ("forward", "outputs", "a list"): "The outputs are still one for each replica: gather them.",
     ("forward", "outputs", "types"): "The outputs have another type than the module's own.",

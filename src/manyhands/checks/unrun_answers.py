@@ -1,0 +1,42 @@
+"""What a check cell says below a NameError in a notebook: which answer cell has not been run, and that it may have been
+turned into text by the key M."""
+
+import re
+
+CODE_AGAIN = (
+    "If it is a text cell now, without [ ] on its left, click on it, press Esc and then Y: "
+    "it is a code cell again."
+)
+NOT_RUN = "`{missing}` is not defined, because the answer cell `{name}` has not been run in this kernel. Run it. "
+NO_SET_UP = (
+    "`{missing}` is not defined, because a set-up cell at the top of this notebook has not been run in this "
+    "kernel. Run all cells from the top. "
+)
+_registered = []  # the shells that say it
+
+
+def sentence(source, error, cell_id=None):
+    """The sentence for a cell that ended by this error; None where it is no check cell, or no NameError."""
+    called = re.search(r"^check\.(\w+)\(", source or "", re.MULTILINE)
+    missing = getattr(error, "name", None)
+    if not called or not isinstance(error, NameError) or not missing:
+        return None
+    if missing in ("check", "cluster"):
+        return NO_SET_UP.format(missing=missing) + CODE_AGAIN.replace("it is a text", "one of them is a text", 1)
+    known = cell_id.removesuffix("-check") if isinstance(cell_id, str) and cell_id.endswith("-check") else None
+    return NOT_RUN.format(missing=missing, name=known or called[1].replace("_", "-")) + CODE_AGAIN
+
+
+def register(shell):
+    """Have this shell say it from now on, below what Python says itself."""
+    if shell is None or shell in _registered:
+        return
+    shell.events.register("post_run_cell", _tell)
+    _registered.append(shell)
+
+
+def _tell(result):
+    info = result.info
+    text = info and sentence(info.raw_cell, result.error_in_exec, getattr(info, "cell_id", None))
+    if text:
+        print(text)

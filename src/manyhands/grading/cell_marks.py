@@ -1,0 +1,37 @@
+"""The marks in a notebook's cells that tie them to the lab: which cells are answers, which are checks."""
+
+
+def grade_id(cell):
+    """The name that ties a cell to the lab's, or None."""
+    mark = cell.metadata.get("nbgrader")
+    name = mark.get("grade_id") if isinstance(mark, dict) else None
+    return name if isinstance(name, str) else None
+
+
+def tags(cell):
+    """The tags of a cell; an empty list where they are nothing of the kind."""
+    found = cell.metadata.get("tags")
+    return found if isinstance(found, list) else []
+
+
+def is_check(cell):
+    """Whether a cell of a *solution* is a check cell."""
+    return cell.cell_type == "code" and "check" in tags(cell) and grade_id(cell) is not None
+
+
+def checks_of(solution):
+    """{grade_id: cell} of the solution's check cells, in order."""
+    return {grade_id(cell): cell for cell in solution.cells if is_check(cell)}
+
+
+def cells_of(solution):
+    """The grade_ids of all the solution's cells that nbgrader records: checks, answers, and those that are locked."""
+    return {grade_id(cell) for cell in solution.cells
+            if any((cell.metadata.get("nbgrader") or {}).get(kind) for kind in ("grade", "solution", "task", "locked"))}
+
+
+def answer_cells(solution):
+    """{grade_id: cell} of the solution's answer cells, in order."""
+    return {grade_id(cell): cell for cell in solution.cells
+            if cell.cell_type == "code" and not is_check(cell)
+            and (cell.metadata.get("nbgrader") or {}).get("solution")}
