@@ -46,7 +46,7 @@ def broadcast(cluster, function):
         report.judge("sum", problems, [[case["got"], case["spoiled"]] for _, case in at_root], atol=verdicts.ATOL)
         others = [(rank, case) for rank, case in cases if case["me"] != case["root"]]
         problems = (verdicts.elsewhere_problem(rank, case) for rank, case in sorted(others, key=lambda one: -one[1]["me"]))
-        values = [case["got"] or [0.0] * case["size"] for _, case in others]  # None is as good as zeros
+        values = [[case["got"] or [0.0] * case["size"], case["spoiled"]] for _, case in others]  # None is as good as zeros
         report.judge("others", problems, values, atol=verdicts.ATOL)
         _judge_bytes(report, cases, lambda ranks: ranks - 1, "broadcast moves")
 
@@ -56,7 +56,7 @@ def allgather(cluster, function):
     with check("allgather", cluster) as report:
         cases = _cases(report.on_ranks("differentiable_communication.ranks", "allgather", function, seed(), remark="group"))
         problems = (verdicts.allgather_problem(rank, case) for rank, case in cases)
-        report.judge("sum", problems, [case["got"] for _, case in cases], atol=verdicts.ATOL)
+        report.judge("sum", problems, [[case["got"], case["spoiled"]] for _, case in cases], atol=verdicts.ATOL)
         _judge_bytes(report, cases, lambda ranks: ranks * (ranks - 1), "allgather moves")
 
 

@@ -71,7 +71,8 @@ def functions_of(*names):
 def round_trips(send_name, recv_name, seed):
     """The group's rank 0 sends a matrix to each other rank and gets it back, multiplied; each pair of calls is joined by its delegate."""
     (Send, Recv), results = functions_of(send_name, recv_name), []
-    for members, group in message_groups():
+    world, *smaller = message_groups()
+    for members, group in (world, *smaller[::-1]):  # first the group in which a rank of the world that is named by mistake is no member, so that nobody waits for it
         me, p, shape = dist.get_rank(group), len(members), matrix_shape(seed)
         x, factors = draw(seed, *shape), [draw(seed + 1 + r, *shape) for r in range(p)]
         weights = [draw(seed + 100 + r, *reversed(shape)) for r in range(p)]
@@ -123,40 +124,64 @@ def other_order(send_name, recv_name, seed):
 
 @fresh_world()
 def broadcast(name, seed):
-    """Every root of every group: the gradients of a weighted sum of what came, with other weights on each rank, once as they are and once transposed.
+    """Every root of every group: the gradients of a weighted sum of what came, with other weights on each rank.
 
-    The gradient that backward is given is kept here, and must not have changed.
+    The gradient that backward is given is kept here, and must not have changed: transposed, contiguous, or one number that is expanded, as that of a plain sum is.
     """
     Bcast, results = learners(name), []
     for members, group in make_groups():
         me, p, shape = dist.get_rank(group), len(members), matrix_shape(seed)
-        for root in range(p):
-            weights = [draw(1000 * seed + 10 * root + r, *reversed(shape), where=device()) for r in range(p)]
-            x = leaf(draw(seed + me, *shape, where=device()))
-            gradient = weights[me].T.contiguous() if root else weights[me].T
+        for root, kind in [*((root, "contiguous" if root else "transposed") for root in range(p)), (random.Random(seed).randrange(p), "expanded")]:
+            gradients = [gradient_as(kind, 1000 * seed + 10 * root + r, shape) for r in range(p)]
+            own, x = [numbers(gradient) for gradient in gradients], leaf(draw(seed + me, *shape, where=device()))
             y = Bcast.apply(x, root, group)
-            sent = counted(lambda y=y, gradient=gradient: y.backward(gradient))
-            results.append({"members": members, "root": root, "me": me, "got": gradient_of(x), "sent": sent, "size": x.numel(),
-                            "spoiled": float(not torch.equal(gradient, weights[me].T)), "own": [numbers(weight.T) for weight in weights]})
+            sent = counted(lambda y=y, gradient=gradients[me]: y.backward(gradient))
+            results.append({"members": members, "root": root, "kind": kind, "me": me, "got": gradient_of(x), "sent": sent, "size": x.numel(),
+                            "spoiled": float(numbers(gradients[me]) != own[me]), "own": own})
     return results
+
+
+def gradient_as(kind, seed, shape):
+    """A drawn gradient of this shape: "contiguous", "transposed" in memory, or one number "expanded"."""
+    if kind == "expanded":
+        return draw(seed, 1, 1, where=device()).expand(shape)
+    transposed = draw(seed, *reversed(shape), where=device()).T
+    return transposed if kind == "transposed" else transposed.contiguous()
 
 
 @fresh_world()
 def allgather(name, seed):
-    """On each group: a weighted sum of all pieces, with other weights for each piece on each rank; one piece is not used."""
+    """On each group: a weighted sum of all pieces, with other weights for each piece on each rank, of which one is not used; then gradients that the caller keeps:
+    of all layouts, and one for several pieces."""
     Allgather, results = learners(name), []
     for members, group in make_groups():
         me, p, shape = dist.get_rank(group), len(members), matrix_shape(seed)
-        weights = [[draw(1000 * seed + 10 * r + j, *reversed(shape), where=device()) for j in range(p)] for r in range(p)]
         unused = random.Random(seed).randrange(p)  # rank 0 of the group does not use this piece
-        weights[0][unused] = torch.zeros_like(weights[0][unused])
-        x = leaf(draw(seed + me, *shape, where=device()))
-        pieces = Allgather.apply(x, group)
-        loss = sum((piece.T * weight).sum() for j, (piece, weight) in enumerate(zip(pieces, weights[me])) if (me, j) != (0, unused))
-        sent = counted(loss.backward)
-        results.append({"members": members, "me": me, "got": gradient_of(x), "sent": sent, "size": x.numel(),
-                        "own": [[numbers(weight.T) for weight in row] for row in weights]})
+        for kind in ("of a loss", "kept", "one for all"):
+            weights = [_gradients_of_pieces(kind, 1000 * seed + 10 * r, p, shape) for r in range(p)]
+            if kind == "of a loss":
+                weights[0][unused] = torch.zeros_like(weights[0][unused])
+            own = [[numbers(weight) for weight in row] for row in weights]
+            x = leaf(draw(seed + me, *shape, where=device()))
+            pieces = Allgather.apply(x, group)
+            used = [j for j in range(p) if kind != "of a loss" or (me, j) != (0, unused)]
+            if kind == "of a loss":
+                loss = sum((pieces[j].T * weights[me][j].T).sum() for j in used)
+                sent = counted(loss.backward)
+            else:
+                sent = counted(lambda pieces=pieces, row=weights[me]: torch.autograd.backward(pieces, row))
+            results.append({"members": members, "kind": kind, "me": me, "got": gradient_of(x), "sent": sent, "size": x.numel(),
+                            "spoiled": float([numbers(weight) for weight in weights[me]] != own[me]), "own": own})
     return results
+
+
+def _gradients_of_pieces(kind, seed, p, shape):
+    """A gradient for each piece: the first one transposed, the second one contiguous, and the same again for the others; or one expanded number for all."""
+    if kind == "one for all":
+        return [gradient_as("expanded", seed, shape)] * p
+    if kind == "of a loss":
+        return [gradient_as("transposed", seed + j, shape) for j in range(p)]
+    return [gradient_as("transposed", seed, shape), *[gradient_as("contiguous", seed + 1, shape)] * (p - 1)]
 
 
 # ------------------------------------------------------------------ 4: connect the graph
@@ -240,8 +265,9 @@ def _fan_out(c, function, seed):
     own, sources = leaf(draw(seed, 3, where=device())), [leaf(draw(seed + 1 + r, 3, where=device())) for r in range(c.size)]
     if c.rank == 0:
         loss = (own * weights[0]).sum()
+        right = numbers(loss)  # before the learner's code has it
         result = function(c, [2 * source for source in sources], loss)
-        value, right = numbers(result), numbers(loss)
+        value = numbers(result)
         result.backward()
         names = {"own loss": own, **{f"piece {r}": sources[r] for r in range(1, c.size)}}
         reference = {"own loss": weights[0], **{f"piece {r}": 2 * weights[r] for r in range(1, c.size)}}

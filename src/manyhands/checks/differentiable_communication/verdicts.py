@@ -60,10 +60,10 @@ def order_problem(rank, case):
 # ------------------------------------------------------------------ 2 and 3: broadcast and allgather
 
 def grouped(cases):
-    """The cases of one group and root together, as lists of (rank, case)."""
+    """The cases of one group, root and kind together, as lists of (rank, case)."""
     groups = {}
     for rank, case in cases:
-        groups.setdefault((*case["members"], "root", case.get("root")), []).append((rank, case))
+        groups.setdefault((*case["members"], case.get("root"), case.get("kind")), []).append((rank, case))
     return list(groups.values())
 
 
@@ -86,7 +86,9 @@ def broadcast_problem(rank, case):
     expected, got, facts = own.sum(axis=0), case["got"], {"p": len(own), "root": case["root"]}
     if got is not None and not far(got, expected):
         return said(rank, expected, got, "spoiled") if case["spoiled"] else None
-    if got is None:
+    if case["spoiled"]:
+        mistake = "spoiled and wrong"
+    elif got is None:
         mistake = "no gradient at root"
     elif not far(got, own[case["me"]]):
         mistake = "own only"
@@ -104,7 +106,7 @@ def broadcast_problem(rank, case):
 def elsewhere_problem(rank, case):
     own, got = np.asarray(case["own"]), case["got"]
     if got is None or not np.any(got):
-        return None
+        return said(rank, own[case["me"]], "something else", "spoiled elsewhere") if case["spoiled"] else None
     if not far(got, own.sum(axis=0)):
         mistake = "sum everywhere" if case["me"] else "sum at 0"
     else:
@@ -116,8 +118,10 @@ def allgather_problem(rank, case):
     own, me, got = np.asarray(case["own"]), case["me"], case["got"]  # own[r][j]: the gradient that rank r has for the piece of rank j
     expected, facts = own[:, me].sum(axis=0), {"p": len(own), "me": me}
     if got is not None and not far(got, expected):
-        return None
-    if got is None:
+        return said(rank, expected, got, "spoiled") if case["spoiled"] else None
+    if case["spoiled"]:
+        mistake = "spoiled and wrong"
+    elif got is None:
         mistake = "no gradient"
     elif not far(got, own[me, me]):
         mistake = "own slice"

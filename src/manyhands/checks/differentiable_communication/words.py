@@ -39,6 +39,7 @@ MISTAKES = {
         "ensors must be contiguous": NOT_CONTIGUOUS,
         "has to be contiguous": NOT_CONTIGUOUS,
         "is not part of group": "Ranks are counted in the group here: use group_src and group_dst.",
+        "should not be the same as the rank": "Ranks are counted in the group here: use group_src and group_dst. `src` and `dst` name a rank of the world, and here it was this rank itself.",
         "is invalid group rank": "Ranks are counted in the group here: use group_src and group_dst.",
         "not Connected": "pseudo_connect returns a tuple, and the tuple was used as a tensor. Unpack it: own_loss, = functions.pseudo_connect(delegate, own_loss).",
         "'Connected' object has no attribute": "pseudo_connect returns a tuple, and the tuple was used as a tensor. Unpack it: own_loss, = functions.pseudo_connect(delegate, own_loss).",
@@ -47,7 +48,7 @@ MISTAKES = {
         "'list' object has no attribute 'wait'": "batch_isend_irecv returns a list of works: for work in ...: work.wait().",
         "float32": "A gradient has the dtype of its tensor, float64 here: torch.empty(shape) alone is float32. Make room with dtype=ctx.dtype.",
     },
-    "hang": "Every gradient that one rank sends, another must receive, with the same tag, and in the same group.",
+    "hang": "Every gradient that one rank sends, another must receive, with the same tag, and in the same group, in which ctx.peer is counted: group_src=ctx.peer. (src= would be a rank of the world.)",
     "order hang": "The two ranks go backward in opposite orders, and one waits for the other: in Recv.backward, start to send with `post`, which does not "
                   "wait; in Send.backward, receive what was posted.",
     "group": "Do all ranks of the group make the same calls in backward, and is group=ctx.group given to each?",
@@ -64,6 +65,10 @@ MISTAKES = {
     "no gradient at root": "The root has no gradient: backward returned None for x. The sum belongs there.",
     "own only": "This is the root's own gradient. The other ranks used x too: their gradients must be added.",
     "spoiled": "The sum is right, but backward has written it into the gradient that it was given, which its caller still has. Reduce a copy: gradient.clone().",
+    "spoiled and wrong": "Backward has written into a gradient that it was given. Its caller still has it, perhaps for several outputs, and it may be transposed or expanded in memory, where a "
+                         "collective writes wrong numbers. Work on a copy: gradient.clone(memory_format=torch.contiguous_format).",
+    "spoiled elsewhere": "A rank that is not the root has written into the gradient that backward was given, which its caller still has: dist.reduce writes on every rank, and so does zero_(). Work on "
+                         "a copy, and return new zeros.",
     "mean": "The gradient is {p} times too small: the mean. The transpose of a broadcast is a sum; nothing divides by the number of ranks.",
     "one of them": "This is the gradient of a single rank. Gathering is not enough: the root needs the sum of all.",
     "zero at root": "The gradient at root {root} is zero. Is the sum made at ctx.root, and not always at rank 0?",

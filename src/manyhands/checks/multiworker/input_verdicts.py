@@ -42,9 +42,15 @@ def batch_problem(case):
         if all(size == right for size in sizes[:-1]) and sizes and sizes[-1] <= right:
             continue
         got = sizes[0] if sizes else 0
-        mistake = {case["batch"]: "global batch", case["batch"] // case["pipelines"]: "per pipeline"}.get(got, "batch")
+        mistake = {case["batch"]: "global batch", case["batch"] // case["pipelines"]: "per pipeline"}.get(got, "batch") if got != right else "batch"
         return say(mistake, expected=right, got=sizes, size=got, r=case["replicas"], batch=case["batch"], right=right)
     return None
+
+
+def _far_from_home(places, n):
+    """Whether one of a worker's first samples was stored in the second half, or one of its last ones in the first half."""
+    few = max(1, len(places) // 4)
+    return any(place >= n / 2 for place in places[:few]) or any(place < n / 2 for place in places[-few:])
 
 
 def order_problem(case):
@@ -54,6 +60,11 @@ def order_problem(case):
     first, second, reseeded = ([[sample for batch in own for sample in batch] for own in epoch] for epoch in case["epochs"])
     if any(all(own == sorted(own, key=case["stored"].index) for own in run) for run in (first, second)):
         return say("stored order", got=first[0])
+    runs = [[[case["stored"].index(sample) for sample in own] for own in run] for run in (first, second, reseeded)]
+    if all(sum(a > b for a, b in zip(own, own[1:])) <= 1 for run in runs for own in run):
+        return say("turned round", got=first[0])
+    if not any(_far_from_home(own, case["n"]) for run in runs for own in run):
+        return say("small buffer", got=first[0])
     if first == second:
         return say("same epochs", got=first[0])
     if first == reseeded:
