@@ -34,7 +34,7 @@ def messages(cluster, send, recv):
             report.judge("bytes", (verdicts.sent_problem(rank, case) for rank, case in cases), [case["sent"] for _, case in cases])
         answers = report.on_ranks("differentiable_communication.ranks", "other_order", send, recv, seed(), remark="order hang")
         problems = (verdicts.order_problem(rank, case) for rank, case in enumerate(answers))
-        report.judge("order", problems, [case["got"] for case in answers if case["got"]], atol=verdicts.ATOL)
+        report.judge("order", problems, [[case["got"] or [], case["spoiled"]] for case in answers], atol=verdicts.ATOL)
 
 
 def broadcast(cluster, function):
@@ -83,6 +83,6 @@ def ring(cluster, function):
     with check("ring", cluster) as report:
         cases = _cases(report.on_ranks("differentiable_communication.ranks", "ring", function, seed(), remark="ring hang"))
         problems = (verdicts.shift_problem(rank, case) for rank, case in cases)
-        report.judge("values", problems, [case["got"] for _, case in cases], atol=verdicts.ATOL)
+        report.judge("values", problems, [[case["got"], case["overwritten"]] for _, case in cases], atol=verdicts.ATOL)
         groups = verdicts.grouped(cases)
-        report.judge("rehearsal", map(verdicts.rehearsal_problem, groups), [verdicts.moved_by_nccl(group) for group in groups])
+        report.judge("rehearsal", map(verdicts.rehearsal_problem, groups), [[verdicts.moved_by_nccl(group), verdicts.found_for_nccl(group)] for group in groups])
