@@ -23,6 +23,8 @@ def once_problem(case):
     sizes = [sum(len(batch) for batch in own) for own in case["epochs"][0]]
     if sizes == [case["n"]] * p:
         mistake = "not sharded"
+    elif max(sizes) > case["n"]:
+        mistake = "without end"
     elif not twice and r > p and sum(sizes) == sum(-(-(case["n"] - i) // r) for i in range(p)):
         mistake = "sharded by replicas"
     elif twice and never:
@@ -58,13 +60,14 @@ def order_problem(case):
     if case["error"]:
         return say(case["error"])
     first, second, reseeded = ([[sample for batch in own for sample in batch] for own in epoch] for epoch in case["epochs"])
-    if any(all(own == sorted(own, key=case["stored"].index) for own in run) for run in (first, second)):
-        return say("stored order", got=first[0])
     runs = [[[case["stored"].index(sample) for sample in own] for own in run] for run in (first, second, reseeded)]
-    if all(sum(a > b for a, b in zip(own, own[1:])) <= 1 for run in runs for own in run):
-        return say("turned round", got=first[0])
-    if not any(_far_from_home(own, case["n"]) for run in runs for own in run):
+    stored = [all(own == sorted(own) for own in run) for run in runs]
+    if not all(stored) and not any(_far_from_home(own, case["n"]) for run in runs for own in run):
         return say("small buffer", got=first[0])
+    if any(stored[:2]):
+        return say("stored order", got=first[0])
+    if all(sum(a > b for a, b in zip(own, [*own[1:], own[0]])) <= 1 for run in runs for own in run if own):  # in a circle they ascend, but for one place
+        return say("turned round", got=first[0])
     if first == second:
         return say("same epochs", got=first[0])
     if first == reseeded:
