@@ -135,7 +135,7 @@ def broadcast(name, seed):
     for members, group in make_groups():
         me, p, shape = dist.get_rank(group), len(members), matrix_shape(seed)
         for root, kind in [*((root, "of both layouts") for root in range(p)), (random.Random(seed).randrange(p), "expanded")]:
-            gradients = [gradient_as("expanded" if kind == "expanded" else LAYOUTS[(r + root) % 2], 1000 * seed + 10 * root + r, shape) for r in range(p)]
+            gradients = [gradient_as("expanded" if kind == "expanded" else LAYOUTS[(r + (root == 0)) % 2], 1000 * seed + 10 * root + r, shape) for r in range(p)]
             own, by_memory, x = [numbers(gradient) for gradient in gradients], added_in_memory(gradients, me), leaf(draw(seed + me, *shape, where=device()))
             y = Bcast.apply(x, root, group)
             sent = counted(lambda y=y, gradient=gradients[me]: y.backward(gradient))
