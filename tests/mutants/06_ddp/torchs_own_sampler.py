@@ -1,7 +1,7 @@
 """PyTorch's DistributedSampler under another name.
 
 fails: sampler/padding, sampler/epochs
-shows: DistributedSampler is closed in this check
+shows: are closed in this check
 points: 14
 """
 # %% grade_id="sampler"

@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 
 LIMIT_S = 30
-RUNS_S = 0.2  # how long a command that srun starts runs at least
+RUNS_S = 0.3  # how long srun needs to start a command: a file that does not wait for it has ended before
 UNWRITTEN = "NotImplementedError", "# not written yet"  # the stub of an answer in Python, and in a batch file
 WITH_VALUE = "-c|-G|-t|-p|-o|-e|-J|--gres|--gpus|--time|--output|--cpu-bind|--mpi|--export|--cpus-per-task|--gpus-per-node"
 
@@ -35,7 +35,7 @@ while [[ $1 == -* ]]; do
     esac
     shift
 done
-before=("$STAND_IN_CALLS"/../running-*); touch "$STAND_IN_CALLS/../running-$$"; sleep {RUNS_S}
+sleep {RUNS_S}
 [[ $per_node ]] && tasks=$((nodes * per_node))
 ((tasks < nodes)) && nodes=$tasks
 for i in "${{!names[@]}}"; do [[ ${{names[i]}} == "${{first%%,*}}" ]] && first=$i; done
@@ -44,8 +44,6 @@ for ((task = 0; task < tasks; task++)); do
     ((node == last)) && local=$((local + 1)) || local=0 last=$node
     SLURM_PROCID=$task SLURM_NODEID=$node SLURM_LOCALID=$local SLURMD_NODENAME=${{names[place]}} STAND_IN_NODE=$place "$@"
 done
-for other in "${{before[@]}}"; do while [[ -e $other ]]; do sleep 0.02; done; done  # as long as those that were started before it
-rm "$STAND_IN_CALLS/../running-$$"
 """
 SCONTROL = """#!/bin/bash
 for name in $STAND_IN_NAMES; do

@@ -9,7 +9,7 @@ import random
 import time
 
 from manyhands.checks.by_hand import closed
-from manyhands.checks.ddp.verdicts import MOST
+from manyhands.checks.ddp.verdicts import MOST, cut, dealt
 from manyhands.checks.on_ranks import learners
 from manyhands.checks.rank_tools import device, make_groups, numbers
 
@@ -130,7 +130,8 @@ def _cuts(function_name, seed, model):
     draw, cuts = random.Random(seed), []
     exactly = sum(bytes_of[name] for name in trainable[-draw.randint(2, 4):])  # the first bucket is filled to the byte
     for bucket_bytes in (shapes(seed)[2], 1, 10**9, exactly, *(draw.randint(20, sum(bytes_of.values()) // 3) for _ in range(6))):
-        got = learners(function_name)(model.parameters(), bucket_bytes)
+        with closed(cut):
+            got = learners(function_name)(model.parameters(), bucket_bytes)
         cuts.append({"bucket_bytes": bucket_bytes, "got": [[names.get(id(p), "?") for p in bucket] for bucket in got]})
     return {"bytes": bytes_of, "trainable": trainable, "cuts": cuts, "numel": {name: parameter.numel() for name, parameter in model.named_parameters()}}
 
@@ -177,7 +178,7 @@ def sampler(class_name, seed):
     for n, world_size in ((draw.randint(9, 30), 4), (draw.randint(9, 30), 3), (12, 4), (3, 4), (1, 4), (7, 1)):
         own_seed = 2 * draw.randint(1, 10**6) + 1  # odd, so that it makes a difference how the epoch is mixed into it
         before = torch.get_rng_state()
-        with closed(DistributedSampler.__init__, DistributedSampler.__iter__):
+        with closed(DistributedSampler.__init__, DistributedSampler.__iter__, dealt):
             samplers = [PaddedSampler(n, rank, world_size, own_seed) for rank in range(world_size)]
             first = [_indices(one) for one in samplers]  # before set_epoch: epoch 0
             epochs = [first, *([_indices(one, epoch) for one in samplers] for epoch in (1, 0))]

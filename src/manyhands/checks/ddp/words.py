@@ -40,7 +40,7 @@ MISTAKES = {
     "known": {
         "is not part of group": "src counts ranks of the world. In a group, name its first rank with group_src=0.",
         "is invalid group rank": "src counts ranks of the world. In a group, name its first rank with group_src=0.",
-        "package's own answer": "PyTorch's DistributedSampler is closed in this check: write the sampler yourself.",
+        "package's own answer": "PyTorch's DistributedSampler, and what the course has of this exercise, are closed in this check: write it yourself.",
         "leaf Variable that requires grad": "Change a parameter outside the graph: under torch.no_grad(), or through .detach().",
         "leaf variable that requires grad": "Change a parameter outside the graph: under torch.no_grad(), or through .detach().",
     },

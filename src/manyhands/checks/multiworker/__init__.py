@@ -10,7 +10,8 @@ from functools import partial
 import numpy as np
 
 from manyhands.checks import Report, seed
-from manyhands.checks.in_kernel import ask, ask_kept
+from manyhands.checks.by_hand import closed
+from manyhands.checks.in_kernel import ask_kept
 from manyhands.checks.multiworker import input_verdicts as inputs
 from manyhands.checks.multiworker import verdicts
 from manyhands.checks.multiworker.words import CRITERIA, HINTS, MISTAKES
@@ -42,7 +43,8 @@ def config(function):
         found = []
         for layout in _layouts(np.random.default_rng(seed())):
             hosts, first_port, roles = layout
-            found.append((layout, [_parsed(ask_kept(function, hosts, first_port, dict(roles), number)) for number in range(len(hosts))]))
+            with closed(verdicts.config_of):
+                found.append((layout, [_parsed(ask_kept(function, hosts, first_port, dict(roles), number)) for number in range(len(hosts))]))
         configs = [one for _, configs in found for one in configs]
         problems = (verdicts.cluster_problem(*one) for one in found)
         report.judge("cluster", problems, [json.dumps(one["cluster"], sort_keys=True) for one in configs])
@@ -85,7 +87,8 @@ def seen(function):
             batch = workers * int(rng.integers(2, 4)) + (workers == 4) * int(rng.integers(1, 3))  # on four workers it does not divide
             files[-1] += (workers - sum(files)) % batch  # the last batch has one sample for each worker
             for policy, own in found.items():
-                answer = ask_kept(function, policy, files, batch, workers)
+                with closed(verdicts.who_sees):
+                    answer = ask_kept(function, policy, files, batch, workers)
                 own.append(((policy, files, batch, workers), verdicts.plain_lists(answer, workers)))
         for name, own in found.items():
             report.judge(name, (verdicts.seen_problem(*one) for one in own), [answer for _, answer in own])

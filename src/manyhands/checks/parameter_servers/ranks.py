@@ -10,6 +10,7 @@ from math import prod
 import torch
 import torch.distributed as dist
 
+from manyhands.checks.by_hand import closed
 from manyhands.checks.on_ranks import learners
 from manyhands.checks.parameter_servers.verdicts import place_cases, placed
 from manyhands.checks.rank_tools import close, fresh_world, looks_like, numbers
@@ -90,8 +91,9 @@ def plain(pieces):
 
 def place(name, seed):
     """The learner's pieces for several worlds; no communication."""
-    function = learners(name)
-    return [{**case, "pieces": plain(function(list(case["shapes"]), case["workers"], case["servers"], case["link"]))} for case in place_cases(seed)]
+    function, cases = learners(name), place_cases(seed)
+    with closed(placed):
+        return [{**case, "pieces": plain(function(list(case["shapes"]), case["workers"], case["servers"], case["link"]))} for case in cases]
 
 
 # ------------------------------------------------------------------ 2: push and pull

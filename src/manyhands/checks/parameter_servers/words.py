@@ -35,6 +35,7 @@ MISTAKES = {
     "unwritten": "{name} is not written yet.",
     "known": {
         "must match the size of tensor": "What one rank sends does not fit what the other makes room for: only the rows of the piece are sent, and pieces go in the order of `pieces`.",
+        "package's own answer": "What the course has of this exercise is closed in its check: write it yourself.",
         "Shape and dtype must be the same": "What one rank sends does not fit what the other makes room for: only the rows of the piece are sent, and pieces go in the order of "
                                             "`pieces`. A count has a dtype, too.",
         "waits in recv, which has room for": "What one rank sends does not fit what the other makes room for: only the rows of the piece are sent, and pieces go in the order of "
