@@ -86,7 +86,8 @@ class RankReport(Report):
         """Run an experiment on all ranks; the values by rank.
         `Stopped` if a rank raises, ends or waits in vain, or has no such function.
 
-        `remark` names a mistake that is likely when ranks wait for each other in this experiment.
+        `remark` names a mistake that is likely when ranks wait for each other in this experiment; where there is one
+        called `REMARK sizes`, it is the likely one when their messages do not fit together.
         """
         from manyhands.cluster import ClusterStopped, Fault
 
@@ -114,6 +115,8 @@ class RankReport(Report):
         lines = [line.strip() for line in fault.text.splitlines() if line.strip()]
         known = next((text for fragment, text in self._mistakes["known"].items() if fragment in fault.text), None)
         waiting = fault.kind in ("hang", "mismatch")
+        if fault.kind == "mismatch" and f"{remark} sizes" in self._mistakes:
+            remark = f"{remark} sizes"
         kept = [lines[0], known or (self._mistakes[remark] if remark and waiting else None),
                 None if waiting else next((line for line in lines[1:] if " raised " in line), None),
                 *[line for line in lines if line.startswith(("Who waits", "Likely cause"))][:2]]

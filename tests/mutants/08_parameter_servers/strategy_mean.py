@@ -1,7 +1,7 @@
 """The gradients of a step are averaged, not added up; they are computed by the chief, on the server's variable.
 
 fails: strategy/places, strategy/weights
-shows: were scheduled: one coordinator.schedule
+shows: came back from scheduled calls: one coordinator.schedule
 shows: They are to be added up
 points: 18
 """

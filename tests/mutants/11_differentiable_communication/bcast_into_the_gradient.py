@@ -1,8 +1,8 @@
 """The sum is made in the gradient that backward was given.
 
-fails: broadcast/sum
+fails: broadcast/sum, broadcast/others
 shows: written it into the gradient that it was given
-points: 13
+points: 12
 """
 # %% grade_id="broadcast"
 # %%px --setup

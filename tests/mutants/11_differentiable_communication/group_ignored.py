@@ -1,8 +1,7 @@
 """The group is left out in backward: ranks are counted in the world.
 
 fails: messages/gradients, messages/bytes
-shows: HANG
-shows: in the same group
+shows: is the group handed to every call
 points: 11
 """
 # %% grade_id="messages"

@@ -1,8 +1,16 @@
 """The right answers that unit 06's checks compare with, against PyTorch's own."""
 
+import re
+from pathlib import Path
+
 import pytest
 
-from manyhands.checks.ddp import batch_file, batch_file_verdicts, verdicts
+from manyhands.checks.ddp import (
+    batch_file,
+    batch_file_verdicts,
+    silent_verdicts,
+    verdicts,
+)
 from manyhands.checks.ddp.words import CRITERIA, HINTS, MISTAKES
 
 
@@ -65,6 +73,30 @@ def test_a_batch_file_is_run_with_stand_ins(command, says):
     problems = batch_file_verdicts.nodes_problem(run), batch_file_verdicts.meeting_problem(run)
     for problem, part in zip(problems, says):
         assert problem is None if part is None else part in problem["mistake"]
+
+
+@pytest.mark.parametrize("end, says", [(" &", "kills all that it has started"), (" &\nwait", None), ("", None)])
+def test_a_file_that_ends_before_what_it_has_started_is_told(end, says):
+    torchrun = "torchrun --nnodes $SLURM_NNODES --nproc-per-node 2 --rdzv-backend=c10d --rdzv-endpoint=x:1 ./06_train.py --checkpoint=digits.pt"
+    problem = batch_file_verdicts.nodes_problem(batch_file.run(f"#!/bin/bash\n#SBATCH -N 2\nsrun {torchrun}{end}\n", 3))
+    assert problem is None if says is None else says in problem["mistake"]
+
+
+SILENT = {"sent": [0, 0, 2], "buckets": 2, "noted": False, "kept": [["after a block", True], ["in an inner block", True]]}
+
+
+@pytest.mark.parametrize("changes, says", [
+    ({}, None), ({"sent": [2, 2, 2]}, "inside no_sync"), ({"sent": [0, 2, 2]}, "nested in others"), ({"sent": [0, 0, 0]}, "set ddp.sync back"),
+    ({"sent": [0, 0, 1], "noted": True}, "The cause is in exercise 4"), ({"kept": [["in an inner block", False]]}, "do not toggle it")])
+def test_what_no_sync_does_not_keep_is_named(changes, says):
+    problem = silent_verdicts.silence_problem(0, {**SILENT, **changes})
+    assert problem is None if says is None else says in problem["mistake"]
+
+
+def test_every_situation_in_a_block_has_its_text():
+    source = Path(silent_verdicts.__file__).with_name("silence.py").read_text(encoding="utf-8")
+    situations = source[source.index("SITUATIONS = {"):]
+    assert {key[1] for key in MISTAKES if key[0] == "no_sync"} == set(re.findall(r'"([^"]+)": _', situations))
 
 
 def test_fewer_tasks_than_nodes_hold_the_job_at_fewer_nodes():

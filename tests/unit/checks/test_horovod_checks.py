@@ -35,13 +35,14 @@ def test_diagnose_may_do_anything():
 
 
 def resumed(**changes):
-    return {"looks": None, "state": [1.0], "right": [1.0], "momenta": [0.5], "right momenta": [0.5], "rates": [0.1], "rate": 0.1, "said": 7, "step": 7, **changes}
+    return {"looks": None, "state": [1.0], "right": [1.0], "momenta": [0.5], "right momenta": [0.5], "settings": [[0.1, 0.9]], "right settings": [0.1, 0.9], "said": 7, "step": 7, **changes}
 
 
 @pytest.mark.parametrize("name, changes, says", [
     ("weights", {}, None), ("weights", {"looks": "stepped"}, "after it"), ("weights", {"looks": "buffers"}, "named parameters"), ("weights", {"looks": "own"}, "its own weights"),
     ("optimiser", {}, None), ("optimiser", {"momenta": [0.0]}, "no momentum"), ("optimiser", {"momenta": [0.4]}, "not the checkpoint's"),
-    ("optimiser", {"rates": [0.2]}, "learning rate"), ("optimiser", {"rates": [0.1, 0.2]}, "learning rate"),
+    ("optimiser", {"settings": [[0.2, 0.9]]}, "learning rate"), ("optimiser", {"settings": [[0.1, 0.9], [0.2, 0.9]]}, "learning rate"),
+    ("optimiser", {"settings": [[0.1, 0.8]]}, "all settings"),
     ("step", {}, None), ("step", {"said": 0}, "different times"), ("step", {"said": "7.0"}, "a whole number"), ("step", {"said": True}, "different times")])
 def test_what_was_not_resumed_is_named(name, changes, says):
     problem = verdicts.RESUMED[name](2, resumed(**changes))
@@ -109,7 +110,7 @@ def end(*wrote, loss=2.0, said=(2.0, 2.0, 2.0), weights=(1.0,)):
 
 @pytest.mark.parametrize("answers, says", [
     (end(0), None), (end(), "Nobody"), (end(0, 1, 2), "All ranks"), (end(0, 2), "once on every node"), (end(1), "Another rank"),
-    (end(0, loss=1.0), "rank 0's own loss"), (end(0, loss=6.0), "not the mean"), (end(0, weights=(2.0,)), "must hold")])
+    (end(0, loss=1.0), "rank 0's own loss"), (end(0, loss=6.0), "not the mean"), (end(0, weights=(2.0,)), "does not change it"), (end(0, weights=(1.0, 2.0)), "must hold")])
 def test_a_wrong_file_is_named(answers, says):
     problem = verdicts.file_problem(answers)
     assert problem is None if says is None else says in problem["mistake"]
@@ -117,13 +118,19 @@ def test_a_wrong_file_is_named(answers, says):
 
 @pytest.mark.parametrize("said, says", [(2.0, None), (3.0, "rank's own"), (1.0, "broadcast, not averaged"), (6.0, "sum over"), (2.5, "not the mean"), (None, "one number")])
 def test_a_wrong_loss_is_named(said, says):
-    problem = verdicts.loss_problem(2, end(0, said=(2.0, 2.0, said))[2])
+    answers = end(0, said=(2.0, 2.0, said))
+    problem = verdicts.loss_problem(2, answers[2], answers)
     assert problem is None if says is None else says in problem["mistake"]
 
 
 def test_a_tensor_is_no_number():
     case = {**end(0)[1], "said": None, "tensor": True}
-    assert ".item()" in verdicts.loss_problem(1, case)["mistake"]
+    assert ".item()" in verdicts.loss_problem(1, case, [case])["mistake"]
+
+
+def test_the_largest_loss_is_not_taken_for_a_ranks_own():
+    answers = end(0, said=(3.0, 3.0, 3.0))
+    assert "not the mean" in verdicts.loss_problem(2, answers[2], answers)["mistake"]
 
 
 def test_every_check_has_a_hint():

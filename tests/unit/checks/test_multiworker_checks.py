@@ -110,7 +110,7 @@ def test_answers_become_lists_or_are_told(answer, lists):
         assert "one list of sample numbers for each of 2" in verdicts.seen_problem(("OFF", [1], 2, 2), lists)["mistake"]
 
 
-OTHER = [[[3], [5], [0]], [[1], [2], [4]]]
+OTHER = [[[3], [0], [5]], [[1], [2], [4]]]
 
 
 def pipelines(first, second=OTHER, reseeded=OTHER, **changes):
@@ -133,6 +133,10 @@ GOOD = [[[1], [4], [3]], [[5], [0], [2]]]
     (pipelines([[[1, 4], [3]], [[5, 0], [2]]]), None, "one: context" , None),
     (pipelines([[[1, 4, 3, 5]], [[0, 2]]]), None, "that is the global batch", None),
     (pipelines([[[0], [2], [4]], [[1], [3], [5]]]), None, None, "stored order"),
+    (pipelines([[[2], [4], [0]], [[3], [5], [1]]], [[[1], [3], [5]], [[2], [4], [0]]], [[[4], [0], [2]], [[5], [1], [3]]]), None, None, "only begun at another place"),
+    (pipelines([[[1], [0], [4]], [[2], [3], [5]]], [[[0], [2], [5]], [[1], [4], [3]]], [[[1], [2], [4]], [[0], [3], [5]]]), None, None, "buffer of `shuffle`"),
+    (pipelines(GOOD, error="arrays changed"), "has changed x or y", "has changed x or y", "has changed x or y"),
+    (pipelines([[[1], [4], [3], [5], [0], [2], [1]], [[5]]]), "repeats itself", None, None),
     (pipelines(GOOD, GOOD), None, None, "the same order"),
     (pipelines(GOOD, reseeded=GOOD), None, None, "Another seed"),
     (pipelines(GOOD, stored=[5, 1, 4, 0, 3, 2]), None, None, "stored order"),

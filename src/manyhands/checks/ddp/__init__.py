@@ -8,7 +8,12 @@ import itertools
 from functools import partial
 
 from manyhands.checks import Report, seed
-from manyhands.checks.ddp import batch_file, batch_file_verdicts, verdicts
+from manyhands.checks.ddp import (
+    batch_file,
+    batch_file_verdicts,
+    silent_verdicts,
+    verdicts,
+)
 from manyhands.checks.ddp.words import CRITERIA, HINTS, MISTAKES
 from manyhands.checks.on_ranks import RankReport
 
@@ -26,7 +31,7 @@ def broadcast(cluster, function):
         by_group = _by_group(report.on_ranks("ddp.ranks", "broadcast", function, seed(), remark="group"))
         for name, wanted in (("parameters", True), ("buffers", False)):
             problems = [verdicts.state_problem(group, wanted) for group in by_group]
-            values = [[case["same objects"] or not wanted, verdicts.in_place(case, wanted), [_sample(tensor) for i, tensor in enumerate(case["after"])
+            values = [[case["same objects"] or not wanted, case["same flags"] or not wanted, verdicts.in_place(case, wanted), [_sample(tensor) for i, tensor in enumerate(case["after"])
                                                                                      if verdicts.is_plain(case, i) == wanted]]
                       for group in by_group for case in group.values()]
             report.judge(name, problems, values, atol=verdicts.ATOL)
@@ -68,10 +73,10 @@ def buckets(cluster, function):
 def flight(cluster, launch, land):
     """Check `launch(bucket, group)` and `land(bucket, launched, group)`: a bucket is one message, and nobody waits for it."""
     with check("flight", cluster) as report:
-        by_group = _by_group(report.on_ranks("ddp.ranks", "flight", launch, land, seed(), next(_runs), remark="group"))
+        by_group = _by_group(report.on_ranks("ddp.ranks", "flight", launch, land, seed(), next(_runs), remark="flight"))
         cases = _ranked(by_group)
         problems = (verdicts.launch_problem(rank, case) for rank, case in cases)
-        report.judge("launch", problems, [[case["sent"], case["blocked"]] for _, case in cases])
+        report.judge("launch", problems, [[case["sent"], case["at launch"], case["blocked"]] for _, case in cases])
         report.judge("land", map(verdicts.land_problem, by_group), [[case["got"], case["shapes"]] for _, case in cases], atol=verdicts.ATOL)
 
 
@@ -87,10 +92,12 @@ def hooks(cluster, ddp, finish):
             values = [_sample(gradient) for _, case in cases for step in case["steps"] for gradient in step["got"].values()]
             report.judge("mean", problems, values, atol=verdicts.ATOL)
             turned = report.on_ranks("ddp.steps", "backwards", ddp, finish, seed())
+            after = report.on_ranks("ddp.silence", "silent_hooks", ddp, finish, seed())
             problems = [*(verdicts.overlap_problem(rank, case, step) for rank, case in cases for step in (0, 1)),
-                        *(verdicts.backwards_problem(rank, answer) for rank, answer in enumerate(turned))]
+                        *(verdicts.backwards_problem(rank, answer) for rank, answer in enumerate(turned)),
+                        *(silent_verdicts.hooks_problem(rank, answer) for rank, answer in enumerate(after))]
             values = [[case["blocked"], [step["events"] for step in case["steps"]]] for _, case in cases]
-            report.judge("overlap", problems, [values, [answer["events"] for answer in turned]])
+            report.judge("overlap", problems, [values, [answer["events"] for answer in turned], [[one["sent"], one["events"]] for one in after]])
         answers = report.on_ranks("ddp.steps", "unused", ddp, finish, seed(), remark="unused order")
         problems = verdicts.blame_start((verdicts.unused_problem(rank, answer) for rank, answer in enumerate(answers)), answers)
         values = [gradient for answer in answers for name, gradient in answer["got"].items() if "nobody" not in name]
@@ -100,12 +107,12 @@ def hooks(cluster, ddp, finish):
 # ------------------------------------------------------------------ 5: no_sync
 
 def no_sync(cluster, ddp, finish, function):
-    """Check the context manager `function(ddp)`: gradients accumulate in silence, and the next backward sends their sum."""
+    """Check the context manager `function(ddp)`: gradients accumulate in silence, whatever happens in the block, and the next backward sends their sum."""
     with check("no-sync", cluster) as report:
-        answers = report.on_ranks("ddp.steps", "accumulation", ddp, finish, function, seed())
-        problems = (verdicts.silence_problem(rank, answer) for rank, answer in enumerate(answers))
-        report.judge("silent", problems, [[answer["sent"], answer["restored"]] for answer in answers])
-        problems = verdicts.blame_start((verdicts.sum_problem(rank, answer, len(answers)) for rank, answer in enumerate(answers)), answers)
+        answers = report.on_ranks("ddp.silence", "accumulation", ddp, finish, function, seed())
+        problems = (silent_verdicts.silence_problem(rank, answer) for rank, answer in enumerate(answers))
+        report.judge("silent", problems, [[answer["sent"], answer["kept"]] for answer in answers])
+        problems = verdicts.blame_start((silent_verdicts.sum_problem(rank, answer, len(answers)) for rank, answer in enumerate(answers)), answers)
         report.judge("sum", problems, [list(answer["got"].values()) for answer in answers], atol=verdicts.ATOL)
 
 
@@ -117,7 +124,7 @@ def sampler(cluster, sampler_class):
         cases, *_ = report.on_ranks("ddp.ranks", "sampler", sampler_class, seed())
         values = [[case["lengths"], sorted(sum(case["epochs"][0], []))] for case in cases]
         report.judge("padding", map(verdicts.padding_problem, cases), values)
-        report.judge("epochs", map(verdicts.epoch_problem, cases), [[case["epochs"], case["generator left alone"]] for case in cases])
+        report.judge("epochs", map(verdicts.epoch_problem, cases), [[case["epochs"], case["again"], case["generator left alone"]] for case in cases])
 
 
 # ------------------------------------------------------------------ 7: find the bug

@@ -11,6 +11,7 @@ import tempfile
 from pathlib import Path
 
 LIMIT_S = 30
+RUNS_S = 0.3  # how long srun needs to start a command: a file that does not wait for it has ended before
 UNWRITTEN = "NotImplementedError", "# not written yet"  # the stub of an answer in Python, and in a batch file
 WITH_VALUE = "-c|-G|-t|-p|-o|-e|-J|--gres|--gpus|--time|--output|--cpu-bind|--mpi|--export|--cpus-per-task|--gpus-per-node"
 
@@ -34,6 +35,7 @@ while [[ $1 == -* ]]; do
     esac
     shift
 done
+sleep {RUNS_S}
 [[ $per_node ]] && tasks=$((nodes * per_node))
 ((tasks < nodes)) && nodes=$tasks
 for i in "${{!names[@]}}"; do [[ ${{names[i]}} == "${{first%%,*}}" ]] && first=$i; done
@@ -49,7 +51,7 @@ for name in $STAND_IN_NAMES; do
 done
 """
 TORCHRUN = """#!/bin/bash
-printf '%s\\x1f' "$STAND_IN_NODE" "$MASTER_ADDR" "$MASTER_PORT" "$@" > "$(mktemp "$STAND_IN_CALLS/XXXXXX")"
+printf '%s\\x1f' "$([[ -e $STAND_IN_CALLS/../ended ]] && echo late)" "$STAND_IN_NODE" "$MASTER_ADDR" "$MASTER_PORT" "$@" > "$(mktemp "$STAND_IN_CALLS/XXXXXX")"
 """
 PYTHON = """#!/bin/bash
 [[ $1 == -u ]] && shift
@@ -89,7 +91,7 @@ def run(text, seed, nodes=None):
                 "PATH": f"{programs}:{os.environ.get('PATH', os.defpath)}"}
         Path(folder, "job.sbatch").write_text(text)
         try:
-            done = subprocess.run(["bash", "job.sbatch"], cwd=folder, env=env, capture_output=True, text=True, timeout=LIMIT_S, stdin=subprocess.DEVNULL)
+            done = subprocess.run(["bash", "-c", "bash job.sbatch; touch ended"], cwd=folder, env=env, capture_output=True, text=True, timeout=LIMIT_S, stdin=subprocess.DEVNULL)
             found["said"] = (done.stderr or done.stdout).strip()[-300:] or "nothing"
         except subprocess.TimeoutExpired:
             found["said"] = f"nothing within {LIMIT_S} s"
@@ -126,7 +128,7 @@ def number(word, otherwise):
 
 def call(line):
     """One call of torchrun: its node, and its options by one name each, whatever form they were written in."""
-    node, address, port, *words = line.split("\x1f")[:-1]
+    late, node, address, port, *words = line.split("\x1f")[:-1]
     options, short = {}, {"master-addr": "address", "master-port": "port"}
     while words and words[0].startswith("-"):
         name, equals, value = words.pop(0).lstrip("-").partition("=")
@@ -138,4 +140,10 @@ def call(line):
         options["address"], _, options["port"] = endpoint.partition(":")
     return {"node": int(node), "address": options.get("address", "127.0.0.1"), "port": options.get("port", "29500"),
             "nnodes": options.get("nnodes", "1"), "nproc": options.get("nproc-per-node", "1"), "node_rank": options.get("node-rank", "none"),
-            "c10d": options.get("rdzv-backend") == "c10d", "script": words}
+            "c10d": options.get("rdzv-backend") == "c10d", "script": plain(words), "late": bool(late)}
+
+
+def plain(words):
+    """The script and its options in one form: `./SCRIPT --option=value` is `SCRIPT --option value`."""
+    apart = [part for word in words for part in (word.split("=", 1) if word.startswith("--") else [word])]
+    return [*(word.removeprefix("./") for word in apart[:1]), *apart[1:]]

@@ -10,7 +10,12 @@ SCRIPT = ["06_train.py", "--checkpoint", "digits.pt"]  # what exercise 8 is to s
 
 def nodes_seen(run):
     """What was started where: the evidence of the criterion "nodes"."""
-    return [run["nodes"], [[run["names"][call["node"]], call["nnodes"], call["nproc"], call["script"]] for call in run["calls"]]]
+    return [run["nodes"], [[run["names"][call["node"]], call["nnodes"], call["nproc"], call["script"]] for call in run["calls"]], ended_before(run)]
+
+
+def ended_before(run):
+    """Whether the file ended before anything that it has started in the background. (One command in the foreground is enough: the others have begun with it.)"""
+    return bool(run["calls"]) and all(call["late"] for call in run["calls"])
 
 
 def nodes_problem(run):
@@ -26,6 +31,8 @@ def nodes_problem(run):
         mistake = MISTAKES["no torchrun"].format(said=run["said"])
     elif len(set(places)) < wanted:
         mistake = MISTAKES["first node only" if len(set(places)) == 1 else "some nodes"].format(n=wanted, k=len(set(places)))
+    elif ended_before(run):
+        mistake = MISTAKES["ended before"]
     elif len(places) > wanted:
         mistake = MISTAKES["several on a node"].format(n=len(places) // wanted)
     elif any("--nproc" in word for call in calls for word in call["script"]):
@@ -58,6 +65,8 @@ def meeting_problem(run):
         mistake = MISTAKES["unwritten"].format(name="JOB")
     elif not calls:
         mistake = MISTAKES["no torchrun"].format(said=run["said"])
+    elif run["nodes"] != run["wanted"] and not run["held"]:
+        mistake = MISTAKES["nodes asked"].format(nodes=run["nodes"])
     elif len(calls) < run["nodes"]:
         mistake = MISTAKES["nobody to meet"].format(n=run["nodes"], calls=len(calls))
     elif any("--nproc" in word for call in calls for word in call["script"]):

@@ -8,7 +8,8 @@ import itertools
 import random
 import time
 
-from manyhands.checks.ddp.verdicts import MOST
+from manyhands.checks.by_hand import closed
+from manyhands.checks.ddp.verdicts import MOST, cut, dealt
 from manyhands.checks.on_ranks import learners
 from manyhands.checks.rank_tools import device, make_groups, numbers
 
@@ -34,7 +35,7 @@ def build(seed, model_seed):
     model[4].weight = model[2].weight  # tied
     model[0].bias.requires_grad_(False)  # frozen
     model[3].running_mean.normal_()
-    model[3].num_batches_tracked += model_seed
+    model[3].num_batches_tracked += 1 + model_seed % 1000  # small: a float32 holds it exactly
     model[3].register_buffer("unsaved", torch.randn(hidden), persistent=False)
     return model.to(device())
 
@@ -86,6 +87,7 @@ def broadcast(function_name, seed):
         before = [numbers(tensor) for tensor in [*model.parameters(), *model.buffers()]]
         identities = [id(parameter) for parameter in model.parameters()]
         memory = [tensor.detach() for tensor in [*model.parameters(), *model.buffers()]]  # held: nothing else may be put there
+        frozen, training = _flags(model)
         function(model, group)
         results.append({
             "members": members, "before": before,
@@ -94,25 +96,44 @@ def broadcast(function_name, seed):
             "parameters": len(identities), "saved": list(model.state_dict()),
             "same objects": identities == [id(parameter) for parameter in model.parameters()],
             "same memory": [old.data_ptr() == new.data_ptr() for old, new in zip(memory, [*model.parameters(), *model.buffers()])],
-            "frozen": [not parameter.requires_grad for parameter in model.parameters()],
+            "frozen": frozen, "same flags": _flags(model) == (frozen, training),
         })
     return results
 
 
+def _flags(model):
+    """Which parameters are frozen, and which modules are in training mode."""
+    return [not parameter.requires_grad for parameter in model.parameters()], [module.training for module in model.modules()]
+
+
 def buckets(function_name, seed):
-    """Four cuts of the network's parameters in float32, and four in float64; in the last of them the first bucket is filled exactly."""
-    return [_cuts(function_name, seed, build(seed, seed)), _cuts(function_name, seed, build(seed, seed).double())]
+    """Cuts of the network's parameters in float32, and in float64; and of many parameters of several types, some of them frozen."""
+    return [_cuts(function_name, seed, model) for model in (build(seed, seed), build(seed, seed).double(), _mixed(seed))]
+
+
+def _mixed(seed):
+    """Parameters of drawn sizes and of three types; every third one or so is frozen, the last one too."""
+    import torch
+
+    draw, model = random.Random(f"{seed} mixed"), torch.nn.Module()
+    for i in range(16):
+        dtype = (torch.float32, torch.bfloat16, torch.float64)[i % 3 if i < 3 else draw.randrange(3)]
+        trained = i not in (4, 9, 15) and draw.random() < 0.8
+        model.register_parameter(f"p{i}", torch.nn.Parameter(torch.zeros(draw.randint(3, 40), dtype=dtype), requires_grad=trained))
+    return model
 
 
 def _cuts(function_name, seed, model):
     names = {id(parameter): name for name, parameter in model.named_parameters()}
     bytes_of = {name: parameter.numel() * parameter.element_size() for name, parameter in model.named_parameters()}
     trainable = [name for name, parameter in model.named_parameters() if parameter.requires_grad]
-    cuts, exactly = [], sum(bytes_of[name] for name in trainable[-random.Random(seed).randint(2, 4):])
-    for bucket_bytes in (shapes(seed)[2], 1, 10**9, exactly):
-        got = learners(function_name)(model.parameters(), bucket_bytes)
+    draw, cuts = random.Random(seed), []
+    exactly = sum(bytes_of[name] for name in trainable[-draw.randint(2, 4):])  # the first bucket is filled to the byte
+    for bucket_bytes in (shapes(seed)[2], 1, 10**9, exactly, *(draw.randint(20, sum(bytes_of.values()) // 3) for _ in range(6))):
+        with closed(cut):
+            got = learners(function_name)(model.parameters(), bucket_bytes)
         cuts.append({"bucket_bytes": bucket_bytes, "got": [[names.get(id(p), "?") for p in bucket] for bucket in got]})
-    return {"bytes": bytes_of, "trainable": trainable, "cuts": cuts, "element": model[0].weight.element_size()}
+    return {"bytes": bytes_of, "trainable": trainable, "cuts": cuts, "numel": {name: parameter.numel() for name, parameter in model.named_parameters()}}
 
 
 def flight(launch_name, land_name, seed, run):
@@ -138,9 +159,10 @@ def flight(launch_name, land_name, seed, run):
         with Ledger() as ledger:
             gate.enter()
             launched = launch(bucket, group)
+            at_launch = len(ledger.entries)
             gate.leave()
             land(bucket, launched, group)
-        results.append({"members": members, "local": local, "blocked": blocked,
+        results.append({"members": members, "local": local, "blocked": blocked, "at launch": at_launch,
                         "got": [None if p.grad is None else numbers(p.grad) for p in bucket],
                         "shapes": [None if p.grad is None else list(p.grad.shape) for p in bucket],
                         "sent": [[entry.call, entry.numel] for entry in ledger.entries]})
@@ -150,22 +172,28 @@ def flight(launch_name, land_name, seed, run):
 def sampler(class_name, seed):
     """Every rank's indices for several sizes and worlds and two epochs, and whether torch's global generator is left alone; no communication."""
     import torch
+    from torch.utils.data import DistributedSampler
 
     PaddedSampler, draw, cases = learners(class_name), random.Random(seed), []
     for n, world_size in ((draw.randint(9, 30), 4), (draw.randint(9, 30), 3), (12, 4), (3, 4), (1, 4), (7, 1)):
-        epochs, lengths, before = [], [], torch.get_rng_state()
-        for epoch in (0, 1, 0):
-            ranks = []
-            for rank in range(world_size):
-                one = PaddedSampler(n, rank, world_size, seed)
-                one.set_epoch(epoch)
-                ranks.append([int(i) for i in itertools.islice(one, MOST)])  # one without an end ends here
-                lengths.append(len(one))
-            epochs.append(ranks)
-        cases.append({"n": n, "world_size": world_size, "epochs": epochs, "lengths": lengths[:world_size], "seed": seed,
+        own_seed = 2 * draw.randint(1, 10**6) + 1  # odd, so that it makes a difference how the epoch is mixed into it
+        before = torch.get_rng_state()
+        with closed(DistributedSampler.__init__, DistributedSampler.__iter__, dealt):
+            samplers = [PaddedSampler(n, rank, world_size, own_seed) for rank in range(world_size)]
+            first = [_indices(one) for one in samplers]  # before set_epoch: epoch 0
+            epochs = [first, *([_indices(one, epoch) for one in samplers] for epoch in (1, 0))]
+            again = [_indices(one) for one in samplers]  # nothing has been said of another epoch
+        cases.append({"n": n, "world_size": world_size, "epochs": epochs, "lengths": [len(one) for one in samplers], "again": again,
                       "generator left alone": bool(torch.equal(before, torch.get_rng_state())),
-                      "drawn": [_permutation(n, seed + epoch) for epoch in (0, 1, 0)]})
+                      "drawn": [_permutation(n, own_seed + epoch) for epoch in (0, 1, 0)]})
     return cases
+
+
+def _indices(sampler, epoch=None):
+    """What a sampler gives in an epoch; one without an end ends here."""
+    if epoch is not None:
+        sampler.set_epoch(epoch)
+    return [int(i) for i in itertools.islice(sampler, MOST)]
 
 
 def _permutation(n, seed):

@@ -37,7 +37,7 @@ def other_start(model, serial):
     return next((name for name, tensor in [*model.named_parameters(), *model.named_buffers()] if not tensor.equal(right[name])), None)
 
 
-def _gradients(model):
+def gradients(model):
     return {name: None if p.grad is None else numbers(p.grad) for name, p in model.named_parameters()}
 
 
@@ -76,7 +76,7 @@ def hooks(class_name, finish_name, seed, run):
                 gate.leave()
                 log.end()
                 finish(ddp)
-            result["steps"].append({"events": list(log.events), "got": _gradients(model), "serial": _gradients(serial), "local": _gradients(alone)})
+            result["steps"].append({"events": list(log.events), "got": gradients(model), "serial": gradients(serial), "local": gradients(alone)})
             for optimiser in optimisers:
                 optimiser.step()
                 optimiser.zero_grad()
@@ -145,51 +145,7 @@ def unused(class_name, finish_name, seed):
     rows = slice(4 * rank, 4 * rank + 4)
     mse_loss(model(x[rows], rank % 2 == 0), y[rows]).backward()
     learners(finish_name)(ddp)
-    return {"start": start, "got": _gradients(model), "serial": _gradients(serial)}
-
-
-def accumulation(class_name, finish_name, no_sync_name, seed):
-    """Three micro-batches, the first two without communication, against the serial model on the whole batch."""
-    import torch.distributed as dist
-    from torch.nn.functional import mse_loss
-
-    from manyhands.ledger import Ledger
-
-    rank, world_size, rows = dist.get_rank(), dist.get_world_size(), 9
-    x, y = batch(seed, rows * world_size)
-    serial, model = (build(seed, 1000 * seed + r) for r in (0, rank))
-    ddp = learners(class_name)(model, shapes(seed)[2], None)
-    start_differs = other_start(model, serial)
-    finish, no_sync = learners(finish_name), learners(no_sync_name)
-    mse_loss(serial(x), y).backward()
-    start, sent = rows * rank, []
-    for i in range(3):
-        part = slice(start + 3 * i, start + 3 * i + 3)
-        with Ledger() as ledger:
-            if i < 2:
-                with no_sync(ddp):
-                    (mse_loss(ddp(x[part]), y[part]) / 3).backward()
-                    finish(ddp)
-            else:
-                (mse_loss(ddp(x[part]), y[part]) / 3).backward()
-                finish(ddp)
-        sent.append(ledger.count("allreduce"))
-    return {"start": start_differs, "sent": sent, "buckets": len(right_buckets(model, shapes(seed)[2])), "got": _gradients(model), "serial": _gradients(serial),
-            "restored": _restored(ddp, no_sync)}
-
-
-def _restored(ddp, no_sync):
-    """Whether the gradients are sent again after an exception inside `no_sync`, and whether it can be nested."""
-    try:
-        with no_sync(ddp):
-            raise KeyError
-    except KeyError:
-        pass
-    after_error = ddp.sync
-    with no_sync(ddp):
-        with no_sync(ddp):
-            pass
-        return [bool(after_error), not ddp.sync]
+    return {"start": start, "got": gradients(model), "serial": gradients(serial)}
 
 
 def training(name, seed):
@@ -217,24 +173,25 @@ def training(name, seed):
         orders = [torch.randperm(n, generator=torch.Generator().manual_seed(later * epoch)) for epoch in range(epochs)]
         return [cards for order in orders for cards in order.split(8 * world_size)]
 
-    def alone(places=range(world_size), later=1):
+    def alone(places=range(world_size), later=1, zeroed=True, rate=0.5):
         """One process; `places` are those that the ranks take in the order."""
         serial = model(1000 * seed)
-        optimiser = torch.optim.SGD(serial.parameters(), lr=0.5)
+        optimiser = torch.optim.SGD(serial.parameters(), lr=rate)
         for cards in batches(later):
             rows = torch.cat([cards[place::world_size] for place in places])
             torch.nn.functional.cross_entropy(serial(x[rows]), y[rows]).backward()
             optimiser.step()
-            optimiser.zero_grad()
+            if zeroed:
+                optimiser.zero_grad()
         return numbers(torch.nn.utils.parameters_to_vector(serial.parameters()))
 
     ddp = DistributedDataParallel(model(1000 * seed + torch.distributed.get_rank()))
     with Ledger() as ledger:
-        rows = _rows(learners(name)(ddp, x, y, epochs))
+        rows = _rows(learners(name)(ddp, x.clone(), y.clone(), epochs))
     return {"sent": ledger.count("allreduce"), "steps": epochs * n // (8 * world_size), "epochs": epochs, "serial": alone(), "rows": rows,
             "dealt": [sorted(cards[torch.distributed.get_rank()::world_size].tolist()) for cards in batches()],
             "got": numbers(torch.nn.utils.parameters_to_vector(ddp.module.parameters())),
-            "local rank": alone(places=(0, 1, 0, 1)), "one epoch": alone(later=0), "both": alone((0, 1, 0, 1), 0)}
+            "local rank": alone(places=(0, 1, 0, 1)), "one epoch": alone(later=0), "both": alone((0, 1, 0, 1), 0), "not zeroed": alone(zeroed=False), "other rate": alone(rate=0.5 / world_size)}
 
 
 def _rows(steps):

@@ -33,6 +33,8 @@ def state_problem(group, plain):
     for rank, case in group.items():
         if plain and not case["same objects"]:
             return {"rank": rank, "mistake": MISTAKES["new objects"]}
+        if plain and not case["same flags"]:
+            return {"rank": rank, "mistake": MISTAKES["other flags"]}
         for i, name in enumerate(case["names"]):
             if is_plain(case, i) != plain or not far(case["after"][i], root["before"][i]):
                 continue
@@ -42,7 +44,8 @@ def state_problem(group, plain):
             elif not far(case["after"][i], case["before"][i]):
                 mistake = "not broadcast" if plain else "buffer not broadcast" if name in case["saved"] else "not in state_dict"
             else:
-                mistake = "wrong root"
+                close = np.allclose(case["after"][i], root["before"][i], rtol=0.01, atol=0.01)
+                mistake = "rounded state" if close else "wrong root"
             return {"rank": rank, "expected": root["before"][i], "got": case["after"][i],
                     "mistake": MISTAKES[mistake].format(name=name, rank=rank, root=min(group))}
         if not in_place(case, plain):
@@ -67,8 +70,7 @@ def cut_problem(bucket_bytes, got, facts):
     if got == expected:
         return None
     seen = [name for bucket in got for name in bucket]
-    elements = {name: size // facts["element"] for name, size in facts["bytes"].items()}
-    fours = {name: 4 * size for name, size in elements.items()}
+    fours = {name: 4 * numel for name, numel in facts["numel"].items()}
     if set(seen) - set(facts["trainable"]):
         mistake = "frozen in bucket"
     elif not all(got):
@@ -78,9 +80,11 @@ def cut_problem(bucket_bytes, got, facts):
     elif sorted(seen) != sorted(facts["trainable"]):
         mistake = "not every parameter"
     else:
-        known = {"elements not bytes": (elements, bucket_bytes), "four bytes": (fours, bucket_bytes), "filled exactly": (facts["bytes"], bucket_bytes + 1)}
+        known = {"elements not bytes": (facts["numel"], bucket_bytes), "four bytes": (fours, bucket_bytes), "filled exactly": (facts["bytes"], bucket_bytes + 1)}
+        frozen = [[name for name in bucket if name in facts["trainable"]] for bucket in cut(list(facts["bytes"]), facts["bytes"], bucket_bytes)]
         same = [sorted(bucket) for bucket in got] == [sorted(bucket) for bucket in expected]
         mistake = next((name for name, way in known.items() if got == cut(facts["trainable"], *way)), "order inside" if same else "other cut")
+        mistake = "frozen counted" if mistake == "other cut" and got == [bucket for bucket in frozen if bucket] else mistake
     return {"expected": str(expected), "got": str(got), "mistake": MISTAKES[mistake].format(bucket_bytes=bucket_bytes)}
 
 
@@ -90,6 +94,8 @@ def launch_problem(rank, case):
         reduced = [entry for entry in case["sent"] if entry[0] == "allreduce"]
         mistake = "several messages" if len(reduced) > 1 else "part of bucket" if reduced else "no all-reduce"
         return {"rank": rank, "expected": str(expected), "got": str(case["sent"]), "mistake": MISTAKES[mistake]}
+    if not case["at launch"]:
+        return {"rank": rank, "mistake": MISTAKES["launch does not send"]}
     if case["blocked"]:
         return {"rank": case["members"][0], "mistake": MISTAKES["launch waits"].format(late=rank)}
     return None
@@ -231,27 +237,6 @@ def unused_problem(rank, answer):
     return None
 
 
-def silence_problem(rank, answer):
-    expected = [0, 0, answer["buckets"]]
-    if answer["sent"] != expected:
-        mistake = "spoke in no_sync" if any(answer["sent"][:2]) else "silent after no_sync"
-        return {"rank": rank, "expected": expected, "got": answer["sent"], "mistake": MISTAKES[mistake]}
-    if not all(answer["restored"]):
-        mistake = "not restored after nesting" if answer["restored"][0] else "not restored after error"
-        return {"rank": rank, "mistake": MISTAKES[mistake]}
-    return None
-
-
-def sum_problem(rank, answer, world_size):
-    for name, expected in answer["serial"].items():
-        got = answer["got"][name]
-        if (expected is None) != (got is None) or (expected is not None and far(got, expected)):
-            mistake = MISTAKES["lost accumulation"] if expected is None else average_mistake(got, expected, None, world_size)
-            mistake = MISTAKES["lost accumulation"] if mistake == MISTAKES["other"] else mistake
-            return {"rank": rank, "expected": expected, "got": got, "mistake": mistake}
-    return None
-
-
 def dealt(drawn, world_size):
     """The right answer: the drawn order, repeated from its beginning until it divides, dealt out like cards."""
     per_rank = -(-len(drawn) // world_size)
@@ -304,6 +289,9 @@ def epoch_problem(case):
             mistake = "other order"
         return {"rank": rank, "expected": expected[rank], "got": got[rank],
                 "mistake": MISTAKES[mistake].format(epoch=epoch, n=case["n"], world_size=case["world_size"], k=in_order, per_rank=len(expected[rank]))}
+    if case["again"] != right[2]:
+        rank = next(rank for rank, (a, b) in enumerate(zip(case["again"], right[2])) if a != b)
+        return {"rank": rank, "expected": right[2][rank], "got": case["again"][rank], "mistake": MISTAKES["not twice"]}
     return None if case["generator left alone"] else {"mistake": MISTAKES["global generator"]}
 
 
@@ -318,7 +306,7 @@ def averaged_problem(rank, answer):
 def weights_problem(rank, answer):
     if not far(answer["got"], answer["serial"]):
         return rows_problem(rank, answer)
-    mistake = next((name for name in ("local rank", "one epoch", "both") if not far(answer["got"], answer[name])), "other weights")
+    mistake = next((name for name in ("local rank", "one epoch", "both", "not zeroed", "other rate") if not far(answer["got"], answer[name])), "other weights")
     mistake = "nothing averaged" if not answer["sent"] else mistake
     if mistake == "other weights" and rows_problem(rank, answer):
         return rows_problem(rank, answer)

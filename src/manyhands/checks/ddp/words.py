@@ -40,10 +40,13 @@ MISTAKES = {
     "known": {
         "is not part of group": "src counts ranks of the world. In a group, name its first rank with group_src=0.",
         "is invalid group rank": "src counts ranks of the world. In a group, name its first rank with group_src=0.",
+        "package's own answer": "PyTorch's DistributedSampler, and what the course has of this exercise, are closed in this check: write it yourself.",
         "leaf Variable that requires grad": "Change a parameter outside the graph: under torch.no_grad(), or through .detach().",
         "leaf variable that requires grad": "Change a parameter outside the graph: under torch.no_grad(), or through .detach().",
     },
     "group": "In a group of fewer ranks, is group=group given to every call?",
+    "flight": "In a group of fewer ranks, is group=group given to every call?",
+    "flight sizes": "The ranks sent flat tensors of different sizes for the same bucket. Is a parameter whose gradient is None on one rank left out there? It has its place on every rank: zeros.",
     # broadcast_state
     "not broadcast": "rank {rank} differs from rank {root} after construction: parameter {name} was not broadcast.",
     "buffer not broadcast": "rank {rank} differs from rank {root} after construction: {name} was not broadcast. Take frozen parameters "
@@ -53,6 +56,8 @@ MISTAKES = {
     "averaged state": "{name} is the mean of all ranks. The first rank's values are wanted: a model that was loaded there must not be mixed "
                       "with random ones.",
     "wrong root": "{name} is not that of rank {root}, the first rank of the group.",
+    "rounded state": "{name} has the values of rank {root}, but rounded: send every tensor in its own dtype, or at least in one that holds all of its digits.",
+    "other flags": "The right values are not all that counts: a parameter has another requires_grad than before, or a module another mode (train or eval). Leave both as they were.",
     "new objects": "The parameters are new objects: an optimiser that holds the old ones would train in vain. Copy in place.",
     "new memory": "{name} has the right numbers in new memory: whatever shares the old one, a view of it for example, still has the old numbers. Receive into the tensor itself, or "
                   "copy_ into it; `tensor.data = ...` puts other memory in its place.",
@@ -62,7 +67,8 @@ MISTAKES = {
     "forward order": "The order is that of forward. Backward reaches the last layer first: begin with the last parameter.",
     "not every parameter": "A parameter that requires a gradient is missing, or there twice.",
     "elements not bytes": "bucket_bytes counts bytes, and you counted elements: a float32 has 4 bytes (element_size()).",
-    "four bytes": "You counted 4 bytes for each number, but these parameters are float64, with 8: element_size() tells.",
+    "four bytes": "You counted 4 bytes for each number, but a float64 has 8 and a bfloat16 has 2: element_size() tells.",
+    "frozen counted": "Parameters that do not require a gradient are left out, as they should be, but their bytes were counted: skip them before you count.",
     "filled exactly": "A bucket that holds {bucket_bytes} bytes exactly is full, and you put one more parameter into it: `bucket_bytes` or more, so >= and not >.",
     "order inside": "The right parameters travel together, but in another order: inside a bucket, too, from the last parameter to the first.",
     "other cut": "The cut is elsewhere: a bucket takes parameters until it holds {bucket_bytes} bytes or more, then the next one begins.",
@@ -70,6 +76,7 @@ MISTAKES = {
     "several messages": "The bucket was sent in pieces. Join the gradients to one flat tensor, and all-reduce that.",
     "part of bucket": "The message does not have the size of the bucket. Every parameter has its place in it, also one without a gradient.",
     "no all-reduce": "The bucket was not all-reduced, or by another way: one dist.all_reduce per bucket, and no gathering.",
+    "launch does not send": "launch has returned before anything was sent, and land has sent the bucket: start the all-reduce in launch, so that it is under way while backward goes on.",
     "launch waits": "launch did not return until rank {late} had come too: give all_reduce async_op=True, and do not wait in launch.",
     "shape": "The gradient must have the shape of its parameter.",
     "no gradient": "The gradient is None. Where a rank has no gradient, zeros take its place in the sum, and the mean is written there.",
@@ -93,6 +100,9 @@ MISTAKES = {
     "too many messages": "More than {n} all-reduces: one per bucket. Send a bucket when it is complete, and as one message.",
     "too few messages": "Fewer than {n} all-reduces were seen: one per bucket, with dist.all_reduce.",
     "backward waits": "Backward did not end until rank {late} had begun its own: a hook waits for its message. Wait in finish.",
+    "spoke while silent": "All-reduces were seen while ddp.sync was False: `gradient_ready` and `finish` do nothing then.",
+    "noted while silent": "In the backward pass after one with ddp.sync = False, buckets do not leave when their own gradients are complete: while ddp.sync is False, `gradient_ready` does nothing, "
+                          "not even noting the parameter in `ready`; and a gradient that is there may be of an earlier pass.",
     "one at a time": "When bucket 0 became complete, buckets behind it were complete already, and did not leave with it: launch in a loop, `while` "
                      "the next bucket in line is complete, and not only once.",
     "bucket order": "A bucket left before one in front of it. Bucket 1 must never leave before bucket 0, whichever is ready first.",
@@ -103,8 +113,20 @@ MISTAKES = {
     # no_sync
     "spoke in no_sync": "Gradients were sent inside no_sync: `gradient_ready` and `finish` must look at ddp.sync.",
     "silent after no_sync": "After no_sync, the number of all-reduces is not that of the buckets: set ddp.sync back.",
-    "not restored after error": "After an exception inside no_sync, ddp.sync stays False: set it back in a `finally`.",
-    "not restored after nesting": "After an inner no_sync, the outer one must still be silent: set back what was there before, not True.",
+    "spoke in an inner no_sync": "Gradients were sent inside a no_sync that is nested in others: there, too, ddp.sync must be False. (Toggling ddp.sync makes it True in every second block.)",
+    ("no_sync", "after a block"): "ddp.sync must be False in a block, and after the block what it was before; so also in a second block after the first one.",
+    ("no_sync", "in an inner block"): "In a no_sync that is nested in another one, ddp.sync is True: set it to False in every block, however deep, and do not toggle it.",
+    ("no_sync", "after an inner block"): "After an inner no_sync, the outer one must still be silent, and after the outer one ddp.sync is what it was: each block sets back what was there before it, "
+                                         "so each needs its own variable for that.",
+    ("no_sync", "after an error"): "After an exception inside no_sync, ddp.sync stays False: set it back in a `finally`, which also runs after a KeyboardInterrupt.",
+    ("no_sync", "error swallowed"): "An exception that was raised inside the block did not come out of it: no_sync has swallowed it, and the training would go on after an error. Use `finally`, "
+                                    "without `except` or `return`.",
+    ("no_sync", "another error"): "The exception that comes out of the block is not the one that was raised in it: use `finally`, and let the exception pass.",
+    ("no_sync", "after an inner error"): "After an exception in an inner no_sync, which the outer one has caught, the outer one must still be silent: set back what was there before, not True.",
+    ("no_sync", "left early"): "When a block is left by `return` or `break`, or with the generator that it is in, ddp.sync must be set back too: do it in a `finally`.",
+    ("no_sync", "two models"): "With two models, the block of one changes the other: what is remembered belongs to one ddp and one block, so keep it in a variable of the function.",
+    "noted before": "In a silent micro-batch, `ready` or `flying` was changed, so the next backward pass takes buckets for complete before their gradients are. The cause is in exercise 4: "
+                    "`gradient_ready` does nothing while ddp.sync is False, not even noting the parameter in `ready`.",
     "lost accumulation": "The gradients of the silent micro-batches are lost, or were not the same on all ranks at the start.",
     # sampler
     "uneven": "The ranks have different numbers of samples: the one with more would wait for ever in the last all-reduce.",
@@ -118,6 +140,7 @@ MISTAKES = {
     "not repeatable": "The same epoch gave two orders: draw from a generator that is seeded anew, not from torch's global one.",
     "global generator": "The orders are right, but torch's global generator was used, and seeded: what the training draws after it, dropout for "
                         "example, comes from there. Draw from a torch.Generator() of your own.",
+    "not twice": "The second time that a sampler is gone through in one epoch, its order is another one. Only set_epoch changes the epoch, and the generator is made and seeded anew in each __iter__.",
     "not shuffled": "The samples are in their stored order: draw a permutation.",
     "dealt otherwise": "The right samples in the wrong hands: rank r takes places r, r + {world_size}, r + 2 * {world_size}, ...",
     "order cut off": "In epoch {epoch} the order is right, but only {k} of its {n} samples are dealt out.",
@@ -137,6 +160,8 @@ MISTAKES = {
                      "save no time.",
     "other rows": "In step {step}, of epoch {epoch}, the rows are not those that DistributedSampler, with its default seed, deals to this rank in that epoch. It must know the epoch before it is "
                   "asked for rows, and it shuffles.",
+    "not zeroed": "The gradients of all steps have added up: empty them after each step, with optimiser.zero_grad().",
+    "other rate": "The steps are 4 times too small: DDP gives the mean over the ranks already, so the rate stays 0.5.",
     "other weights": "All ranks must end with the weights of one process: 8 rows of each rank in a step, SGD with rate 0.5, the order of DistributedSampler.",
     # a batch file
     "nodes asked": "The file asks for {nodes} node(s). Lines that begin with #SBATCH, before the first command, ask for two.",
@@ -144,6 +169,7 @@ MISTAKES = {
               "which goes with the number of nodes.",
     "no torchrun": "torchrun was not started. bash said: {said}",
     "some nodes": "torchrun was started on {k} of the {n} nodes: is a number of tasks or nodes written into the file a second time?",
+    "ended before": "The file ends while what srun has started is still running (`&` without `wait`): Slurm ends the job with its file, and kills all that it has started.",
     "options last": "The options of torchrun stand before the script: what follows the script is handed to it.",
     "first node only": "torchrun was not started on each of the {n} nodes: the file itself runs on the first node only; srun starts a command on all.",
     "nobody to meet": "The meeting waits for {n} torchruns, and {calls} came.",

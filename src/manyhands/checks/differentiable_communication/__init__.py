@@ -34,7 +34,7 @@ def messages(cluster, send, recv):
             report.judge("bytes", (verdicts.sent_problem(rank, case) for rank, case in cases), [case["sent"] for _, case in cases])
         answers = report.on_ranks("differentiable_communication.ranks", "other_order", send, recv, seed(), remark="order hang")
         problems = (verdicts.order_problem(rank, case) for rank, case in enumerate(answers))
-        report.judge("order", problems, [case["got"] for case in answers if case["got"]], atol=verdicts.ATOL)
+        report.judge("order", problems, [[case["got"] or [], case["spoiled"]] for case in answers], atol=verdicts.ATOL)
 
 
 def broadcast(cluster, function):
@@ -46,7 +46,7 @@ def broadcast(cluster, function):
         report.judge("sum", problems, [[case["got"], case["spoiled"]] for _, case in at_root], atol=verdicts.ATOL)
         others = [(rank, case) for rank, case in cases if case["me"] != case["root"]]
         problems = (verdicts.elsewhere_problem(rank, case) for rank, case in sorted(others, key=lambda one: -one[1]["me"]))
-        values = [case["got"] or [0.0] * case["size"] for _, case in others]  # None is as good as zeros
+        values = [[case["got"] or [0.0] * case["size"], case["spoiled"]] for _, case in others]  # None is as good as zeros
         report.judge("others", problems, values, atol=verdicts.ATOL)
         _judge_bytes(report, cases, lambda ranks: ranks - 1, "broadcast moves")
 
@@ -56,7 +56,7 @@ def allgather(cluster, function):
     with check("allgather", cluster) as report:
         cases = _cases(report.on_ranks("differentiable_communication.ranks", "allgather", function, seed(), remark="group"))
         problems = (verdicts.allgather_problem(rank, case) for rank, case in cases)
-        report.judge("sum", problems, [case["got"] for _, case in cases], atol=verdicts.ATOL)
+        report.judge("sum", problems, [[case["got"], case["spoiled"]] for _, case in cases], atol=verdicts.ATOL)
         _judge_bytes(report, cases, lambda ranks: ranks * (ranks - 1), "allgather moves")
 
 
@@ -83,6 +83,6 @@ def ring(cluster, function):
     with check("ring", cluster) as report:
         cases = _cases(report.on_ranks("differentiable_communication.ranks", "ring", function, seed(), remark="ring hang"))
         problems = (verdicts.shift_problem(rank, case) for rank, case in cases)
-        report.judge("values", problems, [case["got"] for _, case in cases], atol=verdicts.ATOL)
+        report.judge("values", problems, [[case["got"], case["overwritten"]] for _, case in cases], atol=verdicts.ATOL)
         groups = verdicts.grouped(cases)
-        report.judge("rehearsal", map(verdicts.rehearsal_problem, groups), [verdicts.moved_by_nccl(group) for group in groups])
+        report.judge("rehearsal", map(verdicts.rehearsal_problem, groups), [[verdicts.moved_by_nccl(group), verdicts.found_for_nccl(group)] for group in groups])

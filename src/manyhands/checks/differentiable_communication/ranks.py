@@ -71,7 +71,8 @@ def functions_of(*names):
 def round_trips(send_name, recv_name, seed):
     """The group's rank 0 sends a matrix to each other rank and gets it back, multiplied; each pair of calls is joined by its delegate."""
     (Send, Recv), results = functions_of(send_name, recv_name), []
-    for members, group in message_groups():
+    world, *smaller = message_groups()
+    for members, group in (world, *smaller[::-1]):  # first the group in which a rank of the world that is named by mistake is no member, so that nobody waits for it
         me, p, shape = dist.get_rank(group), len(members), matrix_shape(seed)
         x, factors = draw(seed, *shape), [draw(seed + 1 + r, *shape) for r in range(p)]
         weights = [draw(seed + 100 + r, *reversed(shape)) for r in range(p)]
@@ -102,6 +103,7 @@ def other_order(send_name, recv_name, seed):
     group = message_groups()[0][1]  # of all ranks
     tags, shape = random.Random(seed).sample(range(1, 50), 2), matrix_shape(seed)
     weights = [draw(seed + i, *shape) for i in (1, 2)]
+    gradients = [weight.clone() for weight in weights]  # which backward is given, and must leave as they are
     peer = rank ^ 1
     if rank in (0, 3):
         tensors = [leaf(draw(seed + 10 + i, *shape)) for i in (1, 2)]
@@ -112,51 +114,87 @@ def other_order(send_name, recv_name, seed):
     else:
         start = torch.zeros((), dtype=torch.float64, requires_grad=True)
         came = [Recv.apply(start, shape, torch.float64, peer, tag, group) for tag in tags]
-        for one, weight in zip(came, weights):
-            (one * weight).sum().backward()
+        for one, gradient in zip(came, gradients):
+            one.backward(gradient)
         got = None
     learners("settle")()
-    return {"got": got, "serial": [numbers(weight) for weight in weights]}
+    spoiled = any(not torch.equal(gradient, weight) for gradient, weight in zip(gradients, weights))
+    return {"got": got, "serial": [numbers(weight) for weight in weights], "spoiled": float(spoiled)}
 
 
 # ------------------------------------------------------------------ 2 and 3: broadcast and allgather
 
 @fresh_world()
 def broadcast(name, seed):
-    """Every root of every group: the gradients of a weighted sum of what came, with other weights on each rank, once as they are and once transposed.
+    """Every root of every group: the gradients of a weighted sum of what came, with other weights on each rank.
 
-    The gradient that backward is given is kept here, and must not have changed.
+    The gradient that backward is given is kept here, and must not have changed: transposed on some ranks and contiguous on the others, or one number that is
+    expanded, as that of a plain sum is.
     """
     Bcast, results = learners(name), []
     for members, group in make_groups():
         me, p, shape = dist.get_rank(group), len(members), matrix_shape(seed)
-        for root in range(p):
-            weights = [draw(1000 * seed + 10 * root + r, *reversed(shape), where=device()) for r in range(p)]
-            x = leaf(draw(seed + me, *shape, where=device()))
-            gradient = weights[me].T.contiguous() if root else weights[me].T
+        for root, kind in [*((root, "of both layouts") for root in range(p)), (random.Random(seed).randrange(p), "expanded")]:
+            gradients = [gradient_as("expanded" if kind == "expanded" else LAYOUTS[(r + (root == 0)) % 2], 1000 * seed + 10 * root + r, shape) for r in range(p)]
+            own, by_memory, x = [numbers(gradient) for gradient in gradients], added_in_memory(gradients, me), leaf(draw(seed + me, *shape, where=device()))
             y = Bcast.apply(x, root, group)
-            sent = counted(lambda y=y, gradient=gradient: y.backward(gradient))
-            results.append({"members": members, "root": root, "me": me, "got": gradient_of(x), "sent": sent, "size": x.numel(),
-                            "spoiled": float(not torch.equal(gradient, weights[me].T)), "own": [numbers(weight.T) for weight in weights]})
+            sent = counted(lambda y=y, gradient=gradients[me]: y.backward(gradient))
+            results.append({"members": members, "root": root, "kind": kind, "me": me, "got": gradient_of(x), "sent": sent, "size": x.numel(),
+                            "spoiled": float(numbers(gradients[me]) != own[me]), "own": own, "by memory": by_memory})
     return results
+
+
+LAYOUTS = ("transposed", "contiguous")
+
+
+def gradient_as(layout, seed, shape):
+    """A drawn gradient of this shape: "contiguous", "transposed" in memory, or one number "expanded", behind which there is room for all."""
+    drawn = draw(seed, *reversed(shape), where=device())
+    if layout == "expanded":
+        return drawn.as_strided(shape, (0, 0))
+    return drawn.T if layout == "transposed" else drawn.T.contiguous()
+
+
+def added_in_memory(gradients, me):
+    """The sum as it looks in this rank's gradient where the numbers are added up as they lie in memory."""
+    rows, columns = gradients[me].shape
+    lying = [gradient.T.flatten() if gradient.stride()[0] == 1 else gradient.flatten() for gradient in gradients]
+    return numbers(sum(lying).view(columns, rows).T if gradients[me].stride()[0] == 1 else sum(lying))
 
 
 @fresh_world()
 def allgather(name, seed):
-    """On each group: a weighted sum of all pieces, with other weights for each piece on each rank; one piece is not used."""
+    """On each group: a weighted sum of all pieces, with other weights for each piece on each rank, of which one is not used; then gradients that the caller keeps:
+    of both layouts, and one for several pieces."""
     Allgather, results = learners(name), []
     for members, group in make_groups():
         me, p, shape = dist.get_rank(group), len(members), matrix_shape(seed)
-        weights = [[draw(1000 * seed + 10 * r + j, *reversed(shape), where=device()) for j in range(p)] for r in range(p)]
         unused = random.Random(seed).randrange(p)  # rank 0 of the group does not use this piece
-        weights[0][unused] = torch.zeros_like(weights[0][unused])
-        x = leaf(draw(seed + me, *shape, where=device()))
-        pieces = Allgather.apply(x, group)
-        loss = sum((piece.T * weight).sum() for j, (piece, weight) in enumerate(zip(pieces, weights[me])) if (me, j) != (0, unused))
-        sent = counted(loss.backward)
-        results.append({"members": members, "me": me, "got": gradient_of(x), "sent": sent, "size": x.numel(),
-                        "own": [[numbers(weight.T) for weight in row] for row in weights]})
+        for kind in ("of a loss", "kept", "one for all"):
+            gradients = [_gradients_of_pieces(kind, 1000 * seed + 10 * r, r, p, shape) for r in range(p)]
+            if kind == "of a loss":
+                gradients[0][unused] = torch.zeros_like(gradients[0][unused])
+            own = [[numbers(gradient) for gradient in row] for row in gradients]
+            by_memory, x = added_in_memory([row[me] for row in gradients], me), leaf(draw(seed + me, *shape, where=device()))
+            pieces = Allgather.apply(x, group)
+            if kind == "of a loss":
+                loss = sum((pieces[j].T * gradients[me][j].T).sum() for j in range(p) if (me, j) != (0, unused))
+                sent = counted(loss.backward)
+            else:
+                sent = counted(lambda pieces=pieces, row=gradients[me]: torch.autograd.backward(pieces, row))
+            results.append({"members": members, "kind": kind, "me": me, "got": gradient_of(x), "sent": sent, "size": x.numel(), "by memory": by_memory,
+                            "spoiled": float([numbers(gradient) for gradient in gradients[me]] != own[me]), "own": own})
     return results
+
+
+def _gradients_of_pieces(kind, seed, rank, p, shape):
+    """A gradient for each piece: drawn; or the first one in one layout, and another one, in the other, for all others; or one expanded number for all."""
+    if kind == "one for all":
+        return [gradient_as("expanded", seed, shape)] * p
+    if kind == "of a loss":
+        return [gradient_as("transposed", seed + j, shape) for j in range(p)]
+    first, other = (gradient_as(LAYOUTS[(rank + j) % 2], seed + j, shape) for j in (0, 1))
+    return [first, *[other] * (p - 1)]
 
 
 # ------------------------------------------------------------------ 4: connect the graph
@@ -240,8 +278,9 @@ def _fan_out(c, function, seed):
     own, sources = leaf(draw(seed, 3, where=device())), [leaf(draw(seed + 1 + r, 3, where=device())) for r in range(c.size)]
     if c.rank == 0:
         loss = (own * weights[0]).sum()
+        right = numbers(loss)  # before the learner's code has it
         result = function(c, [2 * source for source in sources], loss)
-        value, right = numbers(result), numbers(loss)
+        value = numbers(result)
         result.backward()
         names = {"own loss": own, **{f"piece {r}": sources[r] for r in range(1, c.size)}}
         reference = {"own loss": weights[0], **{f"piece {r}": 2 * weights[r] for r in range(1, c.size)}}
@@ -264,13 +303,13 @@ def ring(name, seed):
     for members, group in make_groups():
         me, shape = dist.get_rank(group), matrix_shape(seed)
         pieces = [draw(seed + r, *shape, where=device_of_any_call()) for r in range(len(members))]
-        recorder = Recorder()
+        mine, recorder = pieces[me].clone(), Recorder()
         recorder.start()
         try:
-            came = shift(pieces[me].clone(), group)
+            came = shift(mine, group)
         finally:
             trace = recorder.stop()
         fits = isinstance(came, torch.Tensor) and came.shape == pieces[me].shape
-        results.append({"members": members, "me": me, "got": numbers(came) if fits else None,
+        results.append({"members": members, "me": me, "got": numbers(came) if fits else None, "overwritten": float(not torch.equal(mine, pieces[me])),
                         "pieces": [numbers(piece) for piece in pieces], "trace": dump(trace)})
     return results

@@ -32,6 +32,8 @@ def message_problem(rank, case):
         mistake = "zero gradient"
     elif not far(got, case["with the delegate's"]):
         mistake = "with the delegate's"
+    elif any(not far(got, np.divide(serial, len(case["members"]) ** power)) for power in (1, 2)):
+        mistake = "divided by ranks"
     elif len(case["parts"]) > 1 and any(not far(got, part) for part in case["parts"]):
         mistake = "one message only"
     else:
@@ -48,22 +50,22 @@ def sent_problem(rank, case):
 def order_problem(rank, case):
     got, serial = case["got"], case["serial"]
     if got is None:  # a rank that has received
-        return None
+        return said(rank, serial, "something else", "gradient written into") if case["spoiled"] else None
     if any(one is None for one in got):
         return said(rank, serial, got, "no gradient")
     if not any(far(*pair) for pair in zip(got, serial)):
         return None
-    looks = {"swapped": serial[::-1], "with the delegate's": np.add(serial, 1)}
+    looks = {"swapped": serial[::-1], "with the delegate's": np.add(serial, 1), "divided by ranks": np.divide(serial, 4)}
     return said(rank, serial, got, next((name for name, wrong in looks.items() if not any(map(far, got, wrong))), "other gradient"))
 
 
 # ------------------------------------------------------------------ 2 and 3: broadcast and allgather
 
 def grouped(cases):
-    """The cases of one group and root together, as lists of (rank, case)."""
+    """The cases of one group, root and kind together, as lists of (rank, case)."""
     groups = {}
     for rank, case in cases:
-        groups.setdefault((*case["members"], "root", case.get("root")), []).append((rank, case))
+        groups.setdefault((*case["members"], case.get("root"), case.get("kind")), []).append((rank, case))
     return list(groups.values())
 
 
@@ -86,7 +88,9 @@ def broadcast_problem(rank, case):
     expected, got, facts = own.sum(axis=0), case["got"], {"p": len(own), "root": case["root"]}
     if got is not None and not far(got, expected):
         return said(rank, expected, got, "spoiled") if case["spoiled"] else None
-    if got is None:
+    if case["spoiled"]:
+        mistake = "spoiled and wrong"
+    elif got is None:
         mistake = "no gradient at root"
     elif not far(got, own[case["me"]]):
         mistake = "own only"
@@ -96,6 +100,10 @@ def broadcast_problem(rank, case):
         mistake = "one of them"
     elif not np.any(got):
         mistake = "zero at root"
+    elif np.allclose(got, expected, rtol=1e-5, atol=1e-6):
+        mistake = "rounded"
+    elif not far(got, case["by memory"]):
+        mistake = "by memory"
     else:
         mistake = "other gradient"
     return said(rank, expected, got, mistake, **facts)
@@ -104,7 +112,7 @@ def broadcast_problem(rank, case):
 def elsewhere_problem(rank, case):
     own, got = np.asarray(case["own"]), case["got"]
     if got is None or not np.any(got):
-        return None
+        return said(rank, own[case["me"]], "something else", "spoiled elsewhere") if case["spoiled"] else None
     if not far(got, own.sum(axis=0)):
         mistake = "sum everywhere" if case["me"] else "sum at 0"
     else:
@@ -116,8 +124,10 @@ def allgather_problem(rank, case):
     own, me, got = np.asarray(case["own"]), case["me"], case["got"]  # own[r][j]: the gradient that rank r has for the piece of rank j
     expected, facts = own[:, me].sum(axis=0), {"p": len(own), "me": me}
     if got is not None and not far(got, expected):
-        return None
-    if got is None:
+        return said(rank, expected, got, "spoiled") if case["spoiled"] else None
+    if case["spoiled"]:
+        mistake = "spoiled and wrong"
+    elif got is None:
         mistake = "no gradient"
     elif not far(got, own[me, me]):
         mistake = "own slice"
@@ -125,12 +135,16 @@ def allgather_problem(rank, case):
         mistake = "divided"
     elif not far(got, own[me].sum(axis=0)):
         mistake = "summed here"
+    elif np.allclose(got, expected, rtol=1e-5, atol=1e-6):
+        mistake = "rounded"
     elif not far(got, sum(own[r, r] for r in range(len(own)))):
         mistake = "own pieces gathered"
     elif any(not far(got, one) for one in own[:, me]):
         mistake = "one slice"
     elif any(not far(got, own[:, j].sum(axis=0)) for j in range(len(own))):
         mistake = "wrong piece"
+    elif not far(got, case["by memory"]):
+        mistake = "by memory"
     else:
         mistake = "other gradient"
     return said(rank, expected, got, mistake, **facts)
@@ -176,6 +190,8 @@ def most_telling(problem):
 
 def shift_problem(rank, case):
     got, pieces, me = case["got"], case["pieces"], case["me"]
+    if case["overwritten"]:
+        return said(rank, pieces[me - 1], got, "x overwritten")
     if got is None:
         return said(rank, pieces[me - 1], got, "nothing came")
     if not far(got, pieces[me - 1]):
@@ -204,6 +220,13 @@ def moved_by_nccl(group):
             part = next(part for part in event.parts if part.way == "send" and part.peer == receiver)
             moved.append([sender, receiver, part.tensor.numel])
     return sum(sorted(moved), [])
+
+
+def found_for_nccl(group):
+    """How many things a rehearsal finds."""
+    from manyhands.rehearsal import judge
+
+    return len(judge(_traces(group)))
 
 
 def rehearsal_problem(group):

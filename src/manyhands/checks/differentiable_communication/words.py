@@ -38,7 +38,11 @@ MISTAKES = {
         "invalid gradient at index": "A gradient stands in the wrong place: the first one belongs to the first argument of forward.",
         "ensors must be contiguous": NOT_CONTIGUOUS,
         "has to be contiguous": NOT_CONTIGUOUS,
+        "more than one element of the written-to tensor": "Backward has written into a gradient that it was given. That of a plain sum is one number for all places, and every gradient still belongs to "
+                                                          "its caller: work on a copy, gradient.clone(memory_format=torch.contiguous_format).",
+        "Pair is not connected": "A rank sends to itself, or receives from itself. Ranks are counted in the group here: is the group handed to every call, and the rank as group_src or group_dst?",
         "is not part of group": "Ranks are counted in the group here: use group_src and group_dst.",
+        "should not be the same as the rank": "Ranks are counted in the group here: use group_src and group_dst. `src` and `dst` name a rank of the world, and here it was this rank itself.",
         "is invalid group rank": "Ranks are counted in the group here: use group_src and group_dst.",
         "not Connected": "pseudo_connect returns a tuple, and the tuple was used as a tensor. Unpack it: own_loss, = functions.pseudo_connect(delegate, own_loss).",
         "'Connected' object has no attribute": "pseudo_connect returns a tuple, and the tuple was used as a tensor. Unpack it: own_loss, = functions.pseudo_connect(delegate, own_loss).",
@@ -47,12 +51,14 @@ MISTAKES = {
         "'list' object has no attribute 'wait'": "batch_isend_irecv returns a list of works: for work in ...: work.wait().",
         "float32": "A gradient has the dtype of its tensor, float64 here: torch.empty(shape) alone is float32. Make room with dtype=ctx.dtype.",
     },
-    "hang": "Every gradient that one rank sends, another must receive, with the same tag, and in the same group.",
+    "hang": "Every gradient that one rank sends, another must receive, with the same tag, and in the same group, in which ctx.peer is counted: group_src=ctx.peer. (src= would be a rank of the world.)",
     "order hang": "The two ranks go backward in opposite orders, and one waits for the other: in Recv.backward, start to send with `post`, which does not "
                   "wait; in Send.backward, receive what was posted.",
     "group": "Do all ranks of the group make the same calls in backward, and is group=ctx.group given to each?",
     "no gradient": "The tensor has no gradient: backward returned None in its place.",
     "other gradient": "The values are wrong: look at who sends what to whom, and at the shape.",
+    "gradient written into": "Recv.backward has changed the gradient that it was given, which its caller still has: send it, and leave it as it is.",
+    "divided by ranks": "The gradient is too small, by the number of ranks or its square: nothing is divided here, a gradient goes back as it is.",
     # messages
     "zero gradient": "The gradient is zero: Send.backward must receive it from the other rank. The gradient of the delegate says nothing.",
     "with the delegate's": "The gradient of the delegate was added. It says nothing: it is 1 where backward begins at the delegate. Return only what has come.",
@@ -64,6 +70,13 @@ MISTAKES = {
     "no gradient at root": "The root has no gradient: backward returned None for x. The sum belongs there.",
     "own only": "This is the root's own gradient. The other ranks used x too: their gradients must be added.",
     "spoiled": "The sum is right, but backward has written it into the gradient that it was given, which its caller still has. Reduce a copy: gradient.clone().",
+    "spoiled and wrong": "Backward has written into a gradient that it was given. Its caller still has it, perhaps for several outputs, and it may be transposed or expanded in memory, where a "
+                         "collective writes wrong numbers. Work on a copy: gradient.clone(memory_format=torch.contiguous_format).",
+    "rounded": "The values are right to about 7 digits: something on the way is float32, and a gradient has the dtype of its tensor, float64 here.",
+    "by memory": "The numbers were added up as they lie in memory, and the gradients of some ranks are transposed there: clone() and empty_like keep the layout of their tensor. Make the gradient "
+                 "contiguous before it is sent: gradient.clone(memory_format=torch.contiguous_format).",
+    "spoiled elsewhere": "A rank that is not the root has written into the gradient that backward was given, which its caller still has: dist.reduce writes on every rank, and so does zero_(). Work on "
+                         "a copy, and return new zeros.",
     "mean": "The gradient is {p} times too small: the mean. The transpose of a broadcast is a sum; nothing divides by the number of ranks.",
     "one of them": "This is the gradient of a single rank. Gathering is not enough: the root needs the sum of all.",
     "zero at root": "The gradient at root {root} is zero. Is the sum made at ctx.root, and not always at rank 0?",
@@ -94,6 +107,7 @@ MISTAKES = {
                      "pseudo_connect.",
     # ring
     "nothing came": "The function returns no tensor of x's shape: return what has come.",
+    "x overwritten": "x itself is no longer what it was: what comes was received into it, while it was still to be sent. Make room for what comes, with torch.empty_like(x).",
     "own piece": "This is the rank's own x: return what came from the rank before.",
     "from the next": "This is what the next rank has. The ring goes to the next one, so receive from the one before.",
     "other piece": "This is not what the rank before has sent. Has the work been waited for? Are ranks counted in the group (group_dst, group_src, group_peer)?",

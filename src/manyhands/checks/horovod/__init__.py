@@ -56,7 +56,7 @@ def resume(cluster, function):
     with check("resume", cluster) as report:
         _world(cluster)
         cases = list(enumerate(report.on_ranks("horovod.ranks", "resumed", function, seed(), remark="behind an if")))
-        for name, keys in {"weights": ["state"], "optimiser": ["momenta", "rates"], "step": ["said"]}.items():
+        for name, keys in {"weights": ["state"], "optimiser": ["momenta", "settings"], "step": ["said"]}.items():
             problems = (verdicts.RESUMED[name](rank, case) for rank, case in cases)
             report.judge(name, problems, [[case[key] for key in keys] for _, case in cases], atol=verdicts.ATOL)
 
@@ -83,6 +83,6 @@ def finish(cluster, function):
         worlds = _in_both_worlds(report, "finished", function)
         values = [[[case["wrote"], case["loss"], case["weights"]] for case in answers] for answers in worlds]
         report.judge("file", map(verdicts.file_problem, worlds), values, atol=verdicts.LOSS_ATOL)
-        said = [(rank, answers[rank]) for answers in worlds for rank in reversed(range(len(answers)))]  # rank 0 last: its own says least
+        said = [(rank, answers[rank], answers) for answers in worlds for rank in reversed(range(len(answers)))]  # rank 0 last: its own says least
         values = [[case["said"] for case in answers] for answers in worlds]
         report.judge("loss", (verdicts.loss_problem(*one) for one in said), values, atol=verdicts.LOSS_ATOL)

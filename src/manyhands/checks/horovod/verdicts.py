@@ -56,8 +56,9 @@ def _optimiser(rank, case):
     if not same(case["momenta"], case["right momenta"]):
         mistake = "no momentum" if not any(case["momenta"]) else "other momentum"
         return {"rank": rank, "expected": case["right momenta"], "got": case["momenta"], "mistake": MISTAKES["resume", mistake]}
-    if not same(case["rates"], [case["rate"]]):
-        return {"rank": rank, "expected": case["rate"], "got": case["rates"], "mistake": MISTAKES["resume", "rate"]}
+    if not same(case["settings"], [case["right settings"]]):
+        rate = not same([group[0] for group in case["settings"]], case["right settings"][:1])
+        return {"rank": rank, "expected": case["right settings"], "got": case["settings"], "mistake": MISTAKES["resume", "rate" if rate else "settings"]}
     return None
 
 
@@ -78,7 +79,8 @@ RESUMED = {"weights": _weights, "optimiser": _optimiser, "step": _step}
 def fit_problem(rank, case):
     if not case["looks"]:
         return None
-    text = MISTAKES["fit", case["looks"]].format(sizes=case["sizes"], p=len(case["sizes"]), n=sum(case["sizes"]))
+    near = case["looks"] == "other" and same(case["got"], case["right"], 3e-4)
+    text = MISTAKES["fit", "rounded" if near else case["looks"]].format(sizes=case["sizes"], p=len(case["sizes"]), n=sum(case["sizes"]))
     return {"rank": rank, "expected": case["right"], "got": case["got"], "mistake": text}
 
 
@@ -178,18 +180,22 @@ def file_problem(answers):
         return {"expected": [0], "got": wrote, "mistake": MISTAKES["finish", mistake]}
     case = answers[0]
     if case["weights"] is None or not same(case["weights"], case["right weights"]):
-        return {"rank": 0, "mistake": MISTAKES["finish", "content"]}
+        whole = case["weights"] is not None and len(case["weights"]) == len(case["right weights"])
+        return {"rank": 0, "mistake": MISTAKES["finish", "other weights" if whole else "content"]}
     if not same(case["loss"], mean, LOSS_ATOL):
         mistake = "own in the file" if same(case["loss"], case["losses"][0], LOSS_ATOL) else "loss"
         return {"rank": 0, "expected": mean, "got": case["loss"], "mistake": MISTAKES["finish", mistake]}
     return None
 
 
-def loss_problem(rank, case):
+def loss_problem(rank, case, everyone):
+    """`everyone`: the cases of all ranks of this world. A known mistake explains what all of them have said wrongly."""
     losses, got = case["losses"], case["said"]
     mean = sum(losses) / len(losses)
     if same(got, mean, LOSS_ATOL):
         return None
-    looks = {"own": losses[rank], "rank 0's": losses[0], "sum": sum(losses)}
-    mistake = ("tensor" if case["tensor"] else "no number") if got is None else next((name for name, value in looks.items() if same(got, value, LOSS_ATOL)), "loss")
+    looks = {"own": losses, "rank 0's": losses[:1] * len(losses), "sum": [sum(losses)] * len(losses)}
+    wrong = [(number, one["said"]) for number, one in enumerate(everyone) if not same(one["said"], mean, LOSS_ATOL)]
+    known = (name for name, values in looks.items() if all(same(said, values[number], LOSS_ATOL) for number, said in wrong))
+    mistake = ("tensor" if case["tensor"] else "no number") if got is None else next(known, "loss")
     return {"rank": rank, "expected": mean, "got": got, "mistake": MISTAKES["finish", mistake]}

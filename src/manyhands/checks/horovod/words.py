@@ -54,6 +54,8 @@ MISTAKES = {
     ("resume", "no momentum"): "The optimiser has no momentum: its state was not broadcast, or was lost. The next step will differ from rank 0's.",
     ("resume", "other momentum"): "The momentum is not the checkpoint's: broadcast_optimizer_state, from rank 0.",
     ("resume", "rate"): "The learning rate is this rank's own, and not the checkpoint's. broadcast_optimizer_state brings it too.",
+    ("resume", "settings"): "Momentum or weight decay is this rank's own, and not the checkpoint's: all settings of the optimiser's groups go on, not only the learning rate. broadcast_optimizer_state "
+                            "brings them.",
     ("resume", "step"): "The step is not rank 0's: the ranks would end at different times, and wait for each other. hvd.broadcast_object.",
     ("resume", "no whole number"): "resume returns the step as a whole number, for `range(step, ...)`: hvd.broadcast_object gives back what was put in; a tensor has .item().",
     # fit
@@ -70,6 +72,7 @@ MISTAKES = {
     ("fit", "accumulated and summed"): "Gradients of earlier steps are still in `grad`, and were summed over the ranks again. Empty it in every step.",
     ("fit", "nothing"): "The weights have not moved: is it the given model that is trained?",
     ("fit", "not finite"): "The weights are not finite.",
+    ("fit", "rounded"): "The weights are right to a few digits only. Something on the way is rounded, to float16 or float32: compression= of DistributedOptimizer, or a cast?",
     ("fit", "other"): "These are not the weights of one process. Shards of {sizes} rows: sum of losses / {n} on each rank, and the sum of the gradients in every step.",
     # epoch
     ("epoch", "no such row"): "There are rows that are not among the {n}.",
@@ -95,6 +98,7 @@ MISTAKES = {
     ("finish", "all write"): "All ranks have written the file, into each other if it is one file: rank 0 alone writes.",
     ("finish", "local"): "Several ranks have written the file: hvd.local_rank() is 0 once on every node. hvd.rank() is 0 once.",
     ("finish", "not rank 0"): "Another rank than 0 has written the file.",
+    ("finish", "other weights"): "The weights in the file are not those of the model that finish was given. It saves the model, and does not change it.",
     ("finish", "content"): 'The file must hold {"model": model.state_dict(), "loss": the mean}.',
     ("finish", "own in the file"): "The file has rank 0's own loss, not the mean over the ranks.",
     ("finish", "own"): "This is the rank's own loss, not the mean over the ranks.",

@@ -10,7 +10,8 @@ from functools import partial
 import numpy as np
 
 from manyhands.checks import Report, seed
-from manyhands.checks.in_kernel import ask
+from manyhands.checks.by_hand import closed
+from manyhands.checks.in_kernel import ask_kept
 from manyhands.checks.multiworker import input_verdicts as inputs
 from manyhands.checks.multiworker import verdicts
 from manyhands.checks.multiworker.words import CRITERIA, HINTS, MISTAKES
@@ -30,15 +31,20 @@ def _layouts(rng):
         count = sum(roles.values())
         names = [f"node{k}" for k in rng.choice(90, size=count, replace=False) + 10]
         yield [names[i // each] for i in range(count)], int(rng.integers(2000, 9000)), roles
+    roles = {"ps": int(rng.integers(1, 3)), "worker": int(rng.integers(2, 5)), "evaluator": 1, "chief": 1}  # in no usual order, and a kind more
+    few = [f"node{k}" for k in rng.choice(90, size=3, replace=False) + 10]
+    some = [few[k] for k in rng.integers(3, size=sum(roles.values()) - 4)]
+    yield [few[0], few[1], few[0], *some, few[2]], int(rng.integers(2000, 9000)), roles  # a host comes again after another one, and not all have equally many
 
 
 def config(function):
-    """Check `function(hosts, first_port, roles, number)`: TF_CONFIG of each process of three layouts."""
+    """Check `function(hosts, first_port, roles, number)`: TF_CONFIG of each process of four layouts."""
     with check("config") as report:
         found = []
         for layout in _layouts(np.random.default_rng(seed())):
             hosts, first_port, roles = layout
-            found.append((layout, [_parsed(ask(function, list(hosts), first_port, dict(roles), number)) for number in range(len(hosts))]))
+            with closed(verdicts.config_of):
+                found.append((layout, [_parsed(ask_kept(function, hosts, first_port, dict(roles), number)) for number in range(len(hosts))]))
         configs = [one for _, configs in found for one in configs]
         problems = (verdicts.cluster_problem(*one) for one in found)
         report.judge("cluster", problems, [json.dumps(one["cluster"], sort_keys=True) for one in configs])
@@ -81,7 +87,8 @@ def seen(function):
             batch = workers * int(rng.integers(2, 4)) + (workers == 4) * int(rng.integers(1, 3))  # on four workers it does not divide
             files[-1] += (workers - sum(files)) % batch  # the last batch has one sample for each worker
             for policy, own in found.items():
-                answer = ask(function, policy, list(files), batch, workers)
+                with closed(verdicts.who_sees):
+                    answer = ask_kept(function, policy, files, batch, workers)
                 own.append(((policy, files, batch, workers), verdicts.plain_lists(answer, workers)))
         for name, own in found.items():
             report.judge(name, (verdicts.seen_problem(*one) for one in own), [answer for _, answer in own])

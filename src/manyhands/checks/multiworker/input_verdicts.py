@@ -23,6 +23,8 @@ def once_problem(case):
     sizes = [sum(len(batch) for batch in own) for own in case["epochs"][0]]
     if sizes == [case["n"]] * p:
         mistake = "not sharded"
+    elif max(sizes) > case["n"]:
+        mistake = "without end"
     elif not twice and r > p and sum(sizes) == sum(-(-(case["n"] - i) // r) for i in range(p)):
         mistake = "sharded by replicas"
     elif twice and never:
@@ -42,9 +44,15 @@ def batch_problem(case):
         if all(size == right for size in sizes[:-1]) and sizes and sizes[-1] <= right:
             continue
         got = sizes[0] if sizes else 0
-        mistake = {case["batch"]: "global batch", case["batch"] // case["pipelines"]: "per pipeline"}.get(got, "batch")
+        mistake = {case["batch"]: "global batch", case["batch"] // case["pipelines"]: "per pipeline"}.get(got, "batch") if got != right else "batch"
         return say(mistake, expected=right, got=sizes, size=got, r=case["replicas"], batch=case["batch"], right=right)
     return None
+
+
+def _far_from_home(places, n):
+    """Whether one of a worker's first samples was stored in the second half, or one of its last ones in the first half."""
+    few = max(1, len(places) // 4)
+    return any(place >= n / 2 for place in places[:few]) or any(place < n / 2 for place in places[-few:])
 
 
 def order_problem(case):
@@ -52,8 +60,14 @@ def order_problem(case):
     if case["error"]:
         return say(case["error"])
     first, second, reseeded = ([[sample for batch in own for sample in batch] for own in epoch] for epoch in case["epochs"])
-    if any(all(own == sorted(own, key=case["stored"].index) for own in run) for run in (first, second)):
+    runs = [[[case["stored"].index(sample) for sample in own] for own in run] for run in (first, second, reseeded)]
+    stored = [all(own == sorted(own) for own in run) for run in runs]
+    if not all(stored) and not any(_far_from_home(own, case["n"]) for run in runs for own in run):
+        return say("small buffer", got=first[0])
+    if any(stored[:2]):
         return say("stored order", got=first[0])
+    if all(sum(a > b for a, b in zip(own, [*own[1:], own[0]])) <= 1 for run in runs for own in run if own):  # in a circle they ascend, but for one place
+        return say("turned round", got=first[0])
     if first == second:
         return say("same epochs", got=first[0])
     if first == reseeded:

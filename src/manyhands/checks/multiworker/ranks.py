@@ -162,7 +162,11 @@ def datasets(name, seed):
 
 def _epoch(function, context, x, batch, epoch, seed):
     """{"batches": samples of each batch, "labels": do they belong to them}; {"error"} if it is no such dataset."""
-    dataset = function(context, x[:, None], (3 * x + 1).astype("int64"), batch, epoch, seed)
+    x, y = x[:, None].copy(), (3 * x + 1).astype("int64")
+    lent = x.copy(), y.copy()
+    dataset = function(context, *lent, batch, epoch, seed)
+    if not np.array_equal(x, lent[0]) or not np.array_equal(y, lent[1]):
+        return {"error": "arrays changed"}
     if not isinstance(dataset, tf.data.Dataset) or not isinstance(dataset.element_spec, (tuple, list)) or len(dataset.element_spec) != 2:
         return {"error": "not a dataset"}
     found = [(np.ravel(a.numpy()), np.ravel(b.numpy())) for a, b in dataset.take(3 * len(x))]

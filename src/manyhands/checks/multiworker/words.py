@@ -37,6 +37,9 @@ MISTAKES = {
         "must be configured at program startup": "TensorFlow has run here before the strategy was made: cluster.heal(), then the set-up cells.",
         "Shapes of all inputs must match": "The penalty sums tensors of different shapes: sum each of them first.",
         "ValueError: Variable (<tf.Variable": "The model was made outside strategy.scope(), and so has variables of its own on each worker.",
+        "[Op:SaveV2]": "A folder was gone while this worker wrote into it: another worker has removed one of the same name. Each worker that is not the chief needs its own folder.",
+        "allow_missing_files was set to false": "The files of this worker were gone before they were complete: another worker has written or removed a folder of the same name. Each worker that is "
+                                                "not the chief needs its own folder.",
         "TIME LIMIT": "If no rank waits for another one, the machine may be busy, not your answer wrong: run this check again.",
     },
     # config
@@ -100,6 +103,10 @@ MISTAKES = {
     "global batch": "The batches have {size} samples, that is the global batch. It is shared by {r} replicas: context.get_per_replica_batch_size({size}).",
     "per pipeline": "The batches have {size} samples. A worker has several replicas, and this function gives the batch of one: context.get_per_replica_batch_size.",
     "batch": "The batches have {size} samples: context.get_per_replica_batch_size({batch}) is {right}. Only the last one may be smaller.",
+    "without end": "A worker gets more samples than there are: the dataset repeats itself, and has no end. It is one epoch, without `repeat`.",
+    "arrays changed": "make_dataset has changed x or y, which belong to its caller: the next epoch would start from a mixed order. Work on a copy.",
+    "turned round": "The samples come in their stored order, only begun at another place: mix them, so that no two samples are always neighbours.",
+    "small buffer": "The samples come nearly in their stored order: those of the second half are never among a worker's first ones. The buffer of `shuffle` must hold all samples.",
     "stored order": "The samples come in their stored order: mix them.",
     "same epochs": "Epochs 0 and 1 have the same order: seed + epoch gives each epoch its own.",
     "same seeds": "Another seed gives the same order: mix with `seed` and `epoch`, so that a run with another seed sees another order.",

@@ -73,7 +73,7 @@ def strategy(function, resolver):
     with Report("strategy", CRITERIA) as report:
         cases = in_tensorflow.trained(function, resolver, seed())
         report.judge("places", map(verdicts.places_problem, cases), [[case["on a server"], case["scheduled"] >= case["wanted"], case["wanted"], case["rate"]] for case in cases])
-        report.judge("weights", map(verdicts.strategy_problem, cases), [case["got"] for case in cases], atol=ATOL)
+        report.judge("weights", map(verdicts.strategy_problem, cases), [[case["got"], case["spoiled"]] for case in cases], atol=ATOL)
 
 
 def train(cluster, place, push, pull, step):

@@ -9,20 +9,30 @@ from manyhands.checks.in_kernel import array, ask
 
 @contextmanager
 def counted():
-    """Counts what any coordinator schedules inside the block."""
+    """Keeps what any coordinator schedules inside the block: the values that will come back."""
     from tensorflow.python.distribute.coordinator.cluster_coordinator import ClusterCoordinator
 
     usual, calls = ClusterCoordinator.schedule, []
 
     def schedule(self, fn, args=None, kwargs=None):
-        calls.append(fn)
-        return usual(self, fn, args, kwargs)
+        calls.append(usual(self, fn, args, kwargs))
+        return calls[-1]
 
     ClusterCoordinator.schedule = schedule
     try:
         yield calls
     finally:
         ClusterCoordinator.schedule = usual
+
+
+def _gradients_in(calls, shape):
+    """How many of the scheduled calls have given something that may be a gradient: numbers of the variable's shape, not all of them zero."""
+    import tensorflow as tf
+
+    def holds_one(value):
+        return any(one.shape == shape and np.any(one) for one in map(array, tf.nest.flatten(value.fetch())))
+
+    return sum(map(holds_one, calls))
 
 
 def trained(function, resolver, seed):
@@ -32,14 +42,17 @@ def trained(function, resolver, seed):
         start, rate = draw.normal(size=columns), float(draw.uniform(0.005, 0.02))
         steps = [[(draw.normal(size=(rows, columns)), draw.normal(size=rows)) for rows in draw.integers(2, 6, size=calls)] for calls in draw.integers(2, 5, size=4)]
         with counted() as calls:
-            answer = ask(function, resolver, start.copy(), [list(step) for step in steps], rate)
+            lent = [[(x.copy(), y.copy()) for x, y in step] for step in steps]
+            answer = ask(function, resolver, start.copy(), lent, rate)
+        spoiled = any(not np.array_equal(a, b) for given, step in zip(lent, steps) for one, own in zip(given, step) for a, b in zip(one, own))
         got, right = _exact(array(answer), start, steps, rate), _alone(start, steps, rate, sum)
         wrong = {"rate forgotten": _alone(start, steps, 1, sum), "unchanged": start, "one by one": _one_by_one(start, steps, rate), "mean": _alone(start, steps, rate, lambda gs: sum(gs) / len(gs)),
                  "last only": _alone(start, steps, rate, lambda gs: gs[-1]), "uphill": _alone(start, steps, -rate, sum)}
         looks = None if _close(got, right) else next((name for name, value in wrong.items() if _close(got, value, 1e-6)), "float32" if _close(got, right, 1e-5) else "other")
+        looks = looks or ("spoiled" if spoiled else None)
         where = str(getattr(answer, "device", "")) if hasattr(answer, "assign_sub") else ""  # NumPy's arrays have a device too
         cases.append({"got": got.tolist() if got.shape == start.shape else [], "right": right.tolist(), "looks": looks, "where": where, "on a server": "/job:ps/" in where,
-                      "scheduled": len(calls), "wanted": sum(map(len, steps)), "rate": rate})
+                      "scheduled": _gradients_in(calls, start.shape), "wanted": sum(map(len, steps)), "rate": rate, "spoiled": spoiled})
     return cases
 
 

@@ -10,6 +10,7 @@ from math import prod
 import torch
 import torch.distributed as dist
 
+from manyhands.checks.by_hand import closed
 from manyhands.checks.on_ranks import learners
 from manyhands.checks.parameter_servers.verdicts import place_cases, placed
 from manyhands.checks.rank_tools import close, fresh_world, looks_like, numbers
@@ -90,8 +91,9 @@ def plain(pieces):
 
 def place(name, seed):
     """The learner's pieces for several worlds; no communication."""
-    function = learners(name)
-    return [{**case, "pieces": plain(function(list(case["shapes"]), case["workers"], case["servers"], case["link"]))} for case in place_cases(seed)]
+    function, cases = learners(name), place_cases(seed)
+    with closed(placed):
+        return [{**case, "pieces": plain(function(list(case["shapes"]), case["workers"], case["servers"], case["link"]))} for case in cases]
 
 
 # ------------------------------------------------------------------ 2: push and pull
@@ -122,11 +124,20 @@ def _of_a_server(world, weights, gradients, take, give):
         wrong |= {"own variables": world.mine(weights), "divided": world.mine(gradients[worker] / world.counts[worker])}
         wrong["first rows"] = [rows.clone() for rows in _first_rows(world, gradients[worker])]
         got, count = _pair(answer)
+        memory = _memory(got)
+        others = [_memory(_pair(one)[0]) for one in answers if one is not answer]
         case = world.told(got, world.mine(gradients[worker]), wrong, topic="push", count=count)
         case["looks"] = case["looks"] if got is None or case["looks"] else "" if count == world.counts[worker] else "count"
+        if case["looks"] and got is not None and memory:
+            case["looks"] = "into the pieces" if memory & _memory(mine) else "one buffer" if any(memory & one for one in others) else case["looks"]
         case["looks"] = "not a pair" if got is None else case["looks"]
         results.append(case)
     return results
+
+
+def _memory(tensors):
+    """Where the memory of some tensors begins."""
+    return {tensor.untyped_storage().data_ptr() for tensor in tensors or () if isinstance(tensor, torch.Tensor) and tensor.numel()}
 
 
 def _pair(answer):
@@ -148,7 +159,9 @@ def _of_a_worker(world, weights, gradients, push, pull):
     push(own, world.counts[world.me], pieces, list(world.servers))
     listed = list(kept)
     pull(listed, pieces, list(world.servers))
-    case = world.told(kept, right, {"unchanged": [torch.full_like(w, -1) for w in right]}, topic="pull")
+    case = world.told(kept, right, {"unchanged": [torch.full_like(w, -1) for w in right], "added": [w - 1 for w in right]}, topic="pull")
+    if case["looks"] == "other" and close(flat(kept), flat(right), 1e-5):
+        case["looks"] = "rounded"
     if case["looks"] and flat(listed) is not None and close(flat(listed), weights):
         case["looks"] = "only in the list"
     elif case["looks"] in ("other", "not finite"):
@@ -222,4 +235,5 @@ def _stepped(world, w, g):
     shrunk = (w - world.rate * total / rows) * (1 - world.rate * world.decay)
     return {"right": after(total / rows), "unchanged": w, "decay after": shrunk, "not divided": after(total), "by workers": after(total / p), "mean of means": after((g / n[:, None]).mean(0)),
             "sum of means": after((g / n[:, None]).sum(0)), "decay on each": after(total / rows, p * world.decay), "decay by rows": after(total / rows, world.decay / rows),
-            "no decay": after(total / rows, 0), "last only": after(g[-1] / rows), "count of last": after(total / n[-1]), "only last": after(g[-1] / n[-1]), "one by one": one_by_one}
+            "no decay": after(total / rows, 0), "uphill": w + world.rate * (total / rows + world.decay * w), "decay without rate": w - world.rate * total / rows - world.decay * w,
+            "last only": after(g[-1] / rows), "count of last": after(total / n[-1]), "only last": after(g[-1] / n[-1]), "one by one": one_by_one}

@@ -6,6 +6,7 @@ from math import ceil
 import torch
 from torch.nn.functional import cross_entropy
 
+from manyhands.checks.by_hand import closed
 from manyhands.checks.on_ranks import learners
 from manyhands.checks.parameter_servers.ranks import World, flat, plain
 from manyhands.checks.parameter_servers.verdicts import (
@@ -57,7 +58,8 @@ def asynchronous(name, seed):
         world.rate, schedule, start = world.rate / 10, schedule_of(world), world.draw("weights")
         if world.me in world.servers:
             kept = world.mine(start)
-            told = function(list(kept), list(schedule), world.rate, world.decay)
+            with closed(staleness):
+                told = function(list(kept), list(schedule), world.rate, world.decay)
             case = _asynchronous_case(world, schedule, start, kept, world.mine)
             results.append({**case, "stale": _whole(told), "wanted": staleness(schedule), "between": between(schedule), "schedule": schedule})
         else:
@@ -96,6 +98,8 @@ def replayed(world, schedule, start, before=False, lost=False, rows="own", decay
 
 def _whole(numbers):
     """A list of whole numbers; None if it is something else."""
+    if isinstance(numbers, (dict, set)):
+        return None
     try:
         return [int(number) for number in numbers]
     except (TypeError, ValueError):
@@ -105,18 +109,21 @@ def _whole(numbers):
 # ------------------------------------------------------------------ 5: how many servers
 
 def servers(name, seed):
-    """The learner's numbers for limits that some number of servers just keeps, and for two that none does. "exact": time and limit are the same number, whichever way it is computed."""
+    """The learner's numbers for limits that some number of servers just keeps, or just misses, and for some that none does. "exact": time and limit are the same number, whichever way it is computed."""
     function, draw, cases = learners(name), random.Random(f"{seed} servers"), []
-    for kind in ("one", "some", "all", "exact", "none", "none"):
-        workers, n_bytes = draw.randint(12, 40), draw.uniform(50e6, 400e6)
+    for kind in ("one", "some", "all", "exact", "none", "none", "just missed", "many", "all but missed"):
+        workers, n_bytes = draw.randint(12, 40) if kind != "many" else draw.randint(150, 300), draw.uniform(50e6, 400e6)
         latency_s, bytes_per_s = draw.uniform(0.5e-3, 5e-3), draw.uniform(0.5e9, 4e9)
         if kind == "exact":
             workers, n_bytes, latency_s, bytes_per_s = draw.choice((32, 64)), 2.0 ** draw.randint(25, 28), 2.0 ** -draw.randint(8, 10), 2.0 ** draw.randint(30, 32)
-        right = {"one": 1, "some": draw.randint(5, workers - 5), "all": workers, "exact": draw.choice((4, 8, 16)), "none": None}[kind]
-        limit_s = 0.97 * parameter_server_s(workers, n_bytes, latency_s, bytes_per_s, workers) if right is None else \
-            parameter_server_s(workers, n_bytes, latency_s, bytes_per_s, right) * (1 if kind == "exact" else 1.0001)
+        right = {"one": 1, "some": draw.randint(5, workers - 5), "all": workers, "many": workers - draw.randint(0, 50), "exact": draw.choice((4, 8, 16)),
+                 "just missed": draw.randint(3, 8)}.get(kind)
+        at = {"none": workers, "all but missed": workers, "just missed": right and right - 1}.get(kind, right)  # with so many servers it takes about the limit
+        factor = {"none": 0.97, "all but missed": 0.9995, "just missed": 0.9995, "exact": 1}.get(kind, 1.0001)
+        limit_s = parameter_server_s(workers, n_bytes, latency_s, bytes_per_s, at) * factor
         carried_s = workers * n_bytes / bytes_per_s
-        wrong = {} if right is None else {"rounded down": right - 1}
+        wrong = {} if right is None else {"just missed" if kind == "just missed" else "rounded down": right - 1}
+        wrong |= {"all but missed": workers} if kind == "all but missed" else {}
         wrong |= {"exact": {"less than": right and right + 1}, "all": {"all of them": None}}.get(kind, {})
         wrong |= {"own link": ceil(carried_s / (limit_s / 2 - latency_s)), "one way": max(1, ceil(carried_s / (limit_s - latency_s))), "no latency": ceil(carried_s / (limit_s / 2))}
         cases.append({"workers": workers, "limit_s": limit_s, "right": right, "got": _number(function(workers, n_bytes, latency_s, bytes_per_s, limit_s)), "wrong": wrong})

@@ -71,7 +71,8 @@ def cover_problem(case):
     if case["pieces"] is None:
         return {"expected": "a list of Piece(variable, start, stop, server)", "mistake": MISTAKES["no pieces"]}
     if stray:
-        return {"got": case["pieces"], "mistake": MISTAKES["stray"].format(servers=case["servers"], last=case["servers"] - 1)}
+        beyond = any(piece[3] >= case["servers"] for piece in case["pieces"])
+        return {"got": case["pieces"], "mistake": MISTAKES["stray server" if beyond else "stray"].format(servers=case["servers"], last=case["servers"] - 1)}
     for variable, (shape, rows) in enumerate(zip(case["shapes"], seen)):
         if len(rows) < shape[0] or max(rows.values()) > 1:
             mistake = "rows twice" if len(rows) == shape[0] else "rest lost" if _divided(case, variable) else "rows lost"

@@ -35,6 +35,7 @@ MISTAKES = {
     "unwritten": "{name} is not written yet.",
     "known": {
         "must match the size of tensor": "What one rank sends does not fit what the other makes room for: only the rows of the piece are sent, and pieces go in the order of `pieces`.",
+        "package's own answer": "What the course has of this exercise is closed in its check: write it yourself.",
         "Shape and dtype must be the same": "What one rank sends does not fit what the other makes room for: only the rows of the piece are sent, and pieces go in the order of "
                                             "`pieces`. A count has a dtype, too.",
         "waits in recv, which has room for": "What one rank sends does not fit what the other makes room for: only the rows of the piece are sent, and pieces go in the order of "
@@ -48,6 +49,8 @@ MISTAKES = {
     "other": "The numbers are wrong, and look like no mistake that is known here.",
     # place
     "no pieces": "place returns a list of pieces: Piece(variable, start, stop, server).",
+    "stray server": "A piece is given to a server that is not there: the servers are 0 to {last}. If what they keep is not enough, was too little room counted? A server may keep link_bytes // workers, and a "
+                    "row has 8 * prod(shape[1:]) bytes.",
     "stray": "A piece lies outside: of the variables, of their rows, or of the servers, which are 0 to {last}.",
     "rest lost": "{lost} rows of variable {variable} are on no server. rows // {servers} for each leaves a rest.",
     "rows lost": "{lost} rows of variable {variable} are on no server. The last row of a piece is stop - 1: the next piece begins at stop, and the last one has the number of rows "
@@ -72,6 +75,10 @@ MISTAKES = {
     ("push", "first rows"): "These are the first rows of the variable, and not those of the piece: rows piece.start to piece.stop.",
     ("push", "own variables"): "take has returned the server's own pieces: they are not to be changed, and the gradients need room of their own.",
     ("push", "divided"): "The gradients are divided by the count already. Push the sums: the server divides once, by the rows of all.",
+    ("push", "into the pieces"): "take has received into the server's own pieces, and returned them: they are not to be changed, and the gradients need memory of their own.",
+    ("push", "one buffer"): "What take returns for one worker is overwritten when it takes in the push of another one: it is the same memory each time. Make new tensors in each call.",
+    ("pull", "added"): "What has come is added to the worker's variables. It takes their place.",
+    ("pull", "rounded"): "The numbers are right to about 7 digits: something on the way is float32, and everything is float64 here.",
     ("pull", "unchanged"): "The worker's variables are what they were.",
     ("pull", "only in the list"): "The list has the right tensors, but the worker's own memory has not: receive into a slice of the variable, do not put a new tensor in its place.",
     ("pull", "from piece"): "All is right up to piece {number}, and that one is wrong: are pieces given and pulled in the same order, and into their own rows?",
@@ -86,6 +93,8 @@ MISTAKES = {
     ("step", "decay by rows"): "The decay was divided by the rows, with the gradients. It is no part of their mean.",
     ("step", "decay after"): "The decay acts on weights that the gradient has changed already. It is one step: both are of the w before it.",
     ("step", "no decay"): "There is no decay in the update.",
+    ("step", "uphill"): "The sign is wrong: w - rate * (...).",
+    ("step", "decay without rate"): "decay * w is not multiplied by the rate: w - rate * (mean + decay * w).",
     ("step", "last only"): "Only the gradient of the last worker is in the update: add up, do not overwrite.",
     ("step", "count of last"): "All gradients are in the update, but only the count of the last worker: add up the counts, too.",
     ("step", "only last"): "Only the last worker is in the update: add up gradients and counts, do not overwrite.",
@@ -119,9 +128,12 @@ MISTAKES = {
     ("stale", "other"): "The schedule was {schedule}. Staleness: updates made since this worker was last answered.",
     # servers
     ("servers", "own link"): "{workers} workers: so many servers are not enough, and no number is: each worker's own link carries all the bytes. Then the answer is None.",
-    ("servers", "beyond"): "{workers} workers: no number of servers keeps {limit_s:.4g} s. From as many servers as workers on, each worker's own link is what everyone waits for.",
+    ("servers", "beyond"): "{workers} workers: no number of servers keeps {limit_s:.4g} s. From as many servers as workers on, each worker's own link is what everyone waits for. "
+                         "Then the answer is None.",
     ("servers", "one way"): "Half of the exchange: gradients go there, variables come back.",
     ("servers", "rounded down"): "One too few: a part of a server is a server.",
+    ("servers", "just missed"): "One too few: with so many servers the exchange takes a little longer than the {limit_s:.6g} s that it may. Nothing above the limit is let pass.",
+    ("servers", "all but missed"): "{workers} workers: with as many servers the exchange takes a little longer than the {limit_s:.6g} s that it may, and more do not help. Then the answer is None.",
     ("servers", "less than"): "One too many: {limit_s:.4g} s is the time with one server less, and a limit that is just reached is kept. At most, not less than.",
     ("servers", "all of them"): "{workers} workers: with as many servers as workers the limit is kept. Were {workers} servers tried? range(1, {workers}) ends before.",
     ("servers", "no latency"): "The latency takes a part of the limit, too: twice.",
@@ -129,13 +141,14 @@ MISTAKES = {
     # TensorFlow's
     "no variable": "Return the tf.Variable that was trained.",
     "on the chief": "The variable lives at {where}: make it inside strategy.scope(), then it lives on a server.",
-    "not scheduled": "Of {wanted} gradients {scheduled} were scheduled: one coordinator.schedule for each pair (x, y). What is called without it runs on the chief.",
+    "not scheduled": "Of {wanted} gradients {scheduled} came back from scheduled calls: one coordinator.schedule for each pair (x, y). What is called without it runs on the chief.",
     ("strategy", "one by one"): "The variable is changed after each gradient: this worker's answer is in what the next one sees. Schedule all calls of a step, fetch all, then change it once.",
     ("strategy", "mean"): "The gradients are averaged over the calls. They are to be added up.",
     ("strategy", "last only"): "Only the last gradient of each step is in the update: add them all up.",
     ("strategy", "unchanged"): "The variable is what it was at the start.",
     ("strategy", "uphill"): "The sign is wrong: w - rate * the sum.",
     ("strategy", "rate forgotten"): "The sum of the gradients is taken off as it is: rate * the sum.",
+    ("strategy", "spoiled"): "The values are right, but the arrays of `steps` have been changed in place. They belong to the caller, who may still need them: work on copies.",
     ("strategy", "float32"): "The values are right to about 6 digits: something on the way is rounded to float32. Arrays and variables are float64 here. (The rate alone may be float32, "
                              "as Keras's optimisers keep it.)",
     ("strategy", "other"): "The values are others, and look like no mistake that is known here. Do the scheduled functions only return gradients, all of a step those of the same w, and is w "

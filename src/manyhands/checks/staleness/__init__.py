@@ -23,7 +23,9 @@ def versions(function):
     """Check `function(log)` -> (versions, staleness) on three logs."""
     with check("versions") as report:
         logs = cases.logs(seed())
-        found = list(zip(logs, *zip(*[verdicts.two_lists(ask_kept(function, log)) for log in logs])))
+        with closed(cases.pulled_versions):
+            told = [verdicts.two_lists(ask_kept(function, log)) for log in logs]
+        found = list(zip(logs, *zip(*told)))
         report.judge("versions", (verdicts.versions_problem(log, got) for log, got, _ in found), [got for _, got, _ in found])
         report.judge("staleness", (verdicts.staleness_problem(log, got) for log, _, got in found), [got for *_, got in found])
 

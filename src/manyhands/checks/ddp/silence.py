@@ -1,0 +1,162 @@
+"""The half of unit 06's checks of `no_sync` that runs on the ranks: backward passes that send nothing, and the one after them."""
+
+from contextlib import ExitStack
+
+from manyhands.checks.ddp.ranks import batch, build, shapes
+from manyhands.checks.ddp.steps import Log, gradients, other_start, right_buckets
+from manyhands.checks.on_ranks import learners
+
+
+def silent_hooks(class_name, finish_name, seed):
+    """A backward pass while `sync` is False, and one after it: what the first has sent, and when the second sends."""
+    from torch.nn.functional import mse_loss
+
+    from manyhands.ledger import Ledger
+
+    x, y = batch(seed, 4)
+    model = build(seed, seed)
+    log, ddp, finish = Log(model), learners(class_name)(model, shapes(seed)[2], None), learners(finish_name)
+    ddp.sync = False
+    with Ledger() as ledger:
+        mse_loss(ddp(x), y).backward()
+        finish(ddp)
+    ddp.sync = True
+    log.events.clear()
+    loss = mse_loss(ddp(x), y)
+    with Ledger(on_entry=log.sent):
+        loss.backward()
+        log.end()
+        finish(ddp)
+    return {"sent": ledger.count("allreduce"), "events": list(log.events), "buckets": right_buckets(model, shapes(seed)[2])}
+
+
+def accumulation(class_name, finish_name, no_sync_name, seed):
+    """Three micro-batches, the first two without communication, the second of them in nested blocks, against the serial model on the whole batch."""
+    import torch.distributed as dist
+    from torch.nn.functional import mse_loss
+
+    from manyhands.ledger import Ledger
+
+    rank, world_size, rows = dist.get_rank(), dist.get_world_size(), 9
+    x, y = batch(seed, rows * world_size)
+    serial, model = (build(seed, 1000 * seed + r) for r in (0, rank))
+    ddp = learners(class_name)(model, shapes(seed)[2], None)
+    start_differs = other_start(model, serial)
+    finish, no_sync = learners(finish_name), learners(no_sync_name)
+    mse_loss(serial(x), y).backward()
+    start, sent, noted = rows * rank, [], []
+    for i in range(3):
+        part = slice(start + 3 * i, start + 3 * i + 3)
+        with ExitStack() as blocks, Ledger() as ledger:
+            for _ in range((1, 3, 0)[i]):
+                blocks.enter_context(no_sync(ddp))
+            (mse_loss(ddp(x[part]), y[part]) / 3).backward()
+            finish(ddp)
+        noted.append(bool(getattr(ddp, "ready", ())) or bool(getattr(ddp, "flying", ())))
+        sent.append(ledger.count("allreduce"))
+    other = learners(class_name)(build(seed, seed), shapes(seed)[2], None)
+    return {"start": start_differs, "sent": sent, "buckets": len(right_buckets(model, shapes(seed)[2])), "got": gradients(model), "serial": gradients(serial),
+            "noted": any(noted[:2]), "kept": [[name, bool(situation(ddp, other, no_sync))] for name, situation in SITUATIONS.items()]}
+
+
+# ------------------------------------------------------------------ what may happen in a block
+
+def _after_a_block(ddp, _, no_sync):
+    ddp.sync = True
+    for _ in range(2):
+        with no_sync(ddp):
+            silent = not ddp.sync
+    return silent and ddp.sync
+
+
+def _nested(ddp, no_sync, depth):
+    """`sync` in each of some nested blocks, before and after the inner ones; and after all of them."""
+    ddp.sync, before, after = True, [], []
+
+    def block(depth):
+        with no_sync(ddp):
+            before.append(ddp.sync)
+            if depth:
+                block(depth - 1)
+            after.append(ddp.sync)
+
+    block(depth)
+    return before, after, ddp.sync
+
+
+def _in_an_inner_block(ddp, _, no_sync):
+    return not any(any(_nested(ddp, no_sync, depth)[0]) for depth in (1, 2, 3))
+
+
+def _after_an_inner_block(ddp, _, no_sync):
+    return all(not any(after) and last for _, after, last in (_nested(ddp, no_sync, depth) for depth in (1, 2, 3)))
+
+
+def _raised(ddp, no_sync, error):
+    """(what comes out of a block in which this is raised, `sync` after it)."""
+    try:
+        with no_sync(ddp):
+            raise error
+    except BaseException as came:  # whatever the learner's block makes of it
+        return came, ddp.sync
+    return None, ddp.sync
+
+
+ERRORS = (KeyError("in the block"), KeyboardInterrupt(), StopIteration(), GeneratorExit())
+
+
+def _after_an_error(ddp, _, no_sync):
+    ddp.sync = True
+    return all(_raised(ddp, no_sync, error)[1] for error in ERRORS[:2])
+
+
+def _error_comes_out(ddp, _, no_sync):
+    return all(_raised(ddp, no_sync, error)[0] is not None for error in ERRORS)
+
+
+def _the_same_error(ddp, _, no_sync):
+    return all(_raised(ddp, no_sync, error)[0] is error for error in ERRORS)
+
+
+def _after_an_inner_error(ddp, _, no_sync):
+    ddp.sync = True
+    with no_sync(ddp):
+        inner = _raised(ddp, no_sync, KeyError("in an inner block"))[1]
+    return ddp.sync and not inner
+
+
+def _left_early(ddp, _, no_sync):
+    ddp.sync, found = True, []
+
+    def returns():
+        with no_sync(ddp):
+            return "early"
+
+    def suspends():
+        with no_sync(ddp):
+            yield
+
+    found.append(returns() == "early" and ddp.sync)
+    for _ in range(2):
+        with no_sync(ddp):
+            break
+    found.append(ddp.sync)
+    suspended = suspends()
+    next(suspended)
+    found.append(not ddp.sync)
+    suspended.close()
+    return all(found) and ddp.sync
+
+
+def _two_models(ddp, other, no_sync):
+    ddp.sync = other.sync = True
+    with no_sync(ddp):
+        alone = other.sync
+        with no_sync(other):
+            both = not ddp.sync and not other.sync
+        back = other.sync and not ddp.sync
+    return alone and both and back and ddp.sync and other.sync
+
+
+SITUATIONS = {"after a block": _after_a_block, "in an inner block": _in_an_inner_block, "after an inner block": _after_an_inner_block, "after an error": _after_an_error,
+              "error swallowed": _error_comes_out, "another error": _the_same_error, "after an inner error": _after_an_inner_error, "left early": _left_early, "two models": _two_models}

@@ -1,0 +1,19 @@
+"""The gradients are never emptied.
+
+fails: bug/weights
+shows: The gradients of all steps have added up
+points: 15
+"""
+# %% grade_id="bug"
+# %%px --setup
+def training(ddp, x, y, epochs):
+    sampler = DistributedSampler(range(len(x)), world_size, rank)
+    optimiser = torch.optim.SGD(ddp.parameters(), lr=0.5)
+    steps = []
+    for epoch in range(epochs):
+        sampler.set_epoch(epoch)
+        for rows in torch.tensor(list(sampler)).split(8):
+            nn.functional.cross_entropy(ddp(x[rows]), y[rows]).backward()
+            optimiser.step()
+            steps.append(rows)
+    return steps

@@ -1,0 +1,16 @@
+"""Every parameter requires a gradient afterwards, the frozen ones too.
+
+fails: broadcast/parameters
+shows: a parameter has another requires_grad than before
+points: 15
+runs: broadcast
+"""
+# %% grade_id="broadcast"
+# %%px --setup
+def broadcast_state(model, group=None):
+    for p in model.parameters():
+        p.requires_grad_(False)
+        dist.broadcast(p, group=group, group_src=0)
+        p.requires_grad_(True)
+    for b in model.buffers():
+        dist.broadcast(b, group=group, group_src=0)

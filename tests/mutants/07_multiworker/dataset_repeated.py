@@ -1,0 +1,12 @@
+"""The dataset never ends.
+
+fails: dataset/once, dataset/batch
+shows: the dataset repeats itself
+points: 14
+runs: dataset
+"""
+# %% grade_id="dataset"
+# %%px --setup
+def make_dataset(context, x, y, global_batch, epoch, seed):
+    d = tf.data.Dataset.from_tensor_slices((x, y)).shuffle(len(x), seed=seed + epoch)
+    return d.shard(context.num_input_pipelines, context.input_pipeline_id).batch(context.get_per_replica_batch_size(global_batch)).repeat()
