@@ -108,10 +108,12 @@ def test_what_a_part_keeps_in_memory():
 
 
 @pytest.mark.parametrize("topic, size, right, wrong", [
-    ("out", 4, (3 * 100 * 8, 6 * 70 * 8), (6 * 100 * 8, 6 * 70 * 8)),  # a join by a sum of padded tensors
-    ("out", 3, (2 * 100 * 8, 4 * 70 * 8), (2 * 100 * 8, 0)),  # x's gradient never summed
-    ("out", 3, (2 * 100 * 8, 4 * 70 * 8), (2 * 100 * 8, 4 * 70 * 8 + 2 * 100 * 8)),  # y's gradient gathered too
-    ("in", 4, (6 * 100 * 8, 0), (12 * 100 * 8, 0))])  # a sum by gathering
+    ("out", 4, ((3 * 100 * 8, 12), (6 * 70 * 8, 24)), ((6 * 100 * 8, 24), (6 * 70 * 8, 24))),  # a join by a sum of padded tensors
+    ("out", 3, ((2 * 100 * 8, 6), (4 * 70 * 8, 4)), ((2 * 100 * 8, 6), (0, 0))),  # x's gradient never summed
+    ("out", 3, ((2 * 100 * 8, 6), (4 * 70 * 8, 4)), ((2 * 100 * 8, 6), (4 * 70 * 8 + 2 * 100 * 8, 10))),  # y's gradient gathered too
+    ("out", 4, ((3 * 100 * 8, 12), (6 * 70 * 8, 24)), ((3 * 100 * 8 + 60, 24), (6 * 70 * 8, 24))),  # sizes, in 60 bytes
+    ("out", 4, ((3 * 100 * 8, 12), (6 * 70 * 8, 24)), ((3 * 100 * 8, 24), (6 * 70 * 8, 24))),  # sizes, as shapes of empty tensors
+    ("in", 4, ((6 * 100 * 8, 6), (0, 0)), ((12 * 100 * 8, 12), (0, 0)))])  # a sum by gathering
 def test_bytes(topic, size, right, wrong):
     case = {"numel": {"x": 70, "y": 100}, "size": size}
     limits = verdicts.layer_limits(case, topic)

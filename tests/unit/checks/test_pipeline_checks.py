@@ -4,7 +4,8 @@ import random
 
 import pytest
 
-from manyhands.checks.pipeline import cases, in_time, verdicts
+from manyhands.checks.report import Stopped
+from manyhands.checks.pipeline import cases, in_time, plan_cases, plan_verdicts, verdicts
 from manyhands.checks.pipeline.words import CRITERIA, HINTS, MISTAKES
 from manyhands.simulate.pipeline import Stuck
 
@@ -36,24 +37,36 @@ def test_the_short_simulation_is_the_long_one(seed):
     for messages in (False, True):
         for orders, forward_s, backward_s, message_s in cases.timings(seed, messages):
             spans = cases.played(orders, forward_s, backward_s, message_s)
-            assert cases._step_s(orders, forward_s, backward_s, message_s) == pytest.approx(max(s.stop_s for row in spans for s in row))
+            assert plan_cases._step_s(orders, forward_s, backward_s, message_s) == pytest.approx(max(s.stop_s for row in spans for s in row))
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_each_job_has_one_best_plan_and_a_trap(seed):
-    for (job, plans), trap in zip(cases.jobs(seed), cases.TRAPS):
-        fit = cases.by_price(job, plans)
+    jobs = plan_cases.jobs(seed)
+    for (job, plans), (kind, trap) in zip(jobs, plan_cases.TRAPS.items(), strict=True):
+        fit = plan_cases.by_price(job, plans)
         assert fit[1][0] >= 1.03 * fit[0][0]
         stages, count, schedule = fit[0][1]
-        assert verdicts.plan_problems(job, plans, fit[0][1]) == dict.fromkeys(("memory", "idle", "cheapest"))
-        told = verdicts.plan_problems(job, plans, fit[1][1])
+        told, right = ([one] for one in (fit[1][1], fit[0][1]))
+        assert plan_verdicts.problems([(job, plans)], right) == [dict.fromkeys(plan_verdicts.NAMES)]
+        (told,) = plan_verdicts.problems([(job, plans)], told)
         assert told["cheapest"] and not told["memory"] and not told["idle"]
         without_idle = min((numbers.price, plan) for plan, numbers in plans.items() if numbers.memory <= job.memory_bytes)[1]
         assert {"memory": plans[stages, count, "gpipe"].memory > job.memory_bytes, "messages": schedule == "gpipe",
-                "idle": without_idle != fit[0][1], "many": count < max(job.micro_batches)}.get(trap, True)
-        if cases.TRAPS[trap]:
-            thought = cases.by_price(job, {plan: cases.evaluate(job, *plan, **cases.TRAPS[trap]) for plan in plans})
-            assert thought[:1] != fit[:1] and [plan for _, plan in thought[:1]] != [fit[0][1]]
+                "idle": without_idle != fit[0][1], "many": count < max(job.micro_batches),
+                "exactly": plans[fit[0][1]].memory == job.memory_bytes}.get(kind, True)
+        assert trap is None or plan_cases.thought_of(job, trap) != fit[0][1]
+    assert len({tuple(job.forward_s) for job, _ in jobs}) > 1 < len({tuple(job.micro_batches) for job, _ in jobs})
+
+
+def test_a_short_way_of_thinking_is_named_where_it_explains_the_wrong_plans():
+    jobs = plan_cases.jobs(0)
+    for name in ("weights thrice", "starts of forwards"):
+        answers = [plan_cases.thought_of(job, name) or plan_cases.by_price(job, plans)[0][1] for job, plans in jobs]
+        told = [details["mistake"] for one in plan_verdicts.problems(jobs, answers) for details in one.values() if details]
+        assert any(MISTAKES[name] in text for text in told)
+    with pytest.raises(Stopped, match="For each job some plan fits"):
+        plan_verdicts.asked(lambda job: None[1], jobs[0][0])
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -94,15 +107,16 @@ def test_orders_that_wait_for_each_other_are_told_who_waits():
 
 
 def test_the_evidence_is_the_same_for_all_that_may_be():
-    (job, plans), *_ = cases.jobs(0)
-    fit = [verdicts.plan_evidence(job, plans, plan) for plan, numbers in plans.items() if cases.fits(job, numbers)]
+    (job, plans), *_ = plan_cases.jobs(0)
+    fit = [plan_verdicts.evidence(job, plans, plan) for plan, numbers in plans.items() if plan_cases.fits(job, numbers)]
     assert len({(one["memory"], one["idle"]) for one in fit}) == 1 < len({one["cheapest"] for one in fit})
-    assert verdicts.plan_problems(job, plans, verdicts.plan_of(job, (5, 1, "gpipe")))["memory"]["mistake"] == MISTAKES["no plan"]
+    (told,) = plan_verdicts.problems([(job, plans)], [plan_verdicts.plan_of(job, (5, 1, "gpipe"))])
+    assert told["memory"]["mistake"] == MISTAKES["no plan"]
     assert verdicts.alive_evidence((4, 8), [("F", 0), ("B", 0)], 1) == 3 and verdicts.alive_evidence((4, 8), None, 1) == -1
 
 
 def test_what_is_no_answer():
-    assert verdicts.pairs(3) is verdicts.pairs([("F",)]) is None and verdicts.pairs([["F", 1.0]]) == [("F", 1)]
+    assert verdicts.pairs(3) is verdicts.pairs([("F",)]) is None and verdicts.pairs(["F1"]) is None and verdicts.pairs([["F", 1]]) == [("F", 1)]
     assert verdicts.times_of(None, [[1]]) is verdicts.times_of([[1, 2]], [[1]]) is None
     assert verdicts.blocks_of([3], [1, 2]) is None and verdicts.blocks_of([slice(0, None)], [1, 2]) == [(0, 2)]
 

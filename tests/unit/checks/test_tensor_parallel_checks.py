@@ -43,20 +43,28 @@ def test_the_sums_of_two_layers(layout, wanted):
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_products_have_what_tells_mistakes_apart(seed):
-    asked = cases.products(seed)
+    mesh, asked = cases.products(seed)
     assert all(cases.possible(a, b, layout) for (a, b, _), layout, _ in asked)
     assert all(size % 2 == 0 for *_, sizes in asked for size in sizes.values())
-    assert any("depth" in layout for _, layout, _ in asked)
-    lone = [layout for (a, b, out), layout, _ in asked if "hidden" in layout and "hidden" not in {*a, *out}]
+    shown = {"x", "y", *cases.names_of(*(dims for product in cases.PRODUCTS for dims in product))}
+    assert not shown & {*mesh, *(name for product, layout, _ in asked for name in cases.names_of(*product, layout))}, "a name that is shown"
+    assert any(set(layout) - set(cases.names_of(a, b)) for (a, b, _), layout, _ in asked)
+    lone = [layout for (a, b, out), layout, _ in asked if set(layout) & set(b) - {*a, *out}]
     assert lone, "a dimension of one operand alone that is summed away"
     assert any(set(a) & set(b) & set(out) & set(layout) for (a, b, out), layout, _ in asked), "a dimension of all three is cut"
+    assert any(len(cases.rule(*product, layout)[0]) == 2 for product, layout, _ in asked), "two axes are summed over"
     assert Counter(possible for *_, possible in cases.refusals(seed)) == {True: 3, False: 4}
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_programs_need_every_kind_of_sum(seed):
     asked, kinds = cases.programs(seed), set()
+    assert any(len(cases.rule(*product, layout)[0]) == 2 for products, _, layout, _ in asked for product in products), "two axes are summed over"
     for products, sizes, layout, mesh in asked:
+        back = dict(zip(cases.dimensions(products), cases.dimensions(cases.program(len(products)))))
+        if any(len(dims) > 2 for product in products for dims in product):
+            continue
+        products, sizes, layout = (cases.renamed(one, back) for one in (products, sizes, layout))
         assert cases.runs_well(products, sizes, layout, mesh) and set(layout.values()) == set(mesh)
         assert len(set(sizes.values())) == len(sizes)
         kinds |= {(len(products), way, dims) for way, axis, dims in cases.reduced(products, layout) if mesh[axis] > 1}
@@ -76,7 +84,9 @@ def test_each_job_has_a_trap(seed):
         _, taken = min(cases.seen_by(trap, *job), key=lambda one: one[0])
         told = verdicts.layout_problems(job, taken)
         assert told["cheapest"], trap
-        if trap in ("no activations", "no data", "no last output", "three copies"):
+        assert MISTAKES["thought " + trap] in verdicts.all_layout_problems([job], [taken])[0]["fits" if told["fits"] else "cheapest"]["mistake"] or any(
+            cases.seen_by(other, *job) and verdicts._thought(other, job, taken) for other in cases.TRAPS[:cases.TRAPS.index(trap)])
+        if trap in ("no activations", "no data", "no last output", "three copies", "one copy", "numbers", "just over"):
             assert "not fit" in told["fits"]["mistake"] or "not with the data" in told["fits"]["mistake"]
         elif trap in ("odd batch", "odd weight"):
             assert "does not divide" in told["fits"]["mistake"]
@@ -100,11 +110,11 @@ def test_layouts_that_are_none():
 
 @pytest.mark.parametrize("answer", [None, 3, ["x"], [["x"], ["z"], []], [[], []], [["x"], 1, []]])
 def test_tables_that_are_none(answer):
-    assert verdicts.table_of(answer) is None
+    assert verdicts.table_of(answer, MESH) is None
 
 
 def test_tables_may_be_sets_and_tuples():
-    assert verdicts.table_of(({"y", "x"}, (), iter("x"))) == [["x", "y"], [], ["x"]]
+    assert verdicts.table_of(({"y", "x"}, (), iter("x")), MESH) == [["x", "y"], [], ["x"]]
 
 
 @pytest.mark.parametrize("table, place, fragment", [

@@ -4,6 +4,7 @@ Every experiment returns plain data. What the right answer is, and which mistake
 the tensors are; `verdicts` puts it into words.
 """
 
+import copy
 import random
 from numbers import Integral, Real
 
@@ -11,6 +12,8 @@ import torch
 from torch import nn
 from torch.nn.functional import conv2d, relu
 
+from manyhands.checks.by_hand import closed
+from manyhands.checks.channel_parallel import verdicts
 from manyhands.checks.channel_parallel.case_ranks import (
     Case,
     Traffic,
@@ -26,6 +29,8 @@ from manyhands.checks.channel_parallel.case_ranks import (
 from manyhands.checks.on_ranks import learners
 from manyhands.checks.rank_tools import device
 from manyhands.data import shard
+from manyhands.ledger import models
+from manyhands.links import parallel_conv
 
 
 def part(name, seed):
@@ -38,11 +43,15 @@ def part(name, seed):
                 for number, tensor in enumerate(conv.parameters()):
                     tensor.copy_(torch.arange(tensor.numel()).view(tensor.shape) * (1 + seed % 97) + number)
             for rank in range(size):
-                cases.append({"split": split, "rank": rank, "size": size, **_cut(function(conv, split, rank, size), conv, split, rank, size)})
+                lent = copy.deepcopy(conv)  # the learner's code may do with it what it likes
+                with closed(parallel_conv._shard):
+                    answer = function(lent, split, rank, size)
+                whole = [one.untyped_storage().data_ptr() for one in lent.parameters()]
+                cases.append({"split": split, "rank": rank, "size": size, **_cut(answer, conv, whole, split, rank, size)})
     return cases
 
 
-def _cut(answer, conv, split, rank, size):
+def _cut(answer, conv, whole, split, rank, size):
     answer = answer if isinstance(answer, (tuple, list)) and len(answer) == 2 else (answer, None)
     full, bias = conv.weight.detach(), None if conv.bias is None else conv.bias.detach()
     axis = 0 if split == "out" else 1
@@ -58,7 +67,6 @@ def _cut(answer, conv, split, rank, size):
     else:
         wrong = {"whole bias": bias, "cut bias": bias[shard(len(bias), rank, size)], "dealt": bias[rank::size], "even": bias[even]}
         results.append(told("bias", answer[1], bias[here] if split == "out" else bias, wrong))
-    whole = [one.untyped_storage().data_ptr() for one in (full, bias) if one is not None]
     return {"results": results, "whole": full.numel(), "held": [_held(tensor, whole) for tensor in answer]}
 
 
@@ -209,9 +217,10 @@ def moved(name, side_name, seed):
             for way, run in runs.items():
                 with Traffic() as traffic:
                     run()
-                predicted = plain(predict(way, tuple(x.shape), tuple(weight.shape), tuple(y.shape), c.size))
+                with closed(models.steps, verdicts.sum_bytes, verdicts.join_bytes):
+                    predicted = plain(predict(way, tuple(x.shape), tuple(weight.shape), tuple(y.shape), c.size))
                 cases.append({"members": members, "way": way, "size": c.size, "x": list(x.shape), "weight": list(weight.shape),
-                              "y": list(y.shape), "sent": traffic.sent, "predicted": predicted})
+                              "y": list(y.shape), "sent": traffic.sent[0], "predicted": predicted})
     asked = [draw_layer(draw) for _ in range(6)]
     asked += [(batch, batch * draw.choice((4, 9)), c_out, side, kernel) for batch, _, c_out, side, kernel in asked[:3]]  # there both move the same
     sides = [{"asked": [batch, c_in, c_out, kernel], "got": plain(largest_side(batch, c_in, c_out, kernel))} for batch, c_in, c_out, _, kernel in asked]

@@ -8,6 +8,7 @@ import math
 from manyhands.checks.channel_parallel.words import MISTAKES
 
 ATOL = 1e-7
+MAX_SIZES = 500  # bytes of a message, or of several, that says how many channels there are
 DOUBLE, SINGLE = 8, 4  # bytes: the experiments run in float64, predictions are about float32
 
 
@@ -95,25 +96,28 @@ def join_bytes(numel, size, itemsize=DOUBLE):
     return (size - 1) * numel * itemsize
 
 
-def around(total, size):
-    """[lowest, highest] that counts as this number: what is cut into one piece per rank may be rounded up."""
-    slack = 2 * DOUBLE * size * size
-    return total - slack, total + slack
+NOTHING = (0, 0)  # bytes and messages, as in all limits
 
 
-NOTHING = (0, 0)
+def summed(numel, size):
+    """What all ranks together send for a sum that everyone gets: its bytes, and messages at most."""
+    return sum_bytes(numel, size), 2 * size * (size - 1)
+
+
+def joined(numel, size):
+    return join_bytes(numel, size), size * (size - 1)
 
 
 def totals(cases):
-    """[(case of the first rank, sent forward or None, sent backward or None)], the ranks of one experiment added up."""
+    """[(case of the first rank, [bytes, messages] sent forward or None, the same backward)], the ranks of one experiment added up."""
     groups = {}
     for case in cases:
         groups.setdefault((tuple(case["members"]), case.get("which"), case.get("number")), []).append(case)
     found = []
     for group in groups.values():
-        backward = None if any(case["backward"] is None for case in group) else sum(case["backward"] for case in group)
+        backward = None if any(case["backward"] is None for case in group) else [sum(one) for one in zip(*(case["backward"] for case in group))]
         shapes = any(case["results"][0]["looks"] == "shape" for case in group)  # of an output of another size, bytes say nothing
-        found.append((group[0], None if shapes else sum(case["forward"] for case in group), backward))
+        found.append((group[0], None if shapes else [sum(one) for one in zip(*(case["forward"] for case in group))], backward))
     return found
 
 
@@ -121,37 +125,40 @@ def bytes_problem(total, limits, topic, direction, detached=False):
     """A number of bytes outside its limits; `topic` is "out", "in", "pair", "copy", "sum" or "join"."""
     if total is None:
         return no_backward({"detached": detached})
-    low, high = limits
-    if low <= total <= high:
+    (sent, messages), (right, most) = total, limits
+    if sent == right and messages <= most:
         return None
-    how = "much" if total > high else "little"
+    how = "much" if sent > right else "little" if sent < right else "messages"
+    how = "few more" if how == "much" and 0 < sent - right < MAX_SIZES and right else how
     text = MISTAKES.get((f"bytes {topic} {direction}", how)) or MISTAKES["bytes", how]
-    expected = f"{low} bytes" if low == high else f"between {low} and {high} bytes, all ranks together"
-    return {"expected": expected, "got": f"{total} bytes", "mistake": text.format(direction=direction, topic=topic)}
+    expected, got = f"{right} bytes, all ranks together", f"{sent} bytes"
+    if how == "messages":
+        expected, got = f"at most {most} messages, all ranks together", f"{messages} messages"
+    return {"expected": expected, "got": got, "mistake": text.format(direction=direction, topic=topic)}
 
 
 def evidence(total, limits):
     """What the grader compares: the same for every total inside the limits, another for each outside."""
-    return [-1, -1] if total is None else [min(total, limits[0]), max(total, limits[1])]
+    return [-1, -1] if total is None else [total[0], max(total[1], limits[1])]
 
 
 def operator_limits(case):
     whole, size = case["numel"], case["size"]
-    summed, joined = around(sum_bytes(whole, size), size), around(join_bytes(whole, size), size)
-    return {"copy": (NOTHING, summed), "sum": (summed, NOTHING), "join": (joined, NOTHING)}[case["which"]]
+    total, whole = summed(whole, size), joined(whole, size)
+    return {"copy": (NOTHING, total), "sum": (total, NOTHING), "join": (whole, NOTHING)}[case["which"]]
 
 
 def layer_limits(case, split):
     """(forward, backward). In backward of the out split only x's gradient travels: each rank has its slice of dL/dy already."""
     numel, size = case["numel"], case["size"]
     if split == "in":
-        return around(sum_bytes(numel["y"], size), size), NOTHING
-    return around(join_bytes(numel["y"], size), size), around(sum_bytes(numel["x"], size), size)
+        return summed(numel["y"], size), NOTHING
+    return joined(numel["y"], size), summed(numel["x"], size)
 
 
 def pair_limits(case):
     numel, size = case["numel"], case["size"]
-    return around(sum_bytes(numel["y"], size), size), around(sum_bytes(numel["x"], size), size)
+    return summed(numel["y"], size), summed(numel["x"], size)
 
 
 # ------------------------------------------------------------------ predicted bytes

@@ -55,6 +55,7 @@ MISTAKES = {
         "channels instead": "The layer got an input with another number of channels than its weight has. Out split: the whole x on every rank. "
                             "In split: x holds this rank's channels already.",
         "cannot be added": "The ranks sum tensors of different shapes, in forward or in backward. Each of them has other channels there: is anything to be summed at all?",
+        "package's own answer": "This is what the exercise asks for, and it is closed here: write it yourself.",
         "CommunicationError": "A rank waited in vain for a message of another one: all ranks of c must make the same calls, in forward and in backward.",
     },
     ("any", "nothing"): "{name} is None. Does the function return it, and does backward return a gradient for each argument of forward?",
@@ -130,6 +131,9 @@ MISTAKES = {
     ("pair second bias", "divided"): "The bias of the second layer has {size} times too small a gradient: add it once, after the sum.",
     # bytes
     ("bytes", "much"): "More bytes than needed travel in {direction}.",
+    ("bytes", "few more"): "A little more than the tensors travels in {direction}: a message with sizes, say. Nothing but what stands in the table may travel. A rank can "
+                           "see the sizes in what arrives.",
+    ("bytes", "messages"): "More messages than needed travel in {direction}, though the bytes are right: does an empty one say something?",
     ("bytes", "little"): "Fewer bytes than possible travel in {direction}: do the ranks have something that they were not given?",
     ("bytes sum forward", "much"): "More bytes travel than a sum needs. If everyone gathers all parts and then adds them up, every part goes to every rank; "
                                    "c.allreduce sends less.",

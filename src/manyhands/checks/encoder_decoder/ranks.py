@@ -13,8 +13,10 @@ import torch
 
 from manyhands.checks.encoder_decoder import model_ranks as model
 from manyhands.checks.encoder_decoder.model_ranks import gradients
+from manyhands.checks.by_hand import closed
 from manyhands.checks.on_ranks import learners
 from manyhands.checks.rank_tools import device, numbers
+from manyhands.links import chain_list, n_step_rnn
 
 TIMEOUT_S = 8.0  # a few milliseconds are enough where nothing is wrong; a busy machine may need more
 
@@ -44,6 +46,10 @@ def told(result):
         result["stopped"] = (f"{type(error).__name__}: {error}", time.monotonic(), False)
 
 
+OURS = (chain_list.MultiNodeChainList.forward, n_step_rnn.create_multi_node_n_step_rnn, n_step_rnn.MultiNodeNStepRNN.forward,
+        n_step_rnn.MultiNodeNStepRNN._run)  # the package's own layers over ranks
+
+
 def _draw(seed, *more):
     return random.Random(f"{seed} {more}")
 
@@ -61,7 +67,8 @@ def ragged(function_name, seed):
         state = tuple(torch.randn(layers, size, hidden).double().to(device()) for _ in range(2)) if begun else None
         with torch.no_grad():
             right, after = model.one_by_one(rnn, sequences, state)
-            outputs, (h, cell) = function(rnn, list(sequences), state)
+            with closed(*OURS):
+                outputs, (h, cell) = function(rnn, [sequence.clone() for sequence in sequences], state and tuple(part.clone() for part in state))
             variants = _ragged_mistakes(rnn, sequences, state)
         cases.append({"lengths": [len(sequence) for sequence in sequences], "begun": begun, "shape": list(after[0].shape),
                       "outputs": [[list(one.shape), numbers(one)] for one in outputs],
@@ -127,7 +134,7 @@ def split(encoder_step_name, decoder_step_name, case, seed):
         module, before = encoder if role == "encoder" else decoder, 0.5 * case  # in case 1 there are gradients already
         for parameter in module.parameters() if before else ():
             parameter.grad = torch.full_like(parameter, before)
-        with told(result), Ledger() as ledger:
+        with told(result), closed(*OURS), Ledger() as ledger:
             if role == "encoder":
                 encoder_step(encoder, list(sources), pair, 1 - encoder_rank)
             else:
@@ -175,7 +182,7 @@ def training(train_name, seed):
         right = model.serial_training(*parts, batches, lr)
         result = {"role": role, "before": model.weights(parts[pair.rank]), "right": {"losses": right["losses"], "weights": right[role]},
                   "variants": [[name, model.serial_training(*parts, batches, lr, loop)[role]] for loop, name in model.LOOPS.items()]}
-        with told(result):
+        with told(result), closed(*OURS):
             result["losses"] = [float(one) for one in train(parts[pair.rank], pair, batches, lr) or ()]
         result["got"] = model.weights(parts[pair.rank])
     return result
@@ -203,7 +210,7 @@ def hybrid(step_name, case, seed):
         result = {"case": case, "role": role, "pairs": copies.size, "right": {"gradients": model.serial_step(*parts, *together)[role]},
                   "alone": alone[number if case < 2 else 0],
                   "mean of pairs": {name: [sum(x) / len(alone) for x in zip(*(one[name] for one in alone))] for name in alone[0]}}
-        with told(result):
+        with told(result), closed(*OURS):
             step(parts[pair.rank], pair, copies, list(mine[0]), list(mine[1]))
         result["got"] = gradients(parts[pair.rank])
     return result

@@ -3,13 +3,14 @@
 Pipelines, networks and jobs are drawn from the seed; orders and plans are judged by simulation, so no answer depends on how long anything takes here.
 """
 
+import copy
 from functools import partial
 
 from manyhands.checks import Report, seed
 from manyhands.checks.by_hand import closed
-from manyhands.checks.in_kernel import ask, number
+from manyhands.checks.in_kernel import ask, ask_kept, number
 from manyhands.checks.on_ranks import RankReport
-from manyhands.checks.pipeline import cases, verdicts
+from manyhands.checks.pipeline import cases, plan_cases, plan_verdicts, verdicts
 from manyhands.checks.pipeline.in_time import answer_in
 from manyhands.checks.pipeline.words import CRITERIA, HINTS, MISTAKES
 
@@ -59,7 +60,7 @@ def finish(function):
         for name in ("chain", "messages"):
             asked = cases.timings(seed(), name == "messages")
             with closed(pipeline.play):
-                answers = [ask(function, *case) for case in asked]
+                answers = [_times(function, case) for case in asked]
             values = [verdicts.times_of(answer, case[0]) for case, answer in zip(asked, answers)]
             report.judge(name, map(verdicts.finish_problem, asked, answers), values, rtol=1e-6)
         asked = cases.deadlocks(seed())
@@ -70,12 +71,17 @@ def finish(function):
         report.judge("stuck", problems, values)
 
 
+def _times(function, case):
+    """The learner's times; message_s is left out where it is nothing, as it may be."""
+    return ask_kept(function, *(case if case[-1] else case[:-1]))
+
+
 def _told_of(function, many):
     """What the function says of each of these orders: (answer, error). Who was endless once is not asked again."""
     told = []
     for orders in many:
         endless = [one for one in told if isinstance(one[1], TimeoutError)]
-        told += endless[:1] or [answer_in(ENDLESS_S, function, orders, [1.0] * len(orders), [2.0] * len(orders), 0.0)]
+        told += endless[:1] or [answer_in(ENDLESS_S, function, copy.deepcopy(orders), [1.0] * len(orders), [2.0] * len(orders), 0.0)]
     return told
 
 
@@ -85,7 +91,7 @@ def cut(function):
 
     with check("cut") as report:
         asked = cases.networks(seed())
-        with closed(pipeline.cut):
+        with closed(pipeline.cut, cases.least, cases.smallest):
             found = [(case, verdicts.blocks_of(ask(function, list(case[0]), case[1]), case[0])) for case in asked]
             few = asked[-1][0][:2]
             refused = isinstance(answer_in(ENDLESS_S, function, list(few), 3)[1], ValueError)
@@ -114,9 +120,9 @@ def run(cluster, name):
 def plan(function):
     """Check `function(job)` -> (stages, micro-batches, schedule): it fits, and no other one that fits is cheaper."""
     with check("plan") as report:
-        found = []
-        for job, plans in cases.jobs(seed()):
-            answer = verdicts.plan_of(job, ask(function, job))
-            found.append((verdicts.plan_problems(job, plans, answer), verdicts.plan_evidence(job, plans, answer)))
+        jobs = plan_cases.jobs(seed())
+        answers = [plan_verdicts.asked(function, copy.deepcopy(job)) for job, _ in jobs]
+        found = plan_verdicts.problems(jobs, answers)
+        values = [plan_verdicts.evidence(*job, answer) for job, answer in zip(jobs, answers)]
         for name in report.asked:
-            report.judge(name, (problems[name] for problems, _ in found), [evidence[name] for _, evidence in found], rtol=1e-6)
+            report.judge(name, (problems[name] for problems in found), [one[name] for one in values], rtol=1e-6)

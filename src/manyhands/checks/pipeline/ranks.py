@@ -7,19 +7,26 @@ sizes.
 import copy
 import math
 import random
-import weakref
+from contextlib import nullcontext
 
 import torch
 import torch.distributed as dist
 from torch import nn
 from torch.nn.functional import mse_loss
 
+from manyhands.checks.by_hand import closed, loaded
 from manyhands.checks.on_ranks import learners
 from manyhands.checks.pipeline import cases
-from manyhands.checks.rank_tools import fresh_world, looks_like, numbers, short_lived
+from manyhands.checks.pipeline.watched_ranks import Memories, Watched
+from manyhands.checks.pipeline.words import MISTAKES
+from manyhands.checks.rank_tools import close, fresh_world, looks_like, numbers, said_where, short_lived
 from manyhands.ledger import Ledger
 
-RUNS = (([0, 1, 2, 3], "gpipe", 6), ([0, 1, 2, 3], "1f1b", 8), ([0, 1, 2, 3], "odd", 5), ([0, 2, 3], "1f1b", 5), ([1, 3], "1f1b", 1), ([2], "1f1b", 3))
+RUNS = (([0, 1, 2, 3], "gpipe", 6), ([0, 1, 2, 3], "1f1b", 8), ([0, 1, 2, 3], "odd", 5), ([0, 2, 3], "1f1b", 5), ([1, 3], "1f1b", 1), ([2], "1f1b", 3),
+        ([0, 1, 2, 3], "1f1b", 24))
+MANY, ROWS = 24, 12  # micro-batches of the run in which bytes are counted, all of these rows: what is kept of each one soon is more than enough
+FRAMEWORKS = ("torch.distributed.pipelining.schedules:PipelineScheduleSingle.step", "torch.distributed.pipelining.schedules:PipelineScheduleMulti.step",
+              "torch.distributed.pipelining.stage:_PipelineStageBase.forward_one_chunk")  # its own pipelines
 
 
 @fresh_world()
@@ -42,8 +49,9 @@ class Case:
     def __init__(self, seed, stages, schedule, count):
         draw = random.Random(seed)
         self.stages, self.count, self.schedule = stages, count, schedule
-        self.widths = [draw.randint(3, 9) for _ in range(stages + 1)]
-        rows = [2, *(draw.randint(1, 6) for _ in range(count - 1))]
+        self.counts_bytes = count == MANY
+        self.widths = [draw.randint(*((7, 8) if self.counts_bytes else (3, 9))) for _ in range(stages + 1)]
+        rows = [ROWS] * count if self.counts_bytes else [2, *(draw.randint(1, 6) for _ in range(count - 1))]
         torch.manual_seed(draw.randrange(2**31))
         self.network = [nn.Sequential(nn.Linear(a, 7), nn.Tanh(), nn.Linear(7, b), nn.Tanh()).double() for a, b in zip(self.widths, self.widths[1:])]
         self.inputs, self.targets = ([torch.randn(n, width, dtype=torch.float64) for n in rows] for width in (self.widths[0], self.widths[-1]))
@@ -51,55 +59,41 @@ class Case:
         self.orders = cases.odd(draw, stages, count, in_turn=True) if schedule == "odd" else cases.plain(schedule, stages, count)
 
     def serial(self, rank):
-        """(losses of the micro-batches, for each micro-batch the gradients of the rank's stage): one process, each loss a mean over its own rows."""
+        """(what comes into the rank's stage, losses of the micro-batches, for each micro-batch the gradients of the rank's stage): one process, each
+        loss a mean over its own rows."""
         network = copy.deepcopy(self.network)
-        whole, parameters, losses, gradients = nn.Sequential(*network), list(network[rank].parameters()), [], []
-        for x, y in zip(self.inputs, self.targets):
-            loss = mse_loss(whole(x), y)
+        before, rest, parameters = nn.Sequential(*network[:rank]), nn.Sequential(*network[rank:]), list(network[rank].parameters())
+        inputs, losses, gradients = [before(x).detach() for x in self.inputs], [], []
+        for x, y in zip(inputs, self.targets):
+            loss = mse_loss(rest(x), y)
             losses.append(loss.item())
             gradients.append(torch.autograd.grad(loss, parameters))
-        return losses, gradients
+        return inputs, losses, gradients
 
-
-class Watched(nn.Module):
-    """A stage that counts what is still there of the micro-batches that it has seen: of outputs, or of inputs that were received.
-
-    `held`: of earlier ones, when a forward begins: the last backward may have left its names. `held_back`: of all, when a backward
-    begins, which no names need outlive. `made`: the numbers in all outputs."""
-
-    def __init__(self, module, receives):
-        super().__init__()
-        self.module, self.receives, self.held, self.held_back, self.made, self._inputs, self._outputs = module, receives, 0, 0, 0, [], []
-
-    def forward(self, x):
-        self.held = max(self.held, self._there())
-        y = self.module(x)
-        self._inputs += [weakref.ref(x)] if self.receives else []
-        self._outputs.append(weakref.ref(y))
-        self.made += y.numel()
-        if y.requires_grad:
-            y.register_hook(self._backward_begins)
-        return y
-
-    def _backward_begins(self, gradient):
-        self.held_back = max(self.held_back, self._there())
-
-    def _there(self):
-        return max(sum(one() is not None for one in refs) for refs in (self._inputs, self._outputs))
+    def memories(self, rank):
+        """What counts the bytes of the rank's step, where that is done."""
+        widths = self.widths[rank], 7, self.widths[rank + 1]
+        return Memories(8 * ROWS * sum(widths), 8 * ROWS * max(widths)) if self.counts_bytes else None
 
 
 def _run(function, case, group):
     rank, last = dist.get_rank(group), case.stages - 1
-    stage = Watched(copy.deepcopy(case.network[rank]), receives=rank > 0)
+    right_inputs, losses, gradients = case.serial(rank)  # before the learner's code has the tensors
+    memories = case.memories(rank)
+    stage = Watched(copy.deepcopy(case.network[rank]), rank > 0, right_inputs, memories)
     before = 0.5 if case.schedule == "odd" else None  # gradients that were there already
     for parameter in stage.parameters() if before else ():
         parameter.grad = torch.full_like(parameter, before)
     shapes = [(n, case.widths[rank]) for n in case.rows]
-    with Ledger() as ledger:
-        loss = function(list(case.orders[rank]), stage, list(case.inputs) if rank == 0 else None, list(case.targets) if rank == last else None, shapes, group)
+    lent = {"inputs": [x.clone() for x in case.inputs] if rank == 0 else None, "targets": [y.clone() for y in case.targets] if rank == last else None}
+    given = {name: tensors and list(tensors) for name, tensors in lent.items()}
+    where = MISTAKES["where"].format(ranks=dist.get_process_group_ranks(group or dist.group.WORLD), schedule=case.schedule, count=case.count)
+    with closed(*loaded(*FRAMEWORKS)), said_where(where), Ledger() as ledger, memories or nullcontext():
+        loss = function(list(case.orders[rank]), stage, *given.values(), shapes, group)
     graph = isinstance(loss, torch.Tensor) and loss.requires_grad
     loss = math.nan if graph else loss.item() if isinstance(loss, torch.Tensor) and loss.numel() == 1 else loss
-    losses, gradients = case.serial(rank)
+    if memories:
+        memories.end(stage)
     shares = [n / sum(case.rows) for n in case.rows]
     right = sum(share * one for share, one in zip(shares, losses))
     itemsize, sums = 8, sum(case.rows)
@@ -109,7 +103,16 @@ def _run(function, case, group):
             "gradients": list(_gradients(stage, gradients, shares, before or 0.0)), "sent": [ledger.messages_sent, ledger.bytes_sent],
             "right sent": [case.count * ((rank < last) + (rank > 0)),
                            itemsize * sums * (case.widths[rank + 1] * (rank < last) + case.widths[rank] * (rank > 0))],
-            "held": stage.held, "held back": stage.held_back, "made": stage.made, "may hold": alive}
+            "held": stage.held, "held back": stage.held_back, "made": stage.made, "may hold": alive, **_touched(case, lent),
+            "bytes": [memories.excess, memories.needed] if memories else [0, 0]}
+
+
+def _touched(case, lent):
+    """Which of the caller's tensors have other numbers now, and which were asked for a gradient."""
+    pairs = [(f"{name}[{m}]", one, right) for name, tensors in lent.items() if tensors is not None
+             for m, (one, right) in enumerate(zip(tensors, getattr(case, name)))]
+    return {"changed": [name for name, one, right in pairs if not torch.equal(one.detach(), right)],
+            "asked": [name for name, one, _ in pairs if one.requires_grad or one.grad is not None]}
 
 
 def _gradients(stage, gradients, shares, before):
@@ -123,5 +126,6 @@ def _gradients(stage, gradients, shares, before):
             yield {"name": name, "right": False, "looks": "none", "sample": [], "wanted": numbers(added)[:3]}
             continue
         looks = looks_like(got, before + added, wrong)
+        looks = "rounded" if looks == "other" and close(got, before + added, 1e-4) else looks
         yield {"name": name, "right": looks is None, "looks": "other" if looks == "not finite" else looks,
                "sample": [*numbers(got)[:3], got.sum().item()], "wanted": [*numbers(before + added)[:3], (before + added).sum().item()]}

@@ -4,6 +4,7 @@ Every `..._problem` returns None, or the details of a FAIL line: `rank`, `expect
 """
 
 import math
+import operator
 
 from manyhands.checks.in_kernel import number
 from manyhands.checks.pipeline import cases
@@ -42,9 +43,13 @@ def bubble_problem(case, got):
 
 
 def pairs(answer):
-    """What the learner has returned as a list of (kind, micro-batch); None where it is nothing of the kind."""
+    """What the learner has returned as a list of (kind, micro-batch); None where it is nothing of the kind: the text "F0" has two letters,
+    and is no pair."""
     try:
-        return [(str(kind), int(m)) for kind, m in answer]
+        events = list(answer)
+        if not all(isinstance(event, (tuple, list)) and isinstance(event[0], str) for event in events):
+            return None
+        return [(str(kind), operator.index(m)) for kind, m in events]
     except Exception:  # a learner's object may do anything here
         return None
 
@@ -229,45 +234,6 @@ def dearest_problem(case, blocks):
     return problem(looks, best, got)
 
 
-# --- 6: plan ----------------------------------------------------------------------------------------------------------
-
-
-def plan_of(job, answer):
-    """The learner's answer as a plan that the job has, or None."""
-    try:
-        stages, count, schedule = answer
-        found = int(stages), int(count), str(schedule)
-    except Exception:  # a learner's object may do anything here
-        return None
-    return found if found in cases.every_plan(job) else None
-
-
-def plan_problems(job, plans, plan):
-    """{criterion: problem} of one plan; `plans`: the numbers of all of them."""
-    if plan is None:
-        return dict.fromkeys(("memory", "idle", "cheapest"), problem("no plan"))
-    got, found = plans[plan], dict.fromkeys(("memory", "idle", "cheapest"))
-    if got.memory > job.memory_bytes:
-        weights = 4 * max(job.weight_bytes[plan[0]]) > job.memory_bytes
-        found["memory"] = problem("memory weights" if weights else "memory kept", got=str(plan), need=got.memory, has=job.memory_bytes)
-    if got.idle > job.idle:
-        found["idle"] = problem("too idle", got=str(plan), idle=got.idle, allowed=job.idle)
-    best = cases.by_price(job, plans)[0]
-    if found["memory"] or found["idle"]:
-        found["cheapest"] = problem("unfit")
-    elif got.price > 1.01 * best[0]:
-        found["cheapest"] = problem("dearer", got=str(plan), cheapest=best[0], price=got.price)
-    return found
-
-
-def plan_evidence(job, plans, plan):
-    """What the grader compares: the same for every plan that fits, and what it costs."""
-    if plan is None:
-        return dict.fromkeys(("memory", "idle", "cheapest"), -1.0)
-    got = plans[plan]
-    return {"memory": max(got.memory, job.memory_bytes), "idle": max(got.idle, job.idle), "cheapest": got.price}
-
-
 # --- 5: run_stage -----------------------------------------------------------------------------------------------------
 
 
@@ -282,11 +248,14 @@ def loss_problem(case):
         return None
     if case["loss"] is None:
         return problem("loss nothing", rank=case["rank"])
-    looks = next((key for key, value in case["wrong losses"].items() if close(got, value, 1e-7)), "loss other")
+    looks = next((key for key, value in case["wrong losses"].items() if close(got, value, 1e-7)),
+                 "loss rounded" if close(got, case["right loss"], 1e-4) else "loss other")
     return problem(looks, case["right loss"], case["loss"], case["rank"])
 
 
 def gradients_problem(case):
+    if case["changed"]:
+        return problem("changed", rank=case["rank"], what=case["changed"][0])
     for one in case["gradients"]:
         if not one["right"]:
             return problem("gradient " + one["looks"], one["wanted"], one["sample"], case["rank"], name=one["name"], stage=case["stage"])
@@ -297,16 +266,20 @@ def messages_problem(case):
     (count, nbytes), (right, right_bytes) = case["sent"], case["right sent"]
     if count != right:
         return problem("messages many" if count > right else "messages few", right, count, case["rank"])
-    return None if nbytes == right_bytes else problem("messages bytes", right_bytes, nbytes, case["rank"])
+    looks = "messages half" if 2 * nbytes == right_bytes else "messages bytes"
+    return None if nbytes == right_bytes else problem(looks, right_bytes, nbytes, case["rank"])
 
 
 def holds_problem(case):
     for key, mistake in (("held", "holds"), ("held back", "holds back")):
         if case[key] > case["may hold"]:
             return problem(mistake, f"at most {case['may hold']}", case[key], case["rank"], stage=case["stage"])
-    return None
+    excess, needed = case["bytes"]
+    if excess:
+        return problem("holds bytes", f"at most {needed} bytes", f"{needed + excess} bytes", case["rank"], stage=case["stage"], needed=needed)
+    return problem("asked", rank=case["rank"], what=case["asked"][0]) if case["asked"] else None
 
 
 def holds_evidence(case):
     """What the grader compares: the same for all that hold no more than they may."""
-    return [max(case["held"], case["may hold"]), max(case["held back"], case["may hold"]), case["made"]]
+    return [max(case["held"], case["may hold"]), max(case["held back"], case["may hold"]), case["made"], case["bytes"][0] > 0, case["asked"]]

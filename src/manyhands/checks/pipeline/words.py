@@ -44,6 +44,7 @@ MISTAKES = {
         "grad can be implicitly created": "y is no single number, unless this is the last stage: backward needs the gradient that comes in.",
         "Trying to backward through the graph a second time": "Backward was called twice for one micro-batch, or for another one's output.",
         "Pair is not connected": "A message to this rank itself, or to one that does not take part: dist.get_rank(group) says who this is inside the group.",
+        "package's own answer": "This is what the exercise asks for, and it is closed here: write it yourself.",
         "is not part of group": "Ranks are counted inside the group: group_src and group_dst, where src and dst count in the world.",
     },
     # bubble
@@ -57,7 +58,7 @@ MISTAKES = {
     "busy part": "This is the busy part. Asked for is the idle one.",
     "bubble other": "Count in units of one forward and one backward of one stage: how long is a rank busy, how long does it wait?",
     # orders
-    "no order": "This is no list of pairs like (\"F\", 0).",
+    "no order": "This is no list of pairs like (\"F\", 0), each of them a letter and a whole number. (The text \"F0\" is no pair.)",
     "kinds": "An event is (\"F\", m) or (\"B\", m), with m from 0 to {last}.",
     "missing": _BACK + "{what} is not in the order.",
     "twice": _BACK + "{what} is in the order twice.",
@@ -102,6 +103,8 @@ MISTAKES = {
     "loss elsewhere": "Only the last stage has the loss; the others return None.",
     "loss graph": "The loss still holds the graph of its micro-batches. Asked for is a float: add up y.item().",
     "loss other": "This is not the loss of the whole batch.",
+    "loss rounded": "This is the loss of the whole batch to only a few digits: something on the way is float32. Everything is float64, also what is received "
+                    "(torch.empty without a dtype is float32).",
     "gradient none": "{name} of stage {stage} has no gradient. Does backward reach it?",
     "gradient summed": "These are the gradients of a sum of losses. Each micro-batch's loss counts with its share of the rows, "
                        "before backward.",
@@ -111,24 +114,51 @@ MISTAKES = {
                           "them.",
     "gradient other": "{name} of stage {stage} is not that of one process. Where the loss is wrong too, begin there. Else: is x.grad what is sent back? Has a buffer been used "
                       "again that backward still needed?",
+    "gradient rounded": "{name} of stage {stage} is right to only a few digits: something on the way is float32. Everything is float64, also what is sent and "
+                        "received (torch.empty without a dtype is float32).",
+    "changed": "run_stage has changed {what}, which belongs to its caller, who uses it in the next step: work on a copy.",
     "messages many": "More messages than needed: one activation forward and one gradient back for each micro-batch and border.",
     "messages few": "Fewer messages than there must be: is everything sent that the neighbours need?",
     "messages bytes": "The number of messages is right, their bytes are not: an activation and its gradient have the same shape.",
+    "messages half": "The number of messages is right, and they have half the bytes: they are float32, where everything is float64 (dtype=torch.float64).",
     "holds": "Stage {stage} still holds outputs or inputs of {got} earlier micro-batches when the next forward begins. What a backward has used is to be let go: "
              "take it out of where it is kept, and send y.detach(), not y itself.",
     "holds back": "Stage {stage} holds outputs or inputs of {got} micro-batches when a backward begins, its own among them. What an earlier backward has used is "
                   "to be let go before the next one begins.",
+    "holds bytes": "Stage {stage} keeps tensors of {got}, where those of the micro-batches under way need {needed} bytes at most. Does a list or a variable keep something of each "
+                   "micro-batch for longer, a clone of y, say? Or were tensors made for all micro-batches at the beginning?",
+    "asked": "{what} belongs to the caller, and was asked for a gradient (requires_grad_): it keeps one after the step. The first stage needs no gradient of its "
+             "input, and the last one none of a target. If the code is to be the same on all stages, use x.detach().requires_grad_().",
+    "where": "in a run of {schedule} with {count} micro-batches on the ranks {ranks}, which count 0, 1, ... inside their group",
     "hangs": "If ranks wait for each other: dist.send ends only when the other side receives; in 1F1B the neighbour may be sending, too: dist.isend. Keep what it returns, "
              "and wait for each once: what nobody holds may never arrive, and over gloo a second wait() never ends.",
     # plan
     "no plan": "Asked for is (stages, micro-batches, \"gpipe\" or \"1f1b\"), out of those that the job has. For each job some plan fits.",
     "memory weights": "The weights do not fit with their gradients and Adam's numbers: {need:.3g} bytes are needed, a device has {has:.3g}.",
-    "memory kept": "What is kept for backward does not fit: {need:.3g} bytes are needed, a device has {has:.3g}. GPipe keeps all micro-batches, 1F1B "
-                   "min(M, S - rank).",
+    "memory kept": "On one device 4 times the weights are {weights:.3g} bytes, and what is kept for backward {kept:.3g}: together {need:.3g}, and a device has "
+                   "{has:.3g}. GPipe keeps all micro-batches, 1F1B min(M, S - rank) of them.",
     "too idle": "The bubble of this plan is {idle:.3f}; allowed is {allowed:.3f}.",
     "dearer": "A plan that fits costs {cheapest:.4g} stage-seconds, this one {price:.4g}: stages times the seconds of the step, with messages and "
               "start_s. Was it left out, though it fits? 1F1B keeps min(M, S - rank) micro-batches.",
     "unfit": "A plan that does not fit is never the cheapest.",
+    "none fits": "It seems to have found no plan that fits. For each job some plan fits: is one of the two limits checked too strictly?",
+    # plan: short ways of thinking, keys of `plan_cases.THOUGHTS`
+    "weights thrice": "The weights were counted three times, it seems. Gradients and Adam's two numbers need three times as much again: with the weights four times.",
+    "weights twice": "The weights were counted twice, it seems. Gradients and Adam's two numbers need three times as much again: with the weights four times.",
+    "weights once": "The weights were counted once, it seems. Gradients and Adam's two numbers need three times as much again: with the weights four times.",
+    "starts idle": "start_s was counted as idle time, it seems. It is work that a device does: count * (all forwards + all backwards), each with its start_s, is busy time.",
+    "starts of forwards": "A backward takes start_s too: twice the share of the forward's seconds, plus start_s.",
+    "starts doubled": "start_s was doubled for a backward, it seems. A backward takes twice the share of the forward's seconds, plus start_s once.",
+    "no starts": "start_s was left out, it seems. Each forward and each backward of a micro-batch takes it in addition.",
+    "messages free": "message_s was left out, it seems.",
+    "backward as forward": "A backward was given the seconds of a forward, it seems. It takes twice the share, plus start_s.",
+    "alive stages": "1F1B was thought to keep min(M, S) micro-batches on every stage, it seems. On rank r it keeps min(M, S - r).",
+    "alive few": "1F1B was thought to keep S - rank micro-batches, it seems, also where there are fewer: it keeps min(M, S - rank).",
+    "alive all": "1F1B was thought to keep all micro-batches, it seems. On rank r it keeps min(M, S - r).",
+    "alive one": "Only one micro-batch was thought to be kept at a time, it seems. GPipe keeps all of them, 1F1B min(M, S - rank).",
+    "kept whole": "Each micro-batch was thought to keep what the whole batch does, it seems. It keeps its share: kept_bytes / M.",
+    "mean memory": "The memory was compared on the mean of the devices, it seems. Each of them has to fit.",
+    "strictly less": "A plan that needs exactly memory_bytes fits, too.",
 }
 
 HINTS = {  # {name: (where to look, nearly the code)}
@@ -160,7 +190,7 @@ HINTS = {  # {name: (where to look, nearly the code)}
         "At the end: for work in sent: work.wait().",
     ),
     "14-plan": (
-        "Three loops: stages, micro-batches, schedule. For each plan: seconds of forward and backward of a micro-batch on each stage, the orders, finish_times; the memory of each stage; "
+        "start_s is work, and no idling. Three loops: stages, micro-batches, schedule. For each plan: seconds of forward and backward of a micro-batch on each stage, the orders, finish_times; the memory of each stage; "
         "leave out what does not fit; keep the cheapest.",
         "forward = [job.start_s + s / M for s in job.forward_s[S]], backward with 2 * s; alive = M for GPipe, min(M, S - rank) for 1F1B; memory = 4 * weights + kept * alive / M; whole = the latest "
         "end; idle = 1 - M * (sum(forward) + sum(backward)) / (S * whole); price = S * whole.",

@@ -9,6 +9,7 @@ import traceback
 from functools import partial
 
 from manyhands.checks import Report, seed
+from manyhands.checks.by_hand import closed
 from manyhands.checks.in_kernel import WORDS, call
 from manyhands.checks.on_ranks import RankReport
 from manyhands.checks.report import Stopped
@@ -18,6 +19,9 @@ from manyhands.checks.tensor_parallel.words import CRITERIA, HINTS, MISTAKES
 __all__ = ["HINTS", "attention", "choose", "column", "f_and_g", "mlp", "price", "reductions", "row"]
 
 RTOL = 1e-9
+OURS = (cases.rule, cases.reduced, cases.possible, cases.runs_well, cases.seen_by, cases.sent_bytes, cases.held_bytes, cases.numbers,
+        verdicts.cheapest)  # the check's own answers
+OF_NONE = ("NoneType", "empty", "index out of range", "not associated with a value")  # in the words of an exception: nothing was found
 check = partial(RankReport, criteria=CRITERIA, mistakes=MISTAKES)
 
 
@@ -78,26 +82,29 @@ def _judge_layer(report, answers):
 def reductions(cluster, function):
     """Check `function(a, b, out, layout)` -> (axes forward, for a, for b): products are run with the sums it says."""
     with check("reductions", cluster) as report:
-        asked = cases.products(seed())
-        tables = [_table(function, *case) for case in asked]
-        by_rank = report.on_ranks("tensor_parallel.mesh_ranks", "products", seed(), asked, tables)
+        mesh, asked = cases.products(seed())
+        tables = [_table(function, mesh, *case) for case in asked]
+        by_rank = report.on_ranks("tensor_parallel.mesh_ranks", "products", seed(), mesh, asked, tables)
         runs = list(zip(asked, tables, zip(*by_rank)))
         for name, places in (("forward", (0,)), ("backward", (1, 2))):
             values = [[rank[place][1] for rank in ranks for place in places] for _, _, ranks in runs]
             report.judge(name, verdicts.table_problems(runs, places), values, rtol=RTOL, atol=RTOL)
-        found = [(case, verdicts.refusal(function, *case[:2])) for case in cases.refusals(seed())]
+        asked = cases.refusals(seed())
+        with closed(*OURS):
+            found = [(case, verdicts.refusal(function, *case[:2])) for case in asked]
         problems = (verdicts.refusal_problem(case, error) for case, error in found)
         report.judge("refused", problems, [[str(case[1]), str(error)] for case, error in found])
 
 
-def _table(function, product, layout, sizes):
+def _table(function, mesh, product, layout, sizes):
     """The axes that the learner's function gives for a layout that is possible; `Stopped` if it gives none."""
-    answer, error = call(function, *product, dict(layout))
+    with closed(*OURS):
+        answer, error = call(function, *product, dict(layout))
     if error and "raised ValueError" in error:
         raise Stopped(verdicts.refusal_problem((product, layout, True), "ValueError")["mistake"], got=error)
     if error:
         raise Stopped(error)
-    table = verdicts.table_of(answer)
+    table = verdicts.table_of(answer, mesh)
     if table is None:
         raise Stopped(MISTAKES["no table"], got=str(answer))
     return table
@@ -107,13 +114,15 @@ def _ask(function, *args):
     """What the learner's function returns for these arguments, which it may change; `Stopped` if it raises. A stub that
     it calls is told by that one's name."""
     try:
-        return function(*copy.deepcopy(args))
+        with closed(*OURS):
+            return function(*copy.deepcopy(args))
     except NotImplementedError as error:
         name = traceback.extract_tb(error.__traceback__)[-1].name
         raise Stopped(WORDS["unwritten"].format(name=name)) from None
     except (Exception, SystemExit) as error:
-        text = f"{type(error).__name__}: {error}"
-        raise Stopped(WORDS["raised"].format(name=function.__name__, error=text[:300])) from None
+        text = WORDS["raised"].format(name=function.__name__, error=f"{type(error).__name__}: {error}"[:300])
+        none = function.__name__ == "choose" and any(words in text for words in OF_NONE)
+        raise Stopped("\n".join([text, MISTAKES["none fits"]] if none else [text])) from None
 
 
 def price(cluster, function):
@@ -131,9 +140,9 @@ def price(cluster, function):
 def choose(function):
     """Check `function(program, sizes, mesh, memory_bytes)` -> layout: it fits, and none that fits sends less."""
     with Report("choose", CRITERIA) as report:
-        found = []
-        for job in cases.jobs(seed()):
-            layout = verdicts.layout_of(_ask(function, *job), job)
-            found.append((verdicts.layout_problems(job, layout), verdicts.layout_evidence(job, layout)))
+        jobs = cases.jobs(seed())
+        answers = [verdicts.layout_of(_ask(function, *job), job) for job in jobs]
+        found = verdicts.all_layout_problems(jobs, answers)
+        values = [verdicts.layout_evidence(job, layout) for job, layout in zip(jobs, answers)]
         for name in report.asked:
-            report.judge(name, (problems[name] for problems, _ in found), [one[name] for _, one in found], rtol=RTOL)
+            report.judge(name, (problems[name] for problems in found), [one[name] for one in values], rtol=RTOL)

@@ -9,7 +9,9 @@ import math
 import random
 from itertools import product as all_of
 
-MESH = {"x": 2, "y": 2}  # that on which the ranks compute products
+MESH = {"x": 2, "y": 2}  # that on which the ranks compute products, before its axes get other names
+AXES = "ring node rack tile lane pipe".split()  # names that no exercise shows
+DIMENSIONS = "time token expert slot unit pixel colour word bin cell band path step".split()
 MESHES = (MESH, {"x": 4, "y": 1}, {"x": 1, "y": 4})
 PRODUCTS = [tuple(tuple(dims.split()) for dims in product) for product in (
     ("batch in", "in hidden", "batch hidden"),
@@ -17,8 +19,25 @@ PRODUCTS = [tuple(tuple(dims.split()) for dims in product) for product in (
     ("batch in", "hidden in", "hidden"),
     ("batch hidden", "hidden out", "out batch"),
     ("batch head place size", "batch head other size", "batch head place other"),
+    ("batch head size", "head size out", "batch out"),  # two are summed away
+    ("batch place in", "in hidden", "batch place hidden"),
 )]
 ITEM = 4  # bytes of a number, in exercise 7
+
+
+def new_names(draw):
+    """{name: another one} for all axes and dimensions: an answer may not know them."""
+    dimensions = names_of(*(dims for product in PRODUCTS for dims in product), ("depth", "middle"))
+    return {**dict(zip("xy", draw.sample(AXES, 2))), **dict(zip(dimensions, draw.sample(DIMENSIONS, len(dimensions))))}
+
+
+def renamed(value, names):
+    """The same tuples, lists and dictionaries with these names in them."""
+    if isinstance(value, dict):
+        return {renamed(key, names): renamed(one, names) for key, one in value.items()}
+    if isinstance(value, (tuple, list)):
+        return type(value)(renamed(one, names) for one in value)
+    return names.get(value, value) if isinstance(value, str) else value
 
 
 def names_of(*tensors):
@@ -48,8 +67,8 @@ def layouts(names, mesh):
 
 
 def products(seed):
-    """[(product, layout, sizes)] for exercise 5: all layouts that are possible. Some name a dimension that the product
-    has not."""
+    """(mesh, [(product, layout, sizes)]) for exercise 5: all layouts that are possible. Some name a dimension that the
+    product has not."""
     draw, found = random.Random(f"products {seed}"), []
     for a, b, out in PRODUCTS:
         names = names_of(a, b)
@@ -58,7 +77,7 @@ def products(seed):
             others = {"depth": draw.choice(free)} if free and draw.random() < 0.5 else {}
             found.append(((a, b, out), {**layout, **others}, {name: 2 * draw.randint(1, 3) for name in names}))
     draw.shuffle(found)
-    return found
+    return renamed((MESH, found), new_names(draw))
 
 
 def refusals(seed):
@@ -71,7 +90,7 @@ def refusals(seed):
                             (linear, {"place": 0, "size": 0}), (linear, {"hidden": 0, "in": 1})):
         names = draw.sample("xy", 2)
         layout = {dimension: names[axis] for dimension, axis in layout.items()}
-        found.append((product, layout, possible(*product[:2], layout)))
+        found.append(renamed((product, layout, possible(*product[:2], layout)), new_names(draw)))
     draw.shuffle(found)
     return found
 
@@ -82,6 +101,9 @@ def refusals(seed):
 def program(depth):
     """`depth` layers after each other: [(a, b, out), ...]. The first a is data; each other first operand is the output
     before it."""
+    if depth == "heads":  # with tensors of three dimensions, and two that are summed away
+        first, second = ("in", "head", "size"), ("head", "size", "out")
+        return [(("batch", "in"), first, ("batch", "head", "size")), (("batch", "head", "size"), second, ("batch", "out"))]
     widths = ("in", "hidden", "out") if depth == 2 else ("in", "hidden", "middle", "out")
     return [(("batch", a), (a, b), ("batch", b)) for a, b in zip(widths, widths[1:])]
 
@@ -116,19 +138,20 @@ def programs(seed):
         cut = {(len(products), name) for products, _, layout, mesh in found for name in layout if mesh[layout[name]] > 1}
         if cut == wanted and any(mesh[axis] == 1 for products, _, layout, mesh in found
                                  for _, axis, _ in reduced(products, layout)):
-            return found
+            found += [_program(draw, MESH, program("heads"), way) for way in ({"head": "x", "size": "y"}, {"batch": "y", "head": "x"})]
+            return [renamed(one, new_names(draw)) for one in found]
 
 
 def dimensions(products):
     return names_of(*(dims for product in products for dims in product))
 
 
-def _program(draw, mesh, products):
+def _program(draw, mesh, products, way=None):
     names = dimensions(products)
     sizes = {name: 4 * size for name, size in zip(names, draw.sample(range(1, 8), len(names)))}
     ways = [layout for layout in layouts(names, mesh) if set(layout.values()) == set(mesh)
             and runs_well(products, sizes, layout, mesh)]
-    return products, sizes, draw.choice(ways), mesh
+    return products, sizes, way or draw.choice(ways), mesh
 
 
 def sent_bytes(products, sizes, layout, mesh, ways=("forward", "backward"), each=lambda p: 2 * (p - 1) / p):
@@ -146,23 +169,27 @@ def held_bytes(products, sizes, layout, mesh, kept=None, copies=4):
 
 
 TRAPS = ("no activations", "no data", "no last output", "three copies", "no ring", "to each other", "forward only",
-         "odd batch", "odd weight", "axis once", "every axis")
+         "odd batch", "odd weight", "axis once", "every axis", "one copy", "numbers", "exactly", "just over")
+HEADS = "three copies", "exactly"  # whose program has tensors of three dimensions
 
 
 def jobs(seed):
     """[(products, sizes, mesh, memory_bytes)] of exercise 7. In each some short way of thinking goes wrong."""
     draw = random.Random(f"jobs {seed}")
-    return [_job(draw, trap) for trap in TRAPS]
+    return [renamed(_job(draw, trap), new_names(draw)) for trap in TRAPS]
 
 
 def _job(draw, trap):
     while True:
-        products, mesh = program(2), {"x": 2, "y": draw.choice((2, 4, 8))}
+        products, mesh = program("heads" if trap in HEADS else 2), {"x": 2, "y": draw.choice((2, 4, 8))}
         sizes = {name: 8 * draw.randint(1, 40) for name in dimensions(products)}
         odd = {"odd batch": ["batch"], "odd weight": ["hidden", "out"]}.get(trap)
         if odd:
             sizes[draw.choice(odd)] += 1
         job = products, sizes, mesh, int(held_bytes(products, sizes, {}, mesh) * draw.uniform(0.3, 0.8))
+        if trap in ("exactly", "just over"):  # the cheapest needs what there is, or one byte more
+            _, way = min(seen_by(None, *job), key=lambda one: one[0], default=(0, {}))
+            job = *job[:3], held_bytes(products, sizes, way, mesh) - (trap == "just over")
         right = dict((str(way), price) for price, way in seen_by(None, *job))
         best, taken = (min((price for price, _ in seen_by(which, *job)), default=None) for which in (None, trap))
         if best and taken is not None and all(str(way) not in right or right[str(way)] > 1.03 * best
@@ -177,13 +204,14 @@ def seen_by(trap, products, sizes, mesh, memory):
     kept = {"no activations": (), "no data": outputs, "no last output": [data, *outputs[:-1]]}.get(trap)
     send = {"no ring": {"each": lambda p: 1}, "to each other": {"each": lambda p: p - 1},
             "forward only": {"ways": ("forward",)}}.get(trap, {})
-    found = []
+    memory = {"numbers": 4 * memory, "exactly": memory - 1, "just over": memory + 1}.get(trap, memory)
+    copies, found = {"three copies": 3, "one copy": 1}.get(trap, 4), []
     for way in layouts(list(sizes), mesh):
         divides = runs_well(products, sizes, way, mesh) or trap in ("odd batch", "odd weight")
         used = trap == "axis once" and len(set(way.values())) < len(way) or (
             trap == "every axis" and set(way.values()) != set(mesh))
         if used or not divides or not all(possible(a, b, way) for a, b, _ in products):
             continue
-        if held_bytes(products, sizes, way, mesh, kept, 3 if trap == "three copies" else 4) <= memory:
+        if held_bytes(products, sizes, way, mesh, kept, copies) <= memory:
             found.append((sent_bytes(products, sizes, way, mesh, **send), way))
     return found

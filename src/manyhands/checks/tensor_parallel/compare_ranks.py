@@ -10,15 +10,17 @@ from contextlib import contextmanager
 import torch
 import torch.distributed as dist
 
-from manyhands.checks.by_hand import closed
+from manyhands.checks.by_hand import closed, loaded
 from manyhands.checks.on_ranks import Unwritten
-from manyhands.checks.rank_tools import device_of_any_call, short_lived
+from manyhands.checks.rank_tools import device_of_any_call, said_where, short_lived
 from manyhands.ledger import Ledger, models
 from manyhands.links import conjugate
 
 GROUPS = ([0, 1, 2, 3], [0, 2, 3], [1, 3], [2])  # the last two begin with a rank that is not rank 0
 TOLERANCE = 1e-11
 LATE_S = 0.05
+FRAMEWORKS = ("torch.distributed.tensor:DTensor.from_local", "torch.distributed.tensor:distribute_tensor",
+              "torch.distributed.tensor.parallel:parallelize_module")  # its own tensor parallelism
 
 
 def in_groups():
@@ -35,7 +37,8 @@ def in_groups():
 def learners_own():
     """While the learner is asked: the package's f and g are closed, and a stub within is told by its name."""
     try:
-        with closed(conjugate.copy_to_ranks, conjugate.sum_over_ranks):
+        ours = conjugate.copy_to_ranks, conjugate.sum_over_ranks, conjugate._Copy.forward, conjugate._Sum.forward
+        with closed(*ours, *loaded(*FRAMEWORKS)):
             yield
     except NotImplementedError as error:
         *_, (frame, _) = traceback.walk_tb(error.__traceback__)
@@ -60,7 +63,8 @@ def tried(call, given, right, slope, group, wrong=None, wrong_gradients=None, be
     wait for is not there.
     """
     before, slope_before = [one.detach().clone() for one in given.values()], slope.clone()
-    with learners_own():
+    members = dist.get_process_group_ranks(group or dist.group.WORLD)
+    with learners_own(), said_where(f"in the group of the ranks {members}"):
         time.sleep(LATE_S * bool(late))
         with Ledger() as forward:
             output = call(*given.values())

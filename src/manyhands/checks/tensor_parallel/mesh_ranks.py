@@ -56,9 +56,9 @@ def einsum(a, b, product):
     return torch.einsum(f"{terms[0]},{terms[1]}->{terms[2]}", a, b)
 
 
-def products(seed, asked, tables):
+def products(seed, mesh, asked, tables):
     """For each product, with the learner's table: whether output and gradients are right, and numbers of them."""
-    grid, found = Grid(cases.MESH, {}), []
+    grid, found = Grid(mesh, {}), []
     for number, ((product, layout, sizes), table) in enumerate(zip(asked, tables)):
         tensor = drawn(random.Random(f"{seed} {number}").randrange(2**31))
         a, b, slope = (tensor(*(sizes[d] for d in dims)) for dims in product)

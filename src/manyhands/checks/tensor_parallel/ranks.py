@@ -60,8 +60,8 @@ def f_and_g(copy_name, sum_name, seed):
 
 
 def _lead(size):
-    """The dimensions before the last one of x: one, or two."""
-    return (2, 3) if size % 2 == 0 else (5,)
+    """The dimensions before the last one of x: one, two or three."""
+    return {4: (2, 3), 3: (5,), 2: (2, 1, 3)}.get(size, (4,))
 
 
 def column(name, seed):
@@ -164,7 +164,7 @@ def cut(name, seed):
             found.append({"size": size, "heads": heads, "rank": rank, "touched": touched,
                           "results": [told("qkv", qkv_piece, right[0], _wrong_qkv(qkv, heads, rank, size)),
                                       told("out", out_piece, right[1], _wrong_out(out, heads, rank, size))],
-                          "held": [_held(one, piece) for one, piece in zip((qkv_piece, out_piece), right)]})
+                          "held": [_held(one, piece, given) for one, piece in zip((qkv_piece, out_piece), right)]})
     for heads, size in ((draw.choice((5, 6, 7)), 4), (2, 4), (draw.choice((4, 8)), 3)):
         tensor, width = drawn(draw.randrange(2**31)), 12  # the columns do divide
         try:
@@ -196,11 +196,13 @@ def _wrong_out(out, heads, rank, size):
             "dealt": out.unflatten(0, (heads, -1))[rank::size].flatten(0, 1)}
 
 
-def _held(piece, right):
-    """[numbers in the memory that a piece keeps, numbers that it needs]."""
+def _held(piece, right, given):
+    """[numbers in the memory that a piece keeps, numbers that it needs, whether that memory is of what was given]."""
     if not isinstance(piece, torch.Tensor):
-        return [-1, right.numel()]
-    return [piece.untyped_storage().nbytes() // piece.element_size(), right.numel()]
+        return [-1, right.numel(), False]
+    memory = piece.untyped_storage()
+    shared = memory.data_ptr() in [whole.untyped_storage().data_ptr() for whole in given.values()]
+    return [memory.nbytes() // piece.element_size(), right.numel(), shared]
 
 
 def attention(name, seed):
@@ -208,7 +210,8 @@ def attention(name, seed):
     function, found = learners(name), []
     for members, group in in_groups():
         size, me, draw = len(members), members.index(dist.get_rank()), random.Random(f"{seed} {members}")
-        tensor, width, heads = drawn(draw.randrange(2**31)), draw.randint(3, 7), 2 * size
+        tensor, width, per = drawn(draw.randrange(2**31)), draw.randint(3, 7), 1 + (size + seed) % 3
+        heads = per * size
         inner, places = heads * 2 * size, draw.randint(4, 6)
         x, slope = (tensor(2, places, width) for _ in range(2))
         qkv, out = tensor(width, 3 * inner), tensor(inner, width)
@@ -218,12 +221,15 @@ def attention(name, seed):
         wrong = {"own": attend(*pieces[me]), "mean": y / size, "not causal": attend(x, qkv, out, heads, mask=None),
                  "mask after softmax": attend(x, qkv, out, heads, mask="after"),
                  "mask of zeros": attend(x, qkv, out, heads, mask=0.0),
+                 "one later": attend(x, qkv, out, heads, later=2),
                  "later only": attend(x.flip(1), qkv, out, heads).flip(1),
                  "all heads here": sum(attend(*of[:3], heads) for of in pieces),
                  "not scaled": attend(x, qkv, out, heads, scale=1.0),
                  "scaled by width": attend(x, qkv, out, heads, scale=width ** -0.5),
                  "scaled by all": attend(x, qkv, out, heads, scale=inner ** -0.5),
                  "softmax over queries": attend(x, qkv, out, heads, over=-2)}
+        counts = [n for n in range(1, inner // size + 1) if inner // size % n == 0 and n not in (per, heads)]
+        wrong |= {f"heads {n}": sum(attend(*of[:3], n) for of in pieces) for n in counts}
         own = _serial(attend, pieces[me][:3], slope, pieces[me][3])[1]
         right = y, gx, *_pieces(gqkv, gout, heads, me, size)
         gradients = {"x": {"own": own, **_scaled(gx, size)}, "qkv": _scaled(right[2], size),
@@ -233,12 +239,12 @@ def attention(name, seed):
     return found
 
 
-def attend(x, qkv, out, heads, mask=-torch.inf, scale=None, over=-1):
+def attend(x, qkv, out, heads, mask=-torch.inf, scale=None, over=-1, later=1):
     """Attention of one process with these heads. mask: what the scores of later places become; None: there is no mask;
     "after": these places count nothing, but only after softmax."""
     q, k, v = (x @ qkv).unflatten(-1, (3, heads, -1)).permute(2, 0, 3, 1, 4)  # each [rows, heads, places, head size]
     scores = q @ k.mT * (scale or q.shape[-1] ** -0.5)
-    later = torch.ones_like(scores, dtype=torch.bool).triu(1)
+    later = torch.ones_like(scores, dtype=torch.bool).triu(later)
     if isinstance(mask, float):
         scores = scores.masked_fill(later, mask)
     weights = scores.softmax(over)

@@ -79,11 +79,13 @@ def pieces_problem(case):
 
 
 def memory_problem(case):
-    for one, (held, needed) in zip(case["results"], case["held"]):
+    for one, (held, needed, shared) in zip(case["results"], case["held"]):
         if held < 0:
             return of(one["name"], one["looks"], rank=case["rank"], size=case["size"], heads=case["heads"])
         if held > needed:
             return problem("a view", needed, held, case["rank"], what=PLACES[one["name"]], needed=needed)
+        if shared:
+            return problem("shared", rank=case["rank"], what=PLACES[one["name"]], size=case["size"])
     return None
 
 
@@ -98,13 +100,13 @@ def refused_problem(case):
 # --- 5: reductions ----------------------------------------------------------------------------------------------------
 
 
-def table_of(answer):
+def table_of(answer, mesh):
     """The learner's three collections of axes as lists; None where they are not that."""
     try:
         table = [sorted(str(axis) for axis in axes) for axes in answer]
     except Exception:  # a learner's object may do anything here
         return None
-    return table if len(table) == 3 and all(axis in cases.MESH for axes in table for axis in axes) else None
+    return table if len(table) == 3 and all(axis in mesh for axes in table for axis in axes) else None
 
 
 def table_problems(runs, places):
@@ -240,6 +242,26 @@ def layout_problems(job, layout):
     if price > best[0] * (1 + 1e-9):
         found["cheapest"] = problem("dearer", best[0], price, **words, best=best[1])
     return found
+
+
+def all_layout_problems(jobs, answers):
+    """[{criterion: problem or None}] of all jobs; where a short way of thinking explains at least half of those that are
+    wrong, it is named."""
+    found = [layout_problems(job, layout) for job, layout in zip(jobs, answers)]
+    wrong = [(job, layout) for job, layout, one in zip(jobs, answers, found) if any(one.values())]
+    named = next((trap for trap in cases.TRAPS if 2 * sum(_thought(trap, *one) for one in wrong) >= len(wrong)), None)
+    for one in found if wrong and named else ():
+        for name, details in one.items():
+            if details and details["mistake"] != MISTAKES["unfit"]:
+                one[name] = {**details, "mistake": f"{details['mistake']}\n{MISTAKES['thought ' + named]}"}
+    return found
+
+
+def _thought(trap, job, layout):
+    """Whether this way of thinking leads to this layout."""
+    seen = cases.seen_by(trap, *job)
+    least = min((price for price, _ in seen), default=None)
+    return any(price == least and way == layout for price, way in seen)
 
 
 def cheapest(job):

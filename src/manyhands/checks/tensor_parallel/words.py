@@ -176,6 +176,8 @@ MISTAKES = {
     ("out", "columns"): "These are columns of `out`. A head's output meets the rows of `out` that belong to it.",
     "a view": "{what} is a view: it keeps {got} numbers in memory, and needs {needed}. A copy of its own (clone) "
               "lets the whole go.",
+    "shared": "{what} is the whole itself, or lies in its memory: a step of the optimiser would change that one too. On {size} rank(s), too, give a copy of its own "
+              "(clone).",
     "cut in place": "cut_heads has changed {name}, the whole weight, from which other ranks are still cut.",
     "accepted": "{heads} heads on {size} ranks were accepted. Some rank would have a part of a head: raise ValueError.",
     "other error": "{heads} heads on {size} ranks raised {error}. Say what is wrong in a ValueError, before anything "
@@ -191,6 +193,10 @@ MISTAKES = {
     ("attention", "later only"): "A place sees itself and later places. It is to see itself and those before it.",
     ("attention", "all heads here"): "This cuts the rank's columns into all heads of the layer. Here are heads / "
                                      "ranks of them, each as long as in one process.",
+    ("attention", "one later"): "A place sees the place that comes after it. It is to see itself and those before it only: its scores there are -inf "
+                                "before softmax.",
+    **{("attention", f"heads {n}"): "Here are heads / ranks heads, and this cuts the rank's columns into another number of them. Is a number of heads written "
+                                    "down? `heads` and the size of the group say how many." for n in range(1, 65)},
     ("attention", "not scaled"): "The scores are not divided by the root of the size of a head.",
     ("attention", "scaled by width"): "The scores are divided by the root of the width. It is the size of a head "
                                       "that counts.",
@@ -205,8 +211,8 @@ MISTAKES = {
     ("attention backward", "many"): "More than one call in backward. x enters once: copy_to is called once, and q, k "
                                     "and v come from what it gives.",
     # reductions
-    "no table": "Asked for are three collections of axes of the mesh: to sum over forward, in the gradient of a, in "
-                "the gradient of b.",
+    "no table": "Asked for are three collections of axes of the layout, by whatever names it has: to sum over forward, in the "
+                "gradient of a, in the gradient of b.",
     "axes of out": "{case}: the output is cut along an axis over which it is to be summed. Its pieces there are "
                    "beside each other, not parts of a sum.",
     "forward many": "{case}: no cut dimension was summed away along this axis, so the ranks along it do not have "
@@ -247,6 +253,22 @@ MISTAKES = {
     "weights too large": "{layout}: the weights with their gradients and Adam's two numbers do not fit.",
     "too large": "{layout}: the weights fit, but not with the data and the outputs of the products.",
     "dearer": "{layout}: {best} fits too, and sends fewer bytes.",
+    "none fits": "It seems to have found no layout that fits. For each job some layout fits: is the limit checked too strictly?",
+    "thought no activations": "It seems that only the weights were counted: a rank holds the data and the output of each product, too.",
+    "thought no data": "It seems that the data, the first operand of the first product, was not counted.",
+    "thought no last output": "It seems that the last output was not counted: a rank holds the output of each product.",
+    "thought three copies": "It seems that the weights were counted three times: a rank holds the weight, its gradient and Adam's two numbers.",
+    "thought one copy": "It seems that the weights were counted once: a rank holds the weight, its gradient and Adam's two numbers.",
+    "thought numbers": "It seems that numbers were taken for bytes: each of them has 4 bytes.",
+    "thought no ring": "It seems that each number counts once, however many ranks there are: over p ranks a ring sends 2 (p - 1) / p times the numbers.",
+    "thought to each other": "It seems that each rank sends its numbers to each other one: a ring sends 2 (p - 1) / p times the numbers.",
+    "thought forward only": "It seems that only the all-reduces of forward were counted: a step goes backward too.",
+    "thought odd batch": "It seems that a layout was taken whose sizes do not divide.",
+    "thought odd weight": "It seems that a layout was taken whose sizes do not divide.",
+    "thought axis once": "It seems that each axis was used for one dimension only. Two dimensions may lie on one axis where no product has both.",
+    "thought every axis": "It seems that every axis was used. One may be left without a dimension.",
+    "thought exactly": "A layout that needs exactly memory_bytes fits, too: \"at most\".",
+    "thought just over": "A layout that needs a little more than memory_bytes does not fit.",
     "unfit": "A layout that is not possible or does not fit is never the cheapest.",
 }
 

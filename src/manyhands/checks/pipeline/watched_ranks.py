@@ -1,0 +1,117 @@
+"""What a step of exercise 5 keeps in memory, on the ranks: by micro-batch, and in bytes, whoever keeps it."""
+
+import gc
+import time
+import weakref
+
+import torch
+from torch import nn
+from torch.multiprocessing.reductions import StorageWeakRef
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+LETTING_GO_S = 0.5  # how long gloo's threads, or the cluster's watch, may take to let go of a tensor
+
+
+class Watched(nn.Module):
+    """A stage that counts the micro-batches of which something is still there: outputs with their graph, or inputs that were received.
+
+    `held`: of earlier ones, when a forward begins: the last backward may have left its names. `held_back`: of all, when a backward
+    begins, which no names need outlive. A stage that is computed once more in backward sees the same micro-batch again.
+    `right_inputs`: what comes in, by which a micro-batch is known. `memories`: counts bytes, too, if it is given.
+    """
+
+    def __init__(self, module, receives, right_inputs, memories=None):
+        super().__init__()
+        self.module, self.receives, self.held, self.held_back = module, receives, 0, 0
+        self._right_inputs, self._memories, self._made = right_inputs, memories, {}
+        self._inputs, self._outputs, self._begun = [], [], set()
+
+    @property
+    def made(self):
+        """The numbers in the outputs of all micro-batches."""
+        return sum(self._made.values())
+
+    def forward(self, x):
+        which = self._which(x)
+        self.held = max(self.held, len(self._there() - {which}))
+        self._inputs += [(weakref.ref(x), which)] if self.receives else []
+        y = self.module(x)
+        self._made[which] = y.numel()
+        if y.requires_grad:
+            self._outputs.append((weakref.ref(y), which))
+            y.register_hook(lambda gradient: self._backward_begins(which))
+        return y
+
+    def _which(self, x):
+        """The number of the micro-batch, or a new name for an input that is wrong."""
+        for m, right in enumerate(self._right_inputs):
+            if x.shape == right.shape and torch.allclose(x.detach(), right, rtol=1e-6, atol=1e-9):
+                return m
+        return f"unknown {len(self._made)}"
+
+    def _backward_begins(self, which):
+        self.held_back = max(self.held_back, len(self._there()))
+        if self._memories:
+            self._memories.look(len(self._made.keys() - self._begun), self.module)
+        self._begun.add(which)
+
+    def _there(self):
+        kinds = [{which for one, which in refs if one() is not None} for refs in (self._inputs, self._outputs)]
+        return max(kinds, key=len)
+
+
+class Memories(TorchDispatchMode):
+    """Counts the bytes of all tensors that were made within the block and are still there. What was handed to a message
+    does not count, since the message may keep it. Gradients of the stage's parameters do not count.
+
+    `once`: bytes of what one micro-batch needs from its forward to its backward; `tensor`: of the largest tensor among them.
+    """
+
+    def __init__(self, once, tensor):
+        super().__init__()
+        self._once, self._tensor, self._made, self._sent, self._waits = once, tensor, {}, {}, True
+        self.excess = self.needed = 0
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        given = {_key(one): StorageWeakRef(one.untyped_storage()) for one in _tensors(args)}
+        if function.name().startswith("c10d::send"):
+            self._sent |= given
+        answer = function(*args, **(kwargs or {}))
+        for one in _tensors(answer):
+            if _key(one) not in given.keys() | self._made.keys():  # else a view, of what was there before, perhaps
+                memory = one.untyped_storage()
+                self._made[_key(one)] = StorageWeakRef(memory), memory.nbytes()
+        return answer
+
+    def look(self, micro_batches, module):
+        """A backward begins while so many micro-batches have not had theirs: with a copy of each, and some tensors on the way."""
+        parameters = sum(one.numel() * one.element_size() for one in module.parameters())
+        self._compare(2 * micro_batches * self._once + 4 * self._tensor + 2 * parameters, module)
+
+    def end(self, module):
+        """What the step has left."""
+        self._compare(2 * self._tensor, module)
+
+    def _compare(self, allowed, module):
+        deadline = time.monotonic() + LETTING_GO_S
+        while (there := self._there(module)) > allowed and self._waits:
+            gc.collect()
+            time.sleep(0.01)
+            self._waits = time.monotonic() < deadline
+        if there - allowed > self.excess:
+            self.excess, self.needed = there - allowed, allowed
+
+    def _there(self, module):
+        gradients = {_key(one.grad) for one in module.parameters() if one.grad is not None}
+        self._made = {key: one for key, one in self._made.items() if not one[0].expired()}
+        return sum(nbytes for key, (_, nbytes) in self._made.items() if key not in self._sent and key not in gradients)
+
+
+def _tensors(values):
+    return [one for one in tree_leaves(values) if isinstance(one, torch.Tensor)]
+
+
+def _key(tensor):
+    """Of a tensor's memory; no other memory has it while there is a weak reference to this one."""
+    return tensor.untyped_storage()._cdata
