@@ -150,7 +150,7 @@ check.shards(cluster, "shard", "unshard", "reduce_shard")
 # new weights of all shards into all parameters, in place. The weights must be those of one process with `torch.optim.Adam` and the mean of the gradients.
 #
 # * `state` is a dict, empty at the first step, the same one at each later step. Keep in it whatever must live on: Adam's two numbers for each parameter **of the shard**, and, if you like,
-#   a copy of the shard. `torch.optim.Adam([own], lr=lr, eps=eps)` may do the arithmetic: it too can live in `state`.
+#   a copy of the shard. Nothing else may stay in memory. `torch.optim.Adam([own], lr=lr, eps=eps)` may do the arithmetic: it too can live in `state`.
 # * Cut each parameter for itself or all of them as one long vector, as you like.
 # * The gradients may travel by reduce-scatter or all-reduce, once; the new weights once. What becomes of `p.grad` is up to you.
 #
@@ -192,8 +192,9 @@ check.zero1(cluster, "zero1_step")
 # * the shards are returned in the order of the parameters, padded as in exercise 2;
 # * `p.grad` is `None` for each parameter, and the network is as it was, without hooks: the function is called again with the next loss.
 #
-# While backward runs, at most two whole gradients may be in memory, so that one may still be under way while the next one is computed; afterwards none. Whoever keeps a view of one keeps
-# all of it. Each parameter gets a gradient, on all ranks in the same order.
+# While backward runs, at most two whole gradients may be in memory, so that one may still be under way while the next one is computed; afterwards none. A copy of a gradient is as large as
+# the gradient, and a view of one keeps all of it alive. Each gradient is sent once, with the bytes of one reduce-scatter, which are half of an all-reduce's. Each
+# parameter gets a gradient, on all ranks in the same order.
 #
 # `p.register_post_accumulate_grad_hook(f)` calls `f(p)` as soon as `p.grad` is there; `remove()` of what it returns takes the hook away.
 #
@@ -230,8 +231,8 @@ check.zero2(cluster, "zero2_backward")
 # %% [markdown]
 # ## 5. Stage 3: gather, use, free
 #
-# A layer `y = x @ weight.T` whose weight is there only while it computes. Between forward and backward a rank holds its shard, not the weight: forward gathers it, uses it and lets it
-# go; backward gathers it again. The gradient of the shard is that of the **mean** over the ranks, as if `weight.grad` had been averaged and cut. Each rank has rows `x` of its own, so
+# A layer `y = x @ weight.T` whose weight is there only while it computes. Between forward and backward, and after backward, a rank holds its shard, not the weight: forward gathers it, uses
+# it and lets it go; backward does the same again. The check counts everything that is in memory then, whoever keeps it. The gradient of the shard is that of the **mean** over the ranks, as if `weight.grad` had been averaged and cut. Each rank has rows `x` of its own, so
 # the gradient of `x` is not averaged.
 #
 # It is called as `GatheredLinear.apply(x, own, shape, group)`. Of `x`, `own`, `shape` and `group`, the last two have no gradient: backward returns `None` for them. Forward sends as much
@@ -278,7 +279,8 @@ check.gather(cluster, "GatheredLinear")
 #
 # * The gradients, `bfloat16` in `p.grad`, are added up **in float32**, by one reduce-scatter: in bfloat16 a small one would vanish beside a large one.
 # * `state` is a dict as in exercise 3. It holds one number of float32 for each parameter of the shard, nothing more.
-# * The new weights travel as `bfloat16`.
+# * The new weights travel as `bfloat16`, and are the only numbers that are rounded: mean, rate and step are float32. The check compares the master in `state` too.
+# * The parameters keep their memory: write into them in place.
 #
 # *Difficulty ●●○, 8 minutes, 3 points*
 #

@@ -35,14 +35,14 @@ torch.set_num_threads(1)
 # ## 1. A checkpoint that is whole or not there
 #
 # `save` writes a state into `folder`, for a step; each step has a file of its own. `latest` gives the newest checkpoint that can be read, which is that of the highest step,
-# with its state, or None. `state` is a dictionary that
+# with its state, or None. A long training has a million steps and more. `state` is a dictionary that
 # `torch.save` can write and `torch.load(..., weights_only=True)` can read. The check will
 #
 # * tear the newest file, or several: cut off the end, or all of it;
 # * kill the process while it writes, and when it is about to rename;
 # * fill the disk: then `save` raises the error, and all checkpoints that were there are still there;
-# * look at the order of your calls: a rename does not wait for the disk. After a power cut, a file that was not synced (`os.fsync`) may be empty, and a name in a folder
-#   that was not synced may be missing.
+# * look at the order of your calls and at what they are called for: a rename does not wait for the disk. After a power cut, a file that was not synced (`os.fsync`) may be empty,
+#   and a name in a folder that was not synced after the rename may be missing.
 #
 # *Difficulty ●●○, 14 minutes, 5 points*
 #
@@ -128,11 +128,14 @@ check.state(state_of, restore)
 # %% [markdown]
 # ## 3. Rows for any number of ranks
 #
-# Think of one endless order of rows: the images of epoch 0, shuffled, then those of epoch 1, shuffled otherwise, and so on. The order of an epoch depends on `seed` and the epoch's
-# number, and on nothing else. `seen` rows of it have been taken. A step takes the next
-# `batch` of them, and `rank` of `world` gets its share. The number of ranks may change at any step, and the batch with it; so a batch may lie across the border of two epochs.
+# Think of one endless order of rows: the images of epoch 0 in a random order, then those of epoch 1 in a different random order, and so on. The order of an epoch depends on `seed` and
+# the epoch's number, and on nothing else. No two pairs of a seed and an epoch share an order, so that epoch 1 of seed 5 is not epoch 0 of seed 6. `seen` rows of this order have been
+# taken. A step takes the next
+# `batch` of them, and `rank` of `world` gets its share. The number of ranks may change at any step, and the batch with it, so a batch may lie across the border of two epochs. A batch
+# that is larger than the data lies in three epochs or more.
 #
-# Return the rows of this rank, as a list of numbers from 0 to `images - 1`. Shares differ by one row at most.
+# Return the rows of this rank, as a list of numbers from 0 to `images - 1`. The shares of a batch differ by one row at most, even across the border of two epochs. The training draws from
+# the global generators of Python, NumPy and torch, so leave them alone.
 #
 # *Difficulty ●●○, 8 minutes, 3 points*
 #
@@ -195,9 +198,10 @@ check.reshard(reads)
 # * `RankLost`: in the midst of a step. What is in memory now is neither the old state nor the new one;
 # * `RanksJoined`: new ranks wait, before a step has begun. Nothing is lost.
 #
-# After either of them no step works before `job.regroup()` has made a new group. `job.commit()` keeps a copy of the state in memory, `job.rollback()` brings the last one back.
+# After either of them no step works before `job.regroup()` has made a new group. Any other exception is a mistake in the program: let it end the loop, because repeating the step would
+# not help. `job.commit()` keeps a copy of the state in memory, `job.rollback()` brings the last one back.
 #
-# `job.seen` counts the images that the training has taken. Train until it is `until` or more. Commit at the start, and then whenever `every` steps have been made since the last commit (steps that were rolled back do not count). Behind the
+# `job.seen` counts the images that the training has taken. Train until it is `until` or more; if it is already, make no step. Commit at the start, and then whenever `every` steps have been made since the last commit (steps that were rolled back do not count). Behind the
 # last step of all a commit may be made or not.
 #
 # *Difficulty ●●○, 10 minutes, 4 points*

@@ -28,7 +28,7 @@ def save(state, folder, step):
         torch.save(state, file)
         file.flush()
         os.fsync(file.fileno())
-    os.replace(folder / "part", folder / f"step-{step:06}.pt")
+    os.replace(folder / "part", folder / f"step-{step:012}.pt")
 
 
 def newest(folder):

@@ -265,7 +265,7 @@ def save(training):
         torch.save(state_of(training), file)
         file.flush()
         os.fsync(file.fileno())
-    os.replace(part, home / f"step-{training.step:04}.pt")
+    os.replace(part, home / f"step-{training.step:012}.pt")
 
 def newest():
     """A training in the state of the newest checkpoint; a new one if there is none."""

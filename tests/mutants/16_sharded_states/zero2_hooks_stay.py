@@ -1,7 +1,7 @@
 """The hooks are registered once and stay: whoever trains the network in another way later has no gradients.
 
 fails: zero2/freed
-shows: 6 hooks are left
+shows: 12 hooks are left
 points: 24
 """
 # %% grade_id="zero2"

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from manyhands.checks.elastic_training import disk_faults, verdicts
+from manyhands.checks.elastic_training import disk_faults, global_generators, verdicts
 from manyhands.checks.elastic_training.disk_faults import Read
 from manyhands.checks.elastic_training.words import CRITERIA, HINTS, MISTAKES
 
@@ -38,11 +38,13 @@ def test_what_latest_should_give():
 
 
 def test_the_order_of_syncs_and_renames():
-    file, folder, renamed = ("sync", 1, 50), ("sync", 9, -1), ("rename", [(1, 50)], False)
-    assert verdicts.power_problem([file, renamed, folder], {1: 50}) is None
+    file, folder, renamed, everything = ("sync", 1, 50), ("sync", 9, -1), ("rename", [(1, 50)], 9, False), ("sync all",)
+    for events in ([file, renamed, folder], [everything, renamed, folder], [file, renamed, everything], [file, renamed, ("sync", 8, -1), folder]):
+        assert verdicts.power_problem(events, {1: 50}) is None
     for events, sizes, word in (([], {}, "Nothing was renamed"), ([renamed, file, folder], {1: 50}, "asked for the bytes"), ([file, renamed], {1: 50}, "its name may not"),
                                 ([("sync", 1, 40), renamed, folder], {1: 50}, "asked for the bytes"), ([file, renamed, folder], {1: 70}, "50 of 70"),
-                                ([file, ("rename", [(1, 50)], True), folder], {1: 50}, "in the folder itself")):
+                                ([file, ("rename", [(1, 50)], 9, True), folder], {1: 50}, "in the folder itself"),
+                                ([file, folder, renamed], {1: 50}, "its name may not"), ([file, renamed, ("sync", 8, -1)], {1: 50}, "not the one that the file was renamed into")):
         assert word in verdicts.power_problem(events, sizes)["mistake"]
 
 
@@ -53,20 +55,54 @@ def test_the_commits_that_were_due():
         assert word in verdicts.commits_problem({"commits": commits, "steps": 12}, right)["mistake"]
 
 
-def _judged(batches, images, zero=((0, 3), (1, 2))):
-    whole = [row for batch in batches for row in batch]
-    return verdicts.epochs_problem(verdicts.counts_of(batches, images), [whole[:2], whole[images:images + 2], *zero], images)
+def _judged(batches, images):
+    return verdicts.epochs_problem(verdicts.counts_of(batches, images), images)
 
 
 def test_epochs_of_rows():
     assert _judged([[3, 1], [0, 2], [2, 0], [1, 3]], 4) is None
     assert _judged([[3, 1, 0], [2, 2, 0], [1, 3]], 4) is None, "a row may come in both epochs of one batch"
+    assert _judged([[3, 1, 0], [2, 2, 0, 1, 3, 1, 0], [3, 2]], 4) is None, "a batch may lie in three epochs"
     assert "never" in _judged([[3, 1], [1, 2], [2, 0], [0, 3]], 4)["mistake"]
     assert "border" in _judged([[3, 1], [0, 2], [2, 0], [2, 0]], 4)["mistake"]
-    assert "same order" in _judged([[3, 1], [0, 2], [1, 3], [0, 2]], 4)["mistake"]
-    assert "same order" in _judged([[3, 1], [0, 2], [2, 0], [1, 3]], 4, zero=((0, 3), (0, 3)))["mistake"]
-    assert "another seed" in _judged([[3, 1], [0, 2], [2, 0], [1, 3]], 4, zero=((3, 1), (0, 2)))["mistake"]
-    assert "lie in the file" in _judged([[0, 1], [2, 3], [2, 0], [1, 3]], 4)["mistake"]
+    assert "border" in _judged([[3, 1, 0], [2, 2, 0], [3, 2]], 4)["mistake"]
+
+
+def _orders(order, images=60):
+    return verdicts.orders_problem({(seed, epoch): [int(row) for row in order(seed, epoch, images)] for seed in (5, 6, 4, 0) for epoch in (0, 1)}, images)
+
+
+def _shuffled(*numbers):
+    return np.random.default_rng(numbers)
+
+
+@pytest.mark.parametrize("order, word", [
+    (lambda seed, epoch, n: [(i + seed + epoch) % n for i in range(n)], "lie in the file"),
+    (lambda seed, epoch, n: [(7 * i + seed + epoch) % n for i in range(n)], "lie in the file"),
+    (lambda seed, epoch, n: np.roll(_shuffled(seed).permutation(n), 5 * epoch), "one is the other, turned"),
+    (lambda seed, epoch, n: _shuffled(seed).permutation(n)[::1 - 2 * epoch], "one is the other, turned"),
+    (lambda seed, epoch, n: _shuffled(epoch).permutation(n), "With another seed"),
+    (lambda seed, epoch, n: _shuffled(seed + epoch).permutation(n), "as with seed + epoch"),
+    (lambda seed, epoch, n: _shuffled(seed ^ epoch).permutation(n), "as with seed + epoch")])
+def test_orders_that_are_not_shuffled_or_come_twice(order, word):
+    assert word in _orders(order)["mistake"]
+
+
+@pytest.mark.parametrize("turn", range(40))
+def test_shuffled_orders_pass(turn):
+    assert _orders(lambda seed, epoch, n: _shuffled(turn, seed, epoch).permutation(n)) is None
+
+
+def test_a_global_generator_that_was_used_is_named_and_set_back():
+    import random
+
+    import torch
+
+    for draw, name in ((random.random, "Python's random"), (np.random.rand, "NumPy"), (lambda: torch.rand(1), "torch")):
+        before, wanted = global_generators.states(), draw()
+        assert global_generators.changed(before) == name
+        assert draw() == wanted
+    assert global_generators.changed(global_generators.states()) is None
 
 
 def test_pieces_and_reads():

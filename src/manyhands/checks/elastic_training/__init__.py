@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from manyhands.checks import Report, seed
-from manyhands.checks.elastic_training import disk_faults, lossy_job, revived, verdicts
+from manyhands.checks.elastic_training import disk_faults, global_generators, lossy_job, revived, verdicts
 from manyhands.checks.elastic_training.disk_faults import Read, files, read_in_process, save_in_process
 from manyhands.checks.elastic_training.words import CRITERIA, HINTS
 from manyhands.checks.in_kernel import ask, number
@@ -39,13 +39,15 @@ def checkpoint(save, latest):
     import torch
 
     with _Check("checkpoint") as report, tempfile.TemporaryDirectory() as name:
-        disk = _Disk(save, latest, Path(name), report)
+        disk, large = (_Disk(save, latest, Path(name, folder), report) for folder in ("small", "large"))
         steps = [report.whole(7, 10)]  # seven saves: numbers that sort otherwise as text
         for low in (10, 100, 1000):
             steps += sorted((low + report.rng.choice(9 * low, 2, replace=False)).tolist())
         sizes = {step: 100 if step == steps[-1] else 2000 for step in steps}  # the last one fits into Python's buffer of a file
-        disk.states = {step: {"weights": torch.from_numpy(report.rng.normal(size=sizes[step])), "seen": 10 * step} for step in steps}
-        _latest(disk, report)
+        sizes |= {report.whole(500_000, 1_000_000): 100, report.whole(1_000_000, 5_000_000): 100}  # as text the first is larger, with up to six digits
+        disk.states = {step: {"weights": torch.from_numpy(report.rng.normal(size=size)), "seen": 10 * step} for step, size in sizes.items()}
+        large.states = {step: disk.states.pop(step) for step in sizes if step >= 500_000}
+        _latest(disk, large, report)
         _torn(disk, report)
         _killed(disk, report)
         _full(disk, report)
@@ -57,6 +59,7 @@ class _Disk:
 
     def __init__(self, save, latest, folder, report):
         self.save, self.latest, self.folder, self.draw = save, latest, folder, report.rng
+        folder.mkdir()
         self.states, self.newest, self.written = {}, -1, {}  # written: {step: the files that its save has made}
 
     def next(self, again=False, **how):
@@ -87,11 +90,11 @@ class _Disk:
         return int(self.draw.uniform(0.15, 0.85) * size)
 
 
-def _latest(disk, report):
+def _latest(disk, large, report):
     found = [disk.read(-1)]
-    for _ in range(3):
-        disk.next()
-        found.append(disk.read())
+    for one in (disk, disk, disk, large, large):
+        one.next()
+        found.append(one.read())
     oldest = min(disk.written)
     times = {path: path.stat() for path in disk.written[oldest] if path.is_file()}
     for path in times:  # it becomes the youngest file, as a copy does
@@ -193,28 +196,42 @@ def rows(function):
     """Check `function(seen, batch, rank, world, images, seed)` -> the rows of a rank's share of the next batch."""
     with _Check("rows") as report:
         images, own = report.whole(60, 90), report.whole(5, 1000)
-        shares, worlds = [], []
-        for seen in (0, report.whole(1, images // 3)):
-            batch = report.whole(images // 4, images // 2 - 2)
-            alone = verdicts.rows_of(ask(function, seen, batch, 0, 1, images, own), images) or []
-            again = verdicts.rows_of(ask(function, seen, batch, 0, 1, images, own), images) or []
-            for world in (2, 3, 4, 5):
-                parts = [verdicts.rows_of(ask(function, seen, batch, rank, world, images, own), images) for rank in range(world)]
-                together = [row for part in parts for row in part or ()]
-                shares.append((verdicts.shares_problem(parts, batch, images), [len({*together}), sorted(len(part or ()) for part in parts)]))
-                worlds.append((verdicts.world_problem(alone, together, again, world), [len({*alone} & {*together}), sorted(alone) == sorted(again)]))
+
+        def parts(seen, batch, world, one_seed=own):
+            return [verdicts.rows_of(ask(function, seen, batch, rank, world, images, one_seed), images) for rank in range(world)]
+
+        generators = global_generators.states()
+        _shares(report, parts, images)
         batches, seen = [], 0
-        while seen < 2 * images:  # the batch changes on the way, and one lies across the border
-            batch = min(report.whole(7, images // 2), 2 * images - seen)
-            batches.append([row for rank in range(3) for row in verdicts.rows_of(ask(function, seen, batch, rank, 3, images, own), images) or ()])
+        while seen < 5 * images:  # the batch changes on the way, one lies across the border, and the last one in three epochs
+            batch = min(report.whole(7, images // 2), 2 * images - seen) if seen < 2 * images else (images // 3, 5 * images - seen)[seen > 2 * images]
+            batches.append([row for part in parts(seen, batch, 3) for row in part or ()])
             seen += batch
-        batch = images // 4
-        begins = [verdicts.rows_of(ask(function, start, batch, 0, 1, images, one), images) or [] for one, start in ((own, 0), (own, images), (0, 0), (0, images))]
-        report.judge("shares", [problem for problem, _ in shares], [sizes for _, sizes in shares])
-        report.judge("world", [problem for problem, _ in worlds], [what for _, what in worlds])
         counts = verdicts.counts_of(batches, images)
-        report.judge("epoch", [verdicts.epochs_problem(counts, begins, images)],
-                     [[[int(count.sum()), int(count.min()), int(count.max())] for count in counts], verdicts.orders(begins)])
+        found = {(one, epoch): [row for place in range(epoch * images, (epoch + 1) * images) for row in parts(place, 1, 1, one)[0] or ()]
+                 for one in sorted({own, own + 1, own ^ 1, 0}) for epoch in (0, 1)}
+        changed = global_generators.changed(generators)
+        problems = [verdicts.epochs_problem(counts, images), verdicts.orders_problem(found, images), changed and verdicts.say("global generator", name=changed)]
+        report.judge("epoch", problems, [[[int(count.sum()), int(count.min()), int(count.max())] for count in counts], verdicts.orders(found, images), changed is None])
+
+
+def _shares(report, parts, images):
+    shares, worlds = [], []
+    for seen in (0, report.whole(1, images // 3)):
+        batch = report.whole(images // 4, images // 2 - 2)
+        alone, again = (parts(seen, batch, 1)[0] or [] for _ in range(2))
+        for world in (2, 3, 4, 5):
+            mine = parts(seen, batch, world)
+            together = [row for part in mine for row in part or ()]
+            shares.append((verdicts.shares_problem(mine, batch, images), [len({*together}), sorted(len(part or ()) for part in mine)]))
+            worlds.append((verdicts.world_problem(alone, together, again, world), [len({*alone} & {*together}), sorted(alone) == sorted(again)]))
+    for world in (2, 3, 4, 5):  # in each epoch one row is left over: together they are two shares' rows
+        left, batch = world * report.whole(0, 4) + 1, 2 * images * (world == 4)
+        batch += left + world * report.whole(1, 4) + 1
+        lengths = [len(part or ()) for part in parts(images - left, batch, world)]
+        shares.append((verdicts.lengths_problem(lengths, batch), sorted(lengths)))
+    report.judge("shares", [problem for problem, _ in shares], [sizes for _, sizes in shares])
+    report.judge("world", [problem for problem, _ in worlds], [what for _, what in worlds])
 
 
 def reshard(function):
@@ -256,11 +273,27 @@ def rollback(train):
         commits = [verdicts.commits_problem(told, right) for _, told, right, *_ in found]
         early = ended or [verdicts.loop_problem(got, wanted, until) for *_, got, wanted, until in found if got[0] < until]
         report.judge("commits", early + commits if any(commits) else commits, [verdicts.due(told, right) for _, told, right, *_ in found])
+        let_out, steps = _lets_out_a_bug(train, report), _steps_of_nothing(train, report)
+        others = {"lost": [not let_out and verdicts.say("bug caught", error=lossy_job.BUG)], "joined": []}
         for name in ("lost", "joined"):
-            events = [[(min(1, back), ranks) for kind, back, _, ranks in told["events"] if kind == name] for _, told, *_ in found]
-            report.judge(name, [verdicts.event_problem(name, told, right) for _, told, right, *_ in found], events)
-        report.judge("equal", ended + [verdicts.loop_problem(got, wanted, until) for *_, got, wanted, until in found],
-                     [got for *_, got, _, _ in found], rtol=1e-9)
+            events = [[(min(1, back), min(1, tried), ranks) for kind, back, tried, ranks in told["events"] if kind == name] for _, told, *_ in found]
+            report.judge(name, [verdicts.event_problem(name, told, right) for _, told, right, *_ in found] + others[name], [events, let_out or name == "joined"])
+        problems = ended + [verdicts.loop_problem(got, wanted, until) for *_, got, wanted, until in found] + [steps and verdicts.say("one step more", found=steps)]
+        report.judge("equal", problems, [[got for *_, got, _, _ in found], steps], rtol=1e-9)
+
+
+def _lets_out_a_bug(train, report):
+    """Whether an error that is no lost rank ends the loop."""
+    from manyhands.elastic import mortal
+
+    outcome = mortal.in_process(lossy_job.tried, train, report.whole(0, 10_000), {report.whole(2, 6): ("bug", 0)}, 32 * 12, 4)
+    return bool(outcome.value) and lossy_job.BUG in (outcome.value[0] or "")
+
+
+def _steps_of_nothing(train, report):
+    """How many steps the loop makes where it has reached the end before it begins."""
+    _, told, _ = revived.in_process(lossy_job.tried, train, report.whole(0, 10_000), {}, 0, 4)
+    return told["steps"]
 
 
 def _plan(report, every):

@@ -26,8 +26,9 @@ class Read:
 
 @dataclass
 class Saved:
-    """How a call of `save` ended; `events` in order: ("sync", inode, size), a folder's size being -1, and ("rename", [(inode,
-    size), ...] of the file or of all files of the folder, whether they came from outside of the checkpoints' folder)."""
+    """How a call of `save` ended; `events` in order: ("sync", inode, size), a folder's size being -1, ("sync all",), and ("rename",
+    [(inode, size), ...] of the file or of all files of the folder, the inode of the folder that it was renamed into, whether it came
+    from outside of the checkpoints' folder)."""
 
     killed_by: str
     error: str
@@ -77,19 +78,24 @@ def _save(save, state, folder, step, watch):
 
 
 def _watch(function, folder, events, kill):
-    """Hear of renames by Python's audit events, and of syncs by standing in for os.fsync. Only in a process that ends soon."""
+    """Hear of renames and of files that are opened with O_SYNC by Python's audit events, and of syncs by replacing os.fsync and its
+    relatives. Only in a process that ends soon."""
     from manyhands.elastic.mortal import kill_me
 
+    folder, synced = folder.resolve(), set()
+
     def hear(event, args):
-        if event in ("os.rename", "os.link") and _place(args[1], args[3]).is_relative_to(folder.resolve()):
+        if event == "open" and isinstance(args[2], int) and args[2] & os.O_DSYNC and isinstance(args[0], (str, bytes, os.PathLike)):
+            synced.add(Path(os.fsdecode(args[0])).resolve())
+        if event in ("os.rename", "os.link") and (target := _place(args[1], args[3])).is_relative_to(folder):
             if kill:
                 kill_me()
             source = _place(args[0], args[2])
-            moved = [path.stat() for path in ([source] if source.is_file() else source.rglob("*"))]
-            elsewhere = not source.is_relative_to(folder.resolve())
-            events.append(("rename", [(one.st_ino, one.st_size) for one in moved], elsewhere))
+            moved = {path: path.stat() for path in ([source] if source.is_file() else source.rglob("*"))}
+            events.extend(("sync", one.st_ino, one.st_size) for path, one in moved.items() if path in synced)
+            events.append(("rename", [(one.st_ino, one.st_size) for one in moved.values()], target.parent.stat().st_ino, not source.is_relative_to(folder)))
 
-    def stand_in(real):
+    def one_file(real):
         def sync(file):
             real(file)
             found = os.fstat(file if isinstance(file, int) else file.fileno())
@@ -97,11 +103,18 @@ def _watch(function, folder, events, kill):
 
         return sync
 
-    for name in ("fsync", "fdatasync"):
+    def all_files(real):
+        def sync():
+            real()
+            events.append(("sync all",))
+
+        return sync
+
+    for name, replacement in (("fsync", one_file), ("fdatasync", one_file), ("sync", all_files)):
         real = getattr(os, name)
         for place in (vars(os), getattr(function, "__globals__", {})):  # also where a cell has imported the name
             for key in [key for key, value in place.items() if value is real]:
-                place[key] = stand_in(real)
+                place[key] = replacement(real)
     sys.addaudithook(hear)
 
 

@@ -6,39 +6,54 @@ import random
 from manyhands.checks.in_kernel import call
 
 STUBBORN, ATTEMPTS = 3, 400
+BUG = "mat1 and mat2 shapes cannot be multiplied (a mistake in the program, which the check has made)"
 
 
 class BrokenGroup(RuntimeError):
     """The loop goes on without a new group."""
 
 
+class Endless(BaseException):
+    """The loop does not end; no `except Exception` of a learner catches it."""
+
+
 def lossy_job(seed, plan):
     """A `Job` whose attempts to step may fail, with `commit`, `rollback` and `regroup`.
 
-    `plan`: {attempt: ("lost" or "joined", ranks that are there after it)}. A lost rank leaves half-changed weights, a moved
-    position and used-up random numbers behind. `told`: whole steps made before each commit, and in all; for each event that a whole step has
-    followed [kind, rollbacks, regroups, ranks].
+    `plan`: {attempt: ("lost" or "joined", ranks that are there after it)}; at the attempt of a "bug" and at all later ones a step raises an error
+    that is no lost rank. A lost rank leaves half-changed weights, a moved position and used-up random numbers behind. `told`: whole steps made
+    before each commit, and in all; for each event that a whole step has followed [kind, rollbacks, steps tried without a new group, ranks];
+    how often the bug was met.
     """
     import torch
 
     from manyhands.elastic.job import Job, RankLost, RanksJoined
+    from manyhands.elastic.mortal import kill_me
 
     class LossyJob(Job):
         def __init__(self):
             super().__init__(seed)
             self.attempts, self.steps, self.waiting, self.useless = 0, 0, None, 0
-            self.kept, self.told, self.event = None, {"commits": [], "steps": 0, "events": []}, None
+            self.kept, self.told, self.event = None, {"commits": [], "steps": 0, "events": [], "bugs": 0}, None
 
         def train_step(self):
             if self.waiting:
+                self.event[2] += 1
                 self.useless += 1
                 if self.useless >= STUBBORN:
                     raise BrokenGroup("the group is broken, and job.regroup() is not called")
                 raise RankLost("the group is broken: regroup")
             self.attempts += 1
             if self.attempts > ATTEMPTS:
-                raise BrokenGroup(f"{ATTEMPTS} steps were tried, and the end is not reached")
+                raise Endless(f"{ATTEMPTS} steps were tried, and the end is not reached")
             kind, world = plan.get(self.attempts, ("", 0))
+            if kind == "bug" or self.told["bugs"]:
+                self.told["bugs"] += 1
+                if self.told["bugs"] > 2 * STUBBORN:
+                    kill_me()  # even Endless is caught
+                if self.told["bugs"] > STUBBORN:
+                    raise Endless("the same error is met again and again")
+                raise RuntimeError(BUG)
             if kind == "joined":
                 self.waiting, self.event = world, [kind, 0, 0]
                 raise RanksJoined(f"{world} ranks are there now")
@@ -77,8 +92,6 @@ def lossy_job(seed, plan):
             random.setstate(own)
 
         def regroup(self):
-            if self.event:
-                self.event[2] += 1
             if self.waiting:
                 self.world, self.waiting, self.useless = self.waiting, None, 0
             return self.world
@@ -89,7 +102,10 @@ def lossy_job(seed, plan):
 def tried(train, seed, plan, until, every):
     """(error, what the loop did, [images seen, ranks, sums of the weights]) of the learner's loop; in a process of its own."""
     job = lossy_job(seed, plan)
-    _, error = call(train, job, until, every)
+    try:
+        _, error = call(train, job, until, every)
+    except Endless as end:
+        error = str(end)
     return error, job.told, [job.seen, job.world, *(weight.sum().item() for weight in job.model.parameters())]
 
 

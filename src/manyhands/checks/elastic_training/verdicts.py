@@ -1,6 +1,7 @@
 """How the checks of unit 18 judge: every verdict is None, or the details of a FAIL line."""
 
 import math
+from itertools import combinations
 
 import numpy as np
 
@@ -31,21 +32,28 @@ def read_problem(read, step, total):
 
 
 def power_problem(events, sizes):
-    """`events` of one call of save, and {inode: size} of the files that are there afterwards."""
+    """`events` of one call of save (see `Saved`), and {inode: size} of the files that are there afterwards."""
     renames = [i for i, (kind, *_) in enumerate(events) if kind == "rename"]
     if not renames:
         return say("never renamed")
     for i in renames:
-        _, moved, elsewhere = events[i]
+        _, moved, _, elsewhere = events[i]
         if elsewhere:
             return say("from elsewhere")
         for inode, size in moved:
             if inode in sizes and sizes[inode] != size:
                 return say("too early", early=size, size=sizes[inode])
-            if ("sync", inode, size) not in [tuple(event) for event in events[:i]]:
+            if not {("sync", inode, size), ("sync all",)} & {tuple(event) for event in events[:i]}:
                 return say("no sync")
-    folders = [event for event in events[renames[-1]:] if event[0] == "sync" and event[2] == -1]
-    return None if folders else say("no folder sync")
+    return next(filter(None, (_folder_problem(events[i:]) for i in renames)), None)
+
+
+def _folder_problem(events):
+    """Whether the folder of a rename is synced behind it; `events` begin with the rename."""
+    (_, _, folder, _), *later = events
+    if ("sync all",) in later or ("sync", folder, -1) in later:
+        return None
+    return say("other folder" if any(event[0] == "sync" and event[2] == -1 for event in later) else "no folder sync")
 
 
 # ------------------------------------------------------------------ 2: state
@@ -82,6 +90,11 @@ def shares_problem(shares, batch, images):
             if row in owners:
                 return say("double", a=owners[row], b=rank)
             owners[row] = rank
+    return lengths_problem(lengths, batch)
+
+
+def lengths_problem(lengths, batch):
+    """Of a batch that may lie in several epochs: a row may come twice in it, but the shares are as equal as in any other."""
     if sum(lengths) != batch:
         return say("too few", found=sum(lengths), wanted=batch)
     return None if max(lengths) - min(lengths) <= 1 else say("uneven", most=max(lengths), least=min(lengths))
@@ -98,23 +111,41 @@ def counts_of(batches, images):
     return list(np.cumsum([np.bincount(batch, minlength=images) for batch in batches], axis=0))
 
 
-def epochs_problem(counts, begins, images):
-    """`counts` over two epochs; `begins`: the first rows of both, under the seed, and under the seed 0."""
+def epochs_problem(counts, images):
+    """`counts` of the rows after each batch, up to the end of an epoch."""
     for count in counts:
         passed = int(count.sum()) // images  # whole epochs: every row has come so often, and some once more
         if count.min() < passed or count.max() > passed + 1:
             crossed = int(count.sum()) > images
             return say("border" if crossed else "row twice", images=images, double=int((count > passed + 1).sum()), missing=int((count < passed).sum()))
-    if (counts[-1] != 2).any():
-        return say("border")
-    wrong = [name for name, right in orders(begins).items() if not right]
+    return say("border") if (counts[-1] != counts[-1].min()).any() else None
+
+
+def orders_problem(found, images):
+    """`found`: {(seed, epoch): its rows in order}, of several seeds and epochs."""
+    for order in found.values():
+        if sorted(order) != list(range(images)):
+            return None  # no order: that is told by what the batches hold
+    wrong = [name for name, right in orders(found, images).items() if not right]
     return say(wrong[0]) if wrong else None
 
 
-def orders(begins):
-    """{mistake: whether it was not made}, by the rows that come first in two epochs under a seed, and in the same under the seed 0."""
-    first, second, zero, zero_second = map(sorted, begins)
-    return {"no shuffle": first != list(range(len(first))), "same order": first != second and zero != zero_second, "seed unused": first != zero}
+def orders(found, images):
+    """{mistake: whether it was not made}. Two orders are alike if one is the other, turned or reversed."""
+    place = {key: np.argsort(order) for key, order in found.items()}
+    alike = [(one, other) for one, other in combinations(place, 2) if _regular(place[one], place[other], images)]
+    return {"no shuffle": not any(_regular(np.arange(images), order, images) for order in found.values()),
+            "same order": not any(one[0] == other[0] for one, other in alike),
+            "seed unused": not any(one[0] != other[0] and one[1] == other[1] for one, other in alike),
+            "seed and epoch added": not any(one[0] != other[0] and one[1] != other[1] for one, other in alike)}
+
+
+def _regular(one, other, images):
+    """Whether a rule as simple as a rotation leads from one order to the other: then many neighbours stay as far apart. In a shuffled order
+    hardly five of them are."""
+    other = np.asarray(other)[np.argsort(one)]
+    _, counts = np.unique(np.diff(other) % images, return_counts=True)
+    return int(counts.max()) >= images // 4
 
 
 # ------------------------------------------------------------------ 4: reshard
@@ -194,6 +225,8 @@ def due(told, right):
 
 def commits_problem(told, right):
     mine, ours = due(told, right), due(right, right)
+    if mine != ours and (problem := _no_group_problem(told)):
+        return problem
     if not mine or mine[0] != 0:
         return say("no first commit")
     if mine == ours:
@@ -205,14 +238,23 @@ def commits_problem(told, right):
 
 
 def event_problem(kind, told, right):
-    """What the loop did about the events of this kind; each is (kind, rollbacks, regroups, ranks in the next whole step)."""
+    """What the loop did about the events of this kind; each is (kind, rollbacks, steps that were tried without a new group, ranks in the
+    next whole step)."""
     mine, ours = ([event for event in one["events"] if event[0] == kind] for one in (told, right))
+    if problem := _no_group_problem({"events": mine}):
+        return problem
     rollbacks = sum(event[1] for event in mine)
     if kind == "lost" and any(event[1] == 0 for event in mine):
         return say("kept half a step")
     if kind == "joined" and rollbacks:
         return say("rolled back for nothing", found=rollbacks)
     return None if len(mine) == len(ours) else say("not reached", found=len(mine), wanted=len(ours))
+
+
+def _no_group_problem(told):
+    """Of the first event after which a step was tried before there was a new group."""
+    kind = next((kind for kind, _, tried, _ in told.get("events", ()) if tried), None)
+    return kind and say("no regroup", event={"lost": "RankLost", "joined": "RanksJoined"}[kind])
 
 
 def loop_problem(got, right, until):

@@ -2,7 +2,7 @@
 
 CRITERIA = {  # {check: {criterion: (points, text)}}
     "checkpoint": {
-        "latest": (1, "the newest step comes back, 10 after 9; an empty folder has none"),
+        "latest": (1, "the newest step comes back, 10 after 9 and 1000000 after 999999; an empty folder has none"),
         "torn": (1, "a torn file is skipped, and the one before it is there"),
         "killed": (1, "killed while it writes, and killed before the rename: the last checkpoint is whole"),
         "full": (1, "a full disk raises, and costs nothing that was there"),
@@ -17,7 +17,7 @@ CRITERIA = {  # {check: {criterion: (points, text)}}
     "rows": {
         "shares": (1, "the ranks share the batch: nothing twice, and nobody has two rows more than another"),
         "world": (1, "the batch has the same rows for 1, 2, 3, 4 and 5 ranks"),
-        "epoch": (1, "each row once in every epoch, also when the batch changes, and each epoch in an order of its own, which the seed decides"),
+        "epoch": (1, "each row once in every epoch, also when the batch changes, and each epoch shuffled in its own order, which the seed decides"),
     },
     "reshard": {
         "pieces": (2, "each new rank gets its numbers, in order, and no padding"),
@@ -40,7 +40,7 @@ MISTAKES = {
     "none in an empty folder": "Nothing has been saved yet: latest returns None.",
     "raises": "{error}. What cannot be read is skipped.",
     "no pair": "latest returns the pair (step, state).",
-    "sorted as text": "Step {found} came, and {wanted} is newer. As text, \"9\" is larger than \"10\": compare numbers, or fill up with zeros.",
+    "sorted as text": "Step {found} came, and {wanted} is newer. As text, \"9\" is larger than \"10\": compare numbers, or fill up with zeros, enough for any step: 12 digits.",
     "older": "Step {found} came, and {wanted} is newer.",
     "by time": "The file of step {found} is the youngest, as after a copy, and so that step came. The newest checkpoint is that of the highest step.",
     "newer": "Step {found} came, which is not whole; {wanted} is the newest one that is.",
@@ -55,6 +55,8 @@ MISTAKES = {
     "too early": "The file was renamed when it had {early} of {size} bytes. Rename when it is closed.",
     "no sync": "Nothing asked for the bytes to be on the disk before the rename. After a power cut the new name may stand for an empty file: file.flush(), then os.fsync(file.fileno()).",
     "no folder sync": "The file is on the disk, its name may not be: after the rename open the folder (os.open(folder, os.O_RDONLY)), and os.fsync it.",
+    "other folder": "After the rename a folder was synced, but not the one that the file was renamed into: its list of names has changed. Open that one (os.open(folder, os.O_RDONLY)), and "
+                    "os.fsync it.",
     # state
     "not loadable": "The state cannot be written and read again: {error}",
     "changed later": "The state changed when training went on: state_dict() holds the live tensors. Copy them (copy.deepcopy).",
@@ -75,10 +77,13 @@ MISTAKES = {
     "by the world": "With {world} ranks the batch has other rows than with one. The order must depend on the seed and the epoch, and on nothing else.",
     "not again": "The same call gave other rows the second time. Draw from a generator of its own, made of the seed and the epoch.",
     "row twice": "In an epoch of {images} images {double} rows came more than once, and {missing} never.",
-    "border": "In the batch across the border of two epochs, the rest belongs to the next epoch's order.",
-    "same order": "Both epochs have the same order. The epoch belongs into the seed.",
-    "seed unused": "With another seed the first epoch has the same order. The seed belongs into the order.",
-    "no shuffle": "The rows come as they lie in the file. Each epoch is a permutation of its own.",
+    "border": "In a batch across the border of two epochs, the rest belongs to the next epoch's order; a batch that is larger than the data lies in three.",
+    "same order": "Two epochs have the same order, or one is the other, turned. The epoch belongs into the seed.",
+    "seed unused": "With another seed an epoch has the same order, or it is only turned. The seed belongs into the order.",
+    "no shuffle": "The rows come as they lie in the file, or in that order turned around. Each epoch is shuffled: a random permutation.",
+    "seed and epoch added": "An epoch of one seed has the order of another epoch of another seed, as with seed + epoch, where epoch 1 of seed 5 is epoch 0 of seed 6. Draw with both numbers: "
+                            "np.random.default_rng([seed, epoch]).",
+    "global generator": "The call has changed the global generator of {name}, with which the training draws too. Draw from a separate generator: np.random.default_rng([seed, epoch]).",
     # reshard
     "no reads": "reads returns a list of triples (old rank, start, stop), an empty one where nothing is to be read.",
     "outside": "(old rank {old}, {start}, {stop}) is outside that piece: it has {size} numbers.",
@@ -96,6 +101,9 @@ MISTAKES = {
     "commits missing": "There were {found} commits, {wanted} were due: one whenever `every` steps have been made since the last.",
     "commits too many": "There were {found} commits, {wanted} were due: one only when `every` steps have been made since the last.",
     "kept half a step": "A loss was not rolled back: half a step is in the weights.",
+    "no regroup": "After {event} a step was tried before job.regroup() had made a new group, so it raised RankLost: call job.regroup() in this branch.",
+    "bug caught": "A step raised an error that is no lost rank ({error}), and the loop went on: it would repeat that step forever. Catch RankLost and RanksJoined, and let every other error out.",
+    "one step more": "`until` was reached before the loop began, and it made {found} steps. Ask job.seen < until before each step.",
     "not reached": "The loop came through {found} of {wanted} such events. After each one, no step works before job.regroup().",
     "rolled back for nothing": "Ranks joined before a step had begun, and the loop rolled back ({found} times). Nothing was lost there.",
     "not the end": "The loop ended at {found} images, and {wanted} are asked for.",

@@ -5,7 +5,6 @@ Each experiment is a function of a name and the seed that all ranks call, in gro
 
 import gc
 import random
-import time
 
 import torch
 from torch import nn
@@ -13,12 +12,14 @@ from torch.multiprocessing.reductions import StorageWeakRef
 
 from manyhands.checks.on_ranks import learners
 from manyhands.checks.rank_tools import device_of_any_call
-from manyhands.checks.sharded_states.findings_with_torch import F64, compare, draw, finding, flat, my_groups, piece
-from manyhands.checks.sharded_states.held_with_torch import held_bytes
+from manyhands.checks.sharded_states.findings_with_torch import F64, all_reduced, at_most, compare, draw, finding, flat, length, my_groups, piece
+from manyhands.checks.sharded_states.held_with_torch import held_bytes, tensors_in
+from manyhands.checks.sharded_states.live_with_torch import Created, LettingGo
 from manyhands.ledger import Ledger
 
 CALLS = 2
-AT_ONCE, LETTING_GO_S = 2, 1.0  # whole gradients that may be alive; how long a thread of gloo may take to let go of one, which is no hang yet
+LAYERS, NUMBER_BYTES = 6, F64.itemsize
+AT_ONCE = 2  # whole gradients that may be alive
 
 
 # --- 4: zero2 ---------------------------------------------------------------------------------------------------------
@@ -34,76 +35,115 @@ def zero2(name, seed):
 
 
 class Alive:
-    """Counts the whole gradients whose memory is still there when the next one is, whoever keeps it: as a tensor, a view or in p.grad.
-    gloo's threads may let go of one a little late: where there are too many it waits, until it has waited in vain once."""
+    """Counts what is in memory whenever a gradient arrives: whole gradients, whoever keeps them, and all numbers that were created meanwhile."""
 
     def __init__(self):
-        self._waits = True
+        self._letting_go = LettingGo()
 
-    def begin(self, parameters):
-        self.most, self.arrived, self._memories = 0, 0, []
+    def begin(self, parameters, created, enough):
+        """`enough`: so many numbers need no waiting."""
+        self.most, self.arrived, self._memories, self._snapshots = 0, 0, [], []
+        self._created, self._enough = created, enough
         self._hooks = [p.register_post_accumulate_grad_hook(self._arrived) for p in parameters]
 
     def _arrived(self, parameter):
         self.arrived += 1
         if parameter.grad is not None:  # else a hook of an earlier call has been here
             self._memories.append(StorageWeakRef(parameter.grad.untyped_storage()))
-        self.most = max(self.most, self._now(AT_ONCE))
+        self._letting_go.until(lambda: self._count() <= AT_ONCE and self._numbers() <= self._enough)
+        self.most = max(self.most, self._count())
+        self._snapshots.append(self._created.live())
 
-    def _now(self, allowed):
-        deadline = time.monotonic() + LETTING_GO_S
-        while (count := sum(not memory.expired() for memory in self._memories)) > allowed and self._waits:
-            time.sleep(0.005)
-            self._waits = time.monotonic() < deadline
-        return count
+    def _count(self):
+        return sum(not memory.expired() for memory in self._memories)
 
-    def end(self):
-        """How many are there now."""
+    def _numbers(self, besides=()):
+        return self._created.bytes_live(besides) // NUMBER_BYTES
+
+    def end(self, shards, enough):
+        """(the whole gradients that are in memory now, the numbers besides the shards now, the most such numbers that were there at once)."""
         for hook in self._hooks:
             hook.remove()
         gc.collect()
-        return self._now(0)
+        self._letting_go.until(lambda: self._count() == 0 and self._numbers(shards) <= enough)
+        own = {shard.untyped_storage()._cdata for shard in shards}
+        most = max((sum(size for address, size in one.items() if address not in own) for one in self._snapshots), default=0)
+        return self._count(), self._numbers(shards), most // NUMBER_BYTES
 
 
 def _network(key):
+    """Layers of about the same size, so that two whole gradients are few beside all of them."""
     sizes = random.Random(key)
-    a, b, c = (sizes.randint(3, 7) for _ in range(3))
-    network = nn.Sequential(nn.Linear(a, b), nn.Tanh(), nn.Linear(b, c), nn.Tanh(), nn.Linear(c, 3)).to(device_of_any_call(), F64)
+    widths = [sizes.randint(8, 9) for _ in range(LAYERS + 1)]
+    layers = [layer for a, b in zip(widths, widths[1:]) for layer in (nn.Linear(a, b), nn.Tanh())]
+    network = nn.Sequential(*layers[:-1]).to(device_of_any_call(), F64)
     with torch.no_grad():
         for i, parameter in enumerate(network.parameters()):
-            parameter.copy_(draw(f"{key} weight {i}", *parameter.shape))
+            parameter.copy_(draw(f"{key} weight {i}", *parameter.shape) / (3 if parameter.dim() == 2 else 1))
     return network
 
 
+class _Limits:
+    """How many numbers may be in memory, or travel, for these parameters."""
+
+    def __init__(self, parameters, group):
+        sizes = [length(p.numel(), group.ranks) for p in parameters]
+        self.own, self.numel, largest = sum(sizes), sum(p.numel() for p in parameters), group.ranks * max(sizes)
+        self.kept = min(p.numel() for p in parameters if p.dim() == 2) - 1  # afterwards, besides the shards: less than any weight's gradient
+        self.at_once = AT_ONCE * largest + self.own + self.kept  # also the shards a second time, and backward's own small tensors
+        self.bytes_sent = NUMBER_BYTES * (group.ranks - 1) * self.own
+
+
 def _zero2(function, key, group, alive):
-    network, told, left, most, after = _network(key), [], 0, 0, 0
+    network = _network(key)
     in_network = list(network.parameters())
     parameters = in_network[1::2] + in_network[::2]  # not in the order of backward, nor in its reverse
-    numel, own = sum(p.numel() for p in parameters), sum(len(piece(p.detach(), group.rank, group.ranks)) for p in parameters)
-    held = own
-    arrived = len(parameters)
+    limits, told, calls = _Limits(parameters, group), [], []
 
     def loss_of(call, rank):
-        return network(draw(f"{key} {call} {rank} rows", 4, network[0].in_features)).square().mean()
+        return network(draw(f"{key} {call} {rank} rows", 1, network[0].in_features)).square().mean()
 
     for call in range(CALLS):
         of_ranks = [torch.autograd.grad(loss_of(call, rank), parameters) for rank in group]
-        loss = loss_of(call, group.rank)
-        alive.begin(parameters if group.ranks > 1 else [])  # alone the shard may well be the gradient
-        got = function(loss, list(parameters), group.handle)
-        left = max(left, sum(p.grad is not None for p in parameters))
+        got, seen = _watched(function, loss_of(call, group.rank), parameters, group, limits, alive)
         network.zero_grad()
-        after, most = max(after, alive.end()), max(most, alive.most)
-        held = max(held, held_bytes(got) // 8) if group.ranks > 1 else held
-        arrived = min(arrived, alive.arrived) if group.ranks > 1 else arrived
+        calls.append(seen)
         one = _compare_shards(group.text, got, of_ranks, group)
         told.append({**one, "looks": "second call"} if one["looks"] and call and told[0]["looks"] is None else one)
+    left = max(one["left"] for one in calls)
     hooks = sum(len(p._post_accumulate_grad_hooks or ()) + len(p._backward_hooks or ()) for p in parameters)
-    looks, *numbers = (("piled up", AT_ONCE, most) if most > AT_ONCE else ("views", 0, after) if after else ("views of copies", own, held) if held > own else
-                       ("no backward", len(parameters), arrived) if arrived < len(parameters) else (None,))
+    sent = [at_most(group.text, one["sent"], limits.bytes_sent, limits.numel, whole=one["all-reduced"]) for one in calls]
     return {"shards": told,
-            "freed": [finding(group.text, "left" if left else "hooks left" if hooks else None, [(1 + left) * numel, (1 + hooks) * numel], 0, left or hooks)],
-            "alive": [finding(group.text, looks, [max(most, AT_ONCE) * numel, (1 + after) * numel, arrived * numel, held], *numbers)]}
+            "freed": [finding(group.text, "left" if left else "hooks left" if hooks else None, [(1 + left) * limits.numel, (1 + hooks) * limits.numel], 0, left or hooks)],
+            "alive": [_in_memory(group, calls, limits, len(parameters)), *sent]}
+
+
+def _watched(function, loss, parameters, group, limits, alive):
+    """(what the learner's function returns, what was in memory and what was sent while it ran)."""
+    created = Created()
+    alive.begin(parameters if group.ranks > 1 else [], created, limits.at_once + limits.own)  # alone the shard may well be the gradient
+    with Ledger() as ledger, created:
+        got = function(loss, list(parameters), group.handle)
+    left = sum(p.grad is not None for p in parameters)
+    for parameter in parameters:
+        parameter.grad = None
+    whole_after, after, at_once = alive.end(tensors_in(got), limits.kept)
+    return got, {"left": left, "whole at once": alive.most, "whole after": whole_after, "at once": at_once, "after": after, "arrived": alive.arrived,
+                 "held": held_bytes(got) // NUMBER_BYTES, "sent": ledger.bytes_sent, "all-reduced": all_reduced(ledger)}
+
+
+def _in_memory(group, calls, limits, parameters):
+    if group.ranks == 1:
+        return finding(group.text, None, [limits.numel])
+    most = {name: max(one[name] for one in calls) for name in calls[0]}
+    arrived = min(one["arrived"] for one in calls)
+    limit = {"whole at once": AT_ONCE, "whole after": 0, "held": limits.own, "at once": limits.at_once, "after": limits.kept}
+    looks = {"whole at once": "piled up", "whole after": "views", "held": "views of copies", "at once": "piled up copies", "after": "copies kept"}
+    over = next((name for name in limit if most[name] > limit[name]), None)
+    values = [(1 + max(0, most[name] - limit[name])) * limits.numel for name in limit] + [arrived * limits.numel]
+    if over is None and arrived < parameters:
+        return finding(group.text, "no backward", values, parameters, arrived)
+    return finding(group.text, looks.get(over), values, limit.get(over), most.get(over))
 
 
 def _compare_shards(at, got, of_ranks, group):
@@ -129,26 +169,26 @@ def _compare_shards(at, got, of_ranks, group):
 
 
 def gather(name, seed):
-    layer, found = learners(name), {"values": [], "gradients": [], "traffic": [], "freed": []}
+    layer, letting_go, found = learners(name), LettingGo(), {"values": [], "gradients": [], "traffic": [], "freed": []}
     for group in my_groups():
-        for criterion, findings in _gather(layer, f"{seed} gather {group.ranks}", group).items():
+        for criterion, findings in _gather(layer, f"{seed} gather {group.ranks}", group, letting_go).items():
             found[criterion] += findings
     return found
 
 
-def _gather(layer, key, group):
+def _gather(layer, key, group, letting_go):
     sizes = random.Random(key)
     a, b, c = (sizes.randint(7, 10) for _ in range(3))
     weights = [draw(f"{key} {i}", *shape) for i, shape in enumerate(((b, a), (c, b)))]
     rows = [draw(f"{key} {rank} rows", sizes.randint(1, 2), a) for rank in group]
     serial = [_through(lambda h, weight: h @ weight.T, x, weights) for x in rows]
-    owns = [nn.Parameter(piece(weight, group.rank, group.ranks)) for weight in weights]
+    owns, smallest = [nn.Parameter(piece(weight, group.rank, group.ranks)) for weight in weights], min(map(torch.numel, weights))
     enough, kept = 8 * (group.ranks - 1) * sum(map(len, owns)), []
 
     def multiply(h, i):
-        y = layer.apply(h, owns[i], weights[i].shape, group.handle)
-        if getattr(y, "grad_fn", None) is not None:
-            kept.append(held_bytes([vars(y.grad_fn), y.grad_fn.saved_tensors], besides=(h, owns[i], y)) // 8)
+        with Created() as created:
+            y = layer.apply(h, owns[i], weights[i].shape, group.handle)
+        kept.append(created.bytes_kept(letting_go, weights[i].nbytes - 1, besides=tensors_in(y)) // NUMBER_BYTES)
         return y
 
     with Ledger() as forward:
@@ -160,11 +200,14 @@ def _gather(layer, key, group):
     freed = finding(group.text, "kept" if whole_ones else None, [weights[0].numel() + sum(held for held, _ in whole_ones)], f"fewer than {numel}", held)
     if told["looks"]:
         return {"values": [told], "gradients": [finding(group.text, "no gradient", [])], "traffic": [sent], "freed": [freed]}
-    with Ledger() as backward:
+    with Ledger() as backward, Created() as created:
         y.square().mean().backward()
+    after = created.bytes_kept(letting_go, NUMBER_BYTES * smallest - 1, besides=leaves) // NUMBER_BYTES
     looks = None if backward.bytes_sent == 2 * enough else "backward less" if backward.bytes_sent < 2 * enough else "backward more"
     back = finding(group.text, looks, [backward.bytes_sent, 2 * enough], 2 * enough, backward.bytes_sent)
-    return {"values": [told], "gradients": list(_gradients(group, leaves, [one[1] for one in serial])), "traffic": [sent, back], "freed": [freed]}
+    stays = group.ranks > 1 and after >= smallest
+    freed_after = finding(group.text, "kept after" if stays else None, [max(after, smallest) + smallest * stays], f"fewer than {smallest}", after)
+    return {"values": [told], "gradients": list(_gradients(group, leaves, [one[1] for one in serial])), "traffic": [sent, back], "freed": [freed, freed_after]}
 
 
 def _forward(multiply, x, leaves):

@@ -21,7 +21,7 @@ class Group:
     """One of the groups in which this rank is; `handle` is what the learner gets."""
 
     def __init__(self, members, handle):
-        self.handle, self.ranks, self.rank = handle, len(members), members.index(dist.get_rank())
+        self.handle, self.members, self.ranks, self.rank = handle, members, len(members), members.index(dist.get_rank())
         self.text = "ranks " + ", ".join(map(str, members)) if len(members) > 1 else f"rank {members[0]} alone"
 
     def __iter__(self):
@@ -91,6 +91,11 @@ def at_most(at, sent, enough, numel, whole=False):
     """Bytes that were sent, beside those that are enough. `numel` makes the evidence one of this seed. `whole`: by an all-reduce."""
     looks = None if sent <= enough else "sent whole" if whole else "sent"
     return finding(at, looks, [max(sent, enough), numel], enough, sent)
+
+
+def all_reduced(ledger):
+    """Whether a call of this ledger gives what it adds up to every rank."""
+    return any("reduce" in entry.call and "scatter" not in entry.call for entry in ledger.entries)
 
 
 def flat(tensors):

@@ -10,14 +10,22 @@ _NOT_LOOKED_INTO = (str, bytes, int, float, complex, bool, type, types.ModuleTyp
 def held_bytes(kept, besides=()):
     """The memory of all tensors that can be reached from `kept`: each memory once, all of it also where a tensor is a view of a part,
     without that of the tensors `besides`. Gradients do not count."""
-    memories, seen, todo = {}, set(), [kept]
+    memories = {tensor.untyped_storage().data_ptr(): tensor.untyped_storage().nbytes() for tensor in tensors_in(kept)}
+    for tensor in besides:
+        memories.pop(tensor.untyped_storage().data_ptr(), None)
+    return sum(memories.values())
+
+
+def tensors_in(kept):
+    """All tensors that can be reached from `kept`, without their gradients."""
+    found, seen, todo = [], set(), [kept]
     while todo:
         value = todo.pop()
         if id(value) in seen or value is None or isinstance(value, _NOT_LOOKED_INTO):
             continue
         seen.add(id(value))
         if isinstance(value, torch.Tensor):
-            memories[value.untyped_storage().data_ptr()] = value.untyped_storage().nbytes()
+            found.append(value)
         elif isinstance(value, dict):
             todo += [*value.keys(), *value.values()]
         elif isinstance(value, (list, tuple, set, frozenset)):
@@ -28,6 +36,4 @@ def held_bytes(kept, besides=()):
             todo += [value.state, value.param_groups]
         else:
             todo += getattr(value, "__dict__", {}).values()
-    for tensor in besides:
-        memories.pop(tensor.untyped_storage().data_ptr(), None)
-    return sum(memories.values())
+    return found

@@ -12,19 +12,21 @@ from torch import nn
 from manyhands.checks.in_kernel import number
 from manyhands.checks.on_ranks import learners
 from manyhands.checks.sharded_states.findings_with_torch import BF16, at_most, compare, draw, finding, flat, length, my_groups, piece
-from manyhands.checks.sharded_states.held_with_torch import held_bytes
+from manyhands.checks.sharded_states.held_with_torch import held_bytes, tensors_in
+from manyhands.checks.sharded_states.live_with_torch import Created, LettingGo
 from manyhands.checks.sharded_states.verdicts import ULP
 from manyhands.checks.sharded_states.words import MASTER_STEPS
 from manyhands.ledger import Ledger
 
 STEPS, LR = MASTER_STEPS, 0.05  # each step is less than half of the last bit of such weights: in bfloat16 all of them vanish
+MASTER_ERROR = 2e-5  # float32 makes less than 1e-5 of it in all steps; a mean, a step or a rate that is rounded to bfloat16 makes more than 5e-5
 
 
 # --- 6: masters -------------------------------------------------------------------------------------------------------
 
 
 def masters(name, seed):
-    function, found = learners(name), {"moves": [], "states": [], "traffic": []}
+    function, letting_go, found = learners(name), LettingGo(), {"moves": [], "states": [], "traffic": []}
     for group in my_groups():
         key = f"{seed} masters {group.ranks}"
         sizes = random.Random(key)
@@ -32,16 +34,19 @@ def masters(name, seed):
         weights = [_two_to_four(f"{key} {i}", *shape) for i, shape in enumerate(shapes)]
         gradients = [_hard_to_add(f"{key} {i}", weight, group.ranks) for i, weight in enumerate(weights)]
         parameters, state = [nn.Parameter(weight.clone()) for weight in weights], {}
+        places, created = [parameter.data_ptr() for parameter in parameters], Created()
         with Ledger() as ledger:
             for _ in range(STEPS):
                 if any(parameter.dtype != BF16 for parameter in parameters):
                     break  # such a parameter takes no gradient of bfloat16 any more
                 for parameter, of_ranks in zip(parameters, gradients):
                     parameter.grad = of_ranks[group.rank].clone()
-                function(list(parameters), state, LR, group.handle)
+                with created:
+                    function(list(parameters), state, LR, group.handle)
         shard_numel, numel = sum(length(w.numel(), group.ranks) for w in weights), sum(w.numel() for w in weights)
-        found["moves"].append(_moves(group, parameters, weights, gradients, ledger))
-        found["states"].append(_masters(group.text, state, parameters, length(numel, group.ranks), shard_numel))
+        replaced = [parameter.data_ptr() for parameter in parameters] != places
+        found["moves"].append(_exact(_moves(group, parameters, weights, gradients, ledger), state, weights, gradients, group, replaced))
+        found["states"].append(_masters(group.text, state, parameters, (created, letting_go), length(numel, group.ranks), shard_numel))
         enough = STEPS * (group.ranks - 1) * shard_numel * (4 + 2)
         told = at_most(group.text, ledger.bytes_sent, enough, numel)
         wide = next((entry for entry in ledger.entries if "gather" in entry.call and entry.itemsize > 2), None)
@@ -86,10 +91,30 @@ def _moves(group, parameters, weights, gradients, ledger):
     return {**told, "looks": "vanished", "words": {"stuck": stuck, "numel": len(got)}} if 2 * stuck > len(got) else told
 
 
-def _masters(at, state, parameters, least, most):
-    got = held_bytes(state, parameters)
-    looks = "no masters" if got < 4 * least else "masters more" if got > 4 * most + 32 else None
-    return finding(at, looks, [got if looks else 4 * most], 4 * most, got)
+def _exact(told, state, weights, gradients, group, replaced):
+    """`told`, or what is wrong where the rounded weights are right: with the master in `state`, or with the parameters' memory."""
+    held = [one.detach().double().flatten() for one in tensors_in(state) if one.dtype in (torch.float32, torch.float64)]
+    right = [w.double() - STEPS * LR * sum(one.double() for one in of_ranks) / group.ranks for w, of_ranks in zip(weights, gradients)]
+    error = min(_farthest(own, held) for own in ([piece(one, group.rank, group.ranks) for one in right], [piece(flat(right), group.rank, group.ranks)])) if held else 0.0
+    rounded = error > MASTER_ERROR
+    told["values"] += [float(replaced), 1 + min(error / MASTER_ERROR, 100.0) if rounded else 0.0]
+    if told["looks"] or not (rounded or replaced):
+        return told
+    return {**told, "looks": "parameters replaced"} if replaced else {**told, "looks": "master rounded", "expected": f"at most {MASTER_ERROR}", "got": f"{error:.1g}"}
+
+
+def _farthest(wanted, held):
+    """How far the number of `wanted` that has no counterpart among those that are held is from all of them. A master may be kept in any form;
+    the zeros are padding."""
+    real = flat(wanted)
+    return max((flat(held)[:, None] - real[real != 0]).abs().min(0).values.tolist(), default=0.0)
+
+
+def _masters(at, state, parameters, watched, least, most):
+    enough, (created, letting_go) = 4 * most + 32, watched
+    got, kept = held_bytes(state, parameters), created.bytes_kept(letting_go, enough, state, parameters)
+    looks = "no masters" if got < 4 * least else "masters more" if got > enough else "kept beside masters" if kept > enough else None
+    return finding(at, looks, [max(got, kept) if looks else 4 * most], 4 * most, kept if looks == "kept beside masters" else got)
 
 
 # --- 7: clip ----------------------------------------------------------------------------------------------------------
@@ -124,7 +149,7 @@ def _clip(function, at, vectors, max_norm, padding, group):
     wrong = [("norm of shard", here[group.rank]), ("norm of shard", math.hypot(here[group.rank], padding * math.sqrt(sum(map(len, shards)) - sum(real)))),
              ("norm padded", math.hypot(right, padding * math.sqrt(places))), ("norm of norms", sum(here)),
              ("norm of norms", sum(one.norm().item() for one in vectors)), ("norm averaged", right / math.sqrt(group.ranks)), ("norm squared", right**2),
-             ("norm after", min(right, max_norm)), *(("norm one vector", one.norm().item()) for one in vectors)]
+             ("norm after", min(right, max_norm)), ("norm world rank", _by_world_rank(vectors, group)), *(("norm one vector", one.norm().item()) for one in vectors)]
     looks = None if math.isclose(norm, right, rel_tol=1e-6, abs_tol=1e-9) else ("norm times 0" if padding != padding else "no number") if norm != norm else next(
         (name for name, value in wrong if math.isclose(norm, value, rel_tol=1e-6)), "norm other")
     clipped = _clipped(at, got, given, max_norm, right, here[group.rank])
@@ -132,6 +157,15 @@ def _clip(function, at, vectors, max_norm, padding, group):
     few = "calls none" if group.ranks > 1 and not calls else "calls many" if calls > 1 or numel > 1 else None
     return {"norm": finding(at, looks, [norm], right, str(answer)[:40] if looks == "no number" else norm), "clipped": clipped,
             "traffic": finding(at, few, [sum(sizes) * (1 + (max(calls, numel) if few else 1))], 1, numel, calls=calls)}
+
+
+def _by_world_rank(vectors, group):
+    """The norm, where the rank in the world decides how many numbers of a shard are real."""
+    found = []
+    for rank, member in zip(group, group.members):
+        shards = [piece(one, rank, group.ranks) for one in vectors]
+        found += [own[:max(0, len(one) - member * len(own))] for own, one in zip(shards, vectors)]
+    return flat(found).norm().item()
 
 
 def _clipped(at, got, given, max_norm, norm, own_norm):

@@ -10,8 +10,9 @@ import torch
 from torch import nn
 
 from manyhands.checks.on_ranks import learners
-from manyhands.checks.sharded_states.findings_with_torch import BF16, F32, F64, at_most, compare, counts, draw, finding, flat, length, my_groups, piece
+from manyhands.checks.sharded_states.findings_with_torch import BF16, F32, F64, all_reduced, at_most, compare, counts, draw, finding, flat, length, my_groups, piece
 from manyhands.checks.sharded_states.held_with_torch import held_bytes
+from manyhands.checks.sharded_states.live_with_torch import Created, LettingGo
 from manyhands.ledger import Ledger
 
 STEPS, LR, EPS = 3, 0.01, 0.003  # so large an eps tells a sum from a mean, which Adam hardly sees otherwise
@@ -96,8 +97,7 @@ def mean(name, seed):
                 told.update(looks="short" if len(got) < len(cut(right)) else "length", expected=len(cut(right)), got=len(got))
             found["mean"].append(told)
             enough = (group.ranks - 1) * len(cut(right)) * own.element_size()
-            found["traffic"].append(at_most(at, ledger.bytes_sent, enough, own.numel(), 
-                                            whole=any("reduce" in entry.call and "scatter" not in entry.call for entry in ledger.entries)))
+            found["traffic"].append(at_most(at, ledger.bytes_sent, enough, own.numel(), whole=all_reduced(ledger)))
     return found
 
 
@@ -105,31 +105,33 @@ def mean(name, seed):
 
 
 def zero1(name, seed):
-    function, found = learners(name), {"weights": [], "states": [], "traffic": []}
+    function, letting_go, found = learners(name), LettingGo(), {"weights": [], "states": [], "traffic": []}
     for group in my_groups():
         case = Steps(f"{seed} zero1 {group.ranks}", group)
-        state, got, places = {}, [], [p.data_ptr() for p in case.parameters]
+        state, got, places, created = {}, [], [p.data_ptr() for p in case.parameters], Created()
         with Ledger() as ledger:
             for step in range(STEPS):
                 for parameter, gradient in zip(case.parameters, case.gradients[step][group.rank]):
                     parameter.grad = gradient.clone()
-                function(list(case.parameters), state, LR, EPS, group.handle)
+                with created:
+                    function(list(case.parameters), state, LR, EPS, group.handle)
                 got.append(torch.cat([p.detach().flatten() for p in case.parameters]))
         replaced = [p.data_ptr() for p in case.parameters] != places
         told = compare(group.text, torch.cat(got), case.right(), case.wrong(), other="not of one process")
         told["values"].append(float(replaced))
         found["weights"].append({**told, "looks": "parameters replaced"} if told["looks"] is None and replaced else told)
-        found["states"].append(_states(group.text, case, state))
+        found["states"].append(_states(group.text, case, state, created, letting_go))
         found["traffic"].append(at_most(group.text, ledger.bytes_sent, STEPS * 3 * 8 * (group.ranks - 1) * case.shard_numel, case.numel))
     return found
 
 
-def _states(at, case, state):
-    """Whether what lives in `state` is of the shard: two numbers for each parameter at least, three at most, and counters."""
-    got = held_bytes(state, case.parameters) // 8
+def _states(at, case, state, created, letting_go):
+    """Whether what the steps keep, in `state` or elsewhere, is of the shard: two numbers for each parameter at least, three at most, and counters."""
     least, most = 2 * length(case.numel, case.group.ranks), 3 * case.shard_numel
-    looks = "states none" if got < least else "states whole" if got > most + 2 * len(case.parameters) else None
-    return finding(at, looks, [got if looks else most], most, got)
+    enough = most + 2 * len(case.parameters)
+    got, kept = held_bytes(state, case.parameters) // 8, created.bytes_kept(letting_go, 8 * enough, state, case.parameters) // 8
+    looks = "states none" if got < least else "states whole" if got > enough else "kept beside state" if kept > enough else None
+    return finding(at, looks, [max(got, kept) if looks else most], most, kept if looks == "kept beside state" else got)
 
 
 class Steps:

@@ -22,7 +22,7 @@ CRITERIA = {  # {check: {criterion: (points, what it asks for)}}
     "zero2": {
         "shards": (2, "the shards of the mean gradients, in order, also at the second call"),
         "freed": (1, "afterwards no parameter has a gradient, and no hook is left"),
-        "alive": (1, "while backward runs two whole gradients at most are in memory, afterwards none"),
+        "alive": (1, "while backward runs two whole gradients at most are in memory, afterwards none; each is sent by one reduce-scatter"),
     },
     "gather": {
         "values": (1, "forward computes what a layer with its whole weight computes"),
@@ -31,7 +31,7 @@ CRITERIA = {  # {check: {criterion: (points, what it asks for)}}
         "freed": (1, "between forward and backward the weight is not in memory"),
     },
     "masters": {
-        "moves": (1, f"small steps add up: after {MASTER_STEPS} of them the weights are those of float32, rounded"),
+        "moves": (1, f"small steps add up in float32: after {MASTER_STEPS} of them the master is right, and the weights, in place, are the master, rounded"),
         "states": (1, "a rank keeps one number of float32 for each parameter of its shard"),
         "traffic": (1, "gradients travel once, in four bytes each at most, and new weights once, in two"),
     },
@@ -52,6 +52,8 @@ MISTAKES = {
         "returned an incorrect number of gradients": "backward returns a gradient, or None, for each of x, own, shape and group: four.",
         "'NoneType' object has no attribute": "Something is None that should be a tensor. If it is p.grad in a hook: is a hook left from an earlier call, which has cut this gradient already?",
         "mat1 and mat2 shapes cannot be multiplied": "Shapes do not fit: forward is x @ weight.T; backward is gradient @ weight for x, gradient.T @ x for the weight.",
+        "tuple index out of range": "A shard is asked for that does not exist. Shards are counted inside the group: the rank is dist.get_rank(group), not dist.get_rank(), which counts in the world.",
+        "invalid tensor size": "The ranks that meet in this collective hand over tensors of different lengths. Is `group` handed to every collective?",
         "got a mixture of": "Types are mixed: what a collective fills and what it takes have one type.",
         "Only one ProcessGroup": "All of a group call it with the same group.",
     },
@@ -112,6 +114,7 @@ MISTAKES = {
     "parameters replaced": "A parameter has another memory than before: write into it in place, so that whoever holds it sees the new weights.",
     "states whole": "`state` holds {got} numbers. Of the shard's parameters at most three each are needed, which is {expected}: the states of the other shards "
                     "belong to the other ranks.",
+    "kept beside state": "The steps have left {got} numbers in memory, where {expected} are needed: something besides `state`, a global list for example, keeps tensors that are no longer used.",
     "states none": "There are no two numbers for each parameter of the shard in `state`: what Adam must remember is kept there.",
     # zero2
     "no list": "Asked for is a list with a shard for each parameter: {expected} of them.",
@@ -119,6 +122,10 @@ MISTAKES = {
     "hooks left": "{got} hooks are left: each later backward would run them too. Remove them when backward has ended.",
     "no backward": "Of {expected} parameters {got} had their gradient from loss.backward(). Run it, and let hooks cut each gradient while it runs.",
     "piled up": "There were {got} whole gradients in memory while backward was running; {expected} are allowed. Cut each in its hook and free it there. What else keeps one alive: a list?",
+    "piled up copies": "While backward was running, {got} numbers that were created meanwhile were in memory at once; two whole gradients, the shards and what backward itself needs are "
+                       "{expected} at most. A copy of a gradient is as large as the gradient: cut each in its hook, and keep no copy (clone(), one long vector) of it.",
+    "copies kept": "Afterwards {got} numbers besides the shards are still in memory that were created while backward ran; {expected} are allowed. Does a list or a global keep copies of "
+                   "gradients?",
     "views of copies": "The shards have {expected} numbers, the memory that they keep alive {got}: a slice of a padded or copied gradient keeps all of it. clone() the slice.",
     "views": "{got} whole gradients are still in memory afterwards: are the shards views of them? A shard has memory of its own.",
     "order of parameters": "The shards are in another order than the parameters: that of backward? Each belongs where its parameter stands in the list.",
@@ -131,18 +138,25 @@ MISTAKES = {
     "forward sent": "Forward sent {got} bytes; one all-gather sends {expected}.",
     "backward less": "Backward sent {got} bytes; an all-gather and a reduce-scatter send {expected}. If the weight is still there from forward, it was never freed.",
     "backward more": "Backward sent {got} bytes; an all-gather and a reduce-scatter send {expected}.",
-    "kept": "Between forward and backward {got} numbers are kept besides x and the shard: as many as the weight has, or more. Keep in ctx what is small, and gather again.",
+    "kept": "Between forward and backward {got} numbers are kept besides x and the shard: as many as the weight has, or more. Keep only what is small, "
+            "in ctx, on the class and in globals too, and gather again.",
+    "kept after": "After backward {got} numbers are still in memory besides the gradients: as many as the weight has, or more. Let go of the weight when it has been used.",
     # masters
     "became": "The parameters are {got} now. They stay bfloat16.",
     "vanished": "Steps have vanished: {stuck} of {numel} numbers are as they were. A step that is too small for bfloat16 must add up in float32.",
     "rounded sum": "The gradients were added up in bfloat16, where a small one vanishes beside a large one: make them float32 before they travel.",
+    "master rounded": "The rounded weights are right, but a number of the master is wrong by {got}; {expected} is what float32 loses. Is the gradient, its mean, the step or lr rounded to "
+                      "bfloat16 on the way? After more steps the weights are wrong too: p.grad.float() comes first, and only the new weights are rounded.",
     "no masters": "There is no float32 in `state`: the master shard lives there.",
     "masters more": "`state` holds {got} bytes; the master shard has {expected}: four for each of its parameters, and none for those of the other ranks' shards.",
+    "kept beside masters": "The steps have left {got} bytes in memory, and the master shard has {expected}: something besides `state`, a global list for example, keeps tensors that are no "
+                           "longer used.",
     "gathered wide": "The new weights travel as {got}: round them before the all-gather, and half the bytes are sent.",
     # clip
     "norm of shard": "This is the norm of this rank's shards alone. Add up the squares of all ranks.",
     "norm of norms": "These are norms that were added. Add the squares, and take the root once, at the end.",
     "norm padded": "What stands in the padding counts in this norm. On rank r only max(0, n - r * k) numbers of a shard of k are real.",
+    "norm world rank": "This norm leaves out real numbers, as if the rank in the world were the rank in the group: dist.get_rank(group) counts inside the group.",
     "norm times 0": "This is no number. What stands in the padding may be none either, and 0 times it is none: leave it out.",
     "norm one vector": "This is the norm of one vector. Asked for is that of all of them.",
     "norm averaged": "The squares are averaged over the ranks. Asked for is their sum.",

@@ -1,0 +1,27 @@
+"""The generators that a whole process shares, with which a training draws: a function that only gives out rows leaves them alone."""
+
+import random
+
+import numpy as np
+
+
+def states():
+    """{name: its state} of the generators of Python, NumPy and torch."""
+    import torch
+
+    return {"Python's random": random.getstate(), "NumPy": np.random.get_state(), "torch": [torch.get_rng_state().numpy()]}
+
+
+def changed(before):
+    """The name of a generator that is no longer as it was before, or None; all of them are set back."""
+    import torch
+
+    found = next((name for name, state in states().items() if not _same(state, before[name])), None)
+    random.setstate(before["Python's random"])
+    np.random.set_state(before["NumPy"])
+    torch.set_rng_state(torch.from_numpy(before["torch"][0]))
+    return found
+
+
+def _same(state, before):
+    return all(np.array_equal(one, other) for one, other in zip(state, before, strict=True))

@@ -1,0 +1,72 @@
+"""Which tensors a learner's code has brought into memory, whoever keeps them: a list, a class, a global, an autograd graph."""
+
+import gc
+import time
+
+import torch
+from torch.multiprocessing.reductions import StorageWeakRef
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from manyhands.checks.sharded_states.held_with_torch import tensors_in
+
+LETTING_GO_S = 1.0  # how long a thread of gloo may take to let go of a tensor, which is no hang yet
+
+
+class LettingGo:
+    """gloo's threads may let go of a tensor a little late: where there is too much, `until` waits, until it has waited in vain once."""
+
+    def __init__(self):
+        self._waits = True
+
+    def until(self, fits):
+        deadline = time.monotonic() + LETTING_GO_S
+        while self._waits and not fits():
+            time.sleep(0.005)
+            self._waits = time.monotonic() < deadline
+
+
+class Created(TorchDispatchMode):
+    """While this context manager is open, it notes the memory of each tensor that PyTorch creates in this thread and in backward.
+
+    Memory that existed before, such as a parameter's, does not count. Weak references keep nothing alive.
+    """
+
+    def __init__(self):
+        super().__init__()
+        self._created, self._given = {}, {}  # {the storage's address: a weak reference}, which keeps the address from being used again
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        if "lift_fresh" not in str(function):  # torch.tensor([...]) hands over what it has just created
+            self._note(self._given, (args, kwargs))
+        answer = function(*args, **(kwargs or {}))
+        self._note(self._created, answer)
+        return answer
+
+    def _note(self, where, values):
+        for value in tree_leaves(values):
+            if isinstance(value, torch.Tensor):
+                storage = value.untyped_storage()
+                if storage._cdata not in self._created and storage._cdata not in self._given:
+                    where[storage._cdata] = StorageWeakRef(storage)
+
+    def live(self, besides=()):
+        """{address: bytes} of what was created and still exists, without the memory of the tensors `besides`."""
+        left_out = {tensor.untyped_storage()._cdata for tensor in besides}
+        found = {}
+        for address, reference in self._created.items():
+            storage = torch.UntypedStorage._new_with_weak_ptr(reference.cdata)
+            if storage is not None and address not in left_out:
+                found[address] = storage.nbytes()
+        return found
+
+    def bytes_live(self, besides=()):
+        return sum(self.live(besides).values())
+
+    def bytes_kept(self, letting_go, enough, state=(), besides=()):
+        """The bytes of what was created and still exists, in `state` or anywhere else, without gradients and the tensors `besides`. So many as
+        are `enough` need no waiting."""
+        gc.collect()
+        left_out = [*besides, *(tensor.grad for tensor in [*tensors_in(state), *besides] if tensor.is_leaf and tensor.grad is not None)]
+        letting_go.until(lambda: self.bytes_live(left_out) <= enough)
+        return self.bytes_live(left_out)

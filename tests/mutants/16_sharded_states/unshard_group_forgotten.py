@@ -1,0 +1,29 @@
+"""unshard gathers in the world.
+
+fails: shards/whole
+shows: Is `group` handed to every collective?
+points: 24
+runs: shards
+"""
+# %% grade_id="shards"
+# %%px --setup
+def shard(tensor, rank: int, ranks: int):
+    """The shard of this rank: flat, padded with zeros, in memory of its own."""
+    flat = tensor.detach().flatten()
+    return pad(flat, (0, -len(flat) % ranks)).chunk(ranks)[rank].clone()
+
+
+def unshard(own, shape, group=None):
+    """The whole tensor of this shape, from the shards `own` of all ranks."""
+    whole = own.new_empty(len(own) * dist.get_world_size(group))
+    dist.all_gather_single(whole, own)
+    return whole[:math.prod(shape)].view(shape)
+
+
+def reduce_shard(tensor, group=None):
+    """The shard of this rank of the mean of all ranks' tensors, padded with zeros."""
+    flat, ranks = tensor.detach().flatten(), dist.get_world_size(group)
+    whole = pad(flat, (0, -len(flat) % ranks))
+    own = whole.new_empty(len(whole) // ranks)
+    dist.reduce_scatter_single(own, whole, dist.ReduceOp.AVG, group=group)
+    return own
