@@ -41,9 +41,9 @@ class Accelerator:
         digest = hashlib.blake2b(weights).digest()
         self.gradients += 1
         new, self._last = digest != self._last, digest
-        x, y = self.x[self._batches[number]], self.y[self._batches[number]]
-        self.reading.look(self.model, x, y)
-        loss = torch.nn.functional.cross_entropy(self.model(x), y)
+        self.reading.look(self.model, self.x, self.y, self.batch_size)
+        rows = self._batches[number]
+        loss = torch.nn.functional.cross_entropy(self.model(self.x[rows]), self.y[rows])
         slopes = torch.autograd.grad(loss, list(self.model.parameters()))
         self.losses.append(loss.item())
         return loss.item(), torch.cat([one.flatten() for one in slopes]).numpy().tobytes(), new
