@@ -42,6 +42,12 @@ def no_script(path):
     return f"there is no file {path} in {os.getcwd()}: name a script that is there."
 
 
+def printable(text):
+    """`text` with each character that a terminal would obey, and each half of a letter, as its escape (`\\x1b`)."""
+    return "".join(letter if letter.isprintable() or letter in "\n\t" else letter.encode("unicode_escape").decode()
+                   for letter in str(text))
+
+
 @contextmanager
 def sigterm_exits():
     """Inside, SIGTERM ends the process as `sys.exit(143)` does, so that what a command has started is ended, too.

@@ -46,7 +46,8 @@ def main(number, spaces=None):
         if not told:
             return
         if fds:  # else the end of a run that has ended meanwhile
-            line.send(json.dumps(_run(line, json.loads(told), fds[0], spaces)).encode())
+            order, told = json.loads(told), None  # so that a rank does not have its entry's text
+            line.send(json.dumps(_run(line, order, fds[0], spaces)).encode())
 
 
 def _run(line, order, fd, spaces):

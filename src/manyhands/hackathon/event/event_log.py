@@ -10,6 +10,8 @@ import os
 from contextlib import contextmanager
 from pathlib import Path
 
+from manyhands.hackathon.event.event_lines import is_line
+
 NAME, LOCK = "event.jsonl", "event.lock"
 
 
@@ -48,6 +50,6 @@ class Log:
 def _line(data):
     try:
         found = json.loads(data)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) else None
+    return found if is_line(found) else None

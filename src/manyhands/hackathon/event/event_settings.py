@@ -83,6 +83,8 @@ def _problem(said):
     wanted = set(Settings.__dataclass_fields__)
     if set(said) != wanted:
         return f"missing: {sorted(wanted - set(said))}; not known: {sorted(set(said) - wanted)}."
+    if not isinstance(said["title"], str) or not said["title"].isprintable():
+        return "title must be text in quotes that can be printed."
     for name in ("begins", "ends"):
         if not isinstance(said[name], datetime):
             return f"{name} must be a date with a time, as 2026-12-01T09:00:00+09:00."
