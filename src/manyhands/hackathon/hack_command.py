@@ -136,8 +136,11 @@ def _output(options):
     if problem:
         raise BadEntry(problem)
     output = Path(options.output or f"{Path(os.path.abspath(options.entry)).name}.record")
-    if os.path.lexists(output):
+    try:
+        os.lstat(output)
         raise FileExistsError(17, "there is a file already", str(output))
+    except FileNotFoundError:
+        pass
     if not os.access(output.parent, os.W_OK) or not output.parent.is_dir():
         raise BadEntry(f"{output} cannot be written: {output.parent} is no folder in which you may write.")
     return output
