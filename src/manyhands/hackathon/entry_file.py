@@ -44,8 +44,8 @@ def name_problem(folder):
     name = Path(os.path.abspath(folder)).name
     if name and name.isprintable() and len(name) <= MOST_LETTERS:
         return None
-    return (f"{str(folder)!r}: the name of an entry's folder has 1 to {MOST_LETTERS} characters that can be printed, in "
-            f"UTF-8. Rename the folder, or choose another name.")
+    return (f"{str(folder)!r}: the name of an entry's folder has 1 to {MOST_LETTERS} characters that can be printed, "
+            f"in UTF-8. Rename the folder, or choose another name.")
 
 
 def checked(text, name=ENTRY):

@@ -48,7 +48,7 @@ def parser():
 
 
 def main(argv):
-    from manyhands.hackathon.record import BadRecord, NoFile
+    from manyhands.hackathon.judging_record import BadRecord, NoFile
     from manyhands.hackathon.rooms import NoRooms
     from manyhands.learner.signing import BadKey, BadSignature
 
@@ -123,7 +123,7 @@ def _judge(options):
 
 def _seeds_of(path):
     """(the seeds of an earlier record, the SHA-256 of its file)."""
-    from manyhands.hackathon import record
+    from manyhands.hackathon import judging_record as record
 
     data = record.read_file(path)
     earlier, _ = record.verified(data)
@@ -179,7 +179,7 @@ def _says(record):
 
 
 def _verify(options):
-    from manyhands.hackathon import record as records
+    from manyhands.hackathon import judging_record as records
     from manyhands.learner import signing
 
     wanted = signing.load_public(options.public) if options.public else None

@@ -16,7 +16,7 @@ from pathlib import Path
 from manyhands.grading.isolation.container_init import course
 from manyhands.hackathon import entry_size
 from manyhands.hackathon.one_run import one_run
-from manyhands.hackathon.record import BadRecord, verified  # noqa: F401 (also for those who make records)
+from manyhands.hackathon.judging_record import BadRecord, verified  # noqa: F401
 from manyhands.learner import signing
 from manyhands.machine import processors
 

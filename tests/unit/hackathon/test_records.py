@@ -11,7 +11,7 @@ import pytest
 from small_event import event, record
 
 from manyhands.hackathon import hack_command
-from manyhands.hackathon import record as records
+from manyhands.hackathon import judging_record as records
 from manyhands.hackathon.event import board_page, event_words
 from manyhands.hackathon.event.board_page import Board, Section
 from manyhands.hackathon.event.event import judge_all

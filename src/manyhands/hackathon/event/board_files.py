@@ -4,7 +4,7 @@ from datetime import datetime
 from pathlib import Path
 
 from manyhands.grading.store.atomic import write_file
-from manyhands.hackathon import record
+from manyhands.hackathon import judging_record as record
 from manyhands.hackathon.event import board_page, fair_queue, standings
 from manyhands.hackathon.event.board_page import Board, Section
 from manyhands.learner import signing

@@ -5,10 +5,11 @@ import time
 from pathlib import Path
 
 from manyhands.command_line import printable, working
-from manyhands.hackathon import entry_file, record
+from manyhands.hackathon import entry_file
+from manyhands.hackathon import judging_record as record
 from manyhands.hackathon.event import board_files, event_settings, event_words, hub_line
 from manyhands.hackathon.event.event import Event, NotTaken, judge_all
-from manyhands.hackathon.record import NoFile
+from manyhands.hackathon.judging_record import NoFile
 
 LOOK_S, RENEW_S = 1, 15  # the judge: between two looks at an empty queue; between two boards where nothing is judged
 RECORDS, BOARD = "records", "board"  # folders in that of the event

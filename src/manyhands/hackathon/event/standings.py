@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from manyhands.hackathon import record as records
+from manyhands.hackathon import judging_record as records
 
 
 @dataclass(frozen=True)
