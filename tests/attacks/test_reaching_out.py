@@ -66,6 +66,17 @@ answer = connects(socket.socket(socket.AF_UNIX), "\\0" + at["abstract"])'''),
     "make namespaces in which it is root": (WHERE_NOTHING_HOLDS_IT, '''
 answer = subprocess.run([sys.executable, "-c", "import os, ctypes; os._exit(ctypes.CDLL(None).unshare(0x10020000) != 0)"]).returncode == 0'''),
     "use up the watches of files, of which the host has a number for each user": (WHERE_NOTHING_HOLDS_IT, "answer = libc.inotify_init1(0) >= 0"),
+    "move a number that the host has for all its users: contexts of asynchronous I/O": (WHERE_NOTHING_HOLDS_IT, '''
+context = ctypes.c_ulong(0)
+answer = libc.syscall({"x86_64": 206}.get(os.uname().machine, 0), 1, ctypes.byref(context)) == 0'''),
+    "leave a number at a file of the environment, which the next submission reads": (WHERE_NOTHING_HOLDS_IT, '''
+import fcntl
+with open(json.__file__, "rb") as file:
+    fcntl.fcntl(file, 1036, (3).to_bytes(8, "little"))
+    answer = fcntl.fcntl(file, 1035, bytes(8))[0] == 3
+    fcntl.fcntl(file, 1036, bytes(8))'''),
+    "leave a key in the kernel": (WHERE_NOTHING_HOLDS_IT, '''
+answer = libc.syscall({"x86_64": 248}.get(os.uname().machine, 217), b"user", b"left", b"1", 1, -4) > 0'''),
     "hold up who writes a file of the host, by a lease": (AS_ROOT, '''
 import fcntl
 with open(os.path.realpath("/usr/bin/env")) as file:

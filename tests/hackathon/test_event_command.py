@@ -70,7 +70,7 @@ def test_an_event_in_small(hack, tmp_path):
     records = sorted((tmp_path / "autumn" / "records").iterdir())
     assert len(records) == 4 and hack("verify", str(records[0]), "--public", "judge.key.pub")[0] == 0
     record = json.loads(records[0].read_bytes().split(b"\n%")[0])
-    assert record["entry"] == "Ring & Tree 1" and record["lines"] > 10
+    assert record["entry"] == "Ring & Tree 1" and record["size"] > 100 and record["seeds_of"] is None
 
     assert hack("run", "autumn", "--key", "judge.key", "--once", "--again", "4")[0] == 0
     assert len(list((tmp_path / "autumn" / "records").iterdir())) >= 4
@@ -81,9 +81,10 @@ def test_an_event_in_small(hack, tmp_path):
     assert hack("board", str(records[0].parent), "-o", "out", "--public", "judge.key.pub")[0] == 0
     code, said = hack("board", str(records[0].parent), "-o", "out", "--public", "own.key.pub")
     assert code == 1 and "a record in" in said and "was signed with another key" in said
-    (records[0].parent / "changed.record").write_bytes(records[0].read_bytes().replace(b'"lines"', b'"limes"'))
+    (records[0].parent / "changed.record").write_bytes(records[0].read_bytes().replace(b'"size"', b'"sise"'))
     code, said = hack("board", str(records[0].parent), "-o", "out")
-    assert code == 1 and "a record in" in said
+    assert code == 1 and "changed.record was changed after it was signed" in said
+    assert "Ring &amp; Tree 1" in (tmp_path / "out" / "board.html").read_text()  # the others are shown
 
 
 def test_the_board_shows_what_comes_while_an_entry_is_judged(hack, tmp_path, monkeypatch):

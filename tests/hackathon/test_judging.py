@@ -1,5 +1,6 @@
 """The command, the record, and a judge that is killed."""
 
+import hashlib
 import subprocess
 import sys
 import time
@@ -52,6 +53,8 @@ def test_an_entry_from_its_beginning_to_its_record(entry, capsys, monkeypatch):
     assert "ours.record is there already" in capsys.readouterr().err
     assert hack_command.main(["judge", "ours", "--key", "judge.key", "--seeds-of", "ours.record", "-o", "again"]) == 0
     again, _ = judging.verified(open("again", "rb").read())
+    assert record["seeds_of"] is None and again["seeds_of"] == hashlib.sha256(open("ours.record", "rb").read()).hexdigest()
+    assert hack_command.main(["verify", "again"]) == 0 and "The seeds were chosen" in capsys.readouterr().out
     assert [{**run, "processor_s": 0} for run in again["runs"]] == [{**run, "processor_s": 0} for run in record["runs"]]
 
 

@@ -1,49 +1,71 @@
-"""What a rank may not ask of the operating system once an entry runs in it.
+"""What a rank may ask of the operating system once an entry runs in it: what is listed here, and nothing else.
 
-Its room has no network and no file that can be written. What is left between two rooms, or between two runs in one, is
-refused here: new processes, sockets, locks on files that both see, pipes, of which the system counts what a user's
-processes have, memory and queues and keys that stay in the kernel. So is what tells or changes which pages of a library
-the system keeps in memory, and waiting on a number in such a page, where another room could wake who waits. And all
-that changes files, names and dates, which is what there is of a wall around ranks without rooms (`open_judge`).
-The filter cannot be taken off again.
+Its room has no network and no file that can be written. Everything else through which two rooms, or two runs in one
+room, could exchange a number is refused: new processes, sockets, pipes, locks and hints on files that both see, queues
+and keys and memory that stay in the kernel, calls that show or change which pages of a library are in memory, and calls
+that count for the whole machine or for all processes of a user (contexts of asynchronous I/O, timers, the numbers of
+files without a name). A list of what is refused was never complete, because the kernel gains calls with each version;
+so this is the list of what Python and torch need after they have been loaded. A call that is missing here gives
+PermissionError. The same filter is what there is of a wall around ranks without rooms (`open_judge`). It cannot be
+taken off again.
 """
 
 import ctypes
 import os
 import struct
 
-# (x86_64, aarch64); None where a machine does not have the call
-CALLS = {
-    "fork": (57, None), "vfork": (58, None), "execve": (59, 221), "execveat": (322, 281),
-    "socket": (41, 198), "socketpair": (53, 199), "flock": (73, 32), "pipe": (22, None), "pipe2": (293, 59),
-    "shmget": (29, 194), "msgget": (68, 186), "semget": (64, 190), "mq_open": (240, 180),
-    "add_key": (248, 217), "request_key": (249, 218), "keyctl": (250, 219),
-    "ptrace": (101, 117), "process_vm_readv": (310, 270), "process_vm_writev": (311, 271),
-    "io_uring_setup": (425, 425), "userfaultfd": (323, 282), "perf_event_open": (298, 241), "bpf": (321, 280),
-    "setpriority": (141, 140), "sched_setparam": (142, 118), "sched_setscheduler": (144, 119),
-    "sched_setaffinity": (203, 122), "sched_setattr": (314, 274), "ioprio_set": (251, 30),
-    "prctl": (157, 167),  # a process's name can be read by others
-    "fadvise64": (221, 223), "preadv2": (327, 286), "mincore": (27, 232), "cachestat": (451, 451),
-    "readahead": (187, 213), "process_madvise": (440, 440), "futex_waitv": (449, 449), "futex_wait": (455, 455),
-    "creat": (85, None), "openat2": (437, 437), "mkdir": (83, None), "mkdirat": (258, 34), "rmdir": (84, None),
-    "mknod": (133, None), "mknodat": (259, 33), "symlink": (88, None), "symlinkat": (266, 36), "link": (86, None),
-    "linkat": (265, 37), "rename": (82, None), "renameat": (264, 38), "renameat2": (316, 276), "unlink": (87, None),
-    "unlinkat": (263, 35), "truncate": (76, 45), "chmod": (90, None), "fchmod": (91, 52), "fchmodat": (268, 53),
-    "fchmodat2": (452, 452), "chown": (92, None), "lchown": (94, None), "fchown": (93, 55), "fchownat": (260, 54),
-    "utime": (132, None), "utimes": (235, None), "futimesat": (261, None), "utimensat": (280, 88),
-    "setxattr": (188, 5), "lsetxattr": (189, 6), "fsetxattr": (190, 7), "removexattr": (197, 14),
-    "lremovexattr": (198, 15), "fremovexattr": (199, 16), "setxattrat": (463, 463), "removexattrat": (466, 466),
-}
 MACHINES = ("x86_64", "aarch64")
-_AUDIT, _CLONE, _FCNTL, _PRLIMIT, _CLONE3 = (0xC000003E, 0xC00000B7), (56, 220), (72, 25), (302, 261), 435
-_OPEN, _OPENAT, _TO_WRITE = (2, None), (257, 56), 0o1 | 0o2 | 0o100 | 0o1000  # O_WRONLY, O_RDWR, O_CREAT, O_TRUNC
-_THREAD, _X32 = 0x10000, 0x40000000
-_MADVISE, _FUTEX = (28, 233), (202, 98)
-_PAGES = (20, 21)  # of madvise: cold, out of memory
-_WAITS = (0, 9, 11)  # of futex, where it is not a process's own
-_LOCKS = (6, 7, 37, 38)  # of fcntl: to set a lock, of a process or of an open file, waiting or not
+# (x86_64, aarch64); None where a machine does not have the call
+OPEN = {
+    # files, which can only be read
+    "read": (0, 63), "pread64": (17, 67), "readv": (19, 65), "write": (1, 64), "writev": (20, 66), "lseek": (8, 62),
+    "close": (3, 57), "close_range": (436, 436), "dup": (32, 23), "dup2": (33, None), "stat": (4, None),
+    "lstat": (6, None), "fstat": (5, 80), "newfstatat": (262, 79), "statx": (332, 291), "access": (21, None),
+    "faccessat": (269, 48), "faccessat2": (439, 439), "readlink": (89, None), "readlinkat": (267, 78),
+    "getdents": (78, None), "getdents64": (217, 61), "getcwd": (79, 17), "chdir": (80, 49),
+    # the connection to the judge
+    "sendto": (44, 206), "recvfrom": (45, 207), "shutdown": (48, 210), "getsockname": (51, 204),
+    "getpeername": (52, 205), "getsockopt": (55, 209), "poll": (7, None), "ppoll": (271, 73), "select": (23, None),
+    "pselect6": (270, 72),
+    # the process's own memory, signals and threads
+    "brk": (12, 214), "mprotect": (10, 226), "munmap": (11, 215), "mremap": (25, 216), "membarrier": (324, 283),
+    "rt_sigaction": (13, 134), "rt_sigprocmask": (14, 135), "rt_sigreturn": (15, 139), "rt_sigpending": (127, 136),
+    "rt_sigtimedwait": (128, 137), "rt_sigsuspend": (130, 133), "sigaltstack": (131, 132), "pause": (34, None),
+    "alarm": (37, None), "getitimer": (36, 102), "setitimer": (38, 103), "set_tid_address": (218, 96),
+    "set_robust_list": (273, 99), "rseq": (334, 293), "sched_yield": (24, 124), "sched_getaffinity": (204, 123),
+    "sched_getparam": (143, 121), "sched_getscheduler": (145, 120), "sched_get_priority_max": (146, 125),
+    "sched_get_priority_min": (147, 126), "getcpu": (309, 168), "restart_syscall": (219, 128), "exit": (60, 93),
+    "exit_group": (231, 94),
+    # time, chance, and what the process is
+    "nanosleep": (35, 101), "clock_nanosleep": (230, 115), "clock_gettime": (228, 113), "clock_getres": (229, 114),
+    "gettimeofday": (96, 169), "time": (201, None), "times": (100, 153), "getrandom": (318, 278), "uname": (63, 160),
+    "getrlimit": (97, 163), "getpid": (39, 172), "getppid": (110, 173), "gettid": (186, 178), "getpgrp": (111, None),
+    "getpgid": (121, 155), "getsid": (124, 156), "getuid": (102, 174), "geteuid": (107, 175), "getgid": (104, 176),
+    "getegid": (108, 177), "getresuid": (118, 148), "getresgid": (120, 150), "getgroups": (115, 158),
+}
+_AUDIT, _CLONE3, _X32 = (0xC000003E, 0xC00000B7), 435, 0x40000000
+_FIRST, _SECOND, _THIRD, _FOURTH = 16, 24, 32, 40  # where a call's arguments are
+_TO_WRITE = 0o1 | 0o2 | 0o100 | 0o1000  # of open: O_WRONLY, O_RDWR, O_CREAT, O_TRUNC
+_THREAD, _HUGE_PAGES, _REAL_TIME = 0x10000, 0x40000, 0xFFFFFFE0  # of clone; of mmap; signals from 32 on, which queue up
+# of fcntl: to duplicate, flags, to look at a lock. Locks, leases, watches and hints would be seen in other rooms
+_FCNTL = (0, 1, 2, 3, 4, 5, 1030)
+# of ioctl: whether it is a terminal (two ways) and how wide, close on exec or not, blocking or not, bytes to be read
+_IOCTL = (0x5401, 0x802C542A, 0x5413, 0x5450, 0x5451, 0x5421, 0x541B)
+# of madvise: advice for the process alone. What fills, drops or merges pages that others have too is missing
+_MADVISE = (0, 1, 2, 4, 8, 10, 11, 14, 15, 16, 17, 18, 19)
+_WAITS = (0, 9, 11)  # of futex, where the number that is waited for is not in a page of the process alone
+# call, its numbers, the argument that is looked at, and: one of these values, or none of these bits, or this bit
+CHECKED = (
+    ("open", (2, None), _SECOND, "none", _TO_WRITE), ("openat", (257, 56), _THIRD, "none", _TO_WRITE),
+    ("mmap", (9, 222), _FOURTH, "none", _HUGE_PAGES), ("kill", (62, 129), _SECOND, "none", _REAL_TIME),
+    ("tkill", (200, 130), _SECOND, "none", _REAL_TIME), ("tgkill", (234, 131), _THIRD, "none", _REAL_TIME),
+    ("clone", (56, 220), _FIRST, "has", _THREAD), ("fcntl", (72, 25), _SECOND, "is", _FCNTL),
+    ("ioctl", (16, 29), _SECOND, "is", _IOCTL), ("madvise", (28, 233), _THIRD, "is", _MADVISE),
+)
+_FUTEX, _PRLIMIT = (202, 98), (302, 261)
 _ALLOW, _REFUSE, _MISSING, _AGAIN = 0x7FFF0000, 0x00050001, 0x00050026, 0x0005000B  # errors: EPERM, ENOSYS, EAGAIN
 _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS, _FILTER = 22, 38, 2
+_LOAD, _EQUAL, _AT_LEAST, _ANY_OF, _ONLY, _END = 0x20, 0x15, 0x35, 0x45, 0x54, 0x06
 
 
 def known():
@@ -64,28 +86,37 @@ def close():
 
 def _program(machine):
     """The filter, as the operating system reads it: steps of (code, skip if so, skip if not, value)."""
-    load, equal, at_least, any_of, only, end = 0x20, 0x15, 0x35, 0x45, 0x54, 0x06
-    number, kind, first, second, third = 0, 4, 16, 24, 32  # where the call's number, the machine, the arguments stand
-    steps = [(load, 0, 0, kind), (equal, 1, 0, _AUDIT[machine]), (end, 0, 0, _REFUSE),
-             (load, 0, 0, number), (at_least, 0, 1, _X32), (end, 0, 0, _REFUSE),
-             (equal, 0, 1, _CLONE3), (end, 0, 0, _MISSING)]  # its flags cannot be seen: all fall back to clone
-    for numbers in CALLS.values():
+    number, kind = 0, 4  # where the call's number and the machine are
+    steps = [(_LOAD, 0, 0, kind), (_EQUAL, 1, 0, _AUDIT[machine]), (_END, 0, 0, _REFUSE),
+             (_LOAD, 0, 0, number), (_AT_LEAST, 0, 1, _X32), (_END, 0, 0, _REFUSE),
+             (_EQUAL, 0, 1, _CLONE3), (_END, 0, 0, _MISSING)]  # its flags cannot be seen: all fall back to clone
+    for call, body in ((_FUTEX, _futex()), (_PRLIMIT, _own_limits_read()),
+                       *((numbers, _checked(*rest)) for _, numbers, *rest in CHECKED)):
+        if call[machine] is not None:
+            steps += [(_EQUAL, 0, len(body), call[machine]), *body]
+    for numbers in OPEN.values():
         if numbers[machine] is not None:
-            steps += [(equal, 0, 1, numbers[machine]), (end, 0, 0, _REFUSE)]
-    for call, flags in ((_OPEN[machine], second), (_OPENAT[machine], third)):
-        if call is not None:
-            steps += [(equal, 0, 4, call), (load, 0, 0, flags), (any_of, 0, 1, _TO_WRITE), (end, 0, 0, _REFUSE),
-                      (end, 0, 0, _ALLOW)]
-    locks = [step for lock in _LOCKS for step in ((equal, 0, 1, lock), (end, 0, 0, _REFUSE))]
-    steps += [(equal, 0, len(locks) + 2, _FCNTL[machine]), (load, 0, 0, second), *locks, (end, 0, 0, _ALLOW)]
-    pages = [step for advice in _PAGES for step in ((equal, 0, 1, advice), (end, 0, 0, _REFUSE))]
-    steps += [(equal, 0, len(pages) + 2, _MADVISE[machine]), (load, 0, 0, third), *pages, (end, 0, 0, _ALLOW)]
-    # not refused but "look again", which is what a thread does that waits for another's end: a C library gives up else
-    waits = [step for kind in _WAITS for step in ((equal, 0, 1, kind), (end, 0, 0, _AGAIN))]
-    steps += [(equal, 0, len(waits) + 3, _FUTEX[machine]), (load, 0, 0, second), (only, 0, 0, 0xFF), *waits,
-              (end, 0, 0, _ALLOW)]
-    steps += [(equal, 0, 4, _CLONE[machine]), (load, 0, 0, first), (any_of, 1, 0, _THREAD), (end, 0, 0, _REFUSE),
-              (end, 0, 0, _ALLOW)]
-    steps += [(equal, 0, 4, _PRLIMIT[machine]), (load, 0, 0, first), (equal, 1, 0, 0), (end, 0, 0, _REFUSE),
-              (end, 0, 0, _ALLOW)]  # only one's own limits
-    return b"".join(struct.pack("HBBI", *step) for step in [*steps, (end, 0, 0, _ALLOW)])
+            steps += [(_EQUAL, 0, 1, numbers[machine]), (_END, 0, 0, _ALLOW)]
+    return b"".join(struct.pack("HBBI", *step) for step in [*steps, (_END, 0, 0, _REFUSE)])
+
+
+def _checked(argument, how, values):
+    if how == "is":
+        good = [step for value in values for step in ((_EQUAL, 0, 1, value), (_END, 0, 0, _ALLOW))]
+        return [(_LOAD, 0, 0, argument), *good, (_END, 0, 0, _REFUSE)]
+    last = (_REFUSE, _ALLOW) if how == "none" else (_ALLOW, _REFUSE)
+    return [(_LOAD, 0, 0, argument), (_ANY_OF, 0, 1, values), *((_END, 0, 0, one) for one in last)]
+
+
+def _futex():
+    """Not refused but "look again", which is what a thread does that waits for another's end: a C library gives up
+    otherwise."""
+    waits = [step for kind in _WAITS for step in ((_EQUAL, 0, 1, kind), (_END, 0, 0, _AGAIN))]
+    return [(_LOAD, 0, 0, _SECOND), (_ONLY, 0, 0, 0xFF), *waits, (_END, 0, 0, _ALLOW)]
+
+
+def _own_limits_read():
+    """Limits are read, and never set: a limit that is moved finds out how much of it a user's processes have used."""
+    zero = [step for half in (_FIRST, _THIRD, _THIRD + 4)
+            for step in ((_LOAD, 0, 0, half), (_EQUAL, 1, 0, 0), (_END, 0, 0, _REFUSE))]
+    return [*zero, (_END, 0, 0, _ALLOW)]

@@ -11,6 +11,7 @@ from pathlib import Path
 
 ENTRY, CHALLENGE = "entry.py", "challenge.txt"
 MOST_BYTES = 20_000  # what people can read; and too little for weights that were trained before
+MOST_LETTERS = 100  # of the folder's name
 Entry = namedtuple("Entry", "name challenge source sha256")
 
 
@@ -26,13 +27,25 @@ class BadEntry(Exception):
 def read(folder, challenges):
     """The `Entry` of a folder; `challenges` are the names that there are."""
     folder = Path(folder)
+    if problem := name_problem(folder):
+        raise BadEntry(problem)
     if not folder.is_dir():
         raise BadEntry(f"{folder} is no folder. `manyhands hack init {challenges[0]} {folder}` makes one.")
     challenge = _text(folder / CHALLENGE).strip()
     if challenge not in challenges:
         raise BadEntry(f"{folder / CHALLENGE} names no challenge. There are: {', '.join(challenges)}.")
     source = _text(folder / ENTRY)
-    return Entry(folder.resolve().name, challenge, source, hashlib.sha256(source.encode()).hexdigest())
+    return Entry(Path(os.path.abspath(folder)).name, challenge, source, hashlib.sha256(source.encode()).hexdigest())
+
+
+def name_problem(folder):
+    """Why this folder's name cannot be that of an entry, and what to do; None if it can. It comes into records, on the
+    board and on terminals."""
+    name = Path(os.path.abspath(folder)).name
+    if name and name.isprintable() and len(name) <= MOST_LETTERS:
+        return None
+    return (f"{str(folder)!r}: the name of an entry's folder has 1 to {MOST_LETTERS} characters that can be printed, "
+            f"in UTF-8. Rename the folder, or choose another name.")
 
 
 def checked(text, name=ENTRY):

@@ -1,12 +1,14 @@
 """`manyhands hack`: begin an entry, try it, judge it, verify a record; what belongs to an event is in
 `event/event_command.py`."""
 
+import hashlib
+import os
 import sys
 from pathlib import Path
 
-from manyhands.command_line import completed, working
+from manyhands.command_line import completed, printable, working
 from manyhands.command_line import parser as command_parser
-from manyhands.hackathon.entry_file import BadEntry, challenge_names
+from manyhands.hackathon.entry_file import BadEntry, challenge_names, name_problem
 from manyhands.hackathon.event import event_command
 from manyhands.hackathon.event.event import NotTaken
 from manyhands.hackathon.event.event_settings import BadEvent
@@ -46,7 +48,7 @@ def parser():
 
 
 def main(argv):
-    from manyhands.hackathon.judging import BadRecord
+    from manyhands.hackathon.judging_record import BadRecord, NoFile
     from manyhands.hackathon.rooms import NoRooms
     from manyhands.learner.signing import BadKey, BadSignature
 
@@ -60,12 +62,13 @@ def main(argv):
     except FileNotFoundError as problem:
         return _cannot(_no_file(problem.filename, getattr(options, "key", None)))
     except (BadSignature, BadRecord) as problem:
-        what = getattr(options, "record", None) or getattr(options, "seeds_of", None) or f"a record in {options.folder}"
-        return _cannot(f"{what} {problem}.", 1)
+        return _cannot(f"{getattr(options, 'record', None) or options.seeds_of} {problem}.", 1)
     except IsADirectoryError as problem:
         return _cannot(f"{problem.filename} is a folder: a file is wanted.")
-    except (BadEntry, BadEvent, NotTaken, BadKey, NoRooms, OSError) as problem:
+    except (BadEntry, BadEvent, NotTaken, BadKey, NoFile, NoRooms) as problem:
         return _cannot(problem)
+    except OSError as problem:
+        return _cannot(f"{problem.filename}: {problem.strerror}." if problem.filename else problem)
 
 
 def _no_file(path, key):
@@ -74,7 +77,7 @@ def _no_file(path, key):
 
 
 def _cannot(problem, code=2):
-    print(f"manyhands hack: {problem}", file=sys.stderr)
+    print(f"manyhands hack: {printable(problem)}", file=sys.stderr)
     return code
 
 
@@ -82,6 +85,8 @@ def _init(options):
     from manyhands.hackathon.challenge import CHALLENGES
     from manyhands.hackathon.entry_file import CHALLENGE, ENTRY
 
+    if problem := name_problem(options.folder):
+        return _cannot(problem)
     if options.challenge not in CHALLENGES:
         return _cannot(f"there is no challenge {options.challenge!r}. There are: {', '.join(CHALLENGES)}.")
     challenge, folder = CHALLENGES[options.challenge], Path(options.folder)
@@ -89,8 +94,8 @@ def _init(options):
     (folder / CHALLENGE).write_text(challenge.name + "\n")
     for source, target in (("baseline.py", ENTRY), ("start.md", "README.md")):
         (folder / target).write_text((challenge.folder / source).read_text(encoding="utf-8"), encoding="utf-8")
-    print(f"{folder}: {challenge.title}. Read {folder / 'README.md'}, change {folder / ENTRY}, and try it:\n"
-          f"  manyhands hack try {folder}")
+    print(printable(f"{folder}: {challenge.title}. Read {folder / 'README.md'}, change {folder / ENTRY}, and try it:\n"
+                    f"  manyhands hack try {folder}"))
     return 0
 
 
@@ -106,17 +111,39 @@ def _judge(options):
     from manyhands.hackathon import judging
     from manyhands.learner import signing
 
-    key, seeds = signing.load_key(options.key), judging.hidden_seeds()
+    key, seeds, seeds_of = signing.load_key(options.key), judging.hidden_seeds(), None
     if options.seeds_of:
-        earlier, _ = judging.verified(Path(options.seeds_of).read_bytes())
-        seeds = [bytes.fromhex(seed) for seed in earlier["seeds"]]
-    output = Path(options.output or f"{Path(options.entry).resolve().name}.record")
-    if output.exists():
-        raise FileExistsError(17, "there is a file already", str(output))
-    record = _judged(options, seeds, show=False)
+        seeds, seeds_of = _seeds_of(options.seeds_of)
+    output = _output(options)
+    record = {**_judged(options, seeds, show=False), "seeds_of": seeds_of}
     write_file(output, judging.signed(record, key).decode(), new=True, mode=0o644)
-    print(f"{output}: signed with the key {signing.fingerprint(key.public_key().public_bytes_raw())}.")
+    print(printable(f"{output}: signed with the key {signing.fingerprint(key.public_key().public_bytes_raw())}."))
     return 1 if record["problem"] else 0
+
+
+def _seeds_of(path):
+    """(the seeds of an earlier record, the SHA-256 of its file)."""
+    from manyhands.hackathon import judging_record as record
+
+    data = record.read_file(path)
+    earlier, _ = record.verified(data)
+    return [bytes.fromhex(seed) for seed in earlier["seeds"]], hashlib.sha256(data).hexdigest()
+
+
+def _output(options):
+    """Where the record will be written. What is wrong with that place is found before the judging, which takes long."""
+    problem = name_problem(options.entry)
+    if problem:
+        raise BadEntry(problem)
+    output = Path(options.output or f"{Path(os.path.abspath(options.entry)).name}.record")
+    try:
+        os.lstat(output)
+        raise FileExistsError(17, "there is a file already", str(output))
+    except FileNotFoundError:
+        pass
+    if not os.access(output.parent, os.W_OK) or not output.parent.is_dir():
+        raise BadEntry(f"{output} cannot be written: {output.parent} is no folder in which you may write.")
+    return output
 
 
 def _judged(options, seeds, show):
@@ -124,7 +151,6 @@ def _judged(options, seeds, show):
     from manyhands.hackathon.challenge import CHALLENGES
     from manyhands.hackathon.one_run import told
     from manyhands.hackathon.open_judge import OpenRooms
-    from manyhands.hackathon.referee import printable
     from manyhands.hackathon.rooms import Rooms, why_none
 
     entry = entry_file.read(options.entry, list(CHALLENGES))
@@ -154,19 +180,19 @@ def _says(record):
 
 
 def _verify(options):
-    from manyhands.hackathon import judging
+    from manyhands.hackathon import judging_record as records
     from manyhands.hackathon.event import looks
-    from manyhands.hackathon.referee import printable
     from manyhands.learner import signing
 
     wanted = signing.load_public(options.public) if options.public else None
-    data = Path(options.record).read_bytes()
-    record, public = judging.verified(data)
+    data = records.read_file(options.record)
+    record, public = records.verified(data)
     if wanted not in (None, public):
         return _cannot(f"{options.record} was signed with another key, {signing.fingerprint(public)}.", 1)
-    print(f"{options.record}: signed, and unchanged since.\n{_says(record)}\njudged {record['judged']}, the entry's "
-          f"text {record['sha256'][:16]}\nThe key: {signing.fingerprint(public)}")
     seen = looks.read(looks.beside(Path(options.record), public), data.decode())
-    print("No person has signed that they have looked at it." if seen is None else
-          f"{printable(seen.by)} has looked at it: it {'counts' if seen.counts else 'breaks the rules'}.")
+    looked = "No person has signed that they have looked at it." if seen is None else \
+        f"{seen.by} has looked at it: it {'counts' if seen.counts else 'breaks the rules'}."
+    print(printable(f"{options.record}: signed, and unchanged since.\n{_says(record)}\njudged {record['judged']}, the "
+                    f"entry's text {record['sha256'][:16]}\n{records.seeds_words(record)}\n"
+                    f"The key: {signing.fingerprint(public)}\n{looked}"))
     return 0

@@ -15,9 +15,10 @@ from importlib.metadata import version
 from pathlib import Path
 
 from manyhands.grading.isolation.container_init import course
-from manyhands.hackathon import entry_lines, honesty
+from manyhands.hackathon import entry_size, honesty
 from manyhands.hackathon.network import Refused
 from manyhands.hackathon.one_run import one_run
+from manyhands.hackathon.judging_record import BadRecord, verified  # noqa: F401
 from manyhands.learner import signing
 from manyhands.machine import crowding, processors
 
@@ -25,10 +26,6 @@ RUNS, SEED_BYTES = 5, 16
 TOO_LONG = ("The judging has not ended after {limit} s of this machine's time, which is the limit for all {runs} runs "
             "together (judging_s). The entries of the ladders take 5 to 80 s. Let yours compute less, and do not "
             "let it sleep.")
-
-
-class BadRecord(ValueError):
-    """This file is no record of a judging."""
 
 
 class Spent:
@@ -76,7 +73,7 @@ def judge(entry, challenge, rooms, seeds, tell, look=lambda lasted_s: None):
     return {
         "entry": entry.name, "sha256": entry.sha256, "challenge": challenge.name, "problem": problem,
         "score": None if problem else round(statistics.median(getattr(run, challenge.score) for run in runs), 4),
-        "unit": challenge.unit, "lines": None if problem else entry_lines.count(entry.source),
+        "unit": challenge.unit, "size": None if problem else entry_size.count(entry.source), "seeds_of": None,
         "flags": honesty.flags(runs),
         "seeds": [seed.hex() for seed in seeds], "runs": [run.as_record() for run in runs],
         "judged": datetime.now(timezone.utc).isoformat(timespec="seconds"),
@@ -89,15 +86,3 @@ def judge(entry, challenge, rooms, seeds, tell, look=lambda lasted_s: None):
 def signed(record, key):
     """The bytes of a signed record: JSON, and a line with the signature."""
     return signing.signed(json.dumps(record, indent=1).encode() + b"\n", key)
-
-
-def verified(data):
-    """(the record, the public key that has signed it) of what `signed` gave; `signing.BadSignature` or `BadRecord`
-    where it is not that any more."""
-    before, public = signing.verified(data)
-    try:
-        record = json.loads(before)
-        record["seeds"], record["score"], record["sha256"]
-    except (ValueError, TypeError, KeyError):
-        raise BadRecord("is signed, but no record of a judging") from None
-    return record, public

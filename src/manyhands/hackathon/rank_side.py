@@ -3,6 +3,7 @@
 All of it only asks the judge. What an entry changes here changes its own rank alone: the judge counts what arrives.
 """
 
+import ast
 import itertools
 import sys
 import threading
@@ -11,7 +12,7 @@ import traceback
 import torch
 import torch.distributed as dist
 
-from manyhands.hackathon import device_side, frames
+from manyhands.hackathon import device_side, entry_size, frames
 from manyhands.hackathon.batches import Batch, Batches
 from manyhands.hackathon.judge_group import JudgeGroup
 from manyhands.hackathon.model import network_of
@@ -96,7 +97,7 @@ def run(order, socket):
     connection = Connection(socket)
     sys.stdout = sys.stderr = Said(connection)
     try:
-        train, numbers = _function(order["source"]), itertools.count()
+        train, numbers = _function(_code(order.pop("source"))), itertools.count()
         group = _join(connection, numbers, order["rank"], order["ranks"])
         if "sizes" in order:
             model = device_side.Device(connection, numbers, order)
@@ -113,11 +114,16 @@ def run(order, socket):
         connection.tell({"do": "failed", "text": _told(error)})
 
 
-def _function(source):
+def _code(source):
+    """The entry's code, without docstrings: what does not count for its size is not there to be read either."""
+    return compile(entry_size.without_docstrings(ast.parse(source, ENTRY)), ENTRY, "exec")
+
+
+def _function(code):
     module = type(sys)("entry")
     sys.modules["entry"] = module
     module.__file__ = ENTRY
-    exec(compile(source, ENTRY, "exec"), module.__dict__)
+    exec(code, module.__dict__)
     train = getattr(module, "train", None)
     if not callable(train):
         raise NameError("entry.py has no function train(model, batches, comm).")

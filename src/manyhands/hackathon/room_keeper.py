@@ -25,6 +25,7 @@ import torch._dynamo  # noqa: E402, F401 (any optimizer imports it, 1 s)
 import torch.nn.parallel  # noqa: E402, F401
 
 from manyhands.hackathon import closed_calls, rank_side  # noqa: E402
+from manyhands.hackathon.run_spaces import OneSpace  # noqa: E402
 
 gc.freeze()
 gc.enable()
@@ -33,7 +34,9 @@ _PR_SET_DUMPABLE = 4
 MOST_ORDER_BYTES, MOST_FILES = 2**20, 64
 
 
-def main(number):
+def main(number, spaces=None):
+    """`spaces` are the namespaces of each run, in a room (`RunSpaces`)."""
+    spaces = spaces or OneSpace()
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # the first process of a namespace gets only signals that it handles
     ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)  # nobody looks into it
     line = socket.socket(fileno=number)
@@ -43,13 +46,15 @@ def main(number):
         if not told:
             return
         if fds:  # else the end of a run that has ended meanwhile
-            line.send(json.dumps(_run(line, json.loads(told), fds[0])).encode())
+            order, told = json.loads(told), None  # so that a rank does not have its entry's text
+            line.send(json.dumps(_run(line, order, fds[0], spaces)).encode())
 
 
-def _run(line, order, fd):
+def _run(line, order, fd, spaces):
+    spaces.begin()
     child = os.fork()
     if child == 0:
-        _be_a_rank(order, fd)
+        _be_a_rank(order, fd, spaces)
     os.close(fd)
     ended = os.pidfd_open(child)
     if ended not in select.select([line, ended], [], [])[0]:
@@ -57,31 +62,29 @@ def _run(line, order, fd):
         os.kill(child, signal.SIGKILL)
     os.close(ended)
     _, status, usage = os.wait4(child, 0)
+    spaces.end()
     return {"signal": os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0,
             "processor_s": usage.ru_utime + usage.ru_stime}
 
 
-def _be_a_rank(order, fd):
+def _be_a_rank(order, fd, spaces):
     """Does not return. No open file of the keeper's stays: its place and flags would be there in the next run."""
     try:
+        address_space = spaces.address_space()
         for number in range(3):
             os.dup2(os.open("/dev/null", os.O_RDWR), number)
         os.closerange(3, fd)
         os.closerange(fd + 1, MOST_FILES)
-        more_bytes = order["memory_mib"] * 2**20
-        limits = {resource.RLIMIT_AS: _address_space() + more_bytes, resource.RLIMIT_CPU: order["cpu_s"],
-                  resource.RLIMIT_FSIZE: 0, resource.RLIMIT_CORE: 0, resource.RLIMIT_NOFILE: MOST_FILES}
+        limits = {resource.RLIMIT_AS: address_space + order["memory_mib"] * 2**20, resource.RLIMIT_CPU: order["cpu_s"],
+                  resource.RLIMIT_FSIZE: 0, resource.RLIMIT_CORE: 0, resource.RLIMIT_NOFILE: MOST_FILES,
+                  resource.RLIMIT_MEMLOCK: 0}
         for kind, limit in limits.items():
             resource.setrlimit(kind, (limit, limit))
+        spaces.leave()
         closed_calls.close()
         rank_side.run(order, socket.socket(fileno=fd))
     finally:
         os._exit(0)
-
-
-def _address_space():
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[0]) * resource.getpagesize()
 
 
 if __name__ == "__main__":

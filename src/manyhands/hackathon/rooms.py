@@ -1,6 +1,7 @@
 """Closed rooms, one for each rank: bubblewrap's namespaces, in which there is no network, no other process, and no
 place to write."""
 
+import functools
 import json
 import shutil
 import socket
@@ -9,10 +10,12 @@ import sys
 import tempfile
 
 from manyhands.grading.isolation import bubblewrap
-from manyhands.hackathon import closed_calls
+from manyhands.hackathon import closed_calls, run_spaces
 
 START_S = 600  # on a machine that has no time it takes minutes
-KEEPER = "import sys; from manyhands.hackathon.room_keeper import main; main(int(sys.argv[1]))"
+KEEPER = ("import sys; from manyhands.hackathon import room_keeper, run_spaces; "
+          "room_keeper.main(int(sys.argv[1]), run_spaces.RunSpaces())")
+TRIAL = "from manyhands.hackathon import run_spaces; run_spaces.trial()"
 CACHE = "/tmp/cache"  # torch wants to see it, empty
 ENVIRONMENT = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "LC_ALL": "C.UTF-8", "TZ": "UTC", "PYTHONHASHSEED": "0",
                "TORCH_CPP_LOG_LEVEL": "ERROR", "PATH": "/usr/bin:/bin", "HOME": "/tmp",
@@ -28,7 +31,17 @@ def why_none():
     if sys.platform != "linux" or not closed_calls.known():
         return "The judge needs Linux on x86_64 or aarch64: there it can say what an entry may ask of the system."
     spaces = bubblewrap.spaces()
-    return f"The judge runs entries in bubblewrap's rooms only: {spaces}" if isinstance(spaces, str) else None
+    lack = spaces if isinstance(spaces, str) else _lack_of_spaces()
+    return f"The judge runs entries in bubblewrap's rooms only: {lack}" if lack else None
+
+
+@functools.cache
+def _lack_of_spaces():
+    """Why a room cannot make the namespaces of a run here (a security module can forbid it), or ""."""
+    done = subprocess.run([*_walls(), sys.executable, "-I", "-c", TRIAL], env=ENVIRONMENT, capture_output=True,
+                          stdin=subprocess.DEVNULL)
+    last = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
+    return " ".join(["a room cannot make namespaces here.", *last]) if done.returncode else ""
 
 
 class Room:
@@ -37,11 +50,10 @@ class Room:
     def __init__(self):
         self.line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.said = tempfile.TemporaryFile()
-        with bubblewrap.closed_calls() as calls, theirs:
-            fds = [*calls, theirs.fileno()]
+        with theirs:
             self.process = subprocess.Popen(
-                [*_walls(calls), sys.executable, "-I", "-c", KEEPER, str(theirs.fileno())], env=ENVIRONMENT,
-                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=self.said, pass_fds=fds,
+                [*_walls(), sys.executable, "-I", "-c", KEEPER, str(theirs.fileno())], env=ENVIRONMENT,
+                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=self.said, pass_fds=[theirs.fileno()],
                 start_new_session=True)
 
     def ready(self):
@@ -106,9 +118,15 @@ class Rooms(list):
             self.pop().close()
 
 
-def _walls(calls):
-    """bubblewrap and its options. All that can be seen can only be read: a file would be a way from run to run."""
-    options = [shutil.which("bwrap"), *bubblewrap.frame(bubblewrap.spaces(), calls), "--as-pid-1"]
+def _walls():
+    """bubblewrap and its options. All that can be seen can only be read: a file would be a way from run to run.
+    The first process inside may make namespaces (`run_spaces`), for which it must be root of the room's users; what a
+    rank may ask of the system is closed in the rank itself."""
+    spaces = [one for one in bubblewrap.spaces() if one != "--disable-userns"]
+    options = [shutil.which("bwrap"), *bubblewrap.frame(spaces, []), "--as-pid-1"]
+    options += ["--uid", "0", "--gid", "0"] if "--unshare-user" in spaces else []
+    for right in run_spaces.CAPABILITIES:
+        options += ["--cap-add", right]
     for place in ("/etc/ld.so.cache", "/etc/alternatives", "/etc/localtime"):
         options += ["--ro-bind-try", place, place]
     for place in bubblewrap.read_only_places():

@@ -1,6 +1,6 @@
 """Memory as a file without a name.
 
-verdict: OSError: [Errno 27] File too large
+verdict: PermissionError: [Errno 1] Operation not permitted
 """
 import os
 

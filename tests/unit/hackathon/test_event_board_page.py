@@ -41,7 +41,7 @@ def there(tmp_path):
     for team in (0, 1, 2, 1, 0):
         made.now.now_s += 600
         made.submit(f"team {team}", "slow_links", str(made.now.now_s))
-    judge_all(made, lambda one: record(score := next(scores), "" if score else f"Rank 1: {HOSTILE}", lines=12 - one.number))
+    judge_all(made, lambda one: record(score := next(scores), "" if score else f"Rank 1: {HOSTILE}", size=12 - one.number))
     return made
 
 
@@ -55,7 +55,7 @@ def test_the_page_has_tables_curves_the_prize_and_who_waits(there):
     _, text = shown(there)
     table = text[text.index("handed in"):]  # behind the picture
     assert table.index("team 1") < table.index("team 0") < table.index("team 2")
-    assert "Simplest:  team 1 , 8 lines, of those better than the baseline" in text  # the one with 7 does not count
+    assert "Simplest:  team 1 , 8 nodes, of those better than the baseline" in text  # the one with 7 does not count
     assert "Entries that wait: 1" in text and "no entry has been judged yet" in text and "No judge is at work" in text
 
 

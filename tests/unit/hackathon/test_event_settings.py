@@ -35,6 +35,10 @@ def test_times_and_teams_are_as_written(tmp_path):
     ('"team 1"', '"team\\u0007 1"', "letters that can be printed"),
     ('["user1"]', '"user1"', 'each team must be written as "Name" = ["member"'),
     ("[teams]", "[teams", "cannot be read"),
+    ('"Autumn"', "5", "title must be text in quotes"),
+    ('"Autumn"', '"\\u001b[31m"', "title must be text in quotes that can be printed"),
+    ("freeze_min = 60", "freeze_min = 100000000000000000000", "freeze_min must be a whole number of 0 or more"),
+    ("2027-01-15T08", "0001-01-01T08", "begins must be a date with a time"),
 ])
 def test_mistakes_are_told(tmp_path, before, after, said):
     event(tmp_path)

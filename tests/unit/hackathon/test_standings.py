@@ -7,8 +7,8 @@ from manyhands.hackathon.event.event import judge_all
 from manyhands.hackathon.event.standings import Result
 
 
-def came(team, score, at=0, lines=10, number=0):
-    return Result(team, "slow_links", number, at, score, "s", "" if score is not None else "crashed", lines, "")
+def came(team, score, at=0, size=10, number=0):
+    return Result(team, "slow_links", number, at, score, "s", "" if score is not None else "crashed", size, "")
 
 
 def shown(rows):
@@ -29,10 +29,10 @@ def test_equal_scores_share_a_place_and_the_first_stands_above():
 
 
 def test_the_simplest_must_be_better_than_the_baseline():
-    rows = [came("good", 2.0, lines=20), came("simple", 3.0, lines=9), came("baseline", 5.0, lines=5), came("none", None, lines=1)]
+    rows = [came("good", 2.0, size=20), came("simple", 3.0, size=9), came("baseline", 5.0, size=5), came("none", None, size=1)]
     assert standings.simplest(rows, 5.0).team == "simple"
     assert standings.simplest([came("baseline", 5.0)], 5.0) is None
-    assert standings.simplest([came("slow", 3.0, lines=9), came("fast", 2.0, lines=9)], 5.0).team == "fast"
+    assert standings.simplest([came("slow", 3.0, size=9), came("fast", 2.0, size=9)], 5.0).team == "fast"
 
 
 def test_what_counted_over_time():

@@ -30,11 +30,12 @@ MEMORY, TASKS, KILLS = (
     ("memory.events", "memory/memory.oom_control")
 )
 _PR_SET_DUMPABLE, _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS, _FILTER = 4, 22, 38, 2
-# machine -> its number, and those of clone, fcntl, and what is refused as a whole: unshare, setns, and each way to
-# watch files, of which the
-# host has a number for all of a user's processes; that of clone3 is 435 everywhere
-CALLS = {"x86_64": (0xC000003E, 56, 72, 272, 308, 253, 294, 300), "aarch64": (0xC00000B7, 220, 25, 97, 268, 26, 262)}
-_NEW_SPACES, _X32, _LEASE, _NOTIFY = 0x7E020000, 0x40000000, 1024, 1026
+# machine -> its number, and those of clone, fcntl, and what is refused as a whole: unshare, setns, each way to watch
+# files (of which the host has a number for all of a user's processes), io_setup (of which it has one for all users),
+# add_key, request_key, keyctl, and the kernel's log; the number of clone3 is 435 everywhere
+CALLS = {"x86_64": (0xC000003E, 56, 72, 272, 308, 253, 294, 300, 206, 248, 249, 250, 103),
+         "aarch64": (0xC00000B7, 220, 25, 97, 268, 26, 262, 0, 217, 218, 219, 116)}
+_NEW_SPACES, _X32, _LEASE, _NOTIFY, _SET_HINT = 0x7E020000, 0x40000000, 1024, 1026, 1036
 
 
 def main(path):
@@ -119,7 +120,8 @@ def _close_off():
 
 def closed_calls():
     """A filter of system calls, as the operating system reads it:
-    no new namespaces (which podman allows), no watches of files, no leases."""
+    no new namespaces (which podman allows), no watches of files, no leases, and nothing that stays in the kernel
+    of the host, where another sandbox could read it: contexts of asynchronous I/O, keys, hints at files."""
     machine, clone, fcntl, *refused = CALLS[os.uname().machine]
     # the two numbers after a comparison: steps to skip if it holds, and if not
     load, equal, at_least, any_of, end = 0x20, 0x15, 0x35, 0x45, 0x06
@@ -129,8 +131,8 @@ def closed_calls():
         (load, 0, 0, 0), (at_least, 0, 1, _X32), (end, 0, 0, refuse),
         (equal, 0, 1, 435), (end, 0, 0, missing),  # clone3, whose flags cannot be seen: all fall back to clone
         *(step for number in refused for step in ((equal, 0, 1, number), (end, 0, 0, refuse))),
-        (equal, 0, 5, fcntl), (load, 0, 0, 24), (equal, 1, 0, _LEASE), (equal, 0, 1, _NOTIFY), (end, 0, 0, refuse),
-        (end, 0, 0, allow),
+        (equal, 0, 6, fcntl), (load, 0, 0, 24), (equal, 2, 0, _LEASE), (equal, 1, 0, _NOTIFY), (equal, 0, 1, _SET_HINT),
+        (end, 0, 0, refuse), (end, 0, 0, allow),
         (equal, 0, 3, clone), (load, 0, 0, 16), (any_of, 0, 1, _NEW_SPACES), (end, 0, 0, refuse),
         (end, 0, 0, allow),
     ]

@@ -4,8 +4,10 @@ from datetime import datetime
 from pathlib import Path
 
 from manyhands.grading.store.atomic import write_file
+from manyhands.hackathon import judging_record as record
 from manyhands.hackathon.event import board_page, fair_queue, looks, standings
 from manyhands.hackathon.event.board_page import Board, Section
+from manyhands.learner import signing
 
 FILES = ("board.html", "screen.html", "board.csv")
 
@@ -31,16 +33,23 @@ def of_event(event, challenges, reveal=False):
                  until, note, None if frozen else tuple(waiting), now)
 
 
-def of_records(folder, challenges, verified, now):
+def of_records(folder, challenges, verified, now, tell=lambda path, problem: None):
     """The `Board` of all `*.record` files in a folder and below; the team is the entry's name in the record. `verified`
-    gives a record's mapping and raises where it was changed."""
+    gives a record's mapping and raises where it was changed. `tell` hears of each file that is left out, and why."""
     shown = []
     for path in sorted(Path(folder).rglob("*.record")):
-        data = path.read_bytes()
-        record, public = verified(data)
-        at = datetime.fromisoformat(record["judged"]).timestamp()
-        look = looks.beside(path, public)
-        shown.append(standings.result(data.decode(), record["entry"], 0, at, look=look))
+        try:
+            data = record.read_file(path)
+            found, public = verified(data)
+            if found["challenge"] not in challenges:
+                raise record.BadRecord(f"is of the challenge {found['challenge']}, which this version does not have")
+        except (signing.BadSignature, record.BadRecord) as problem:
+            tell(path, f"{path} {problem}.")
+        except record.NoFile as problem:
+            tell(path, str(problem))
+        else:
+            seen = looks.read(looks.beside(path, public), data.decode())
+            shown.append(standings.result(found, found["entry"], 0, record.judged_s(found), seen=seen))
     shown.sort(key=lambda one: one.at)
     there = [name for name in challenges if any(one.challenge == name for one in shown)]
     times = [one.at for one in shown] or [now]

@@ -6,6 +6,7 @@ escaped.
 
 import csv
 import io
+import re
 from dataclasses import dataclass
 from datetime import datetime
 from html import escape
@@ -17,7 +18,8 @@ RENEW_S = 15
 STYLE = Path(__file__).with_name("scores.css")
 SCREEN = {1: (8, (960, 200)), 2: (8, (640, 260)), 3: (6, (440, 380)), 4: (3, (640, 150))}
 # how many challenges: (rows of each on the big screen, the size of its picture, in the units of its letters)
-FORMULA = "=+-@\t\r"  # a cell that begins so is computed by a spreadsheet
+# a cell that begins so is computed by a spreadsheet, also behind a semicolon, which separates cells in some countries
+FORMULA = re.compile(r"(^|;)(?=\s*[=+\-@\t\r\uff1d\uff0b\uff0d\uff20])")
 
 
 @dataclass(frozen=True)
@@ -78,26 +80,28 @@ def _section(section, board, layout):
     prize = _prize(first, layout) if first else ""
     return (f"<section><h2>{escape(section.title)}</h2><p>Less is better. Baseline (dashed): {section.baseline:g} "
             f"{escape(section.unit)}.</p>{chart}<table><thead><tr><th class=number>"
-            f"<th>team<th class=number>score, {escape(section.unit)}<th class=number>lines<th class=when>"
+            f"<th>team<th class=number>score, {escape(section.unit)}<th class=number>size<th class=when>"
             f"handed in</thead><tbody>{lines}</tbody></table>{prize}</section>")
 
 
 def _prize(first, short):
     """Short for the big screen, where a column may be narrow, and what does not fit is cut off."""
     team = f"<b>{escape(first.team)}</b>"
-    return f"<p>Simplest, {first.lines} lines: {team}</p>" if short else \
-        f"<p>Simplest: {team}, {first.lines} lines, of those better than the baseline.</p>"
+    return f"<p>Simplest, {first.size} nodes: {team}</p>" if short else \
+        f"<p>Simplest: {team}, {first.size} nodes, of those better than the baseline.</p>"
 
 
 def _row(row, place, teams, short):
     at = teams.index(row.team) if row.team in teams else score_chart.NAMED
     colour = f" t{at}" if at < score_chart.NAMED else ""
-    looked = f" <small>looked at by {escape(row.looked)}</small>" if row.looked and not short else ""
-    team = f'<td class="team{colour}">{escape(row.team)}{looked}'
+    remarks = ["seeds of an earlier record"] if row.seeds_of else []
+    remarks += [f"looked at by {row.looked}"] if row.looked and not short else []
+    said = f" <small>({escape('; '.join(remarks))})</small>" if remarks else ""
+    team = f'<td class="team{colour}">{escape(row.team)}{said}'
     if row.score is None:
         return f'<tr><td class=number>{team}<td class=problem colspan="3">{escape(row.problem)}</tr>'
     return (f"<tr><td class=number>{place}{team}<td class=number>{row.score:.4g}<td class=number>"
-            f"{'' if row.lines is None else row.lines}<td class=when>{_when(row.at, short)}</tr>")
+            f"{'' if row.size is None else row.size}<td class=when>{_when(row.at, short)}</tr>")
 
 
 def _queue(waiting):
@@ -122,22 +126,18 @@ def as_csv(board):
     """All results, also of entries that do not count, and the place of those that do."""
     text = io.StringIO()
     writer = csv.writer(text)
-    writer.writerow(["challenge", "place", "team", "score", "unit", "lines", "entry", "handed in", "problem", "sha256",
-                     "looked at by"])
+    writer.writerow(["challenge", "place", "team", "score", "unit", "size", "entry", "handed in", "problem", "sha256",
+                     "seeds of", "looked at by"])
     for section in board.sections:
         rows = standings.table(section.results, board.counts)
         places = dict(zip(rows, standings.places(rows), strict=True))
         for one in section.results:
             score = "" if one.score is None else one.score
-            writer.writerow([section.name, places.get(one) or "", _cell(one.team), score, one.unit,
-                             one.lines or "", one.number or "",
-                             datetime.fromtimestamp(one.at).astimezone().isoformat(timespec="seconds"),
-                             _cell(one.problem), one.sha256, _cell(one.looked)])
+            cells = [section.name, places.get(one) or "", one.team, score, one.unit, one.size or "", one.number or "",
+                     datetime.fromtimestamp(one.at).astimezone().isoformat(timespec="seconds"), one.problem, one.sha256,
+                     one.seeds_of, one.looked]
+            writer.writerow([FORMULA.sub(r"\1'", cell) if isinstance(cell, str) else cell for cell in cells])
     return text.getvalue()
-
-
-def _cell(text):
-    return "'" + text if text[:1] and text[0] in FORMULA else text
 
 
 def _when(at, short):

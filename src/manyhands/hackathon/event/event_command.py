@@ -4,10 +4,12 @@ import sys
 import time
 from pathlib import Path
 
-from manyhands.command_line import working
+from manyhands.command_line import printable, working
 from manyhands.hackathon import entry_file
+from manyhands.hackathon import judging_record as record
 from manyhands.hackathon.event import board_files, event_settings, event_words, hub_line, looks
 from manyhands.hackathon.event.event import Event, NotTaken, judge_all
+from manyhands.hackathon.judging_record import NoFile
 
 LOOK_S, RENEW_S = 1, 15  # the judge: between two looks at an empty queue; between two boards where nothing is judged
 RECORDS, BOARD = "records", "board"  # folders in that of the event
@@ -47,8 +49,8 @@ def add_parsers(does):
 
 def event(options):
     path = event_settings.write_template(options.folder)
-    print(f"{path}: write the times, the challenges and the teams into it. Then, on the judge's machine:\n"
-          f"  manyhands hack run {options.folder} --key judge.key")
+    print(printable(f"{path}: write the times, the challenges and the teams into it. Then, on the judge's machine:\n"
+                    f"  manyhands hack run {options.folder} --key judge.key"))
     return 0
 
 
@@ -68,18 +70,12 @@ def status(options):
 def _told(options, what, *values):
     """Do it in the event's folder, or, on an attendee's server, ask the hub."""
     if options.event and options.team:
-        _say(hub_line.DOES[what](Event(options.event), options.team, *values))
+        print(printable(hub_line.DOES[what](Event(options.event), options.team, *values)))
     elif options.event or options.team:
         raise NotTaken("Name both, the event and the team: --event FOLDER --team NAME.")
     else:
-        _say(hub_line.ask(what, *values))
+        print(printable(hub_line.ask(what, *values)))
     return 0
-
-
-def _say(text):
-    """Print it; letters that the terminal's encoding does not have are escaped."""
-    encoding = sys.stdout.encoding or "utf-8"
-    print(text.encode(encoding, "backslashreplace").decode(encoding))
 
 
 def run(options):
@@ -102,7 +98,7 @@ def run(options):
             def tell(one):
                 shown.write()
                 state = event_words.state(there, there.submissions()[one.number])
-                print(f"Entry {one.number} of {one.team}: {state}", flush=True)
+                print(printable(f"Entry {one.number} of {one.team}: {state}"), flush=True)
 
             try:
                 _go_on(there, judge_one, tell, options.once, shown)
@@ -170,36 +166,41 @@ def look(options):
     there.looked_at(options.number, signing.signed(said, key).decode())
     found = there.submissions()[options.number]
     board_files.write_records([found], there.folder / RECORDS)
-    print(f"Entry {one.number} of {one.team}: {event_words.state(there, found)}")
+    print(printable(f"Entry {one.number} of {one.team}: {event_words.state(there, found)}"))
     return 0
 
 
 def board(options):
+    """Write the board; 1 where a file was left out, because it is no record that can be shown."""
     from manyhands.hackathon.challenge import CHALLENGES
 
-    folder = Path(options.folder)
+    folder, left_out = Path(options.folder), []
     output = Path(options.output) if options.output else folder / BOARD
     if (folder / event_settings.NAME).exists():
         shown = board_files.of_event(Event(folder), CHALLENGES, options.reveal)
+    elif folder.is_dir():
+        verified = _verified_by(options.public)
+        shown = board_files.of_records(folder, CHALLENGES, verified, time.time(), lambda *one: left_out.append(one))
     else:
-        shown = board_files.of_records(folder, CHALLENGES, _verified_by(options.public), time.time())
+        raise NoFile(f"{folder} is no folder with an event or with records.")
+    for _, problem in left_out:
+        print(f"manyhands hack: a record in {printable(folder)} is left out: {printable(problem)}", file=sys.stderr)
     board_files.write(shown, output)
-    print(f"{output}: {', '.join(board_files.FILES)}.")
-    return 0
+    print(printable(f"{output}: {', '.join(board_files.FILES)}."))
+    return 1 if left_out else 0
 
 
 def _verified_by(path):
     """What gives the record of a file's bytes; with the file of a public key, only of those signed with that key:
     anybody can make a key, and sign with it."""
-    from manyhands.hackathon import judging
     from manyhands.learner import signing
 
     wanted = signing.load_public(path) if path else None
 
     def verified(data):
-        record, public = judging.verified(data)
+        found, public = record.verified(data)
         if wanted not in (None, public):
-            raise judging.BadRecord(f"was signed with another key, {signing.fingerprint(public)}")
-        return record, public
+            raise record.BadRecord(f"was signed with another key, {signing.fingerprint(public)}")
+        return found, public
 
     return verified

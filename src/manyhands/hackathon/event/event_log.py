@@ -12,6 +12,8 @@ import threading
 from contextlib import contextmanager
 from pathlib import Path
 
+from manyhands.hackathon.event.event_lines import is_line
+
 NAME, LOCK = "event.jsonl", "event.lock"
 MARK_BYTES = 256  # so many bytes before the place read to tell whether it is still the same file
 
@@ -84,4 +86,4 @@ def _line(data):
         found = json.loads(data)
     except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) else None
+    return found if is_line(found) else None

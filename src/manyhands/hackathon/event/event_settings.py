@@ -10,6 +10,7 @@ from manyhands.hackathon.entry_file import challenge_names
 NAME = "event.toml"
 COUNTS = ("best", "last")
 MOST_LETTERS = 40  # of a team's name
+MOST, YEARS = 1_000_000, range(2000, 2100)  # of numbers; of dates
 TEMPLATE = """\
 title = "Hackathon"
 begins = {begins}
@@ -83,16 +84,18 @@ def _problem(said):
     wanted = set(Settings.__dataclass_fields__)
     if set(said) != wanted:
         return f"missing: {sorted(wanted - set(said))}; not known: {sorted(set(said) - wanted)}."
+    if not isinstance(said["title"], str) or not said["title"].isprintable():
+        return "title must be text in quotes that can be printed."
     for name in ("begins", "ends"):
-        if not isinstance(said[name], datetime):
+        if not isinstance(said[name], datetime) or said[name].year not in YEARS:
             return f"{name} must be a date with a time, as 2026-12-01T09:00:00+09:00."
     if said["begins"].timestamp() >= said["ends"].timestamp():
         return "ends must be later than begins."
     if said["counts"] not in COUNTS:
         return f"counts must be one of: {', '.join(COUNTS)}."
     for name, least in (("an_hour", 1), ("freeze_min", 0)):
-        if type(said[name]) is not int or said[name] < least:
-            return f"{name} must be a whole number of {least} or more."
+        if type(said[name]) is not int or not least <= said[name] <= MOST:
+            return f"{name} must be a whole number of {least} or more, and {MOST} at most."
     there, chosen = challenge_names(), said["challenges"]
     if not isinstance(chosen, list) or not chosen or set(map(str, chosen)) - set(there):
         return f"challenges must be a list of some of: {', '.join(there)}."

@@ -47,6 +47,8 @@ def submissions(lines, found=None):
         one = found.get(line["number"])
         if line["do"] == "submit":
             found[line["number"]] = Submission(**{name: value for name, value in line.items() if name != "do"})
+        elif one is None:
+            pass  # the line that handed it in was lost
         elif line["do"] == "take":
             one.taken += (line["at"],)
         elif line["do"] == "judged":

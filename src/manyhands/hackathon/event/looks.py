@@ -8,6 +8,10 @@ import hashlib
 import json
 from collections import namedtuple
 
+from manyhands.hackathon import judging_record
+from manyhands.hackathon.event.event_settings import MOST_LETTERS
+from manyhands.learner import signing
+
 SUFFIX = ".look"
 Look = namedtuple("Look", "by counts at")
 
@@ -21,22 +25,20 @@ def read(signed, record):
     """The `Look` of what was signed; None where there is none, or where it is about a different record."""
     try:
         said = json.loads(signed.split("\n", 1)[0])
-        if said["record"] == _digest(record):
-            return Look(str(said["by"]), said["counts"] is True, float(said["at"]))
-    except (ValueError, TypeError, KeyError):
+        if said["record"] == _digest(record) and isinstance(said["by"], str) and said["by"].isprintable():
+            return Look(said["by"][:MOST_LETTERS], said["counts"] is True, float(said["at"]))
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
         pass
     return None
 
 
 def beside(path, public):
     """What lies beside the file of a record, signed with the record's key; "" if nothing does."""
-    from manyhands.learner import signing
-
     try:
-        data = path.with_suffix(SUFFIX).read_bytes()
+        data = judging_record.read_file(path.with_suffix(SUFFIX))
         if signing.verified(data)[1] == public:
             return data.decode()
-    except (OSError, ValueError):  # also of a signature, and of bytes that are no text
+    except (judging_record.NoFile, ValueError):  # also of a record, of a signature, and of bytes that are no text
         pass
     return ""
 

@@ -1,17 +1,16 @@
 """Who stands where: tables of an event's challenges, from records. A smaller score is better, in all of them."""
 
-import json
 from dataclasses import dataclass
 
+from manyhands.hackathon import judging_record as records
 from manyhands.hackathon.event import looks
 
 HELD = "Flagged, and does not count until a person has looked at it."
-SIGNATURE = "\n%"  # what stands behind a record is no JSON
 
 
 @dataclass(frozen=True)
 class Result:
-    """A judged entry. `score` is None where it has none, and `problem` says why; `lines` is None where that is not
+    """A judged entry. `score` is None where it has none, and `problem` says why; `size` is None where that is not
     known; `number` is 0 where it did not come through an event."""
 
     team: str
@@ -21,36 +20,42 @@ class Result:
     score: float | None
     unit: str
     problem: str
-    lines: int | None
+    size: int | None
     sha256: str
+    seeds_of: str = ""  # of an earlier record, where the seeds were not drawn for this judging
     looked: str = ""  # the person who has looked at it
 
 
-def result(record, team, number, at, challenge=None, look=""):
-    """The `Result` of the text of a record, which is not verified here. A score with a flag counts only after a person
-    has looked at the entry; `look` is what they have signed."""
-    said, seen = _said(record), looks.read(look, record)
-    score, problem = said["score"], said["problem"] or ""
+def result(record, team, number, at, challenge=None, seen=None):
+    """The `Result` of a record as a mapping, which has been checked. A score with a flag counts only after a person has
+    looked at the entry; `seen` is their `looks.Look`."""
+    score, problem = record["score"], record.get("problem", "")
     if seen and not seen.counts:
         score, problem = None, f"{seen.by} has looked at this entry: it breaks the rules."
-    elif score is not None and said.get("flags") and not seen:
-        score, problem = None, f"{HELD} {said['flags'][0]}"
-    return Result(team, challenge or said["challenge"], number, at, score, said.get("unit", ""),
-                  problem, said.get("lines"), said.get("sha256", ""), seen.by if seen else "")
+    elif score is not None and record.get("flags") and not seen:
+        score, problem = None, f"{HELD} {record['flags'][0]}"
+    return Result(team, challenge or record["challenge"], number, at, score, record.get("unit", ""), problem,
+                  record.get("size"), record.get("sha256", ""), record.get("seeds_of") or "", seen.by if seen else "")
 
 
 def has_score(record):
-    return _said(record)["score"] is not None
+    """Whether the text of a record in an event's log has a score."""
+    return _of_event(record)["score"] is not None
 
 
-def _said(record):
-    return json.loads(record.split(SIGNATURE, 1)[0])
+def _of_event(text):
+    """The record of an event's log as a mapping; where it cannot be read, one that says so: the others go on."""
+    try:
+        return records.of_event(text)
+    except records.BadRecord as problem:
+        return {"score": None, "problem": f"The record of this judging {problem}: ask the organisers."}
 
 
 def results(submissions, until=None):
     """The results of all entries that are judged and not withdrawn, in the order in which they were handed in;
     with `until`, of those that had been handed in by then."""
-    return [result(one.record, one.team, one.number, one.at, one.challenge, one.look) for one in submissions
+    return [result(_of_event(one.record), one.team, one.number, one.at, one.challenge, looks.read(one.look, one.record))
+            for one in submissions
             if one.judged is not None and not one.withdrawn and (until is None or one.at <= until)]
 
 
@@ -76,9 +81,9 @@ def places(rows):
 
 
 def simplest(rows, baseline):
-    """The row with the fewest lines among those better than the baseline (the better one of equals), or None."""
-    good = [row for row in rows if row.score is not None and row.score < baseline and row.lines is not None]
-    return min(good, key=lambda row: (row.lines, *_order(row)), default=None)
+    """The smallest row among those better than the baseline (the better one of equals), or None."""
+    good = [row for row in rows if row.score is not None and row.score < baseline and row.size is not None]
+    return min(good, key=lambda row: (row.size, *_order(row)), default=None)
 
 
 def steps(results, counts):
