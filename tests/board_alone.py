@@ -7,20 +7,20 @@ import time
 from contextlib import asynccontextmanager
 from dataclasses import asdict
 
-from jupyterhub.services.auth import HubOAuth
 from tornado.httpserver import HTTPServer
 from tornado.testing import bind_unused_port
 
 from manyhands.checks.record import MIME
 from manyhands.hub.accounts.table import Account
 from manyhands.hub.board.service import application
+from manyhands.hub.services.hub_auth import AsyncHubOAuth
 
 UNIT = "06_ddp"
 PAGES = "/services/board/"
 SCOPE = "access:services!service=board"
 
 
-class KnownPeople(HubOAuth):
+class KnownPeople(AsyncHubOAuth):
     """In the place of the hub."""
 
     async def _check_hub_authorization(self, url, api_token, cache_key=None, use_cache=True):

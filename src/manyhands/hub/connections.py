@@ -5,16 +5,19 @@ hub's own user on this machine. A room comes through the relay, which connects f
 carries the person's user number. Anybody else, as a node of a cluster, is taken for what the kernel says.
 """
 
+import http.cookies
 import ipaddress
 import os
 import socket
 import sys
 from pathlib import Path
 
+from tornado import httputil
 from tornado.httpserver import HTTPServer
 from tornado.httputil import HTTPMessageDelegate
 
 ROOMS = ipaddress.ip_network("127.128.0.0/9")
+MOST_BODY_BYTES = 2**20  # of a request to the hub, whose forms and messages are short
 SAID = ("X-Forwarded-For", "X-Real-Ip", "X-Forwarded-Proto", "X-Scheme", "X-Forwarded-Host", "Forwarded")
 
 
@@ -42,6 +45,9 @@ def place(address, accounts):
 class HubServer(HTTPServer):
     """Tornado's server, which believes nobody but the proxy about where a request comes from."""
 
+    def initialize(self, *arguments, **options):
+        super().initialize(*arguments, **{"max_body_size": MOST_BODY_BYTES, **options})
+
     def handle_stream(self, stream, address):
         stream.is_proxys = _is_ours(stream.socket)
         super().handle_stream(stream, address)
@@ -49,6 +55,12 @@ class HubServer(HTTPServer):
     def start_request(self, server_conn, request_conn):
         delegate = super().start_request(server_conn, request_conn)
         return delegate if server_conn.stream.is_proxys else _Unheard(delegate)
+
+
+def read_cookies_quickly():
+    """Let this process decode cookies as tornado does. Before Python 3.11.10, a cookie of 14 KB full of backslashes
+    holds the event loop for seconds (CVE-2024-7592), and JupyterHub decodes cookies of anybody."""
+    http.cookies._unquote = httputil._unquote_cookie
 
 
 class _Unheard(HTTPMessageDelegate):

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from manyhands.command_line import completed, working
 from manyhands.hub import course, hub_address, hub_options
-from manyhands.hub.folder import LOCK, SOLUTIONS, hub_folder, is_classroom
+from manyhands.hub.folder import LOCK, SOLUTIONS, hub_folder, is_classroom, printable
 from manyhands.hub.hub_options import CannotStart, WrongUsage, parser
 from manyhands.hub.jupyterhub_settings import START_LIMIT_S, VARIABLE, Settings
 from manyhands.hub.servers import limits, room
@@ -50,7 +50,7 @@ def main(argv=None):
             _only_one(lock, folder)
             return _serve(root, folder, _settings(root, folder, options), options.address)
     except (CannotStart, NotAClone, proxy.NoProxy, OSError) as problem:
-        print(f"manyhands hub: {problem}", file=sys.stderr)
+        print(f"manyhands hub: {printable(problem)}", file=sys.stderr)
         return 2 if isinstance(problem, WrongUsage) else 1
 
 

@@ -30,7 +30,7 @@ def refused(capsys, command, *words):
     except SystemExit as end:  # of argparse
         code = end.code
     said = capsys.readouterr().err
-    assert code == 2 and said.strip() and "Traceback" not in said, (words, code, said[:500])
+    assert code == 2 and said.strip() and "Traceback" not in said and "\x1b" not in said, (words, code, said[:500])
     return said
 
 
@@ -57,6 +57,13 @@ def test_a_table_that_is_none_is_refused_and_not_waited_for(accounts, tmp_path, 
         path.write_bytes(TABLES[kind])
     refused(capsys, accounts_command.main, "--home", accounts.folder, "import", path, "--expires", "1d")
     assert not accounts.load()
+
+
+@pytest.mark.parametrize("words", [["reset"], ["revoke"], ["restore"], ["purge"], ["extend", "--expires", "1d"]], ids=lambda words: words[0])
+@pytest.mark.parametrize("name", ["nobody", "", ".", "../x", "\x1b[2Jx", "a" * 5000, "\ud800"], ids=lambda name: repr(name)[:10])
+def test_a_name_that_no_account_has_is_refused(accounts, capsys, words, name):
+    refused(capsys, accounts_command.main, "--home", accounts.folder, *words, name)
+    assert not accounts.folder.exists()
 
 
 def test_no_account_and_no_password_without_its_papers(accounts, tmp_path, capsys, monkeypatch):
@@ -98,7 +105,7 @@ WORDS = [*([option, word] for option in ("--port", "--servers-port", "--cpus", "
          ["--ip", "999.1.1.1"], ["--ip", "not a host"], ["--ip", "203.0.113.9"], ["--behind", "proxy"], ["--behind", ""], ["--port", "8123", "--servers-port", "8123"],
          ["--address", "class", "--servers-address", "class"], ["--address", "http://a/", "--servers-address", "ftp://b/"],
          ["--certificate", "missing", "--key", "missing"], ["--certificate", ".", "--key", "."], ["--certificate", "pipe", "--key", "pipe"],
-         ["--certificate", "text", "--key", "text"], ["--home", "x" * 120], ["--home", "日本" * 20], ["--home", "x" * 300], ["--home", "text"], ["--home", "text/x"],
+         ["--certificate", "text", "--key", "text"], ["--certificate", "\x1b[31mred", "--key", "x"], ["--home", "x" * 120], ["--home", "日本" * 20], ["--home", "x" * 300], ["--home", "text"], ["--home", "text/x"],
          ["--home", "ring"], ["--home", "/proc/x"]]
 
 

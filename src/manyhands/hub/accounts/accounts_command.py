@@ -13,7 +13,7 @@ from manyhands.command_line import parser as command_parser
 from manyhands.hub import hub_address
 from manyhands.hub.accounts import archive, handout
 from manyhands.hub.accounts.table import ATTENDEE, FIRST_UID, LAST_UID, ROLES, AccountError, Accounts, until
-from manyhands.hub.folder import LOCK, address, hub_folder, is_classroom, prepare
+from manyhands.hub.folder import LOCK, address, hub_folder, is_classroom, prepare, printable
 from manyhands.machine import local_time
 from manyhands.units import NotAClone
 
@@ -73,21 +73,24 @@ def main(argv=None):
     options = completed(parser()).parse_args(argv)
     try:
         folder = hub_folder(options.home)
-        _understood(options)
+        accounts = Accounts(folder)
+        _understood(accounts, options)
         prepare(folder)
-        ACTIONS[options.action](Accounts(folder), options)
+        ACTIONS[options.action](accounts, options)
     except (AccountError, NotAClone, OSError) as problem:
-        print(f"manyhands accounts: {problem}", file=sys.stderr)
+        print(f"manyhands accounts: {printable(problem)}", file=sys.stderr)
         return 1 if isinstance(problem, NotDone) else 2
     return 0
 
 
-def _understood(options):
+def _understood(accounts, options):
     """Look at what was asked for before anything is made; raises AccountError."""
     if options.action == "create" and not 1 <= options.count <= MOST:
         raise AccountError(f"Ask for one account or more, and for no more than {MOST}.")
     if options.action == "import":
         options.people = read_people(options.table)
+    for name in getattr(options, "names", ()):
+        accounts.get(name)
     if "expires" in options:
         options.expires = until(options.expires)
 

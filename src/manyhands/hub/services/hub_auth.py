@@ -8,6 +8,9 @@ here a synchronous call only returns what `ask_first` has found, and each handle
 
 from jupyterhub.services.auth import HubOAuth, HubOAuthCallbackHandler
 
+from manyhands.hub.connections import read_cookies_quickly
+
+read_cookies_quickly()
 WAITS = "A service must not wait for the hub: await the answer with sync=False."
 
 
