@@ -20,7 +20,7 @@ MOST_TELLING = 0.15  # of the hidden rows: honest starts have up to 0.11, weight
 BATCHES = 8  # of which the mean is taken
 MOST_GAP = 0.75  # of the loss: the ladders leave up to 0.16, an entry that reads samples 2.2
 FEW = 2  # samples by which two rows may differ and still tell of one
-REMADE = 0.3  # of the norm: a larger change of the first layer, or what is left of the last one
+TURNED, LEFT = 0.8, 0.3  # the cosine between two first layers (large rates leave 0.89); of the norm of the last layer
 FEW_GRADIENTS = 3  # of a rank: too few to read much
 
 
@@ -43,8 +43,8 @@ class Reading:
 
 
 def _remade(before, now):
-    moved = (now[0] - before[0]).norm() > REMADE * before[0].norm()
-    return bool(moved or now[1].norm() < REMADE * before[1].norm())
+    alike = torch.cosine_similarity(before[0].flatten(), now[0].flatten(), dim=0)
+    return bool(alike < TURNED or now[1].norm() < LEFT * before[1].norm())
 
 
 @torch.no_grad()
