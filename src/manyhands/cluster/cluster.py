@@ -17,6 +17,8 @@ from manyhands.cluster.faults.kinds import ClusterStopped
 from manyhands.cluster.faults.picture import world
 from manyhands.cluster.faults.sentences import SENTENCES
 from manyhands.cluster.faults.source_lines import Places
+from manyhands.cluster.faults.under_way import WITHOUT_CALLS, UnderWay
+from manyhands.cluster.faults.unfinished import Unfinished
 from manyhands.cluster.faults.watch import Watch
 from manyhands.cluster.host.devices import PATIENCE_S
 from manyhands.cluster.on_rank import agent
@@ -28,7 +30,7 @@ _running = {}  # name -> Cluster, of this process
 _PID = os.getpid()
 
 
-class Cluster(Healing):
+class Cluster(Healing, UnderWay):
     """`nodes` x `ranks_per_node` processes that run the cells marked `%%px`.
 
     An engine of ipyparallel is a rank. On one machine the nodes are emulated: each has its own share of the devices,
@@ -63,7 +65,7 @@ class Cluster(Healing):
         self.threads_per_rank, self.memory_mib, self.name = threads_per_rank, memory_mib, name
         self.fault, self.names = None, []
         self._setups, self._cells, self._places = [], itertools.count(1), Places()
-        self._last_cell = ""
+        self._last_cell, self._unfinished = "", Unfinished(self._ask)
         self._sound, self._lost, self._unmade, self._turn = True, set(), [], Turn(name)  # see faults/healing.py
         check_arguments.check_shape(nodes, ranks_per_node, framework, self.profile, threads_per_rank, memory_mib)
         check_arguments.check_python(self.world_size)
@@ -132,6 +134,7 @@ class Cluster(Healing):
         """
         with self._turn:
             self._use()
+            self._give_up(code, ranks)
             cell_file = self._last_cell = self._places.add(code, first_line)
             outcome = self._execute(agent.run_cell, (code,), ranks, patience_s, limit_s, cell_file)
             self._finish(outcome, cell_file, limit_s)
@@ -148,8 +151,12 @@ class Cluster(Healing):
         """
         with self._turn:
             self._use()
+            module = getattr(function, "__module__", None) or ""
+            talks, tell = not module.startswith(WITHOUT_CALLS), not module.startswith("manyhands.")
+            if talks:
+                self._give_up(None, ranks, tell)
             outcome = self._execute(agent.call, (function, args), ranks, patience_s, limit_s, "")
-            self._finish(outcome, "", limit_s)
+            self._finish(outcome, "", limit_s, tell, talks)
         return [outcome.results[rank]["value"] for rank in sorted(outcome.results)]
 
     def pull(self, name):
@@ -234,12 +241,14 @@ class Cluster(Healing):
             if outcome.reason == "interrupted":
                 runtime.interrupt(watch)
         outcome.cell, outcome.pending, outcome.asked, outcome.started = cell, pending, targets, started
+        self._unfinished.note(outcome.results)
         for rank in targets:  # the record of a rank that has not answered is read where it lies
             if rank not in outcome.notes:
                 notes = read(runtime.record_path(rank), cell)
                 outcome.notes[rank] = notes or runtime.reports.notes(rank, cell)
                 if notes is None:
                     outcome.early.add(rank)
+        outcome.notes = self._unfinished.shifted(outcome.notes)
         made = [reply["names"] for reply in outcome.results.values()] + [
             runtime.reports.names(rank, cell) for rank in targets
         ]
@@ -251,12 +260,16 @@ class Cluster(Healing):
         where = explain.states(outcome, self._runtime, cell_file, self._places, self.memory_mib, self.world_size)
         return explain.make(outcome, where, self.world_size, limit_s or self.limit_s, self._unmade_head)
 
-    def _finish(self, outcome, cell_file, limit_s):
+    def _finish(self, outcome, cell_file, limit_s, tell=True, talks=True):
         fault = self._fault(outcome, cell_file, limit_s)
         self._sound = fault is None or not is_broken(outcome, fault)
         show_outputs(outcome)
+        unfinished = self._say_unfinished(cell_file, tell) if talks else ""
         if fault is None:
+            if unfinished:
+                print(unfinished, flush=True)
             return
+        fault.text += unfinished and "\n" + unfinished
         if not outcome.pending:
             fault.text += "\n" + SENTENCES["not run"]
         fault.reported_s = time.monotonic() - outcome.started

@@ -71,6 +71,7 @@ class Healing:
         """New ranks in the same cluster; where that fails, because the controller has gone or does not answer,
         everything is started afresh."""
         limit = StartLimit()
+        self._unfinished.forget()
         if self._runtime.can_renew():
             try:
                 return self._runtime.renew(limit.half())

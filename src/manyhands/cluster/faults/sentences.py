@@ -56,6 +56,35 @@ SENTENCES = {
     "called less often": "{culprits} called {call} less often than the ranks that wait. Every rank of the group must "
                          "make each of these calls.",
     "left open": "Begun and never ended: {call} at {place}, by {ranks} and not by {others}.",
+    # what a cell has begun and not finished
+    "title left": "STILL UNDER WAY when this cell ended:",
+    "left": "  {what} at {place}: {source}",
+    "a call": "a call", "no place": "a line that is not known here", "the other side": "the other side",
+    "left unjoined": "{ranks} started it, and {others} did not. It cannot end before every rank of the group has "
+                     "called it.",
+    "left running": "{ranks} started it, and it was still running.",
+    "left message": "{ranks} started it, and {others} has not done its part yet.",
+    "left dropped and unmet": "{ranks} started it and dropped what it returned without calling wait(), and {others} "
+                              "has not done its part.",
+    "left dropped": "{ranks} started it and dropped what it returned without calling wait(), so the message may be "
+                    "lost.",
+    "in group": "The group consists of {group}.",
+    "advice unjoined": "Let every rank of the group make the same calls, and call wait() on what an asynchronous call "
+                       "returns. A later cell may still do both. If the next cell on all ranks does not, the call is "
+                       "given up, and no variable is lost.",
+    "advice running": "Call wait() on what the call returned before you use its tensor, in this cell or in a later "
+                      "one.",
+    "advice message": "Keep what isend and irecv return until you have called its wait(), in this cell or in a later "
+                      "one.",
+    "advice dropped": "Keep what isend and irecv return, and call its wait(). Before the next cell the group gets new "
+                      "connections, and no variable is lost.",
+    "given up": "Given up before this cell: {what} at {place}, which {ranks} started. Its "
+                "group has new connections. No variable was lost, but do not use the result of that call.",
+    "not given up": "The cluster starts new ranks, because an earlier cell left a call under way that cannot be given "
+                    "up otherwise: {what} at {place}, which {ranks} started and {others} did not finish.",
+    "left before": "An earlier cell left this under way: {what} at {place}, which {ranks} started. Without {others} "
+                   "it could not end, and it may have met the calls of this cell.",
+    "was left": "An earlier cell left this under way: {what} at {place}, which {ranks} started.",
     "cycle of recv": "every rank waits to receive before it sends: {cycle}. Let one of them send first, "
                      "or use isend and irecv.",
     "cycle": "the ranks wait for each other in a circle: {cycle}. Change the order of the calls on one of them.",

@@ -16,6 +16,7 @@ import warnings
 from contextlib import suppress
 
 from manyhands.cluster.host.namespaces import enter
+from manyhands.cluster.on_rank import tally
 from manyhands.cluster.on_rank.recorder import Recorder, read
 from manyhands.cluster.on_rank.stack import Stack, innermost_of, is_user_file
 from manyhands.cluster.on_rank.stderr import NativeStderr
@@ -228,7 +229,7 @@ def run_cell(code, cell):
         except Exception as caught:  # a __repr__ of the learner's
             error = caught
     return {"ok": error is None, "out": out, "error": error and describe(error),
-            "notes": _notes(), "names": _names(shell)}
+            "notes": _notes(), "names": _names(shell), "begun": RANK.recorder.tally.facts()}
 
 
 _loop = None
@@ -269,7 +270,26 @@ def call(function, args, cell):
     if "torch" in sys.modules:
         RANK.recorder.install()
     return {"ok": error is None, "value": value, "error": error and describe(error), "notes": _notes(),
-            "names": _names(get_ipython())}
+            "names": _names(get_ipython()), "begun": RANK.recorder.tally.facts()}
+
+
+def left():
+    """Between cells: what this rank has begun and not finished, see tally.py."""
+    from IPython import get_ipython
+
+    return RANK.recorder.tally.left(get_ipython().user_ns)
+
+
+def holds_here(conditions):
+    """Between cells: whether the conditions under which a cell makes a call hold on this rank, for each call."""
+    from IPython import get_ipython
+
+    return [tally.holds_here(one, get_ipython().user_ns) for one in conditions]
+
+
+def renew(groups):
+    """Between cells, on all ranks: give these process groups new connections."""
+    RANK.recorder.tally.renew(groups)
 
 
 def _notes():

@@ -18,6 +18,7 @@ import threading
 from weakref import WeakKeyDictionary
 
 from manyhands.cluster.on_rank import cpu_groups
+from manyhands.cluster.on_rank.tally import Tally
 
 SLOTS, SLOT_BYTES = 512, 320
 HEADER = struct.Struct("<qqq")  # calls entered, calls left, the number of the cell that they belong to
@@ -74,6 +75,7 @@ class Recorder:
         self._map = mmap.mmap(self._file.fileno(), 0)
         self._is_user_file = is_user_file
         self._works = WeakKeyDictionary()  # what an asynchronous call has returned -> its note
+        self.tally = Tally()
         self.waits = None  # (a number, the note or None) while the main thread is inside Work.wait
         self.clear()
 
@@ -110,6 +112,7 @@ class Recorder:
                 for module in (c10d, dist):
                     setattr(module, name, wrapped)
         c10d.Work.wait = self._wrap_wait(c10d.Work.wait)
+        self.tally.install()
 
     def watch_exit(self):
         """Have `os._exit` note the line it is called from: nothing else is left of a process that ends by it."""
@@ -127,13 +130,15 @@ class Recorder:
 
         @functools.wraps(original)
         def wait(work, *args, **kwargs):
-            if threading.get_ident() != main:
-                return original(work, *args, **kwargs)
-            self.waits = next(numbers), self.note_of(work)
+            if threading.get_ident() == main:
+                self.waits = next(numbers), self.note_of(work)
             try:
-                return original(work, *args, **kwargs)
+                result = original(work, *args, **kwargs)
             finally:
-                self.waits = None
+                if threading.get_ident() == main:
+                    self.waits = None
+            self.tally.waited(work)
+            return result
 
         return wait
 
@@ -151,7 +156,8 @@ class Recorder:
             # a call inside a call (broadcast_object_list) is noted once, a group made by some not at all
             if self.in_call or kwargs.get("use_local_synchronization"):
                 return original(*args, **kwargs)
-            self._enter(name, {**defaults, **dict(zip(names, args)), **kwargs})
+            given = {**defaults, **dict(zip(names, args)), **kwargs}
+            self._enter(name, given)
             note = self.last
             try:
                 result = original(*args, **kwargs)
@@ -159,6 +165,7 @@ class Recorder:
                 self._leave()
             if isinstance(result, Work):
                 self._works[result] = note
+                self.tally.begin(result, note, given.get("group"))
             elif name == "new_group":
                 cpu_groups.note(result, (args[2:3] or [kwargs.get("backend")])[0])
             return result

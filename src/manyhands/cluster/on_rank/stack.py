@@ -11,6 +11,7 @@ import os
 import re
 import sys
 import sysconfig
+import threading
 import time
 import weakref
 from pathlib import Path
@@ -108,6 +109,17 @@ def _no_collection():
     finally:
         if was_on:
             gc.enable()
+
+
+def user_code_in_other_threads():
+    """Whether a thread other than this one runs what the learner wrote."""
+    with _no_collection():
+        for thread, frame in sys._current_frames().items():
+            while thread != threading.get_ident() and frame is not None:
+                if is_user_file(frame.f_code.co_filename):
+                    return True
+                frame = frame.f_back
+    return False
 
 
 def innermost_of(lines):

@@ -1,0 +1,48 @@
+"""The part of a Cluster that looks after calls which outlive the cell that began them."""
+
+from manyhands.cluster import check_arguments
+from manyhands.cluster.engines.reach import StartLimit, answers
+from manyhands.cluster.faults.sentences import SENTENCES
+from manyhands.cluster.faults.unfinished import words
+
+ANSWER_S = 20.0
+WITHOUT_CALLS = ("manyhands.cluster.", "manyhands.rehearsal.")  # what is run from there starts no communication
+
+
+class UnderWay:
+    """`_unfinished` knows what the ranks have begun and not finished; see unfinished.py."""
+
+    def _ask(self, function, *args):
+        """Call a function on all ranks, which are idle: {rank: answer}."""
+        asked = {rank: self._runtime.submit(rank, function, args) for rank in self.ranks}
+        return answers(asked, StartLimit(ANSWER_S))
+
+    def _say_unfinished(self, cell_file, tell):
+        """After a cell: what it has left under way, or what was under way when it failed; or ""."""
+        if not self._sound:
+            return self._unfinished.before_text(self._namer(cell_file))
+        try:
+            return self._unfinished.look(self.ranks, self._namer(cell_file), tell)
+        except Exception:  # a rank has died or does not answer since: the next use says so
+            return ""
+
+    def _namer(self, cell_file):
+        return lambda lines: self._places.find(lines, cell_file)[:2]
+
+    def _give_up(self, code, ranks, tell=True):
+        """Before a cell: end what it does not go on with. `code` is None for a function that may communicate."""
+        everywhere = ranks is None or check_arguments.check_ranks(ranks, self.world_size) == self.ranks
+        given_up = self._unfinished.to_give_up(code, everywhere)
+        if not given_up:
+            return
+        self._sound = False
+        try:
+            renewed = self._unfinished.give_up(given_up)
+        except Exception:  # a rank has died, or cannot connect any more
+            renewed = False
+        self._sound = renewed
+        if tell or not renewed:
+            sentence = SENTENCES["given up" if renewed else "not given up"]
+            print("\n".join(sentence.format(**words(one, self._namer(""))) for one in given_up), flush=True)
+        if not renewed:
+            self._mend()

@@ -1,0 +1,278 @@
+"""What the ranks have begun and not finished when a cell ends, and what becomes of it in the next cell.
+
+gloo pairs calls by their number, from cell to cell. So a call that a rank never joined meets that rank's next call,
+which may be right and would be blamed. A later cell may still join it. Where the next cell does not look like that, the
+call is given up: its group gets new connections, in the same processes, and no variable is lost.
+"""
+
+import ast
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+
+from manyhands.cluster.faults.kinds import Where
+from manyhands.cluster.faults.sentences import SENTENCES, ranks_text
+from manyhands.cluster.on_rank import agent
+from manyhands.cluster.on_rank.recorder import COLLECTIVES
+from manyhands.cluster.on_rank.tally import SPARE_KINDS
+
+GRACE_S = 0.3  # for calls that all ranks have joined, and that need a moment more
+KINDS = ("unjoined", "running", "message", "dropped")
+
+
+@dataclass
+class Left:
+    """A call that is not finished: `group` = (name, members); `ranks` have begun it, `others` have not joined it."""
+
+    kind: str  # one of KINDS
+    group: tuple
+    what: str
+    lines: list  # the learner's lines that led to it
+    ranks: set
+    others: list = field(default_factory=list)
+
+    def key(self):
+        spot = self.lines[-1] if self.lines else {"file": "", "line": 0}
+        return self.kind, self.group, self.what, spot["file"], spot["line"]
+
+
+class Unfinished:
+    """What is unfinished on the ranks of a cluster, from cell to cell. `ask(function, *args)` calls a function on all
+    ranks and returns {rank: answer}; it may raise. A `name`, below, turns lines into (place, source)."""
+
+    def __init__(self, ask):
+        self._ask = ask
+        self.forget()
+
+    def forget(self):
+        """The ranks are new, or their groups."""
+        self._facts, self.left, self._told, self._names, self._offsets = {}, [], set(), set(), ({}, {})
+        self._renewals = Counter()  # of each group
+
+    def note(self, results):
+        """Take in what the ranks have sent with their answers to a cell."""
+        self._facts.update({rank: reply["begun"] for rank, reply in results.items() if "begun" in reply})
+
+    def look(self, ranks, name, tell=True):
+        """After a cell: sentences on what is unfinished and has not been told yet, or ""."""
+        self.left, self._offsets = [], ({}, {})
+        if not self._suspicious(ranks):
+            return ""
+        answers = self._ask(agent.left)
+        if not _whole(answers, ranks) or any(answer["busy"] for answer in answers.values()):
+            return ""  # where a thread of the learner's goes on, nothing can be said yet
+        if not _uneven(answers) and any(not call["ended"] for call in _calls(answers)):
+            time.sleep(GRACE_S)
+            answers = self._ask(agent.left)
+        self._facts = answers
+        self._names = {one for answer in answers.values() for one in answer["names"]}
+        self._offsets = _offsets(answers)
+        self.left = [*_collectives(answers), *_messages(answers)]
+        new = [one for one in self.left if tell and one.key() not in self._told]
+        self._told |= {one.key() for one in new}
+        return _told(new, len(ranks), name) if new else ""
+
+    def _suspicious(self, ranks):
+        """Whether the ranks' facts look unfinished: cheap, for it is asked after each cell."""
+        return _whole(self._facts, ranks) and (
+            any(facts["begun"] for facts in self._facts.values()) or bool(_uneven(self._facts)))
+
+    def to_give_up(self, code, everywhere):
+        """What the text `code` of the next cell does not go on with; `everywhere`: it runs on all ranks. None as a
+        text: a function that may communicate."""
+        dropped = [one for one in self.left if one.kind == "dropped"]
+        unjoined = [one for one in self.left if one.kind == "unjoined"]
+        if unjoined and code is not None and (not everywhere or self._goes_on(code, unjoined)):
+            unjoined = []
+        return dropped + unjoined
+
+    def _goes_on(self, code, unjoined):
+        """Whether a cell that runs on all ranks is meant to finish what an earlier one has begun: it uses a variable
+        that holds it, or it makes a call on just those ranks that have not joined."""
+        try:
+            tree = ast.parse(code)
+        except SyntaxError:  # magics
+            return any(name in code for name in self._names)
+        if any(isinstance(node, ast.Name) and node.id in self._names for node in ast.walk(tree)):
+            return True
+        calls = [conditions for conditions in _conditions(tree.body, []) if conditions]
+        if not calls:
+            return False
+        there = self._ask(agent.holds_here, calls)
+        called_on = [{rank for rank in there if there[rank][number]} for number in range(len(calls))]
+        return any(on & set(one.group[1]) == set(one.others) for on in called_on for one in unjoined)
+
+    def give_up(self, given_up):
+        """New connections for the groups of `given_up`. False where they have had all that are possible."""
+        groups = sorted({one.group for one in given_up})
+        renewals = self._renewals + Counter(groups)
+        if max(renewals.values()) > len(SPARE_KINDS):
+            return False
+        self._ask(agent.renew, [[name, list(members)] for name, members in groups])
+        self.forget()
+        self._renewals = renewals
+        return True
+
+    def shifted(self, notes):
+        """The ranks' notes of a cell, numbered on from what earlier cells have left."""
+        collectives, messages = self._offsets
+        if not collectives and not messages:
+            return notes
+        return {rank: [_shifted(rank, one, collectives, messages) for one in calls] for rank, calls in notes.items()}
+
+    def before_text(self, name):
+        """What was left by earlier cells, for the report of a cell that did not end well; or ""."""
+        return "\n".join(SENTENCES["left before" if one.others else "was left"].format(**words(one, name))
+                         for one in self.left)
+
+
+# --- what the ranks' facts amount to ----------------------------------------------------------------------------------
+
+
+def _whole(facts, ranks):
+    """Whether all ranks have a world, the one of this cluster."""
+    return all(facts.get(rank) and (facts[rank]["rank"], facts[rank]["size"]) == (rank, len(ranks)) for rank in ranks)
+
+
+def _uneven(facts):
+    """{(name, members): {rank: number of collectives}} of the groups in which the ranks have begun more or fewer."""
+    groups = {}
+    for rank, found in facts.items():
+        for name, members, number in found["groups"]:
+            groups.setdefault((name, tuple(members)), {})[rank] = number
+    return {group: numbers for group, numbers in groups.items()
+            if set(numbers) == set(group[1]) and len(set(numbers.values())) > 1}
+
+
+def _calls(answers):
+    return [call for answer in answers.values() for calls in answer["calls"].values() for call in calls]
+
+
+def _collectives(answers):
+    found, uneven = {}, _uneven(answers)
+    for group, numbers in uneven.items():
+        fewest = min(numbers.values())
+        ahead = {rank for rank in numbers if numbers[rank] > fewest}
+        for rank in ahead:  # the first that others have not joined: of the next ones nothing needs to be said
+            calls = answers[rank]["calls"].get(group[0], [])[fewest - numbers[rank]:]
+            for call in calls[:1] or [{"call": SENTENCES["a call"], "shape": None, "dtype": "", "lines": []}]:
+                _add(found, "unjoined", group, call, rank, [other for other in group[1] if other not in ahead])
+    for rank, answer in answers.items():
+        for name, members, _ in answer["groups"]:
+            for call in answer["calls"].get(name, []) if (name, tuple(members)) not in uneven else ():
+                if not call["ended"]:
+                    _add(found, "running", (name, tuple(members)), call, rank, [])
+    return list(found.values())
+
+
+def _add(found, kind, group, call, rank, others):
+    """Note a call of one rank: the same call of several ranks is one `Left`."""
+    what = Where(rank, "waits", call=call["call"], shape=call["shape"], dtype=call["dtype"]).what()
+    one = Left(kind, group, what, call["lines"], {rank}, others)
+    found.setdefault(one.key(), one).ranks.add(rank)
+
+
+def _messages(answers):
+    """The messages that were begun and that the other side has not asked for, or that were dropped."""
+    streams, found = _streams(answers), []
+    for rank, answer in answers.items():
+        groups = {name: tuple(members) for name, members, _ in answer["groups"]}
+        for note in answer["messages"]:
+            peer, receives = note["peer"], "recv" in note["call"]
+            met = _met(note, rank, streams)
+            if note["group"] not in groups or met and not (note["dropped"] and receives):
+                continue
+            what = Where(rank, "waits", call=note["call"], shape=note.get("shape"), dtype=note.get("dtype", ""),
+                         peer=peer, tag=note["tag"]).what()
+            kind = "dropped" if note["dropped"] else "message"
+            lines = [{"path": "", "function": "", "file": note["file"], "line": note["line"]}]
+            found.append(Left(kind, (note["group"], groups[note["group"]]), what, lines, {rank},
+                              [] if met or peer is None else [peer]))
+    return found
+
+
+def _streams(answers):
+    """{(group, rank, "send" or "recv", peer, tag): how many}"""
+    return {(group, rank, kind, peer, tag): number for rank, answer in answers.items()
+            for group, kind, peer, tag, number in answer["streams"]}
+
+
+def _met(note, rank, streams):
+    """Whether the other side has begun its part of a message."""
+    other = "recv" if "send" in note["call"] else "send"
+    sides = [number for (group, side, kind, peer, tag), number in streams.items()
+             if (group, kind, tag) == (note["group"], other, note["tag"]) and peer in (rank, None)
+             and note["peer"] in (side, None)]
+    return sum(sides) > note["index"]
+
+
+def _offsets(answers):
+    """By how much the ranks are ahead of each other: ({(group, rank): collectives}, {(rank, kind, peer, tag): messages
+    that the other side has not met})."""
+    collectives = {(name, rank): number - min(numbers.values()) for (name, _), numbers in _uneven(answers).items()
+                   for rank, number in numbers.items()}
+    messages, streams = {}, _streams(answers)
+    for (group, rank, kind, peer, tag), number in streams.items():
+        met = streams.get((group, peer, "recv" if kind == "send" else "send", rank, tag), 0)
+        if number > met:
+            messages[rank, kind, peer, tag] = number - met
+    return collectives, messages
+
+
+def _shifted(rank, note, collectives, messages):
+    if "tag" in note:
+        more = messages.get((rank, note["call"].lstrip("i"), note.get("peer"), note["tag"]), 0)
+    else:
+        more = collectives.get((note["group"] or "0", rank), 0)
+    return {**note, "sequence": note["sequence"] + more} if more else note
+
+
+# --- what the next cell is about --------------------------------------------------------------------------------------
+
+
+def _conditions(body, conditions):
+    """For each collective in these statements the conditions under which it is called: [(text, whether it must hold),
+    ...]. Calls under a condition that itself calls something are left out, because it is evaluated on the ranks."""
+    found = []
+    for node in body:
+        if isinstance(node, (ast.If, ast.IfExp)):
+            branches = [(node.body, True), (node.orelse, False)] if _is_plain(node.test) else []
+            for branch, wanted in branches:
+                branch = branch if isinstance(branch, list) else [branch]
+                found += _conditions(branch, [*conditions, (ast.unparse(node.test), wanted)])
+            continue
+        if isinstance(node, ast.Call) and _called(node) in COLLECTIVES:
+            found.append(conditions)
+        found += _conditions(ast.iter_child_nodes(node), conditions)
+    return found
+
+
+def _is_plain(test):
+    return all(_called(node) in ("get_rank", "get_world_size") for node in ast.walk(test) if isinstance(node, ast.Call))
+
+
+def _called(call):
+    return getattr(call.func, "attr", getattr(call.func, "id", ""))
+
+
+# --- what is said -----------------------------------------------------------------------------------------------------
+
+
+def words(one, name):
+    """What the sentences on a `Left` name."""
+    place, source = name(one.lines)
+    return {"what": one.what, "place": place or SENTENCES["no place"], "source": source.strip(),
+            "ranks": ranks_text(one.ranks), "group": ranks_text(one.group[1]),
+            "others": ranks_text(one.others) if one.others else SENTENCES["the other side"]}
+
+
+def _told(left, world_size, name):
+    lines = [SENTENCES["title left"]]
+    for one in left:
+        given = words(one, name)
+        kind = "left dropped and unmet" if one.kind == "dropped" and one.others else f"left {one.kind}"
+        lines += [SENTENCES["left"].format(**given).rstrip(": "), "    " + SENTENCES[kind].format(**given)]
+        if one.kind in ("unjoined", "running") and len(one.group[1]) < world_size:
+            lines[-1] += " " + SENTENCES["in group"].format(**given)
+    lines += [SENTENCES[f"advice {kind}"] for kind in KINDS if any(one.kind == kind for one in left)]
+    return "\n".join(lines)
