@@ -20,6 +20,7 @@ from manyhands.cluster.faults.source_lines import Places
 from manyhands.cluster.faults.under_way import WITHOUT_CALLS, UnderWay
 from manyhands.cluster.faults.unfinished import Unfinished
 from manyhands.cluster.faults.watch import Watch
+from manyhands.cluster.host import surroundings
 from manyhands.cluster.host.devices import PATIENCE_S
 from manyhands.cluster.on_rank import agent
 from manyhands.cluster.on_rank.recorder import read
@@ -69,6 +70,8 @@ class Cluster(Healing, UnderWay):
         self._sound, self._lost, self._unmade, self._turn = True, set(), [], Turn(name)  # see faults/healing.py
         check_arguments.check_shape(nodes, ranks_per_node, framework, self.profile, threads_per_rank, memory_mib)
         check_arguments.check_python(self.world_size)
+        if self.profile in ("local", "emulated"):
+            surroundings.check_loopback()
         self.link = emulated.link(self.profile, nodes, rate_mbit, delay_ms)
         if name in _running:
             print(SENTENCES_CORE["replaced"].format(n=_running[name].world_size, name=name))
@@ -81,6 +84,8 @@ class Cluster(Healing, UnderWay):
             self._runtime.stop()
             raise
         _running[name] = self
+        if surroundings.without_errors():
+            print(surroundings.SENTENCES["warnings"])
         from manyhands.cluster.magic import register
 
         register(self)

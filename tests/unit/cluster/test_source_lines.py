@@ -115,10 +115,12 @@ def test_a_link_is_given_in_numbers():
 def test_the_magic_says_it_in_a_sentence(options, why):
     from manyhands import Cluster
     from manyhands.cluster.faults.healing import Turn
+    from manyhands.cluster.faults.unfinished import Unfinished
     from manyhands.cluster.magic import RankMagics
 
     cluster = Cluster.__new__(Cluster)  # without processes: it must not come so far
     cluster.nodes, cluster.ranks_per_node, cluster._places, cluster._use, cluster._turn = 1, 4, Places(), lambda: None, Turn("cluster")
+    cluster._unfinished = Unfinished(None)
     magics = RankMagics()
     magics.cluster = cluster
     with pytest.raises(UsageError, match=why):

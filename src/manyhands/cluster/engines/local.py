@@ -12,6 +12,7 @@ import time
 from manyhands.cluster.engines.reach import until_answering
 from manyhands.cluster.faults.kinds import ClusterNotStarted
 from manyhands.cluster.host.names import without_warnings
+from manyhands.cluster.host.surroundings import without_errors
 
 HEARTBEAT_MS = 100
 
@@ -48,8 +49,8 @@ class LocalEngines:
         self._start_zygote()
 
     def _start_zygote(self):
-        environment = {**os.environ, **without_warnings(), "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1",
-                       **self._zygote_environment()}
+        environment = {**os.environ, **without_warnings(), **without_errors(), "OMP_NUM_THREADS": "1",
+                       "PYTHONUNBUFFERED": "1", **self._zygote_environment()}
         self._log = open(os.path.join(self.folder, "zygote.log"), "a")
         self._zygote = subprocess.Popen(
             [sys.executable, "-m", "manyhands.cluster.engines.zygote", *self.frameworks],

@@ -7,7 +7,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from contextlib import suppress
 
@@ -18,6 +17,7 @@ from manyhands.cluster.faults.kinds import ClusterNotStarted
 from manyhands.cluster.faults.watch import Reports
 from manyhands.cluster.host import devices
 from manyhands.cluster.host.ports import reserve
+from manyhands.cluster.host.surroundings import make_folder
 from manyhands.cluster.on_rank import agent
 from manyhands.cluster.on_rank.stack import struck
 
@@ -41,7 +41,7 @@ class Runtime:
         if cluster.link:
             self.backend = "gloo"  # NCCL would find the GPUs of one machine, and leave the link aside
         self._port = None
-        self.folder = tempfile.mkdtemp(prefix="manyhands-", dir=os.environ.get("MANYHANDS_FOLDER"))
+        self.folder = make_folder(cluster.world_size)
         self._duties = [{"folder": self.folder}]
         self._start_guard()
         self.reports = self._client = self._engines = self._ipp_cluster = None

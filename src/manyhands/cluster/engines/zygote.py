@@ -144,8 +144,8 @@ def _import(frameworks):
         for name in IMPORTS[framework]:
             try:
                 importlib.import_module(name)
-            except ImportError as error:
-                tell(event="failed", why=f"{name} cannot be imported: {error}")
+            except (ImportError, OSError, MemoryError) as error:
+                tell(event="failed", why=f"{name} cannot be imported: {error or type(error).__name__}")
                 sys.exit(1)
     os.environ.setdefault("PYDEVD_DISABLE_FILE_VALIDATION", "1")  # else the debugger warns, in the log
     import ipykernel.debugger  # noqa: F401  by each kernel when it is made: half of what a rank's start takes

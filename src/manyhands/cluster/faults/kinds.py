@@ -55,7 +55,11 @@ class Where:
 
 
 class ClusterNotStarted(RuntimeError):
-    """The controller or ranks did not start, or do not answer, mostly because the machine is busy."""
+    """The controller or ranks did not start, or do not answer: mostly because the machine is busy, or because something
+    that they need is missing on it. The message says all; the stack of the notebook's side says nothing."""
+
+    def _render_traceback_(self):
+        return [f"{type(self).__name__}: {self}"]
 
 
 class Fault(RuntimeError):

@@ -70,7 +70,7 @@ class Recorder:
     def __init__(self, path, is_user_file):
         self.path = path
         with open(path, "wb") as file:
-            file.truncate(HEADER.size + SLOTS * SLOT_BYTES)
+            file.write(bytes(HEADER.size + SLOTS * SLOT_BYTES))  # a hole in it would end this process on a full disk
         self._file = open(path, "r+b")
         self._map = mmap.mmap(self._file.fileno(), 0)
         self._is_user_file = is_user_file

@@ -41,7 +41,7 @@ class Begun:
 
     work: weakref.ref
     note: dict
-    group: str
+    group: weakref.ref  # of the ProcessGroup
     index: int  # of a message: its place in its stream
 
 
@@ -95,14 +95,18 @@ class Tally:
         self._keys[work] = key
         if len(self._begun) >= MOST_BEGUN:
             del self._begun[next(iter(self._begun))]
-        self._begun[key] = Begun(weakref.ref(work), note, str(group.group_name), index)
+        self._begun[key] = Begun(weakref.ref(work), note, weakref.ref(group), index)
 
     def waited(self, work):
         self._begun.pop(self._keys.pop(work, None), None)
 
     def _forget_ended(self):
+        groups = _c10d()._world.pg_map
         for key, begun in list(self._begun.items()):
-            work = begun.work()
+            work, group = begun.work(), begun.group()
+            if group is None or group not in groups:  # it was destroyed
+                del self._begun[key]
+                continue
             with suppress(RuntimeError):
                 if work is not None and work.is_completed():  # gloo's messages: only after a wait
                     del self._begun[key]
@@ -136,8 +140,8 @@ class Tally:
                  for group in groups}
         streams = [[str(group.group_name), *stream, number] for group in groups
                    for stream, number in self._account(group).streams.items()]
-        messages = [{**begun.note, "group": begun.group, "index": begun.index, "dropped": begun.work() is None}
-                    for begun in self._begun.values() if "tag" in begun.note]
+        messages = [{**begun.note, "group": str(begun.group().group_name), "index": begun.index,
+                     "dropped": begun.work() is None} for begun in self._begun.values() if "tag" in begun.note]
         # of collectives, torch's flight recorder knows whether they have ended, dropped works too
         self._begun = {key: begun for key, begun in self._begun.items()
                        if begun.work() is not None or "tag" in begun.note}
@@ -164,7 +168,7 @@ class Tally:
             group._register_backend(cpu, kind, fresh._get_backend(cpu))
             self._helpers.add(fresh)
             self._accounts[group] = Account(renewals=account.renewals + 1, trace_name=str(fresh.group_name))
-            self._begun = {key: begun for key, begun in self._begun.items() if begun.group != name}
+            self._begun = {key: begun for key, begun in self._begun.items() if begun.group() is not group}
 
 
 def _c10d():
