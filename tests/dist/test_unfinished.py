@@ -97,9 +97,9 @@ def test_what_is_finished_is_not_told(ranks, capsys, code):
     assert told(ranks, capsys, code + "\nNone") + told(ranks, capsys, SUM) == ""
 
 
-def test_what_ended_with_its_world_is_not_told(cluster, capsys):
-    told(cluster, capsys, "work = dist.isend(torch.ones(1), 1) if rank == 0 else None\ndist.barrier()")
-    assert told(cluster, capsys, "dist.destroy_process_group()") == ""
+def test_a_world_that_was_given_up_can_be_ended_and_made_anew(cluster, capsys):
+    told(cluster, capsys, NOT_JOINED.format(work=""))
+    assert "Given up before this cell" in told(cluster, capsys, "dist.destroy_process_group()")
     assert told(cluster, capsys, SETUP) + told(cluster, capsys, SUM) + told(cluster, capsys, MESSAGE) == ""
 
 
