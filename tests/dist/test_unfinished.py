@@ -137,6 +137,12 @@ def test_a_function_that_leaves_a_call_is_told_of_too(cluster, capsys):
     assert "Given up before this cell" in told(cluster, capsys, SUM)
 
 
+def test_of_hundreds_a_few_are_told(cluster, capsys):
+    report = told(cluster, capsys, "for tag in range(600):\n    if rank == 0:\n        dist.isend(torch.ones(1), 1, tag=tag)")
+    assert report.count("isend(float32 [1]") == 5 and "  and 495 more\n" in report, report
+    assert told(cluster, capsys, SUM).count("Given up") == 5 and told(cluster, capsys, MESSAGE) == ""
+
+
 def test_a_model_and_a_group_go_on_with_new_connections(cluster, capsys):
     told(cluster, capsys, "net = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(3, 1))\npair = dist.new_group([0, 1])")
     for _ in range(2):

@@ -80,6 +80,7 @@ SENTENCES = {
                               "has not done its part.",
     "left dropped": "{ranks} started it and dropped what it returned without calling wait(), so the message may be "
                     "lost.",
+    "more left": "  and {number} more",
     "in group": "The group consists of {group}.",
     "advice unjoined": "Let every rank of the group make the same calls, and call wait() on what an asynchronous call "
                        "returns. A later cell may still do both. If the next cell on all ranks does not, the call is "
