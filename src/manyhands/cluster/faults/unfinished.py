@@ -6,6 +6,7 @@ call is given up: its group gets new connections, in the same processes, and no 
 """
 
 import ast
+import re
 import time
 from collections import Counter
 from dataclasses import dataclass, field
@@ -93,7 +94,7 @@ class Unfinished:
         try:
             tree = ast.parse(code)
         except SyntaxError:  # magics
-            return any(name in code for name in self._names)
+            return bool(self._names & set(re.findall(r"\w+", code)))
         if any(isinstance(node, ast.Name) and node.id in self._names for node in ast.walk(tree)):
             return True
         calls = [conditions for conditions in _conditions(tree.body, []) if conditions]
