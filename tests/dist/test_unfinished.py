@@ -98,12 +98,6 @@ def test_what_is_finished_is_not_told(ranks, capsys, code):
     assert told(ranks, capsys, code + "\nNone") + told(ranks, capsys, SUM) == ""
 
 
-def test_a_world_that_was_given_up_can_be_ended_and_made_anew(cluster, capsys):
-    told(cluster, capsys, NOT_JOINED.format(work=""))
-    assert "Given up before this cell" in told(cluster, capsys, "dist.destroy_process_group()")
-    assert told(cluster, capsys, SETUP) + told(cluster, capsys, SUM) + told(cluster, capsys, MESSAGE) == ""
-
-
 def test_a_thread_that_goes_on_is_left_alone(cluster, capsys):
     assert told(cluster, capsys, """\
         import threading, time
@@ -175,4 +169,5 @@ def test_a_call_that_all_have_joined_and_that_needs_longer(capsys):
         slow.px(SETUP)
         report = told(slow, capsys, "x = torch.ones(2_000_000)\nwork = dist.all_reduce(x, async_op=True)")
         assert "ranks 0, 1 started it, and it was still running." in report and "Call wait() on what the call returned" in report, report
-        assert told(slow, capsys, "work.wait()\nassert x[0] == 2") == ""
+        slow.px("work.wait()\nassert x[0] == 2", patience_s=60)
+        assert capsys.readouterr().out == ""
