@@ -24,7 +24,8 @@ def ranks():
 
 @pytest.fixture
 def cluster(ranks, capsys):
-    if max(ranks._unfinished._renewals.values(), default=0) > 2:  # a group can be given new connections four times
+    renewals = getattr(ranks, "_unfinished", None) and ranks._unfinished._renewals.values()
+    if max(renewals or [0]) > 2:  # a group can be given new connections four times
         ranks.heal()
     ranks.px(KEPT)
     return ranks
@@ -97,12 +98,6 @@ def test_what_is_finished_is_not_told(ranks, capsys, code):
     assert told(ranks, capsys, code + "\nNone") + told(ranks, capsys, SUM) == ""
 
 
-def test_what_ended_with_its_world_is_not_told(cluster, capsys):
-    told(cluster, capsys, "work = dist.isend(torch.ones(1), 1) if rank == 0 else None\ndist.barrier()")
-    assert told(cluster, capsys, "dist.destroy_process_group()") == ""
-    assert told(cluster, capsys, SETUP) + told(cluster, capsys, SUM) + told(cluster, capsys, MESSAGE) == ""
-
-
 def test_a_thread_that_goes_on_is_left_alone(cluster, capsys):
     assert told(cluster, capsys, """\
         import threading, time
@@ -137,6 +132,12 @@ def test_a_function_that_leaves_a_call_is_told_of_too(cluster, capsys):
     assert "Given up before this cell" in told(cluster, capsys, SUM)
 
 
+def test_of_hundreds_a_few_are_told(cluster, capsys):
+    report = told(cluster, capsys, "for tag in range(600):\n    if rank == 0:\n        dist.isend(torch.ones(1), 1, tag=tag)")
+    assert report.count("isend(float32 [1]") == 5 and "  and 495 more\n" in report, report
+    assert told(cluster, capsys, SUM).count("Given up") == 5 and told(cluster, capsys, MESSAGE) == ""
+
+
 def test_a_model_and_a_group_go_on_with_new_connections(cluster, capsys):
     told(cluster, capsys, "net = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(3, 1))\npair = dist.new_group([0, 1])")
     for _ in range(2):
@@ -168,4 +169,5 @@ def test_a_call_that_all_have_joined_and_that_needs_longer(capsys):
         slow.px(SETUP)
         report = told(slow, capsys, "x = torch.ones(2_000_000)\nwork = dist.all_reduce(x, async_op=True)")
         assert "ranks 0, 1 started it, and it was still running." in report and "Call wait() on what the call returned" in report, report
-        assert told(slow, capsys, "work.wait()\nassert x[0] == 2") == ""
+        slow.px("work.wait()\nassert x[0] == 2", patience_s=60)
+        assert capsys.readouterr().out == ""

@@ -269,7 +269,7 @@ class Cluster(Healing, UnderWay):
         fault = self._fault(outcome, cell_file, limit_s)
         self._sound = fault is None or not is_broken(outcome, fault)
         show_outputs(outcome)
-        unfinished = self._say_unfinished(cell_file, tell) if talks else ""
+        unfinished = self._say_unfinished(cell_file, tell) if talks and outcome.pending else ""
         if fault is None:
             if unfinished:
                 print(unfinished, flush=True)

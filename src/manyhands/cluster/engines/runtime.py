@@ -121,7 +121,7 @@ class Runtime:
 
     def _start_ranks(self, limit):
         environments = self._environments()
-        self._ids = self._engines.start(self._client, environments, limit)
+        self._ids, self._views = self._engines.start(self._client, environments, limit), {}
         joined, loopback = {}, self._loopback()
         told = [self._engines.environment_of(rank, {**environments[rank], **loopback})
                 for rank in range(self.cluster.world_size)]
@@ -167,9 +167,10 @@ class Runtime:
                 for node in range(cluster.nodes)]
 
     def _view(self, rank):
-        view = self._client[self._ids[rank]]
-        view.block = False
-        return view
+        if rank not in self._views:  # to make one takes half a millisecond
+            self._views[rank] = self._client[self._ids[rank]]
+            self._views[rank].block = False
+        return self._views[rank]
 
     def submit(self, rank, function, args):
         """Send a call to one rank; an AsyncResult."""

@@ -3,6 +3,7 @@ cause."""
 
 from dataclasses import dataclass
 
+from manyhands.cluster.faults.differ import cause_of_difference, cause_of_finished, members_text
 from manyhands.cluster.faults.sentences import SENTENCES, ranks_text
 from manyhands.cluster.on_rank.recorder import SLOTS
 
@@ -78,17 +79,23 @@ def cause_of_hang(where, edge_list, notes):
     messages = {r: h for r, h in waiting.items() if _is_point_to_point(h)}
     gone = sorted({b for _, b in edge_list if where.get(b) and where[b].state == "finished"})
     if collectives and gone and not messages:
-        calls = sorted({here.call for here in collectives.values()})
-        some = any(note["call"] in calls for rank in gone for note in notes.get(rank, []))
-        return SENTENCES["called less often" if some else "never called"].format(
-            culprits=ranks_text(gone), call=" / ".join(calls)), gone
+        return cause_of_finished(collectives, gone, notes)
     # Horovod's: torch.distributed has a list, ours is bcast_obj
     if {here.call for here in waiting.values()} == {"broadcast_object"}:
         return SENTENCES["object without a name"], []
-    if len(collectives) > 1 and len({(h.call, h.sequence) for h in collectives.values()}) > 1:
-        calls = ", ".join(SENTENCES["is with"].format(what=what, ranks=ranks_text(ranks))
-                          for what, ranks in _by_call(collectives))
-        return SENTENCES["other order"].format(calls=calls), sorted(collectives)
+    if len(collectives) > 1 and (found := cause_of_difference(collectives)):
+        return found
+    text, culprits = _cause_of_messages(waiting, collectives, messages, edge_list, where, notes, gone)
+    return text + _hint_on_ranks(messages) if text and messages else text, culprits
+
+
+def _hint_on_ranks(messages):
+    """Of messages in a group whose members are not 0, 1, 2, ...: in which numbers a rank is named there."""
+    groups = [here.group for here in messages.values() if here.group and here.group != list(range(len(here.group)))]
+    return " " + SENTENCES["numbers in a group"].format(group=ranks_text(groups[0])) if groups else ""
+
+
+def _cause_of_messages(waiting, collectives, messages, edge_list, where, notes, gone):
     for rank, here in sorted(messages.items()):
         if _dropped(rank, here, where, notes):
             return SENTENCES["dropped"].format(rank=rank, peer=here.peer), [here.peer]
@@ -164,13 +171,6 @@ def left_open(where, notes, world_size):
     return list(filter(None, found.values()))
 
 
-def _by_call(collectives):
-    grouped = {}
-    for rank, here in collectives.items():
-        grouped.setdefault(here.call, []).append(rank)
-    return sorted(grouped.items(), key=lambda item: item[1])
-
-
 def _unanswered_tag(rank, here, notes):
     """The tag of a message that the peer sent to `rank` and that nobody asked for, if there is one."""
     if "recv" not in here.call or here.peer is None:
@@ -198,7 +198,7 @@ def _mismatched_collective(notes, uneven_all_gather):
             return _differs("different calls", sequence, by_rank, lambda note: note["call"])
         if any(other in by_rank and note["ranks"] != by_rank[other].get("ranks") for note in by_rank.values()
                for other in note.get("ranks") or []):
-            return _differs("different group", sequence, by_rank, _with("ranks of a group", "ranks", _members))
+            return _differs("different group", sequence, by_rank, _with("ranks of a group", "ranks", members_text))
         if "all_to_all" in next(iter(by_rank.values()))["call"]:
             continue
         if uneven_all_gather and next(iter(by_rank.values()))["call"] == "all_gather":
@@ -214,10 +214,6 @@ def _mismatched_collective(notes, uneven_all_gather):
 def _with(sentence, argument, text=str):
     """How to say of a note what the call was given as `argument`."""
     return lambda note: SENTENCES[sentence].format(call=note["call"], value=text(note.get(argument)))
-
-
-def _members(ranks):
-    return ranks_text(ranks) if ranks else SENTENCES["all ranks"]
 
 
 def _tensor(note):

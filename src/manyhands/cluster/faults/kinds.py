@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from manyhands.cluster.faults.sentences import SENTENCES
+from manyhands.cluster.faults.sentences import SENTENCES, ranks_text
 
 
 @dataclass
@@ -51,6 +51,8 @@ class Where:
                                         else "from"].format(rank=self.peer))
             if self.tag:
                 inside.append(f"tag {self.tag}")
+        if self.group:
+            inside.append(SENTENCES["group"].format(group=ranks_text(self.group)))
         return f"{self.call}({', '.join(inside)})" if inside else self.call
 
 

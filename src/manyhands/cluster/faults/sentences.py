@@ -55,6 +55,18 @@ SENTENCES = {
     "never called": "{culprits} never called {call}. Every rank of the group must call it.",
     "called less often": "{culprits} called {call} less often than the ranks that wait. Every rank of the group must "
                          "make each of these calls.",
+    "fewer backwards": "{culprits} called {call} less often than the ranks that wait, or not at all. Do all ranks have "
+                       "the same number of batches, and do they leave the training loop in the same step? Every rank "
+                       "of the group must make each of these calls.",
+    "other group": "the ranks call {call} in different groups: {groups}. Is group=group given to every call? A rank "
+                   "that is in several groups must use them in the same order as the other members.",
+    "a group of": "a group of {group}", "group": "in the group of {group}",
+    "other tensors": "the tensors differ: {tensors}. Shape and dtype must be the same on {group}.",
+    "other number": "the ranks have called {call} in the group of {group} a different number of times: this is "
+                    "{numbers}. Each rank of the group must call it equally often.",
+    "number": "call {number}",
+    "numbers in a group": "In the group of {group}, src= and dst= name ranks of the whole world, and group_src= and "
+                          "group_dst= places in the group.",
     "left open": "Begun and never ended: {call} at {place}, by {ranks} and not by {others}.",
     # what a cell has begun and not finished
     "title left": "STILL UNDER WAY when this cell ended:",
@@ -68,6 +80,7 @@ SENTENCES = {
                               "has not done its part.",
     "left dropped": "{ranks} started it and dropped what it returned without calling wait(), so the message may be "
                     "lost.",
+    "more left": "  and {number} more",
     "in group": "The group consists of {group}.",
     "advice unjoined": "Let every rank of the group make the same calls, and call wait() on what an asynchronous call "
                        "returns. A later cell may still do both. If the next cell on all ranks does not, the call is "

@@ -3,7 +3,7 @@
 from manyhands.cluster import check_arguments
 from manyhands.cluster.engines.reach import StartLimit, answers
 from manyhands.cluster.faults.sentences import SENTENCES
-from manyhands.cluster.faults.unfinished import words
+from manyhands.cluster.faults.unfinished import each, words
 
 ANSWER_S = 20.0
 WITHOUT_CALLS = ("manyhands.cluster.", "manyhands.rehearsal.")  # what is run from there starts no communication
@@ -43,6 +43,7 @@ class UnderWay:
         self._sound = renewed
         if tell or not renewed:
             sentence = SENTENCES["given up" if renewed else "not given up"]
-            print("\n".join(sentence.format(**words(one, self._namer(""))) for one in given_up), flush=True)
+            said = each(given_up, lambda one: sentence.format(**words(one, self._namer(""))))
+            print("\n".join(said), flush=True)
         if not renewed:
             self._mend()

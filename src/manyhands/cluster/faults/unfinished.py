@@ -6,6 +6,7 @@ call is given up: its group gets new connections, in the same processes, and no 
 """
 
 import ast
+import re
 import time
 from collections import Counter
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ from manyhands.cluster.on_rank.recorder import COLLECTIVES
 from manyhands.cluster.on_rank.tally import SPARE_KINDS
 
 GRACE_S = 0.3  # for calls that all ranks have joined, and that need a moment more
+MOST_TOLD = 5
 KINDS = ("unjoined", "running", "message", "dropped")
 
 
@@ -92,7 +94,7 @@ class Unfinished:
         try:
             tree = ast.parse(code)
         except SyntaxError:  # magics
-            return any(name in code for name in self._names)
+            return bool(self._names & set(re.findall(r"\w+", code)))
         if any(isinstance(node, ast.Name) and node.id in self._names for node in ast.walk(tree)):
             return True
         calls = [conditions for conditions in _conditions(tree.body, []) if conditions]
@@ -122,8 +124,8 @@ class Unfinished:
 
     def before_text(self, name):
         """What was left by earlier cells, for the report of a cell that did not end well; or ""."""
-        return "\n".join(SENTENCES["left before" if one.others else "was left"].format(**words(one, name))
-                         for one in self.left)
+        return "\n".join(each(self.left, lambda one: SENTENCES["left before" if one.others else "was left"].format(
+            **words(one, name))))
 
 
 # --- what the ranks' facts amount to ----------------------------------------------------------------------------------
@@ -266,13 +268,20 @@ def words(one, name):
             "others": ranks_text(one.others) if one.others else SENTENCES["the other side"]}
 
 
+def each(left, say):
+    """What `say` makes of the first of them, and how many there are more: a loop may leave hundreds."""
+    more = len(left) - MOST_TOLD
+    return [say(one) for one in left[:MOST_TOLD]] + ([SENTENCES["more left"].format(number=more)] if more > 0 else [])
+
+
 def _told(left, world_size, name):
-    lines = [SENTENCES["title left"]]
-    for one in left:
+    def say(one):
         given = words(one, name)
         kind = "left dropped and unmet" if one.kind == "dropped" and one.others else f"left {one.kind}"
-        lines += [SENTENCES["left"].format(**given).rstrip(": "), "    " + SENTENCES[kind].format(**given)]
-        if one.kind in ("unjoined", "running") and len(one.group[1]) < world_size:
-            lines[-1] += " " + SENTENCES["in group"].format(**given)
+        inside = one.kind in ("unjoined", "running") and len(one.group[1]) < world_size
+        return (SENTENCES["left"].format(**given).rstrip(": ") + "\n    " + SENTENCES[kind].format(**given)
+                + (" " + SENTENCES["in group"].format(**given) if inside else ""))
+
+    lines = [SENTENCES["title left"], *each(left, say)]
     lines += [SENTENCES[f"advice {kind}"] for kind in KINDS if any(one.kind == kind for one in left)]
     return "\n".join(lines)
