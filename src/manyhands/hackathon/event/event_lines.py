@@ -33,4 +33,5 @@ _STEP = {"number": _whole, "at": _time}
 FIELDS = {
     "submit": {**_STEP, "team": _text, "challenge": _text, "sha256": _text, "source": _text, "round": _whole},
     "take": _STEP, "withdraw": _STEP, "again": _STEP, "judged": {**_STEP, "record": _text},
+    "behind": _STEP, "looked": {**_STEP, "look": _text},
 }
