@@ -5,6 +5,7 @@ import contextlib
 import copy
 import io
 
+import jupytext
 import nbformat
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
@@ -159,6 +160,12 @@ def test_no_alteration_gives_points_without_work(case, lab):
     if case == "copied":
         notebook.cells[SQUARE].source = notebook.cells[SQUARE + 1].source
     assert run(notebooks.plan(notebooks.read(lab.submit(notebook)), notebooks.read(lab.solution)))[0] == 0
+
+
+@pytest.mark.parametrize("form", ["py:percent", "md"])
+def test_a_notebook_that_jupytext_has_converted_and_back_grades_right(form, lab):
+    notebook = jupytext.reads(jupytext.writes(lab.handed_in(), fmt=form), fmt=form)
+    assert run(notebooks.plan(notebooks.read(lab.submit(notebook)), notebooks.read(lab.solution))) == (4, [])
 
 
 def test_a_notebook_as_it_was_handed_out_has_no_note(lab):

@@ -134,7 +134,8 @@ def plan(submission, solution):
     known = {grade_id(cell) for cell in solution.cells} - {None}
     found = {grade_id(cell) for cell in submission.cells} & known
     if not found:
-        raise NotGraded("This notebook is not a copy of the lab: none of its cells carries the lab's marks. "
+        raise NotGraded("This notebook is not a copy of the lab: none of its cells carries the lab's marks, which some "
+                        "editors remove. "
                         "Start from a new copy of the lab and paste your answers into it.")
     marks = altered_cells.marks_found_again(submission, solution)
     excused = {grade_id(cell) for cell in solution.cells if "raises-exception" in tags(cell)}

@@ -232,7 +232,7 @@ def test_a_check_that_forgets_a_criterion_is_wrong_and_so_is_one_that_raises(cap
     assert capsys.readouterr().out == ""
 
 
-@pytest.mark.parametrize("here, says", [(True, "and not on the ranks: put `%%px --setup`"), (False, "rows_of is not written yet")])
+@pytest.mark.parametrize("here, says", [(True, "and not on the ranks: put `%%px --setup`"), (False, "rows_of is not written yet.\nThere is no rows_of on the ranks: run the answer cell `rows`, .* press Esc and then Y")])
 def test_a_function_that_only_this_kernel_has_is_told(here, says, monkeypatch):
     from manyhands.checks import on_ranks
 
