@@ -1,7 +1,7 @@
 """The generator is seeded in set_epoch only, so a second iteration in the same epoch has another order.
 
 fails: sampler/epochs
-shows: The second time that a sampler is gone through
+shows: A second iteration in the same epoch has a different order
 points: 15
 """
 # %% grade_id="sampler"

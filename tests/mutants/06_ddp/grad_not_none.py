@@ -1,7 +1,7 @@
 """A bucket counts as complete when none of its gradients is None, also when they are from an earlier pass.
 
 fails: hooks/overlap
-shows: a gradient that is there may be of an earlier pass
+shows: a gradient that is not None may come from an earlier pass
 points: 15
 runs: hooks
 """

@@ -1,7 +1,7 @@
 """A parameter without a gradient is left out of the flat tensor, so the sizes differ between the ranks.
 
 fails: flight/launch, flight/land
-shows: Is a parameter whose gradient is None on one rank left out there?
+shows: Is a parameter left out where its gradient is None?
 points: 14
 runs: flight
 """

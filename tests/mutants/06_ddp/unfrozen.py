@@ -1,7 +1,7 @@
 """Every parameter requires a gradient afterwards, the frozen ones too.
 
 fails: broadcast/parameters
-shows: a parameter has another requires_grad than before
+shows: has changed requires_grad of a parameter
 points: 15
 runs: broadcast
 """

@@ -1,7 +1,7 @@
 """The stored order, begun at another place.
 
 fails: dataset/order
-shows: only begun at another place
+shows: only begins at a different place
 points: 15
 runs: dataset
 """

@@ -1,7 +1,7 @@
 """take returns the same memory for every worker.
 
 fails: exchange/push
-shows: it is the same memory each time
+shows: take returns the same memory each time
 points: 19
 runs: exchange
 """

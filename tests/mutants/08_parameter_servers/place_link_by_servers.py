@@ -1,7 +1,7 @@
 """link_bytes is divided by the servers, so more of them would be needed than there are.
 
 fails: place/cover, place/limit
-shows: A piece is given to a server that is not there
+shows: A piece is given to a server that does not exist
 points: 18
 runs: place
 """

@@ -1,7 +1,7 @@
 """A clone keeps the layout of its gradient, and the ranks' layouts differ.
 
 fails: allgather/sum
-shows: added up as they lie in memory
+shows: added up in the order of memory
 points: 12
 runs: allgather
 """

@@ -1,7 +1,7 @@
 """A clone keeps the layout of its gradient, and the ranks' layouts differ.
 
 fails: broadcast/sum
-shows: added up as they lie in memory
+shows: added up in the order of memory
 points: 13
 runs: broadcast
 """

@@ -19,7 +19,7 @@ OWN = [[1.0, 2.0], [3.0, 5.0], [4.0, 9.0]]
 @pytest.mark.parametrize("got, says", [
     ([8.0, 16.0], None), (None, "returned None for x"), ([1.0, 2.0], "the root's own gradient"), ([8 / 3, 16 / 3], "the mean"),
     ([4.0, 9.0], "Gathering is not enough"), ([0.0, 0.0], "always at rank 0"), ([8.0, 17.0], "The values are wrong"),
-    ([7.0, 7.0], "as they lie in memory"), ([8.00001, 16.0], "about 7 digits")])
+    ([7.0, 7.0], "in the order of memory"), ([8.00001, 16.0], "about 7 digits")])
 def test_a_wrong_gradient_at_the_root_is_named(got, says):
     problem = verdicts.broadcast_problem(0, {"own": OWN, "me": 0, "root": 0, "got": got, "spoiled": 0.0, "by memory": [7.0, 7.0]})
     assert problem is None if says is None else says in problem["mistake"]

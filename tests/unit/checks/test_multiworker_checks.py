@@ -133,7 +133,7 @@ GOOD = [[[1], [4], [3]], [[5], [0], [2]]]
     (pipelines([[[1, 4], [3]], [[5, 0], [2]]]), None, "one: context" , None),
     (pipelines([[[1, 4, 3, 5]], [[0, 2]]]), None, "that is the global batch", None),
     (pipelines([[[0], [2], [4]], [[1], [3], [5]]]), None, None, "stored order"),
-    (pipelines([[[2], [4], [0]], [[3], [5], [1]]], [[[1], [3], [5]], [[2], [4], [0]]], [[[4], [0], [2]], [[5], [1], [3]]]), None, None, "only begun at another place"),
+    (pipelines([[[2], [4], [0]], [[3], [5], [1]]], [[[1], [3], [5]], [[2], [4], [0]]], [[[4], [0], [2]], [[5], [1], [3]]]), None, None, "only begins at a different place"),
     (pipelines([[[1], [0], [4]], [[2], [3], [5]]], [[[0], [2], [5]], [[1], [4], [3]]], [[[1], [2], [4]], [[0], [3], [5]]]), None, None, "buffer of `shuffle`"),
     (pipelines(GOOD, error="arrays changed"), "has changed x or y", "has changed x or y", "has changed x or y"),
     (pipelines([[[1], [4], [3], [5], [0], [2], [1]], [[5]]]), "repeats itself", None, None),

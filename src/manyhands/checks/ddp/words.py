@@ -46,7 +46,7 @@ MISTAKES = {
     },
     "group": "In a group of fewer ranks, is group=group given to every call?",
     "flight": "In a group of fewer ranks, is group=group given to every call?",
-    "flight sizes": "The ranks sent flat tensors of different sizes for the same bucket. Is a parameter whose gradient is None on one rank left out there? It has its place on every rank: zeros.",
+    "flight sizes": "The ranks sent flat tensors of different sizes for the same bucket. Is a parameter left out where its gradient is None? Its place in the flat tensor holds zeros on that rank.",
     # broadcast_state
     "not broadcast": "rank {rank} differs from rank {root} after construction: parameter {name} was not broadcast.",
     "buffer not broadcast": "rank {rank} differs from rank {root} after construction: {name} was not broadcast. Take frozen parameters "
@@ -57,7 +57,7 @@ MISTAKES = {
                       "with random ones.",
     "wrong root": "{name} is not that of rank {root}, the first rank of the group.",
     "rounded state": "{name} has the values of rank {root}, but rounded: send every tensor in its own dtype, or at least in one that holds all of its digits.",
-    "other flags": "The right values are not all that counts: a parameter has another requires_grad than before, or a module another mode (train or eval). Leave both as they were.",
+    "other flags": "broadcast_state has changed requires_grad of a parameter, or the mode (train or eval) of a module. It changes values only: leave both as they were.",
     "new objects": "The parameters are new objects: an optimiser that holds the old ones would train in vain. Copy in place.",
     "new memory": "{name} has the right numbers in new memory: whatever shares the old one, a view of it for example, still has the old numbers. Receive into the tensor itself, or "
                   "copy_ into it; `tensor.data = ...` puts other memory in its place.",
@@ -102,7 +102,7 @@ MISTAKES = {
     "backward waits": "Backward did not end until rank {late} had begun its own: a hook waits for its message. Wait in finish.",
     "spoke while silent": "All-reduces were seen while ddp.sync was False: `gradient_ready` and `finish` do nothing then.",
     "noted while silent": "In the backward pass after one with ddp.sync = False, buckets do not leave when their own gradients are complete: while ddp.sync is False, `gradient_ready` does nothing, "
-                          "not even noting the parameter in `ready`; and a gradient that is there may be of an earlier pass.",
+                          "not even noting the parameter in `ready`; and a gradient that is not None may come from an earlier pass.",
     "one at a time": "When bucket 0 became complete, buckets behind it were complete already, and did not leave with it: launch in a loop, `while` "
                      "the next bucket in line is complete, and not only once.",
     "bucket order": "A bucket left before one in front of it. Bucket 1 must never leave before bucket 0, whichever is ready first.",
@@ -113,16 +113,16 @@ MISTAKES = {
     # no_sync
     "spoke in no_sync": "Gradients were sent inside no_sync: `gradient_ready` and `finish` must look at ddp.sync.",
     "silent after no_sync": "After no_sync, the number of all-reduces is not that of the buckets: set ddp.sync back.",
-    "spoke in an inner no_sync": "Gradients were sent inside a no_sync that is nested in others: there, too, ddp.sync must be False. (Toggling ddp.sync makes it True in every second block.)",
+    "spoke in an inner no_sync": "Gradients were sent inside a no_sync that is nested in others, where ddp.sync must be False too. (If you toggle ddp.sync, it is True in every second block.)",
     ("no_sync", "after a block"): "ddp.sync must be False in a block, and after the block what it was before; so also in a second block after the first one.",
-    ("no_sync", "in an inner block"): "In a no_sync that is nested in another one, ddp.sync is True: set it to False in every block, however deep, and do not toggle it.",
-    ("no_sync", "after an inner block"): "After an inner no_sync, the outer one must still be silent, and after the outer one ddp.sync is what it was: each block sets back what was there before it, "
-                                         "so each needs its own variable for that.",
+    ("no_sync", "in an inner block"): "ddp.sync is True inside a no_sync that is nested in another one. Set it to False in every block, however deep, and do not toggle it.",
+    ("no_sync", "after an inner block"): "After an inner no_sync, the outer one must still be silent, and after the outer one ddp.sync is what it was: each block restores the value from before it, "
+                                         "so each block needs its own variable for that value.",
     ("no_sync", "after an error"): "After an exception inside no_sync, ddp.sync stays False: set it back in a `finally`, which also runs after a KeyboardInterrupt.",
     ("no_sync", "error swallowed"): "An exception that was raised inside the block did not come out of it: no_sync has swallowed it, and the training would go on after an error. Use `finally`, "
                                     "without `except` or `return`.",
     ("no_sync", "another error"): "The exception that comes out of the block is not the one that was raised in it: use `finally`, and let the exception pass.",
-    ("no_sync", "after an inner error"): "After an exception in an inner no_sync, which the outer one has caught, the outer one must still be silent: set back what was there before, not True.",
+    ("no_sync", "after an inner error"): "After an exception in an inner no_sync, which the outer one has caught, the outer one must still be silent: restore the earlier value, which need not be True.",
     ("no_sync", "left early"): "When a block is left by `return` or `break`, or with the generator that it is in, ddp.sync must be set back too: do it in a `finally`.",
     ("no_sync", "two models"): "With two models, the block of one changes the other: what is remembered belongs to one ddp and one block, so keep it in a variable of the function.",
     "noted before": "In a silent micro-batch, `ready` or `flying` was changed, so the next backward pass takes buckets for complete before their gradients are. The cause is in exercise 4: "
@@ -140,7 +140,7 @@ MISTAKES = {
     "not repeatable": "The same epoch gave two orders: draw from a generator that is seeded anew, not from torch's global one.",
     "global generator": "The orders are right, but torch's global generator was used, and seeded: what the training draws after it, dropout for "
                         "example, comes from there. Draw from a torch.Generator() of your own.",
-    "not twice": "The second time that a sampler is gone through in one epoch, its order is another one. Only set_epoch changes the epoch, and the generator is made and seeded anew in each __iter__.",
+    "not twice": "A second iteration in the same epoch has a different order. Only set_epoch may change the epoch, so make and seed a new generator in each __iter__.",
     "not shuffled": "The samples are in their stored order: draw a permutation.",
     "dealt otherwise": "The right samples in the wrong hands: rank r takes places r, r + {world_size}, r + 2 * {world_size}, ...",
     "order cut off": "In epoch {epoch} the order is right, but only {k} of its {n} samples are dealt out.",

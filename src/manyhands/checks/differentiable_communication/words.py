@@ -73,7 +73,7 @@ MISTAKES = {
     "spoiled and wrong": "Backward has written into a gradient that it was given. Its caller still has it, perhaps for several outputs, and it may be transposed or expanded in memory, where a "
                          "collective writes wrong numbers. Work on a copy: gradient.clone(memory_format=torch.contiguous_format).",
     "rounded": "The values are right to about 7 digits: something on the way is float32, and a gradient has the dtype of its tensor, float64 here.",
-    "by memory": "The numbers were added up as they lie in memory, and the gradients of some ranks are transposed there: clone() and empty_like keep the layout of their tensor. Make the gradient "
+    "by memory": "The numbers were added up in the order of memory, and the gradients of some ranks are transposed in memory, because clone() and empty_like keep the layout of their tensor. Make the gradient "
                  "contiguous before it is sent: gradient.clone(memory_format=torch.contiguous_format).",
     "spoiled elsewhere": "A rank that is not the root has written into the gradient that backward was given, which its caller still has: dist.reduce writes on every rank, and so does zero_(). Work on "
                          "a copy, and return new zeros.",

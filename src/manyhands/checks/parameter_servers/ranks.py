@@ -90,8 +90,10 @@ def plain(pieces):
 # ------------------------------------------------------------------ 1: place
 
 def place(name, seed):
-    """The learner's pieces for several worlds; no communication."""
+    """The learner's pieces for several worlds, on rank 0; None elsewhere. No communication."""
     function, cases = learners(name), place_cases(seed)
+    if dist.get_rank():
+        return None
     with closed(placed):
         return [{**case, "pieces": plain(function(list(case["shapes"]), case["workers"], case["servers"], case["link"]))} for case in cases]
 

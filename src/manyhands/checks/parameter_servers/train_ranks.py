@@ -6,7 +6,6 @@ from math import ceil
 import torch
 from torch.nn.functional import cross_entropy
 
-from manyhands.checks.by_hand import closed
 from manyhands.checks.on_ranks import learners
 from manyhands.checks.parameter_servers.ranks import World, flat, plain
 from manyhands.checks.parameter_servers.verdicts import (
@@ -58,8 +57,7 @@ def asynchronous(name, seed):
         world.rate, schedule, start = world.rate / 10, schedule_of(world), world.draw("weights")
         if world.me in world.servers:
             kept = world.mine(start)
-            with closed(staleness):
-                told = function(list(kept), list(schedule), world.rate, world.decay)
+            told = function(list(kept), list(schedule), world.rate, world.decay)
             case = _asynchronous_case(world, schedule, start, kept, world.mine)
             results.append({**case, "stale": _whole(told), "wanted": staleness(schedule), "between": between(schedule), "schedule": schedule})
         else:

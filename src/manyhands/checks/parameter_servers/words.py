@@ -49,7 +49,7 @@ MISTAKES = {
     "other": "The numbers are wrong, and look like no mistake that is known here.",
     # place
     "no pieces": "place returns a list of pieces: Piece(variable, start, stop, server).",
-    "stray server": "A piece is given to a server that is not there: the servers are 0 to {last}. If what they keep is not enough, was too little room counted? A server may keep link_bytes // workers, and a "
+    "stray server": "A piece is given to a server that does not exist: the servers are 0 to {last}. Was the room of a server counted too small? A server may keep link_bytes // workers, and a "
                     "row has 8 * prod(shape[1:]) bytes.",
     "stray": "A piece lies outside: of the variables, of their rows, or of the servers, which are 0 to {last}.",
     "rest lost": "{lost} rows of variable {variable} are on no server. rows // {servers} for each leaves a rest.",
@@ -76,7 +76,7 @@ MISTAKES = {
     ("push", "own variables"): "take has returned the server's own pieces: they are not to be changed, and the gradients need room of their own.",
     ("push", "divided"): "The gradients are divided by the count already. Push the sums: the server divides once, by the rows of all.",
     ("push", "into the pieces"): "take has received into the server's own pieces, and returned them: they are not to be changed, and the gradients need memory of their own.",
-    ("push", "one buffer"): "What take returns for one worker is overwritten when it takes in the push of another one: it is the same memory each time. Make new tensors in each call.",
+    ("push", "one buffer"): "take returns the same memory each time, so the push of the next worker overwrites it. Make new tensors in each call.",
     ("pull", "added"): "What has come is added to the worker's variables. It takes their place.",
     ("pull", "rounded"): "The numbers are right to about 7 digits: something on the way is float32, and everything is float64 here.",
     ("pull", "unchanged"): "The worker's variables are what they were.",

@@ -29,8 +29,8 @@ MISTAKES = {
     "unwritten": "{name} is not written yet.",
     "known": {
         "KeyError": "A worker is not where it is looked up. One that has left may have been waiting, or not; and `leave` is called once for each worker.",
-        "min() arg is an empty sequence": "When the last worker leaves, there is no clock any more, and nobody to tell: min(..., default=0).",
-        "min() iterable argument is empty": "When the last worker leaves, there is no clock any more, and nobody to tell: min(..., default=0).",
+        "min() arg is an empty sequence": "When the last worker leaves, no clock is left: use min(..., default=0), and return an empty list.",
+        "min() iterable argument is empty": "When the last worker leaves, no clock is left: use min(..., default=0), and return an empty list.",
         "package's own answer": "The package's barrier is closed here: write your own.",
         "takes 1 positional argument": "The barrier is made with two arguments, Barrier(workers, bound), and is asked done(worker) and leave(worker).",
     },
