@@ -195,8 +195,9 @@ check.cut(cut)
 # * `dist.send` ends only when the other side receives: so with 1F1B two neighbours would wait for each other. `dist.isend` does not wait; what it returns must be kept, and waited
 #   for once before the step ends: at its end, or for an activation when its gradient has come (over gloo a second `wait()` never ends). (The ranks use gloo and CPU tensors, on a machine with GPUs too: with NCCL, two neighbours that send to
 #   each other can hang even with `isend`; see *On GPUs* in the tutorial);
-# * what backward does not need any more is to be let go: with 1F1B rank r holds the inputs and outputs of S - r micro-batches at most. (What `isend` returned keeps its tensor
-#   until it has been waited for; that does not count, if you send `y.detach()`: y itself holds on to more.)
+# * let go of what backward does not need any more: with 1F1B, rank r holds the inputs and outputs of at most S - r micro-batches, and no copies of others. The check counts the
+#   bytes that are alive. A tensor that you have handed to `isend` does not count. Send `y.detach()` for this reason, because y itself would hold on to its whole graph;
+# * `inputs` and `targets` belong to the caller, who uses them again in the next step. Their numbers stay as they are, and they do not ask for a gradient.
 #
 # `dist.recv(tensor, group=group, group_src=...)` and `dist.isend(tensor, group=group, group_dst=...)` count ranks inside the group; `dist.get_rank(group)` and
 # `dist.get_world_size(group)` say who this is. A group may have one rank only. With `tag=m` a report of a hang names the micro-batch.
@@ -266,12 +267,12 @@ check.run(cluster, "run_stage")
 # | field | |
 # |---|---|
 # | `forward_s[S]` | seconds of a forward of the whole **batch** on each stage. A micro-batch takes its share, **plus** `start_s`; a backward takes twice that share, plus `start_s` |
-# | `start_s` | seconds that a forward, and a backward, of any micro-batch takes in addition |
+# | `start_s` | seconds that a forward, and a backward, of any micro-batch takes in addition; this is work, and the device is not idle |
 # | `message_s` | seconds of a message between two stages |
 # | `weight_bytes[S]` | of the weights of each stage. Gradients and Adam's two numbers need three times as much again |
 # | `kept_bytes[S]` | what each stage keeps for backward, of the whole **batch**; a micro-batch keeps its share, from its forward to its backward |
 # | `micro_batches` | the numbers that divide the batch |
-# | `memory_bytes` | of one device |
+# | `memory_bytes` | of one device; a plan that needs exactly as much fits |
 # | `idle` | the largest bubble that is allowed: the part of all devices' time, from 0 to the last event, in which they do nothing |
 #
 # *Difficulty ●●○, 13 minutes, 3 points*

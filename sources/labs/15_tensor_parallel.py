@@ -268,14 +268,15 @@ check.attention(cluster, "cut_heads", "attention")
 # * backward, the gradient of `b`.
 #
 # Two dimensions of one product on one axis cannot be: a rank would only ever meet the blocks of a diagonal. That is so too if one of them is in `a` and the
-# other in `b`. A layout may also name dimensions that this product has not: they do not matter here. The check runs products on the ranks, 2 along x and 2
-# along y, with the sums that you say.
+# other in `b`. A layout may also name dimensions that this product has not: they do not matter here. The check runs products on the ranks, on a mesh of 2 by
+# 2, with the sums that you say. Its dimensions and axes have other names than those above, and its tensors may have three dimensions or more.
 #
 # *Difficulty ●●○, 12 minutes, 4 points*
 #
 # <details><summary>Hint</summary>
 #
-# Take the two layers of exercise 3: which dimension was cut, and where did the two all-reduces come from? For more, `hint("15-reductions")`.
+# Take the two layers of exercise 3: which dimension was cut, and where did the two all-reduces come from? And suppose that a dimension of `b` alone is cut, and
+# summed away: what does each rank then know of the gradient of `a`? For more, `hint("15-reductions")`.
 # </details>
 
 # %% tags=["solution"] grade_id="reductions"
@@ -311,7 +312,8 @@ check.reductions(cluster, reductions)
 # ```
 #
 # Foretell the all-reduces: for each of them its axis, and how many numbers a rank hands to it. Every product sums once over each axis that `reductions`
-# gives. An axis with one rank needs none. All sizes divide. The check runs the program, with two layers or three, and compares with what the ledger sees.
+# gives. An axis with one rank needs none. All sizes divide. The check runs programs of two layers or three, whose dimensions have other names and whose tensors
+# may have three dimensions, and compares with what the ledger sees.
 #
 # *Difficulty ●●○, 8 minutes, 2 points*
 #
@@ -348,10 +350,11 @@ check.price(cluster, price)
 # ## 7. Choose a layout
 #
 # A program of two layers does not fit into the memory of a rank if nothing is cut. Choose the layout that fits and makes a rank send the fewest bytes in a
-# step. If several send the same, any of them will do. All numbers are float32: 4 bytes.
+# step. If several send the same, any of them will do. All numbers are float32: 4 bytes. For each job some layout fits; names and numbers of dimensions differ
+# from job to job.
 #
 # * A rank **holds** its pieces of each weight four times (the weight, its gradient, Adam's two numbers), of the data once, and of the output of each product
-#   once. That may be at most `memory_bytes`.
+#   once. That may be at most `memory_bytes`, so a layout that needs exactly as much fits.
 # * An all-reduce of n numbers over p ranks makes each of them **send** 2 (p - 1) / p times n numbers, as a ring does.
 # * A layout is **possible** if `reductions` refuses none of the products, and if each size that is cut divides by the ranks along its axis.
 #
@@ -361,7 +364,7 @@ check.price(cluster, price)
 #
 # <details><summary>Hint</summary>
 #
-# Four dimensions, each on one of two axes or on none: there are 81 layouts. For more, `hint("15-choose")`.
+# With four dimensions, each on one of two axes or on none, there are 81 layouts. For more, `hint("15-choose")`.
 # </details>
 
 # %% tags=["solution"] grade_id="choose"

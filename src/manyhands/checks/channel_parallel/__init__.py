@@ -110,4 +110,4 @@ def moved(cluster, function, side):
         problems = (verdicts.moved_problem(case, sent[key]) for key, case in cases.items())
         report.told("bytes", problems, [case["predicted"] for case in cases.values()])
         sides = answers[0]["sides"]
-        report.told("side", verdicts.side_problems(sides), [one["got"] for one in sides])
+        report.told("side", verdicts.side_problems(sides), [[one["got"], isinstance(one["got"], int)] for one in sides])

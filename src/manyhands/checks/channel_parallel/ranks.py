@@ -47,11 +47,11 @@ def part(name, seed):
                 with closed(parallel_conv._shard):
                     answer = function(lent, split, rank, size)
                 whole = [one.untyped_storage().data_ptr() for one in lent.parameters()]
-                cases.append({"split": split, "rank": rank, "size": size, **_cut(answer, conv, whole, split, rank, size)})
+                cases.append({"split": split, "rank": rank, "size": size, **_cut(answer, conv, split, rank, size, whole)})
     return cases
 
 
-def _cut(answer, conv, whole, split, rank, size):
+def _cut(answer, conv, split, rank, size, whole=()):
     answer = answer if isinstance(answer, (tuple, list)) and len(answer) == 2 else (answer, None)
     full, bias = conv.weight.detach(), None if conv.bias is None else conv.bias.detach()
     axis = 0 if split == "out" else 1

@@ -111,7 +111,7 @@ def run(cluster, name):
         found = [case for answer in answers for case in answer]
         report.judge("loss", map(verdicts.loss_problem, found), [case["loss"] for case in found], rtol=1e-7)
         problems = map(verdicts.gradients_problem, found)
-        report.judge("gradients", problems, [one["sample"] for case in found for one in case["gradients"]], rtol=1e-7, atol=1e-9)
+        report.judge("gradients", problems, [[one["sample"] for case in found for one in case["gradients"]], [len(case["changed"]) for case in found]], rtol=1e-7, atol=1e-9)
         report.judge("messages", map(verdicts.messages_problem, found), [case["sent"] for case in found])
         one_by_one = [case for case in found if case["schedule"] == "1f1b"]
         report.judge("memory", map(verdicts.holds_problem, one_by_one), list(map(verdicts.holds_evidence, one_by_one)))

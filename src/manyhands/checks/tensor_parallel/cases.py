@@ -169,8 +169,9 @@ def held_bytes(products, sizes, layout, mesh, kept=None, copies=4):
 
 
 TRAPS = ("no activations", "no data", "no last output", "three copies", "no ring", "to each other", "forward only",
-         "odd batch", "odd weight", "axis once", "every axis", "one copy", "numbers", "exactly", "just over")
-HEADS = "three copies", "exactly"  # whose program has tensors of three dimensions
+         "odd batch", "odd weight", "axis once", "every axis", "one copy", "numbers", "exactly", "just over",
+         "four dimensions")
+HEADS = "three copies", "exactly", "four dimensions"  # whose program has tensors of three dimensions
 
 
 def jobs(seed):
@@ -206,7 +207,7 @@ def seen_by(trap, products, sizes, mesh, memory):
             "forward only": {"ways": ("forward",)}}.get(trap, {})
     memory = {"numbers": 4 * memory, "exactly": memory - 1, "just over": memory + 1}.get(trap, memory)
     copies, found = {"three copies": 3, "one copy": 1}.get(trap, 4), []
-    for way in layouts(list(sizes), mesh):
+    for way in layouts(list(sizes)[:4 if trap == "four dimensions" else None], mesh):
         divides = runs_well(products, sizes, way, mesh) or trap in ("odd batch", "odd weight")
         used = trap == "axis once" and len(set(way.values())) < len(way) or (
             trap == "every axis" and set(way.values()) != set(mesh))

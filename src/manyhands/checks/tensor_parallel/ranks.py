@@ -212,7 +212,7 @@ def attention(name, seed):
         size, me, draw = len(members), members.index(dist.get_rank()), random.Random(f"{seed} {members}")
         tensor, width, per = drawn(draw.randrange(2**31)), draw.randint(3, 7), 1 + (size + seed) % 3
         heads = per * size
-        inner, places = heads * 2 * size, draw.randint(4, 6)
+        inner, places = heads * 12, draw.randint(4, 6)
         x, slope = (tensor(2, places, width) for _ in range(2))
         qkv, out = tensor(width, 3 * inner), tensor(inner, width)
         y, gx, gqkv, gout = _serial(lambda *of: attend(*of, heads), (x, qkv, out), slope)

@@ -249,7 +249,10 @@ def all_layout_problems(jobs, answers):
     wrong, it is named."""
     found = [layout_problems(job, layout) for job, layout in zip(jobs, answers)]
     wrong = [(job, layout) for job, layout, one in zip(jobs, answers, found) if any(one.values())]
-    named = next((trap for trap in cases.TRAPS if 2 * sum(_thought(trap, *one) for one in wrong) >= len(wrong)), None)
+    explains = {trap: [sum(_thought(trap, *one) for one in few) for few in (wrong, list(zip(jobs, answers)))]
+                for trap in cases.TRAPS} if wrong else {}
+    named = max((trap for trap, (of_wrong, _) in explains.items() if 2 * of_wrong >= len(wrong)),
+                key=lambda trap: explains[trap][1], default=None)  # that with most of all answers
     for one in found if wrong and named else ():
         for name, details in one.items():
             if details and details["mistake"] != MISTAKES["unfit"]:

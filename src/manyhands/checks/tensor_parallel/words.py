@@ -268,6 +268,7 @@ MISTAKES = {
     "thought axis once": "It seems that each axis was used for one dimension only. Two dimensions may lie on one axis where no product has both.",
     "thought every axis": "It seems that every axis was used. One may be left without a dimension.",
     "thought exactly": "A layout that needs exactly memory_bytes fits, too: \"at most\".",
+    "thought four dimensions": "It seems that only four dimensions were thought of. A program may have more.",
     "thought just over": "A layout that needs a little more than memory_bytes does not fit.",
     "unfit": "A layout that is not possible or does not fit is never the cheapest.",
 }

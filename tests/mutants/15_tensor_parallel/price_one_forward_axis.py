@@ -1,0 +1,25 @@
+"""Only one axis of a sum in forward is counted.
+
+fails: price/axes, price/numbers
+shows: the ledger sees other all-reduces
+points: 23
+runs: price
+"""
+# %% grade_id="price"
+def price(program: list, sizes: dict, layout: dict, mesh: dict) -> list:
+    """[(axis, numbers), ...] of all all-reduces of a step, in any order.
+
+    program: [(a, b, out), ...]. sizes: {dimension: size of the whole}.
+    mesh: {axis: number of ranks along it}.
+    """
+    def numbers(dims):
+        return math.prod(sizes[d] // mesh[layout[d]] if d in layout else sizes[d]
+                         for d in dims)
+
+    found = []
+    for i, (a, b, out) in enumerate(program):
+        forward, for_a, for_b = reductions(a, b, out, layout)
+        found += [(axis, numbers(out)) for axis in list(forward)[:1]]
+        found += [(axis, numbers(a)) for axis in for_a if i > 0]
+        found += [(axis, numbers(b)) for axis in for_b]
+    return [(axis, count) for axis, count in found if mesh[axis] > 1]
