@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from manyhands.checks import Report, seed
+from manyhands.checks.by_hand import closed
 from manyhands.checks.elastic_training import disk_faults, global_generators, lossy_job, revived, verdicts
 from manyhands.checks.elastic_training.disk_faults import Read, files, read_in_process, save_in_process
 from manyhands.checks.elastic_training.words import CRITERIA, HINTS
@@ -148,15 +149,19 @@ def _killed(disk, report):
 
 
 def _full(disk, report):
-    size = disk_faults.largest(disk.folder)
-    before = disk.checkpoints()
-    saved = disk.next(file_bytes=disk.bytes(size))
-    found, lost = [disk.read()], [path for path, content in before.items() if not path.is_file() or path.read_bytes() != content]
-    problems = [found[0][0]] + [verdicts.say("swallowed")] * (not saved.error and not saved.killed_by) + [verdicts.say("given up")] * bool(lost)
+    """A disk that is full in the midst of the tensors, where torch.save raises a RuntimeError, and near the end, where it is an OSError."""
+    size, before = disk_faults.largest(disk.folder), disk.checkpoints()
+    found, raised = [], []
+    for limit in (disk.bytes(size), int(report.rng.uniform(0.9, 0.97) * size)):
+        saved = disk.next(file_bytes=limit)
+        raised.append(bool(saved.error or saved.killed_by))
+        found.append(disk.read())
+    lost = [path for path, content in before.items() if not path.is_file() or path.read_bytes() != content]
+    problems = [problem for problem, _ in found] + [verdicts.say("swallowed")] * (not all(raised)) + [verdicts.say("given up")] * bool(lost)
     with report.part("full"):
         disk.next(again=True)
         found.append(disk.read())
-        report.judge("full", [*problems, found[-1][0]], [[read.numbers for _, read in found], bool(saved.error or saved.killed_by), bool(lost)], rtol=1e-9)
+        report.judge("full", [*problems, found[-1][0]], [[read.numbers for _, read in found], raised, bool(lost)], rtol=1e-9)
 
 
 def _power(disk, report):
@@ -194,7 +199,9 @@ def state(state_of, restore):
 
 def rows(function):
     """Check `function(seen, batch, rank, world, images, seed)` -> the rows of a rank's share of the next batch."""
-    with _Check("rows") as report:
+    from manyhands.elastic import job
+
+    with _Check("rows") as report, closed(job.endless):
         images, own = report.whole(60, 90), report.whole(5, 1000)
 
         def parts(seen, batch, world, one_seed=own):
@@ -264,7 +271,8 @@ def rollback(train):
             plan = _plan(report, every)
             _, right, wanted = revived.in_process(lossy_job.tried, lossy_job.right_loop, own, plan, until, every)
             until = wanted[0]  # reached exactly
-            error, told, got = revived.in_process(lossy_job.tried, train, own, plan, until, every)
+            with closed(lossy_job.right_loop):
+                error, told, got = revived.in_process(lossy_job.tried, train, own, plan, until, every)
             if error and "is not written yet" in error:
                 raise Stopped(error)
             found.append((error, told, right, got, wanted, until))
@@ -308,7 +316,9 @@ def _plan(report, every):
 
 def interval(steps_between, lost):
     """Check `steps_between(step_s, save_s, lives_s, ranks)` and `lost(every_s, save_s, restart_s, mtbf_s)`."""
-    with _Check("interval") as report:
+    from manyhands.simulate import survival
+
+    with _Check("interval") as report, closed(survival.young_s, survival.daly_s):
         draw, steps, parts = report.rng, [], []
         for ranks, slower in ((report.whole(64, 200), 1), (report.whole(500, 2000), 1), (10 ** 6, 200)):  # the last one: a step takes longer than Young's interval
             case = (slower * draw.uniform(0.4, 0.6, 8) * draw.uniform(0.5, 2), draw.uniform(20, 30, 6) + [0, 0, 0, 0, 0, 60], draw.exponential(5e6, 12) + 1e6, ranks)
