@@ -83,7 +83,7 @@ check.hierarchical(hierarchical_s)
 # (the last one: when there are no more). Buckets go one after the other: a rank comes to an all-reduce when its gradients are ready **and** it has come out of the one before. `all_reduce(clocks, n_bytes)` takes the times at which the ranks come to it, a
 # vector, and returns the times at which they go on, which need not be equal. When has the last rank the last sum?
 #
-# With 100,000 ranks there is no time for a Python loop over them: the check counts the lines that run.
+# With 100,000 ranks there is no time for a Python loop over them: the check counts the lines that run. `map` and `np.vectorize` call a Python function for each rank, so they count as loops.
 #
 # *Difficulty ●●●, 15 minutes, 4 points*
 #

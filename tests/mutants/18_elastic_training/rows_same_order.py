@@ -1,7 +1,7 @@
 """Every epoch has the same order.
 
 fails: rows/epoch
-shows: Both epochs have the same order
+shows: Two epochs have the same order
 points: 22
 """
 # %% grade_id="rows"

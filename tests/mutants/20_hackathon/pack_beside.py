@@ -1,8 +1,8 @@
 """The message is empty: what was packed last lies in a variable, which no other rank has.
 
-fails: pack/largest, pack/kept, pack/places
-shows: The numbers are not those that were there
-points: 17
+fails: pack/largest, pack/kept, pack/small, pack/places
+shows: all that unpack needs is in the message
+points: 16
 """
 # %% grade_id="pack"
 import torch

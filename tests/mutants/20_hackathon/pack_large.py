@@ -11,7 +11,7 @@ import torch
 def pack(kept, count):
     places = kept.abs().topk(count).indices
     values = kept[places].half()
-    kept[places] = 0
+    kept[places] -= values.float()
     return torch.stack([places, values.view(torch.int16).long()])
 
 

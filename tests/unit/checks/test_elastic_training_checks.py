@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from manyhands.checks.elastic_training import disk_faults, global_generators, verdicts
+from manyhands.checks.elastic_training import disk_faults, global_generators, row_verdicts, verdicts
 from manyhands.checks.elastic_training.disk_faults import Read
 from manyhands.checks.elastic_training.words import CRITERIA, HINTS, MISTAKES
 
@@ -56,7 +56,7 @@ def test_the_commits_that_were_due():
 
 
 def _judged(batches, images):
-    return verdicts.epochs_problem(verdicts.counts_of(batches, images), images)
+    return row_verdicts.epochs_problem(row_verdicts.counts_of(batches, images), images)
 
 
 def test_epochs_of_rows():
@@ -69,7 +69,7 @@ def test_epochs_of_rows():
 
 
 def _orders(order, images=60):
-    return verdicts.orders_problem({(seed, epoch): [int(row) for row in order(seed, epoch, images)] for seed in (5, 6, 4, 0) for epoch in (0, 1)}, images)
+    return row_verdicts.orders_problem({(seed, epoch): [int(row) for row in order(seed, epoch, images)] for seed in (5, 6, 4, 0) for epoch in (0, 1)}, images)
 
 
 def _shuffled(*numbers):

@@ -13,8 +13,10 @@ from pathlib import Path
 import numpy as np
 
 from manyhands.checks import Report, seed
-from manyhands.checks.elastic_training import disk_faults, global_generators, lossy_job, revived, verdicts
-from manyhands.checks.elastic_training.disk_faults import Read, files, read_in_process, save_in_process
+from manyhands.checks.by_hand import closed
+from manyhands.checks.elastic_training import disk_faults, global_generators, lossy_job, revived, row_verdicts, verdicts
+from manyhands.checks.elastic_training.disk_faults import Read, files
+from manyhands.checks.elastic_training.learners_disk import LearnersDisk
 from manyhands.checks.elastic_training.words import CRITERIA, HINTS
 from manyhands.checks.in_kernel import ask, number
 from manyhands.checks.card import SAME
@@ -39,7 +41,7 @@ def checkpoint(save, latest):
     import torch
 
     with _Check("checkpoint") as report, tempfile.TemporaryDirectory() as name:
-        disk, large = (_Disk(save, latest, Path(name, folder), report) for folder in ("small", "large"))
+        disk, large = (LearnersDisk(save, latest, Path(name, folder), report) for folder in ("small", "large"))
         steps = [report.whole(7, 10)]  # seven saves: numbers that sort otherwise as text
         for low in (10, 100, 1000):
             steps += sorted((low + report.rng.choice(9 * low, 2, replace=False)).tolist())
@@ -52,42 +54,6 @@ def checkpoint(save, latest):
         _killed(disk, report)
         _full(disk, report)
         _power(disk, report)
-
-
-class _Disk:
-    """The learner's functions on one folder, and the states that are still to be saved, oldest step first."""
-
-    def __init__(self, save, latest, folder, report):
-        self.save, self.latest, self.folder, self.draw = save, latest, folder, report.rng
-        folder.mkdir()
-        self.states, self.newest, self.written = {}, -1, {}  # written: {step: the files that its save has made}
-
-    def next(self, again=False, **how):
-        """Save the next state (`again`: the one that was not saved); with no `how`, it must work. Returns how it ended."""
-        step, before = min(step for step in self.states if step > self.newest), files(self.folder)
-        saved = save_in_process(self.save, self.states[step], self.folder, step, **how)
-        if not how and (saved.error or saved.killed_by):
-            raise Stopped(verdicts.say("leftovers", error=saved.error or saved.killed_by)["mistake"] if again else saved.error or saved.killed_by)
-        if not how or how == {"watch": "record"}:
-            self.newest = step
-            self.written[step] = [path for path, what in files(self.folder).items() if before.get(path) != what]
-        return saved
-
-    def checkpoints(self):
-        """{path: bytes} of what the whole saves have left in the folder."""
-        return {path: path.read_bytes() for paths in self.written.values() for path in paths if path.is_file()}
-
-    def read(self, step=None):
-        """(problem, what `latest` gave), where the checkpoint of `step` is the newest whole one, by default the last that was saved."""
-        step, read = self.newest if step is None else step, read_in_process(self.latest, self.folder)
-        if "is not written yet" in read.error:
-            raise Stopped(read.error)
-        state = self.states.get(step)
-        return verdicts.read_problem(read, step, float(state["weights"].sum()) + state["seen"] if state else 0.0), read
-
-    def bytes(self, size):
-        """A hidden part of a file."""
-        return int(self.draw.uniform(0.15, 0.85) * size)
 
 
 def _latest(disk, large, report):
@@ -148,15 +114,19 @@ def _killed(disk, report):
 
 
 def _full(disk, report):
-    size = disk_faults.largest(disk.folder)
-    before = disk.checkpoints()
-    saved = disk.next(file_bytes=disk.bytes(size))
-    found, lost = [disk.read()], [path for path, content in before.items() if not path.is_file() or path.read_bytes() != content]
-    problems = [found[0][0]] + [verdicts.say("swallowed")] * (not saved.error and not saved.killed_by) + [verdicts.say("given up")] * bool(lost)
+    """A disk that is full in the midst of the tensors, where torch.save raises a RuntimeError, and near the end, where it is an OSError."""
+    size, before = disk_faults.largest(disk.folder), disk.checkpoints()
+    found, raised = [], []
+    for limit in (disk.bytes(size), int(report.rng.uniform(0.9, 0.97) * size)):
+        saved = disk.next(file_bytes=limit)
+        raised.append(bool(saved.error or saved.killed_by))
+        found.append(disk.read())
+    lost = [path for path, content in before.items() if not path.is_file() or path.read_bytes() != content]
+    problems = [problem for problem, _ in found] + [verdicts.say("swallowed")] * (not all(raised)) + [verdicts.say("given up")] * bool(lost)
     with report.part("full"):
         disk.next(again=True)
         found.append(disk.read())
-        report.judge("full", [*problems, found[-1][0]], [[read.numbers for _, read in found], bool(saved.error or saved.killed_by), bool(lost)], rtol=1e-9)
+        report.judge("full", [*problems, found[-1][0]], [[read.numbers for _, read in found], raised, bool(lost)], rtol=1e-9)
 
 
 def _power(disk, report):
@@ -194,11 +164,13 @@ def state(state_of, restore):
 
 def rows(function):
     """Check `function(seen, batch, rank, world, images, seed)` -> the rows of a rank's share of the next batch."""
-    with _Check("rows") as report:
+    from manyhands.elastic import job
+
+    with _Check("rows") as report, closed(job.endless):
         images, own = report.whole(60, 90), report.whole(5, 1000)
 
         def parts(seen, batch, world, one_seed=own):
-            return [verdicts.rows_of(ask(function, seen, batch, rank, world, images, one_seed), images) for rank in range(world)]
+            return [row_verdicts.rows_of(ask(function, seen, batch, rank, world, images, one_seed), images) for rank in range(world)]
 
         generators = global_generators.states()
         _shares(report, parts, images)
@@ -207,12 +179,12 @@ def rows(function):
             batch = min(report.whole(7, images // 2), 2 * images - seen) if seen < 2 * images else (images // 3, 5 * images - seen)[seen > 2 * images]
             batches.append([row for part in parts(seen, batch, 3) for row in part or ()])
             seen += batch
-        counts = verdicts.counts_of(batches, images)
+        counts = row_verdicts.counts_of(batches, images)
         found = {(one, epoch): [row for place in range(epoch * images, (epoch + 1) * images) for row in parts(place, 1, 1, one)[0] or ()]
                  for one in sorted({own, own + 1, own ^ 1, 0}) for epoch in (0, 1)}
         changed = global_generators.changed(generators)
-        problems = [verdicts.epochs_problem(counts, images), verdicts.orders_problem(found, images), changed and verdicts.say("global generator", name=changed)]
-        report.judge("epoch", problems, [[[int(count.sum()), int(count.min()), int(count.max())] for count in counts], verdicts.orders(found, images), changed is None])
+        problems = [row_verdicts.epochs_problem(counts, images), row_verdicts.orders_problem(found, images), changed and verdicts.say("global generator", name=changed)]
+        report.judge("epoch", problems, [[[int(count.sum()), int(count.min()), int(count.max())] for count in counts], row_verdicts.orders(found, images), changed is None])
 
 
 def _shares(report, parts, images):
@@ -223,13 +195,13 @@ def _shares(report, parts, images):
         for world in (2, 3, 4, 5):
             mine = parts(seen, batch, world)
             together = [row for part in mine for row in part or ()]
-            shares.append((verdicts.shares_problem(mine, batch, images), [len({*together}), sorted(len(part or ()) for part in mine)]))
-            worlds.append((verdicts.world_problem(alone, together, again, world), [len({*alone} & {*together}), sorted(alone) == sorted(again)]))
+            shares.append((row_verdicts.shares_problem(mine, batch, images), [len({*together}), sorted(len(part or ()) for part in mine)]))
+            worlds.append((row_verdicts.world_problem(alone, together, again, world), [len({*alone} & {*together}), sorted(alone) == sorted(again)]))
     for world in (2, 3, 4, 5):  # in each epoch one row is left over: together they are two shares' rows
         left, batch = world * report.whole(0, 4) + 1, 2 * images * (world == 4)
         batch += left + world * report.whole(1, 4) + 1
         lengths = [len(part or ()) for part in parts(images - left, batch, world)]
-        shares.append((verdicts.lengths_problem(lengths, batch), sorted(lengths)))
+        shares.append((row_verdicts.lengths_problem(lengths, batch), sorted(lengths)))
     report.judge("shares", [problem for problem, _ in shares], [sizes for _, sizes in shares])
     report.judge("world", [problem for problem, _ in worlds], [what for _, what in worlds])
 
@@ -264,7 +236,8 @@ def rollback(train):
             plan = _plan(report, every)
             _, right, wanted = revived.in_process(lossy_job.tried, lossy_job.right_loop, own, plan, until, every)
             until = wanted[0]  # reached exactly
-            error, told, got = revived.in_process(lossy_job.tried, train, own, plan, until, every)
+            with closed(lossy_job.right_loop):
+                error, told, got = revived.in_process(lossy_job.tried, train, own, plan, until, every)
             if error and "is not written yet" in error:
                 raise Stopped(error)
             found.append((error, told, right, got, wanted, until))
@@ -308,7 +281,9 @@ def _plan(report, every):
 
 def interval(steps_between, lost):
     """Check `steps_between(step_s, save_s, lives_s, ranks)` and `lost(every_s, save_s, restart_s, mtbf_s)`."""
-    with _Check("interval") as report:
+    from manyhands.simulate import survival
+
+    with _Check("interval") as report, closed(survival.young_s, survival.daly_s):
         draw, steps, parts = report.rng, [], []
         for ranks, slower in ((report.whole(64, 200), 1), (report.whole(500, 2000), 1), (10 ** 6, 200)):  # the last one: a step takes longer than Young's interval
             case = (slower * draw.uniform(0.4, 0.6, 8) * draw.uniform(0.5, 2), draw.uniform(20, 30, 6) + [0, 0, 0, 0, 0, 60], draw.exponential(5e6, 12) + 1e6, ranks)

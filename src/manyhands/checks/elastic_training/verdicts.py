@@ -1,7 +1,6 @@
 """How the checks of unit 18 judge: every verdict is None, or the details of a FAIL line."""
 
 import math
-from itertools import combinations
 
 import numpy as np
 
@@ -67,85 +66,6 @@ def part_problem(then, right, parts):
 def losses_problem(losses, right):
     apart = [i for i, (mine, one) in enumerate(zip(losses, right), 1) if mine != one]
     return say("end", right[apart[0] - 1], losses[apart[0] - 1], step=apart[0]) if apart else None
-
-
-# ------------------------------------------------------------------ 3: rows
-
-def rows_of(answer, images):
-    """The learner's rows as whole numbers; None where they are not."""
-    try:
-        found = [int(row) for row in answer]
-        whole = all(row == one for row, one in zip(found, answer))
-    except Exception:  # a learner's answer may be anything
-        return None
-    return found if whole and all(0 <= row < images for row in found) else None
-
-
-def shares_problem(shares, batch, images):
-    if any(share is None for share in shares):
-        return say("no rows", last=images - 1)
-    owners, lengths = {}, [len(share) for share in shares]
-    for rank, share in enumerate(shares):
-        for row in share:
-            if row in owners:
-                return say("double", a=owners[row], b=rank)
-            owners[row] = rank
-    return lengths_problem(lengths, batch)
-
-
-def lengths_problem(lengths, batch):
-    """Of a batch that may lie in several epochs: a row may come twice in it, but the shares are as equal as in any other."""
-    if sum(lengths) != batch:
-        return say("too few", found=sum(lengths), wanted=batch)
-    return None if max(lengths) - min(lengths) <= 1 else say("uneven", most=max(lengths), least=min(lengths))
-
-
-def world_problem(alone, together, again, world):
-    if sorted(alone) != sorted(again):
-        return say("not again")
-    return None if sorted(together) == sorted(alone) else say("by the world", world=world)
-
-
-def counts_of(batches, images):
-    """After each batch: how often each row has come."""
-    return list(np.cumsum([np.bincount(batch, minlength=images) for batch in batches], axis=0))
-
-
-def epochs_problem(counts, images):
-    """`counts` of the rows after each batch, up to the end of an epoch."""
-    for count in counts:
-        passed = int(count.sum()) // images  # whole epochs: every row has come so often, and some once more
-        if count.min() < passed or count.max() > passed + 1:
-            crossed = int(count.sum()) > images
-            return say("border" if crossed else "row twice", images=images, double=int((count > passed + 1).sum()), missing=int((count < passed).sum()))
-    return say("border") if (counts[-1] != counts[-1].min()).any() else None
-
-
-def orders_problem(found, images):
-    """`found`: {(seed, epoch): its rows in order}, of several seeds and epochs."""
-    for order in found.values():
-        if sorted(order) != list(range(images)):
-            return None  # no order: that is told by what the batches hold
-    wrong = [name for name, right in orders(found, images).items() if not right]
-    return say(wrong[0]) if wrong else None
-
-
-def orders(found, images):
-    """{mistake: whether it was not made}. Two orders are alike if one is the other, turned or reversed."""
-    place = {key: np.argsort(order) for key, order in found.items()}
-    alike = [(one, other) for one, other in combinations(place, 2) if _regular(place[one], place[other], images)]
-    return {"no shuffle": not any(_regular(np.arange(images), order, images) for order in found.values()),
-            "same order": not any(one[0] == other[0] for one, other in alike),
-            "seed unused": not any(one[0] != other[0] and one[1] == other[1] for one, other in alike),
-            "seed and epoch added": not any(one[0] != other[0] and one[1] != other[1] for one, other in alike)}
-
-
-def _regular(one, other, images):
-    """Whether a rule as simple as a rotation leads from one order to the other: then many neighbours stay as far apart. In a shuffled order
-    hardly five of them are."""
-    other = np.asarray(other)[np.argsort(one)]
-    _, counts = np.unique(np.diff(other) % images, return_counts=True)
-    return int(counts.max()) >= images // 4
 
 
 # ------------------------------------------------------------------ 4: reshard

@@ -4,15 +4,16 @@ The entry is run on links that the seed draws, and on data that nobody can know 
 the solution are the rungs that these links make, and not a score.
 """
 
+from collections import namedtuple
 from functools import partial
 
 import numpy as np
 
 from manyhands.checks import Report, seed
-from manyhands.checks.hackathon import cases, one_against_four, verdicts
+from manyhands.checks.hackathon import cases, one_against_four, two_ranks, verdicts
 from manyhands.checks.hackathon.cell_entry import LIMITS, TARGET, judge, stopped, target, text_of, try_out
 from manyhands.checks.hackathon.words import CRITERIA, HINTS, MISTAKES
-from manyhands.checks.in_kernel import array, ask, number
+from manyhands.checks.in_kernel import ask, number
 from manyhands.checks.report import Stopped
 
 __all__ = ["HINTS", "entry", "mended", "pack", "price", "try_out"]
@@ -28,31 +29,40 @@ def mended(function):
     with check("mended") as report:
         if _blocked(report):
             return
-        import torch
-
-        from manyhands.hackathon.challenge import SLOW_LINKS
-
-        draw = cases.generator(seed(), "mended")
-        changed = {"most_batches": int(draw.integers(7, 11)), "batch_size": int(draw.integers(12, 33)), "target": 0.0}
-        own, text, steps = draw.bytes(16), text_of(function), changed["most_batches"]
-        run, weights = judge().weights(SLOW_LINKS, text, own, **changed, **LIMITS)
-        if run.problem:
-            raise stopped(run.problem, function)
-        from dataclasses import replace
-
-        challenge = replace(SLOW_LINKS, **changed)
-        got, looks = torch.frombuffer(bytearray(weights), dtype=torch.float32), one_against_four.alike(challenge, own)
-        problem = verdicts.batches_problem(run.gradients, steps)
-        report.judge("together", [problem], [run.gradients])
+        draw, text = cases.generator(seed(), "mended"), text_of(function)
+        runs = [_trained(function, text, draw, *batches) for batches in ((5, 9), (9, 14))]  # no number of steps fits both
+        problems = [verdicts.batches_problem(one.gradients, one.steps) for one in runs]
+        report.judge("together", problems, [one.gradients for one in runs])
         with report.part("equal"):
-            if problem:
-                raise Stopped(problem["mistake"])
-            problem = verdicts.weights_problem(got, looks[()], looks, one_against_four.start(challenge, own))
-            report.judge("equal", [problem], got[::331], atol=1e-4)
-        allowed = 6 * steps + SETTING_UP
-        waste = max(run.messages) > allowed and verdicts.say("four tensors", got=max(run.messages), steps=steps)
-        idle = max(run.messages) < 3 * steps and verdicts.say("own")
-        report.judge("lean", [waste or idle or None], [max(*run.messages, allowed), not idle])
+            if any(problems):
+                raise Stopped(next(filter(None, problems))["mistake"])
+            report.judge("equal", [verdicts.weights_problem(*one.weights) for one in runs], [one.weights.got[::331] for one in runs], atol=1e-4)
+        lean = [verdicts.lean_problem(one) for one in runs]
+        report.judge("lean", lean, [[max(*one.messages, one.most_messages), max(*one.sent_bytes, one.most_bytes), problem is None] for one, problem in zip(runs, lean)])
+
+
+Weights = namedtuple("Weights", "got right looks begun")
+Trained = namedtuple("Trained", "steps gradients weights messages most_messages sent_bytes most_bytes")
+
+
+def _trained(function, text, draw, least, most):
+    """What came of the learner's training on four ranks, with some number of batches from `least` to `most` - 1; and what it may send."""
+    from dataclasses import replace
+
+    import torch
+
+    from manyhands.hackathon.challenge import SLOW_LINKS
+
+    changed = {"most_batches": int(draw.integers(least, most)), "batch_size": int(draw.integers(12, 33)), "target": 0.0}
+    steps, own, challenge = changed["most_batches"], draw.bytes(16), replace(SLOW_LINKS, **changed)
+    run, weights = judge().weights(SLOW_LINKS, text, own, **changed, **LIMITS)
+    if run.problem:
+        raise stopped(run.problem, function)
+    begun = one_against_four.start(challenge, own)
+    weights = Weights(torch.frombuffer(bytearray(weights), dtype=torch.float32), one_against_four.one_process(challenge, own),
+                      partial(one_against_four.alike, challenge, own), begun)
+    messages, tensor_bytes = 6 * steps + SETTING_UP, begun.numel() * 4
+    return Trained(steps, run.gradients, weights, run.messages, messages, run.sent_bytes, round(1.5 * tensor_bytes * (steps + 2)) + 64 * messages)
 
 
 def price(message_s, entry_s, gathered_s):
@@ -64,7 +74,7 @@ def price(message_s, entry_s, gathered_s):
             with report.part(name):
                 found = asked(seed())
                 answers = [number(ask(function, *case.arguments)) for case in found]
-                report.judge(name, verdicts.price_problems(found, answers), answers, rtol=1e-6)
+                report.judge(name, verdicts.price_problems(found, answers, f"{name} other"), answers, rtol=1e-6)
 
 
 def pack(pack_of, unpack):
@@ -72,37 +82,45 @@ def pack(pack_of, unpack):
     with check("pack") as report:
         found = [_packed(pack_of, unpack, size) for size in (1000, 22_026)]
         report.judge("largest", [verdicts.dense_problem(one["dense"], one["before"], one["count"]) for one in found],
-                     [one["dense"][np.abs(one["before"]) > 0][::37] for one in found], rtol=1e-2)
-        report.judge("kept", [verdicts.kept_problem(one["left"], one["before"], one["dense"]) for one in found],
-                     [(one["left"] + one["dense"])[::37] for one in found], rtol=1e-2)
+                     [_arrived(one["dense"]) for one in found], rtol=1e-2)
+        problems = [verdicts.kept_problem(one["left"], one["before"], one["dense"]) for one in found]
+        lost = [0.0 if problem is None else 1 + float(np.abs(one["left"] + one["dense"] - one["before"]).max()) for one, problem in zip(found, problems)]
+        report.judge("kept", problems, [[(one["left"] + one["dense"])[::37] for one in found], lost], rtol=1e-2)
         sizes = [(one["bytes"], one["count"]) for one in found]
         report.judge("small", [verdicts.say("large", got=got, count=count) for got, count in sizes if got > 4 * count + 8],
                      [max(got, 4 * count + 8) for got, count in sizes])
         with report.part("places"):
             size = int(cases.generator(seed(), "size").integers(45_000, 60_000))  # a negative place is another one here
             one = _packed(pack_of, unpack, size)
-            high = np.flatnonzero(one["dense"][32_768:])
-            report.judge("places", [verdicts.dense_problem(one["dense"], one["before"], one["count"])],
-                         [high, one["dense"][32_768:][high]], rtol=1e-2)
+            report.judge("places", [verdicts.dense_problem(one["dense"], one["before"], one["count"])], _arrived(one["dense"]), rtol=1e-2)
 
 
 def _packed(pack_of, unpack, size):
-    """What came of numbers that were packed and unpacked."""
-    import torch
-
+    """What came of numbers that were packed in one process and unpacked in another one: of two ranks, as it were."""
     before, count = cases.kept(seed(), size)
-    left = torch.from_numpy(before.copy())
-    message = ask(pack_of, left, count)
-    if not isinstance(message, torch.Tensor):
-        raise Stopped(MISTAKES["not one"].format(got=type(message).__name__))
-    n_bytes = message.numel() * message.element_size()
-    sent = torch.frombuffer(bytearray(message.contiguous().view(torch.uint8).numpy().tobytes()), dtype=message.dtype)
-    ask(pack_of, torch.from_numpy(before[::-1].copy()), count)  # of another rank, before anything is unpacked
-    answer = ask(unpack, sent.view(message.shape), size)  # only its bytes and its form arrive elsewhere
-    dense = array(answer)
+    dtype, shape, content, left = _apart(two_ranks.packed, pack_of, before, count)
+    kind, dense = _apart(two_ranks.unpacked, unpack, dtype, shape, content, size)
     if dense.shape != (size,):
-        raise Stopped(MISTAKES["not dense"].format(size=size, got=f"of shape {dense.shape}" if dense.size else f"a {type(answer).__name__}"))
-    return {"before": before, "count": count, "left": left.numpy(), "dense": dense.astype(np.float32), "bytes": n_bytes}
+        raise Stopped(MISTAKES["not dense"].format(size=size, got=f"of shape {dense.shape}" if dense.size else f"a {kind}"))
+    return {"before": before, "count": count, "left": left, "dense": dense.astype(np.float32), "bytes": len(content)}
+
+
+def _arrived(dense, most=200):
+    """How many numbers are not 0, the first of them, and their places."""
+    places = np.flatnonzero(dense)
+    return [len(places), places[:most], dense[places[:most]]]
+
+
+def _apart(function, *args):
+    from manyhands.elastic import mortal
+
+    outcome = mortal.in_process(function, *args)
+    if outcome.value is None:
+        raise Stopped(outcome.error or f"The process was killed by {outcome.killed_by}.")
+    error, *found = outcome.value
+    if error:
+        raise Stopped(error)
+    return found
 
 
 def entry(function):

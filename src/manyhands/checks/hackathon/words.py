@@ -4,7 +4,7 @@ CRITERIA = {  # {check: {criterion: (points, text)}}
     "mended": {
         "together": (1, "all ranks use all of their batches, and end with the same weights"),
         "equal": (2, "the weights are those of one process with the batches of all four ranks"),
-        "lean": (1, "a step sends one tensor, not four"),
+        "lean": (1, "a step sends one tensor, not four, with one all-reduce"),
     },
     "price": {
         "message": (1, "what a message takes"),
@@ -13,7 +13,7 @@ CRITERIA = {  # {check: {criterion: (points, text)}}
     },
     "pack": {
         "largest": (1, "the largest numbers come out where they were, the others are 0"),
-        "kept": (1, "what was not sent is still there, what was sent is not"),
+        "kept": (1, "what was not sent is still there, with what rounding has taken; what was sent is not"),
         "small": (1, "one tensor of 4 bytes for each number that is sent"),
         "places": (1, "places beyond 32,767 come out right, too"),
     },
@@ -33,6 +33,7 @@ MISTAKES = {
     "batches": "Each rank gets {wanted} batches, and {got} gradients were asked for. Take one for each batch, and all.",
     "four tensors": "{got} messages of a rank in {steps} steps: an all-reduce is 6. Put the gradients into one tensor (parameters_to_vector), "
                     "all_reduce that, and put them back.",
+    "more bytes": "{got} bytes of a rank in {steps} steps; one all-reduce in each sends {most} at most. An all-gather sends every rank the whole tensors of all the others: all_reduce one.",
     "sum": "the gradients are summed, not averaged",
     "add up": "the gradients are never set back, and add up from step to step",
     "clip first": "each rank clips its own gradient before the average",
@@ -56,7 +57,9 @@ MISTAKES = {
     "cut": "In an all-gather nothing is cut: each message carries all the n bytes of a rank.",
     "part of a time": "It sends after each `every`-th gradient, steps // every times: the gradients after the last of them are not sent.",
     "four ranks": "The number of ranks is an argument, and not always 4.",
-    "value": "Not what the judge's clock says.",
+    "message other": "Not what the judge's clock says: a message of n bytes takes (n + 64) / (the rate in bytes a second) + the delay in seconds.",
+    "entry other": "Not what the judge's clock says: `steps` gradients, and steps // every times, for each tensor, 2 (ranks - 1) messages of n / ranks bytes.",
+    "gathered other": "Not what the judge's clock says: in each of the steps a gradient, and then ranks - 1 messages of n bytes.",
     # pack
     "not one": "pack returns one tensor; this is a {got}.",
     "not dense": "unpack returns a tensor of {size} numbers; this is {got}.",
@@ -64,6 +67,8 @@ MISTAKES = {
     "zero": "The numbers are not those that were there.",
     "too many": "{got} numbers are not 0, and {count} were to be sent.",
     "forgotten": "What was not sent is gone. The next step is to add to it.",
+    "rounding lost": "A value is rounded to 16 bits, and what rounding has taken from it is lost: subtract from kept what arrives (the rounded value), and the rest stays there.",
+    "apart": "pack and unpack run in different processes, as on different ranks: all that unpack needs is in the message.",
     "still there": "What was sent is still there: it would be sent again.",
     "large": "{got} bytes for {count} numbers. A place fits in 16 bits, a value too.",
     "wrapped": "Places from 32,768 on came out as others: 16 bits with a sign end at 32,767.",
@@ -87,7 +92,7 @@ HINTS = {
     ),
     "20-pack": (
         "kept.abs().topk(count).indices are the places. A 16-bit integer without sign goes to 65,535: which dtype holds its bits, and how do you get it back?",
-        "values = kept[places].half(); torch.stack([places.to(torch.int16), values.view(torch.int16)]); kept[places] = 0. Back: "
+        "values = kept[places].half(); torch.stack([places.to(torch.int16), values.view(torch.int16)]); kept[places] -= values.float(). Back: "
         "places.int() & 0xFFFF, values.view(torch.float16).float().",
     ),
     "20-entry": (

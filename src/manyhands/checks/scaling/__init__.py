@@ -36,11 +36,13 @@ def hierarchical(function):
 
 def step(function):
     """Check `function(slow, ready_s, sizes, bucket_bytes, all_reduce)`; with 100,000 ranks the lines that run are counted."""
+    from manyhands.simulate import fusion, training_step
+
     with check("step") as report:
-        with report.part("finish"):
-            _judge(report, "finish", cases.steps(seed()), function)
-        large = cases.large(seed())
-        with report.part("many"):
+        asked, large, ours = cases.steps(seed()), cases.large(seed()), (fusion.buckets, fusion.finish_s, training_step.step)
+        with report.part("finish"), closed(*ours):
+            _judge(report, "finish", asked, function)
+        with report.part("many"), closed(*ours):
             answer = number(loops.within(verdicts.MOST_LINES, function, *large.arguments()))
             report.judge("many", [verdicts.problem(large, answer)], [answer], rtol=1e-6)
 
@@ -59,13 +61,18 @@ def slowest(slowest_of, efficiency):
 
 def pipeline(function):
     """Check `function(forward_s, backward_s, micro_batches)` against GPipe's orders, played event by event."""
-    with check("pipeline") as report:
-        _judge(report, "pipeline", cases.pipelines(seed()), function)
+    from manyhands.simulate import pipeline, training_step
+
+    asked = cases.pipelines(seed())
+    with check("pipeline") as report, closed(pipeline.play, training_step.step):
+        _judge(report, "pipeline", asked, function)
 
 
 def calibration(calibrate, predict_rest):
     """Check `calibrate(rows, batch, network_s)`, and `predict_rest(rows, batch, network_s, calibrate)`, which gets a right one."""
-    with check("calibration") as report:
+    from manyhands.simulate import calibrate as fitted
+
+    with check("calibration") as report, closed(fitted):
         with report.part("constants"):
             asked = cases.tables(seed())
             answers = [verdicts.numbers(ask(calibrate, *case.arguments()), 2) for case in asked]

@@ -1,0 +1,27 @@
+"""pack and unpack, each in its own process, as on two ranks: nothing but the message goes from one to the other."""
+
+from manyhands.checks.hackathon.words import MISTAKES
+from manyhands.checks.in_kernel import array, call
+
+
+def packed(pack_of, before, count):
+    """(error, the message's dtype, shape and bytes, what is left)."""
+    import torch
+
+    left = torch.from_numpy(before.copy())
+    message, error = call(pack_of, left, count)
+    if error:
+        return error, None, None, b"", None
+    if not isinstance(message, torch.Tensor):
+        return MISTAKES["not one"].format(got=type(message).__name__), None, None, b"", None
+    content = message.detach().contiguous().flatten().view(torch.uint8).numpy().tobytes()
+    return None, str(message.dtype).removeprefix("torch."), tuple(message.shape), content, left.numpy()
+
+
+def unpacked(unpack, dtype, shape, content, size):
+    """(error, the type of what unpack returns, its numbers)."""
+    import torch
+
+    message = torch.frombuffer(bytearray(content), dtype=getattr(torch, dtype)).view(shape)
+    answer, error = call(unpack, message, size)
+    return (f"{error}. {MISTAKES['apart']}" if error else None), type(answer).__name__, array(answer)
