@@ -44,11 +44,6 @@ def is_classroom():
     return os.geteuid() == 0
 
 
-def printable(text):
-    """A message without what a terminal would obey, as in the name of a file."""
-    return "".join(letter if letter.isprintable() or letter == "\n" else ascii(letter)[1:-1] for letter in str(text))
-
-
 def address(folder):
     """Where the hub in this folder was last told to listen, or "" if it never was."""
     try:

@@ -10,9 +10,9 @@ from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 
-from manyhands.command_line import completed, working
+from manyhands.command_line import completed, printable, working
 from manyhands.hub import course, hub_address, hub_options
-from manyhands.hub.folder import LOCK, SOLUTIONS, hub_folder, is_classroom, printable
+from manyhands.hub.folder import LOCK, SOLUTIONS, hub_folder, is_classroom
 from manyhands.hub.hub_options import CannotStart, WrongUsage, parser
 from manyhands.hub.jupyterhub_settings import START_LIMIT_S, VARIABLE, Settings
 from manyhands.hub.servers import limits, room

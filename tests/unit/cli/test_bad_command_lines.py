@@ -58,7 +58,8 @@ def lines():
     yield from (["hack", "judge", word, "--key", "missing"] for word in FILES)
     yield from (["hack", "verify", word] for word in FILES if word != "pipe")
     yield from (["hack", "event", word] for word in ("", ".", "train.py", "pipe", "a" * 300, "b/" * 3000, "ring"))
-    yield from (["hack", command, word] for command in ("run", "board") for word in FILES)
+    yield from (["hack", "run", word] for word in FILES)
+    yield from (["hack", "board", word] for word in FILES if word not in ("", "."))  # this folder
     yield from (["hack", "submit", word, "--event", "missing", "--team", "x"] for word in FILES)
     yield from (["hack", "status", "--event", word, "--team", "x"] for word in FILES)
     yield from (["hack", "withdraw", word, "--event", "missing", "--team", "x"] for word in NUMBERS)

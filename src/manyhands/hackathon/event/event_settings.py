@@ -54,6 +54,8 @@ class Settings:
 
 def write_template(folder, now=None):
     """Make the folder of an event, which begins in the next full hour and takes six; never over one."""
+    if not str(folder).strip():
+        raise BadEvent("Name a new folder for the event.")
     begins = (now or datetime.now().astimezone()).replace(minute=0, second=0, microsecond=0) + timedelta(hours=1)
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)

@@ -8,12 +8,12 @@ from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
-from manyhands.command_line import completed
+from manyhands.command_line import completed, printable
 from manyhands.command_line import parser as command_parser
 from manyhands.hub import hub_address
 from manyhands.hub.accounts import archive, handout
 from manyhands.hub.accounts.table import ATTENDEE, FIRST_UID, LAST_UID, ROLES, AccountError, Accounts, until
-from manyhands.hub.folder import LOCK, address, hub_folder, is_classroom, prepare, printable
+from manyhands.hub.folder import LOCK, address, hub_folder, is_classroom, prepare
 from manyhands.machine import local_time
 from manyhands.units import NotAClone
 
