@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import textwrap
@@ -46,7 +47,7 @@ def test_what_stands_behind_the_dashes_is_the_scripts_and_no_file_is_written_ove
     assert main(["clinic", "train.py", "--ranks", "2", "--", "--epochs", "1"]) == 0
     assert asked[0].arguments == ["--epochs", "1"] and asked[0].ranks == 2
     assert main(["clinic", "train.py", "--output", "train.py"]) == 2 and path.read_text() == "print(1)"
-    assert "train.py is there, and is no page of the clinic" in capsys.readouterr().err and len(asked) == 1
+    assert "train.py exists and was not written by this command" in capsys.readouterr().err and len(asked) == 1
     path.with_name("clinic.html").write_text(f"<html>{command.MADE_BY}")
     assert main(["clinic", "train.py"]) == 0
 
@@ -241,3 +242,29 @@ def test_the_clinic_says_what_would_fail_on_gpus(script, monkeypatch, strided):
         assert done.gpus.startswith("Nothing was found") and "in 36 calls of collectives" in done.gpus
     assert found.rehearsal.whole == {0: 32 + bool(strided), 1: 32 + bool(strided)} and "for 9 steps" in done.gpu_note
     assert [one.name for one in path.parent.iterdir()] == ["train.py"]
+
+
+@pytest.mark.parametrize("command", ["clinic", "predict"])
+def test_pipes_and_sockets_beside_a_script_are_left_out_and_named(command, script, capsys):
+    """Editors, ssh and tmux leave such; a copy of the folder cannot hold them."""
+    path = script("""
+        import os
+        import torch
+        from torch.nn.parallel import DistributedDataParallel
+
+        torch.distributed.init_process_group("gloo")
+        assert not os.path.lexists("pipe")
+        model = DistributedDataParallel(torch.nn.Linear(2, 1))
+        optimizer = torch.optim.SGD(model.parameters(), 0.1)
+        for _ in range(12):
+            optimizer.zero_grad()
+            model(torch.ones(4, 2)).sum().backward()
+            optimizer.step()
+        torch.distributed.destroy_process_group()
+    """)
+    os.mkfifo(path.with_name("pipe"))
+    with socket.socket(socket.AF_UNIX) as made:
+        made.bind("a socket")
+    code, said = main([command, "train.py", "--ranks", "2"]), capsys.readouterr()
+    assert code in (0, 1) and "Traceback" not in said.err
+    assert "a socket, pipe." in " ".join(said.out.split())

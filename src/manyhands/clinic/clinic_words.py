@@ -150,7 +150,7 @@ REMARKS = {
                     "as one process. DistributedDataParallel is its successor.",
     "not copied": "The script's folder is too large to be copied: the script ran in it, and what it writes is there.",
     "left out": "The copy of the script's folder lacks what cannot be copied (pipes, sockets, devices, unreadable "
-                "files): {names}.",
+                "files): {files}.",
     "few cores": "The ranks waited for a core for {percent} of their time ({cores} cores here): times say little "
                  "about a "
                  "machine where each rank has its own.",

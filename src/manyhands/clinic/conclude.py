@@ -110,7 +110,7 @@ def _remarks(visit, evidence):
     if not visit.copied:
         found.append(Finding("not copied", {}))
     if visit.left_out:
-        found.append(Finding("left out", {"names": left_out_in_words(visit)}))
+        found.append(Finding("left out", {"files": left_out_in_words(visit)}))
     return found
 
 

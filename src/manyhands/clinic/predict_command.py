@@ -67,7 +67,7 @@ def _predict(arguments):
         return refuse("predict", problem)
     print(scale.told(found))
     if together.left_out:
-        print(REMARKS["left out"].format(names=left_out_in_words(together)))
+        print(REMARKS["left out"].format(files=left_out_in_words(together)))
     forecasts = [scale.forecast(found, kind.machine, count, arguments.times_as_fast) for count in ranks]
     print(f"\n{kind.what}; {arguments.reached:.0%} of its links' rates; one rank computes "
           f"{arguments.times_as_fast:g} times as fast as here; a sum in two levels:\n\n{scale.table(forecasts)}")
