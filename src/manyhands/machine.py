@@ -20,7 +20,7 @@ def processors():
 def crowding():
     """By what factor work takes longer here now because processes share the processors: at least 1, at most 50."""
     try:
-        return min(max(os.getloadavg()[0] / (os.cpu_count() or 1), 1.0), 50.0)
+        return min(max(os.getloadavg()[0] / processors(), 1.0), 50.0)
     except OSError:
         return 1.0
 

@@ -29,7 +29,7 @@ COMMANDS = {
     "one_network": (["benchmarks.one_network"], "| one process | 1 |"),
     "published": (["benchmarks.published"], "Horovod, ResNet-101"),
     "weights": (["benchmarks.weights"], "| largest difference of a weight |"),
-    "gpt_ddp": (["torch.distributed.run", "--nproc-per-node", "2", "benchmarks/gpt_ddp.py", "--steps", "2"], ""),
+    "gpt_ddp": (["torch.distributed.run", "--standalone", "--nproc-per-node", "2", "benchmarks/gpt_ddp.py", "--steps", "2"], ""),
 }
 HELPERS = {"__init__", "__main__", "pairs", "turns", "chainermn_venv", "communication_chainermn",
            "communication_hand", "communication_rank"}

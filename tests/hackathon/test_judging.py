@@ -46,13 +46,13 @@ def test_an_entry_from_its_beginning_to_its_record(entry, capsys, monkeypatch):
     assert "run 2 of 2: 32 updates, accuracy 0." in said and "ours, big_batch: 32 updates" in said
     assert hack_command.main(["verify", "ours.record", "--public", "judge.key.pub"]) == 0
     assert "signed, and unchanged since.\nours, big_batch: 32 updates" in capsys.readouterr().out
-    record, _ = judging.verified(open("ours.record", "rb").read())
+    record, _ = judging_record.verified(open("ours.record", "rb").read())
     assert len(set(record["seeds"])) == len(record["runs"]) == 2 and record["score"] == 32
 
     assert hack_command.main(["judge", "ours", "--key", "judge.key"]) == 2  # never over a record
     assert "ours.record is there already" in capsys.readouterr().err
     assert hack_command.main(["judge", "ours", "--key", "judge.key", "--seeds-of", "ours.record", "-o", "again"]) == 0
-    again, _ = judging.verified(open("again", "rb").read())
+    again, _ = judging_record.verified(open("again", "rb").read())
     assert record["seeds_of"] is None and again["seeds_of"] == hashlib.sha256(open("ours.record", "rb").read()).hexdigest()
     assert hack_command.main(["verify", "again"]) == 0 and "The seeds were chosen" in capsys.readouterr().out
     assert [{**run, "processor_s": 0} for run in again["runs"]] == [{**run, "processor_s": 0} for run in record["runs"]]
@@ -65,7 +65,7 @@ def test_an_entry_without_a_score_is_recorded_too_and_shown_only_on_public_seeds
     assert hack_command.main(["try", "ours", "--runs", "1"]) == 1
     said = capsys.readouterr().out
     assert "[rank 2] here 2" in said and "no score: Rank" in said and "train returned a int" in said
-    record, _ = judging.verified(open("ours.record", "rb").read())
+    record, _ = judging_record.verified(open("ours.record", "rb").read())
     assert record["score"] is None and len(record["runs"]) == 1
 
 

@@ -5,6 +5,7 @@ checks that were green in the notebook."""
 import fcntl
 import json
 import os
+import sys
 import tempfile
 from contextlib import contextmanager, suppress
 from datetime import datetime, timezone
@@ -57,7 +58,8 @@ def _anything(value):
 
 
 def _is_number(value):
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < 1e15  # no NaN
+    """Also false for NaN, and for whole numbers that no float can hold."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
 
 
 def _is_answer(value):

@@ -151,6 +151,7 @@ def _judged(options, seeds, show):
     from manyhands.hackathon.challenge import CHALLENGES
     from manyhands.hackathon.one_run import told
     from manyhands.hackathon.open_judge import OpenRooms
+    from manyhands.hackathon.referee import in_a_line
     from manyhands.hackathon.rooms import Rooms, why_none
 
     entry = entry_file.read(options.entry, list(CHALLENGES))
@@ -160,7 +161,7 @@ def _judged(options, seeds, show):
         line.clear()
         for rank, lines in enumerate(said if show else []):
             for text in lines:
-                print(f"  [rank {rank}] {printable(text)}")
+                print(f"  [rank {rank}] {in_a_line(text)}")
         print(f"run {number + 1} of {len(seeds)}: {told(challenge, run)}", flush=True)
 
     what = f"{challenge.title}: {challenge.ranks} ranks run {entry.name}"

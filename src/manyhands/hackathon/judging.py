@@ -18,7 +18,6 @@ from manyhands.grading.isolation.container_init import course
 from manyhands.hackathon import entry_size, honesty
 from manyhands.hackathon.network import Refused
 from manyhands.hackathon.one_run import one_run
-from manyhands.hackathon.judging_record import BadRecord, verified  # noqa: F401
 from manyhands.learner import signing
 from manyhands.machine import crowding, processors
 

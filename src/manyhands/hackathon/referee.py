@@ -109,7 +109,7 @@ class Referee:
             self._take_weights(rank, payload)
             self.network.leave(rank)
         elif do == "failed":
-            raise Refused(f"Rank {rank}: {printable(head['text'])}")
+            raise Refused(f"Rank {rank}: {in_a_line(head['text'])}")
         else:
             raise ValueError(do)
 
@@ -174,7 +174,7 @@ class Referee:
         return honesty.largest_gap(losses, final, self.challenge.layers[-1])
 
 
-def printable(text):
+def in_a_line(text):
     """What comes from a rank, for one line of a report."""
     return "".join(letter if letter.isprintable() else " " for letter in str(text))[:500]
 

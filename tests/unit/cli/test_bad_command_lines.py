@@ -8,8 +8,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import needs
 import pytest
 import tiny
+
+from manyhands.learner import signing
 
 ROOT = Path(__file__).resolve().parents[3]
 HERE = Path(__file__).parent
@@ -55,10 +58,11 @@ def lines():
     yield from (["hack", "init", "big_batch", word] for word in ("", ".", "train.py", "pipe", "a" * 300, "b/" * 3000, "ring"))
     yield from (["hack", "try", word] for word in FILES)
     yield from (["hack", "try", "train.py", "--runs", word] for word in NUMBERS)
-    yield from (["hack", "judge", word, "--key", "missing"] for word in FILES)
+    yield from (["hack", "judge", word, "--key", "judge.key"] for word in FILES)
     yield from (["hack", "verify", word] for word in FILES if word != "pipe")
     yield from (["hack", "event", word] for word in ("", ".", "train.py", "pipe", "a" * 300, "b/" * 3000, "ring"))
-    yield from (["hack", "run", word] for word in FILES)
+    yield from (["hack", "run", word, "--key", "judge.key"] for word in FILES)
+    yield from (["hack", "look", word, "1", "--by", "x", "--key", "judge.key", "--counts"] for word in FILES)
     yield from (["hack", "board", word] for word in FILES if word not in ("", "."))  # this folder
     yield from (["hack", "submit", word, "--event", "missing", "--team", "x"] for word in FILES)
     yield from (["hack", "status", "--event", word, "--team", "x"] for word in FILES)
@@ -86,6 +90,7 @@ def place(tmp_path_factory):
         lab.write(path, lab.notebook)
     (folder / "sources" / "labs").mkdir(parents=True)
     (folder / "train.py").write_text("open('it_ran', 'w')\n")
+    signing.new_key(folder / "judge.key")
     os.symlink("ring", folder / "ring")
     os.symlink("ring.ipynb", folder / "ring.ipynb")
     os.symlink("nowhere/at/all", folder / "link")
@@ -170,6 +175,7 @@ def test_a_folder_that_may_not_be_entered_is_named(place):
 
 
 def test_a_full_disk_is_named_and_leaves_no_half_a_table(place):
+    needs.program("unshare", "util-linux")
     small = place / "small"
     small.mkdir()
     script = f"mount -t tmpfs -o size=4k tmpfs {small} && cd {place} && exec {sys.executable} -m manyhands export -o small/grades.csv"

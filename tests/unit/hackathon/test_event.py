@@ -200,7 +200,7 @@ def test_what_a_team_is_told(tmp_path):
         there.now.now_s += 31
         assert "The judge has been working on it since 08:00. Its result may come any moment." in event_words.status(there, "team 1")
     assert third == ("Entry 1, slow_links: 3 s\nEntry 3, slow_links: It waits, 1 before it. Its result comes in about 60 s; if all other teams "
-                     "hand in now, in 90 s. The judge ends each judging that keeps others waiting for 120 s.")
+                     "hand in now, in 90 s. An entry whose judging keeps others waiting for more than 120 s is put behind them.")
     assert event_words.withdrawn(there, "team 0", 3) == "Entry 3 of team 0 is withdrawn."
     assert event_words.status(there, "team 0").endswith("Entry 3, slow_links: withdrawn")
     assert event_words.status(there, "team 2") == "team 2 has handed in nothing yet."

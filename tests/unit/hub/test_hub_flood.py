@@ -46,7 +46,7 @@ def test_handing_in_and_withdrawing_without_end_comes_to_an_end(service):
         answers += [ask(service, "ann", "submit", "slow_links", f"# {number}"), ask(service, "ann", "withdraw", number + 1)]
     taken = sum("said" in answer for answer in answers[::2])
     assert taken == 6 + events.FREE_WITHDRAWALS, "an_hour, and those that are free to withdraw"
-    assert "were withdrawn" in answers[-2]["error"] and "the next from" in answers[-2]["error"]
+    assert "has withdrawn" in answers[-2]["error"] and "the next from" in answers[-2]["error"]
     assert "said" in ask(service, "cho", "submit", "slow_links", "# other"), "each team has its own limit"
     assert (service.hackathon.folder / "event.jsonl").stat().st_size < 10_000
 

@@ -25,9 +25,12 @@ from manyhands.learner.released import COURSE
 LEFT_S = 3600  # age of a folder that nobody is at work in any more
 LOCKED = ("{path} is locked: another program, such as formgrader or a second `manyhands` command, is writing to it. "
           "Wait until it has finished, then run the command again.")
+NOT_WRITTEN = ("{path} could not be written ({reason}). Check the free space and your permissions, then run the "
+               "command again.")
 UNREADABLE = ("{path} cannot be used as a gradebook ({reason}). Move it aside and run the command again: every grade "
               "is written anew from the folder grades beside it. Marks given by hand exist in the old file only, so "
               "keep it.")
+SAID = {"locked": LOCKED, "disk is full": NOT_WRITTEN, "readonly": NOT_WRITTEN, "disk I/O error": NOT_WRITTEN}
 REFUSED = """nbgrader does not take {unit} into its gradebook: {problem}
 If checks came or went since the first one was graded, put classroom/gradebook.db aside and run `manyhands grade {unit}` again:
 all grades are written anew from classroom/grades/, but marks given by hand are in the old file only.
@@ -64,9 +67,9 @@ def _database_errors_in_words(path):
         yield
     except Exception as problem:
         reason = getattr(problem, "orig", problem)  # SQLAlchemy wraps what the database itself has raised
-        if not isinstance(reason, sqlite3.DatabaseError):
+        if not isinstance(reason, sqlite3.DatabaseError) or isinstance(reason, sqlite3.IntegrityError):
             raise
-        text = LOCKED if "locked" in str(reason) else UNREADABLE
+        text = next((text for part, text in SAID.items() if part in str(reason)), UNREADABLE)
         raise GradebookError(text.format(path=path, reason=reason)) from None
 
 

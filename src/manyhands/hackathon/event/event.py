@@ -87,9 +87,9 @@ class Event:
         if used >= settings.an_hour:
             ends = sorted(one.at + HOUR_S for one in mine if one.at + HOUR_S > now)
             again = next(end for end in ends if _used(mine, end)[0] < settings.an_hour)
-            room = "To withdraw one that still waits makes room." if taken_back < FREE_WITHDRAWALS else \
-                f"Of those, {taken_back - FREE_WITHDRAWALS} were withdrawn: in any hour, only the first " \
-                f"{FREE_WITHDRAWALS} withdrawals do not count."
+            room = "To withdraw one that still waits makes room." if taken_back < FREE_WITHDRAWALS else (
+                f"To withdraw another one makes no room: in any hour only the first {FREE_WITHDRAWALS} entries that "
+                f"were withdrawn do not count, and your team has withdrawn {taken_back}.")
             raise NotTaken(f"Your team has handed in {used} entries in the last hour, and may do so "
                            f"{settings.an_hour} times: the next from {_clock(again)} on. {room}")
 
@@ -191,7 +191,7 @@ def _used(mine, now):
     """(how many of a team's entries of the last hour count, how many were withdrawn before the judge took them). Of the
     latter the first few are free; handing in and withdrawing without end is not."""
     lately = [one for one in mine if one.at > now - HOUR_S]
-    taken_back = sum(one.withdrawn and not one.taken for one in lately)
+    taken_back = sum(one.withdrawn and not (one.taken or one.slow or one.judged is not None) for one in lately)
     return len(lately) - min(taken_back, FREE_WITHDRAWALS), taken_back
 
 

@@ -2,6 +2,7 @@
 
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from manyhands.command_line import printable, working
@@ -160,6 +161,9 @@ def look(options):
     one = there.submissions().get(options.number)
     if one is None or one.judged is None:
         raise NotTaken(f"There is no judged entry {options.number}.")
+    with suppress(signing.BadSignature):  # where the judge gave up, the record is not signed
+        if signing.verified(one.record.encode())[1] != key.public_key().public_bytes_raw():
+            raise NotTaken("--key must be the key that has signed the record of this entry.")
     if not options.by.strip() or not options.by.isprintable() or len(options.by) > event_settings.MOST_LETTERS:
         raise NotTaken(f"--by takes the name of a person: 1 to {event_settings.MOST_LETTERS} printable characters.")
     said = looks.text(one.record, options.by, options.counts, there.now())

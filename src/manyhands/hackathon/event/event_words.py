@@ -57,6 +57,8 @@ def _wait(event, number):
             said += f" It took more than {SLOW_S} s while others waited, so it is judged when no other entry waits."
         if now:
             said += f" The judge has been working on entry {now.number} of {now.team} since {_clock(now.taken[-1])}."
+        if now and event.submissions()[number].slow:
+            return said
     if not event.is_judged():
         return f"{said} No judge is at work just now: nothing is lost, but the time is not known."
     if wait.about_s is None:
@@ -64,7 +66,8 @@ def _wait(event, number):
     if wait.about_s <= 0:
         return f"{said} Its result may come any moment."
     return (f"{said} Its result comes in about {duration(wait.about_s)}; if all other teams hand in now, in "
-            f"{duration(wait.at_most_s)}. The judge ends each judging that keeps others waiting for {SLOW_S} s.")
+            f"{duration(wait.at_most_s)}. An entry whose judging keeps others waiting for more than {SLOW_S} s is put "
+            "behind them.")
 
 
 def _clock(seconds):

@@ -119,4 +119,3 @@ def _overtaking(found, one, teams):
     now = current_round(found)
     there = sum(now <= other.round < one.round and other.team != one.team for other in found.values())
     return 0 if one.taken else max(0, (one.round - now) * (teams - 1) - there)
-

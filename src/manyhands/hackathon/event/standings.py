@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from manyhands.hackathon import judging_record as records
 from manyhands.hackathon.event import looks
 
-HELD = "Flagged, and does not count until a person has looked at it."
+HELD = "This entry is flagged, so it does not count until a person has looked at it."
 
 
 @dataclass(frozen=True)

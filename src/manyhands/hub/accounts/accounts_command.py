@@ -219,8 +219,14 @@ def _purge(accounts, options):
 
 
 def _restore(accounts, options):
+    wrong = []
     for name in options.names:
-        print(f"{name}: the files of its last archive lie in {archive.restore(accounts, name)}")
+        try:
+            print(f"{name}: the files of its last archive are in {archive.restore(accounts, name)}")
+        except AccountError as problem:  # one home does not keep the others
+            wrong.append(str(problem))
+    if wrong:
+        raise NotDone("\n".join(wrong))
 
 
 ACTIONS = {"create": _create, "import": _import, "list": _list, "extend": _extend, "reset": _reset, "revoke": _revoke,

@@ -8,7 +8,7 @@ from tornado.web import HTTPError, authenticated
 
 NAME, SETTINGS = "hackathon", "event.toml"
 LETTER_BYTES = 12  # at most, in JSON: two escapes of six each
-SHORTENED = "({count} older lines are left out)"
+SHORTENED = "(older lines that are left out: {count})"
 NOT_KEPT = ("The hub could not write this down: {why}. Tell the organisers. `manyhands hack status` shows what was "
             "taken.")
 NONE = "There is no hackathon on this hub now."
