@@ -94,7 +94,7 @@ check.part(cluster, "part")
 # | `sum_of_parts` | the sum of all ranks' tensors | the gradient as it is |
 # | `join_parts` | the channels (axis 1) of all ranks, rank 0 first | the rank's own channels of the gradient |
 #
-# Ranks may hold different numbers of channels. Nothing but what stands in the table may travel, so no message may carry sizes either: a rank sees them in the
+# Ranks may hold different numbers of channels. Only what the table lists may travel, so no message may carry sizes either: a rank sees them in the
 # tensors that arrive. The check counts bytes and messages exactly.
 #
 # *Difficulty ●●○, 12 minutes, 4 points*

@@ -232,7 +232,7 @@ check.zero2(cluster, "zero2_backward")
 # ## 5. Stage 3: gather, use, free
 #
 # A layer `y = x @ weight.T` whose weight is there only while it computes. Between forward and backward, and after backward, a rank holds its shard, not the weight: forward gathers it, uses
-# it and lets it go; backward does the same again. The check counts everything that is in memory then, whoever keeps it. The gradient of the shard is that of the **mean** over the ranks, as if `weight.grad` had been averaged and cut. Each rank has rows `x` of its own, so
+# it and lets it go; backward does the same again. The check counts everything that is in memory at that time, no matter what keeps it alive. The gradient of the shard is that of the **mean** over the ranks, as if `weight.grad` had been averaged and cut. Each rank has rows `x` of its own, so
 # the gradient of `x` is not averaged.
 #
 # It is called as `GatheredLinear.apply(x, own, shape, group)`. Of `x`, `own`, `shape` and `group`, the last two have no gradient: backward returns `None` for them. Forward sends as much

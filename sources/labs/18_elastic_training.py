@@ -35,7 +35,7 @@ torch.set_num_threads(1)
 # ## 1. A checkpoint that is whole or not there
 #
 # `save` writes a state into `folder`, for a step; each step has a file of its own. `latest` gives the newest checkpoint that can be read, which is that of the highest step,
-# with its state, or None. A long training has a million steps and more. `state` is a dictionary that
+# with its state, or None. A long training run takes a million steps or more. `state` is a dictionary that
 # `torch.save` can write and `torch.load(..., weights_only=True)` can read. The check will
 #
 # * tear the newest file, or several: cut off the end, or all of it;
@@ -132,7 +132,7 @@ check.state(state_of, restore)
 # the epoch's number, and on nothing else. No two pairs of a seed and an epoch share an order, so that epoch 1 of seed 5 is not epoch 0 of seed 6. `seen` rows of this order have been
 # taken. A step takes the next
 # `batch` of them, and `rank` of `world` gets its share. The number of ranks may change at any step, and the batch with it, so a batch may lie across the border of two epochs. A batch
-# that is larger than the data lies in three epochs or more.
+# that is larger than the data may contain rows of three epochs or more.
 #
 # Return the rows of this rank, as a list of numbers from 0 to `images - 1`. The shares of a batch differ by one row at most, even across the border of two epochs. The training draws from
 # the global generators of Python, NumPy and torch, so leave them alone.

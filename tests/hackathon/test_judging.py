@@ -11,7 +11,7 @@ import psutil
 import pytest
 from conftest import QUICK
 
-from manyhands.hackathon import hack_command, judging, tasks
+from manyhands.hackathon import hack_command, judging, judging_record, tasks
 from manyhands.hackathon import rooms as closed
 from manyhands.hackathon.challenge import BIG_BATCH, SLOW_LINKS
 from manyhands.learner import signing

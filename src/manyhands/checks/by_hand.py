@@ -47,8 +47,13 @@ def loaded(*names):
     for name in names:
         module, _, path = name.partition(":")
         if module in sys.modules:
-            function = attrgetter(path)(sys.modules[module])
-            found.append(getattr(function, "__func__", function))
+            try:
+                function = attrgetter(path)(sys.modules[module])
+            except AttributeError:  # another version does not have it
+                continue
+            function = getattr(function, "__func__", function)
+            if getattr(function, "__code__", None) and not function.__code__.co_freevars:
+                found.append(function)
     return found
 
 

@@ -92,11 +92,10 @@ def main(argv=None):
 
 
 def _refused_by_the_system(command, problem):
-    from manyhands.command_line import in_words, refuse
-
-    said = in_words(problem) if isinstance(problem, OSError) else f"{problem}."
-    return refuse(command, f"{said} Check this path, your permissions and the free space, then run the command "
-                           f"again. ({TRACEBACK}=1 shows where it happened.)")
+    words = import_module("manyhands.command_line")
+    said = words.in_words(problem) if isinstance(problem, OSError) else f"{problem}."
+    return words.refuse(command, f"{said} Check this path, your permissions and the free space, then run the command "
+                                 f"again. ({TRACEBACK}=1 shows where it happened.)")
 
 
 def _meant(word):

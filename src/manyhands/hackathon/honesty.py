@@ -72,7 +72,7 @@ def largest_gap(losses, final, classes):
     (`final`), below the loss of a network that knows nothing."""
     start = math.log(classes)
     found = sorted(one for one in (*losses, final) if math.isfinite(one))
-    pairs = zip(found, [*found[1:], start], strict=True)
+    pairs = zip(found, [*found, start][1:], strict=True)
     return max((min(larger, start) - one for one, larger in pairs if one < start), default=0.0)
 
 

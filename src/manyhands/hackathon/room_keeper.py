@@ -27,6 +27,9 @@ import torch.nn.parallel  # noqa: E402, F401
 from manyhands.hackathon import closed_calls, rank_side  # noqa: E402
 from manyhands.hackathon.run_spaces import OneSpace  # noqa: E402
 
+# torch looks at the processors when it first makes halves of floats, for which it reads the system's own /proc
+torch.ones(16).half().float().bfloat16().float()
+
 gc.freeze()
 gc.enable()
 

@@ -2,7 +2,7 @@
 
 fails: all-reduce/bytes
 shows: Cut the numbers of x
-points: 15
+points: 16
 runs: all-reduce
 """
 # %% grade_id="all-reduce"

@@ -1,7 +1,7 @@
 """Sum sends one number more.
 
 fails: operators/bytes
-shows: A little more than the tensors travels in forward
+shows: Only what the table lists may travel
 points: 16
 runs: operators
 """

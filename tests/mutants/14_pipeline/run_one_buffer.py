@@ -1,8 +1,8 @@
 """One buffer for all that comes in: a later micro-batch overwrites what backward needs.
 
-fails: run/gradients
+fails: run/gradients, run/memory
 shows: Has a buffer been used again
-points: 17
+points: 16
 """
 # %% grade_id="run"
 # %%px --setup

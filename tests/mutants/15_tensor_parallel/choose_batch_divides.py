@@ -11,7 +11,7 @@ def choose(program: list, sizes: dict, mesh: dict, memory_bytes: int) -> dict:
     best = None
     for axes in itertools.product([None, *mesh], repeat=len(sizes)):
         layout = {d: axis for d, axis in zip(sizes, axes) if axis}
-        if any(sizes[d] % mesh[axis] for d, axis in layout.items() if d != "batch"):
+        if any(sizes[d] % mesh[axis] for d, axis in layout.items() if d != program[0][0][0]):
             continue
         piece = {d: sizes[d] // mesh[layout[d]] if d in layout else sizes[d] for d in sizes}
 

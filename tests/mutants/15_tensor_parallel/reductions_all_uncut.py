@@ -18,5 +18,5 @@ def reductions(a: tuple, b: tuple, out: tuple, layout: dict) -> tuple:
 
     if len(axes((*a, *b))) < sum(d in layout for d in {*a, *b}):
         raise ValueError(f"{a}, {b}: two dimensions on one axis of {layout}")
-    mesh = {"x", "y"}
+    mesh = set(layout.values())
     return (axes(a) | axes(b)) - axes(out), mesh - axes(a), mesh - axes(b)

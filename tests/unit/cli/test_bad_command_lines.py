@@ -60,7 +60,7 @@ def lines():
     yield from (["hack", "try", "train.py", "--runs", word] for word in NUMBERS)
     yield from (["hack", "judge", word, "--key", "judge.key"] for word in FILES)
     yield from (["hack", "verify", word] for word in FILES if word != "pipe")
-    yield from (["hack", "event", word] for word in ("", ".", "train.py", "pipe", "a" * 300, "b/" * 3000, "ring"))
+    yield from (["hack", "event", word] for word in ("", "train.py", "pipe", "a" * 300, "b/" * 3000, "ring"))
     yield from (["hack", "run", word, "--key", "judge.key"] for word in FILES)
     yield from (["hack", "look", word, "1", "--by", "x", "--key", "judge.key", "--counts"] for word in FILES)
     yield from (["hack", "board", word] for word in FILES if word not in ("", "."))  # this folder

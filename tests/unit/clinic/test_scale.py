@@ -117,7 +117,7 @@ def test_no_file_of_the_users_is_written_over(tmp_path, capsys):
     script.write_text("")
     mine.write_text("<svg>mine</svg>")
     assert predict_command.main([str(script), "--output", str(mine)]) == 2
-    assert mine.read_text() == "<svg>mine</svg>" and "name another file" in capsys.readouterr().err
+    assert mine.read_text() == "<svg>mine</svg>" and "Name another file" in capsys.readouterr().err
     assert predict_command.main([str(tmp_path / "none.py")]) == 2
     for place in (tmp_path, tmp_path / "none" / "p.svg"):
         assert predict_command.main([str(script), "--output", str(place)]) == 2

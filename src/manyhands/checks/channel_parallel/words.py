@@ -131,9 +131,9 @@ MISTAKES = {
     ("pair second bias", "divided"): "The bias of the second layer has {size} times too small a gradient: add it once, after the sum.",
     # bytes
     ("bytes", "much"): "More bytes than needed travel in {direction}.",
-    ("bytes", "few more"): "A little more than the tensors travels in {direction}: a message with sizes, say. Nothing but what stands in the table may travel. A rank can "
+    ("bytes", "few more"): "A little more than the tensors travels in {direction}, for example a message with sizes. Only what the table lists may travel. A rank can "
                            "see the sizes in what arrives.",
-    ("bytes", "messages"): "More messages than needed travel in {direction}, though the bytes are right: does an empty one say something?",
+    ("bytes", "messages"): "More messages than needed travel in {direction}, although the bytes are right. Does an empty message carry information?",
     ("bytes", "little"): "Fewer bytes than possible travel in {direction}: do the ranks have something that they were not given?",
     ("bytes sum forward", "much"): "More bytes travel than a sum needs. If everyone gathers all parts and then adds them up, every part goes to every rank; "
                                    "c.allreduce sends less.",

@@ -69,7 +69,7 @@ MISTAKES = {
     # broadcast
     "no gradient at root": "The root has no gradient: backward returned None for x. The sum belongs there.",
     "own only": "This is the root's own gradient. The other ranks used x too: their gradients must be added.",
-    "spoiled": "The sum is right, but backward has written it into the gradient that it was given, which its caller still has. Reduce a copy: gradient.clone().",
+    "spoiled": "The sum is right, but backward has written it into the gradient that it was given, which its caller still has. Reduce a copy: gradient.clone(memory_format=torch.contiguous_format).",
     "spoiled and wrong": "Backward has written into a gradient that it was given. Its caller still has it, perhaps for several outputs, and it may be transposed or expanded in memory, where a "
                          "collective writes wrong numbers. Work on a copy: gradient.clone(memory_format=torch.contiguous_format).",
     "rounded": "The values are right to about 7 digits: something on the way is float32, and a gradient has the dtype of its tensor, float64 here.",

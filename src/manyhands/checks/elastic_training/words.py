@@ -77,7 +77,7 @@ MISTAKES = {
     "by the world": "With {world} ranks the batch has other rows than with one. The order must depend on the seed and the epoch, and on nothing else.",
     "not again": "The same call gave other rows the second time. Draw from a generator of its own, made of the seed and the epoch.",
     "row twice": "In an epoch of {images} images {double} rows came more than once, and {missing} never.",
-    "border": "In a batch across the border of two epochs, the rest belongs to the next epoch's order; a batch that is larger than the data lies in three.",
+    "border": "In a batch across the border of two epochs, the rest belongs to the next epoch's order. A batch that is larger than the data may contain rows of three epochs or more.",
     "same order": "Two epochs have the same order, or one is the other, turned. The epoch belongs into the seed.",
     "seed unused": "With another seed an epoch has the same order, or it is only turned. The seed belongs into the order.",
     "no shuffle": "The rows come as they lie in the file, or in that order turned around. Each epoch is shuffled: a random permutation.",

@@ -46,7 +46,7 @@ class Watched(nn.Module):
     def _which(self, x):
         """The number of the micro-batch, or a new name for an input that is wrong."""
         for m, right in enumerate(self._right_inputs):
-            if x.shape == right.shape and torch.allclose(x.detach(), right, rtol=1e-6, atol=1e-9):
+            if x.shape == right.shape and torch.allclose(x.detach().to(right), right, rtol=1e-6, atol=1e-9):
                 return m
         return f"unknown {len(self._made)}"
 

@@ -40,6 +40,7 @@ MISTAKES = {
     "known": {
         "Expected parameter `tensor` of type": "What is to be sent is no tensor. If it is x.grad: what was received is a leaf, and has a gradient only if it was asked to, "
                                                "requires_grad_(), before the stage computed with it.",
+        "must have the same dtype": "Everything is float64, also what is received (torch.empty without a dtype is float32).",
         "element 0 of tensors does not require grad": "Backward begins at a tensor that no gradient function has made: is it detached, or was it received?",
         "grad can be implicitly created": "y is no single number, unless this is the last stage: backward needs the gradient that comes in.",
         "Trying to backward through the graph a second time": "Backward was called twice for one micro-batch, or for another one's output.",

@@ -176,7 +176,7 @@ MISTAKES = {
     ("out", "columns"): "These are columns of `out`. A head's output meets the rows of `out` that belong to it.",
     "a view": "{what} is a view: it keeps {got} numbers in memory, and needs {needed}. A copy of its own (clone) "
               "lets the whole go.",
-    "shared": "{what} is the whole itself, or lies in its memory: a step of the optimiser would change that one too. On {size} rank(s), too, give a copy of its own "
+    "shared": "{what} is the whole itself, or lies in its memory: a step of the optimiser would change that one too. Return a separate copy, also on {size} rank(s) "
               "(clone).",
     "cut in place": "cut_heads has changed {name}, the whole weight, from which other ranks are still cut.",
     "accepted": "{heads} heads on {size} ranks were accepted. Some rank would have a part of a head: raise ValueError.",
