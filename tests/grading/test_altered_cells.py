@@ -198,8 +198,8 @@ def test_the_pages_of_the_grade_and_of_the_feedback_say_it(lab):
 
 
 @pytest.mark.parametrize("source, cell_id, says", [
-    ("check.lars(lars_step)", "lars-check", "the answer cell `lars` has not been run"),
-    ("check.by_hand(lars_step)", None, "the answer cell `by-hand` has not been run"),
+    ("check.lars(lars_step)", "lars-check", "its answer cell, `lars` or an earlier one, has not been run"),
+    ("check.by_hand(lars_step)", None, "its answer cell, `by-hand` or an earlier one, has not been run"),
     ("lars_step()", "lars", None),
     ("check.lars(cluster)", "lars-check", "a set-up cell at the top")])
 def test_the_notebook_says_that_an_answer_was_not_run(source, cell_id, says, capsys):

@@ -7,7 +7,10 @@ CODE_AGAIN = (
     "If it is a text cell now, without [ ] on its left, click on it, press Esc and then Y: "
     "it is a code cell again."
 )
-NOT_RUN = "`{missing}` is not defined, so its answer cell, `{name}` or an earlier one, has not been run in this kernel. Run it. "
+NOT_RUN = (
+    "`{missing}` is not defined, so its answer cell, `{name}` or an earlier one, has not been run in this kernel. "
+    "Run it. "
+)
 NO_SET_UP = (
     "`{missing}` is not defined, because a set-up cell at the top of this notebook has not been run in this "
     "kernel. Run all cells from the top. "

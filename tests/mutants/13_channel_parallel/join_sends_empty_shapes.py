@@ -1,7 +1,7 @@
 """Join sends the numbers of channels as shapes of empty tensors, which have no bytes.
 
 fails: operators/bytes
-shows: More messages than needed travel in forward, though the bytes are right
+shows: More messages than needed travel in forward, although the bytes are right
 points: 16
 runs: operators
 """

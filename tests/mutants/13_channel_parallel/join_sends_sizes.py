@@ -1,7 +1,7 @@
 """Join sends the numbers of channels in a message of their own.
 
 fails: operators/bytes
-shows: a message with sizes, say
+shows: for example a message with sizes
 points: 16
 runs: operators
 """

@@ -1,7 +1,7 @@
 """Join sends the numbers of channels as objects.
 
 fails: operators/bytes
-shows: a message with sizes, say
+shows: for example a message with sizes
 points: 16
 runs: operators
 """
