@@ -229,7 +229,7 @@ def run_cell(code, cell):
         except Exception as caught:  # a __repr__ of the learner's
             error = caught
     return {"ok": error is None, "out": out, "error": error and describe(error),
-            "notes": _notes(), "names": _names(shell), "begun": RANK.recorder.tally.facts()}
+            "notes": _notes(), "names": _names(shell), "begun": _begun()}
 
 
 _loop = None
@@ -270,14 +270,14 @@ def call(function, args, cell):
     if "torch" in sys.modules:
         RANK.recorder.install()
     return {"ok": error is None, "value": value, "error": error and describe(error), "notes": _notes(),
-            "names": _names(get_ipython()), "begun": RANK.recorder.tally.facts()}
+            "names": _names(get_ipython()), "begun": _begun()}
 
 
-def left():
+def left(stacks=False):
     """Between cells: what this rank has begun and not finished, see tally.py."""
     from IPython import get_ipython
 
-    return RANK.recorder.tally.left(get_ipython().user_ns)
+    return RANK.recorder.tally.left(get_ipython().user_ns, stacks)
 
 
 def holds_here(conditions):
@@ -290,6 +290,13 @@ def holds_here(conditions):
 def renew(groups):
     """Between cells, on all ranks: give these process groups new connections."""
     RANK.recorder.tally.renew(groups)
+
+
+def _begun():
+    try:
+        return RANK.recorder.tally.facts()
+    except Exception:  # it reads private names of torch, and without them a cell must still give its answer
+        return {}
 
 
 def _notes():
