@@ -81,7 +81,8 @@ class Unfinished:
     def _suspicious(self, ranks):
         """Whether the ranks' facts look unfinished: cheap, for it is asked after each cell."""
         return _whole(self._facts, ranks) and (
-            any(facts["begun"] > self._seen.get(rank, 0) for rank, facts in self._facts.items()) or bool(_uneven(self._facts)))
+            any(facts["begun"] > self._seen.get(rank, 0) for rank, facts in self._facts.items())
+            or bool(_uneven(self._facts)))
 
     def to_give_up(self, code, everywhere):
         """What the text `code` of the next cell does not go on with; `everywhere`: it runs on all ranks. None as a
