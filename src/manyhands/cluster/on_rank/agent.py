@@ -229,7 +229,7 @@ def run_cell(code, cell):
         except Exception as caught:  # a __repr__ of the learner's
             error = caught
     return {"ok": error is None, "out": out, "error": error and describe(error),
-            "notes": _notes(), "names": _names(shell), "begun": _begun()}
+            "notes": _notes(), "names": _names(shell), "begun": RANK.recorder.tally.facts()}
 
 
 _loop = None
@@ -270,7 +270,7 @@ def call(function, args, cell):
     if "torch" in sys.modules:
         RANK.recorder.install()
     return {"ok": error is None, "value": value, "error": error and describe(error), "notes": _notes(),
-            "names": _names(get_ipython()), "begun": _begun()}
+            "names": _names(get_ipython()), "begun": RANK.recorder.tally.facts()}
 
 
 def left(stacks=False):
@@ -290,13 +290,6 @@ def holds_here(conditions):
 def renew(groups):
     """Between cells, on all ranks: give these process groups new connections."""
     RANK.recorder.tally.renew(groups)
-
-
-def _begun():
-    try:
-        return RANK.recorder.tally.facts()
-    except Exception:  # it reads private names of torch, and without them a cell must still give its answer
-        return {}
 
 
 def _notes():
