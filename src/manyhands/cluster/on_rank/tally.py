@@ -200,7 +200,7 @@ def _operations(group):
 
 
 def _trace(stacks):
-    """What torch's flight recorder holds. With `stacks` its first dump in a process takes a second and 70 MiB."""
+    """What torch's flight recorder holds. With `stacks` its first dump in a process may take a second and 70 MiB."""
     try:
         from torch._C._distributed_c10d import _dump_fr_trace
 
