@@ -7,6 +7,7 @@ from manyhands.cluster import Hang, Mismatch
 
 GATHER = "def gather(n, group=None):\n    size = dist.get_world_size(group)\n    dist.all_gather_single(torch.zeros(size * n), torch.ones(n), group=group)\n"
 PAIRS = GATHER + "pairs = [dist.new_group([0, 1]), dist.new_group([2, 3])]\nmine = pairs[rank // 2]\n"
+SUMS = PAIRS + "dist.all_reduce(torch.ones(2), group=mine)\n"
 
 
 @pytest.mark.parametrize("code, kind, culprits, words", [
@@ -23,7 +24,9 @@ PAIRS = GATHER + "pairs = [dist.new_group([0, 1]), dist.new_group([2, 3])]\nmine
     ("net = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 1))\nfor step in range(3 if rank == 1 else 4):\n    net(torch.ones(2, 2)).sum().backward()", Hang, [1],
      ["rank 1 called backward less often than the ranks that wait, or not at all. Do all ranks have the same number of batches"]),
     ("for step in range(2 if rank == 1 else 3):\n    dist.all_reduce(torch.ones(2))", Hang, [1], ["rank 1 called all_reduce less often"]),
-], ids=["forgotten on one", "forgotten on all", "forgotten on a pair", "two groups crossed", "src for group_src", "fewer batches", "fewer calls"])
+    (SUMS + "if rank < 3:\n    dist.all_reduce(torch.ones(2))", Hang, [3], ["rank 3 called all_reduce less often than the ranks that wait"]),
+    (SUMS + "if rank < 2:\n    dist.all_reduce(torch.ones(2))", Hang, [2, 3], ["ranks 2, 3 called all_reduce less often than the ranks that wait"]),
+], ids=["forgotten on one", "forgotten on all", "forgotten on a pair", "two groups crossed", "src for group_src", "fewer batches", "fewer calls", "fewer after its group", "a pair fewer after its group"])
 def test_the_cause_follows_from_what_differs(cluster, code, kind, culprits, words):
     fault = provoke(cluster, code)
     assert type(fault) is kind and culprits in (None, fault.culprits), fault.text

@@ -7,7 +7,7 @@ from our_processes import SETUP
 from test_faults import provoke
 
 from manyhands import Cluster
-from manyhands.cluster import Hang, RankDied, RankError
+from manyhands.cluster import Hang, Mismatch, RankDied, RankError
 
 KEPT = "kept = object()"  # an object that only these processes have: healing would lose it
 SUM = "y = torch.ones(4)\ndist.all_reduce(y)\nassert y.tolist() == [4.0] * 4"
@@ -96,6 +96,22 @@ def test_what_a_later_cell_finishes_is_not_given_up(cluster, capsys, cells):
 ], ids=["sum", "async", "isend", "waited", "barriers", "objects", "object messages", "group", "DDP", "refused", "two ways"])
 def test_what_is_finished_is_not_told(ranks, capsys, code):
     assert told(ranks, capsys, code + "\nNone") + told(ranks, capsys, SUM) == ""
+
+
+def test_a_message_that_has_arrived_and_that_nothing_waits_for_is_looked_at_once(cluster, capsys, monkeypatch):
+    asked, ask = [], cluster._unfinished._ask
+    monkeypatch.setattr(cluster._unfinished, "_ask", lambda *args: asked.append(args) or ask(*args))
+    assert told(cluster, capsys, "if rank == 0:\n    work = dist.isend(torch.ones(2), 1)\nif rank == 1:\n    dist.recv(torch.ones(2), 0)") == ""
+    assert [args[1:] for args in asked] == [()]  # without stacks
+    assert told(cluster, capsys, SUM) + told(cluster, capsys, "None") == "" and len(asked) == 1
+    assert "STILL UNDER WAY" in told(cluster, capsys, "if rank == 0:\n    other = dist.isend(torch.ones(2), 1)")
+    told(cluster, capsys, "if rank == 1:\n    dist.recv(torch.ones(2), 0)\nif rank == 0:\n    other.wait(), work.wait()")
+
+
+def test_the_world_by_its_name_is_the_world(cluster, capsys):
+    assert told(cluster, capsys, "dist.all_reduce(torch.ones(2), group=dist.group.WORLD if rank else None)") == ""
+    fault = provoke(cluster, "dist.all_reduce(torch.ones(2 if rank else 3), group=dist.group.WORLD if rank else None)")
+    assert type(fault) is Mismatch and "all_reduce(float32 [3]) on rank 0" in fault.text, fault.text
 
 
 def test_a_thread_that_goes_on_is_left_alone(cluster, capsys):

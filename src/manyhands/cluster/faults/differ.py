@@ -11,18 +11,30 @@ def members_text(ranks):
 def cause_of_finished(collectives, gone, notes):
     """(sentence, culprits) where ranks wait in collectives and others, `gone`, have finished the cell."""
     calls = sorted({here.call for here in collectives.values()})
-    made = {rank: [note for note in notes.get(rank, []) if note["call"] in calls] for rank in gone}
+    made = {rank: [note for note in notes.get(rank, []) if note["call"] in calls] for rank in (*gone, *collectives)}
     groups = {tuple(here.group or ()) for here in collectives.values()}
     elsewhere = {rank: one for rank in gone for one in made[rank][-1:]
-                 if all(tuple(note.get("ranks") or ()) not in groups for note in made[rank])}
+                 if all(tuple(note.get("ranks") or ()) not in groups for note in made[rank])
+                 and not _is_met(rank, one, made, collectives)}
     if elsewhere:
         standing = {**{rank: here.group for rank, here in collectives.items()},
                     **{rank: note.get("ranks") for rank, note in elsewhere.items()}}
         return SENTENCES["other group"].format(groups=_by_group(standing), call=" / ".join(calls)), sorted(elsewhere)
-    sentence = "called less often" if any(made.values()) else "never called"
+    sentence = "called less often" if any(made[rank] for rank in gone) else "never called"
     if calls == ["backward"]:  # the record does not hold what C++ calls: how often, is not known
         sentence = "fewer backwards"
     return SENTENCES[sentence].format(culprits=ranks_text(gone), call=" / ".join(calls)), gone
+
+
+def _is_met(rank, last, made, waiting):
+    """Whether nothing is missing in the group of this rank's last call: a member that waits now has made the call there
+    as often, or some rank that waits has made more calls in all."""
+    def there(member):
+        return sum((one["call"], one["group"]) == (last["call"], last["group"]) for one in made[member])
+
+    members = last.get("ranks") or waiting
+    return any(len(made[member]) > len(made[rank]) or member in members and there(member) >= there(rank)
+               for member in waiting)
 
 
 def cause_of_difference(collectives):

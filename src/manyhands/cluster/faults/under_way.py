@@ -32,16 +32,18 @@ class UnderWay:
     def _give_up(self, code, ranks, tell=True):
         """Before a cell: end what it does not go on with. `code` is None for a function that may communicate."""
         everywhere = ranks is None or check_arguments.check_ranks(ranks, self.world_size) == self.ranks
-        given_up = self._unfinished.to_give_up(code, everywhere)
-        if not given_up:
-            return
-        self._sound = False
+        given_up = reported = self._unfinished.left
         try:
+            given_up = self._unfinished.to_give_up(code, everywhere)
+            if not given_up:
+                return
+            self._sound, reported = False, self._unfinished.told_of(given_up)
             renewed = self._unfinished.give_up(given_up)
         except Exception:  # a rank has died, or cannot connect any more
             renewed = False
         self._sound = renewed
-        if tell or not renewed:
+        given_up = (reported if tell else []) if renewed else given_up
+        if given_up:
             sentence = SENTENCES["given up" if renewed else "not given up"]
             said = each(given_up, lambda one: sentence.format(**words(one, self._namer(""))))
             print("\n".join(said), flush=True)

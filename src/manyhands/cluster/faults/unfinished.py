@@ -49,6 +49,7 @@ class Unfinished:
     def forget(self):
         """The ranks are new, or their groups."""
         self._facts, self.left, self._told, self._names, self._offsets = {}, [], set(), set(), ({}, {})
+        self._seen = {}  # the ranks' `begun` when a look last found nothing left
         self._renewals = Counter()  # of each group
 
     def note(self, results):
@@ -66,10 +67,13 @@ class Unfinished:
         if not _uneven(answers) and any(not call["ended"] for call in _calls(answers)):
             time.sleep(GRACE_S)
             answers = self._ask(agent.left)
+        if _uneven(answers) or any(not call["ended"] for call in _calls(answers)):  # then their lines are needed
+            answers = self._ask(agent.left, True)
         self._facts = answers
         self._names = {one for answer in answers.values() for one in answer["names"]}
         self._offsets = _offsets(answers)
         self.left = [*_collectives(answers), *_messages(answers)]
+        self._seen = {} if self.left else {rank: answer["begun"] for rank, answer in answers.items()}
         new = [one for one in self.left if tell and one.key() not in self._told]
         self._told |= {one.key() for one in new}
         return _told(new, len(ranks), name) if new else ""
@@ -77,7 +81,8 @@ class Unfinished:
     def _suspicious(self, ranks):
         """Whether the ranks' facts look unfinished: cheap, for it is asked after each cell."""
         return _whole(self._facts, ranks) and (
-            any(facts["begun"] for facts in self._facts.values()) or bool(_uneven(self._facts)))
+            any(facts["begun"] > self._seen.get(rank, 0) for rank, facts in self._facts.items())
+            or bool(_uneven(self._facts)))
 
     def to_give_up(self, code, everywhere):
         """What the text `code` of the next cell does not go on with; `everywhere`: it runs on all ranks. None as a
@@ -93,7 +98,7 @@ class Unfinished:
         that holds it, or it makes a call on just those ranks that have not joined."""
         try:
             tree = ast.parse(code)
-        except SyntaxError:  # magics
+        except (SyntaxError, ValueError, RecursionError):  # magics, for one
             return bool(self._names & set(re.findall(r"\w+", code)))
         if any(isinstance(node, ast.Name) and node.id in self._names for node in ast.walk(tree)):
             return True
@@ -103,6 +108,10 @@ class Unfinished:
         there = self._ask(agent.holds_here, calls)
         called_on = [{rank for rank in there if there[rank][number]} for number in range(len(calls))]
         return any(on & set(one.group[1]) == set(one.others) for on in called_on for one in unjoined)
+
+    def told_of(self, left):
+        """Those of `left` that a cell has reported."""
+        return [one for one in left if one.key() in self._told]
 
     def give_up(self, given_up):
         """New connections for the groups of `given_up`. False where they have had all that are possible."""

@@ -1,6 +1,7 @@
 """What a cluster needs of this machine before it starts anything: a loopback interface, room for its files, and Python
 settings under which its processes can run. What is missing is said in a sentence, within a second."""
 
+import errno
 import os
 import shutil
 import socket
@@ -19,6 +20,8 @@ def check_loopback():
         with socket.create_server(("127.0.0.1", 0)) as server:
             socket.create_connection(server.getsockname(), ANSWER_S).close()
     except OSError as error:
+        if error.errno in (errno.EMFILE, errno.ENFILE):  # no file can be opened: what is started next says so
+            return
         raise ClusterNotStarted(SENTENCES["loopback"].format(why=error.strerror or error)) from None
 
 

@@ -273,11 +273,11 @@ def call(function, args, cell):
             "names": _names(get_ipython()), "begun": RANK.recorder.tally.facts()}
 
 
-def left():
+def left(stacks=False):
     """Between cells: what this rank has begun and not finished, see tally.py."""
     from IPython import get_ipython
 
-    return RANK.recorder.tally.left(get_ipython().user_ns)
+    return RANK.recorder.tally.left(get_ipython().user_ns, stacks)
 
 
 def holds_here(conditions):

@@ -15,6 +15,7 @@ import os
 import struct
 import sys
 import threading
+from contextlib import suppress
 from weakref import WeakKeyDictionary
 
 from manyhands.cluster.on_rank import cpu_groups
@@ -165,7 +166,8 @@ class Recorder:
                 self._leave()
             if isinstance(result, Work):
                 self._works[result] = note
-                self.tally.begin(result, note, given.get("group"))
+                with suppress(Exception):  # it reads private names of torch, and the learner's call has succeeded
+                    self.tally.begin(result, note, given.get("group"))
             elif name == "new_group":
                 cpu_groups.note(result, (args[2:3] or [kwargs.get("backend")])[0])
             return result
@@ -176,6 +178,8 @@ class Recorder:
     def _enter(self, name, given):
         tensor_name, peer_name = POINT_TO_POINT.get(name) or (COLLECTIVES[name], None)
         group = given.get("group")
+        if group is sys.modules["torch.distributed"].group.WORLD:  # the same as no group
+            group = None
         note = {"call": name, "group": getattr(group, "group_name", "") if group is not None else ""}
         tensor = given.get(tensor_name) if tensor_name else None
         if hasattr(tensor, "dtype"):

@@ -115,7 +115,13 @@ class Tally:
 
     def facts(self):
         """{"rank", "size", "groups": [[name, members, number of collectives], ...], "begun": number}, or {} where there
-        is no world."""
+        is no world. "begun" is 0 where all asynchronous calls have ended, and grows with each new one that has not."""
+        try:
+            return self._facts()
+        except Exception:  # private names of torch, which another version may not have: a cell must go on without them
+            return {}
+
+    def _facts(self):
         c10d = _c10d()
         if c10d is None or not c10d.is_initialized():
             return {}
@@ -127,16 +133,19 @@ class Tally:
             if operations is not None:
                 account = self._accounts.get(group)
                 found.append([str(group.group_name), _members(group), operations - (account.others if account else 0)])
-        return {"rank": c10d.get_rank(), "size": c10d.get_world_size(), "groups": found, "begun": len(self._begun)}
+        return {"rank": c10d.get_rank(), "size": c10d.get_world_size(), "groups": found,
+                "begun": 1 + max(self._begun, default=-1)}
 
-    def left(self, variables):
-        """`facts()`, and what is needed to describe what is unfinished: the last collectives of each group with their
-        lines, the messages, the names of `variables` that hold works, and whether another thread runs user code."""
+    def left(self, variables, stacks=False):
+        """`facts()`, and what is needed to describe what is unfinished: the last collectives of each group, with their
+        lines if `stacks`, the messages, the names of `variables` that hold works, and whether another thread runs user
+        code."""
         facts = self.facts()
         if not facts:
             return facts
         groups = [group for group in _c10d()._world.pg_map if group not in self._helpers]
-        calls = {str(group.group_name): _last_calls(self._account(group).trace_name or str(group.group_name))
+        entries = _trace(stacks)
+        calls = {str(group.group_name): _last_calls(entries, self._account(group).trace_name or str(group.group_name))
                  for group in groups}
         streams = [[str(group.group_name), *stream, number] for group in groups
                    for stream, number in self._account(group).streams.items()]
@@ -185,24 +194,28 @@ def _operations(group):
 
     try:
         backend = group._get_backend(torch.device("cpu"))
-    except RuntimeError:
+        return backend._get_sequence_number_for_group() if type(backend).__name__ == "ProcessGroupGloo" else None
+    except (RuntimeError, AttributeError):  # no backend for the CPU; an interface that another version may not have
         return None
-    return backend._get_sequence_number_for_group() if type(backend).__name__ == "ProcessGroupGloo" else None
 
 
-def _last_calls(trace_name):
-    """The last collectives of a group, from torch's flight recorder: [{"call", "shape", "dtype", "lines", "ended"},
-    ...], oldest first."""
+def _trace(stacks):
+    """What torch's flight recorder holds. With `stacks` its first dump in a process may take a second and 70 MiB."""
     try:
         from torch._C._distributed_c10d import _dump_fr_trace
 
-        entries = pickle.loads(_dump_fr_trace(True, True, False))["entries"]
+        return pickle.loads(_dump_fr_trace(True, stacks, False))["entries"]
     except (ImportError, TypeError, KeyError, RuntimeError):  # an interface that another version may not have
         return []
+
+
+def _last_calls(entries, trace_name):
+    """The last collectives of a group, from the entries of the flight recorder: [{"call", "shape", "dtype", "lines",
+    "ended"}, ...], oldest first."""
     found = []
     for entry in [one for one in entries if one["process_group"][0] == trace_name][-LAST_CALLS:]:
         lines = [{"file": os.path.basename(frame["filename"]), "path": frame["filename"], "line": frame["line"],
-                  "function": frame["name"]} for frame in entry["frames"] if is_user_file(frame["filename"])]
+                  "function": frame["name"]} for frame in entry.get("frames", []) if is_user_file(frame["filename"])]
         sizes, types = entry.get("input_sizes") or [], entry.get("input_dtypes") or [""]
         found.append({"call": entry["profiling_name"].removeprefix("gloo:").lstrip("_"),
                       "shape": sizes[0] if sizes else None, "dtype": _dtype(types[0]) if sizes else "",
