@@ -272,4 +272,4 @@ def test_the_cheat_sheet_is_one_sheet(site):
 def test_a_folder_of_somebody_else_is_not_replaced(tmp_path):
     (tmp_path / "mine.txt").write_text("mine")
     done = run_site(ROOT, tmp_path)
-    assert done.returncode == 1 and "nothing was written" in done.stderr and [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
+    assert done.returncode == 2 and "nothing was written" in done.stderr and [path.name for path in tmp_path.iterdir()] == ["mine.txt"]

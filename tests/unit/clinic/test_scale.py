@@ -121,4 +121,4 @@ def test_no_file_of_the_users_is_written_over(tmp_path, capsys):
     assert predict_command.main([str(tmp_path / "none.py")]) == 2
     for place in (tmp_path, tmp_path / "none" / "p.svg"):
         assert predict_command.main([str(script), "--output", str(place)]) == 2
-        assert "in a folder that is there" in capsys.readouterr().err
+        assert "name a file in an existing folder" in capsys.readouterr().err

@@ -40,6 +40,7 @@ def test_no_collection_starts_while_another_threads_frames_are_read():
     thread.start()
     arrived.wait()
     before = gc.get_threshold()
+    gc.enable()  # a test in this process may have left it off
     Garbage.found_in.clear()
     stack = Stack(thread.ident)
     try:
