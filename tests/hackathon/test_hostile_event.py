@@ -106,7 +106,7 @@ def test_who_reads_samples_is_held_until_a_person_has_looked(there, judge, capsy
     assert status(there, "Honest").startswith("Entry 2, slow_links: 2.9")
     board = (there.folder / "board" / "board.html").read_text()
     rows = board[board.index("<tbody>"):]
-    assert rows.index(">Honest<") < rows.index(">Reader<") and "Flagged" in rows and "looked at by" not in board
+    assert rows.index(">Honest<") < rows.index(">Reader<") and "This entry is flagged" in rows and "looked at by" not in board
 
     record, = there.folder.glob("records/0001-*.record")
     assert hack_command.main(["verify", str(record)]) == 0

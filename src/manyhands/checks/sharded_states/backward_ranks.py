@@ -40,10 +40,10 @@ class Alive:
     def __init__(self):
         self._letting_go = LettingGo()
 
-    def begin(self, parameters, created, enough):
-        """`enough`: so many numbers need no waiting."""
+    def begin(self, parameters, group, created, enough):
+        """`enough`: so many numbers besides the shards of the gradients that have arrived need no waiting."""
         self.most, self.arrived, self._memories, self._snapshots = 0, 0, [], []
-        self._created, self._enough = created, enough
+        self._group, self._created, self._enough = group, created, enough
         self._hooks = [p.register_post_accumulate_grad_hook(self._arrived) for p in parameters]
 
     def _arrived(self, parameter):
@@ -53,6 +53,7 @@ class Alive:
         self._letting_go.until(lambda: self._count() <= AT_ONCE and self._numbers() <= self._enough)
         self.most = max(self.most, self._count())
         self._snapshots.append(self._created.live())
+        self._enough += length(parameter.numel(), self._group.ranks)
 
     def _count(self):
         return sum(not memory.expired() for memory in self._memories)
@@ -121,7 +122,7 @@ def _zero2(function, key, group, alive):
 def _watched(function, loss, parameters, group, limits, alive):
     """(what the learner's function returns, what was in memory and what was sent while it ran)."""
     created = Created()
-    alive.begin(parameters if group.ranks > 1 else [], created, limits.at_once + limits.own)  # alone the shard may well be the gradient
+    alive.begin(parameters if group.ranks > 1 else [], group, created, limits.at_once)  # alone the shard may well be the gradient
     with Ledger() as ledger, created:
         got = function(loss, list(parameters), group.handle)
     left = sum(p.grad is not None for p in parameters)

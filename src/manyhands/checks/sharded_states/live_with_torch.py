@@ -10,7 +10,7 @@ from torch.utils._pytree import tree_leaves
 
 from manyhands.checks.sharded_states.held_with_torch import tensors_in
 
-LETTING_GO_S = 1.0  # how long a thread of gloo may take to let go of a tensor, which is no hang yet
+LOOKS, BETWEEN_S = 200, 0.005  # how often to look whether a thread of gloo has let go of a tensor: looks, because they take longer on a busy machine
 
 
 class LettingGo:
@@ -20,10 +20,11 @@ class LettingGo:
         self._waits = True
 
     def until(self, fits):
-        deadline = time.monotonic() + LETTING_GO_S
+        looks = 0
         while self._waits and not fits():
-            time.sleep(0.005)
-            self._waits = time.monotonic() < deadline
+            time.sleep(BETWEEN_S)
+            looks += 1
+            self._waits = looks < LOOKS
 
 
 class Created(TorchDispatchMode):
