@@ -12,8 +12,7 @@ from conftest import HERE
 from manyhands.hackathon import hack_command, judging
 from manyhands.hackathon import rooms as closed
 from manyhands.hackathon.challenge import CHALLENGES
-from manyhands.hackathon.event import event as event_module
-from manyhands.hackathon.event import event_words
+from manyhands.hackathon.event import event_words, fair_queue
 from manyhands.hackathon.event.event import Event, NotTaken
 from manyhands.learner import signing
 
@@ -85,7 +84,7 @@ def test_a_withdrawn_entry_ends_at_once(there, judge):
 
 
 def test_a_slow_entry_goes_behind_the_others_and_has_a_limit(there, judge, monkeypatch):
-    monkeypatch.setattr(event_module, "SLOW_S", 1)
+    monkeypatch.setattr(fair_queue, "SLOW_S", 1)
     monkeypatch.setitem(CHALLENGES, "slow_links", replace(CHALLENGES["slow_links"], judging_s=6))
     there.submit("Sleeper", "slow_links", SLEEPER)
     there.submit("Honest", "slow_links", "def train(model, batches, comm):\n    1 / 0\n")

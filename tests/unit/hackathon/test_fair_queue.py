@@ -75,6 +75,24 @@ def test_judgings_that_fail_at_once_do_not_make_the_times_that_are_told_short(tm
     assert there.waiting(there.submit("team 1", "big_batch", "")).about_s == 60
 
 
+def test_the_time_that_is_told_follows_a_judging_that_takes_longer_than_others(tmp_path):
+    """Seen in an event: while a sleeper held the judge, a team was told "about 5 s" for two minutes."""
+    clock = Clock()
+    there = event(tmp_path, clock=clock)
+    there.submit("team 0", "slow_links", "")
+    there.take()
+    clock.now_s += 10
+    there.settle(1, record(1.0))
+    sleeper, honest = there.submit("team 2", "slow_links", "sleeps"), there.submit("team 1", "slow_links", "")
+    there.take()
+    told = {}
+    for after_s in (4, 11, 50, 119, 125):
+        clock.now_s += after_s - max(told, default=0)
+        told[after_s] = there.waiting(honest).about_s
+    assert told == {4: 6 + 10, 11: 10, 50: 70 + 10, 119: 1 + 10, 125: 10}
+    assert there.waiting(sleeper).about_s == 0
+
+
 def test_an_entry_waits_as_long_as_told_if_nobody_comes_and_never_longer_than_at_most(tmp_path):
     """Teams hand in at random moments while a judge that takes ten seconds goes on."""
     for seed in range(10):

@@ -18,7 +18,6 @@ from manyhands.hackathon.event.event_log import Log
 
 HOUR_S = 3600
 FREE_WITHDRAWALS = 3  # entries that a team may take back in an hour before they count as handed in
-SLOW_S = 120  # so long a judging may keep other entries waiting; entries of the ladders take 5 to 80 s
 MOST_TIMES = 4  # that a judge begins with one entry: what ends the judge itself must not do so for ever
 GIVEN_UP = json.dumps({"score": None, "problem": f"The judge was ended {MOST_TIMES} times while it had this entry: ask "
                                                  "the organisers."}) + "\n"
@@ -137,12 +136,12 @@ class Event:
 
     def stop(self, number, lasted_s):
         """Whether the judge must end the judging of an entry that has lasted so long: "withdrawn" if its team has taken
-        it back, "slow" if it keeps another entry waiting for longer than `SLOW_S`; else None."""
+        it back, "slow" if it keeps another entry waiting for longer than `fair_queue.SLOW_S`; else None."""
         found = self.submissions()
         if found[number].withdrawn:
             return "withdrawn"
         others = any(one.number != number and not one.slow for one in fair_queue.queue(found))
-        return "slow" if lasted_s > SLOW_S and others else None
+        return "slow" if lasted_s > fair_queue.SLOW_S and others else None
 
     def put_behind(self, number):
         """A slow entry goes behind all others, and is judged from the beginning when no other one waits."""

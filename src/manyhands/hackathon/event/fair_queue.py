@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from manyhands.hackathon.event import standings
 
 KNOWN = 20  # so many of the last judgings tell how long one takes
+SLOW_S = 120  # so long a judging may keep other entries waiting; entries of the ladders take 5 to 80 s
 
 
 @dataclass
@@ -109,8 +110,17 @@ def wait(found, number, teams, now):
     one, lasts = line[place], [each[other.challenge] for other in line[:place + 1]]
     if None in lasts:
         return Wait(place, None, None)
-    about_s = sum(lasts) - (min(now - line[0].taken[-1], lasts[0]) if line[0].taken else 0)
+    if line[0].taken:
+        lasts[0] = _remaining_s(lasts[0], now - line[0].taken[-1], place > 0)
+    about_s = sum(lasts)
     return Wait(place, about_s, about_s + _overtaking(found, one, teams) * max(each.values()))
+
+
+def _remaining_s(usual_s, elapsed_s, keeps_waiting):
+    """How long the judging that has begun still takes. One that has taken twice as long as others is likely to go on until
+    it is stopped, which happens after `SLOW_S` where it keeps another entry waiting."""
+    limit_s = SLOW_S if keeps_waiting and elapsed_s > 2 * usual_s else usual_s
+    return max(0, limit_s - elapsed_s)
 
 
 def _overtaking(found, one, teams):
