@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -12,12 +11,11 @@ import psutil
 import pytest
 import refused
 import requests
+from hub.messages import SOON_S, ask, cookies_at, from_room, send
 from hub.running_hub import Hub, Visitor, small_course, wait_for
 
 from manyhands.hackathon.event import event_settings
-from manyhands.hub.folder import BOARD, sockets
 
-SOON_S = 15  # a page that takes longer is not answered; on an idle machine it takes 0.02 s
 PATIENCE_S, BEAT_S, FLOOD_S = 3, 1, 8
 HELD = f"""
 import signal, sys, time
@@ -52,23 +50,6 @@ def people(hub):
         assert found[who].get("services/board/").status_code == 200
     assert found["tea"].get("services/formgrader/").status_code == 200
     return found
-
-
-def cookies_at(visitor, path):
-    """{name: value} of the cookies that this visitor's browser sends there."""
-    return {cookie.name: cookie.value for cookie in visitor.session.cookies if path.startswith(cookie.path)}
-
-
-def send(hub, service, request, own, foreign):
-    """The status of an answer, 0 for none; the cookies that it sets go into `own`."""
-    headers, body = refused.headers_and_body(request, own, foreign)
-    try:
-        with requests.request(request[0], f"{hub.address}services/{service}/{request[1]}", headers=headers, data=body, allow_redirects=False,
-                              timeout=SOON_S, stream=True) as answer:
-            own.update(answer.cookies)
-            return answer.status_code
-    except requests.RequestException:
-        return 0
 
 
 def send_pairs(hub, service, paths, attacker, others, count):
@@ -126,34 +107,6 @@ def test_a_large_body_is_refused(hub, people, path):
         answer = requests.post(hub.address + path, data="username=" + "%EF%B7%BA" * 1_000_000, headers=form, allow_redirects=False, timeout=120)
         assert answer.status_code >= 400
     assert people["ben"].get("hub/home").status_code == 200 and time.monotonic() - began < SOON_S
-
-
-def from_room(hub, name, work):
-    """Run `work` in a process with the person's user number; gives what waits for its end and returns what it returned."""
-    uid, (ours, theirs) = hub.accounts.get(name).uid, os.pipe()
-    if process := os.fork():
-        os.close(theirs)
-
-        def result():
-            said = json.loads(os.fdopen(ours, "rb").read() or b"null")
-            os.waitpid(process, 0)
-            return said
-
-        return result
-    try:
-        os.setgid(uid), os.setuid(uid)
-        os.write(theirs, json.dumps(work()).encode())
-    finally:
-        os._exit(0)
-
-
-def ask(hub, *values, patience_s=60):
-    """The answer of the board to a message of the hackathon; None where it cuts the connection off."""
-    with suppress(OSError, ValueError), socket.socket(socket.AF_UNIX) as connection:
-        connection.settimeout(patience_s)
-        connection.connect(str(sockets(hub.folder) / BOARD))
-        connection.sendall(json.dumps({"hack": values[0], "values": values[1:]}).encode() + b"\n")
-        return json.loads(connection.makefile("rb").readline())
 
 
 def test_a_flood_of_one_team_and_of_refused_requests_keeps_nobody_else_from_the_board(hub, people):

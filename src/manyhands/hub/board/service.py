@@ -102,8 +102,9 @@ class Service:
         """Whether this person may send one more result now."""
         left, then = self.allowances.get(uid, (AT_ONCE, 0.0))
         left, now = min(AT_ONCE, left + (time.monotonic() - then) * A_SECOND), time.monotonic()
-        self.allowances[uid] = max(0, left - 1), now
-        return left >= 1
+        allowed = left >= 1
+        self.allowances[uid] = left - allowed, now  # a message that is refused costs nothing, so that trying again soon ends
+        return allowed
 
     def view(self, account, unit):
         """What the person's page shows, as JSON; `unit` is "" for the one that most are at."""
