@@ -54,7 +54,8 @@ def _wait(event, number):
     else:
         said = f"It waits, {wait.before} before it." if wait.before else "It is the first."
         if event.submissions()[number].slow:
-            said += f" It took more than {fair_queue.SLOW_S} s while others waited, so it is judged when no other entry waits."
+            said += (f" It took more than {fair_queue.SLOW_S} s while others waited, so it is judged when no other "
+                     "entry waits.")
         if now:
             said += f" The judge has been working on entry {now.number} of {now.team} since {_clock(now.taken[-1])}."
         if now and event.submissions()[number].slow:
@@ -66,8 +67,8 @@ def _wait(event, number):
     if wait.about_s < 0.5:
         return f"{said} Its result may come any moment."
     return (f"{said} Its result comes in about {duration(wait.about_s)}; if all other teams hand in now, in "
-            f"{duration(wait.at_most_s)}. An entry whose judging keeps others waiting for more than {fair_queue.SLOW_S} s is put "
-            "behind them.")
+            f"{duration(wait.at_most_s)}. An entry whose judging keeps others waiting for more than "
+            f"{fair_queue.SLOW_S} s is put behind them.")
 
 
 def _clock(seconds):

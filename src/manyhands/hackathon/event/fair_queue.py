@@ -117,8 +117,8 @@ def wait(found, number, teams, now):
 
 
 def _remaining_s(usual_s, elapsed_s, keeps_waiting):
-    """How long the judging that has begun still takes. One that has taken twice as long as others is likely to go on until
-    it is stopped, which happens after `SLOW_S` where it keeps another entry waiting."""
+    """How long the judging that has begun still takes. One that has taken twice as long as others is likely to go on
+    until it is stopped, which happens after `SLOW_S` where it keeps another entry waiting."""
     limit_s = SLOW_S if keeps_waiting and elapsed_s > 2 * usual_s else usual_s
     return max(0, limit_s - elapsed_s)
 

@@ -103,7 +103,7 @@ class Service:
         left, then = self.allowances.get(uid, (AT_ONCE, 0.0))
         left, now = min(AT_ONCE, left + (time.monotonic() - then) * A_SECOND), time.monotonic()
         allowed = left >= 1
-        self.allowances[uid] = left - allowed, now  # a message that is refused costs nothing, so that trying again soon ends
+        self.allowances[uid] = left - allowed, now  # what is refused costs nothing: one who tries again gets through
         return allowed
 
     def view(self, account, unit):
