@@ -200,8 +200,8 @@ def test_a_second_thread_is_told_that_the_cluster_is_at_work(plain, monkeypatch)
     assert refused == ["The cluster 'plain' is at work for another thread of this notebook. Wait until that has ended."]
 
 
-def test_a_scheduler_of_the_controller_killed_alone_is_the_controller_killed(plain):
-    killed(psutil.Process(controller_of(plain)).children()[1].pid)
+def test_a_process_of_the_controller_killed_alone_is_the_controller_killed(plain):
+    killed(psutil.Process(controller_of(plain)).children()[0].pid)
     fault = failing(plain, "1")
     assert type(fault) is ControllerDied and "This cell has not run." in fault.text
     assert plain.pull("rank") == [0, 1]
