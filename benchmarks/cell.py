@@ -32,4 +32,4 @@ def main(times=few(200, 3)):
         ours, theirs = alternate(lambda: timed("px"), lambda: timed("px_plain"), times)
     client.close()
     plain.stop_cluster_sync()
-    yield ratio_line("an empty %%px cell", ours, theirs, "ms", 1.1)
+    yield ratio_line("an empty %%px cell", ours, theirs, "ms", 1.05)

@@ -6,7 +6,7 @@ from pathlib import Path
 import nbformat
 
 from manyhands.grading import notebooks
-from manyhands.grading.classroom import steps
+from manyhands.grading.classroom import grading, steps
 from manyhands.grading.nbgrader.class_settings import Classroom
 from manyhands.grading.store import submissions
 
@@ -31,8 +31,8 @@ def test_a_lab_with_a_cluster_is_released_and_graded(tmp_path, monkeypatch):
         folder = room.place("submitted", student, UNIT)
         folder.mkdir(parents=True)
         nbformat.write(notebook, folder / f"{UNIT}.ipynb")
-    outcome = steps.grade(room, UNIT)
+    outcome = grading.grade(room, UNIT)
     assert (sorted(outcome.graded), outcome.failed) == (["alice", "bob"], {})
     points = {name: notebooks.points_of(cell) for name, cell in notebooks.checks_of(solution.notebook).items()}
-    with_step = {student: steps.journal_of(room, UNIT).current(student)["grade"]["points"] for student in ("alice", "bob")}
+    with_step = {student: grading.journal_of(room, UNIT).current(student)["grade"]["points"] for student in ("alice", "bob")}
     assert with_step == {"alice": sum(points.values()), "bob": sum(points.values()) - points["step-check"]}

@@ -129,7 +129,7 @@ def test_after_the_stop_button_in_a_healing_the_next_cell_heals_first(plain, mon
 
 
 STEPS = [(LocalEngines, "_wait_registered"), (LocalEngines, "stop"), (Runtime, "_stop_controller"), (Runtime, "start"), (LocalEngines, "_make_ready"),
-         (Runtime, "_view"), (Watch, "_sleep")]
+         (Runtime, "submit"), (Watch, "_sleep")]
 
 
 def test_stopped_at_every_step_of_a_healing_the_next_cell_heals_first(plain, monkeypatch, capsys):
@@ -200,8 +200,8 @@ def test_a_second_thread_is_told_that_the_cluster_is_at_work(plain, monkeypatch)
     assert refused == ["The cluster 'plain' is at work for another thread of this notebook. Wait until that has ended."]
 
 
-def test_a_scheduler_of_the_controller_killed_alone_is_the_controller_killed(plain):
-    killed(psutil.Process(controller_of(plain)).children()[1].pid)
+def test_a_process_of_the_controller_killed_alone_is_the_controller_killed(plain):
+    killed(psutil.Process(controller_of(plain)).children()[0].pid)
     fault = failing(plain, "1")
     assert type(fault) is ControllerDied and "This cell has not run." in fault.text
     assert plain.pull("rank") == [0, 1]

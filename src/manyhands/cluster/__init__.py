@@ -26,12 +26,21 @@ The backend is gloo. Scripts started with `cluster.launch` run outside of the em
 namespaces are forbidden, `Cluster` raises RuntimeError with that sentence.
 """
 
-from manyhands.cluster.cluster import Cluster
-from manyhands.cluster.engines import emulated
-from manyhands.cluster.faults.kinds import (
-    ClusterNotStarted, ClusterStopped, ControllerDied, Fault, Hang, Interrupted, LimitExceeded, Mismatch, RankDied,
-    RankError, Where,
-)
+from importlib import import_module
 
-__all__ = ["Cluster", "ClusterNotStarted", "ClusterStopped", "ControllerDied", "Fault", "Hang", "Interrupted",
-           "LimitExceeded", "Mismatch", "RankDied", "RankError", "Where", "emulated"]
+_FAULTS = ["ClusterNotStarted", "ClusterStopped", "ControllerDied", "Fault", "Hang", "Interrupted", "LimitExceeded",
+           "Mismatch", "RankDied", "RankError", "Where"]
+_HOME = {"Cluster": "manyhands.cluster.cluster", **dict.fromkeys(_FAULTS, "manyhands.cluster.faults.kinds")}
+__all__ = ["Cluster", *_FAULTS, "emulated"]
+
+
+def __getattr__(name):  # the guard and the controller are started from this package, and need none of these
+    if name == "emulated":
+        return import_module("manyhands.cluster.engines.emulated")
+    if name in _HOME:
+        return getattr(import_module(_HOME[name]), name)
+    raise AttributeError(f"module 'manyhands.cluster' has no attribute {name!r}")
+
+
+def __dir__():
+    return sorted([*globals(), *__all__])

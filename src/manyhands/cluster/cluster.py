@@ -234,7 +234,7 @@ class Cluster(Healing, UnderWay):
         runtime.reports.clear()
         self._sound = False
         try:
-            pending = {rank: runtime.submit(rank, function, (*args, cell)) for rank in targets}
+            pending = runtime.submit(targets, function, (*args, cell))
         except Exception:  # what cannot be sent has not been sent to any rank
             self._sound = True
             raise

@@ -78,7 +78,7 @@ def show_outputs(outcome):
         result = outcome.pending[rank]
         if rank in outcome.results:
             result.wait_for_output(2)
-        data = result.metadata if isinstance(result.metadata, dict) else result.metadata[0]
+        data = result.metadata
         for stream, name in ((sys.stdout, "stdout"), (sys.stderr, "stderr")):
             text = data.get(name) or ""
             if text:

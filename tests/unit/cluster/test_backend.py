@@ -14,17 +14,6 @@ GPU = {"MANYHANDS_BACKEND": "nccl", "MANYHANDS_DEVICE": "cuda:0", "CUDA_VISIBLE_
 CPU = {"MANYHANDS_BACKEND": "gloo", "MANYHANDS_DEVICE": "cpu"}
 
 
-class View:
-    """Of a rank: what it is told is kept."""
-
-    def __init__(self, told):
-        self._told = told
-
-    def apply_async(self, join, rank, url, token, folder, environment, path):
-        self._told.append(environment)
-        return SimpleNamespace(get=lambda timeout: {})
-
-
 def started(here, nodes, monkeypatch):
     """(a runtime whose two ranks live on `nodes`, seen from a notebook on `here`; what the ranks are told), after two starts."""
     runtime, told = Runtime.__new__(Runtime), []
@@ -34,7 +23,13 @@ def started(here, nodes, monkeypatch):
     runtime.reports = SimpleNamespace(url="", token="")
     runtime._engines = SimpleNamespace(start=lambda client, environments, limit: {0: 0, 1: 1}, report_ip="192.0.2.1",
                                        environment_of=lambda rank, environment: {**environment, **nodes[rank]})
-    monkeypatch.setattr(Runtime, "_view", lambda self, rank: View(told))
+
+    def submit(self, ranks, join, arguments):
+        rank, url, token, folder, environment, path = arguments
+        told.append(environment)
+        return {rank: SimpleNamespace(get=lambda timeout: {})}
+
+    monkeypatch.setattr(Runtime, "submit", submit)
     runtime._start_ranks(StartLimit())
     runtime._start_ranks(StartLimit())
     runtime._port.close()

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import torch.distributed  # noqa: F401  the recorder finds it among the loaded modules
 
 from manyhands.cluster.faults import diagnose
 from manyhands.cluster.faults.kinds import Where

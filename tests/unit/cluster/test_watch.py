@@ -10,7 +10,7 @@ CELL = 7
 
 
 class Finished:
-    """An AsyncResult whose rank has answered."""
+    """An Answer that has arrived."""
 
     def ready(self):
         return True

@@ -47,7 +47,7 @@ def is_running(process):
 
 
 def answers(asked, limit):
-    """{engine: its answer} of {engine: AsyncResult}. Raises ClusterNotStarted."""
+    """{engine: its answer} of {engine: AsyncResult or Answer}. Raises ClusterNotStarted."""
     try:
         return {engine: result.get(timeout=limit.left_s) for engine, result in asked.items()}
     except TimeoutError:

@@ -10,6 +10,7 @@ import sys
 import time
 from contextlib import suppress
 
+from manyhands.cluster.engines.calls import send
 from manyhands.cluster.engines.containers import ContainerEngines
 from manyhands.cluster.engines.emulated import EmulatedEngines
 from manyhands.cluster.engines.reach import StartLimit, answers, controller_runs, is_running
@@ -36,7 +37,7 @@ class Runtime:
 
         self.cluster, self.frameworks, self._ipp = cluster, frameworks, ipp
         self._whole = self._starts_controller = False
-        self._schedulers = []
+        self._controller_children = []
         self.backend, self._devices = devices.share(cluster.nodes, cluster.ranks_per_node)
         if cluster.link:
             self.backend = "gloo"  # NCCL would find the GPUs of one machine, and leave the link aside
@@ -91,7 +92,7 @@ class Runtime:
         self.reports = Reports(self._engines.report_ip)
         self._start_ranks(limit)
         process = getattr(self._ipp_cluster.controller, "process", None)
-        self._schedulers = process.children() if process else []
+        self._controller_children = process.children() if process else []
         self._whole = True
 
     def _start_guard(self):
@@ -121,7 +122,7 @@ class Runtime:
 
     def _start_ranks(self, limit):
         environments = self._environments()
-        self._ids, self._views = self._engines.start(self._client, environments, limit), {}
+        self._ids = self._engines.start(self._client, environments, limit)
         joined, loopback = {}, self._loopback()
         told = [self._engines.environment_of(rank, {**environments[rank], **loopback})
                 for rank in range(self.cluster.world_size)]
@@ -130,8 +131,8 @@ class Runtime:
         self._devices = [{name: one[name] for name in devices.NAMES if name in one} for one in told]
         for rank, environment in enumerate(told):
             environment["MANYHANDS_BACKEND"] = self.backend
-            joined[rank] = self._view(rank).apply_async(agent.join, rank, self.reports.url, self.reports.token,
-                                                        self.folder, environment, sys.path)
+            joined |= self.submit([rank], agent.join, (rank, self.reports.url, self.reports.token, self.folder,
+                                                       environment, sys.path))
         self.facts = answers(joined, limit)
 
     def _loopback(self):
@@ -166,15 +167,10 @@ class Runtime:
                                   range(node * cluster.ranks_per_node, (node + 1) * cluster.ranks_per_node)])
                 for node in range(cluster.nodes)]
 
-    def _view(self, rank):
-        if rank not in self._views:  # to make one takes half a millisecond
-            self._views[rank] = self._client[self._ids[rank]]
-            self._views[rank].block = False
-        return self._views[rank]
-
-    def submit(self, rank, function, args):
-        """Send a call to one rank; an AsyncResult."""
-        return self._view(rank).apply_async(function, *args)
+    def submit(self, ranks, function, args):
+        """Send a call to these ranks: {rank: its Answer}."""
+        sent = send(self._client, [self._ids[rank] for rank in ranks], function, args)
+        return {rank: sent[self._ids[rank]] for rank in ranks}
 
     def exits(self):
         return self._engines.exits
@@ -211,9 +207,9 @@ class Runtime:
     # ---------------------------------------------------------------- controller
 
     def controller_runs(self):
-        """Whether all processes of the controller still run:
-        its hub, and the schedulers that pass on what is asked and answered."""
-        return controller_runs(self._ipp_cluster) and all(is_running(process) for process in self._schedulers)
+        """Whether all processes of the controller still run: the one that passes on what is asked and answered, and
+        those that it has started."""
+        return controller_runs(self._ipp_cluster) and all(is_running(process) for process in self._controller_children)
 
     def can_renew(self):
         """Whether `renew` has what it needs; else only a new Runtime helps."""

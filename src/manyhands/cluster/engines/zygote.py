@@ -22,6 +22,7 @@ import sys
 
 from manyhands.cluster.host.namespaces import enter
 from manyhands.cluster.launch.process_guard import PR_SET_CHILD_SUBREAPER, PR_SET_PDEATHSIG, kill_descendants, prctl
+from manyhands.kernel_imports import import_ipykernel
 
 POLL_S = 0.05
 IMPORTS = {  # torch._dynamo: by the first optimizer, which else takes a second on each rank, and after each healing
@@ -147,10 +148,11 @@ def _import(frameworks):
             except (ImportError, OSError, MemoryError) as error:
                 tell(event="failed", why=f"{name} cannot be imported: {error or type(error).__name__}")
                 sys.exit(1)
-    os.environ.setdefault("PYDEVD_DISABLE_FILE_VALIDATION", "1")  # else the debugger warns, in the log
-    import ipykernel.debugger  # noqa: F401  by each kernel when it is made: half of what a rank's start takes
-    import ipykernel.ipkernel  # noqa: F401
+    import_ipykernel()
+    import IPython.extensions.storemagic  # noqa: F401  by each shell
     import ipyparallel.engine.app  # noqa: F401
+    import numpy  # noqa: F401  by ipyparallel, with the first call
+    import tornado.platform.asyncio  # noqa: F401
 
     import manyhands.cluster.on_rank.agent  # noqa: F401
 

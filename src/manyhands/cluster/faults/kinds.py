@@ -149,4 +149,4 @@ class Outcome:
     cell: int = 0  # its number in this cluster
     started: float = 0.0  # time.monotonic() when it was sent
     asked: list = field(default_factory=list)  # the ranks it was sent to
-    pending: dict = field(default_factory=dict)  # {rank: AsyncResult}, of all ranks asked
+    pending: dict = field(default_factory=dict)  # {rank: Answer}, of all ranks asked

@@ -14,8 +14,7 @@ class UnderWay:
 
     def _ask(self, function, *args):
         """Call a function on all ranks, which are idle: {rank: answer}."""
-        asked = {rank: self._runtime.submit(rank, function, args) for rank in self.ranks}
-        return answers(asked, StartLimit(ANSWER_S))
+        return answers(self._runtime.submit(self.ranks, function, args), StartLimit(ANSWER_S))
 
     def _say_unfinished(self, cell_file, tell):
         """After a cell: what it has left under way, or what was under way when it failed; or ""."""

@@ -88,7 +88,7 @@ class Reports:
 
 
 class Watch:
-    """Waits for the ranks of one cell. `pending` = {rank: AsyncResult};
+    """Waits for the ranks of one cell. `pending` = {rank: Answer};
     `controller_runs()`: no answer comes without it."""
 
     def __init__(self, pending, cell, reports, exits, patience_s, limit_s, on_wait=None, controller_runs=lambda: True):
@@ -96,7 +96,7 @@ class Watch:
         self.patience_s, self.limit_s = patience_s, limit_s
         self.outcome = Outcome()
         self._on_wait = on_wait or (lambda seconds, unfinished: None)
-        self._controller_runs, self._looked_at = controller_runs, 0.0
+        self._controller_runs, self._looked_at = controller_runs, time.monotonic()
         self._failed_at = None
         # when a rank last finished: those that waited for it may be through, and have not said so yet
         self._moved_at = 0.0

@@ -17,16 +17,16 @@ import psutil
 from manyhands.grading import engine, grade_report
 from manyhands.grading.classroom import pool
 from manyhands.grading.compare import told
-from manyhands.grading.isolation import choose, container
+from manyhands.grading.isolation import choose, container, kernel_outputs
 from manyhands.grading.isolation.kernel import Limits
 from manyhands.grading.notebooks import NotGraded
 from manyhands.grading.store import grade_journal, submissions
 from manyhands.grading.store.beneath import Below
 from manyhands.machine import processors
 
-# a kernel that starts, and ranks that wait for each other, leave the core to others a part of the time
-PLACES_PER_CORE = 2
-SIMPLE_PLACES, CLUSTER_PLACES = 1, 2
+# a kernel that starts leaves its core to others a part of the time, and the ranks of a cluster use all cores
+PLACES_PER_CORE = 6
+SIMPLE_PLACES, CLUSTER_PLACES = 4, 6
 SIMPLE_BYTES, CLUSTER_BYTES = 600 * 2**20, 1600 * 2**20  # what one of them usually takes
 REFERENCE = "the solution"
 
@@ -86,6 +86,8 @@ class Batch:
                 else:
                     todo[student] = key
         self.progress(0, len(todo), "the solution" if todo else "")
+        if todo:
+            kernel_outputs.prepare()
         wanted = self._reference(solution, scratch, lock) if todo else None
         for student, result in self._pool(
             list(todo), lambda student: self._grade(student, solution, wanted), solution, scratch, lock

@@ -76,17 +76,17 @@ def _collect(classroom, unit, arguments):
 def grade(argv=None):
     made = _with_runs(_parser("grade", GRADE, ["02", "02 --student alice --again"]))
     made.add_argument("--again", action="store_true", help="also what has a grade")
-    return _each(completed(made).parse_args(argv), _grade)
+    return _each(completed(made).parse_args(argv), _grade, loads_nbgrader=False)
 
 
 def _grade(classroom, unit, arguments):
-    from manyhands.grading.classroom import steps
+    from manyhands.grading.classroom import grading
 
     with _bar(unit) as progress:
-        outcome = steps.grade(classroom, unit, arguments.student, arguments.again, progress=progress,
+        outcome = grading.grade(classroom, unit, arguments.student, arguments.again, progress=progress,
                               **_limits(arguments))
     print(f"{unit}: {len(outcome.graded)} graded, {len(outcome.kept)} had their grade already.")
-    grades = steps.journal_of(classroom, unit)
+    grades = grading.journal_of(classroom, unit)
     for student in outcome.graded:
         given = grade_report.from_data(grades.current(student)["grade"])
         mark = f"{grade_report.number(given.points)} of {grade_report.number(given.max)}"
@@ -171,16 +171,17 @@ def _bar(unit):
 
 
 @sigterm_exits()
-def _each(arguments, work, together=False):
+def _each(arguments, work, together=False, loads_nbgrader=True):
     """Do the work for each lab that was named; the exit code."""
     try:
         root = find_root()
         units = [unit_named(word, root) for word in arguments.lab]
-        with working("the gradebook's program is loaded"):
-            from manyhands.grading.classroom import steps  # noqa: F401 (what all of them need, and takes seconds)
-            from manyhands.grading.nbgrader.class_settings import Classroom
+        from manyhands.grading.nbgrader.class_settings import Classroom
 
-            classroom = Classroom(root)
+        if loads_nbgrader:
+            with working("the gradebook's program is loaded"):
+                from manyhands.grading.classroom import steps  # noqa: F401 (it takes seconds)
+        classroom = Classroom(root)
         if together:
             return work(classroom, units, arguments)
         return max([work(classroom, unit, arguments) for unit in units])

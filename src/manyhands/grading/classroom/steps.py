@@ -4,7 +4,6 @@ The commands show what these return."""
 import csv
 import json
 from contextlib import contextmanager
-from dataclasses import replace
 from datetime import UTC, datetime
 
 from nbgrader.auth import Authenticator
@@ -12,24 +11,18 @@ from nbgrader.exchange import ExchangeError, ExchangeFactory
 from nbgrader.utils import parse_utc
 
 from manyhands.checks.record import FAIL
-from manyhands.grading.classroom.batch import Batch
+from manyhands.grading.classroom.grading import Refused, batch_of, journal_of
 from manyhands.grading.compare import told
 from manyhands.grading.nbgrader import autograded, feedback, gradebook
 from manyhands.grading.store import submissions
 from manyhands.grading.store.atomic import replace_folder, write_file
-from manyhands.grading.store.grade_journal import Journal
 from manyhands.learner.released import due_file, labs_in
 from manyhands.machine import local_time
 
-PUBLIC_SEED = 0
 NOTHING = (
     "Nothing of {unit} is graded, and nothing was collected: first `manyhands collect {number}`, "
     "then `manyhands grade {number}`."
 )
-
-
-class Refused(RuntimeError):
-    """It cannot be done; the message says why and what to do."""
 
 
 def release(classroom, unit, due=None, again=False):
@@ -123,36 +116,7 @@ def collect(classroom, unit, student="", progress=None):
     return part.taken
 
 
-def grade(classroom, unit, students=(), again=False, **options):
-    """Grade what was collected and has no grade yet, and bring the gradebook up to it; a `batch.Outcome`.
-
-    options: those of `Batch`.
-    """
-    batch = _batch(classroom, unit, "grades", students, **options)
-    batch = replace(batch, seed=batch.grades.seed())
-    try:
-        outcome = batch.run(again)
-    except KeyboardInterrupt:
-        _into_gradebook(classroom, unit, batch.grades, batch.folders)
-        raise
-    outcome.not_shown.update(_into_gradebook(classroom, unit, batch.grades, batch.folders))
-    return outcome
-
-
-def journal_of(classroom, unit, kind="grades"):
-    return Journal(classroom.made().folder / kind / unit)
-
-
-def _batch(classroom, unit, kind, students, seed=PUBLIC_SEED, **options):
-    there = classroom.students(unit)
-    unknown = [student for student in students if student not in there]
-    if unknown:
-        raise Refused(f"{', '.join(unknown)}: nothing of {unit} was collected from them.")
-    folders = {student: classroom.place("submitted", student, unit) for student in (students or there)}
-    return Batch(folders, classroom.solution(unit), journal_of(classroom, unit, kind), seed, **options)
-
-
-def _into_gradebook(classroom, unit, grades, students):
+def into_gradebook(classroom, unit, grades, students):
     """Write all these grades into the gradebook and what formgrader shows;
     both are made from the journal and can be made again.
 
@@ -210,7 +174,7 @@ def give_feedback(classroom, unit, students=(), hold_back=False, **options):
     failing = [student for student, entry in entries.items() if not entry["grade"]["verdict"]
                and any(line["status"] == FAIL for line in entry["grade"]["criteria"])]
     if failing:
-        outcome = _batch(classroom, unit, "public", failing, **options).run()
+        outcome = batch_of(classroom, unit, "public", failing, **options).run()
         failed.update({student: f"what was expected is not on the page: {why}"
                        for student, why in outcome.failed.items()})
     grades.forget_seed()  # before anybody can read what has passed
@@ -222,7 +186,7 @@ def give_feedback(classroom, unit, students=(), hold_back=False, **options):
 def _pages(classroom, unit, entries, failing, failed, progress):
     """Write the pages of those whose marks are in the gradebook: {student: path}."""
     public, solution, pages = journal_of(classroom, unit, "public"), submissions.Solution(classroom.solution(unit)), {}
-    without = _into_gradebook(classroom, unit, journal_of(classroom, unit), entries)
+    without = into_gradebook(classroom, unit, journal_of(classroom, unit), entries)
     failed.update(without)
     with gradebook.opened(classroom) as book:
         for number, (student, entry) in enumerate(entries.items(), 1):
@@ -273,7 +237,7 @@ def export(classroom, units, file):
     count, failed = 0, {}
     for unit in units:
         grades = journal_of(classroom, unit)
-        without = _into_gradebook(classroom, unit, grades, grades.students())
+        without = into_gradebook(classroom, unit, grades, grades.students())
         with gradebook.opened(classroom) as book:
             for student in [student for student in grades.students() if student not in without]:
                 with _alone(without, student, book):

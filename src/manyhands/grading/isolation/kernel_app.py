@@ -8,6 +8,10 @@ import zmq
 from ipykernel.kernelapp import IPKernelApp
 from traitlets import Unicode
 
+from manyhands.kernel_imports import import_ipykernel
+
+import_ipykernel()
+
 
 class Inside(IPKernelApp):
     """ipykernel's application on sockets that are open already, without a heartbeat, which nobody would hear."""

@@ -11,6 +11,11 @@ KEPT_BYTES, KEPT_PIECES = 5_000_000, 200_000  # of one cell's output
 HEAD_BYTES = 2**14  # of a message's header, its parent and its metadata, each: real ones have a few hundred
 
 
+def prepare():
+    """Build what nbformat checks outputs with: processes that are forked afterwards share its 10 MiB."""
+    nbformat.v4.new_output("stream")
+
+
 @dataclass
 class Ran:
     """One cell's run: its outputs (as nbformat has them), its error if it raised one, whether it was interrupted."""

@@ -5,7 +5,6 @@ from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 
-from manyhands.grading.nbgrader import exchange
 from manyhands.grading.store.paths import STUDENT, exchange_of, folder_of
 from manyhands.learner.released import COURSE
 
@@ -16,6 +15,7 @@ def configure(c, root):
     """nbgrader's settings for a clone: where things are, and our grading,
     feedback and collecting in place of its own."""
     from manyhands.build.labs import preprocessors
+    from manyhands.grading.nbgrader import exchange
 
     folder = folder_of(root)
     with suppress(OSError):  # nbgrader's own commands may be the first ones
