@@ -10,7 +10,7 @@ import sys
 import time
 from contextlib import suppress
 
-from manyhands.cluster.engines.calls import send
+from manyhands.cluster.engines.engine_calls import send
 from manyhands.cluster.engines.containers import ContainerEngines
 from manyhands.cluster.engines.emulated import EmulatedEngines
 from manyhands.cluster.engines.reach import StartLimit, answers, controller_runs, is_running

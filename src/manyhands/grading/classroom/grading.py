@@ -33,7 +33,7 @@ def grade(classroom, unit, students=(), again=False, **options):
 
 
 def _into_gradebook(classroom, unit, batch):
-    from manyhands.grading.classroom.steps import into_gradebook
+    from manyhands.grading.classroom.marks import into_gradebook
 
     return into_gradebook(classroom, unit, batch.grades, batch.folders)
 

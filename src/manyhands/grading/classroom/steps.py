@@ -3,17 +3,15 @@ The commands show what these return."""
 
 import csv
 import json
-from contextlib import contextmanager
 from datetime import UTC, datetime
 
 from nbgrader.auth import Authenticator
 from nbgrader.exchange import ExchangeError, ExchangeFactory
-from nbgrader.utils import parse_utc
 
 from manyhands.checks.record import FAIL
 from manyhands.grading.classroom.grading import Refused, batch_of, journal_of
-from manyhands.grading.compare import told
-from manyhands.grading.nbgrader import autograded, feedback, gradebook
+from manyhands.grading.classroom.marks import alone, into_gradebook, is_of
+from manyhands.grading.nbgrader import feedback, gradebook
 from manyhands.grading.store import submissions
 from manyhands.grading.store.atomic import replace_folder, write_file
 from manyhands.learner.released import due_file, labs_in
@@ -116,44 +114,6 @@ def collect(classroom, unit, student="", progress=None):
     return part.taken
 
 
-def into_gradebook(classroom, unit, grades, students):
-    """Write all these grades into the gradebook and what formgrader shows;
-    both are made from the journal and can be made again.
-
-    Returns {student: what went wrong}.
-    """
-    with gradebook.opened(classroom) as book:
-        known = gradebook.knows(book, unit, submissions.Solution(classroom.solution(unit)).notebook)
-    if not known:
-        gradebook.register(classroom, unit)
-    failed = {}
-    with grades.only_one(), gradebook.opened(classroom) as book:
-        for student in students:
-            with _alone(failed, student, book):
-                entry = grades.current(student)
-                if entry is not None:
-                    submitted = parse_utc(entry["submitted"]) if entry["submitted"] else None
-                    gradebook.put(book, unit, student, entry["grade"], submitted, classroom.config)
-                    if _is_of(entry, classroom.place("submitted", student, unit)):
-                        autograded.write(classroom, unit, student, entry["grade"])
-    return failed
-
-
-@contextmanager
-def _alone(failed, student, book):
-    """What goes wrong with one student is noted by name; the others go on."""
-    try:
-        yield
-    except Exception as problem:
-        book.db.rollback()
-        failed[student] = told(problem)
-
-
-def _is_of(entry, folder):
-    """Whether a grade is that of what lies in the folder now."""
-    return entry is not None and entry["key"]["submission"] == submissions.digest(folder)
-
-
 def give_feedback(classroom, unit, students=(), hold_back=False, **options):
     """Write the feedback pages of all that are graded, and release them unless they are held back.
 
@@ -164,7 +124,7 @@ def give_feedback(classroom, unit, students=(), hold_back=False, **options):
     entries, failed = {}, {}
     for student in everybody:
         entry = grades.current(student)
-        if _is_of(entry, classroom.place("submitted", student, unit)):
+        if is_of(entry, classroom.place("submitted", student, unit)):
             entries[student] = entry
         else:
             failed[student] = f"no grade yet for what was collected last. First `manyhands grade {unit[:2]}`."
@@ -193,7 +153,7 @@ def _pages(classroom, unit, entries, failing, failed, progress):
             progress(number, len(entries), student)
             if student in without:
                 continue
-            with _alone(failed, student, book):
+            with alone(failed, student, book):
                 seen = public.current(student) if student in failing else None
                 seen = seen["grade"] if seen and seen["key"]["submission"] == entry["key"]["submission"] else None
                 pages[student] = _page(classroom, unit, student, solution, entry["grade"], seen, book)
@@ -240,7 +200,7 @@ def export(classroom, units, file):
         without = into_gradebook(classroom, unit, grades, grades.students())
         with gradebook.opened(classroom) as book:
             for student in [student for student in grades.students() if student not in without]:
-                with _alone(without, student, book):
+                with alone(without, student, book):
                     rows = [{key: _cell(value) for key, value in row.items()}
                             for row in _rows(classroom, book, unit, student)]
                     table.writerows(rows)

@@ -1,0 +1,47 @@
+"""From the journal of grades into nbgrader's gradebook, for each student alone."""
+
+from contextlib import contextmanager
+
+from nbgrader.utils import parse_utc
+
+from manyhands.grading.compare import told
+from manyhands.grading.nbgrader import autograded, gradebook
+from manyhands.grading.store import submissions
+
+
+def into_gradebook(classroom, unit, grades, students):
+    """Write all these grades into the gradebook and what formgrader shows;
+    both are made from the journal and can be made again.
+
+    Returns {student: what went wrong}.
+    """
+    with gradebook.opened(classroom) as book:
+        known = gradebook.knows(book, unit, submissions.Solution(classroom.solution(unit)).notebook)
+    if not known:
+        gradebook.register(classroom, unit)
+    failed = {}
+    with grades.only_one(), gradebook.opened(classroom) as book:
+        for student in students:
+            with alone(failed, student, book):
+                entry = grades.current(student)
+                if entry is not None:
+                    submitted = parse_utc(entry["submitted"]) if entry["submitted"] else None
+                    gradebook.put(book, unit, student, entry["grade"], submitted, classroom.config)
+                    if is_of(entry, classroom.place("submitted", student, unit)):
+                        autograded.write(classroom, unit, student, entry["grade"])
+    return failed
+
+
+@contextmanager
+def alone(failed, student, book):
+    """What goes wrong with one student is noted by name; the others go on."""
+    try:
+        yield
+    except Exception as problem:
+        book.db.rollback()
+        failed[student] = told(problem)
+
+
+def is_of(entry, folder):
+    """Whether a grade is that of what lies in the folder now."""
+    return entry is not None and entry["key"]["submission"] == submissions.digest(folder)
