@@ -35,7 +35,7 @@ MAY = {
     "hub": {"hub", "checks", "jupyterhub", "jupyter_server", "tornado", "traitlets", "psutil", "batchspawner", "docker", "dockerspawner"},
 }
 LATE = {
-    "cluster": {"torch", "tensorflow", "horovod", "ipykernel", "traitlets", "mpi4py", "psutil", "rehearsal", "numpy"},
+    "cluster": {"torch", "tensorflow", "horovod", "ipykernel", "traitlets", "mpi4py", "psutil", "rehearsal", "numpy", "tornado"},
     "comm": {"mpi4py"},
     "elastic": {"data"},
     "ledger": {"torch", "comm"},
