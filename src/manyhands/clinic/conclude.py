@@ -269,10 +269,11 @@ def _traceback(visit):
 
 def _units(said):
     """[(number, title, why)] in the order of the units; the units that treat what was found."""
-    import tomllib
     from importlib.resources import files
 
-    units = tomllib.loads((files("manyhands") / "units.toml").read_text(encoding="utf-8"))["unit"]
+    from manyhands import toml
+
+    units = toml.loads((files("manyhands") / "units.toml").read_text(encoding="utf-8"))["unit"]
     titles = {unit["name"][:2]: unit["title"] for unit in units}
     why = {}
     for one in said:

@@ -26,12 +26,18 @@ The backend is gloo. Scripts started with `cluster.launch` run outside of the em
 namespaces are forbidden, `Cluster` raises RuntimeError with that sentence.
 """
 
-from manyhands.cluster.cluster import Cluster
-from manyhands.cluster.engines import emulated
-from manyhands.cluster.faults.kinds import (
-    ClusterNotStarted, ClusterStopped, ControllerDied, Fault, Hang, Interrupted, LimitExceeded, Mismatch, RankDied,
-    RankError, Where,
-)
+from importlib import import_module
 
-__all__ = ["Cluster", "ClusterNotStarted", "ClusterStopped", "ControllerDied", "Fault", "Hang", "Interrupted",
-           "LimitExceeded", "Mismatch", "RankDied", "RankError", "Where", "emulated"]
+_KINDS = ("ClusterNotStarted", "ClusterStopped", "ControllerDied", "Fault", "Hang", "Interrupted", "LimitExceeded",
+          "Mismatch", "RankDied", "RankError", "Where")
+_HOME = {"Cluster": "manyhands.cluster.cluster", **dict.fromkeys(_KINDS, "manyhands.cluster.faults.kinds")}
+__all__ = ["Cluster", "emulated", *_KINDS]
+
+
+def __getattr__(name):
+    """Import what is asked for at its first use: a script's launch and its faults need no ipyparallel."""
+    if name == "emulated":
+        return import_module("manyhands.cluster.engines.emulated")
+    if name in _HOME:
+        return getattr(import_module(_HOME[name]), name)
+    raise AttributeError(f"module 'manyhands.cluster' has no attribute {name!r}")
