@@ -148,8 +148,10 @@ REMARKS = {
     "DataParallel": "nn.DataParallel is one process with a thread for each GPU; without a GPU it does nothing. It "
                     "was run "
                     "as one process. DistributedDataParallel is its successor.",
-    "not copied": "The script's folder is too large to be copied: the script ran in it, and what it writes is there.",
-    "left out": "The copy of the script's folder lacks what cannot be copied (pipes, sockets, devices, unreadable "
+    "stand-in": "{words}",
+    "linked": "The script ran in a copy, and in that copy what is large is a link to the original: {files}. What the script "
+              "writes into a linked folder, it writes into the original.",
+    "left out": "The copy of the script's repository lacks what cannot be copied (pipes, sockets, devices, unreadable "
                 "files): {files}.",
     "few cores": "The ranks waited for a core for {percent} of their time ({cores} cores here): times say little "
                  "about a "

@@ -2,13 +2,14 @@
 
 from dataclasses import dataclass, field
 
+from manyhands import gpu_stand_in
 from manyhands.clinic import clinic_words as words
 from manyhands.clinic import costs, judge
 from manyhands.clinic.evidence import Evidence, moved_apart
 from manyhands.clinic.judge import Finding
 from manyhands.clinic.visit import STEPS
 from manyhands.cluster.faults.sentences import ranks_text
-from manyhands.command_line import printable
+from manyhands.cluster.launch.script_copy import some
 
 FOUND, NOTHING, FAILS = 1, 0, 2  # exit codes
 OTHER_SIZE = "Received data size doesn't match expected size"  # gloo, when it ends the process
@@ -69,7 +70,7 @@ def conclude(visit, to_end=False, timeout_s=300):
     done.hangs = _hangs(visit, evidence, failed, hangs, to_end, timeout_s)
     done.units = _units([*done.mistakes, *done.remarks, *done.cost_remarks])
     if failed:
-        done.code, done.traceback = FAILS, _traceback(visit)
+        done.code, done.traceback = FAILS, "\n".join([_traceback(visit), *visit.reasons])
     elif found or done.gpu_findings or visit.timed_out:
         done.code = FOUND
     return done
@@ -107,8 +108,10 @@ def _remarks(visit, evidence):
     counts = [visit.cost[rank]["steps"] for rank in sorted(visit.cost)]
     if len(set(counts)) > 1:
         found.append(Finding("unequal steps", {"counts": ", ".join(map(str, counts))}))
-    if not visit.copied:
-        found.append(Finding("not copied", {}))
+    if visit.substituted:
+        found.append(Finding("stand-in", {"words": gpu_stand_in.in_words(visit.substituted)}))
+    if visit.linked:
+        found.append(Finding("linked", {"files": some(visit.linked)}))
     if visit.left_out:
         found.append(Finding("left out", {"files": left_out_in_words(visit)}))
     return found
@@ -116,8 +119,7 @@ def _remarks(visit, evidence):
 
 def left_out_in_words(visit):
     """The first names of what is missing in the copy."""
-    more = len(visit.left_out) - NAMED
-    return ", ".join(map(printable, visit.left_out[:NAMED])) + (f" and {more} more" if more > 0 else "")
+    return some(visit.left_out, NAMED)
 
 
 def _right(visit, evidence, found, remarks, failed, hangs):
@@ -133,7 +135,7 @@ def _right(visit, evidence, found, remarks, failed, hangs):
     if evidence.sharded:
         key = "sharded" if evidence.steps[0].right is not None else "sharded untold"
     else:
-        mild = {"not copied", "left out", "sampled", "unequal steps"}
+        mild = {"stand-in", "linked", "left out", "sampled", "unequal steps"}
         key = "same" if all(one.key in mild for one in remarks) else "same but"
     return words.VERDICTS[key].format(steps=evidence.count, rows=rows)
 

@@ -7,7 +7,6 @@ fails, `error-R.json`. A file `stop` in FOLDER ends the process.
 import faulthandler
 import json
 import os
-import runpy
 import sys
 import time
 import traceback
@@ -36,17 +35,18 @@ def note_error(folder, rank, error, script):
 
 def main():
     folder, script, *arguments = sys.argv[1:]
-    sys.argv[:] = [script, *arguments]
-    sys.path[0] = os.path.dirname(script)
     faulthandler.enable()
     rank, size = rank_and_size()
+    from manyhands.cluster.launch import as_main
+
+    as_main.prepare(script, arguments, folder, rank)
     from manyhands.clinic.observe import Observer
     from manyhands.clinic.reporter import Reporter
 
     reporter = Reporter(folder, rank)
     observer = Observer(folder, rank, size, reporter, json.loads(os.environ["MANYHANDS_CLINIC"]))
     try:
-        kept = runpy.run_path(script, run_name="__main__")  # noqa: F841 (why: see manyhands.rehearsal.on_rank_of_script)
+        kept = as_main.run(script)  # noqa: F841
     except SystemExit as ended:
         if ended.code:
             note_error(folder, rank, ended, script)

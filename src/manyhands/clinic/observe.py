@@ -12,6 +12,7 @@ import os
 import sys
 import time
 
+from manyhands import gpu_stand_in
 from manyhands.clinic.loaders import Loaders, digest
 from manyhands.clinic.losses import Losses
 from manyhands.clinic.replay_rows import copied, one_process
@@ -275,6 +276,7 @@ class Observer:
         if not code:
             self._wait_for_others()
             if self.rank == 0 and self.copy is not None:
+                gpu_stand_in.alone()
                 one_process(self.copy, self.folder, self.size, self.stride)
         os._exit(code)
 

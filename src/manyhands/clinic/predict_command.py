@@ -6,9 +6,9 @@ import shlex
 import sys
 from pathlib import Path
 
-from manyhands.command_line import (
-    completed, no_output_file, no_script, python_files, refuse, scripts_own, seconds, sigterm_exits
-)
+from manyhands import gpu_stand_in
+from manyhands.cluster.launch import launch_line
+from manyhands.command_line import completed, no_output_file, part, refuse, seconds, sigterm_exits
 from manyhands.command_line import parser as command_parser
 
 DESCRIPTION = """Run your own training script for some steps, on one rank and on several, and say what it would take on many ranks of another machine:
@@ -17,6 +17,9 @@ option is wrong; 3: nothing could be predicted, because there were no steps, no 
 STOPPED = "\nStopped; all processes of the script have ended."
 MADE_BY = "manyhands predict"
 FAILED, NOT_DETERMINED = 2, 3  # exit codes
+RANKS = 2  # of the second run here, by default
+NEEDS_RANKS = ("{why} So what one rank computes was taken from {ranks} ranks, with their waiting "
+               "for each other in it, and it is assumed that the batch of each rank stays the same (--global-batch chooses).")
 SUMS = {"ring": "sums along a ring", "tree": "sums along a tree", "two-level": "sums in two levels",
         "auto": "each sum by the fastest of ring, tree and two levels"}
 MOST_RANKS = 1_000_000  # each is a place of an array
@@ -25,9 +28,7 @@ MOST_RANKS = 1_000_000  # each is a place of an array
 def parser():
     made = command_parser("predict", DESCRIPTION, ["train.py --to 8,64,1024 --machine dgx-h100",
                                                    "train.py --times-as-fast 40 -- --epochs 1"])
-    made.add_argument("script", help="your training script").completer = python_files
-    made.add_argument("arguments", nargs="*", default=[], help="its own arguments, behind --")
-    made.add_argument("--ranks", type=int, default=2, metavar="N", help="processes of the second run here (2)")
+    launch_line.add_options(made, RANKS)
     made.add_argument("--to", default="8,64,1024", metavar="P,P,...", help="numbers of ranks to predict (8,64,1024)")
     made.add_argument("--machine", default="dgx-h100", metavar="NAME",
                       help="by its published numbers, or a file with them, my.toml (dgx-h100)")
@@ -40,8 +41,6 @@ def parser():
                            "a number: so many rows, divided; auto: as the script does here (auto)")
     made.add_argument("--all-reduce", choices=["ring", "tree", "two-level", "auto"], default="two-level",
                       help="how sums travel; auto: the fastest of these for each message (two-level)")
-    made.add_argument("--with", dest="launcher", choices=["torchrun", "mpirun"], default="torchrun",
-                      help="what starts them (torchrun)")
     made.add_argument("--timeout", type=seconds, default=300, metavar="S",
                       help="seconds for each of the two runs (300)")
     made.add_argument("--output", type=Path, default=Path("prediction.svg"), metavar="FILE",
@@ -51,9 +50,11 @@ def parser():
 
 @sigterm_exits()
 def main(argv=None):
-    mine, own = scripts_own(sys.argv[1:] if argv is None else argv)
-    arguments = completed(parser()).parse_args(mine)
-    arguments.arguments += own
+    try:
+        arguments = launch_line.parsed(completed(parser()), sys.argv[1:] if argv is None else argv, "predict", RANKS)
+    except ValueError as problem:
+        return refuse("predict", problem)
+    launch_line.warn(arguments.line)
     try:
         return _predict(arguments)
     except KeyboardInterrupt:
@@ -79,13 +80,25 @@ def _predict(arguments):
 
     try:
         ranks, kind = _wanted(arguments), _machine(arguments)
-        alone = _run(arguments, 1)
-        usable, of_cores = scale.without_core(scale.steps_of(alone))
+        with part("1 of 2: one rank"):
+            alone, needs_ranks = _run(arguments, 1), ""
+        try:
+            measured_on = scale.steps_of(alone)
+        except scale.NothingMeasured as problem:
+            if alone.timed_out:
+                raise
+            needs_ranks = NEEDS_RANKS.format(why=problem, ranks=arguments.ranks)
+        with part(f"2 of 2: {arguments.ranks} ranks"):
+            together = _run(arguments, arguments.ranks)
+        if needs_ranks:
+            alone, measured_on = together, scale.steps_of(together)
+        usable, of_cores = scale.without_core(measured_on)
         if not usable:
-            raise scale.NothingMeasured(of_cores, 1)
-        together = _run(arguments, arguments.ranks)
+            raise scale.NothingMeasured(of_cores, alone.ranks)
         found = scale.measured(alone, together)
         of_rows = scale.rows_in_words(found, arguments.global_batch)
+        if needs_ranks and arguments.global_batch == "auto":
+            of_rows = needs_ranks
         batch = found.batch() or scale.PER_RANK if arguments.global_batch == "auto" else arguments.global_batch
         most = scale.most_ranks(found, batch) or MOST_RANKS
         if ranks[0] > most:
@@ -97,6 +110,8 @@ def _predict(arguments):
     except (ValueError, LaunchError) as problem:
         return refuse("predict", problem)
     print("\n".join(filter(None, [scale.told(found), of_rows, of_cores])))
+    if together.substituted:
+        print(gpu_stand_in.in_words(together.substituted))
     if together.left_out:
         print(REMARKS["left out"].format(files=left_out_in_words(together)))
     if left_out := [count for count in ranks if count > most]:
@@ -117,7 +132,8 @@ def _predict(arguments):
 def _run(arguments, ranks):
     from manyhands.clinic.visit import visit
 
-    return visit(arguments.script, arguments.arguments, ranks, arguments.launcher, timeout_s=arguments.timeout)
+    return visit(arguments.script, arguments.arguments, ranks, arguments.line.launcher, timeout_s=arguments.timeout,
+                 stand_in=not arguments.as_it_is, env=arguments.line.env)
 
 
 def _machine(arguments):
@@ -134,15 +150,13 @@ def _clinic(arguments, problem):
     if not problem.failed:
         return ""
     words = ["manyhands", "clinic", str(arguments.script), "--ranks", str(problem.ranks)]
-    words += ["--with", arguments.launcher] * (arguments.launcher != "torchrun")
+    words += ["--with", arguments.line.launcher] * (arguments.line.launcher != "torchrun")
     words += ["--", *arguments.arguments] if arguments.arguments else []
     return f"\nThe whole report: {shlex.join(words)}"
 
 
 def _wanted(arguments):
     """The numbers of ranks to predict; ValueError where what was typed cannot be."""
-    if problem := no_script(arguments.script):
-        raise ValueError(problem)
     try:
         ranks = sorted({int(one) for one in arguments.to.split(",")})
     except ValueError:

@@ -3,10 +3,10 @@
 import json
 import tempfile
 import time
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-from manyhands import command_line
+from manyhands import command_line, gpu_stand_in
 from manyhands.rehearsal import flight_recorder, telling
 from manyhands.rehearsal.on_rank_of_script import STEPS
 from manyhands.rehearsal.rules import judge
@@ -15,6 +15,7 @@ from manyhands.rehearsal.trace import load
 ON_RANK = str(Path(__file__).with_name("on_rank_of_script.py"))
 QUIET_S = 5.0  # ranks that have asked for nothing for so long when the time is over wait for each other
 CLEAN, FOUND, FAILED = 0, 1, 2
+RANKS = 4  # by default
 
 
 @dataclass
@@ -32,6 +33,8 @@ class Rehearsal:
     waits: bool = False
     left: bool = False
     whole: dict | None = None
+    substituted: list = field(default_factory=list)  # phrases: what the stand-in for GPUs took the place of
+    reasons: list = field(default_factory=list)  # sentences for a script that has failed: why, and where it ran
 
     @property
     def code(self):
@@ -40,22 +43,32 @@ class Rehearsal:
         return FOUND if self.findings else CLEAN
 
 
-def rehearse(script, arguments=(), ranks=4, limit_s=120, echo=False, steps=None):
-    """Run `script` on `ranks` processes under torchrun, and judge what they asked of torch.distributed: a `Rehearsal`.
+def rehearse(script, arguments=(), ranks=4, limit_s=120, echo=False, steps=None, stand_in=True, nodes=1, env=None):
+    """Run `script` on `ranks` processes under torchrun, in a copy of its repository, and judge what they asked of
+    torch.distributed: a `Rehearsal`. `stand_in`: where there are no GPUs, one takes their place.
 
     With `steps`, each rank ends after so many steps of its optimizers; what the last one began need not have come to
     its end. Every process has ended then. Raises FileNotFoundError where there is no such script.
     """
+    from manyhands.cluster.launch.as_main import STAND_IN, substituted
     from manyhands.cluster.launch.run_script import launch
+    from manyhands.cluster.launch.script_copy import copied
+    from manyhands.gpu_stand_in.kernels import sentence
 
     if problem := command_line.no_script(script):
         raise FileNotFoundError(problem)
     if ranks < 1:
         raise ValueError("--ranks must be 1 or more.")
-    with tempfile.TemporaryDirectory(prefix="manyhands-") as folder:
-        done = launch(ON_RANK, folder, str(Path(script).resolve()), *arguments, nodes=1, ranks_per_node=ranks,
-                      env={STEPS: str(steps)} if steps else {}, timeout_s=limit_s, echo=echo)
-        return _judged(Path(script), folder, ranks, done)
+    with tempfile.TemporaryDirectory(prefix="manyhands-") as folder, copied(script) as place:
+        options = {**({STEPS: str(steps)} if steps else {}), **({STAND_IN: "1"} if stand_in else {}), **(env or {})}
+        done = launch(ON_RANK, folder, str(place.script), *arguments, nodes=nodes, ranks_per_node=ranks // nodes, env=options,
+                      timeout_s=limit_s, echo=echo)
+        made = _judged(place.script, folder, ranks, done)
+        made.substituted = substituted(folder, ranks)
+        made.reasons = [*filter(None, [made.errors and sentence(made.errors[_cause(made.errors)], stand_in)]), place.facts()]
+        made.errors = {rank: place.shown(text) for rank, text in made.errors.items()}
+        made.findings = [replace(one, file=place.shown(one.file)) for one in made.findings]
+    return made
 
 
 def _judged(script, folder, ranks, done):
@@ -83,6 +96,11 @@ def _judged(script, folder, ranks, done):
     return made
 
 
+def _cause(errors):
+    """The rank whose error is the cause of the others', if that is seen."""
+    return min(errors, key=lambda rank: (_lost(errors[rank]), rank))
+
+
 def _lost(error):
     """Whether an error is gloo's that the other side of a connection is gone: with NCCL a rank would wait for it."""
     return "gloo/transport" in error and any(one in error for one in ("closed by peer", "reset by peer", "Broken pipe"))
@@ -96,10 +114,10 @@ def _shown(finding, script):
 def told(rehearsal):
     """The lines that a terminal shows."""
     if rehearsal.errors:
-        rank, text = min(rehearsal.errors.items(), key=lambda one: (_lost(one[1]), one[0]))  # the cause, if it is there
-        script = command_line.printable(rehearsal.script)
-        return [f"rank {rank} of {script} fails by itself, so nothing was judged:", text.rstrip()]
-    lines = []
+        rank, script = _cause(rehearsal.errors), command_line.printable(rehearsal.script)
+        return [f"rank {rank} of {script} fails by itself, so nothing was judged:", rehearsal.errors[rank].rstrip(),
+                *rehearsal.reasons]
+    lines = [gpu_stand_in.in_words(rehearsal.substituted)] if rehearsal.substituted else []
     if rehearsal.waits:
         lines.append("With gloo, too, its ranks waited for each other until the time was over.")
     if rehearsal.left:
@@ -113,30 +131,32 @@ def told(rehearsal):
 
 
 def main(argv):
+    from manyhands.cluster.launch import launch_line
+
     parser = command_line.parser(
         "rehearse", "Run a script for torchrun on CPUs, and say what NCCL on GPUs would do otherwise.",
-        examples=["train.py", "train.py --ranks 4 --limit 60 -- --epochs 1", "train.py --json > findings.json"],
+        examples=["train.py", "torchrun --nproc-per-node 2 train.py --epochs 1", "train.py --ranks 4 --limit 60 -- --epochs 1", "train.py --json > findings.json"],
         usage="manyhands rehearse [options] SCRIPT [-- the script's own arguments]",
         epilog=f"Exit code: {CLEAN} nothing found, {FOUND} something found, {FAILED} the script itself fails.")
-    parser.add_argument("script", help="a script as torchrun would start it; it is not changed"
-                        ).completer = command_line.python_files
-    parser.add_argument("--ranks", type=int, default=4, help="how many processes (default: 4)")
+    launch_line.add_options(parser, RANKS, launchers=False)
     parser.add_argument("--limit", type=command_line.seconds, default=120, metavar="SECONDS",
                         help="when to end it (default: 120)")
     parser.add_argument("--flight-record", metavar="FOLDER", help="write the calls for torchfrtrace into a new folder")
     parser.add_argument("--json", action="store_true", help="print the findings as JSON, and nothing else")
-    mine, own = command_line.scripts_own(argv)
-    options = command_line.completed(parser).parse_args(mine)
     try:
+        options = launch_line.parsed(command_line.completed(parser), argv, "rehearse", RANKS)
         if options.flight_record:
             flight_recorder.check_free(options.flight_record)
-        rehearsal = rehearse(options.script, own, options.ranks, options.limit, echo=not options.json)
+        line = options.line
+        launch_line.warn(line)
+        rehearsal = rehearse(line.script, line.arguments, line.ranks, options.limit, echo=not options.json,
+                             stand_in=not options.as_it_is, nodes=line.nodes, env=line.env)
         if options.flight_record:
             flight_recorder.write_flight_record(rehearsal.traces, options.flight_record)
     except (OSError, ValueError) as problem:
         return command_line.refuse("rehearse", problem)
     if options.json:
-        print(json.dumps({"script": rehearsal.script, "ranks": options.ranks, "errors": rehearsal.errors,
+        print(json.dumps({"script": rehearsal.script, "ranks": line.ranks, "errors": rehearsal.errors,
                           "cut": rehearsal.cut, "findings": [asdict(one) for one in rehearsal.findings]}, indent=1))
     else:
         print("\n".join(told(rehearsal)))

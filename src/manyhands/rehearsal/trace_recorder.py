@@ -17,6 +17,7 @@ import inspect
 import re
 import sys
 
+from manyhands import gpu_stand_in
 from manyhands.cluster.on_rank import cpu_groups
 from manyhands.cluster.on_rank.stack import is_user_file
 from manyhands.ledger import taps
@@ -322,6 +323,8 @@ def _by_name(function, args, kwargs):
 def _for_a_cpu(function, args, kwargs):
     """The arguments of a call that makes a group, by name: gloo in place of NCCL, without what only a GPU has."""
     given = _by_name(function, args, kwargs)
+    if gpu_stand_in.active():  # it does so itself
+        return given
     if "nccl" in str(given.get("backend") or "").lower():
         given["backend"] = "gloo"
         given.pop("pg_options", None)
