@@ -28,9 +28,9 @@ def install():
     scale = grad_scaler.GradScaler.__init__
 
     def scaler(self, device="cuda", *args, **kwargs):
-        if device == "cuda":
-            note(SCALER)
         scale(self, "cpu" if device == "cuda" else device, *args, **kwargs)
+        if device == "cuda" and self.is_enabled():
+            note(SCALER)
 
     grad_scaler.GradScaler.__init__ = scaler
     _what_autocast_says(torch)
