@@ -196,7 +196,7 @@ GPUS = {"none": "Nothing was found that NCCL would do otherwise than gloo did, i
         "end": "to its end",
         "rest": "The script ran once more, on CPUs, {far}, and its calls were replayed under NCCL's rules. "
                 "{cannot} The boxes *On GPUs* of the units have the rest."}
-SEVERITIES = {"hangs": "Hangs", "fails": "Fails", "may hang": "May hang", "differs": "Differs"}
+SEVERITIES = {"hangs": "Hangs", "fails": "Fails", "may hang": "May hang", "differs": "Differs", "remark": "Remark"}
 NOT_YET = {"scale": "Not here: manyhands predict runs the script once more, and says what it would take on 8, 64 or "
                     "1024 ranks of another machine."}
 HANGS = {"no": "No: every rank came through {steps} steps{whole}.",

@@ -270,11 +270,13 @@ class Cluster(Healing, UnderWay):
         self._sound = fault is None or not is_broken(outcome, fault)
         show_outputs(outcome)
         unfinished = self._say_unfinished(cell_file, tell) if talks and outcome.pending else ""
+        overwritten = explain.overwritten(outcome.notes, cell_file, self._places) if tell else ""
+        remarks = "\n".join(filter(None, (overwritten, unfinished)))
         if fault is None:
-            if unfinished:
-                print(unfinished, flush=True)
+            if remarks:
+                print(remarks, flush=True)
             return
-        fault.text += unfinished and "\n" + unfinished
+        fault.text += remarks and "\n" + remarks
         if not outcome.pending:
             fault.text += "\n" + SENTENCES["not run"]
         fault.reported_s = time.monotonic() - outcome.started

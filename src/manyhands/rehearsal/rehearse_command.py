@@ -1,9 +1,11 @@
 """`manyhands rehearse`: run a script on CPUs with gloo, and say what NCCL would do otherwise."""
 
 import json
+import re
+import signal
 import tempfile
 import time
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from manyhands import command_line
@@ -14,15 +16,18 @@ from manyhands.rehearsal.trace import load
 
 ON_RANK = str(Path(__file__).with_name("on_rank_of_script.py"))
 QUIET_S = 5.0  # ranks that have asked for nothing for so long when the time is over wait for each other
-CLEAN, FOUND, FAILED = 0, 1, 2
+CLEAN, FOUND, FAILED, UNKNOWN = 0, 1, 2, 3
+COMMUNICATION = ("/torch/distributed/", "/torch/autograd/", "/torch/nn/parallel/")  # a rank that waits stands in these
+GLOO_ENDED_IT = re.compile(r"what\(\):\s*(?:\[[^]]*\]\s*)?(.*)")  # in the output of a rank that gloo has aborted
 
 
 @dataclass
 class Rehearsal:
     """What came of it: `findings`; the `traces` of the ranks; `errors` {rank: text} of ranks that failed; `cut`, where
     the time was over while the script was still at work; `waits`, where all its ranks waited, with gloo too; `left`,
-    where a rank had ended while others waited for it, with gloo too; `whole`, where it was ended after some steps,
-    {rank: how many of its events are those of the steps before the last}."""
+    where a rank had ended while others waited for it, with gloo too; `refused`, {rank: what gloo said} of ranks that
+    gloo has ended, and `lost`, where gloo gave up waiting; `whole`, where it was ended after some steps, {rank: how many
+    of its events are those of the steps before the last}."""
 
     script: str
     traces: dict
@@ -31,13 +36,24 @@ class Rehearsal:
     cut: bool = False
     waits: bool = False
     left: bool = False
+    refused: dict = field(default_factory=dict)
+    lost: bool = False
     whole: dict | None = None
 
     @property
+    def calls(self):
+        """How many calls were seen, on all ranks together."""
+        return sum(event.kind in ("collective", "message") for events in self.traces.values() for event in events)
+
+    @property
     def code(self):
-        if self.errors or (self.waits or self.left) and not self.findings:
+        if self.errors:
             return FAILED
-        return FOUND if self.findings else CLEAN
+        if not all(one.is_remark for one in self.findings):
+            return FOUND
+        if self.waits or self.left or self.refused or self.lost:
+            return FAILED
+        return UNKNOWN if self.cut or not self.calls else CLEAN
 
 
 def rehearse(script, arguments=(), ranks=4, limit_s=120, echo=False, steps=None):
@@ -59,7 +75,7 @@ def rehearse(script, arguments=(), ranks=4, limit_s=120, echo=False, steps=None)
 
 
 def _judged(script, folder, ranks, done):
-    traces, errors, quiet, whole = {}, {}, [], {}
+    traces, errors, whole, running = {}, {}, {}, []
     for rank in range(ranks):
         trace, end = Path(folder, f"{rank}.trace"), Path(folder, f"{rank}.end")
         traces[rank] = load(trace.read_text()) if trace.exists() else []
@@ -68,24 +84,47 @@ def _judged(script, folder, ranks, done):
         if end.exists() and end.read_text():
             errors[rank] = end.read_text()
         elif not end.exists():
-            quiet.append(bool(traces[rank]) and time.time() - trace.stat().st_mtime > QUIET_S)
-    if not errors and not done.timed_out and done.returncode:
-        errors[done.first_failed or 0] = done.report()
-    left = bool(errors) and all(map(_lost, errors.values())) and any(
-        end.read_text() == "" for end in Path(folder).glob("*.end"))
-    if left:
-        errors = {}
-    made = Rehearsal(script.name, traces, [], errors, left=left, cut=done.timed_out and not all(quiet),
-                     waits=done.timed_out and all(quiet), whole=whole if len(whole) == ranks else None)
-    if not errors:
+            running.append(rank)
+    made = Rehearsal(script.name, traces, [], errors, whole=whole if len(whole) == ranks else None)
+    if done.timed_out:
+        made.waits = bool(running) and all(_waits(Path(folder, f"{rank}.trace"), done.frames.get(rank, ())) for rank in running)
+        made.cut = not made.waits
+    else:
+        _look_at_deaths(made, running, done)
+    if not made.errors:
         source = script.read_text(encoding="utf-8", errors="replace")
-        made.findings = [_shown(one, script) for one in judge(traces, source, not made.cut, made.whole)]
+        complete = made.waits or not running  # else a rank that was ended may have been on its way to the next call
+        made.findings = [_shown(one, script) for one in judge(traces, source, complete, made.whole)]
     return made
 
 
+def _waits(trace, frames):
+    """Whether a rank that was ended had asked for nothing for some time, and stood in communication."""
+    quiet = trace.exists() and trace.stat().st_size and time.time() - trace.stat().st_mtime > QUIET_S
+    return bool(quiet) and any(part in file for file, *_ in frames for part in COMMUNICATION)
+
+
+def _look_at_deaths(made, running, done):
+    """Tell the script's own failures from what gloo does to ranks whose calls do not fit together: the latter is judged."""
+    for rank in running:
+        words = GLOO_ENDED_IT.search(done.output.get(rank, ""))
+        if done.returncodes.get(rank) == -signal.SIGABRT and "gloo::" in done.output[rank]:
+            made.refused[rank] = words[1].strip() if words else ""
+    own = {rank: text for rank, text in made.errors.items() if not _lost(text)}
+    first = done.first_failed
+    if not own and first in running and first not in made.refused and first is not None:
+        own[first] = done.report()
+    elif not own and not made.errors and not made.refused and done.returncode:
+        own[first or 0] = done.report()
+    if not own:
+        made.lost = bool(made.errors)
+        made.left = made.lost and not made.refused and len(made.errors) + len(running) < len(made.traces)
+    made.errors = {**made.errors, **own} if own else {}
+
+
 def _lost(error):
-    """Whether an error is gloo's that the other side of a connection is gone: with NCCL a rank would wait for it."""
-    return "gloo/transport" in error and any(one in error for one in ("closed by peer", "reset by peer", "Broken pipe"))
+    """Whether an error is gloo's: the other side of a connection has gone, or does not answer."""
+    return "gloo/transport" in error and bool(re.search("closed by peer|reset by peer|Broken pipe|[Tt]imed out", error))
 
 
 def _shown(finding, script):
@@ -102,14 +141,20 @@ def told(rehearsal):
     lines = []
     if rehearsal.waits:
         lines.append("With gloo, too, its ranks waited for each other until the time was over.")
+    for rank, words in rehearsal.refused.items():
+        lines.append(f"With gloo, too, rank {rank} could not go on: gloo ended it. {words}".rstrip())
     if rehearsal.left:
         lines.append("With gloo, too, a rank had ended while others waited for it.")
+    elif rehearsal.lost and not rehearsal.refused:
+        lines.append("With gloo, too, a rank waited in vain for a different one.")
     if rehearsal.cut:
-        lines.append("It was still at work when the time was over (--limit): what hangs at its end was not looked for.")
-    if not any(event.kind in ("collective", "message") for events in rehearsal.traces.values() for event in events):
-        lines.append(f"{rehearsal.script} has called nothing of torch.distributed: "
-                     "is it the script that torchrun starts?")
-    return lines + telling.lines(rehearsal.findings, rehearsal.traces)
+        lines.append("Not determined: the script was still at work when the time was over (--limit)"
+                     + (", so its calls after that, and what hangs at its end, were not looked for."
+                        if rehearsal.calls else ", and had not yet called anything of torch.distributed."))
+    elif not rehearsal.calls:
+        lines.append(f"Not determined: {rehearsal.script} has called nothing of torch.distributed. "
+                     "Is it the script that torchrun starts?")
+    return lines + (telling.lines(rehearsal.findings, rehearsal.traces) if rehearsal.calls else [])
 
 
 def main(argv):
@@ -117,7 +162,8 @@ def main(argv):
         "rehearse", "Run a script for torchrun on CPUs, and say what NCCL on GPUs would do otherwise.",
         examples=["train.py", "train.py --ranks 4 --limit 60 -- --epochs 1", "train.py --json > findings.json"],
         usage="manyhands rehearse [options] SCRIPT [-- the script's own arguments]",
-        epilog=f"Exit code: {CLEAN} nothing found, {FOUND} something found, {FAILED} the script itself fails.")
+        epilog=f"Exit code: {CLEAN} nothing found, {FOUND} something found, {FAILED} the script itself fails, "
+               f"{UNKNOWN} not determined.")
     parser.add_argument("script", help="a script as torchrun would start it; it is not changed"
                         ).completer = command_line.python_files
     parser.add_argument("--ranks", type=int, default=4, help="how many processes (default: 4)")
@@ -137,7 +183,7 @@ def main(argv):
         return command_line.refuse("rehearse", problem)
     if options.json:
         print(json.dumps({"script": rehearsal.script, "ranks": options.ranks, "errors": rehearsal.errors,
-                          "cut": rehearsal.cut, "findings": [asdict(one) for one in rehearsal.findings]}, indent=1))
+                          "cut": rehearsal.cut, "refused": rehearsal.refused, "calls": rehearsal.calls, "findings": [asdict(one) for one in rehearsal.findings]}, indent=1))
     else:
         print("\n".join(told(rehearsal)))
     return rehearsal.code

@@ -41,6 +41,18 @@ def states(outcome, runtime, cell_file, places, memory_mib, world_size):
     return where
 
 
+def overwritten(notes, cell_file, places):
+    """What is said of calls whose list holds one tensor several times, so that each part overwrites the one before."""
+    ranks_of = {}
+    for rank, calls in sorted(notes.items()):
+        for note in calls:
+            if note.get("overwritten"):
+                place, source, _ = places.find([{"path": "", "function": "", **note}], cell_file)
+                ranks_of.setdefault((note["call"], place, source.strip()), {})[rank] = True
+    return "\n".join(SENTENCES["overwritten"].format(call=call, place=place, source=source, ranks=ranks_text(ranks))
+                     for (call, place, source), ranks in ranks_of.items())
+
+
 def _message(error):
     if any(text in error["evalue"] for text in LOST_CONNECTION):  # gloo names ports here, and not the rank
         return SENTENCES["lost connection"]

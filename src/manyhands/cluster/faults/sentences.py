@@ -68,6 +68,10 @@ SENTENCES = {
     "numbers in a group": "In the group of {group}, src= and dst= name ranks of the whole world, and group_src= and "
                           "group_dst= places in the group.",
     "left open": "Begun and never ended: {call} at {place}, by {ranks} and not by {others}.",
+    # what a cell computes wrongly, though its calls fit together
+    "overwritten": "OVERWRITTEN: {call} at {place}, {ranks}: {source}\n  Its list holds one tensor several times, so what a "
+                   "rank sends overwrites what the rank before has sent. Make one tensor for each rank, for example "
+                   "[torch.empty_like(x) for _ in range(size)].",
     # what a cell has begun and not finished
     "title left": "STILL UNDER WAY when this cell ended:",
     "left": "  {what} at {place}: {source}",
