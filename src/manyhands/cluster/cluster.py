@@ -240,7 +240,7 @@ class Cluster(Healing, UnderWay):
             raise
         progress = Progress(SENTENCES_CORE["running"].format(n=len(targets)), after_s=3)
         watch = Watch(pending, cell, runtime.reports, runtime.exits, patience_s or self.patience_s,
-                      limit_s or self.limit_s, controller_runs=runtime.controller_runs)
+                      limit_s or self.limit_s, controller_runs=runtime.controller_runs, look_at=runtime.look_at)
         with progress:
             outcome = watch.run()
             if outcome.reason == "interrupted":

@@ -144,6 +144,16 @@ class LocalEngines:
     def signal(self, rank, number):
         self._tell(do="signal", rank=rank, signal=int(number))
 
+    def processor_s(self, rank):
+        """The processor time of a rank so far; OSError if it has gone."""
+        import psutil
+
+        try:
+            times = psutil.Process(self.pids[rank]).cpu_times()
+        except psutil.Error as gone:
+            raise ProcessLookupError(str(gone)) from None
+        return times.user + times.system
+
     def _reachable(self):
         return self._zygote.poll() is None
 

@@ -6,6 +6,7 @@ from manyhands.cluster.faults.kinds import (
 )
 from manyhands.cluster.faults.picture import wait_for_graph
 from manyhands.cluster.faults.sentences import KNOWN_ERRORS, SENTENCES, ranks_text
+from manyhands.cluster.on_rank.stack import name_in_line
 from manyhands.cluster.show import in_this_kernel
 
 LOST_CONNECTION = ("Connection closed by peer", "Connection reset by peer", "Read error", "Broken pipe",
@@ -71,7 +72,7 @@ def _standing(rank, report, cell, cell_file, places):
     place, source, line = places.find(lines, cell_file)
     if not report["blocked"]:
         return Where(rank, "computes", place=place, source=source, line=line)
-    return Where(rank, "waits", call=call.get("call", ""), place=place, source=source, line=line,
+    return Where(rank, "waits", call=call.get("call") or name_in_line(source), place=place, source=source, line=line,
                  shape=call.get("shape"),
                  dtype=call.get("dtype", ""), peer=call.get("peer"), tag=call.get("tag", 0), group=call.get("ranks"),
                  sequence=call.get("sequence"))

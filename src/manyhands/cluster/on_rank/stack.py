@@ -29,7 +29,7 @@ _COMMUNICATION = tuple(os.sep + part.replace("/", os.sep) for part in (
     "torch/distributed/", "torch/autograd/", "torch/nn/parallel/", "horovod/", "mpi4py/", "torch/futures/",
     "tensorflow/", "manyhands/functions", "manyhands/comm"))
 # frames around a framework's function, which say nothing of it
-_WRAPPERS = {"error_handler", "wrapper", "inner", "decorated", "__call__"}
+_WRAPPERS = {"error_handler", "wrapper", "inner", "decorated", "__call__", "__init__"}
 TIMED = "<timed "  # what IPython names the code that `%%time` runs
 IDLE_SHARE = 0.1  # of one core: below it, a process that stands in such a frame is waiting
 
@@ -161,6 +161,19 @@ def _communication_call(inner, innermost, idle):
     if names and names[0] in _WRAPPERS:
         names = [_name_in_text(innermost), *(name for name in names if name not in _WRAPPERS), names[0]]
     return next(filter(None, names), None), None
+
+
+def name_in_line(source):
+    """The function that a line calls, as far as the line alone tells it: a class, if it makes an object of one."""
+    names = re.findall(r"(\w+)\s*\(", source)
+    return next((name for name in names if name[:1].isupper()), names[0] if names else "")
+
+
+def communication_name(inner):
+    """Of frames below the learner's, [(path, function), ...], innermost first: the name of the communication call, ""
+    where only the learner's text can tell it, None where there is none."""
+    names = [function for path, function in reversed(inner) if any(part in path for part in _COMMUNICATION)]
+    return None if not names else "" if names[0] in _WRAPPERS else names[0]
 
 
 def struck(path, deepest=4):
