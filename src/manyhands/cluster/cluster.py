@@ -263,7 +263,8 @@ class Cluster(Healing, UnderWay):
     def _fault(self, outcome, cell_file, limit_s):
         self._check_running()  # another thread may have stopped it meanwhile
         where = explain.states(outcome, self._runtime, cell_file, self._places, self.memory_mib, self.world_size)
-        return explain.make(outcome, where, self.world_size, limit_s or self.limit_s, self._unmade_head)
+        return explain.make(outcome, where, self.world_size, limit_s or self.limit_s, self._unmade_head,
+                            {rank: self._runtime.tf_config(rank) for rank in self.ranks})
 
     def _finish(self, outcome, cell_file, limit_s, tell=True, talks=True):
         fault = self._fault(outcome, cell_file, limit_s)

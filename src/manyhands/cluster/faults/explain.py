@@ -1,6 +1,6 @@
 """From the outcome of a cell to the Fault that the learner reads: states, wait-for graph, likely cause."""
 
-from manyhands.cluster.faults import diagnose
+from manyhands.cluster.faults import diagnose, tf_tasks
 from manyhands.cluster.faults.kinds import (
     ControllerDied, Fault, Hang, Interrupted, LimitExceeded, Mismatch, RankDied, RankError, Where
 )
@@ -122,9 +122,11 @@ def secondary(outcome):
     return [rank for rank, error in outcome.errors.items() if any(text in error["evalue"] for text in LOST_CONNECTION)]
 
 
-def make(outcome, where, world_size, limit_s, unmade=lambda name: None):
+def make(outcome, where, world_size, limit_s, unmade=lambda name: None, tf_configs=None):
     """The Fault that `outcome` amounts to, with its text and picture; None if all is well.
-    `unmade(name)`: the first line of a setup cell that should have made this name on the ranks, and did not."""
+    `unmade(name)`: the first line of a setup cell that should have made this name on the ranks, and did not.
+    `tf_configs`: {rank: its TF_CONFIG}, as far as it is known."""
+    tf_configs = tf_configs or {}
     edge_list = diagnose.edges(where, world_size)
     odd = diagnose.mismatch(outcome.notes)
     waiting = {rank: here for rank, here in where.items() if here.state == "waits"}
@@ -143,6 +145,8 @@ def make(outcome, where, world_size, limit_s, unmade=lambda name: None):
     ):
         kind, title = Mismatch, SENTENCES["title mismatch"]
         cause, culprits = odd.text, odd.ranks
+    elif said := next(filter(None, (tf_tasks.mismatch(outcome.errors[rank]) for rank in first)), None):
+        kind, title, culprits, cause = Mismatch, SENTENCES["title mismatch"], first, said
     elif outcome.exits:
         kind, culprits = RankDied, sorted(outcome.exits)
         title = _capital(SENTENCES["title died"].format(ranks=ranks_text(culprits)))
@@ -150,13 +154,15 @@ def make(outcome, where, world_size, limit_s, unmade=lambda name: None):
     elif outcome.errors:
         kind, culprits = RankError, first
         title = _capital(SENTENCES["title exception"].format(ranks=ranks_text(culprits)))
-        cause = _known(outcome.errors[first[0]], unmade) or _cause_of_waiting("waits for raised", waiting, culprits)
+        same = tf_tasks.cause_of_same_task(tf_configs) if tf_tasks.TAKEN in outcome.errors[first[0]]["evalue"] else None
+        cause = same[0] if same else _known(outcome.errors[first[0]], unmade) or _cause_of_waiting("waits for raised", waiting, culprits)
     elif outcome.reason == "hang":
         kind, title = (
             Hang,
             SENTENCES["title hang" if len(waiting) > 1 else "title hang one"].format(ranks=ranks_text(waiting)),
         )
-        cause, culprits = (odd.text, odd.ranks) if odd else diagnose.cause_of_hang(where, edge_list, outcome.notes)
+        cause, culprits = (odd.text, odd.ranks) if odd else (
+            tf_tasks.cause_of_start(where, tf_configs) or diagnose.cause_of_hang(where, edge_list, outcome.notes))
     else:
         return None
     return _write(kind, title, where, waiting, culprits, traceback, edge_list, cause, outcome.open)
