@@ -260,8 +260,6 @@ def _traceback(visit):
     fault = visit.fault
     rank = next((rank for rank in getattr(fault, "culprits", []) if rank in visit.errors), min(visit.errors))
     lines = visit.errors[rank]["traceback"].rstrip().splitlines()
-    if len(lines) > 24:
-        lines = [*lines[:8], "  ...", *lines[-15:]]
     others = sorted(set(visit.errors) - {rank})
     also = [f"({_capital(ranks_text(others))} failed too.)"] if others else []
     return "\n".join([f"rank {rank}:", *lines, *also])

@@ -162,6 +162,7 @@ class Observer:
 
         def observed(tensors, *args, **kwargs):
             start = time.perf_counter()
+            self.reporter.backwards += 1
             try:
                 return backward(tensors, *args, **kwargs)
             finally:

@@ -143,10 +143,13 @@ def make(outcome, where, world_size, limit_s, unmade=lambda name: None):
             Hang,
             SENTENCES["title hang" if len(waiting) > 1 else "title hang one"].format(ranks=ranks_text(waiting)),
         )
-        cause, culprits = (odd.text, odd.ranks) if odd else diagnose.cause_of_hang(where, edge_list, outcome.notes)
+        found = diagnose.cause_of_hang(where, edge_list, outcome.notes, outcome.counts)
+        cause, culprits = (odd.text, odd.ranks) if odd else (found.text, found.culprits)
     else:
         return None
-    return _write(kind, title, where, waiting, culprits, traceback, edge_list, cause, outcome.open)
+    fault = _write(kind, title, where, waiting, culprits, traceback, edge_list, cause, outcome.open)
+    fault.less_often = kind is Hang and not odd and found.less_often
+    return fault
 
 
 def _write(kind, title, where, waiting, culprits, traceback, edge_list, cause, left_open=()):
