@@ -14,7 +14,7 @@ from manyhands.rehearsal.trace import load
 
 ON_RANK = str(Path(__file__).with_name("on_rank_of_script.py"))
 QUIET_S = 5.0  # ranks that have asked for nothing for so long when the time is over wait for each other
-CLEAN, FOUND, FAILED = 0, 1, 2
+CLEAN, FOUND, FAILED, UNKNOWN = 0, 1, 2, 3
 
 
 @dataclass
@@ -34,10 +34,17 @@ class Rehearsal:
     whole: dict | None = None
 
     @property
+    def calls(self):
+        """How many calls were seen, on all ranks together."""
+        return sum(event.kind in ("collective", "message") for events in self.traces.values() for event in events)
+
+    @property
     def code(self):
         if self.errors or (self.waits or self.left) and not self.findings:
             return FAILED
-        return FOUND if self.findings else CLEAN
+        if not all(one.is_remark for one in self.findings):
+            return FOUND
+        return UNKNOWN if self.cut or not self.calls else CLEAN
 
 
 def rehearse(script, arguments=(), ranks=4, limit_s=120, echo=False, steps=None):
@@ -106,7 +113,7 @@ def told(rehearsal):
         lines.append("With gloo, too, a rank had ended while others waited for it.")
     if rehearsal.cut:
         lines.append("It was still at work when the time was over (--limit): what hangs at its end was not looked for.")
-    if not any(event.kind in ("collective", "message") for events in rehearsal.traces.values() for event in events):
+    if not rehearsal.calls:
         lines.append(f"{rehearsal.script} has called nothing of torch.distributed: "
                      "is it the script that torchrun starts?")
     return lines + telling.lines(rehearsal.findings, rehearsal.traces)
@@ -117,7 +124,8 @@ def main(argv):
         "rehearse", "Run a script for torchrun on CPUs, and say what NCCL on GPUs would do otherwise.",
         examples=["train.py", "train.py --ranks 4 --limit 60 -- --epochs 1", "train.py --json > findings.json"],
         usage="manyhands rehearse [options] SCRIPT [-- the script's own arguments]",
-        epilog=f"Exit code: {CLEAN} nothing found, {FOUND} something found, {FAILED} the script itself fails.")
+        epilog=f"Exit code: {CLEAN} nothing found, {FOUND} something found, {FAILED} the script itself fails, "
+               f"{UNKNOWN} not determined.")
     parser.add_argument("script", help="a script as torchrun would start it; it is not changed"
                         ).completer = command_line.python_files
     parser.add_argument("--ranks", type=int, default=4, help="how many processes (default: 4)")

@@ -21,7 +21,7 @@ from itertools import combinations, zip_longest
 from manyhands.rehearsal.replay import Replay
 from manyhands.rehearsal.trace import CURRENT, MESSAGES_OF_OBJECTS, NO_ANSWER, ON_CPU, check
 
-SEVERITIES = ("hangs", "fails", "may hang", "differs")
+SEVERITIES = ("hangs", "fails", "may hang", "differs", "remark")
 FLOAT8 = {"float8_e5m2", "float8_e4m3fn"}
 DTYPES = {"int8", "uint8", "int32", "int64", "float16", "float32", "float64", "bool", "bfloat16", "complex64", "complex128"} | FLOAT8  # noqa: E501
 REDUCES = {"SUM", "PRODUCT", "MIN", "MAX", "AVG", "PREMUL_SUM"}
@@ -40,7 +40,8 @@ CAUGHT = {True: ("by default NCCL raises nothing here: the rank waits, or the wa
 
 @dataclass(frozen=True)
 class Finding:
-    """`severity` is one of `SEVERITIES`; `ranks` those that it concerns; `text` what happens; `remedy` what to do."""
+    """`severity` is one of `SEVERITIES`; `ranks` those that it concerns; `text` what happens; `remedy` what to do. A
+    remark is about a measurement, and not about what the program computes: it is no mistake."""
 
     severity: str
     ranks: tuple
@@ -49,6 +50,10 @@ class Finding:
     call: str
     text: str
     remedy: str
+
+    @property
+    def is_remark(self):
+        return self.severity == "remark"
 
     def __str__(self):
         where = f"{self.file}:{self.line}" if self.file else f"line {self.line}"
@@ -98,7 +103,7 @@ def _of_one_rank(rank, events, first, source, ended, whole):
                        "call wait() on each work that it returns")
         elif event.kind == "clock":
             if clocks and queued and "synchronize" not in source:
-                yield (event, "differs", "reads a clock when the operation is queued on the GPU, not when it is done",
+                yield (event, "remark", "reads a clock when the operation is queued on the GPU, not when it is done",
                        "call torch.cuda.synchronize() before each reading")
             clocks, queued = clocks + 1, False
         elif event.kind == "read":

@@ -119,7 +119,7 @@ BAD = {  # name: (ranks, program, severity, what is said)
     "a collective that one rank misses": (3, one_misses, "hangs", "for rank 0"),
     "a batch of two as the first call": (4, only_two_batch, "may hang", "first call"),
     "read before the wait": (2, early, "differs", "reads the tensor"),
-    "a clock around a collective": (2, timed_too_early, "differs", "queued on the GPU"),
+    "a clock around a collective": (2, timed_too_early, "remark", "queued on the GPU"),
     "never waited for": (2, lambda r: r.collective(later=True), "differs", "never waited for"),
     "receives without sends": (2, half_a_batch, "hangs", "rendezvous|for ever"),
     "a message against a collective": (2, messages_against_collective, "hangs", "rendezvous|for ever"),
