@@ -137,4 +137,4 @@ with strategy.scope():
         fault = provoke(waits, 'if os.environ["RANK"] == "0":\n    model.fit(np.ones((8, 2)), np.ones((8, 1)), verbose=0)', limit_s=200)
         assert type(fault) is Hang
         has_line(fault, "rank 0  waits in fit at line 2 of this cell: model.fit(")
-        has_line(fault, "rank 1 never called fit")
+        has_line(fault, "rank 1 called fit less often than the ranks that wait, or not at all.")

@@ -12,7 +12,7 @@ from manyhands.command_line import parser as command_parser
 
 DESCRIPTION = """Run your own training script for a few steps, with observers in place, and write one page about it: is it right, does it hang,
 will it run on GPUs, what does it cost? The script is one for torchrun (DDP, FSDP2, Lightning, Accelerate, all_reduce by hand) or horovodrun. Neither it nor
-its folder is changed: it runs in a copy of the folder. Exit code 0: nothing found; 1: something found; 2: the script fails."""  # noqa: E501
+its folder is changed: it runs in a copy of the folder. Exit code 0: nothing found; 1: a mistake found; 2: the script fails; 3: not determined."""  # noqa: E501
 STOPPED = "\nStopped; all processes of the script have ended."
 
 

@@ -82,6 +82,7 @@ def report(notes, ranks, done, reason, limit_s, reports=None):
     outcome = Outcome(reason=reason or "finished", asked=sorted({*reports, *errors, *killed}), errors=errors)
     outcome.exits = killed
     outcome.results = {rank: {} for rank, at in reports.items() if at["state"] == "finished" and rank not in errors}
+    outcome.counts = {rank: {"backward": at["backwards"]} for rank, at in reports.items() if "backwards" in at}
     outcome.notes = {rank: read(os.path.join(notes, f"calls-{rank}")) for rank in outcome.asked}
     standing = SimpleNamespace(reports=SimpleNamespace(newest=reports), struck=lambda rank: [],
                                log_tail=lambda rank: done.output.get(rank, "").splitlines()[-LAST_LINES:])

@@ -38,6 +38,7 @@ class Visit:
     told: str = ""  # by the launcher, where no rank began
     left_out: list = field(default_factory=list)  # names of what lies in the script's folder and cannot be copied
     rehearsal: object = None  # of a second run: a `manyhands.rehearsal.rehearse_command.Rehearsal`
+    not_rehearsed: str = ""  # why the second run could not be started or judged
 
 
 def visit(script, arguments=(), ranks=4, launcher="torchrun", to_end=False, patience_s=None, timeout_s=300):
@@ -68,7 +69,10 @@ def rehearsed(found, script, timeout_s=300):
         return
     script = Path(script).resolve()
     with _place(script) as (place, *_):
-        found.rehearsal = rehearse(place, found.arguments, found.ranks, timeout_s, steps=STEPS)
+        try:
+            found.rehearsal = rehearse(place, found.arguments, found.ranks, timeout_s, steps=STEPS)
+        except Exception as error:  # the first run is told of all the same
+            found.not_rehearsed = f"{type(error).__name__}: {error}"[:300]
 
 
 def _all_well(found):

@@ -155,17 +155,20 @@ def make(outcome, where, world_size, limit_s, unmade=lambda name: None, tf_confi
         kind, culprits = RankError, first
         title = _capital(SENTENCES["title exception"].format(ranks=ranks_text(culprits)))
         same = tf_tasks.cause_of_same_task(tf_configs) if tf_tasks.TAKEN in outcome.errors[first[0]]["evalue"] else None
-        cause = same[0] if same else _known(outcome.errors[first[0]], unmade) or _cause_of_waiting("waits for raised", waiting, culprits)
+        cause = same.text if same else _known(outcome.errors[first[0]], unmade) or _cause_of_waiting("waits for raised", waiting, culprits)
     elif outcome.reason == "hang":
         kind, title = (
             Hang,
             SENTENCES["title hang" if len(waiting) > 1 else "title hang one"].format(ranks=ranks_text(waiting)),
         )
-        cause, culprits = (odd.text, odd.ranks) if odd else (
-            tf_tasks.cause_of_start(where, tf_configs) or diagnose.cause_of_hang(where, edge_list, outcome.notes))
+        found = tf_tasks.cause_of_start(where, tf_configs) or diagnose.cause_of_hang(
+            where, edge_list, outcome.notes, outcome.counts)
+        cause, culprits = (odd.text, odd.ranks) if odd else (found.text, found.culprits)
     else:
         return None
-    return _write(kind, title, where, waiting, culprits, traceback, edge_list, cause, outcome.open)
+    fault = _write(kind, title, where, waiting, culprits, traceback, edge_list, cause, outcome.open)
+    fault.less_often = kind is Hang and not odd and found.less_often
+    return fault
 
 
 def _write(kind, title, where, waiting, culprits, traceback, edge_list, cause, left_open=()):

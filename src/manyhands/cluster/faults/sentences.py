@@ -52,12 +52,18 @@ SENTENCES = {
     "crashed": "inside {frames}",
     "abort hint": "aborted by a library: {line}",
     # likely causes
-    "never called": "{culprits} never called {call}. Every rank of the group must call it.",
-    "called less often": "{culprits} called {call} less often than the ranks that wait. Every rank of the group must "
-                         "make each of these calls.",
-    "fewer backwards": "{culprits} called {call} less often than the ranks that wait, or not at all. Do all ranks have "
-                       "the same number of batches, and do they leave the training loop in the same step? Every rank "
-                       "of the group must make each of these calls.",
+    "never called": "{culprits} never called {call}.",
+    "called less often": "{culprits} called {call} less often than the ranks that wait. The number of calls is {made} "
+                         "instead of {others}.",
+    "called less often, or never": "{culprits} called {call} less often than the ranks that wait, or not at all.",
+    "called as often": "{culprits} did not join this {call}. The number of calls is {made} on {culprits}, and {others} "
+                       "on the ranks that wait.",
+    "from to": "{least} to {most}",
+    "same batches": "Do all ranks have the same number of batches, and do they leave the training loop in the same "
+                    "step?",
+    "not synchronised": "Was a backward call made inside no_sync(), or on the output of a model that is not wrapped?",
+    "must call": "Every rank of the group must call it.",
+    "must make": "Every rank of the group must make each of these calls.",
     "other group": "the ranks call {call} in different groups: {groups}. Is group=group given to every call? A rank "
                    "that is in several groups must use them in the same order as the other members.",
     "a group of": "a group of {group}", "group": "in the group of {group}",

@@ -4,6 +4,7 @@ the addresses in it."""
 import re
 import socket
 
+from manyhands.cluster.faults.differ import Cause
 from manyhands.cluster.faults.sentences import SENTENCES, ranks_text
 
 CONNECT_S = 0.3
@@ -16,14 +17,14 @@ DATA_TYPES = {"1": "float32", "2": "float64", "3": "int32", "9": "int64", "10": 
 
 
 def cause_of_start(where, configs):
-    """(sentence, culprits) where ranks wait until all tasks have started, or serve for ever; None where none does.
+    """The `Cause` where ranks wait until all tasks have started, or serve forever; None where none does.
 
     `configs`, {rank: what tf_config.read gives}."""
     starting = {rank: here for rank, here in where.items() if here.state == "waits" and STARTS.search(here.call)}
     tasks = _tasks(configs)
     if not starting:
         serving = [rank for rank, here in where.items() if here.state == "waits" and here.call == "join"]
-        return (SENTENCES["serves"].format(servers=ranks_text(serving)), serving) if serving and tasks else None
+        return Cause(SENTENCES["serves"].format(servers=ranks_text(serving)), serving) if serving and tasks else None
     if same := cause_of_same_task(configs):
         return same
     config = next((configs[rank] for rank in sorted(starting) if configs.get(rank)), None)
@@ -35,20 +36,21 @@ def cause_of_start(where, configs):
     missing = [task for task in awaited if task not in tasks]
     if missing:
         others = [rank for rank in where if rank not in starting and not configs.get(rank)]
-        return SENTENCES["no such task"].format(waiters=waiters, tasks=_named(missing)), others
+        return Cause(SENTENCES["no such task"].format(waiters=waiters, tasks=_named(missing)), others)
     silent = {task: address for task, address in awaited.items() if _nothing_listens(address)}
     if silent:
         text = ", ".join(SENTENCES["at address"].format(task=_named([task]), ranks=ranks_text(tasks[task]), address=address)
                          for task, address in silent.items())
-        return SENTENCES["silent task"].format(waiters=waiters, tasks=text), sorted({tasks[task][0] for task in silent})
-    return SENTENCES["tasks start"].format(waiters=waiters, tasks=_named(awaited) or SENTENCES["all tasks"]), []
+        culprits = sorted({tasks[task][0] for task in silent})
+        return Cause(SENTENCES["silent task"].format(waiters=waiters, tasks=text), culprits)
+    return Cause(SENTENCES["tasks start"].format(waiters=waiters, tasks=_named(awaited) or SENTENCES["all tasks"]), [])
 
 
 def cause_of_same_task(configs):
-    """(sentence, culprits) where two ranks have the same task in their TF_CONFIG, or None."""
+    """The `Cause` where two ranks have the same task in their TF_CONFIG, or None."""
     for task, ranks in _tasks(configs).items():
         if len(ranks) > 1:
-            return SENTENCES["same task"].format(ranks=ranks_text(ranks), task=_named([task])), ranks
+            return Cause(SENTENCES["same task"].format(ranks=ranks_text(ranks), task=_named([task])), ranks)
     return None
 
 
