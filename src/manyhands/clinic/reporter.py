@@ -7,6 +7,7 @@ import threading
 import time
 
 from manyhands.clinic.spans import of_main_thread
+from manyhands.cluster.on_rank import signalled_stack, tf_config
 from manyhands.cluster.on_rank.recorder import Recorder
 from manyhands.cluster.on_rank.stack import Stack, innermost_of, is_user_file
 
@@ -30,6 +31,8 @@ class Reporter:
         self.recorder = Recorder(os.path.join(folder, f"calls-{rank}"), is_user_file)
         self.recorder.clear(0)
         self.recorder.install()
+        signalled_stack.write_on_signal(os.path.join(folder, f"stacks-{rank}"))
+        tf_config.keep(os.path.join(folder, f"tf-config-{rank}"))
         self._stack = Stack(threading.main_thread().ident, processor_s)
         threading.Thread(target=self._report, daemon=True, name="where").start()
 

@@ -13,6 +13,7 @@ from manyhands.cluster.engines.reach import until_answering
 from manyhands.cluster.faults.kinds import ClusterNotStarted
 from manyhands.cluster.host.names import without_warnings
 from manyhands.cluster.host.surroundings import without_errors
+from manyhands.cluster.on_rank.signalled_stack import processor_s
 
 HEARTBEAT_MS = 100
 
@@ -145,14 +146,7 @@ class LocalEngines:
         self._tell(do="signal", rank=rank, signal=int(number))
 
     def processor_s(self, rank):
-        """The processor time of a rank so far; OSError if it has gone."""
-        import psutil
-
-        try:
-            times = psutil.Process(self.pids[rank]).cpu_times()
-        except psutil.Error as gone:
-            raise ProcessLookupError(str(gone)) from None
-        return times.user + times.system
+        return processor_s(self.pids[rank])
 
     def _reachable(self):
         return self._zygote.poll() is None

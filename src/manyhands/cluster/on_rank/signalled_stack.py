@@ -3,6 +3,7 @@
 Python's faulthandler does that without the lock, and needs no right to look into a different process.
 """
 
+import contextlib
 import faulthandler
 import os
 import re
@@ -22,9 +23,52 @@ _kept = []  # the file, which must stay open
 def write_on_signal(path):
     """On the rank: have each signal append the stacks of all threads to the file `path`."""
     _kept[:] = [open(path, "w")]
-    _kept[0].write(f"main thread {threading.main_thread().ident:x}\n")
+    _kept[0].write(f"{os.getpid()} {threading.main_thread().ident:x}\n")
     _kept[0].flush()
     faulthandler.register(SIGNAL, file=_kept[0], all_threads=True)
+
+
+def processor_s(pid):
+    """The processor time of a process so far; OSError if it has gone."""
+    import psutil
+
+    try:
+        times = psutil.Process(pid).cpu_times()
+    except psutil.Error as gone:
+        raise ProcessLookupError(str(gone)) from None
+    return times.user + times.system
+
+
+class Outside:
+    """Looks at the ranks of a script that runs on this machine, each of which has called `write_on_signal` for the file
+    `stacks-RANK` of a folder."""
+
+    def __init__(self, folder):
+        self._folder, self._stacks = folder, {}
+
+    def look(self, rank):
+        """See `SignalledStack.look`; None where the rank has not begun, or has gone."""
+        if rank not in self._stacks:
+            pid = self._pid(rank)
+            if pid is None:
+                return None
+            self._stacks[rank] = SignalledStack(self._path(rank), lambda: os.kill(pid, SIGNAL), lambda: processor_s(pid))
+        return self._stacks[rank].look()
+
+    def end(self, rank):
+        """End a rank that hears nothing: Python's lock is held in it."""
+        with contextlib.suppress(OSError, TypeError):
+            os.kill(self._pid(rank), signal.SIGKILL)
+
+    def _path(self, rank):
+        return os.path.join(self._folder, f"stacks-{rank}")
+
+    def _pid(self, rank):
+        try:
+            with open(self._path(rank)) as file:
+                return int(file.readline().split()[0])
+        except (OSError, ValueError, IndexError):
+            return None
 
 
 class SignalledStack:
