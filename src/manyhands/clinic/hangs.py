@@ -23,7 +23,8 @@ LAST_LINES = 8  # of what a rank wrote: there a library says why it has ended th
 
 class Watcher:
     """Looks at the ranks' reports in a thread, between `with` and its end. `hang` is "hang" if it had to stop them;
-    `reports` are those of that moment: a rank that is stopped later reports once more, out of the call that it was in.
+    `reports` are those of that moment: a rank that is stopped later reports once more, out of the call that it was in;
+    without a hang they are the last ones.
     """
 
     def __init__(self, notes, ranks, patience_s):
@@ -40,6 +41,9 @@ class Watcher:
     def __exit__(self, *_):
         self._over.set()
         self._thread.join()
+        if not self.hang:
+            self.reports = {rank: seen if report == own else report for rank, report in
+                            reports_of(self.notes, self.ranks).items() for own, seen in [self._seen.get(rank, (0, 0))]}
 
     def _look(self):
         while not self._over.wait(PERIOD_S):
@@ -96,9 +100,11 @@ def report(notes, ranks, done, reason, limit_s, reports=None):
     reports = reports or reports_of(notes, ranks)
     errors = {rank: json.loads(Path(notes, f"error-{rank}.json").read_text()) for rank in range(ranks)
               if os.path.exists(os.path.join(notes, f"error-{rank}.json"))}
-    # but by SIGTERM, which a launcher sends to all when one has failed
+    # but not by SIGTERM, which a launcher sends to all when one has failed, nor by the SIGKILL for those that are deaf
+    own = any(not any(text in error["evalue"] for text in explain.LOST_CONNECTION) for error in errors.values())
+    by_launcher = {-signal.SIGTERM, -signal.SIGKILL} if own else {-signal.SIGTERM}
     killed = {rank: {"status": -code} for rank, code in done.returncodes.items()
-              if not reason and rank not in errors and code is not None and code < 0 and code != -signal.SIGTERM}
+              if not reason and rank not in errors and code is not None and code < 0 and code not in by_launcher}
     if not reason and not errors and not killed:
         return None
     outcome = Outcome(reason=reason or "finished", asked=sorted({*reports, *errors, *killed}), errors=errors)

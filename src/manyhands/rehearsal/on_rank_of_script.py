@@ -21,9 +21,12 @@ STEPS, OTHERS_S = "MANYHANDS_REHEARSAL_STEPS", 60
 def main():
     folder, script, *arguments = sys.argv[1:]
     sys.argv[:], sys.path[0] = [script, *arguments], os.path.dirname(os.path.abspath(script))
+    from manyhands.cluster.on_rank import signalled_stack, tf_config
     from manyhands.rehearsal.trace_recorder import Recorder
     from manyhands.rehearsal.trace import dump
 
+    signalled_stack.write_on_signal(os.path.join(folder, f"stacks-{os.environ['RANK']}"))
+    tf_config.keep(os.path.join(folder, f"tf-config-{os.environ['RANK']}"))
     base = Path(folder, os.environ["RANK"])
     with open(f"{base}.trace", "w", buffering=1) as file:
         recorder = Recorder(heard=lambda event: file.write(dump([event])))

@@ -4,41 +4,47 @@ import json
 import re
 import signal
 import tempfile
-import time
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from manyhands import command_line
 from manyhands.rehearsal import flight_recorder, telling
+from manyhands.rehearsal.hang_watch import PATIENCE_S, HangWatch
 from manyhands.rehearsal.on_rank_of_script import STEPS
 from manyhands.rehearsal.rules import judge
 from manyhands.rehearsal.trace import load
 
 ON_RANK = str(Path(__file__).with_name("on_rank_of_script.py"))
-QUIET_S = 5.0  # ranks that have asked for nothing for so long when the time is over wait for each other
 CLEAN, FOUND, FAILED, UNKNOWN = 0, 1, 2, 3
-COMMUNICATION = ("/torch/distributed/", "/torch/autograd/", "/torch/nn/parallel/")  # a rank that waits stands in these
 GLOO_ENDED_IT = re.compile(r"what\(\):\s*(?:\[[^]]*\]\s*)?(.*)")  # in the output of a rank that gloo has aborted
 
 
 @dataclass
 class Rehearsal:
-    """What came of it: `findings`; the `traces` of the ranks; `errors` {rank: text} of ranks that failed; `cut`, where
-    the time was over while the script was still at work; `waits`, where all its ranks waited, with gloo too; `left`,
-    where a rank had ended while others waited for it, with gloo too; `refused`, {rank: what gloo said} of ranks that
-    gloo has ended, and `lost`, where gloo gave up waiting; `whole`, where it was ended after some steps, {rank: how many
-    of its events are those of the steps before the last}."""
+    """What came of it.
+
+    `findings`; the `traces` of the ranks; `errors` {rank: text} of ranks that failed, and their likely `cause`, where
+    TensorFlow's tasks are to blame; `cut`, where the time was over before the script had ended; `hang`, the report where
+    all its ranks waited, with gloo too; `left`, where a rank had ended while others waited for it, with gloo too;
+    `refused`, {rank: what gloo said} of ranks that gloo has ended, and `lost`, where gloo gave up waiting; `whole`,
+    where it was ended after some steps, {rank: how many of its events are those of the steps before the last}.
+    """
 
     script: str
     traces: dict
     findings: list
     errors: dict
     cut: bool = False
-    waits: bool = False
+    hang: str = ""
+    cause: str = ""
     left: bool = False
     refused: dict = field(default_factory=dict)
     lost: bool = False
     whole: dict | None = None
+
+    @property
+    def waits(self):
+        return bool(self.hang)
 
     @property
     def calls(self):
@@ -49,9 +55,9 @@ class Rehearsal:
     def code(self):
         if self.errors:
             return FAILED
-        if not all(one.is_remark for one in self.findings):
+        if self.hang or not all(one.is_remark for one in self.findings):
             return FOUND
-        if self.waits or self.left or self.refused or self.lost:
+        if self.left or self.refused or self.lost:
             return FAILED
         return UNKNOWN if self.cut or not self.calls else CLEAN
 
@@ -69,12 +75,13 @@ def rehearse(script, arguments=(), ranks=4, limit_s=120, echo=False, steps=None)
     if ranks < 1:
         raise ValueError("--ranks must be 1 or more.")
     with tempfile.TemporaryDirectory(prefix="manyhands-") as folder:
-        done = launch(ON_RANK, folder, str(Path(script).resolve()), *arguments, nodes=1, ranks_per_node=ranks,
-                      env={STEPS: str(steps)} if steps else {}, timeout_s=limit_s, echo=echo)
-        return _judged(Path(script), folder, ranks, done)
+        with HangWatch(folder, ranks) as watch:
+            done = launch(ON_RANK, folder, str(Path(script).resolve()), *arguments, nodes=1, ranks_per_node=ranks,
+                          env={STEPS: str(steps)} if steps else {}, timeout_s=limit_s, echo=echo)
+        return _judged(Path(script), folder, ranks, done, watch)
 
 
-def _judged(script, folder, ranks, done):
+def _judged(script, folder, ranks, done, watch):
     traces, errors, whole, running = {}, {}, {}, []
     for rank in range(ranks):
         trace, end = Path(folder, f"{rank}.trace"), Path(folder, f"{rank}.end")
@@ -86,26 +93,23 @@ def _judged(script, folder, ranks, done):
         elif not end.exists():
             running.append(rank)
     made = Rehearsal(script.name, traces, [], errors, whole=whole if len(whole) == ranks else None)
-    if done.timed_out:
-        made.waits = bool(running) and all(_waits(Path(folder, f"{rank}.trace"), done.frames.get(rank, ())) for rank in running)
-        made.cut = not made.waits
+    made.cause = watch.cause_of(errors)
+    if watch.hung and all(map(_lost, errors.values())):
+        made.hang, made.errors = watch.fault().text, {}
+    elif done.timed_out:
+        made.cut = True
     else:
         _look_at_deaths(made, running, done)
     if not made.errors:
         source = script.read_text(encoding="utf-8", errors="replace")
-        complete = made.waits or not running  # else a rank that was ended may have been on its way to the next call
+        # a rank that its launcher has ended may have been on its way to the next call
+        complete = bool(made.hang) or not running
         made.findings = [_shown(one, script) for one in judge(traces, source, complete, made.whole)]
     return made
 
 
-def _waits(trace, frames):
-    """Whether a rank that was ended had asked for nothing for some time, and stood in communication."""
-    quiet = trace.exists() and trace.stat().st_size and time.time() - trace.stat().st_mtime > QUIET_S
-    return bool(quiet) and any(part in file for file, *_ in frames for part in COMMUNICATION)
-
-
 def _look_at_deaths(made, running, done):
-    """Tell the script's own failures from what gloo does to ranks whose calls do not fit together: the latter is judged."""
+    """Tell the script's own failures from what gloo does to ranks whose calls do not fit together. That is judged."""
     for rank in running:
         words = GLOO_ENDED_IT.search(done.output.get(rank, ""))
         if done.returncodes.get(rank) == -signal.SIGABRT and "gloo::" in done.output[rank]:
@@ -137,10 +141,11 @@ def told(rehearsal):
     if rehearsal.errors:
         rank, text = min(rehearsal.errors.items(), key=lambda one: (_lost(one[1]), one[0]))  # the cause, if it is there
         script = command_line.printable(rehearsal.script)
-        return [f"rank {rank} of {script} fails by itself, so nothing was judged:", text.rstrip()]
+        return [f"rank {rank} of {script} fails by itself, so nothing was judged:", text.rstrip(),
+                *rehearsal.cause.splitlines()]
     lines = []
-    if rehearsal.waits:
-        lines.append("With gloo, too, its ranks waited for each other until the time was over.")
+    if rehearsal.hang:
+        lines += [f"The ranks were ended, because none had gone on for {PATIENCE_S:g} s.", *rehearsal.hang.splitlines()]
     for rank, words in rehearsal.refused.items():
         lines.append(f"With gloo, too, rank {rank} could not go on: gloo ended it. {words}".rstrip())
     if rehearsal.left:
@@ -148,10 +153,10 @@ def told(rehearsal):
     elif rehearsal.lost and not rehearsal.refused:
         lines.append("With gloo, too, a rank waited in vain for a different one.")
     if rehearsal.cut:
-        lines.append("Not determined: the script was still at work when the time was over (--limit)"
+        lines.append("Not determined: the script had not ended when the time was over (--limit)"
                      + (", so its calls after that, and what hangs at its end, were not looked for."
                         if rehearsal.calls else ", and had not yet called anything of torch.distributed."))
-    elif not rehearsal.calls:
+    elif not rehearsal.calls and not rehearsal.hang:
         lines.append(f"Not determined: {rehearsal.script} has called nothing of torch.distributed. "
                      "Is it the script that torchrun starts?")
     return lines + (telling.lines(rehearsal.findings, rehearsal.traces) if rehearsal.calls else [])
@@ -183,7 +188,8 @@ def main(argv):
         return command_line.refuse("rehearse", problem)
     if options.json:
         print(json.dumps({"script": rehearsal.script, "ranks": options.ranks, "errors": rehearsal.errors,
-                          "cut": rehearsal.cut, "refused": rehearsal.refused, "calls": rehearsal.calls, "findings": [asdict(one) for one in rehearsal.findings]}, indent=1))
+                          "cut": rehearsal.cut, "hang": rehearsal.hang, "refused": rehearsal.refused,
+                          "calls": rehearsal.calls, "findings": [asdict(one) for one in rehearsal.findings]}, indent=1))
     else:
         print("\n".join(told(rehearsal)))
     return rehearsal.code

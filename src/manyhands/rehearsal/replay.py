@@ -260,8 +260,8 @@ MOVES = {"all_gather", "gather", "scatter", "all_to_all"}  # what one rank sends
 
 
 def difference(event, answer, one, other):
-    """Of two ranks' calls of one collective, `event` of rank `one` and `answer` of rank `other`: (severity, in what they
-    do not agree and what comes of it), or None."""
+    """Of two ranks' calls of one collective, `event` of rank `one` and `answer` of rank `other`: (severity, in what
+    they do not agree and what comes of it), or None."""
     if event.call != answer.call:
         return "may hang", ": what comes of two different collectives is undefined, and NCCL does not check"
     facts, others = _facts(event), _facts(answer)

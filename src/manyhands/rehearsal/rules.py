@@ -6,7 +6,8 @@ Where each rule comes from (PyTorch 2.13, NCCL 2.30):
 * a receive from anybody, sparse tensors, monitored_barrier: refused in `ProcessGroupNCCL.cpp`, distributed_c10d.py;
 * tags: distributed_c10d.py, "tag is not supported with the NCCL backend";
 * a batch as a group's first call, and its one work: `batch_isend_irecv`; groups that some ranks make: `new_group`;
-* object collectives on the current device: the notes in their docstrings; barriers: `barrier`, "Use the current device";
+* object collectives on the current device: the notes in their docstrings; barriers: "Use the current device set by the
+  user", in `barrier`;
 * two groups in different orders: NCCL's user guide, "Using multiple NCCL communicators concurrently";
 * sizes and dtypes that differ: the user guide, "Collective Operations": undefined behaviour; a receive larger than
   what was sent was seen to wait for ever (docs/GPU.md).
@@ -61,9 +62,9 @@ class Finding:
 def judge(traces, source="", ended=True, whole=None):
     """`[Finding, ...]`, the worst first, of the traces of all ranks: {global rank: [Event, ...]}.
 
-    `source`, the program's text, is searched for where it waits for its GPU before it reads a clock. `ended`: whether the
-    traces go to the program's end; what is stuck at the end of others may only have been cut off, and is not told: only
-    calls that have begun are compared with each other. `whole`: where all ranks were cut off at the same
+    `source`, the program's text, is searched for where it waits for its GPU before it reads a clock. `ended`: whether
+    the traces go to the program's end; what is stuck at the end of others may only have been cut off, and is not told:
+    only calls that have begun are compared with each other. `whole`: where all ranks were cut off at the same
     place, {rank: so many of its events}: those must have come to their end, and what is left open of later ones is not
     told.
     The ranks that a line concerns in the same way are one finding. Raises `trace.BadTrace`.
@@ -147,8 +148,9 @@ def _refused(event):
     if event.call == "monitored_barrier":
         yield "fails", "is for gloo only", 'give it a group of new_group(backend="gloo")'
     if event.text == REPEATED:
-        yield ("differs", "is given one tensor several times as the place for what the ranks send, so each part overwrites "
-               "the one before (with gloo, too)", "make one tensor for each rank: [torch.empty_like(x) for _ in range(size)]")
+        yield ("differs", "is given one tensor several times as the place for what the ranks send, so each part "
+               "overwrites the one before (with gloo, too)",
+               "make one tensor for each rank: [torch.empty_like(x) for _ in range(size)]")
     if event.text == ON_CPU:
         yield ("fails", "is given the CPU as its device, and NCCL's groups take no tensor of it",
                'give it a group of new_group(backend="gloo"), or no device')

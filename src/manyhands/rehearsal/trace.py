@@ -70,11 +70,11 @@ class Event:
       * "group": new_group was called for the ranks in `text`;
       * "works": of what a batch returned, another work than the first is taken.
 
-    Of objects and barriers `text` says on which device they travel (CURRENT: on the current one, and the program has not
-    chosen it); of a collective, whether it fills one tensor several times (REPEATED). `group` is the group's name, `ranks` its global ranks; one of
-    backend "gloo" is a CPU group, which NCCL has nothing to do with. `is_async`: Python got the work at once
-    (`async_op=True`, isend, irecv, a batch). `library`: torch itself or another package made the call, and sees to its
-    wait.
+    Of objects and barriers `text` says on which device they travel (CURRENT: on the current one, and the program has
+    not chosen it); of a collective, whether it fills one tensor several times (REPEATED). `group` is the group's name,
+    `ranks` its global ranks; one of backend "gloo" is a CPU group, which NCCL has nothing to do with. `is_async`:
+    Python got the work at once (`async_op=True`, isend, irecv, a batch). `library`: torch itself or another package
+    made the call, and sees to its wait.
     """
 
     kind: str

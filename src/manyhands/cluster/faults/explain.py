@@ -155,7 +155,8 @@ def make(outcome, where, world_size, limit_s, unmade=lambda name: None, tf_confi
         kind, culprits = RankError, first
         title = _capital(SENTENCES["title exception"].format(ranks=ranks_text(culprits)))
         same = tf_tasks.cause_of_same_task(tf_configs) if tf_tasks.TAKEN in outcome.errors[first[0]]["evalue"] else None
-        cause = same.text if same else _known(outcome.errors[first[0]], unmade) or _cause_of_waiting("waits for raised", waiting, culprits)
+        cause = same.text if same else _known(outcome.errors[first[0]], unmade) or _cause_of_waiting(
+            "waits for raised", waiting, culprits)
     elif outcome.reason == "hang":
         kind, title = (
             Hang,

@@ -75,9 +75,10 @@ SENTENCES = {
                           "group_dst= places in the group.",
     "left open": "Begun and never ended: {call} at {place}, by {ranks} and not by {others}.",
     # of the tasks of TensorFlow's cluster
-    "same task": "{ranks} have the same task in TF_CONFIG, {task}. Give each rank a type and index that no other rank has.",
-    "no such task": "every task in TF_CONFIG must start before {waiters} can go on, and no rank has set its own TF_CONFIG "
-                    "to {tasks}. Every task must set TF_CONFIG and build the strategy, or start its server.",
+    "same task": "{ranks} have the same task in TF_CONFIG, {task}. Give each rank a type and index that no other rank "
+                 "has.",
+    "no such task": "every task in TF_CONFIG must start before {waiters} can go on, and no rank has set its own "
+                    "TF_CONFIG to {tasks}. Every task must set TF_CONFIG and build the strategy, or start its server.",
     "silent task": "every task in TF_CONFIG must start before {waiters} can go on, and nothing listens at the address "
                    "of {tasks}. Every worker must build the strategy, and with parameter servers every task except the "
                    "chief must start a tf.distribute.Server.",
@@ -85,17 +86,17 @@ SENTENCES = {
     "tasks start": "every task in TF_CONFIG must start before {waiters} can go on: {tasks}. Has each of them built its "
                    "strategy or started its server, and do all of them have the same addresses?",
     "all tasks": "the tasks of all ranks",
-    "serves": "the join() of a tf.distribute.Server never returns, because the task, here {servers}, serves until its process "
-              "ends. Leave it out in a cell: the server runs as long as the rank.",
+    "serves": "the join() of a tf.distribute.Server never returns, because the task, here {servers}, serves until its "
+              "process ends. Leave it out in a cell: the server runs as long as the rank.",
     "address taken": "a different process already uses the address of this task in TF_CONFIG. Is its index that of a "
                      "different rank, or has this rank started a server before? cluster.heal() gives new processes.",
-    "workers differ": "TensorFlow compares the collectives of the workers, and they differ{detail}. Every worker must run "
-                      "the same steps equally often and in the same order, with tensors of the same shape and dtype. "
+    "workers differ": "TensorFlow compares the collectives of the workers, and they differ{detail}. Every worker must "
+                      "run the same steps equally often and in the same order, with tensors of the same shape and dtype. "
                       "Compare the number of batches and of steps in an epoch.",
     "workers expected": ": it expected {expected}, and got {got}",
     # what a cell computes wrongly, though its calls fit together
-    "overwritten": "OVERWRITTEN: {call} at {place}, {ranks}: {source}\n  Its list holds one tensor several times, so what a "
-                   "rank sends overwrites what the rank before has sent. Make one tensor for each rank, for example "
+    "overwritten": "OVERWRITTEN: {call} at {place}, {ranks}: {source}\n  Its list holds one tensor several times, so what "
+                   "a rank sends overwrites what the rank before has sent. Make one tensor for each rank, for example "
                    "[torch.empty_like(x) for _ in range(size)].",
     # what a cell has begun and not finished
     "title left": "STILL UNDER WAY when this cell ended:",

@@ -13,7 +13,8 @@ TAKEN = "Could not start gRPC server"
 # what TensorFlow says of collectives that do not fit together
 MISMATCH = re.compile(r"Collective instance \d+ expected (?P<expected>.+?) but got (?P<got>.+?)(?:\n|$)|"
                       r"[Ss]hape mismatch in the collective instance|is joining a group with")
-DATA_TYPES = {"1": "float32", "2": "float64", "3": "int32", "9": "int64", "10": "bool", "14": "bfloat16", "19": "float16"}
+DATA_TYPES = {"1": "float32", "2": "float64", "3": "int32", "9": "int64", "10": "bool", "14": "bfloat16",
+              "19": "float16"}  # TensorFlow's numbers
 
 
 def cause_of_start(where, configs):
@@ -39,8 +40,9 @@ def cause_of_start(where, configs):
         return Cause(SENTENCES["no such task"].format(waiters=waiters, tasks=_named(missing)), others)
     silent = {task: address for task, address in awaited.items() if _nothing_listens(address)}
     if silent:
-        text = ", ".join(SENTENCES["at address"].format(task=_named([task]), ranks=ranks_text(tasks[task]), address=address)
-                         for task, address in silent.items())
+        text = ", ".join(
+            SENTENCES["at address"].format(task=_named([task]), ranks=ranks_text(tasks[task]), address=address)
+            for task, address in silent.items())
         culprits = sorted({tasks[task][0] for task in silent})
         return Cause(SENTENCES["silent task"].format(waiters=waiters, tasks=text), culprits)
     return Cause(SENTENCES["tasks start"].format(waiters=waiters, tasks=_named(awaited) or SENTENCES["all tasks"]), [])

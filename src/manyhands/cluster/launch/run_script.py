@@ -35,7 +35,6 @@ class Launch:
     first_failed: int | None = None  # the rank whose failure came first: the others often fail only because of it
     timed_out: bool = False
     where: dict = field(default_factory=dict)  # {unfinished rank: the line of the script at which it stood}
-    frames: dict = field(default_factory=dict)  # {unfinished rank: [(file, line, function), ...], innermost first}
     servers: list = field(default_factory=list)  # ranks that serve until the others have ended, and then are killed
     launcher_output: str = ""  # what the launcher itself wrote
 
@@ -160,7 +159,7 @@ def _result(script, path, with_, job, collector):
         result.returncodes[rank] = state.code if state.control else None
         if rank in collector.unfinished:
             result.returncodes[rank] = TIMED_OUT if collector.timed_out else STOPPED
-            result.where[rank], result.frames[rank] = _where(state, path, frames), frames
+            result.where[rank] = _where(state, path, frames)
     result.launcher_output = collector.launcher_text.decode(errors="replace")
     result.returncode = _total(result, collector)
     return result

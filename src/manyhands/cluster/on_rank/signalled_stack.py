@@ -5,6 +5,7 @@ Python's faulthandler does that without the lock, and needs no right to look int
 
 import contextlib
 import faulthandler
+import functools
 import os
 import re
 import signal
@@ -52,7 +53,8 @@ class Outside:
             pid = self._pid(rank)
             if pid is None:
                 return None
-            self._stacks[rank] = SignalledStack(self._path(rank), lambda: os.kill(pid, SIGNAL), lambda: processor_s(pid))
+            send, cpu_s = functools.partial(os.kill, pid, SIGNAL), functools.partial(processor_s, pid)
+            self._stacks[rank] = SignalledStack(self._path(rank), send, cpu_s)
         return self._stacks[rank].look()
 
     def end(self, rank):

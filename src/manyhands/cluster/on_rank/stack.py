@@ -193,7 +193,8 @@ def name_in_line(source):
 def communication_name(inner):
     """Of frames below the learner's, [(path, function), ...], innermost first: the name of the communication call, ""
     where only the learner's text can tell it, None where there is none."""
-    names = [function for path, function in reversed(inner) if any(part in path for part in _COMMUNICATION)]
+    names = [function for path, function in reversed(inner) if any(part in path for part in _COMMUNICATION)
+             and not (function in _WRAPPERS and _COMMUNICATION[0] in path)]  # with torch's, the function has a frame
     return None if not names else "" if names[0] in _WRAPPERS else names[0]
 
 
