@@ -16,6 +16,7 @@ from manyhands.rehearsal.trace import load
 
 ON_RANK = str(Path(__file__).with_name("on_rank_of_script.py"))
 CLEAN, FOUND, FAILED, UNKNOWN = 0, 1, 2, 3
+TIMED_OUT = re.compile("[Tt]imed out")
 GLOO_ENDED_IT = re.compile(r"what\(\):\s*(?:\[[^]]*\]\s*)?(.*)")  # in the output of a rank that gloo has aborted
 
 
@@ -24,8 +25,8 @@ class Rehearsal:
     """What came of it.
 
     `findings`; the `traces` of the ranks; `errors` {rank: text} of ranks that failed, and their likely `cause`, where
-    TensorFlow's tasks are to blame; `cut`, where the time was over before the script had ended; `hang`, the report where
-    all its ranks waited, with gloo too; `left`, where a rank had ended while others waited for it, with gloo too;
+    TensorFlow's tasks are to blame; `cut`, where the time was over before the script had ended; `hang`, the report
+    where all its ranks waited, with gloo too; `left`, where a rank had ended while others waited for it, with gloo too;
     `refused`, {rank: what gloo said} of ranks that gloo has ended, and `lost`, where gloo gave up waiting; `whole`,
     where it was ended after some steps, {rank: how many of its events are those of the steps before the last}.
     """
@@ -121,14 +122,15 @@ def _look_at_deaths(made, running, done):
     elif not own and not made.errors and not made.refused and done.returncode:
         own[first or 0] = done.report()
     if not own:
-        made.lost = bool(made.errors)
-        made.left = made.lost and not made.refused and len(made.errors) + len(running) < len(made.traces)
-    made.errors = {**made.errors, **own} if own else {}
+        made.left = bool(made.errors) and not made.refused and len(made.errors) + len(running) < len(made.traces)
+        made.lost = any(TIMED_OUT.search(text) for text in made.errors.values())
+    made.errors = {} if made.refused or made.left or made.lost else {**made.errors, **own}
 
 
 def _lost(error):
     """Whether an error is gloo's: the other side of a connection has gone, or does not answer."""
-    return "gloo/transport" in error and bool(re.search("closed by peer|reset by peer|Broken pipe|[Tt]imed out", error))
+    return "gloo/transport" in error and (
+        any(one in error for one in ("closed by peer", "reset by peer", "Broken pipe")) or bool(TIMED_OUT.search(error)))
 
 
 def _shown(finding, script):

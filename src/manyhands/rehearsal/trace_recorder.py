@@ -25,9 +25,8 @@ from manyhands.ledger.entry import CALLS, tensors_in
 from manyhands.rehearsal import objects
 from manyhands.rehearsal.gpu_choice import GpuChoice
 from manyhands.rehearsal.tensor_uses import Clocks, Reads, Uses
-from manyhands.rehearsal.trace import (
-    CPU_WAITS, CURRENT, MESSAGES_OF_OBJECTS, NO_ANSWER, ON_CPU, REPEATED, Event, Layout, Part
-)
+from manyhands.rehearsal.trace import CPU_WAITS, CURRENT, MESSAGES_OF_OBJECTS, NO_ANSWER, ON_CPU, REPEATED
+from manyhands.rehearsal.trace import Event, Layout, Part
 from manyhands.rehearsal.works import BATCH, backend_of, completed, listed
 
 NAMES = {"allreduce": "all_reduce", "allreduce_coalesced": "all_reduce_coalesced", "allgather": "all_gather",
@@ -81,9 +80,8 @@ class Recorder:
     def add(self, entry, given):
         """A call begins."""
         names, frame, library = _c10d_names()
-        number = len(self.events) - 1
         if frame is not None and frame is self._frame:  # another part of the same batch or object collective
-            self._follow(entry, number)
+            self._follow(entry, len(self.events) - 1)
             return
         self._frame = None
         facts = {"group": entry.group, "ranks": entry.ranks, "library": library,

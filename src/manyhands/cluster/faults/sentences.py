@@ -91,12 +91,12 @@ SENTENCES = {
     "address taken": "a different process already uses the address of this task in TF_CONFIG. Is its index that of a "
                      "different rank, or has this rank started a server before? cluster.heal() gives new processes.",
     "workers differ": "TensorFlow compares the collectives of the workers, and they differ{detail}. Every worker must "
-                      "run the same steps equally often and in the same order, with tensors of the same shape and dtype. "
-                      "Compare the number of batches and of steps in an epoch.",
+                      "run the same steps equally often and in the same order, with tensors of the same shape and "
+                      "dtype. Compare the number of batches and of steps in an epoch.",
     "workers expected": ": it expected {expected}, and got {got}",
     # what a cell computes wrongly, though its calls fit together
-    "overwritten": "OVERWRITTEN: {call} at {place}, {ranks}: {source}\n  Its list holds one tensor several times, so what "
-                   "a rank sends overwrites what the rank before has sent. Make one tensor for each rank, for example "
+    "overwritten": "OVERWRITTEN: {call} at {place}, {ranks}: {source}\n  Its list holds one tensor several times, so "
+                   "what a rank sends overwrites what the rank before has sent. Make one tensor for each rank, for example "
                    "[torch.empty_like(x) for _ in range(size)].",
     # what a cell has begun and not finished
     "title left": "STILL UNDER WAY when this cell ended:",

@@ -57,8 +57,7 @@ class Rank:
         socket.linger = 0
         socket.connect(self._url)
         # the call whose notes have been sent: they are sent once, when the rank has stood there for a second report
-        told = None
-        before = None
+        told = before = None
         while True:
             self._busy.wait()
             time.sleep(PERIOD_S)
