@@ -128,6 +128,19 @@ def test_what_counts_are_calls_that_choose_a_gpu_and_tensors_that_are_the_same(s
         (5, "may hang", "all_gather_object"), (6, "may hang", "barrier"), (9, "differs", "all_gather")}, out
 
 
+def test_a_worker_of_tensorflow_that_waits_in_c_is_told_with_its_line(script):
+    """It holds Python's lock, and so can neither report nor answer."""
+    path = script("""import json, os
+if os.environ["RANK"] == "1":
+    os.environ["TF_CONFIG"] = json.dumps({"cluster": {"worker": ["127.0.0.1:1", "127.0.0.1:24118"]}, "task": {"type": "worker", "index": 1}})
+    import tensorflow as tf
+    tf.distribute.MultiWorkerMirroredStrategy()
+""")
+    code, out, _ = rehearse(str(path), "--ranks", "2", "--patience", "2")
+    assert code == 1 and "rank 1  waits in MultiWorkerMirroredStrategy at line 5 of train.py: tf.distribute" in out, out
+    assert "must start before rank 1 can go on, and no rank has set its own TF_CONFIG to worker 0." in out, out
+
+
 def test_a_run_that_was_cut_is_not_a_clean_one(script):
     code, out, _ = rehearse(str(script("import time\ntime.sleep(60)")), "--ranks", "2", "--limit", "2")
     assert code == 3 and "Not determined: the script had not ended" in out and "No findings" not in out, out

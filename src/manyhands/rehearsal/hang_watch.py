@@ -20,8 +20,8 @@ class HangWatch:
     """Looks at the ranks, between `with` and its end. `hung`: it had to end them; `stands`, {rank: where it stood}, as
     `SignalledStack.look` has it."""
 
-    def __init__(self, folder, ranks):
-        self.folder, self.ranks, self.hung, self.stands = folder, ranks, False, {}
+    def __init__(self, folder, ranks, patience_s=PATIENCE_S):
+        self.folder, self.ranks, self.patience_s, self.hung, self.stands = folder, ranks, patience_s, False, {}
         self._outside, self._since, self._over = Outside(folder), {}, threading.Event()
         self._thread = threading.Thread(target=self._look, daemon=True)
 
@@ -41,7 +41,7 @@ class HangWatch:
                 if rank not in self._since or self._since[rank][0] != stands:
                     self._since[rank] = stands, now
             running = [rank for rank, (stands, _) in self._since.items() if stands != "ended"]
-            if running and all(now - since >= PATIENCE_S for _, since in self._since.values()) and all(
+            if running and all(now - since >= self.patience_s for _, since in self._since.values()) and all(
                     _waits(self._since[rank][0]) for rank in running):
                 self.hung, self.stands = True, {rank: self._since[rank][0] for rank in running}
                 for rank in running:

@@ -16,7 +16,9 @@ from manyhands.rehearsal.trace import load
 
 ON_RANK = str(Path(__file__).with_name("on_rank_of_script.py"))
 CLEAN, FOUND, FAILED, UNKNOWN = 0, 1, 2, 3
+GONE = re.compile("closed by peer|reset by peer|Broken pipe")
 TIMED_OUT = re.compile("[Tt]imed out")
+REFUSED = re.compile(r"\[enforce fail at \S*gloo\S*\]\s*(.*)")  # in an error that gloo raises
 GLOO_ENDED_IT = re.compile(r"what\(\):\s*(?:\[[^]]*\]\s*)?(.*)")  # in the output of a rank that gloo has aborted
 
 
@@ -63,11 +65,12 @@ class Rehearsal:
         return UNKNOWN if self.cut or not self.calls else CLEAN
 
 
-def rehearse(script, arguments=(), ranks=4, limit_s=120, echo=False, steps=None):
+def rehearse(script, arguments=(), ranks=4, limit_s=120, echo=False, steps=None, patience_s=PATIENCE_S):
     """Run `script` on `ranks` processes under torchrun, and judge what they asked of torch.distributed: a `Rehearsal`.
 
     With `steps`, each rank ends after so many steps of its optimizers; what the last one began need not have come to
-    its end. Every process has ended then. Raises FileNotFoundError where there is no such script.
+    its end. Where all ranks wait for `patience_s`, they are ended. No process is left. Raises FileNotFoundError where
+    there is no such script.
     """
     from manyhands.cluster.launch.run_script import launch
 
@@ -76,7 +79,7 @@ def rehearse(script, arguments=(), ranks=4, limit_s=120, echo=False, steps=None)
     if ranks < 1:
         raise ValueError("--ranks must be 1 or more.")
     with tempfile.TemporaryDirectory(prefix="manyhands-") as folder:
-        with HangWatch(folder, ranks) as watch:
+        with HangWatch(folder, ranks, patience_s) as watch:
             done = launch(ON_RANK, folder, str(Path(script).resolve()), *arguments, nodes=1, ranks_per_node=ranks,
                           env={STEPS: str(steps)} if steps else {}, timeout_s=limit_s, echo=echo)
         return _judged(Path(script), folder, ranks, done, watch)
@@ -115,7 +118,10 @@ def _look_at_deaths(made, running, done):
         words = GLOO_ENDED_IT.search(done.output.get(rank, ""))
         if done.returncodes.get(rank) == -signal.SIGABRT and "gloo::" in done.output[rank]:
             made.refused[rank] = words[1].strip() if words else ""
-    own = {rank: text for rank, text in made.errors.items() if not _lost(text)}
+    for rank, text in made.errors.items():
+        if words := REFUSED.search(text):
+            made.refused[rank] = words[1]
+    own = {rank: text for rank, text in made.errors.items() if not _lost(text) and rank not in made.refused}
     first = done.first_failed
     if not own and first in running and first not in made.refused and first is not None:
         own[first] = done.report()
@@ -123,14 +129,14 @@ def _look_at_deaths(made, running, done):
         own[first or 0] = done.report()
     if not own:
         made.left = bool(made.errors) and not made.refused and len(made.errors) + len(running) < len(made.traces)
-        made.lost = any(TIMED_OUT.search(text) for text in made.errors.values())
-    made.errors = {} if made.refused or made.left or made.lost else {**made.errors, **own}
+        made.lost = any(map(TIMED_OUT.search, made.errors.values()))
+    by_gloo = not own and (made.refused or made.left or made.lost)
+    made.errors = {} if by_gloo else {**made.errors, **own}
 
 
 def _lost(error):
     """Whether an error is gloo's: the other side of a connection has gone, or does not answer."""
-    return "gloo/transport" in error and (
-        any(one in error for one in ("closed by peer", "reset by peer", "Broken pipe")) or bool(TIMED_OUT.search(error)))
+    return "gloo/transport" in error and bool(GONE.search(error) or TIMED_OUT.search(error))
 
 
 def _shown(finding, script):
@@ -147,7 +153,8 @@ def told(rehearsal):
                 *rehearsal.cause.splitlines()]
     lines = []
     if rehearsal.hang:
-        lines += [f"The ranks were ended, because none had gone on for {PATIENCE_S:g} s.", *rehearsal.hang.splitlines()]
+        lines += ["All ranks that had not ended waited for so long (--patience) that they were ended.",
+                  *rehearsal.hang.splitlines()]
     for rank, words in rehearsal.refused.items():
         lines.append(f"With gloo, too, rank {rank} could not go on: gloo ended it. {words}".rstrip())
     if rehearsal.left:
@@ -176,6 +183,8 @@ def main(argv):
     parser.add_argument("--ranks", type=int, default=4, help="how many processes (default: 4)")
     parser.add_argument("--limit", type=command_line.seconds, default=120, metavar="SECONDS",
                         help="when to end it (default: 120)")
+    parser.add_argument("--patience", type=command_line.seconds, default=PATIENCE_S, metavar="SECONDS",
+                        help=f"all ranks waiting for so long is a hang (default: {PATIENCE_S:g})")
     parser.add_argument("--flight-record", metavar="FOLDER", help="write the calls for torchfrtrace into a new folder")
     parser.add_argument("--json", action="store_true", help="print the findings as JSON, and nothing else")
     mine, own = command_line.scripts_own(argv)
@@ -183,7 +192,8 @@ def main(argv):
     try:
         if options.flight_record:
             flight_recorder.check_free(options.flight_record)
-        rehearsal = rehearse(options.script, own, options.ranks, options.limit, echo=not options.json)
+        rehearsal = rehearse(options.script, own, options.ranks, options.limit, echo=not options.json,
+                             patience_s=options.patience)
         if options.flight_record:
             flight_recorder.write_flight_record(rehearsal.traces, options.flight_record)
     except (OSError, ValueError) as problem:

@@ -96,8 +96,8 @@ SENTENCES = {
     "workers expected": ": it expected {expected}, and got {got}",
     # what a cell computes wrongly, though its calls fit together
     "overwritten": "OVERWRITTEN: {call} at {place}, {ranks}: {source}\n  Its list holds one tensor several times, so "
-                   "what a rank sends overwrites what the rank before has sent. Make one tensor for each rank, for example "
-                   "[torch.empty_like(x) for _ in range(size)].",
+                   "what a rank sends overwrites what the rank before has sent. Make one tensor for each rank, "
+                   "for example [torch.empty_like(x) for _ in range(size)].",
     # what a cell has begun and not finished
     "title left": "STILL UNDER WAY when this cell ended:",
     "left": "  {what} at {place}: {source}",
