@@ -11,14 +11,15 @@ from manyhands.command_line import parser as command_parser
 
 DESCRIPTION = """Run your own training script for a few steps, with observers in place, and write one page about it: is it right, does it hang,
 will it run on GPUs, what does it cost? The script is one for torchrun (DDP, FSDP2, Lightning, Accelerate, all_reduce by hand) or horovodrun. Neither it nor
-its repository is changed: it runs in a copy. Exit code 0: nothing found; 1: something found; 2: the script fails."""  # noqa: E501
+its repository is changed: it runs in a copy. Exit code 0: nothing found; 1: a mistake found; 2: the script fails; 3: not determined."""  # noqa: E501
 RANKS = 4  # by default
 STOPPED = "\nStopped; all processes of the script have ended."
 
 
 def parser():
     made = command_parser("clinic", DESCRIPTION, ["train.py --ranks 4", "train.py --ranks 2 -- --epochs 1 --lr 0.1",
-                                                  "torchrun --nproc-per-node 2 train.py --epochs 1", "train.py --with horovodrun"])
+                                                  "torchrun --nproc-per-node 2 train.py --epochs 1",
+                                                  "train.py --with horovodrun"])
     launch_line.add_options(made, RANKS)
     made.add_argument("--to-end", action="store_true", help="watch the script to its own end, not for a few steps only")
     made.add_argument("--patience", type=seconds, metavar="S",

@@ -21,15 +21,17 @@ def rank_and_size():
 
 
 def note_error(folder, rank, error, script):
-    """The exception, without the frames of this program and of runpy above the script's own."""
+    """The exception, without the frames of this program and of runpy above the script's own, and with few of libraries.
+    """
     from manyhands.clinic.reporter import write_json
+    from manyhands.clinic.tracebacks import shortened
     from manyhands.cluster.on_rank.agent import describe
 
     frames = error.__traceback__
     while frames is not None and os.path.abspath(frames.tb_frame.f_code.co_filename) != script:
         frames = frames.tb_next
     error = error.with_traceback(frames or error.__traceback__)
-    write_json(os.path.join(folder, f"error-{rank}.json"), describe(error))
+    write_json(os.path.join(folder, f"error-{rank}.json"), {**describe(error), "traceback": shortened(error)})
     traceback.print_exception(error)
 
 

@@ -18,8 +18,8 @@ STOPPED = "\nStopped; all processes of the script have ended."
 MADE_BY = "manyhands predict"
 FAILED, NOT_DETERMINED = 2, 3  # exit codes
 RANKS = 2  # of the second run here, by default
-NEEDS_RANKS = ("{why} So what one rank computes was taken from {ranks} ranks, with their waiting "
-               "for each other in it, and it is assumed that the batch of each rank stays the same (--global-batch chooses).")
+NEEDS_RANKS = ("{why} So what one rank computes was taken from {ranks} ranks, with their waiting for each other in it, "
+               "and it is assumed that the batch of each rank stays the same (--global-batch chooses).")
 SUMS = {"ring": "sums along a ring", "tree": "sums along a tree", "two-level": "sums in two levels",
         "auto": "each sum by the fastest of ring, tree and two levels"}
 MOST_RANKS = 1_000_000  # each is a place of an array

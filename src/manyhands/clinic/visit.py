@@ -43,12 +43,13 @@ class Visit:
     nodes: int = 1
     env: dict = field(default_factory=dict)  # for the ranks, of the launcher that was asked for
     rehearsal: object = None  # of a second run: a `manyhands.rehearsal.rehearse_command.Rehearsal`
+    not_rehearsed: str = ""  # why the second run could not be started or judged
 
 
-def visit(script, arguments=(), ranks=4, launcher="torchrun", to_end=False, patience_s=None, timeout_s=300, stand_in=True,
-          nodes=1, env=None):
-    """Run it and gather what was seen: a `Visit`. Every process has ended then. `stand_in`: where there are no GPUs, one
-    takes their place; `env` is for the ranks."""
+def visit(script, arguments=(), ranks=4, launcher="torchrun", to_end=False, patience_s=None, timeout_s=300,
+          stand_in=True, nodes=1, env=None):
+    """Run it and gather what was seen: a `Visit`. Every process has ended then. `stand_in`: where there are no GPUs,
+    one takes their place; `env` is for the ranks."""
     patience_s = patience_s or PATIENCE_S["nccl" if gpu_ids() else "gloo"]
     with _notes() as notes, copied(script) as place:
         watcher = Watcher(notes, ranks, patience_s)
@@ -82,14 +83,19 @@ def rehearsed(found, script, timeout_s=300, stand_in=True):
     """
     from manyhands.rehearsal.rehearse_command import rehearse
 
-    if may_rehearse(found):
+    if not may_rehearse(found):
+        return
+    try:
         found.rehearsal = rehearse(script, found.arguments, found.ranks, timeout_s, steps=STEPS, stand_in=stand_in,
                                    nodes=found.nodes, env=found.env)
+    except Exception as error:  # the first run is told of all the same
+        found.not_rehearsed = f"{type(error).__name__}: {error}"[:300]
 
 
 def may_rehearse(found):
     """Whether a second run, as a rehearsal, has anything to tell."""
-    return found.launcher == "torchrun" and found.ranks > 1 and not found.fault and not found.timed_out and _all_well(found)
+    stopped = found.fault or found.timed_out
+    return found.launcher == "torchrun" and found.ranks > 1 and not stopped and _all_well(found)
 
 
 def _all_well(found):

@@ -7,8 +7,8 @@ import time
 from collections import defaultdict
 from types import SimpleNamespace
 
-from manyhands.gpu_stand_in import INDEX, for_scripts, note, replace
-from manyhands.gpu_stand_in.devices import DEVICES, OWN, REAL
+from manyhands.gpu_stand_in.stand_in_state import INDEX, for_scripts, note, replace
+from manyhands.gpu_stand_in.cuda_devices import DEVICES, OWN, REAL
 
 NAME = "NVIDIA A100-SXM4-80GB (a stand-in of manyhands: the CPU)"
 CAPABILITY, MEMORY_BYTES = (8, 0), 80 * 2**30
@@ -149,7 +149,8 @@ def install():
                 replace(module, name, answer)
     for owner in (cuda, cuda.streams):
         owner.Stream, owner.Event = Stream, Event
-    cuda.ExternalStream, cuda.device, cuda.device_of, cuda.StreamContext = Stream, Device, Device, contextlib.nullcontext
+    cuda.ExternalStream, cuda.StreamContext = Stream, contextlib.nullcontext
+    cuda.device = cuda.device_of = Device
     cuda.stream = lambda stream: contextlib.nullcontext()
     cuda.CUDAGraph, cuda.graph = NoGraph, NoGraph
     replace(cuda, "make_graphed_callables", lambda *_, **__: NoGraph())
@@ -214,10 +215,12 @@ def _accelerator(torch, current):
                "current_accelerator": lambda check_available=False: REAL["device"]("cuda"),
                "current_device_index": lambda: INDEX["current"], "current_device_idx": lambda: INDEX["current"],
                "set_device_index": set_device, "set_device_idx": set_device, "synchronize": lambda device=None: None,
-               "current_stream": lambda device=None: current, "set_stream": lambda stream: None, "empty_cache": lambda: None,
-               "device_index": Device, "memory_allocated": held_bytes, "max_memory_allocated": peak_bytes,
+               "current_stream": lambda device=None: current, "set_stream": lambda stream: None,
+               "empty_cache": lambda: None, "device_index": Device,
+               "memory_allocated": held_bytes, "max_memory_allocated": peak_bytes,
                "memory_reserved": held_bytes, "max_memory_reserved": peak_bytes,
-               "memory_stats": lambda device=None: defaultdict(int), "reset_peak_memory_stats": lambda device=None: None,
+               "memory_stats": lambda device=None: defaultdict(int),
+               "reset_peak_memory_stats": lambda device=None: None,
                "get_memory_info": lambda device=None: (MEMORY_BYTES - held_bytes(), MEMORY_BYTES)}
     for name, answer in answers.items():
         if hasattr(accelerator, name):

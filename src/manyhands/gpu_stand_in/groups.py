@@ -4,8 +4,8 @@ import functools
 import inspect
 import weakref
 
-from manyhands.gpu_stand_in import asked_by_torch, note, replace, when_imported
-from manyhands.gpu_stand_in.devices import REAL, is_gpu
+from manyhands.gpu_stand_in.stand_in_state import asked_by_torch, note, replace, when_imported
+from manyhands.gpu_stand_in.cuda_devices import REAL, is_gpu
 
 NCCL, MESH, IDS, SYNC = ("backend nccl is gloo", "a mesh of GPUs is one of CPUs", "device_ids of DDP are left out",
                          "SyncBatchNorm computes on the CPU, with the same collectives forward and backward")
@@ -98,7 +98,8 @@ def _backend(c10d, original):
 
 
 def _meshes(dist, device_mesh):
-    init, begin, from_group = device_mesh.init_device_mesh, device_mesh.DeviceMesh.__init__, device_mesh.DeviceMesh.from_group
+    init, begin = device_mesh.init_device_mesh, device_mesh.DeviceMesh.__init__
+    from_group = device_mesh.DeviceMesh.from_group
 
     def of_cpus(device_type):
         if is_gpu(device_type):

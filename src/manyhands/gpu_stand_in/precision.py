@@ -3,7 +3,7 @@
 import contextlib
 import inspect
 
-from manyhands.gpu_stand_in import note, replace
+from manyhands.gpu_stand_in.stand_in_state import note, replace
 
 AUTOCAST, SCALER, COMPILE = ("autocast is the CPU's, in the same type", "GradScaler scales gradients of the CPU",
                              "torch.compile leaves the function as it is")

@@ -22,9 +22,12 @@ def main():
     from manyhands.cluster.launch import as_main
 
     as_main.prepare(script, arguments, folder, os.environ["RANK"])
+    from manyhands.cluster.on_rank import signalled_stack, tf_config
     from manyhands.rehearsal.trace_recorder import Recorder
     from manyhands.rehearsal.trace import dump
 
+    signalled_stack.write_on_signal(os.path.join(folder, f"stacks-{os.environ['RANK']}"))
+    tf_config.keep(os.path.join(folder, f"tf-config-{os.environ['RANK']}"))
     base = Path(folder, os.environ["RANK"])
     with open(f"{base}.trace", "w", buffering=1) as file:
         recorder = Recorder(heard=lambda event: file.write(dump([event])))

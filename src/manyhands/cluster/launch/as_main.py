@@ -1,8 +1,8 @@
 """Run a script on a rank as the main program: a file, or with `MANYHANDS_MODULE` a module; with the stand-in for GPUs
 where it is asked for, and with the script's own start of processes on the ranks that there are.
 
-A script that calls `torch.multiprocessing.spawn(main, nprocs=N)` begins on each rank, and `main` is called there with the
-rank's number: N ranks run, and each is looked at.
+A script that calls `torch.multiprocessing.spawn(main, nprocs=N)` begins on each rank, and `main` is called there with
+the rank's number: N ranks run, and each is looked at.
 """
 
 import importlib.util
@@ -14,7 +14,8 @@ import sys
 from multiprocessing.process import BaseProcess
 
 MODULE, STAND_IN, RANK_OPTION = "MANYHANDS_MODULE", "MANYHANDS_STAND_IN", "MANYHANDS_RANK_OPTION"
-STARTS = "This script starts {number} processes by itself, and {size} {ranks} asked for. Ask for as many: --ranks {number}."
+STARTS = ("This script starts {number} processes by itself, and {size} {ranks} asked for. "
+          "Ask for as many: --ranks {number}.")
 RUNS = "This script starts its training with another command. Give that command to manyhands: {words}"
 STARTERS = ("torchrun", "torch.distributed.run", "torch.distributed.launch", "accelerate", "deepspeed", "horovodrun")
 
@@ -33,8 +34,8 @@ def local_rank_and_size():
 
 
 def prepare(script, arguments, folder, rank):
-    """Make `sys.argv` and `sys.path` those of the script, and put in place what stands in for GPUs and for its own start.
-    Call it before anything else imports torch's functions."""
+    """Make `sys.argv` and `sys.path` those of the script, and put in place what stands in for GPUs and for its own
+    start. Call it before anything else imports torch's functions."""
     if os.environ.get(RANK_OPTION):
         arguments = [*arguments, f"{os.environ[RANK_OPTION]}={os.environ.get('LOCAL_RANK', 0)}"]
     sys.argv[:] = [script, *arguments]
@@ -52,8 +53,8 @@ def prepare(script, arguments, folder, rank):
 
 def run(script):
     """Run it; its names are returned: keep them until the process ends, as Python does. If they went at once, a
-    DistributedDataParallel with the last reference to a destroyed group would wait, with the GIL, for gloo's thread, and
-    that one for the GIL."""
+    DistributedDataParallel with the last reference to a destroyed group would wait, with the GIL, for gloo's thread,
+    and that one for the GIL."""
     if MODULE in os.environ:
         return runpy.run_module(os.environ[MODULE], run_name="__main__", alter_sys=True)
     return runpy.run_path(script, run_name="__main__")
@@ -73,7 +74,8 @@ def _no_launcher_inside(event, facts):
     if event not in ("subprocess.Popen", "os.system"):
         return
     command = facts[1] if event == "subprocess.Popen" else facts[0]
-    words = [os.fsdecode(one) for one in command] if isinstance(command, (list, tuple)) else os.fsdecode(command).split()
+    words = map(os.fsdecode, command) if isinstance(command, (list, tuple)) else os.fsdecode(command).split()
+    words = list(words)
     if any(os.path.basename(word) in STARTERS for word in words[:4]):
         raise NotHere(RUNS.format(words=" ".join(words)))
 
@@ -105,8 +107,8 @@ def _saving():
 
 
 def _own_start():
-    """`torch.multiprocessing.spawn`, and processes that the script starts to call `init_process_group` in them: what the
-    process of this rank would do is done here."""
+    """`torch.multiprocessing.spawn`, and processes that the script starts to call `init_process_group` in them: what
+    the process of this rank would do is done here."""
     import torch.distributed as dist
     import torch.multiprocessing as mp
 
@@ -136,7 +138,7 @@ def _own_start():
 
 
 def _makes_a_group(process):
-    """Whether the function that a process is to run calls init_process_group, by itself or in another one of the script."""
+    """Whether the function that a process is to run calls init_process_group, by itself or in one that it calls."""
     functions, seen = [getattr(process, "_target", None)], set()
     while functions:
         code = getattr(functions.pop(), "__code__", None)

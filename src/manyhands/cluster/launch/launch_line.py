@@ -10,8 +10,8 @@ from pathlib import Path
 # launcher -> (its options that take no value, {option: what it says})
 FLAGS = {
     "torchrun": {"standalone", "no-python", "run-path", "module", "m", "use-env", "virtual-local-rank", "h", "help"},
-    "accelerate": {"multi-gpu", "cpu", "use-deepspeed", "use-fsdp", "use-megatron-lm", "use-xpu", "tpu", "quiet", "q", "m",
-                   "module", "no-python", "debug", "use-mps-device", "same-network", "enable-cpu-affinity", "ipex",
+    "accelerate": {"multi-gpu", "cpu", "use-deepspeed", "use-fsdp", "use-megatron-lm", "use-xpu", "tpu", "quiet", "q",
+                   "m", "module", "no-python", "debug", "use-mps-device", "same-network", "enable-cpu-affinity", "ipex",
                    "use-parallelism-config", "tpu-use-cluster", "tpu-use-sudo", "use-tp"},
     "fabric": set(),
     "deepspeed": {"m", "module", "no-python", "no-local-rank", "force-multi", "save-pid", "enable-each-rank-log"},
@@ -20,13 +20,13 @@ FLAGS = {
     "python": {"u", "O", "OO", "B", "s", "S", "E", "I", "P", "q", "v", "b"},
 }
 NAMES = {"mpiexec": "mpirun", "python3": "python", "lightning": "fabric", sys.executable: "python"}
-COUNTS = {"nproc-per-node": "ranks", "num-processes": "ranks", "devices": "ranks", "num-gpus": "ranks", "np": "ranks", "n": "ranks",
-          "nnodes": "nodes", "num-machines": "nodes", "num-nodes": "nodes"}
+COUNTS = {"nproc-per-node": "ranks", "num-processes": "ranks", "devices": "ranks", "num-gpus": "ranks",
+          "np": "ranks", "n": "ranks", "nnodes": "nodes", "num-machines": "nodes", "num-nodes": "nodes"}
 WITH = {"horovodrun": "horovodrun", "mpirun": "mpirun"}  # all others start processes as torchrun does
 NOT_TAKEN = {"use-fsdp", "use-deepspeed", "use-megatron-lm", "config-file", "fsdp-config", "deepspeed-config-file"}
-TORCHRUN_OPTIONS = ("rdzv-backend", "rdzv-endpoint", "rdzv-id", "rdzv-conf", "max-restarts", "monitor-interval", "start-method",
-                    "role", "log-dir", "redirects", "tee", "local-ranks-filter", "node-rank", "master-addr", "master-port",
-                    "local-addr", "numa-binding")
+TORCHRUN_OPTIONS = ("rdzv-backend", "rdzv-endpoint", "rdzv-id", "rdzv-conf", "max-restarts", "monitor-interval",
+                    "start-method", "role", "log-dir", "redirects", "tee", "local-ranks-filter", "node-rank",
+                    "master-addr", "master-port", "local-addr", "numa-binding")
 ENVIRONMENT = {"accelerate": {"mixed-precision": "ACCELERATE_MIXED_PRECISION",
                               "gradient-accumulation-steps": "ACCELERATE_GRADIENT_ACCUMULATION_STEPS",
                               "dynamo-backend": "ACCELERATE_DYNAMO_BACKEND"},
@@ -94,8 +94,8 @@ def read(words):
         if rest[0].endswith("launch") and "--use_env" not in rest and "--use-env" not in rest:
             found.env["MANYHANDS_RANK_OPTION"] = "--local-rank"
         return found
-    if name == "python" and as_module and rest[:1] and rest[0].startswith(("accelerate.", "lightning.", "deepspeed.")):
-        return read([rest[0].split(".")[0], *(["launch"] if rest[0].startswith("acc") else ["run"] if rest[0].startswith("l") else []), *rest[1:]])
+    if name == "python" and as_module and rest[:1] and rest[0] == "accelerate.commands.launch":
+        return read(["accelerate", "launch", *rest[1:]])
     if name in WITH and rest[:1] and name_of(rest[0]) == "python":  # mpirun -np 2 python train.py
         inner = read(rest)
         line.script, line.module, line.arguments = inner.script, inner.module, inner.arguments
@@ -132,22 +132,25 @@ def file_of(module):
         for folder in (Path(), Path("src")):
             if (folder / path).is_file():
                 return str(folder / path)
-    raise ValueError(f"there is no module {module} in {os.getcwd()}: go to the folder in which you type python -m {module}.")
+    raise ValueError(f"there is no module {module} in {os.getcwd()}: go to the folder in which you type python -m "
+                     f"{module}.")
 
 
-OTHERS = {"srun", "sbatch", "composer", "colossalai", "ray", "jsrun", "bash", "sh", "aprun", "slurm"}  # known, and not read
-NOT_READ = ("{name} is not read here. Give the line for torchrun in its place: manyhands {command} torchrun --nproc-per-node 4 {script}")
+OTHERS = {"srun", "sbatch", "composer", "colossalai", "ray", "jsrun", "bash", "sh", "aprun"}  # known, and not read
+NOT_READ = ("{name} is not read here. Give the line for torchrun in its place: manyhands {command} torchrun "
+            "--nproc-per-node 4 {script}")
 
 
 def add_options(parser, default_ranks, launchers=True):
     """The options of all commands that start a script: how many ranks, and how; torchrun's are understood."""
     from manyhands.command_line import python_files
 
-    parser.add_argument("script", nargs="?", help="your training script, or how you start it: torchrun --nproc-per-node 2 train.py; "
-                        "accelerate launch train.py; python -m package.train").completer = python_files
+    parser.add_argument("script", nargs="?", help="your training script, or how you start it: torchrun --nproc-per-node"
+                        " 2 train.py; accelerate launch train.py; python -m package.train").completer = python_files
     parser.add_argument("arguments", nargs="*", default=[], help="its own arguments, behind --")
     parser.add_argument("--ranks", type=int, metavar="N", help=f"so many processes ({default_ranks})")
-    parser.add_argument("-m", "--module", action="store_true", help="the script is named as a module, as behind python -m")
+    parser.add_argument("-m", "--module", action="store_true",
+                        help="the script is named as a module, as behind python -m")
     parser.add_argument("--as-it-is", action="store_true",
                         help="no stand-in for GPUs: the script sees that there are none here")
     if launchers:
@@ -159,8 +162,8 @@ def add_options(parser, default_ranks, launchers=True):
 
 
 def parsed(parser, argv, command, default_ranks):
-    """The options, with the `Line` of what is to be started as `line`, and its `script`, `arguments` and `ranks`; ValueError
-    where there is nothing to start."""
+    """The options, with the `Line` of what is to be started as `line`, and its `script`, `arguments` and `ranks`;
+    ValueError where there is nothing to start."""
     from manyhands.command_line import no_script, scripts_own
 
     mine, words = split(argv)
@@ -207,5 +210,6 @@ def parsed(parser, argv, command, default_ranks):
 def warn(line):
     """Say on stderr which options of the launch have no effect here."""
     if line.ignored:
-        print(f"Not passed on to the script: {', '.join(line.ignored)}. It runs as this line starts it: torchrun --nproc-per-node "
-              f"{line.ranks} {' '.join([f'-m {line.module}' if line.module else line.script, *line.arguments])}", file=sys.stderr)
+        words = " ".join([f"-m {line.module}" if line.module else line.script, *line.arguments])
+        print(f"Not passed on to the script: {', '.join(line.ignored)}. It runs as this line starts it: torchrun "
+              f"--nproc-per-node {line.ranks} {words}", file=sys.stderr)

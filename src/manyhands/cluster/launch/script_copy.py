@@ -1,7 +1,8 @@
-"""A copy of what a script lives in, so that running it changes nothing: the repository's top level, or what stands for it.
+"""A copy of the repository of a script, so that running the script changes nothing.
 
 The copy is bounded. Large files, and the entries of large folders, are links to the originals. A linked file that the
-script opens for writing becomes a copy first (`as_main`), and what it writes into a linked folder it writes into the original.
+script opens for writing becomes a copy first (`as_main`); what it writes into a linked folder, it writes into the
+original.
 """
 
 import os
@@ -43,8 +44,8 @@ class Place:
         started = "" if self.start == "." else f", in its folder {self.start}"
         lacks = "".join(f" {what}: {some(paths)}." for what, paths in (
             ("Not in the copy", self.left_out), ("Links to the originals", self.linked)) if paths)
-        return (f"It ran in a copy of the folder {self.original.name or self.original}{started}. What is outside of that "
-                f"folder is not in the copy, nor are {', '.join(sorted(LEFT_OUT & {'.git', '.venv', '__pycache__'}))}.{lacks}")
+        return (f"It ran in a copy of the folder {self.original.name or self.original}{started}. What is outside of "
+                f"that folder is not in the copy, nor are .git, .venv and __pycache__.{lacks}")
 
 
 def some(paths, count=4):
@@ -84,8 +85,9 @@ def copied(script):
         os.environ[COPY] = folder
         if before["PYTHONPATH"]:
             os.environ["PYTHONPATH"] = os.pathsep.join(
-                str(place.root / Path(one).resolve().relative_to(root)) if one and Path(one).resolve().is_relative_to(root)
-                else one for one in before["PYTHONPATH"].split(os.pathsep))
+                str(place.root / Path(one).resolve().relative_to(root))
+                if one and Path(one).resolve().is_relative_to(root) else one
+                for one in before["PYTHONPATH"].split(os.pathsep))
         os.chdir(start)
         yield place
     finally:

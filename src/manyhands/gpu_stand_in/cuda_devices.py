@@ -3,8 +3,7 @@
 import inspect
 import warnings
 
-from manyhands import gpu_stand_in
-from manyhands.gpu_stand_in import INDEX, asked_by_torch, note, replace
+from manyhands.gpu_stand_in.stand_in_state import INDEX, USED, asked_by_torch, note, replace
 
 DEVICES = "device cuda is the CPU"
 DRAWN = ("rand", "randn", "randint", "randperm", "normal", "rand_like", "randn_like", "randint_like")
@@ -76,8 +75,9 @@ def _classes(torch):
         return real_generator("cpu" if is_gpu(device) else device)
 
     for real, make in ((real_device, device), (real_generator, generator)):
-        kind = type(f"_{real.__name__}", (type,), {"__call__": lambda cls, *args, _make=make, **kwargs: _make(*args, **kwargs),
-                                                   "__instancecheck__": lambda cls, one, _real=real: isinstance(one, _real)})
+        kind = type(f"_{real.__name__}", (type,), {
+            "__call__": lambda cls, *args, _make=make, **kwargs: _make(*args, **kwargs),
+            "__instancecheck__": lambda cls, one, _real=real: isinstance(one, _real)})
         setattr(torch, real.__name__, kind(real.__name__, (), {"__module__": "torch", "__doc__": real.__doc__}))
 
 
@@ -118,7 +118,7 @@ def _moves(torch):
         if args and is_gpu(args[0]):
             return to_gpu(tensor, "cpu", *args[1:], **kwargs)
         moved = to(tensor, *args, **kwargs)
-        leaves = moved is tensor and gpu_stand_in.used() and not asked_by_torch() and (
+        leaves = moved is tensor and DEVICES in USED and not asked_by_torch() and (
             str(args[0] if args else kwargs.get("device")) == "cpu")
         return moved.clone() if leaves else moved
 
@@ -127,7 +127,7 @@ def _moves(torch):
 
     def to_cpu(tensor, *args, **kwargs):
         moved = cpu(tensor, *args, **kwargs)
-        return moved.clone() if moved is tensor and DEVICES in gpu_stand_in.used() and not asked_by_torch() else moved
+        return moved.clone() if moved is tensor and DEVICES in USED and not asked_by_torch() else moved
 
     def as_type(tensor, dtype=None, *args, **kwargs):
         if isinstance(dtype, str) and "cuda." in dtype:
@@ -158,7 +158,7 @@ def _what_tensors_say(torch):
     _GETTERS.update(device=base.device, is_cuda=base.is_cuda)
 
     def on_gpu(tensor):
-        return (DEVICES in gpu_stand_in._used and not asked_by_torch(3)
+        return (DEVICES in USED and not asked_by_torch(3)
                 and _GETTERS["device"].__get__(tensor).type == "cpu")
 
     def device(tensor):
