@@ -5,6 +5,7 @@ import os
 import re
 import signal
 import sys
+import time
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -150,6 +151,16 @@ def working(text, stream=None):
         yield line
     finally:
         line.clear()
+
+
+@contextmanager
+def part(text, stream=None):
+    """Say on stderr that a part of a command's work is under way, and afterwards how long it took."""
+    stream, start = stream or sys.stderr, time.monotonic()
+    if stream.isatty():
+        print(f"{text} ...", file=stream, flush=True)
+    yield
+    print(f"{text}, {time.monotonic() - start:.0f} s", file=stream, flush=True)
 
 
 def unit_names(**_):

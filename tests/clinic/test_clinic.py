@@ -13,6 +13,8 @@ import pytest
 from planted import PATTERNS, look
 
 from manyhands.clinic.conclude import conclude
+from manyhands.clinic.page import as_html
+from manyhands.clinic.plain_page import as_text
 from manyhands.clinic.visit import rehearsed, visit
 from manyhands.cli import main
 
@@ -82,15 +84,16 @@ def test_a_hang_comes_with_who_waits_for_whom():
 
 
 FAILS = """
+    import json
     import torch
     import torch.distributed as dist
 
-    def deep():
+    def deep(row):
         raise RuntimeError("no such column")
 
     dist.init_process_group("gloo")
     open("here.txt", "w").write("written beside the script")
-    deep()
+    json.loads("{}", object_hook=deep)
 """
 
 
@@ -98,7 +101,8 @@ def test_a_script_that_fails_and_nothing_in_its_folder_is_changed(script, capsys
     path, page = script(FAILS), tmp_path / "page.html"
     assert main(["clinic", str(path), "--ranks", "2", "--output", str(page)]) == 2
     text = capsys.readouterr().out
-    assert "RuntimeError: no such column" in text and 'line 6, in deep' in text and "runpy" not in text
+    assert "RuntimeError: no such column" in text and 'line 7, in deep' in text and "runpy" not in text
+    assert 'line 11, in <module>' in text and "calls of libraries left out" in text and "decoder.py" not in text
     assert "in_rank" not in text and str(tmp_path) not in page.read_text()
     assert os.listdir(path.parent) == ["train.py"]
 
@@ -157,17 +161,62 @@ LAST_LAYER = """
     draw = torch.Generator().manual_seed(dist.get_rank())
     for step in range(int(sys.argv[1])):
         loss = head(torch.relu(ddp(torch.randn(6, 4, generator=draw)))).square().mean()
+        if step == 3 and dist.get_rank() == 1:
+            loss = loss * (loss - 9).sqrt()  # NaN
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
 """
 
 
-def test_a_script_that_ends_early_and_calls_two_models(script):
-    done = conclude(visit(script(LAST_LAYER), ["3"], ranks=2))
-    assert keys(done) == ["part own"] and "1:weight, 1:bias" in done.mistakes[0].text
+def test_a_script_that_ends_early_and_calls_two_models_whose_numbers_become_nan(script, monkeypatch):
+    found = visit(script(LAST_LAYER), ["4"], ranks=2)
+    done = conclude(found)
+    assert keys(done) == ["nan", "part own"] and "1:weight, 1:bias" in done.mistakes[1].text
+    assert "In step 4 the gradient that backward computed on rank 1 holds NaN" in done.mistakes[0].text
+    assert ("steps compared", "3") in done.measured and "nan apart" not in as_text(done)
+    assert done.mistakes[1].remedy.startswith("These parameters are not in the module that DistributedDataParallel wraps")
     assert "not tried: several models" in [one.key for one in done.remarks]
-    assert done.costs is None and done.hangs == "No: every rank came through 3 steps."
+    assert done.hangs == "No: every rank came through 4 steps."
+    for name, code in (("judge.remarks", 1), ("judge.fit", 1), ("judge.mistakes", 3), ("conclude.Evidence", 3), ("costs.add_up", 1)):
+        with monkeypatch.context() as patch:
+            patch.setattr(f"manyhands.clinic.{name}", lambda *_: {}["unforeseen"])
+            done = conclude(found)
+        assert "unforeseen" in as_text(done) and "unforeseen" in as_html(done) and done.code == code, name
+
+
+UNEVEN = """
+    import torch
+    import torch.distributed as dist
+    from torch import nn
+    from torch.utils.data import DataLoader, IterableDataset
+
+    class Stream(IterableDataset):
+        def __iter__(self):  # the same rows on each rank, and a row of the rank's
+            for number in range(12 if dist.get_rank() else 14):
+                yield torch.tensor([number * 0.1, number % 3 or dist.get_rank()])
+
+    dist.init_process_group("gloo")
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(2, 3), nn.Linear(3, 1))
+    model[0].requires_grad_(False)
+    ddp = nn.parallel.DistributedDataParallel(model)
+    model[0].requires_grad_(True)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for x in DataLoader(Stream(), batch_size=2):
+        optimizer.zero_grad()
+        nn.functional.mse_loss(ddp(x), x[:, 1:]).backward()
+        optimizer.step()
+"""
+
+
+def test_uneven_batches_and_remedies_that_fit(script, capsys, tmp_path):
+    assert main(["clinic", str(script(UNEVEN)), "--ranks", "2", "--patience", "3", "--output", str(tmp_path / "page.html")]) == 1
+    text = " ".join(capsys.readouterr().out.split())
+    assert "rank 1 called backward less often than the ranks that wait. The number of calls is 6 instead of 7." in text
+    assert "What to do: Give all ranks the same number of batches" in text and "not averaged, It hangs 14 Pipeline" in text
+    assert "-> An IterableDataset takes no DistributedSampler. Shard by rank and by worker" in text
+    assert "own: 0.weight, 0.bias. -> DistributedDataParallel notes in its constructor" in text and "Wrap the model again" in text
 
 
 def test_one_rank_that_hangs_is_ended_by_ctrl_c(script):
@@ -249,6 +298,7 @@ def test_pipes_and_sockets_beside_a_script_are_left_out_and_named(command, scrip
     """Editors, ssh and tmux leave such; a copy of the folder cannot hold them."""
     path = script("""
         import os
+        import time
         import torch
         from torch.nn.parallel import DistributedDataParallel
 
@@ -257,14 +307,22 @@ def test_pipes_and_sockets_beside_a_script_are_left_out_and_named(command, scrip
         model = DistributedDataParallel(torch.nn.Linear(2, 1))
         optimizer = torch.optim.SGD(model.parameters(), 0.1)
         for _ in range(12):
+            start = time.time()
             optimizer.zero_grad()
-            model(torch.ones(4, 2)).sum().backward()
+            for part in range(2):
+                torch.nn.functional.mse_loss(model(torch.ones(4, 2)), torch.ones(4, 1)).backward()
             optimizer.step()
+            print(time.time() - start, "s")
         torch.distributed.destroy_process_group()
     """)
     os.mkfifo(path.with_name("pipe"))
     with socket.socket(socket.AF_UNIX) as made:
         made.bind("a socket")
     code, said = main([command, "train.py", "--ranks", "2"]), capsys.readouterr()
-    assert code in (0, 1) and "Traceback" not in said.err
-    assert "a socket, pipe." in " ".join(said.out.split())
+    said_in_a_line = " ".join(said.out.split())
+    assert code == 0 and "Traceback" not in said.err
+    assert "a socket, pipe." in said_in_a_line
+    if command == "clinic":  # what is worth a remark gives no 1
+        assert "2 backward calls, none divided: like a learning rate 2 times as high." in said_in_a_line
+        assert "gradient was 2 times the mean over all 16 rows" in said_in_a_line and "that of one process" not in said.out
+        assert "Remark: train.py:17, ranks 0, 1: time reads a clock" in said_in_a_line

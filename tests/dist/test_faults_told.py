@@ -137,4 +137,43 @@ with strategy.scope():
         fault = provoke(waits, 'if os.environ["RANK"] == "0":\n    model.fit(np.ones((8, 2)), np.ones((8, 1)), verbose=0)', limit_s=200)
         assert type(fault) is Hang
         has_line(fault, "rank 0  waits in fit at line 2 of this cell: model.fit(")
-        has_line(fault, "rank 1 never called fit")
+        has_line(fault, "rank 1 called fit less often than the ranks that wait, or not at all.")
+
+
+TASKS = """import json, os
+def become(index, kind="worker", **others):
+    cluster = {"worker": ADDRESSES[:2], **others}
+    os.environ["TF_CONFIG"] = json.dumps({"cluster": cluster, "task": {"type": kind, "index": index}})
+rank = int(os.environ["RANK"])
+import numpy as np, tensorflow as tf, tf_keras
+"""
+
+
+def test_what_waits_in_tensorflows_c_is_told_with_its_line_and_the_task_that_is_missing():
+    """Such a rank holds Python's lock, and cannot report."""
+    with Cluster(nodes=1, ranks_per_node=2, framework="tensorflow", name="tasks") as tasks:
+        with reserve(3) as ports:
+            addresses = [f"127.0.0.1:{port}" for port in ports.ports]
+        tasks.px(f"ADDRESSES = {addresses}\n{TASKS}", setup=True, limit_s=200)
+        fault = provoke(tasks, "become(rank)\nif rank == 0:\n    tf.distribute.MultiWorkerMirroredStrategy()", limit_s=200, patience_s=2)
+        assert type(fault) is Hang
+        has_line(fault, "rank 0  waits in MultiWorkerMirroredStrategy at line 3 of this cell: tf.distribute.MultiWorkerMirroredStrategy()")
+        has_line(fault, f"nothing listens at the address of worker 1 (rank 1, {addresses[1]}).")
+        fault = provoke(tasks, "become(0)\ntf.distribute.MultiWorkerMirroredStrategy()", limit_s=200, patience_s=2)
+        assert type(fault) is RankError and " waits in MultiWorkerMirroredStrategy at line 2 of this cell" in fault.text
+        has_line(fault, "ranks 0, 1 have the same task in TF_CONFIG, worker 0.")
+        fault = provoke(tasks, """become(0, "worker" if rank else "chief", worker=ADDRESSES[1:2], chief=ADDRESSES[:1], ps=ADDRESSES[2:])
+if rank == 0:
+    tf.distribute.ParameterServerStrategy(
+        tf.distribute.cluster_resolver.TFConfigClusterResolver())""", limit_s=200, patience_s=2)
+        assert type(fault) is Hang
+        has_line(fault, "rank 0  waits in ParameterServerStrategy at line 3 of this cell")
+        has_line(fault, "no rank has set its own TF_CONFIG to ps 0.")
+        fault = provoke(tasks, """become(rank)
+strategy = tf.distribute.MultiWorkerMirroredStrategy()
+with strategy.scope():
+    model = tf_keras.Sequential([tf_keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+model.fit(np.ones((32, 2)), np.ones((32, 1)), batch_size=4, steps_per_epoch=4 if rank else 6, epochs=2, verbose=0)""", limit_s=200, patience_s=5)
+        assert type(fault) is Mismatch and "MISMATCH" in fault.text
+        has_line(fault, "TensorFlow compares the collectives of the workers, and they differ: it expected ")

@@ -98,9 +98,65 @@ def test_a_script_that_fails_is_shown_with_its_error_and_not_judged(script):
     assert code == 2 and "fails by itself, so nothing was judged" in out and "KeyError: 'mine'" in out and "findings" not in out
 
 
+def test_what_gloo_aborts_is_judged_by_what_the_ranks_had_called(script):
+    """Rank 0 ends by SIGABRT, the others lose their connection."""
+    sizes = "import torch, torch.distributed as dist\ndist.init_process_group('gloo')\nx = torch.ones([7, 9, 9][dist.get_rank()], 4)\ndist.all_reduce(x)\n"
+    code, out, _ = rehearse(str(script(sizes)), "--ranks", "3")
+    assert code == 1 and "With gloo, too, rank 0 could not go on: gloo ended it. op.preamble" in out, out
+    assert "MAY HANG: train.py:4, rank 0\n" in out and "meets all_reduce of rank 1 (line 4), which has a different size" in out, out
+
+
+NO_GPU_CHOSEN = """import contextlib, torch, torch.distributed as dist  # only line 10 calls torch.cuda.set_device(local_rank)
+torch.cuda.is_available = lambda: True  # so that the calls count that are made, and not those that are written
+dist.init_process_group("nccl")
+scores, size = [None] * 2, 2
+dist.all_gather_object(scores, 1)
+dist.barrier()
+dist.barrier(device_ids=[0])
+parts = [torch.empty(3)] * size
+dist.all_gather(parts, torch.ones(3))
+with contextlib.suppress(AttributeError, RuntimeError): torch.cuda.set_device(0)
+dist.barrier()
+dist.all_gather_object(scores, 1)
+dist.all_gather([torch.empty(3) for _ in range(size)], torch.ones(3))
+"""
+
+
+def test_what_counts_are_calls_that_choose_a_gpu_and_tensors_that_are_the_same(script):
+    code, out, _ = rehearse(str(script(NO_GPU_CHOSEN)), "--ranks", "2", "--json")
+    assert code == 1 and {(one["line"], one["severity"], one["call"]) for one in json.loads(out)["findings"]} == {
+        (5, "may hang", "all_gather_object"), (6, "may hang", "barrier"), (9, "differs", "all_gather")}, out
+
+
+def test_a_worker_of_tensorflow_that_waits_in_c_is_told_with_its_line(script):
+    """It holds Python's lock, and so can neither report nor answer."""
+    path = script("""import json, os
+if os.environ["RANK"] == "1":
+    os.environ["TF_CONFIG"] = json.dumps({"cluster": {"worker": ["127.0.0.1:1", "127.0.0.1:24118"]}, "task": {"type": "worker", "index": 1}})
+    import tensorflow as tf
+    tf.distribute.MultiWorkerMirroredStrategy()
+""")
+    code, out, _ = rehearse(str(path), "--ranks", "2", "--patience", "2")
+    assert code == 1 and "rank 1  waits in MultiWorkerMirroredStrategy at line 5 of train.py: tf.distribute" in out, out
+    assert "must start before rank 1 can go on, and no rank has set its own TF_CONFIG to worker 0." in out, out
+
+
+def test_a_run_that_was_cut_is_not_a_clean_one(script):
+    code, out, _ = rehearse(str(script("import time\ntime.sleep(60)")), "--ranks", "2", "--limit", "2")
+    assert code == 3 and "Not determined: the script had not ended" in out and "No findings" not in out, out
+
+
 def test_what_is_no_script_is_said():
     code, _, err = rehearse("no_such.py")
     assert code == 2 and err.startswith("manyhands rehearse: there is no file no_such.py in ") and "Traceback" not in err
+
+
+def test_one_tensor_for_all_ranks_is_told_in_a_cell_and_in_its_rehearsal(cluster, capsys):
+    with cluster.rehearse() as rehearsal:
+        cluster.px("import torch, torch.distributed as dist\nparts = [torch.empty(2)] * 4\ndist.all_gather(parts, torch.ones(2))\ndist.barrier()")
+    said = capsys.readouterr().out
+    assert "OVERWRITTEN: all_gather at line 3 of this cell, ranks 0-3: dist.all_gather(parts, torch.ones(2))\n" in said
+    assert [(one.line, one.ranks) for one in rehearsal.findings] == [(3, (0, 1, 2, 3))] and "DIFFERS: line 3 of this cell" in said
 
 
 def test_what_a_call_in_a_cell_says_is_read_there(cluster):

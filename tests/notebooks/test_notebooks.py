@@ -14,13 +14,13 @@ ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = {piece.short(piece.notebook): piece.notebook for piece in layout.pieces(ROOT)}
 QUEUED = "reads a clock when the operation is queued"
 ANNOUNCED = {  # notebook -> [(severity, in its text, what the notebook says of it)]
-    "notebooks/01_data_parallel.ipynb": [("differs", QUEUED, "a clock\n> needs `torch.cuda.synchronize()` before it is read")],
+    "notebooks/01_data_parallel.ipynb": [("remark", QUEUED, "a clock\n> needs `torch.cuda.synchronize()` before it is read")],
     "notebooks/05_communication_costs.ipynb": [
-        ("differs", QUEUED, "Call `torch.cuda.synchronize()` before each look at the clock"),
+        ("remark", QUEUED, "Call `torch.cuda.synchronize()` before each look at the clock"),
         ("hangs", "rendezvous", "a ring by hand needs `dist.batch_isend_irecv`"),
     ],
     "notebooks/14_pipeline.ipynb": [("may hang", "runs on the GPU for ever", "Two neighbours that send to each other can hang even with `isend`")],
-    "notebooks/19_scaling.ipynb": [("differs", QUEUED, "Calibrate with `torch.cuda.synchronize()` or events around the step")],
+    "notebooks/19_scaling.ipynb": [("remark", QUEUED, "Calibrate with `torch.cuda.synchronize()` or events around the step")],
     "solutions/09_staleness/09_staleness.ipynb": [("fails", "receives from anybody", "NCCL refuses to receive from anyone, as a server does")],
     "solutions/11_differentiable_communication/11_differentiable_communication.ipynb": [
         ("differs", "another tag", "NCCL has no tags: the check gives this exercise\ngroups of gloo's"),

@@ -1,7 +1,7 @@
 """A clinic for a team's own training script: is it right, does it hang, what does it cost?
 
-`manyhands clinic train.py --ranks 4` copies the script's folder, runs the script under a launcher for a few steps with
-observers in place, and writes one page. The script itself is not changed.
+`manyhands clinic train.py --ranks 4` copies the script's repository, runs the script under a launcher for a few
+steps with observers in place, and writes one page. The script itself is not changed.
 
 How it can tell that N processes train like one, for a script that it knows nothing of: on each rank it sees the
 gradients before they are averaged (`h_r`, by hooks on the parameters), the gradient that the optimiser gets (`G_r`),

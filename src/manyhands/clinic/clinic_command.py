@@ -5,25 +5,22 @@ import webbrowser
 from pathlib import Path
 
 from manyhands.clinic.page import MADE_BY
-from manyhands.command_line import (
-    completed, no_output_file, no_script, python_files, refuse, scripts_own, seconds, sigterm_exits
-)
+from manyhands.cluster.launch import launch_line
+from manyhands.command_line import completed, no_output_file, part, refuse, seconds, sigterm_exits
 from manyhands.command_line import parser as command_parser
 
 DESCRIPTION = """Run your own training script for a few steps, with observers in place, and write one page about it: is it right, does it hang,
 will it run on GPUs, what does it cost? The script is one for torchrun (DDP, FSDP2, Lightning, Accelerate, all_reduce by hand) or horovodrun. Neither it nor
-its folder is changed: it runs in a copy of the folder. Exit code 0: nothing found; 1: something found; 2: the script fails."""  # noqa: E501
+its repository is changed: it runs in a copy. Exit code 0: nothing found; 1: a mistake found; 2: the script fails; 3: not determined."""  # noqa: E501
+RANKS = 4  # by default
 STOPPED = "\nStopped; all processes of the script have ended."
 
 
 def parser():
     made = command_parser("clinic", DESCRIPTION, ["train.py --ranks 4", "train.py --ranks 2 -- --epochs 1 --lr 0.1",
+                                                  "torchrun --nproc-per-node 2 train.py --epochs 1",
                                                   "train.py --with horovodrun"])
-    made.add_argument("script", help="your training script").completer = python_files
-    made.add_argument("arguments", nargs="*", default=[], help="its own arguments, behind --")
-    made.add_argument("--ranks", type=int, default=4, metavar="N", help="so many processes (4)")
-    made.add_argument("--with", dest="launcher", choices=["torchrun", "horovodrun", "mpirun"], default="torchrun",
-                      help="what starts them (torchrun)")
+    launch_line.add_options(made, RANKS)
     made.add_argument("--to-end", action="store_true", help="watch the script to its own end, not for a few steps only")
     made.add_argument("--patience", type=seconds, metavar="S",
                       help="all ranks waiting for so many seconds is a hang (10, with GPUs 30)")
@@ -35,13 +32,12 @@ def parser():
 
 @sigterm_exits()
 def main(argv=None):
-    mine, own = scripts_own(sys.argv[1:] if argv is None else argv)
-    arguments = completed(parser()).parse_args(mine)
-    arguments.arguments += own
-    if problem := no_script(arguments.script) or no_output_file(arguments.output, MADE_BY):
+    try:
+        arguments = launch_line.parsed(completed(parser()), sys.argv[1:] if argv is None else argv, "clinic", RANKS)
+    except ValueError as problem:
         return refuse("clinic", problem)
-    if arguments.ranks < 1:
-        return refuse("clinic", "--ranks must be 1 or more.")
+    if problem := no_output_file(arguments.output, MADE_BY):
+        return refuse("clinic", problem)
     try:
         return _look(arguments)
     except KeyboardInterrupt:
@@ -53,13 +49,18 @@ def _look(arguments):
     from manyhands.clinic.conclude import conclude
     from manyhands.clinic.page import as_html
     from manyhands.clinic.plain_page import as_text
-    from manyhands.clinic.visit import rehearsed, visit
+    from manyhands.clinic.visit import STEPS, may_rehearse, rehearsed, visit
     from manyhands.cluster.launch.run_script import LaunchError
 
+    line, stand_in = arguments.line, not arguments.as_it_is
+    launch_line.warn(line)
     try:
-        seen = visit(arguments.script, arguments.arguments, arguments.ranks, arguments.launcher, arguments.to_end,
-                     arguments.patience, arguments.timeout)
-        rehearsed(seen, arguments.script, arguments.timeout)
+        with part("1 of 2: to its end" if arguments.to_end else f"1 of 2: {STEPS} steps"):
+            seen = visit(line.script, line.arguments, line.ranks, line.launcher, arguments.to_end, arguments.patience,
+                         arguments.timeout, stand_in, line.nodes, line.env)
+        if may_rehearse(seen):
+            with part("2 of 2: rehearsal"):
+                rehearsed(seen, line.script, arguments.timeout, stand_in)
     except LaunchError as problem:
         return refuse("clinic", problem)
     done = conclude(seen, arguments.to_end, arguments.timeout)

@@ -26,6 +26,29 @@ MISTAKES = {
         "Broadcast rank 0's parameters and buffers once, before training (DDP does that when it is made; Horovod: "
         "hvd.broadcast_parameters). One seed on all ranks is not enough where a rank draws something else first.",
         ("06", "10")),
+    "nan": (
+        "The numbers are NaN",
+        "In step {step} {place} {ranks} holds NaN. Steps from this one on were not compared.",
+        "Find the operation that makes it: torch.autograd.set_detect_anomaly(True) names it. Frequent causes are the "
+        "root or the logarithm of a number that is not positive, a division by 0, and a learning rate that is too "
+        "high.", ("01", "17")),
+    "infinite": (
+        "The numbers are infinite",
+        "In step {step} {place} {ranks} holds infinity. Steps from this one on were not compared.",
+        "A number has grown too large for its type. Frequent causes are a learning rate that is too high, a division "
+        "by a number close to 0, and float16 without a GradScaler.", ("01", "17")),
+    "zero": (
+        "The gradient is zero",
+        "In each of {steps_n} steps the gradient of every parameter was exactly 0 on all ranks, so training changes "
+        "nothing.",
+        "Check that the loss depends on the weights. It does not if there is one class only, if an output was "
+        "detached, or if an activation or a clamp is saturated for all rows.", ("01",)),
+    "no gradient": (
+        "The optimiser gets no gradient",
+        "In each of {steps_n} steps backward computed a gradient, and it was gone or exactly 0 when the optimiser took "
+        "its step.",
+        "Call zero_grad before backward, and not between backward and step. Give the optimiser the parameters of the "
+        "model that is trained.", ("01",)),
     "alone": (
         "Each rank trains a model of its own",
         "No rank sent any message in the steps that were timed.{data_parallel}",
@@ -108,9 +131,43 @@ MISTAKES = {
                 "Every rank of the group must make the same calls in the same order, with tensors of one size.",
                 ("04", "14")),
 }
+# what a script is to do if the usual remedy of a mistake does not fit it
+REMEDIES = {
+    "iterable": "An IterableDataset takes no DistributedSampler. Shard by rank and by worker inside __iter__: yield "
+                "every n-th row from number rank * workers + worker on, where n is world_size * workers, and "
+                "torch.utils.data.get_worker_info() knows the worker. For a streamed data set of Hugging Face, "
+                "datasets.distributed.split_dataset_by_node does it.",
+    "rows by hand": "Each rank needs its own part of the data. Draw rows with a seed that the rank is added to, or "
+                    "take rows[rank::world_size] of an order that all ranks share.",
+    "sampler": "DistributedSampler gives each rank its own rows only if it knows the rank: leave its rank and "
+               "num_replicas out, or give it dist.get_rank() and dist.get_world_size().",
+    "not through the wrapper": "The model is wrapped in DistributedDataParallel, but the script calls the model "
+                               "inside. Call the wrapper, because only its forward prepares backward for the "
+                               "all-reduce.",
+    "always in no_sync": "The model is wrapped in DistributedDataParallel, but every forward and backward is inside "
+                         "no_sync. Leave no_sync for the last micro-batch of each step, so that the sum of its "
+                         "gradients is averaged.",
+    "unfrozen": "DistributedDataParallel notes in its constructor which parameters are trained, and these were frozen "
+                "then. Wrap the model again after they are unfrozen, or unfreeze them before it is wrapped.",
+    "outside": "These parameters are not in the module that DistributedDataParallel wraps. Wrap one module that holds "
+               "all that is trained, or all_reduce the gradients of the others after backward.",
+    "uneven": "Give all ranks the same number of batches (DistributedSampler does, and so does drop_last=True with "
+              "parts of equal size), or use DistributedDataParallel's join(). The ranks must also agree on when to "
+              "leave the loop.",
+}
+# where numbers that are not finite were seen
+PLACES = {"local": "the gradient that backward computed on", "given": "the gradient that the optimiser got on",
+          "weights": "a weight after the step on"}
 CROSSED = ("What came for a call had another size than the call takes: it belonged to another one, which not all ranks "
            "have made. gloo ends the process then; with NCCL the ranks may wait for ever, or go on with wrong numbers.")
 REMARKS = {
+    "not judged": "One question was left out, because what was recorded does not fit it ({what}: {error}).",
+    "undivided parts": "{calls} backward calls, none divided: like a learning rate {calls} times as high. In each step "
+                       "the gradients of {calls} backward calls add up, and no loss is divided by {calls}. If these "
+                       "are parts of one batch, divide each loss, unless the higher rate is intended. (Adam and other "
+                       "optimisers that scale gradients by their size hardly notice.)",
+    "unknown parts": "The gradients of {calls} backward calls add up in a step, of a loss that the clinic does not "
+                     "know. It cannot say whether each was divided by {calls}.",
     "noise": "The model draws random numbers (dropout): one process would draw others, so it could not be tried on all "
              "rows at once. The gradients were compared as they came out, each rank's noise in them.",
     "same noise": "The model draws random numbers (dropout), and all ranks draw the same ones: they have the same seed "
@@ -148,8 +205,10 @@ REMARKS = {
     "DataParallel": "nn.DataParallel is one process with a thread for each GPU; without a GPU it does nothing. It "
                     "was run "
                     "as one process. DistributedDataParallel is its successor.",
-    "not copied": "The script's folder is too large to be copied: the script ran in it, and what it writes is there.",
-    "left out": "The copy of the script's folder lacks what cannot be copied (pipes, sockets, devices, unreadable "
+    "stand-in": "{words}",
+    "linked": "The script ran in a copy, and in that copy what is large is a link to the original: {files}. What the "
+              "script writes into a linked folder, it writes into the original.",
+    "left out": "The copy of the script's repository lacks what cannot be copied (pipes, sockets, devices, unreadable "
                 "files): {files}.",
     "few cores": "The ranks waited for a core for {percent} of their time ({cores} cores here): times say little "
                  "about a "
@@ -161,7 +220,9 @@ REMARKS = {
     "horovod bytes": "Horovod's messages are not counted: they do not go through torch.distributed.",
 }
 REMARK_UNITS = {"input": ("00",), "straggler": ("09", "19"), "batch norm": ("03", "06"), "mixes rows": ("06",),
-              "DataParallel": ("03", "06"), "noise": (), "few cores": ()}
+              "DataParallel": ("03", "06"), "noise": (), "few cores": (),
+              "undivided parts": ("06", "17")}
+UNKNOWN = "Not determined"  # a verdict that begins so is none
 VERDICTS = {
     "same": "Yes. In each of {steps} steps all ranks had the same weights, and the gradient was that of one process "
             "with "
@@ -172,34 +233,46 @@ VERDICTS = {
     "sharded": "Yes. The parameters are sharded; in each of {steps} steps the gradient was that of one process with "
                "the "
                "same weights and the same {rows} rows.",
-    "sharded untold": "The parameters are sharded, and the model could not be run on all rows in one process: the "
-                      "gradients were not compared.",
+    "sharded untold": "Not determined: the parameters are sharded, and the model could not be run on all rows in one "
+                      "process, so the gradients were not compared.",
+    "undivided parts": "As far as it can be told: in each of {steps} steps all ranks had the same weights, and the "
+                       "gradient was {calls} times the mean over all {rows} rows. See the remark on backward calls.",
     "wrong": "No. {count} {what} found.",
-    "one": "Not told: there is one rank only.",
-    "failed": "Not told: the script failed before all ranks had told of a step.",
-    "hung": "Not told: the ranks hung before the first step of all of them.",
-    "no step": "Not told: no step of a torch optimiser was seen on a model that trains. The clinic looks at "
+    "one": "Not determined: there is one rank only.",
+    "failed": "Not determined: the script failed before all ranks had taken a step.",
+    "hung": "Not determined: the ranks hung before all of them had taken a step.",
+    "stopped": "Not determined: the script was stopped by the time limit before all ranks had taken a step.",
+    "no step": "Not determined: no step of a torch optimiser was seen on a model that trains. The clinic looks at "
                "torch.optim; a script that updates weights by hand, or in TensorFlow, is run and watched only.",
+    "some without a step": "Not determined: not every rank took a step. By rank, the numbers of steps are {counts}.",
+    "not compared": "Not determined: in no step was there a gradient, as backward computes it, against which what the "
+                    "optimisers got could be held.",
+    "not judged": "Not determined: what the ranks recorded does not fit together. See the remarks.",
 }
 QUESTIONS = ("Is it right?", "Does it hang?", "Will it run on GPUs?", "What does it cost?", "How far will it scale?",
              "What next?")
+PRINTED, PRINTED_NOTHING = "The last lines that {ranks} printed:", "{ranks} printed nothing."
 GPUS = {"none": "Nothing was found that NCCL would do otherwise than gloo did, in {seen}.",
         "some": "{count} {what} found that NCCL would do otherwise than gloo did, in {seen}.",
-        "failed": "Not told: in a second run, whose calls were recorded, the script failed: {error}",
+        "no call": "Not determined: in a second run the script called nothing of torch.distributed.",
+        "failed": "Not determined: in a second run, whose calls were recorded, the script failed: {error}",
+        "not judged": "Not determined: a second run, whose calls were recorded, could not be judged: {error}",
         "cut": "The second run was still at work when its time was over, so what never ends was not looked for.",
         "waits": "In a second run, whose calls were recorded, the ranks waited for each other until the time was over.",
-        "not tried": "Not told: for that the script must first come through its steps here.",
-        "one rank": "Not told: there is one rank only.",
-        "launcher": "Not told: only scripts for torchrun are rehearsed.",
+        "not tried": "Not determined: for that the script must first come through its steps here.",
+        "one rank": "Not determined: there is one rank only.",
+        "launcher": "Not determined: only scripts for torchrun are rehearsed.",
         "gpu": "It ran on GPUs here, as questions 1 and 2 tell.",
         "steps": "for {steps} steps",
         "end": "to its end",
         "rest": "The script ran once more, on CPUs, {far}, and its calls were replayed under NCCL's rules. "
                 "{cannot} The boxes *On GPUs* of the units have the rest."}
-SEVERITIES = {"hangs": "Hangs", "fails": "Fails", "may hang": "May hang", "differs": "Differs"}
+SEVERITIES = {"hangs": "Hangs", "fails": "Fails", "may hang": "May hang", "differs": "Differs", "remark": "Remark"}
 NOT_YET = {"scale": "Not here: manyhands predict runs the script once more, and says what it would take on 8, 64 or "
                     "1024 ranks of another machine."}
 HANGS = {"no": "No: every rank came through {steps} steps{whole}.",
          "end": " and to the end of the script",
-         "failed": "Not told: the script failed first.",
-         "limit": "Not told: after {limit_s:g} s it had not come to the end of what was asked for, and was stopped."}
+         "no step": "Not determined: every rank came to its end, and not all of them took a step.",
+         "failed": "Not determined: the script failed first.",
+         "limit": "Not determined: after {limit_s:g} s it had not come to the end of what was asked for, and was "
+                  "stopped."}

@@ -2,16 +2,18 @@
 
 from dataclasses import dataclass, field
 
+from manyhands import gpu_stand_in
 from manyhands.clinic import clinic_words as words
 from manyhands.clinic import costs, judge
 from manyhands.clinic.evidence import Evidence, moved_apart
 from manyhands.clinic.judge import Finding
 from manyhands.clinic.visit import STEPS
 from manyhands.cluster.faults.sentences import ranks_text
-from manyhands.command_line import printable
+from manyhands.cluster.launch.script_copy import some
 
-FOUND, NOTHING, FAILS = 1, 0, 2  # exit codes
+NOTHING, FOUND, FAILS, NOT_DETERMINED = 0, 1, 2, 3  # exit codes
 OTHER_SIZE = "Received data size doesn't match expected size"  # gloo, when it ends the process
+LAST_LINES = 8  # of what a rank printed
 NAMED = 4  # so many names of parameters, or of files, are shown
 
 
@@ -43,35 +45,69 @@ class Conclusion:
     units: list = field(default_factory=list)  # (number, title, why)
     code: int = NOTHING
     gpu_findings: list = field(default_factory=list)  # of `Said`
+    gpu_remarks: list = field(default_factory=list)
     gpu_note: str = ""  # how it was looked for
+    printed: list = field(default_factory=list)  # [(whose, last lines)], where the verdict is "not determined"
+
+
+class Questions:
+    """Asks one question after the other. One that raises an exception is left out, and `left_out` says so. The answers
+    to the others still reach the page."""
+
+    def __init__(self):
+        self.left_out = []
+
+    def __call__(self, default, question, *args):
+        try:
+            return question(*args)
+        except Exception as error:
+            self.left_out.append(judge.not_judged(question.__name__, error))
+            return default
 
 
 def conclude(visit, to_end=False, timeout_s=300):
     """What is to be said of a `Visit`."""
-    evidence = _evidence(visit)
-    found = judge.mistakes(evidence) if evidence else []
-    remarks = _remarks(visit, evidence)
+    ask = Questions()
+    evidence = ask(None, _evidence, visit)
+    found = ask([], judge.mistakes, evidence) if evidence else []
+    compared = ask(0, judge.compared, evidence) if evidence else 0
+    ask.left_out += [one for one in found if one.key == judge.NOT_JUDGED]
+    found = [one for one in found if one.key != judge.NOT_JUDGED]
+    doubts = bool(ask.left_out)
+    remarks = _remarks(visit, evidence, ask)
     fault = visit.fault
     hangs = fault is not None and fault.kind in ("hang", "mismatch") and not visit.errors
     failed = bool(visit.errors or visit.told or not hangs and not visit.timed_out and _dead(visit))
     if hangs:  # a rank that has left a call out has a gradient that nothing else explains
         found = [one for one in found if one.key != "other"]
-        found.append(Finding("hang", {"text": fault.text.splitlines()[0].removeprefix("HANG: ")}))
+        found.append(Finding("hang", {"text": fault.text.splitlines()[0].removeprefix("HANG: "),
+                                      "remedy": "uneven" if fault.less_often else None}))
     elif fault is not None and (fault.kind == "mismatch" or _crossed(visit)):
         cause = fault.text.splitlines()[-1] if fault.kind == "mismatch" else words.CROSSED
         found.append(Finding("crossed", {"text": cause}))
-    cost = costs.add_up(visit.cost) if len(visit.cost) == visit.ranks else None
-    of_costs = costs.remarks(cost, "horovod" in visit.seen[0]["frameworks"]) if cost else []
-    done = Conclusion(visit, _right(visit, evidence, found, remarks, failed, hangs), "", "",
-                      [_mistake(one, visit) for one in found], [_remark(one) for one in remarks], _measured(evidence),
-                      cost, [_remark(one) for one in of_costs])
-    done.gpus, done.gpu_findings, done.gpu_note = _gpus(visit, cost)
-    done.hangs = _hangs(visit, evidence, failed, hangs, to_end, timeout_s)
+    cost = ask(None, costs.add_up, visit.cost) if len(visit.cost) == visit.ranks else None
+    horovod = 0 in visit.seen and "horovod" in visit.seen[0]["frameworks"]
+    of_costs = ask([], costs.remarks, cost, horovod) if cost else []
+    measured = ask([], _measured, evidence)
+    wrong = [one for one in found if one.key != "hang"]
+    right = (_wrong(wrong) if wrong and evidence else _unknown(visit, evidence, failed, hangs, doubts) if doubts
+             or not compared or visit.ranks == 1 else _right(evidence, compared, remarks))
+    done = Conclusion(visit, right, "", "", [_mistake(one, visit) for one in found],
+                      [_remark(one) for one in [*remarks, *ask.left_out]], measured, cost,
+                      [_remark(one) for one in of_costs])
+    done.gpus, said, done.gpu_note = _gpus(visit, cost)
+    done.gpu_findings = [one for one in said if one.key != "remark"]
+    done.gpu_remarks = [one for one in said if one.key == "remark"]
+    done.hangs = _hangs(visit, failed, hangs, to_end, timeout_s)
     done.units = _units([*done.mistakes, *done.remarks, *done.cost_remarks])
     if failed:
-        done.code, done.traceback = FAILS, _traceback(visit)
-    elif found or done.gpu_findings or visit.timed_out:
+        done.code, done.traceback = FAILS, "\n".join([_traceback(visit), *visit.reasons])
+    elif found or done.gpu_findings:
         done.code = FOUND
+    elif visit.timed_out or right.startswith(words.UNKNOWN) or not _rehearsal_is_whole(visit):
+        done.code = NOT_DETERMINED
+    if evidence is None and not failed:
+        done.printed = _printed(visit)
     return done
 
 
@@ -92,66 +128,102 @@ def _evidence(visit):
     return Evidence(visit)
 
 
-def _remarks(visit, evidence):
+def _rehearsal_is_whole(visit):
+    """Whether a second run that was to be judged, was judged as far as it was to go."""
+    from manyhands.rehearsal.rehearse_command import CLEAN, FOUND
+
+    return not visit.not_rehearsed and (visit.rehearsal is None or visit.rehearsal.code in (CLEAN, FOUND))
+
+
+def _remarks(visit, evidence, ask):
     found = []
     if evidence and visit.ranks > 1:
-        found += judge.remarks(evidence)
+        found += ask([], judge.remarks, evidence)
         if visit.fault or visit.timed_out:
             found = [Finding("not tried: stopped", {}) if one.key == "not tried: no copy" else one for one in found]
-        if moved_apart(evidence) is None and not evidence.sharded:
+        if evidence.count and not evidence.sharded and ask(True, moved_apart, evidence) is None:
             found.append(Finding("other optimiser", {}))
     if evidence and evidence.first["wrapper"] == "DataParallel":
         found.append(Finding("DataParallel", {}))
     elif visit.ranks == 1:
         found.append(Finding("one rank", {}))
-    counts = [visit.cost[rank]["steps"] for rank in sorted(visit.cost)]
+    counts = _counts(visit)
     if len(set(counts)) > 1:
         found.append(Finding("unequal steps", {"counts": ", ".join(map(str, counts))}))
-    if not visit.copied:
-        found.append(Finding("not copied", {}))
+    if visit.substituted:
+        found.append(Finding("stand-in", {"words": gpu_stand_in.in_words(visit.substituted)}))
+    if visit.linked:
+        found.append(Finding("linked", {"files": some(visit.linked)}))
     if visit.left_out:
         found.append(Finding("left out", {"files": left_out_in_words(visit)}))
     return found
 
 
+def _counts(visit):
+    """How many steps each rank took."""
+    return [visit.cost[rank]["steps"] for rank in sorted(visit.cost)]
+
+
 def left_out_in_words(visit):
     """The first names of what is missing in the copy."""
-    more = len(visit.left_out) - NAMED
-    return ", ".join(map(printable, visit.left_out[:NAMED])) + (f" and {more} more" if more > 0 else "")
+    return some(visit.left_out, NAMED)
 
 
-def _right(visit, evidence, found, remarks, failed, hangs):
-    if evidence is None:
-        return words.VERDICTS["failed" if failed else "hung" if hangs else "no step"]
-    wrong = [one for one in found if one.key != "hang"]
-    if wrong:
-        return words.VERDICTS["wrong"].format(count=len(wrong), what="likely mistake was" if len(wrong) == 1 else
-                                              "likely mistakes were")
-    if visit.ranks == 1:
-        return words.VERDICTS["one"]
+def _wrong(found):
+    what = "likely mistake was" if len(found) == 1 else "likely mistakes were"
+    return words.VERDICTS["wrong"].format(count=len(found), what=what)
+
+
+def _right(evidence, compared, remarks):
+    """The answer to the first question where gradients were compared and no mistake was found."""
+    calls = [one.values["calls"] for one in remarks if one.key == "undivided parts"]
+    mild = {"stand-in", "linked", "left out", "sampled", "unequal steps"}
+    key = ("undivided parts" if calls else "sharded" if evidence.sharded else
+           "same" if all(one.key in mild for one in remarks) else "same but")
     rows = sum(map(len, evidence.steps[0].rows)) or "same"
-    if evidence.sharded:
-        key = "sharded" if evidence.steps[0].right is not None else "sharded untold"
+    return words.VERDICTS[key].format(steps=compared, rows=rows, calls=max(calls, default=1))
+
+
+def _unknown(visit, evidence, failed, hangs, doubts):
+    """Why the first question has no answer."""
+    counts = _counts(visit)
+    if doubts:
+        key = "not judged"
+    elif evidence:
+        key = "one" if visit.ranks == 1 else "sharded untold" if evidence.sharded else "not compared"
     else:
-        mild = {"not copied", "left out", "sampled", "unequal steps"}
-        key = "same" if all(one.key in mild for one in remarks) else "same but"
-    return words.VERDICTS[key].format(steps=evidence.count, rows=rows)
+        key = ("failed" if failed else "hung" if hangs else "stopped" if visit.timed_out else
+               "some without a step" if any(counts) else "no step")
+    return words.VERDICTS[key].format(counts=", ".join(map(str, counts)))
 
 
-def _hangs(visit, evidence, failed, hangs, to_end, timeout_s):
+def _printed(visit):
+    """[(whose, text)]: the last lines that each rank printed; ranks that printed the same are one."""
+    texts = {}
+    for rank in range(visit.ranks):
+        lines = visit.output.get(rank, "").rstrip().splitlines()[-LAST_LINES:]
+        texts.setdefault("\n".join(lines), []).append(rank)
+    return [(_capital((words.PRINTED if text else words.PRINTED_NOTHING).format(ranks=ranks_text(ranks))), text)
+            for text, ranks in texts.items()]
+
+
+def _hangs(visit, failed, hangs, to_end, timeout_s):
     if hangs:
-        return "Yes: " + visit.fault.text.removeprefix("HANG: ")
+        remedy = f"\nWhat to do: {words.REMEDIES['uneven']}" if visit.fault.less_often else ""
+        return "Yes: " + visit.fault.text.removeprefix("HANG: ") + remedy
     if failed:
         return words.HANGS["failed"]
     if visit.timed_out:
         return words.HANGS["limit"].format(limit_s=timeout_s) + (f"\n{visit.fault.text}" if visit.fault else "")
-    steps = min((one["steps"] for one in visit.cost.values()), default=0)
-    return words.HANGS["no"].format(steps=steps, whole=words.HANGS["end"] if to_end else "")
+    steps = min(_counts(visit), default=0)
+    return words.HANGS["no" if steps else "no step"].format(steps=steps, whole=words.HANGS["end"] if to_end else "")
 
 
 def _gpus(visit, cost):
     """What the rehearsal has found: (the verdict, [`Said`, ...], how it was looked for)."""
     rehearsal = visit.rehearsal
+    if visit.not_rehearsed:
+        return words.GPUS["not judged"].format(error=visit.not_rehearsed), [], ""
     if rehearsal is None:
         return words.GPUS["gpu" if cost and cost.gpu else "launcher" if visit.launcher != "torchrun" else
                           "one rank" if visit.ranks == 1 else "not tried"], [], ""
@@ -160,22 +232,30 @@ def _gpus(visit, cost):
         return words.GPUS["failed"].format(error=error), [], ""
     from manyhands.rehearsal import telling
 
-    said, count = [], len(rehearsal.findings)
-    for one in rehearsal.findings:
-        place = f"{one.file}:{one.line}" if one.file else "no line of yours"
-        title = f"{words.SEVERITIES[one.severity]}: {place}, {ranks_text(one.ranks)}"
-        said.append(Said("gpu", f"{one.call} {one.text}.", title, _capital(one.remedy) + "."))
+    said = [_of_rehearsal(one) for one in rehearsal.findings]
+    open_ends = [words.GPUS[key] for key in ("waits", "cut") if getattr(rehearsal, key)]
+    if not rehearsal.calls and not said:
+        return " ".join(open_ends) or words.GPUS["no call"], [], ""
+    count = sum(one.key != "remark" for one in said)
     text = words.GPUS["some" if count else "none"].format(count=count, seen=telling.seen(rehearsal.traces),
                                                           what="thing was" if count == 1 else "things were")
-    open_ends = [words.GPUS[key] for key in ("waits", "cut") if getattr(rehearsal, key)]
     far = words.GPUS["steps" if rehearsal.whole else "end"].format(steps=STEPS)
     return " ".join([*open_ends, text]), said, words.GPUS["rest"].format(far=far, cannot=telling.CANNOT_SEE)
+
+
+def _of_rehearsal(finding):
+    place = f"{finding.file}:{finding.line}" if finding.file else "no line of yours"
+    title = f"{words.SEVERITIES[finding.severity]}: {place}, {ranks_text(finding.ranks)}"
+    return Said("remark" if finding.is_remark else "gpu", f"{finding.call} {finding.text}.", title,
+                _capital(finding.remedy) + ".")
 
 
 def _measured(evidence):
     """The numbers behind the verdict."""
     if evidence is None or evidence.ranks == 1:
         return []
+    if not evidence.count:
+        return [("steps compared", "0")]
     found = [("steps compared", str(evidence.count)),
              ("rows in a step, by rank", " ".join(str(len(rows)) for rows in evidence.steps[0].rows)),
              ("type of the weights", evidence.dtype.removeprefix("torch."))]
@@ -183,7 +263,7 @@ def _measured(evidence):
         far = max(max(evidence.weights_apart(number)) for number in range(evidence.count))
         found.append(("weights of the ranks apart, in parts of their length", f"{far:.1e}"))
         way = moved_apart(evidence)
-        if way:
+        if way and not evidence.first["scaled"]:
             found.append((f"way of the weights in {evidence.count} steps, against the same steps with the gradients of "
                           "one process", f"{max(way):.1e} apart"))
     tried = judge.tried(evidence)
@@ -201,11 +281,15 @@ def _measured(evidence):
 
 def _mistake(finding, visit):
     title, text, remedy, units = words.MISTAKES[finding.key]
-    return Said(finding.key, text.format(**_shown(finding.values, visit)), title, remedy, units)
+    other = finding.values.get("remedy")
+    if other == "uneven":  # the batches, and not the collective, are what to learn about
+        units = ("06", "14")
+    return Said(finding.key, _capital(text.format(**_shown(finding.values, visit))), title,
+                words.REMEDIES.get(other, remedy), units)
 
 
 def _remark(finding):
-    return Said(finding.key, words.REMARKS[finding.key].format(**_shown(finding.values)),
+    return Said(finding.key, _capital(words.REMARKS[finding.key].format(**_shown(finding.values))),
                 units=words.REMARK_UNITS.get(finding.key, ()))
 
 
@@ -217,7 +301,7 @@ def _shown(values, visit=None):
     if "ranks" in values:
         shown["ranks_n"] = values["ranks"]
         if isinstance(values["ranks"], list):
-            shown["ranks"] = _capital(ranks_text(values["ranks"]))
+            shown["ranks"] = ranks_text(values["ranks"])
     if "names" in values:
         names = values["names"]
         shown.update(names=", ".join(names[:NAMED]) + (", ..." if len(names) > NAMED else ""), k=len(names))
@@ -233,6 +317,7 @@ def _shown(values, visit=None):
     for name in ("told", "first"):
         if name in values:
             shown[name] = ", ".join(map(str, values[name]))
+    shown["place"] = words.PLACES.get(values.get("place"), "")
     shown["data_parallel"] = (" nn.DataParallel knows nothing of other processes." if values.get("wrapper") ==
                               "DataParallel" else "")
     return shown
@@ -260,8 +345,6 @@ def _traceback(visit):
     fault = visit.fault
     rank = next((rank for rank in getattr(fault, "culprits", []) if rank in visit.errors), min(visit.errors))
     lines = visit.errors[rank]["traceback"].rstrip().splitlines()
-    if len(lines) > 24:
-        lines = [*lines[:8], "  ...", *lines[-15:]]
     others = sorted(set(visit.errors) - {rank})
     also = [f"({_capital(ranks_text(others))} failed too.)"] if others else []
     return "\n".join([f"rank {rank}:", *lines, *also])
@@ -269,10 +352,11 @@ def _traceback(visit):
 
 def _units(said):
     """[(number, title, why)] in the order of the units; the units that treat what was found."""
-    import tomllib
     from importlib.resources import files
 
-    units = tomllib.loads((files("manyhands") / "units.toml").read_text(encoding="utf-8"))["unit"]
+    from manyhands import toml
+
+    units = toml.loads((files("manyhands") / "units.toml").read_text(encoding="utf-8"))["unit"]
     titles = {unit["name"][:2]: unit["title"] for unit in units}
     why = {}
     for one in said:

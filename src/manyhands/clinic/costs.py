@@ -19,6 +19,7 @@ class Costs:
     runs: list = field(default_factory=list)  # part of the time; empty where the kernel does not tell
     ready: list = field(default_factory=list)
     asleep: list = field(default_factory=list)
+    waited: list = field(default_factory=list)  # likewise: the thread that waits the longest for a core
     peak_mib: list = field(default_factory=list)
     gpu: bool = False
     calls: float = 0.0  # collectives and messages that rank 0 begins in a step
@@ -48,9 +49,25 @@ def add_up(cost):
             found.runs.append(ran / (stop - start))
             found.ready.append(ready / (stop - start))
             found.asleep.append(max(0.0, 1 - (ran + ready) / (stop - start)))
+            found.waited.append(_waited(one["threads"][first], one["threads"][count], stop - start))
     _messages(found, ranks, windows[0], steps)
     _lanes(found, ranks, first + steps // 2)
     return found
+
+
+def _waited(before, after, seconds):
+    """The part of this time in which one thread was ready to run and waited for a core: the largest of all threads."""
+    return max((ready - before.get(thread, 0.0) for thread, ready in after.items()), default=0.0) / seconds
+
+
+def update_s(facts):
+    """Seconds that one rank's optimiser takes in a step, without a forward or backward that it calls (a closure)."""
+    count = len(facts["bounds"]) - 1
+    first = 1 if count > 1 else 0
+    window = facts["bounds"][first], facts["bounds"][count]
+    inner = [(start, stop) for name, start, stop in facts["spans"] if name in ("forward", "backward")]
+    return sum(_common((start, stop), window) - sum(_common((start, stop), span) for span in inner)
+               for name, start, stop in facts["spans"] if name == "step") / (count - first)
 
 
 def _kinds(one, window, steps):

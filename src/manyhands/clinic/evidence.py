@@ -1,5 +1,6 @@
 """What the ranks have seen, put side by side: rows, weights, and of each step the gradients as vectors."""
 
+import math
 from dataclasses import dataclass, field
 
 from manyhands.clinic.replay_rows import joined_shards
@@ -24,6 +25,9 @@ class Step:
     shares: list = field(default_factory=list)
     rows: list = field(default_factory=list)  # by rank, digests
     clips: list = field(default_factory=list)  # by rank
+    finite: bool = True  # whether no gradient of this step holds NaN or infinity
+    parts: int = 1  # backward calls that add up on each rank; 1 where that is not so
+    undivided: bool | None = False  # whether none of them was divided; None where the loss is not known
 
 
 class Evidence:
@@ -37,8 +41,10 @@ class Evidence:
         self.dtype = next((str(part.dtype) for part in self.first["start"].values()), "torch.float32")
         self.tolerance = TOLERANCE.get(self.dtype, COARSE)
         self.sharded = self.first["sharded"]
-        self.count = min(len(one["steps"]) for one in self.seen)
-        self.steps = [self._step(number) for number in range(self.count)]
+        count = min(len(one["steps"]) for one in self.seen)
+        self.steps = [self._step(number) for number in range(count)]
+        # the steps before the first one that leaves numbers that are not finite: no other can be compared
+        self.count = next((number for number in range(count) if self.not_finite(number)), count)
 
     def of(self, number, what):
         """By rank: what was noted of this step."""
@@ -47,6 +53,10 @@ class Evidence:
     def _step(self, number):
         given = self.of(number, "given")
         names = [name for name in given[0] if any(part.get(name) is not None for part in given)]
+        if not names:  # no parameter has a gradient
+            given = [{name: rank["start"][name].new_zeros(rank["start"][name].shape) for name in given[0]}
+                     for rank in self.seen]
+            names = list(given[0])
         sizes = [next(part[name].numel() for part in given if part.get(name) is not None) for name in names]
         step = Step(names, sizes, [], rows=[[row for call in calls for row in call["rows"]]
                                             for calls in self.of(number, "calls")], clips=self.of(number, "clips"))
@@ -56,7 +66,7 @@ class Evidence:
             step.scales = self._scales(number)
             if step.right is not None and step.scales:
                 step.right = step.raw / step.scales[0] if len(set(step.scales)) == 1 else None
-            return step
+            return self._checked(step, number)
         step.given = [vector(part, names, sizes) for part in given]
         step.local = [vector(part, names, sizes) for part in self.of(number, "local")]
         step.shares = shares(self.of(number, "backwards"), step.rows)
@@ -66,7 +76,34 @@ class Evidence:
             step.right = sum(share * part / scale
                              for share, part, scale in zip(step.shares, step.local, step.scales))
         step.plain = sum(step.local) / self.ranks
+        return self._checked(step, number)
+
+    def _checked(self, step, number):
+        step.finite = all(map(finite, [*step.given, *step.local]))
+        if step.right is not None and not finite(step.right):
+            step.right = None
+        backwards = self.of(number, "backwards")
+        counts = {len(of_rank) if len(calls) >= len(of_rank) else 1
+                  for of_rank, calls in zip(backwards, self.of(number, "calls"))}
+        if len(counts) == 1 and max(counts) > 1:
+            scales = [scale_of_each(of_rank) for of_rank in backwards]
+            step.parts, step.undivided = counts.pop(), None if None in scales else set(scales) == {1.0}
         return step
+
+    def not_finite(self, number):
+        """What holds NaN or infinity in a step, and on which ranks: ("local" | "given" | "weights", {rank: tensor}); or
+        None. A GradScaler leaves such gradients out, so only weights count then."""
+        step = self.steps[number]
+        weights = [list(weights.values()) for weights in self.of(number, "weights")]
+        looked_at = {"weights": weights}
+        if not self.first["scaled"]:
+            looked_at = {"local": [[one] for one in step.local], "given": [[one] for one in step.given], **looked_at}
+        for what, by_rank in looked_at.items():
+            found = {rank: next(one for one in parts if not finite(one)) for rank, parts in enumerate(by_rank)
+                     if not all(map(finite, parts))}
+            if found:
+                return what, found
+        return None
 
     def _scales(self, number):
         scales = [loss_scale(of_rank) for of_rank in self.of(number, "backwards")]
@@ -89,7 +126,7 @@ class Evidence:
     def tried_gradient(self, number=0):
         """A step's gradient of the run in one process, {name: numbers}; None where it is no measure of anything."""
         one = self.one
-        if not one or "not" in one or max(one["far"], one["unfaithful"]) > self.tolerance:
+        if not one or "not" in one or not all(one[key] <= self.tolerance for key in ("far", "unfaithful")):
             return None
         return one["gradients"][number] if number < len(one["gradients"]) else None
 
@@ -119,6 +156,12 @@ def vector(parts, names, sizes):
 def loss_scale(backwards):
     """What a rank multiplies the mean of its loss's terms by before it calls backward; over several calls in a step, as
     the one call with all of them would be. None where it is not known."""
+    each = scale_of_each(backwards)
+    return each if each in (1.0, None) else each * len(backwards)
+
+
+def scale_of_each(backwards):
+    """What the mean of each loss is multiplied by, where that is the same for all backward calls; else None."""
     found = []
     for one in backwards:
         loss = one["losses"][0] if len(one["losses"]) == 1 else {"reduction": "none"}
@@ -128,9 +171,9 @@ def loss_scale(backwards):
             return None  # a sum as it is: one process would take it over all rows, or would divide it
         mean = loss["value"] / (loss["terms"] if loss["reduction"] == "sum" else 1)
         found.append(one["value"] / mean)
-    if not found or max(found) - min(found) > CLOSE * abs(max(found)):
+    if not found or not all(map(math.isfinite, found)) or max(found) - min(found) > CLOSE * abs(max(found)):
         return None
-    return 1.0 if abs(found[0] - 1) < CLOSE else found[0] * len(backwards)
+    return 1.0 if abs(found[0] - 1) < CLOSE else found[0]
 
 
 def shares(backwards, rows):
@@ -147,11 +190,19 @@ def shares(backwards, rows):
     return [count / sum(terms) for count in terms]
 
 
+def finite(tensor):
+    return bool(tensor.isfinite().all())
+
+
 def apart(a, b):
-    """The length of the difference, in parts of b's length; inf where they cannot be compared."""
+    """The length of the difference, in parts of b's length; inf where they cannot be compared. What is not finite is
+    the same where both have it at the same places."""
     if a is None or b is None or a.shape != b.shape:
         return float("inf")
     a, b = a.double(), b.double()
+    if not (finite(a) and finite(b)):
+        both = a.isfinite() & b.isfinite()
+        return apart(a[both], b[both]) if a.isfinite().equal(b.isfinite()) else float("inf")
     return float((a - b).norm() / b.norm().clamp(min=1e-30)) if b.numel() and not a.equal(b) else 0.0
 
 

@@ -12,21 +12,26 @@ from types import SimpleNamespace
 from manyhands.cluster.faults import explain
 from manyhands.cluster.faults.kinds import Outcome
 from manyhands.cluster.faults.source_lines import Places
+from manyhands.cluster.on_rank import tf_config
 from manyhands.cluster.on_rank.recorder import read
+from manyhands.cluster.on_rank.signalled_stack import Outside
 
 PERIOD_S, STALE_S = 0.2, 3.0
+OUTSIDE_AFTER_S, OUTSIDE_S = 2.0, 0.5  # a rank that has not reported for so long is looked at from outside, so often
 LAST_LINES = 8  # of what a rank wrote: there a library says why it has ended the process
 
 
 class Watcher:
     """Looks at the ranks' reports in a thread, between `with` and its end. `hang` is "hang" if it had to stop them;
-    `reports` are those of that moment: a rank that is stopped later reports once more, out of the call that it was in.
+    `reports` are those of that moment: a rank that is stopped later reports once more, out of the call that it was in;
+    without a hang they are the last ones.
     """
 
     def __init__(self, notes, ranks, patience_s):
         self.notes, self.ranks, self.patience_s = notes, ranks, patience_s
         self.hang = self.reports = None
         self._since, self._over = {}, threading.Event()
+        self._outside, self._seen = Outside(notes), {}  # {rank: its last report, and what was seen of it since}
         self._thread = threading.Thread(target=self._look, daemon=True)
 
     def __enter__(self):
@@ -36,14 +41,35 @@ class Watcher:
     def __exit__(self, *_):
         self._over.set()
         self._thread.join()
+        if not self.hang:
+            self.reports = {rank: seen if report == own else report for rank, report in
+                            reports_of(self.notes, self.ranks).items() for own, seen in [self._seen.get(rank, (0, 0))]}
 
     def _look(self):
         while not self._over.wait(PERIOD_S):
-            reports = reports_of(self.notes, self.ranks)
+            reports = {rank: self._also_from_outside(rank, report)
+                       for rank, report in reports_of(self.notes, self.ranks).items()}
             if len(reports) == self.ranks and self._all_wait(reports):
                 self.hang, self.reports = "hang", reports
                 Path(self.notes, "stop").touch()
+                for rank in self._seen:
+                    self._outside.end(rank)
                 return
+
+    def _also_from_outside(self, rank, report):
+        """The report of a rank, or what is seen of it where it has not reported for long."""
+        now = time.monotonic()
+        if report["state"] != "runs" or now - report["time"] < OUTSIDE_AFTER_S:
+            self._seen.pop(rank, None)
+            return report
+        before, seen = self._seen.get(rank, (None, None))
+        if before != report or now - seen["time"] >= OUTSIDE_S:
+            stands = self._outside.look(rank)
+            if stands is None:
+                return report
+            seen = {**report, **stands, "time": now}
+            self._seen[rank] = report, seen
+        return seen
 
     def _all_wait(self, reports):
         now = time.monotonic()
@@ -74,19 +100,23 @@ def report(notes, ranks, done, reason, limit_s, reports=None):
     reports = reports or reports_of(notes, ranks)
     errors = {rank: json.loads(Path(notes, f"error-{rank}.json").read_text()) for rank in range(ranks)
               if os.path.exists(os.path.join(notes, f"error-{rank}.json"))}
-    # but by SIGTERM, which a launcher sends to all when one has failed
+    # but not by SIGTERM, which a launcher sends to all when one has failed, nor by the SIGKILL for those that are deaf
+    own = any(not any(text in error["evalue"] for text in explain.LOST_CONNECTION) for error in errors.values())
+    by_launcher = {-signal.SIGTERM, -signal.SIGKILL} if own else {-signal.SIGTERM}
     killed = {rank: {"status": -code} for rank, code in done.returncodes.items()
-              if not reason and rank not in errors and code is not None and code < 0 and code != -signal.SIGTERM}
+              if not reason and rank not in errors and code is not None and code < 0 and code not in by_launcher}
     if not reason and not errors and not killed:
         return None
     outcome = Outcome(reason=reason or "finished", asked=sorted({*reports, *errors, *killed}), errors=errors)
     outcome.exits = killed
     outcome.results = {rank: {} for rank, at in reports.items() if at["state"] == "finished" and rank not in errors}
+    outcome.counts = {rank: {"backward": at["backwards"]} for rank, at in reports.items() if "backwards" in at}
     outcome.notes = {rank: read(os.path.join(notes, f"calls-{rank}")) for rank in outcome.asked}
     standing = SimpleNamespace(reports=SimpleNamespace(newest=reports), struck=lambda rank: [],
                                log_tail=lambda rank: done.output.get(rank, "").splitlines()[-LAST_LINES:])
     where = explain.states(outcome, standing, "", Places(), None, ranks)
-    fault = explain.make(outcome, where, ranks, limit_s)
+    configs = {rank: tf_config.read(os.path.join(notes, f"tf-config-{rank}")) for rank in range(ranks)}
+    fault = explain.make(outcome, where, ranks, limit_s, tf_configs=configs)
     if fault:
         fault.text = fault.text.replace("has finished the cell", "has come to the end of what the clinic runs")
         fault.text = fault.text.replace("The cell has", "The script has").replace("of the cell", "of the script")

@@ -7,7 +7,6 @@ fails, `error-R.json`. A file `stop` in FOLDER ends the process.
 import faulthandler
 import json
 import os
-import runpy
 import sys
 import time
 import traceback
@@ -22,31 +21,34 @@ def rank_and_size():
 
 
 def note_error(folder, rank, error, script):
-    """The exception, without the frames of this program and of runpy above the script's own."""
+    """The exception, without the frames of this program and of runpy above the script's own, and with few of libraries.
+    """
     from manyhands.clinic.reporter import write_json
+    from manyhands.clinic.tracebacks import shortened
     from manyhands.cluster.on_rank.agent import describe
 
     frames = error.__traceback__
     while frames is not None and os.path.abspath(frames.tb_frame.f_code.co_filename) != script:
         frames = frames.tb_next
     error = error.with_traceback(frames or error.__traceback__)
-    write_json(os.path.join(folder, f"error-{rank}.json"), describe(error))
+    write_json(os.path.join(folder, f"error-{rank}.json"), {**describe(error), "traceback": shortened(error)})
     traceback.print_exception(error)
 
 
 def main():
     folder, script, *arguments = sys.argv[1:]
-    sys.argv[:] = [script, *arguments]
-    sys.path[0] = os.path.dirname(script)
     faulthandler.enable()
     rank, size = rank_and_size()
+    from manyhands.cluster.launch import as_main
+
+    as_main.prepare(script, arguments, folder, rank)
     from manyhands.clinic.observe import Observer
     from manyhands.clinic.reporter import Reporter
 
     reporter = Reporter(folder, rank)
     observer = Observer(folder, rank, size, reporter, json.loads(os.environ["MANYHANDS_CLINIC"]))
     try:
-        kept = runpy.run_path(script, run_name="__main__")  # noqa: F841 (why: see manyhands.rehearsal.on_rank_of_script)
+        kept = as_main.run(script)  # noqa: F841
     except SystemExit as ended:
         if ended.code:
             note_error(folder, rank, ended, script)

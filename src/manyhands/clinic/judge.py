@@ -1,22 +1,41 @@
 """What the evidence means: mistakes and remarks, each with what was measured."""
 
+import functools
 from collections import namedtuple
 
-from manyhands.clinic.evidence import apart, fit
+from manyhands.clinic.evidence import apart, finite, fit
 
 Finding = namedtuple("Finding", "key values")
+NOT_JUDGED = "not judged"  # the key of what could not be decided, because a rule has raised an exception
 
 NEAR = 0.02  # a factor counts as N, 1 or 1 / N up to so much
 HALF = 0.5  # of a rank's rows, which another rank has in the same step, in every step
 
 
+def rule(judge):
+    """A rule that raises an exception has decided nothing, and the others still count."""
+    @functools.wraps(judge)
+    def guarded(evidence):
+        try:
+            return judge(evidence)
+        except Exception as error:
+            return [not_judged(judge.__name__, error)]
+    return guarded
+
+
+def not_judged(what, error):
+    return Finding(NOT_JUDGED, {"what": what.strip("_"), "error": f"{type(error).__name__}: {error}"[:300]})
+
+
 def mistakes(evidence):
     """The likely mistakes, [Finding]; what only follows from another is left out."""
     if _silent(evidence):
-        return [Finding("alone", {"wrapper": evidence.first["wrapper"]})]
-    found = [*_rows(evidence), *_sampler(evidence)]
+        alone = Finding("alone", {"wrapper": evidence.first["wrapper"], "remedy": _way_to_average(evidence)})
+        return [alone, *_numbers(evidence)]
+    numbers = _numbers(evidence)
+    found = [*_rows(evidence), *_sampler(evidence), *numbers]
     start = evidence.start_differs()
-    gradient = _gradient(evidence)
+    gradient = [] if any(one.key == "no gradient" for one in numbers) else _gradient(evidence)
     if start:
         found.append(Finding("start", {"names": start, "of": len(evidence.first["start"])}))
     found += gradient
@@ -39,12 +58,14 @@ def _silent(evidence):
 # -- the data ----------------------------------------------------------------------------------------------------------
 
 
+@rule
 def _rows(evidence):
     """Ranks that get the same rows in the same step; or that all draw from the whole data set."""
     same = {frozenset(pair) for pair in _pairs(evidence.ranks) if _share(evidence, *pair) >= HALF}
     if same:
         ranks = sorted(set().union(*same))
-        return [Finding("same rows", {"ranks": ranks, "share": max(_share(evidence, *sorted(pair)) for pair in same)})]
+        return [Finding("same rows", {"ranks": ranks, "share": max(_share(evidence, *sorted(pair)) for pair in same),
+                                      "remedy": _way_to_share(evidence.first["loader"])})]
     loaders = [one["loader"] for one in evidence.seen]
     if evidence.ranks == 1 or any(not loader or not loader["rows"] for loader in loaders):
         return []
@@ -53,6 +74,13 @@ def _rows(evidence):
     whole = len({str(loader["rows"]) for loader in loaders}) == 1 and evidence.steps and all(
         len(evidence.first["steps"][0]["calls"][0]["rows"]) == loader["batch_size"] for loader in loaders)
     return [Finding("whole data", {"length": loaders[0]["length"]})] if own and whole else []
+
+
+def _way_to_share(loader):
+    """Which remedy fits the way in which the script gets its rows: a key of `clinic_words.REMEDIES`, or None."""
+    if loader is None:
+        return "rows by hand"
+    return {"_InfiniteConstantSampler": "iterable", "DistributedSampler": "sampler"}.get(loader["samplers"][0])
 
 
 def _pairs(ranks):
@@ -67,6 +95,7 @@ def _share(evidence, a, b):
                 for step in evidence.steps), default=0.0)
 
 
+@rule
 def _sampler(evidence):
     found = []
     orders = [cost["orders"] for cost in evidence.cost.values()]
@@ -90,26 +119,62 @@ def _in_turn(orders):
 # -- the gradient ------------------------------------------------------------------------------------------------------
 
 
+@rule
+def _numbers(evidence):
+    """Gradients or weights that are not finite, and gradients that are 0 in every step."""
+    number = evidence.count
+    if number < len(evidence.steps):
+        what, by_rank = evidence.not_finite(number)
+        key = "nan" if any(tensor.isnan().any() for tensor in by_rank.values()) else "infinite"
+        return [Finding(key, {"step": number + 1, "place": what, "ranks": sorted(by_rank)})]
+    if any(float(given.norm()) for step in evidence.steps for given in step.given):
+        return []
+    made = any(float(local.norm()) for step in evidence.steps for local in step.local)
+    return [Finding("no gradient" if made else "zero", {"steps_n": evidence.count})]
+
+
+def compared(evidence):
+    """How many steps there are whose gradient was held against the gradient of one process."""
+    return sum(_can_compare(step) and not _changed_by_value(evidence, step) for step in evidence.steps[:evidence.count])
+
+
+def _can_compare(step):
+    return step.finite and step.right is not None and float(step.right.norm()) > 0
+
+
+def _changed_by_value(evidence, step):
+    """Whether clipping by value may be why the gradient points elsewhere."""
+    return any(kind == "value" for clips in step.clips for kind, _ in clips) and any(
+        fit(given, step.right)[1] > evidence.tolerance for given in step.given)
+
+
+@rule
 def _gradient(evidence):
     """What the optimisers got, against the gradient of one process: the first step that is wrong is described."""
     lengths = []
-    for number, step in enumerate(evidence.steps):
-        if step.right is None or not float(step.right.norm()):
+    for number, step in enumerate(evidence.steps[:evidence.count]):
+        if not _can_compare(step) or _changed_by_value(evidence, step):
             continue
         fits = [fit(given, step.right) for given in step.given]
         if max(rest for _, rest in fits) > evidence.tolerance:
-            if any(kind == "value" for clips in step.clips for kind, _ in clips):
-                continue
             found = _other(evidence, number, step)
             if found:
                 return [found]
             continue
         if evidence.first["scaled"]:
             continue
-        norms = [clips[-1][1] for clips in step.clips if clips]
-        # clipped after the average: the norm that clipping has found tells the factor
-        lengths.append((norms[0] / float(step.right.norm()) if norms and norms[0] else fits[0][0], step.scales))
+        factor = _factor(step, fits[0][0])
+        # what adds up over several backward calls may be divided afterwards
+        divided = step.undivided is not False and abs(factor * step.parts - 1) < NEAR
+        lengths.append((1.0 if divided else factor, step.scales))
     return _length(evidence, lengths)
+
+
+def _factor(step, fitted):
+    """How long the averaged gradient is, in parts of that of one process. Clipping after the average changes that: the
+    norm that it has found tells it then."""
+    norms = [clips[-1][1] for clips in step.clips if clips]
+    return norms[0] / float(step.right.norm()) if norms and 0 < norms[0] < float("inf") else fitted
 
 
 def _length(evidence, lengths):
@@ -128,10 +193,19 @@ def _length(evidence, lengths):
     return []
 
 
+def _parts(evidence):
+    """Several backward calls that add up in a step, undivided or of a loss that is not known: [Finding]."""
+    for step in evidence.steps[:evidence.count]:
+        if step.undivided is not False and _can_compare(step) and not evidence.first["scaled"] and (
+                abs(_factor(step, fit(step.given[0], step.right)[0]) - 1) < NEAR):
+            return [Finding("undivided parts" if step.undivided else "unknown parts", {"calls": step.parts})]
+    return []
+
+
 def untold(evidence):
     """Where the script's loss is not known: "summed" or "uneven", what may be right or wrong; or None."""
     found = set()
-    for step in evidence.steps:
+    for step in evidence.steps[:evidence.count]:
         if step.right is None or step.scales or evidence.ranks == 1:
             continue
         for key, wanted in (("summed", step.right), ("uneven", step.plain)):
@@ -155,7 +229,7 @@ def _other(evidence, number, step):
         return Finding("other", {"step": number + 1, "apart": max(apart(g, step.right) for g in step.given)})
     differ = max(apart(local, step.plain) for local in step.local) > near
     if differ and all(apart(given, local) < near for given, local in zip(step.given, step.local)):
-        return Finding("own", {"step": number + 1})
+        return Finding("own", {"step": number + 1, "remedy": _way_to_average(evidence)})
     if max(fit(given, step.plain)[1] for given in step.given) < near:
         if not step.scales:
             return None  # a loss that is not known: a remark
@@ -172,8 +246,20 @@ def _other(evidence, number, step):
         return Finding("late", {"step": number + 1})
     own = _own_parts(step, near)
     if own:
-        return Finding("part own", {"names": own, "of": len(step.names)})
+        return Finding("part own", {"names": own, "of": len(step.names), "remedy": _way_to_average(evidence, own)})
     return Finding("other", {"step": number + 1, "apart": max(apart(given, step.right) for given in step.given)})
+
+
+def _way_to_average(evidence, names=()):
+    """Which remedy fits a script whose gradients (of the parameters `names` only) are not averaged: a key of
+    `clinic_words.REMEDIES`, or None."""
+    ddp = evidence.first.get("ddp") or {}
+    if not ddp.get("made"):
+        return None
+    if names:
+        return "unfrozen" if set(names) <= set(ddp["unfrozen"]) else "outside"
+    synchronised = [flag for rank in evidence.seen for step in rank["steps"] for flag in step["wrapped"]]
+    return "not through the wrapper" if not synchronised else None if any(synchronised) else "always in no_sync"
 
 
 def _follows(evidence, number, step):
@@ -202,15 +288,17 @@ def _own_parts(step, near):
 # -- what else keeps ranks apart ---------------------------------------------------------------------------------------
 
 
+@rule
 def _rates(evidence):
     for number in range(evidence.count):
         rates = [[options.get("lr") for options, _ in groups] for groups in evidence.of(number, "groups")]
-        if any(rate != rates[0] for rate in rates):
-            place = next(i for i in range(len(rates[0])) if len({rate[i] for rate in rates}) > 1)
+        if any(str(rate) != str(rates[0]) for rate in rates):  # as text, since NaN is unequal to itself
+            place = next(i for i in range(len(rates[0])) if len({str(rate[i]) for rate in rates}) > 1)
             return [Finding("rate", {"rates": [float(rate[place]) for rate in rates], "step": number + 1})]
     return []
 
 
+@rule
 def _drift(evidence):
     for number in range(evidence.count):
         far = evidence.weights_apart(number)
@@ -220,6 +308,7 @@ def _drift(evidence):
     return []
 
 
+@rule
 def _buffers(evidence):
     """Buffers that differ as forward begins, after a step: no broadcast has made them the same."""
     for number in range(1, evidence.count):
@@ -251,6 +340,7 @@ def remarks(evidence):
                               "each": one["rows"] / evidence.ranks}))
     elif not one and not any(call["random"] for call in calls):
         found.append(Finding("not tried: no copy", {}))
+    found += _parts(evidence)
     if untold(evidence):
         found.append(Finding(untold(evidence), {"factor": float(evidence.ranks)}))
     if evidence.first["scaled"]:
@@ -265,7 +355,7 @@ def remarks(evidence):
 def tried(evidence):
     """How far the first gradient is from that of the run in one process, in parts of its length; or None."""
     gradient = evidence.tried_gradient()
-    if gradient is None or not evidence.steps:
+    if gradient is None or not evidence.count:
         return None
     import torch
 
@@ -273,4 +363,4 @@ def tried(evidence):
     if any(name not in gradient for name in step.names):
         return None
     whole = torch.cat([gradient[name].double() for name in step.names])
-    return apart(whole, step.raw)
+    return apart(whole, step.raw) if finite(whole) and finite(step.raw) else None

@@ -8,10 +8,12 @@
 Then the process ends, in the middle of the script. Nothing here sends a message.
 """
 
+import functools
 import os
 import sys
 import time
 
+from manyhands import gpu_stand_in
 from manyhands.clinic.loaders import Loaders, digest
 from manyhands.clinic.losses import Losses
 from manyhands.clinic.replay_rows import copied, one_process
@@ -39,12 +41,14 @@ class Observer:
         self.going_on = False  # the steps are over; what the script does now is only looked at for its next epoch
         self.done, self.steps, self.models, self.names, self.stride = 0, [], [], {}, 1
         self.start, self.sharded, self.copy, self.seed, self.wrapper = {}, {}, None, None, ""
+        self.in_ddp = {}  # id of a parameter -> whether it was to be trained when a DistributedDataParallel was made
         self._fresh()
         self._inside, self._depth, self._in_step, self._saved = False, 0, 0, False
         self.spans = Spans()
         self.loaders = Loaders(self.spans.input, self._drawn)
         self.losses = Losses()
         self._watch_calls()
+        self._watch_wrapping()
         self._watch_backward()
         reporter.on_stop = self._write
         register_optimizer_step_pre_hook(self._before_step)
@@ -52,6 +56,7 @@ class Observer:
 
     def _fresh(self):
         self.calls, self.local, self.backwards, self.buffers, self._out = [], {}, [], {}, {}
+        self.wrapped = []  # of each call of a DistributedDataParallel, whether it was to average gradients
 
     @property
     def recording(self):
@@ -72,6 +77,8 @@ class Observer:
             try:
                 if is_wrapper(module):
                     self.wrapper = self.wrapper or type(module).__name__
+                    if self.recording and hasattr(module, "require_backward_grad_sync"):  # it is False inside no_sync
+                        self.wrapped.append(module.require_backward_grad_sync)
                     return call(module, *args, **kwargs)
                 self._inside = True
                 return self._noted(call, module, args, kwargs) if self.recording else call(module, *args, **kwargs)
@@ -83,6 +90,18 @@ class Observer:
                     self.spans.note("forward", start, time.perf_counter())
 
         nn.Module.__call__ = observed
+
+    def _watch_wrapping(self):
+        from torch.nn.parallel import DistributedDataParallel
+
+        make = DistributedDataParallel.__init__
+
+        @functools.wraps(make)
+        def observed(wrapper, module, *args, **kwargs):
+            make(wrapper, module, *args, **kwargs)
+            self.in_ddp.update((id(parameter), parameter.requires_grad) for parameter in module.parameters())
+
+        DistributedDataParallel.__init__ = observed
 
     def _noted(self, call, module, args, kwargs):
         import torch
@@ -162,6 +181,7 @@ class Observer:
 
         def observed(tensors, *args, **kwargs):
             start = time.perf_counter()
+            self.reporter.backwards += 1
             try:
                 return backward(tensors, *args, **kwargs)
             finally:
@@ -216,6 +236,7 @@ class Observer:
                       for group in optimizer.param_groups]
             self.steps.append({"calls": self.calls, "local": self.local, "given": self._out, "groups": groups,
                                "backwards": self.backwards, "buffers": self.buffers, "clips": self.losses.take_clips(),
+                               "wrapped": self.wrapped,
                                "optimizer": (type(optimizer).__module__, type(optimizer).__name__),
                                "weights": {name: self._part(p) for name, p in self._own(optimizer)}})
             self._fresh()
@@ -256,6 +277,8 @@ class Observer:
             "rank": self.rank, "size": self.size, "start": self.start, "steps": self.steps,
             "seed": self.seed, "models": len(self.models), "sharded": self.sharded, "stride": self.stride,
             "wrapper": self.wrapper, "scaled": self.losses.scaled, "loader": self.loaders.facts(),
+            "ddp": {"made": bool(self.in_ddp),
+                    "unfrozen": [name for number, name in self.names.items() if self.in_ddp.get(number) is False]},
             "frameworks": [name for name in ("horovod", "mpi4py") if name in sys.modules]})
 
     def _write(self):
@@ -275,6 +298,7 @@ class Observer:
         if not code:
             self._wait_for_others()
             if self.rank == 0 and self.copy is not None:
+                gpu_stand_in.alone()
                 one_process(self.copy, self.folder, self.size, self.stride)
         os._exit(code)
 

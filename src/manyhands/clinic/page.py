@@ -4,9 +4,10 @@ from html import escape
 from importlib.resources import files
 
 from manyhands.clinic.clinic_words import NOT_YET, QUESTIONS
-from manyhands.clinic.plain_page import headline
+from manyhands.clinic.plain_page import as_remark, headline
 
-MARK = {0: ("well", "nothing found"), 1: ("bad", "something found"), 2: ("bad", "the script failed")}
+MARK = {0: ("well", "nothing found"), 1: ("bad", "something found"), 2: ("bad", "the script failed"),
+        3: ("open", "not determined")}
 MADE_BY = '<meta name="generator" content="manyhands clinic">'  # by it the command knows a page that it may write over
 
 
@@ -14,8 +15,7 @@ def as_html(done):
     """The page as text."""
     style = (files("manyhands.clinic") / "clinic.css").read_text(encoding="utf-8")
     kind, mark = MARK[done.code]
-    parts = [_right(done), _hangs(done), _gpus(done), _costs(done), f"<p>{NOT_YET['scale']}</p>",
-             _units(done)]
+    parts = [_made(part, done) for part in (_right, _hangs, _gpus, _costs, _scale, _units)]
     body = "".join(f"<section><h2>{number}. {question}</h2>{part}</section>"
                    for number, (question, part) in enumerate(zip(QUESTIONS, parts), 1))
     failed = ""
@@ -28,6 +28,18 @@ def as_html(done):
             "</html>\n")
 
 
+def _made(part, done):
+    """A part of the page. One that cannot be made leaves the others on it."""
+    try:
+        return part(done)
+    except Exception as error:
+        return f"<p>This part could not be made: {escape(f'{type(error).__name__}: {error}')}</p>"
+
+
+def _scale(_):
+    return f"<p>{NOT_YET['scale']}</p>"
+
+
 def _emphasis(text):
     """Text with *words* in italics."""
     parts = escape(text).split("*")
@@ -37,7 +49,9 @@ def _emphasis(text):
 def _right(done):
     mistakes = _mistakes(one for one in done.mistakes if one.key != "hang")
     rows = "".join(f"<tr><td>{escape(what)}</td><td>{escape(value)}</td></tr>" for what, value in done.measured)
-    return (f'<p class="verdict">{escape(done.right)}</p>{mistakes}'
+    printed = "".join(f"<p>{escape(whose)}</p>" + (f"<pre>{escape(text)}</pre>" if text else "")
+                      for whose, text in done.printed)
+    return (f'<p class="verdict">{escape(done.right)}</p>{printed}{mistakes}'
             + (f"<h3>Remarks</h3>{_remarks(done.remarks)}" if done.remarks else "")
             + (f"<details open><summary>What was measured</summary><table>{rows}</table></details>" if rows else ""))
 
@@ -49,7 +63,9 @@ def _mistakes(listed):
 
 def _gpus(done):
     note = f"<p>{_emphasis(done.gpu_note)}</p>" if done.gpu_note else ""
-    return f'<p class="verdict">{_emphasis(done.gpus)}</p>{_mistakes(done.gpu_findings)}{note}'
+    remarks = "".join(f"<li>{escape(as_remark(one))}</li>" for one in done.gpu_remarks)
+    return (f'<p class="verdict">{_emphasis(done.gpus)}</p>{_mistakes(done.gpu_findings)}'
+            f"{remarks and f'<ul>{remarks}</ul>'}{note}")
 
 
 def _remarks(remarks):
@@ -67,7 +83,7 @@ def _hangs(done):
 def _costs(done):
     costs = done.costs
     if costs is None:
-        return "<p>Not told: no step was timed.</p>"
+        return "<p>Not determined: no step was timed.</p>"
     from manyhands.plots.step_lanes import step_lanes
 
     head = ["rank", *(f"{name}, ms" for name in ("step", "input", "forward", "backward", "optimiser"))]

@@ -12,11 +12,12 @@ def as_text(done):
     lines = [headline(done), ""]
     if done.traceback:
         lines += ["The script failed:", "", textwrap.indent(done.traceback, "  "), ""]
-    lines += [*_question(0, done.right), *_mistakes(done), *_remarks(done.remarks)]
+    lines += [*_question(0, done.right), *_printed(done.printed), *_mistakes(done), *_remarks(done.remarks)]
     lines += [f"   {what}: {value}" for what, value in done.measured]
-    lines += ["", *_question(1, done.hangs), "", *_question(2, done.gpus), *_listed(done.gpu_findings),
-              *_wrapped(done.gpu_note.replace("*", "")), ""]
-    lines += [*_question(3, ""), *(cost_lines(done.costs) if done.costs else ["   Not told: no step was timed."]),
+    lines += ["", *_question(1, done.hangs), "", *_question(2, done.gpus), *_listed(done.gpu_findings)]
+    lines += [line for one in done.gpu_remarks for line in _wrapped("* " + as_remark(one))]
+    lines += [*_wrapped(done.gpu_note.replace("*", "")), ""]
+    lines += [*_question(3, ""), *(cost_lines(done.costs) if done.costs else ["   Not determined: no step was timed."]),
               *_remarks(done.cost_remarks), ""]
     lines += [*_question(4, NOT_YET["scale"]), "", *_question(5, "" if done.units else "Nothing that a unit treats.")]
     lines += [f"   {number} {title}: {why}" for number, title, why in done.units]
@@ -52,6 +53,16 @@ def _listed(mistakes):
     for one in mistakes:
         lines += [f"   ! {one.title}", *_wrapped(one.text, "     "), *_wrapped("-> " + one.remedy, "     ")]
     return lines
+
+
+def as_remark(said):
+    """A remark that has a title and a remedy, in one line."""
+    return f"{said.title}: {said.text} {said.remedy}"
+
+
+def _printed(printed):
+    return [line for whose, text in printed
+            for line in [*_wrapped(whose), *textwrap.indent(text, "     ").splitlines()]]
 
 
 def _remarks(remarks):

@@ -1,35 +1,46 @@
 """`manyhands predict train.py --to 8,64,1024 --machine dgx-h100`: your own script on a machine that you do not have."""
 
+import argparse
 import math
+import shlex
 import sys
 from pathlib import Path
 
-from manyhands.command_line import (
-    completed, no_output_file, no_script, python_files, refuse, scripts_own, seconds, sigterm_exits
-)
+from manyhands import gpu_stand_in
+from manyhands.cluster.launch import launch_line
+from manyhands.command_line import completed, no_output_file, part, refuse, seconds, sigterm_exits
 from manyhands.command_line import parser as command_parser
 
 DESCRIPTION = """Run your own training script for some steps, on one rank and on several, and say what it would take on many ranks of another machine:
-a table, a picture, and the three largest costs. Neither the script nor its folder is changed. Exit code 0: predicted; 2: it could not be."""  # noqa: E501
+a table, a picture, and the three largest costs. Neither the script nor its folder is changed. Exit code 0: predicted; 2: the script failed, or an
+option is wrong; 3: nothing could be predicted, because there were no steps, no messages or no core to measure with."""  # noqa: E501
 STOPPED = "\nStopped; all processes of the script have ended."
 MADE_BY = "manyhands predict"
+FAILED, NOT_DETERMINED = 2, 3  # exit codes
+RANKS = 2  # of the second run here, by default
+NEEDS_RANKS = ("{why} So what one rank computes was taken from {ranks} ranks, with their waiting for each other in it, "
+               "and it is assumed that the batch of each rank stays the same (--global-batch chooses).")
+SUMS = {"ring": "sums along a ring", "tree": "sums along a tree", "two-level": "sums in two levels",
+        "auto": "each sum by the fastest of ring, tree and two levels"}
 MOST_RANKS = 1_000_000  # each is a place of an array
 
 
 def parser():
     made = command_parser("predict", DESCRIPTION, ["train.py --to 8,64,1024 --machine dgx-h100",
                                                    "train.py --times-as-fast 40 -- --epochs 1"])
-    made.add_argument("script", help="your training script").completer = python_files
-    made.add_argument("arguments", nargs="*", default=[], help="its own arguments, behind --")
-    made.add_argument("--ranks", type=int, default=2, metavar="N", help="processes of the second run here (2)")
+    launch_line.add_options(made, RANKS)
     made.add_argument("--to", default="8,64,1024", metavar="P,P,...", help="numbers of ranks to predict (8,64,1024)")
-    made.add_argument("--machine", default="dgx-h100", metavar="NAME", help="by its published numbers (dgx-h100)")
+    made.add_argument("--machine", default="dgx-h100", metavar="NAME",
+                      help="by its published numbers, or a file with them, my.toml (dgx-h100)")
     made.add_argument("--reached", type=float, default=0.7, metavar="PART",
                       help="part of its links' published rates that messages reach (0.7)")
     made.add_argument("--times-as-fast", type=float, default=1.0, metavar="X",
                       help="one rank there computes X times as fast as one here (1)")
-    made.add_argument("--with", dest="launcher", choices=["torchrun", "mpirun"], default="torchrun",
-                      help="what starts them (torchrun)")
+    made.add_argument("--global-batch", type=_batch, default="auto", metavar="CHOICE",
+                      help="fixed: more ranks divide the same rows among them; per-rank: each has as many as here; "
+                           "a number: so many rows, divided; auto: as the script does here (auto)")
+    made.add_argument("--all-reduce", choices=["ring", "tree", "two-level", "auto"], default="two-level",
+                      help="how sums travel; auto: the fastest of these for each message (two-level)")
     made.add_argument("--timeout", type=seconds, default=300, metavar="S",
                       help="seconds for each of the two runs (300)")
     made.add_argument("--output", type=Path, default=Path("prediction.svg"), metavar="FILE",
@@ -39,9 +50,11 @@ def parser():
 
 @sigterm_exits()
 def main(argv=None):
-    mine, own = scripts_own(sys.argv[1:] if argv is None else argv)
-    arguments = completed(parser()).parse_args(mine)
-    arguments.arguments += own
+    try:
+        arguments = launch_line.parsed(completed(parser()), sys.argv[1:] if argv is None else argv, "predict", RANKS)
+    except ValueError as problem:
+        return refuse("predict", problem)
+    launch_line.warn(arguments.line)
     try:
         return _predict(arguments)
     except KeyboardInterrupt:
@@ -49,39 +62,101 @@ def main(argv=None):
         return 130
 
 
+def _batch(text):
+    """The type of --global-batch."""
+    if text in ("auto", "fixed", "per-rank"):
+        return text
+    if text.isascii() and text.isdigit() and 0 < int(text) < 10**12:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"{text!r} is none of fixed, per-rank, auto, and no number of rows, such as 4096")
+
+
 def _predict(arguments):
     from manyhands.clinic import scale
     from manyhands.clinic.clinic_words import REMARKS
     from manyhands.clinic.conclude import left_out_in_words
-    from manyhands.clinic.visit import visit
     from manyhands.cluster.launch.run_script import LaunchError
     from manyhands.plots.scaling import efficiency
-    from manyhands.simulate.machines import named
 
     try:
-        ranks, kind = _wanted(arguments), named(arguments.machine, arguments.reached)
-        alone, together = (visit(arguments.script, arguments.arguments, count, arguments.launcher,
-                                 timeout_s=arguments.timeout) for count in (1, arguments.ranks))
+        ranks, kind = _wanted(arguments), _machine(arguments)
+        with part("1 of 2: one rank"):
+            alone, needs_ranks = _run(arguments, 1), ""
+        try:
+            measured_on = scale.steps_of(alone)
+        except scale.NothingMeasured as problem:
+            if alone.timed_out:
+                raise
+            needs_ranks = NEEDS_RANKS.format(why=problem, ranks=arguments.ranks)
+        with part(f"2 of 2: {arguments.ranks} ranks"):
+            together = _run(arguments, arguments.ranks)
+        if needs_ranks:
+            alone, measured_on = together, scale.steps_of(together)
+        usable, of_cores = scale.without_core(measured_on)
+        if not usable:
+            raise scale.NothingMeasured(of_cores, alone.ranks)
         found = scale.measured(alone, together)
+        of_rows = scale.rows_in_words(found, arguments.global_batch)
+        if needs_ranks and arguments.global_batch == "auto":
+            of_rows = needs_ranks
+        batch = found.batch() or scale.PER_RANK if arguments.global_batch == "auto" else arguments.global_batch
+        most = scale.most_ranks(found, batch) or MOST_RANKS
+        if ranks[0] > most:
+            raise ValueError(f"{of_rows} So {ranks[0]:,} ranks would get less than one row each: give smaller numbers "
+                             "with --to, or another --global-batch.")
+    except scale.NothingMeasured as problem:
+        refuse("predict", f"{problem}{_clinic(arguments, problem)}")
+        return FAILED if problem.failed else NOT_DETERMINED
     except (ValueError, LaunchError) as problem:
         return refuse("predict", problem)
-    print(scale.told(found))
+    print("\n".join(filter(None, [scale.told(found), of_rows, of_cores])))
+    if together.substituted:
+        print(gpu_stand_in.in_words(together.substituted))
     if together.left_out:
         print(REMARKS["left out"].format(files=left_out_in_words(together)))
-    forecasts = [scale.forecast(found, kind.machine, count, arguments.times_as_fast) for count in ranks]
+    if left_out := [count for count in ranks if count > most]:
+        named = ", ".join(f"{count:,}" for count in left_out)
+        print(f"Not predicted, because each rank would get less than one row: {named} ranks.")
+    forecasts = [scale.forecast(found, kind.machine, count, arguments.times_as_fast,
+                                scale.ALL_REDUCES[arguments.all_reduce], batch) for count in ranks if count <= most]
     print(f"\n{kind.what}; {arguments.reached:.0%} of its links' rates; one rank computes "
-          f"{arguments.times_as_fast:g} times as fast as here; a sum in two levels:\n\n{scale.table(forecasts)}")
-    picture = efficiency({arguments.machine: {1: 1.0, **{one.ranks: one.efficiency for one in forecasts}}},
+          f"{arguments.times_as_fast:g} times as fast as here; {SUMS[arguments.all_reduce]}:\n\n"
+          f"{scale.table(forecasts)}")
+    picture = efficiency({kind.name: {1: 1.0, **{one.ranks: one.efficiency for one in forecasts}}},
                          title=f"{MADE_BY}: efficiency against the number of ranks")
     arguments.output.write_text(picture.text, encoding="utf-8")
     print(f"\nThe picture: {arguments.output}. How far to trust it: docs/PREDICT.md")
     return 0
 
 
+def _run(arguments, ranks):
+    from manyhands.clinic.visit import visit
+
+    return visit(arguments.script, arguments.arguments, ranks, arguments.line.launcher, timeout_s=arguments.timeout,
+                 stand_in=not arguments.as_it_is, env=arguments.line.env)
+
+
+def _machine(arguments):
+    """The machine of a name or of a file of the user's."""
+    from manyhands.simulate import machines
+
+    if arguments.machine.endswith(".toml"):
+        return machines.from_file(arguments.machine, arguments.reached)
+    return machines.named(arguments.machine, arguments.reached)
+
+
+def _clinic(arguments, problem):
+    """The clinic's command line for the run that failed, as part of a message."""
+    if not problem.failed:
+        return ""
+    words = ["manyhands", "clinic", str(arguments.script), "--ranks", str(problem.ranks)]
+    words += ["--with", arguments.line.launcher] * (arguments.line.launcher != "torchrun")
+    words += ["--", *arguments.arguments] if arguments.arguments else []
+    return f"\nThe whole report: {shlex.join(words)}"
+
+
 def _wanted(arguments):
     """The numbers of ranks to predict; ValueError where what was typed cannot be."""
-    if problem := no_script(arguments.script):
-        raise ValueError(problem)
     try:
         ranks = sorted({int(one) for one in arguments.to.split(",")})
     except ValueError:

@@ -7,6 +7,7 @@ import threading
 import time
 
 from manyhands.clinic.spans import of_main_thread
+from manyhands.cluster.on_rank import signalled_stack, tf_config
 from manyhands.cluster.on_rank.recorder import Recorder
 from manyhands.cluster.on_rank.stack import Stack, innermost_of, is_user_file
 
@@ -25,9 +26,13 @@ class Reporter:
 
     def __init__(self, folder, rank):
         self.folder, self.rank, self.state, self.on_stop = folder, rank, "runs", lambda: None
+        self.backwards = 0  # how often the script has called backward; the observer counts
+        self._writing = threading.Lock()
         self.recorder = Recorder(os.path.join(folder, f"calls-{rank}"), is_user_file)
         self.recorder.clear(0)
         self.recorder.install()
+        signalled_stack.write_on_signal(os.path.join(folder, f"stacks-{rank}"))
+        tf_config.keep(os.path.join(folder, f"tf-config-{rank}"))
         self._stack = Stack(threading.main_thread().ident, processor_s)
         threading.Thread(target=self._report, daemon=True, name="where").start()
 
@@ -43,8 +48,10 @@ class Reporter:
         return os.path.exists(os.path.join(self.folder, "stop"))
 
     def write(self):
-        here = {"rank": self.rank, "cell": 0, "state": self.state, "time": time.monotonic(), **self._where()}
-        write_json(os.path.join(self.folder, f"where-{self.rank}.json"), here)
+        with self._writing:  # the last report to be written is also the last one that was made
+            here = {"rank": self.rank, "cell": 0, "state": self.state, "time": time.monotonic(),
+                    "backwards": self.backwards, **self._where()}
+            write_json(os.path.join(self.folder, f"where-{self.rank}.json"), here)
 
     def _where(self):
         here, recorder = self._stack.look(), self.recorder
@@ -58,15 +65,22 @@ class Reporter:
 
 
 def write_json(path, value):
-    """At one go: who reads it never sees half of it."""
-    with open(f"{path}.part", "w") as file:
+    """Write it in one step, so that a reader never sees half of it."""
+    part = _part(path)
+    with open(part, "w") as file:
         json.dump(value, file)
-    os.replace(f"{path}.part", path)
+    os.replace(part, path)
 
 
 def write_tensors(path, value):
     """The same for what holds tensors. A rank that is ended while it writes leaves no file that cannot be read."""
     import torch
 
-    torch.save(value, f"{path}.part")
-    os.replace(f"{path}.part", path)
+    part = _part(path)
+    torch.save(value, part)
+    os.replace(part, path)
+
+
+def _part(path):
+    """A name for an unfinished file, different in each thread: two of them may write the same file."""
+    return f"{path}.{threading.get_ident()}.part"

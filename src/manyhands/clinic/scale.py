@@ -1,17 +1,22 @@
 """What a script would take on many ranks of another machine: from its steps here, by `manyhands.simulate`.
 
 From a run of the clinic come what one rank computes in a step, how much its steps vary, and the messages of a step:
-how many, how large, and whether they lie in the backward or after it.
+how many, how large, and whether they lie in the backward or after it. The rows that a rank gets, with one rank and with
+several, say whether the global batch or the batch of a rank stays the same.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import mean, median
 
 from manyhands.clinic import costs
+from manyhands.clinic.visit import STEPS
 
 SUMS = ("allreduce", "reducescatter", "allgather")  # how the ledger's names of these calls begin, without their `_`
 AFTER = 0.05  # less of the messages' time than this inside backward: they do not overlap
 DRAWS = 5  # steps that are simulated, with other late ranks in each
+PER_RANK, FIXED = "per-rank", "fixed"  # what stays the same with more ranks: the batch of a rank, the global batch
+WAITED_SOME, WAITED_MUCH = 0.05, 0.2  # parts of the time without a core: a warning, and no prediction
+ALL_REDUCES = {"ring": "ring", "tree": "tree", "two-level": "hierarchical", "auto": "fastest"}
 
 
 @dataclass
@@ -23,6 +28,26 @@ class Measured:
     sizes: list = field(default_factory=list)  # bytes of each message of a step
     overlaps: bool = True
     factors: list = field(default_factory=list)  # measured steps of one rank, in means
+    update_s: float = 0.0  # the optimiser's part of forward_s, which fewer rows do not shorten
+    rows: int = 0  # of a step with one rank; 0: not seen
+    rows_each: int = 0  # of a step of each rank, with `ranks`
+    ranks: int = 2
+
+    @property
+    def step_s(self):
+        return self.forward_s + self.backward_s
+
+    def batch(self):
+        """What stays the same with more ranks, by the two numbers of rows: PER_RANK, FIXED or, where they fit neither,
+        None."""
+        if self.rows and self.rows == self.rows_each:
+            return PER_RANK
+        return FIXED if self.rows and self.rows_each == -(-self.rows // self.ranks) else None
+
+    def with_rows(self, part):
+        """This step with a part of its rows: computing gets shorter with them, the optimiser does not."""
+        return replace(self, forward_s=self.update_s + (self.forward_s - self.update_s) * part,
+                       backward_s=self.backward_s * part)
 
 
 @dataclass
@@ -37,29 +62,68 @@ class Forecast:
 
 
 class NothingMeasured(ValueError):
-    """The script gave no steps, or no messages, to calculate with."""
+    """No steps, no messages or no trustworthy times came out of a run. `ranks`: of that run; `failed`: whether the
+    script failed in it."""
+
+    def __init__(self, text, ranks, failed=False):
+        super().__init__(text)
+        self.ranks, self.failed = ranks, failed
 
 
 def measured(alone, together):
     """`Measured`, from a visit of one rank and one of several; `NothingMeasured` where one did not get so far."""
-    one, many = (costs.add_up(visit.cost) if len(visit.cost) == visit.ranks else None for visit in (alone, together))
-    for visit, found in ((alone, one), (together, many)):
-        if found is None:
-            raise NothingMeasured(f"With {visit.ranks} rank(s) {visit.script} had no step that could be timed; "
-                                  f"manyhands clinic {visit.script} --ranks {visit.ranks} says why.")
+    one, many = steps_of(alone), steps_of(together)
     facts = together.cost[0]
     sent = [n_bytes for call in facts["calls"] if (n_bytes := _as_sum(call, together.ranks))]
     steps = max(1, len(facts["bounds"]) - 1)
     per_step = round(len(sent) / steps)
     if not per_step:
         raise NothingMeasured(f"{together.script} sums nothing over its ranks in a step that the ledger sees: there "
-                              "is nothing to predict. (Horovod's messages are not seen.)")
+                              "is nothing to predict. (Horovod's messages are not seen.)", together.ranks)
     step_s, backward_s = one.step_ms[0] / 1e3, one.kinds_ms[0]["backward"] / 1e3
     bounds = alone.cost[0]["bounds"]
     each_s = [stop - start for start, stop in zip(bounds[1:], bounds[2:])] or [step_s]
     overlaps = many.overlap is not None and many.overlap >= AFTER
     return Measured(step_s - backward_s, backward_s, sent[-per_step:], overlaps,
-                    [one_s / mean(each_s) for one_s in each_s])
+                    [one_s / mean(each_s) for one_s in each_s], costs.update_s(alone.cost[0]),
+                    _rows(alone), _rows(together), together.ranks)
+
+
+def steps_of(visit):
+    """The `Costs` of a visit; `NothingMeasured`, with the reason, where no step was timed on all ranks."""
+    found = costs.add_up(visit.cost) if len(visit.cost) == visit.ranks else None
+    if found is None:
+        ranks = "one rank" if visit.ranks == 1 else f"{visit.ranks} ranks"
+        why, failed = _why(visit)
+        raise NothingMeasured(f"With {ranks}, no step of {visit.script} could be timed. {why}", visit.ranks, failed)
+    return found
+
+
+def _why(visit):
+    """(why a visit has no times, as far as it is known, whether the script failed)."""
+    if visit.errors:
+        rank = min(visit.errors)
+        return f"Rank {rank} failed: {visit.errors[rank]['traceback'].strip().splitlines()[-1].strip()}", True
+    if visit.told:
+        return f"{visit.launcher} ended before a rank began: {visit.told.strip().splitlines()[-1].strip()}", True
+    if visit.timed_out:
+        return "The time was over before (--timeout sets it).", False
+    if visit.fault:
+        return visit.fault.text.strip().splitlines()[0], True
+    dead = [f"rank {rank} with {code}" for rank, code in visit.codes.items() if code]
+    if dead:
+        return f"These ranks ended with another exit code than 0: {', '.join(dead)}.", True
+    done = min((one["steps"] for one in visit.cost.values()), default=0)
+    return f"It ended after {done} steps of an optimiser; {STEPS} are needed.", False
+
+
+def _rows(visit):
+    """The rows that go through a rank's first model in a step, of the rank with the most; 0 where none were seen."""
+    def of(step):
+        return sum(len(call["rows"]) for call in step["calls"] if call["model"] == 0)
+
+    each = [[rows for step in one["steps"] if (rows := of(step))] for one in visit.seen.values()]
+    return max((round(median(rows)) for rows in each if rows), default=0)
 
 
 def _as_sum(call, ranks):
@@ -72,19 +136,58 @@ def _as_sum(call, ranks):
     return call["bytes"] / 2 if name.startswith("reducescatter") else call["bytes"]
 
 
-def forecast(found, machine, ranks, times_as_fast=1.0, all_reduce="hierarchical"):
-    """What so many ranks of this machine give: a `Forecast`. One rank there is `times_as_fast` as one here."""
+def forecast(found, machine, ranks, times_as_fast=1.0, all_reduce="hierarchical", batch=PER_RANK):
+    """What so many ranks of this machine give: a `Forecast`. One rank there is `times_as_fast` as one here.
+
+    `batch`: PER_RANK; FIXED: the rows of one rank's step here, divided among the ranks; or a number of rows, likewise.
+    """
+    in_all = _rows_in_all(found, batch, ranks)
+    whole, found = found.with_rows(in_all), found.with_rows(in_all / ranks)
     step = _mean_step(found, machine, ranks, times_as_fast, all_reduce)
     seconds = step.seconds
-    base_s = (found.forward_s + found.backward_s) / times_as_fast
+    base_s = found.step_s / times_as_fast
     without = {
         "latencies": machine._replace(inside=(0.0, machine.inside[1]), between=(0.0, machine.between[1])),
         "bytes": machine._replace(inside=(machine.inside[0], 1e30), between=(machine.between[0], 1e30))}
     saved = {what: seconds - _mean_step(found, other, ranks, times_as_fast, all_reduce).seconds
              for what, other in without.items()}
-    alike = Measured(found.forward_s, found.backward_s, found.sizes, found.overlaps, [1.0])
+    alike = replace(found, factors=[1.0])
     saved["late ranks"] = seconds - _mean_step(alike, machine, ranks, times_as_fast, all_reduce).seconds
-    return Forecast(ranks, seconds, step, base_s / seconds, {"computing": base_s, **saved})
+    alone_s = base_s if batch == PER_RANK else whole.step_s / times_as_fast / ranks
+    return Forecast(ranks, seconds, step, alone_s / seconds, {"computing": base_s, **saved})
+
+
+def _rows_in_all(found, batch, ranks):
+    """The rows of a step of so many ranks, as a multiple of one rank's here."""
+    if batch == PER_RANK:
+        return ranks
+    return 1 if batch == FIXED else batch / found.rows
+
+
+def rows_in_words(found, batch):
+    """Which batch was assumed, and why, in sentences. `batch`: as for `forecast`, or "auto"; ValueError for a number of
+    rows where none were seen."""
+    seen = f"Rows in a step: {found.rows} with one rank, {found.rows_each} on each of {found.ranks} ranks. "
+    if not (found.rows and found.rows_each):
+        seen = "How many rows a step has was not seen. "
+        if batch not in (PER_RANK, FIXED, "auto"):
+            raise ValueError(f"--global-batch {batch}: {seen}Choose {FIXED} or {PER_RANK}.")
+    elif not found.batch() and batch == "auto":
+        seen += "This fits neither a fixed global batch nor a fixed batch per rank. "
+    kind = found.batch() or PER_RANK if batch == "auto" else batch
+    if kind == PER_RANK:
+        then = "the batch of each rank stays the same, so that the global batch grows with the ranks"
+    else:
+        rows = f"of {found.rows if kind == FIXED else kind} rows " if found.rows else ""
+        then = f"the global batch {rows}stays the same and is divided among the ranks"
+    if batch == "auto":
+        return f"{seen}It is assumed that {then} (--global-batch chooses)."
+    return f"{seen}As --global-batch asks, {then}."
+
+
+def most_ranks(found, batch):
+    """The largest number of ranks of which each gets a row; None where there is no such limit, or it is not known."""
+    return found.rows or None if batch == FIXED else None if batch == PER_RANK else batch
 
 
 def largest(one, count=3):
@@ -126,11 +229,25 @@ def table(forecasts):
     return "\n".join(lines)
 
 
+def without_core(one):
+    """(whether the `Costs` of one rank can be used, what is said of it), by how long it waited for a core."""
+    if not one.waited:
+        return True, "Whether the rank had a core all the time is not known: this system does not count it."
+    waited, step_ms = one.waited[0], one.step_ms[0]
+    if waited <= WAITED_SOME:
+        return True, ""
+    said = (f"The rank was ready to run but had to wait for a core for {waited:.0%} of the measured time: "
+            f"{waited * step_ms:.4g} ms of {step_ms:.4g} ms a step. ")
+    if waited <= WAITED_MUCH:
+        return True, f"Warning: {said}The prediction is more accurate when no other program needs this machine's cores."
+    return False, f"{said}Nothing is predicted from that. Run it again when other programs leave a core free."
+
+
 def told(found):
     """What was measured, in a line."""
     total, count = sum(found.sizes), len(found.sizes)
     apart = max(found.factors) / median(found.factors) - 1
-    return (f"One rank here: {1e3 * (found.forward_s + found.backward_s):.4g} ms a step, "
+    return (f"One rank here: {1e3 * found.step_s:.4g} ms a step, "
             f"{1e3 * found.backward_s:.4g} ms of it backward; its slowest step takes {apart:.0%} longer "
             f"than the middle one. Sums in a step: {count}, {total / 1e6:.4g} MB, "
             f"{'beside' if found.overlaps else 'after'} the backward.")

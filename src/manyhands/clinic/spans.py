@@ -1,5 +1,6 @@
 """What a step costs this rank: its time by what was done, its messages, its memory, by kernel and clock."""
 
+import glob
 import os
 import resource
 import time
@@ -9,7 +10,7 @@ class Spans:
     """Notes spans of time always, and keeps those between `open` and `close`, with the ledger of that time."""
 
     def __init__(self):
-        self.spans, self.bounds, self._kernel = [], [], []
+        self.spans, self.bounds, self._kernel, self._threads = [], [], [], []
         self.ledger, self.account, self.calls = None, None, []
         self._open, self._begun = False, None
 
@@ -32,6 +33,7 @@ class Spans:
         if self._open:
             self.bounds.append(now)
             self._kernel.append(of_main_thread())
+            self._threads.append(waits_of_threads())
 
     def open(self):
         from manyhands.ledger import Ledger
@@ -39,7 +41,7 @@ class Spans:
         self.ledger = Ledger()
         self.ledger.__enter__()
         self._open = True
-        self.bounds, self._kernel = [time.perf_counter()], [of_main_thread()]
+        self.bounds, self._kernel, self._threads = [time.perf_counter()], [of_main_thread()], [waits_of_threads()]
 
     def close(self):
         if not self._open:
@@ -52,9 +54,9 @@ class Spans:
 
     def facts(self):
         """All as plain values; times are those of one clock for all processes of this machine."""
-        return {"spans": self.spans, "bounds": self.bounds, "kernel": self._kernel, "calls": self.calls,
-                "account": self.account, "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
-                "gpu_peak_bytes": _gpu_peak()}
+        return {"spans": self.spans, "bounds": self.bounds, "kernel": self._kernel, "threads": self._threads,
+                "calls": self.calls, "account": self.account, "gpu_peak_bytes": _gpu_peak(),
+                "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}
 
 
 def of_main_thread():
@@ -65,6 +67,18 @@ def of_main_thread():
         return int(ran) / 1e9, int(ready) / 1e9
     except OSError:
         return None
+
+
+def waits_of_threads():
+    """{thread: seconds for which it has been ready to run and waited for a core}; empty where it is no Linux."""
+    waits = {}
+    for path in glob.glob("/proc/self/task/*/schedstat"):
+        try:
+            with open(path) as file:
+                waits[path.split("/")[4]] = int(file.read().split()[1]) / 1e9
+        except (OSError, IndexError):  # it has just ended
+            continue
+    return waits
 
 
 def _gpu_peak():

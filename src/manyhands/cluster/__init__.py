@@ -34,7 +34,7 @@ _HOME = {"Cluster": "manyhands.cluster.cluster", **dict.fromkeys(_FAULTS, "manyh
 __all__ = ["Cluster", *_FAULTS, "emulated"]
 
 
-def __getattr__(name):  # the guard and the controller are started from this package, and need none of these
+def __getattr__(name):  # the guard, the controller and a launched script need none of these
     if name == "emulated":
         return import_module("manyhands.cluster.engines.emulated")
     if name in _HOME:

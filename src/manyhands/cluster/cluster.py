@@ -240,7 +240,7 @@ class Cluster(Healing, UnderWay):
             raise
         progress = Progress(SENTENCES_CORE["running"].format(n=len(targets)), after_s=3)
         watch = Watch(pending, cell, runtime.reports, runtime.exits, patience_s or self.patience_s,
-                      limit_s or self.limit_s, controller_runs=runtime.controller_runs)
+                      limit_s or self.limit_s, controller_runs=runtime.controller_runs, look_at=runtime.look_at)
         with progress:
             outcome = watch.run()
             if outcome.reason == "interrupted":
@@ -263,18 +263,21 @@ class Cluster(Healing, UnderWay):
     def _fault(self, outcome, cell_file, limit_s):
         self._check_running()  # another thread may have stopped it meanwhile
         where = explain.states(outcome, self._runtime, cell_file, self._places, self.memory_mib, self.world_size)
-        return explain.make(outcome, where, self.world_size, limit_s or self.limit_s, self._unmade_head)
+        return explain.make(outcome, where, self.world_size, limit_s or self.limit_s, self._unmade_head,
+                            {rank: self._runtime.tf_config(rank) for rank in self.ranks})
 
     def _finish(self, outcome, cell_file, limit_s, tell=True, talks=True):
         fault = self._fault(outcome, cell_file, limit_s)
         self._sound = fault is None or not is_broken(outcome, fault)
         show_outputs(outcome)
         unfinished = self._say_unfinished(cell_file, tell) if talks and outcome.pending else ""
+        overwritten = explain.overwritten(outcome.notes, cell_file, self._places) if tell else ""
+        remarks = "\n".join(filter(None, (overwritten, unfinished)))
         if fault is None:
-            if unfinished:
-                print(unfinished, flush=True)
+            if remarks:
+                print(remarks, flush=True)
             return
-        fault.text += unfinished and "\n" + unfinished
+        fault.text += remarks and "\n" + remarks
         if not outcome.pending:
             fault.text += "\n" + SENTENCES["not run"]
         fault.reported_s = time.monotonic() - outcome.started

@@ -1,6 +1,7 @@
 """What `horovodrun` does for its processes, for ranks that run already:
 a meeting place, and the environment that names it."""
 
+import functools
 import os
 import socket
 import sys
@@ -8,7 +9,7 @@ import threading
 import time
 
 from manyhands.cluster.on_rank import agent
-from manyhands.cluster.on_rank.stack import is_user_file
+from manyhands.cluster.on_rank.stack import is_user_file, threads
 
 # so often Horovod looks for tensors to send. Its own choice, 1 ms, keeps a quarter of a core busy on each rank, for
 # nothing
@@ -46,8 +47,10 @@ def rendezvous(size=None):
         _serve(size, place[1], place[3])
     else:
         _wait_for_server()
-    if "torch" in sys.modules and agent.RANK is not None:
-        _note_waits(agent.RANK.recorder)
+    if agent.RANK is not None:
+        _know_threads(agent.RANK.stack)
+        if "torch" in sys.modules:
+            _note_waits(agent.RANK.recorder)
 
 
 def _serve(size, local_size, cross_size):
@@ -113,6 +116,27 @@ def _interface(address, port):
         probe.connect((socket.gethostbyname(address), port))  # sends nothing: it asks for the route
         own = probe.getsockname()[0]
     return next(name for name, addresses in psutil.net_if_addrs().items() if any(a.address == own for a in addresses))
+
+
+def _know_threads(stack):
+    """Have the threads that Horovod starts known to `stack`: they look for tensors all the time, so a process that
+    waits in Horovod is never idle."""
+    from horovod.common.basics import HorovodBasics
+
+    original = HorovodBasics.init
+    if getattr(original, "stack", None) is stack:
+        return
+
+    @functools.wraps(original)
+    def init(*args, **kwargs):
+        before = threads()
+        try:
+            return original(*args, **kwargs)
+        finally:
+            stack.never_rest = threads() - before
+
+    init.stack = stack
+    HorovodBasics.init = init
 
 
 def _note_waits(recorder):

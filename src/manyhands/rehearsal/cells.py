@@ -53,7 +53,7 @@ def _start():
 
     if getattr(dist, "_manyhands_rehearsal", None) is not None:
         raise RuntimeError("a rehearsal is under way on this rank: end it before the next one begins")
-    dist._manyhands_rehearsal = Recorder()
+    dist._manyhands_rehearsal = Recorder(gpu_chosen=True)  # by the cluster, see `agent._choose_gpu`
     dist._manyhands_rehearsal.start()
 
 

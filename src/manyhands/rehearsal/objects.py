@@ -1,4 +1,5 @@
-"""Calls that send Python's objects: their root, the device that the bytes travel on, and what the receiver reads."""
+"""Calls that send Python's objects: their root, the device that the bytes travel on, and what the receiver reads; and
+the device of a barrier, which is chosen in the same way."""
 
 import functools
 import re
@@ -10,11 +11,15 @@ from manyhands.rehearsal.trace import CURRENT, MESSAGES_OF_OBJECTS, ON_CPU
 _SAYS_CPU = re.compile(r"'cpu(:\d+)?'|([\w.]+\.)?device\((type=)?'cpu(:\d+)?'(, \d+)?\)")
 
 
+WITH_DEVICE = {*MESSAGES_OF_OBJECTS, "barrier"}
+
+
 def running(names):
-    """The frame of the send_object_list or recv_object_list that runs, or None; `names` are the functions of
+    """The frame of the send_object_list, recv_object_list or barrier that runs, or None; `names` are the functions of
     torch.distributed that run."""
-    frame = sys._getframe(1) if set(MESSAGES_OF_OBJECTS).intersection(names) else None
-    while frame is not None and frame.f_code.co_name not in MESSAGES_OF_OBJECTS:
+    frame = sys._getframe(1) if WITH_DEVICE.intersection(names) else None
+    while frame is not None and not (frame.f_code.co_name in WITH_DEVICE
+                                     and frame.f_code.co_filename.endswith("distributed_c10d.py")):
         frame = frame.f_back
     return frame
 
@@ -30,10 +35,11 @@ def root(frame):
 def device(frame, library):
     """(the device that a call with objects was given, what to say of it: CURRENT for none). A device that is the CPU
     here is a GPU there, unless the program's call itself says "cpu", and no other: then it is ON_CPU."""
-    given = frame.f_locals.get("device")
+    is_barrier = frame.f_code.co_name == "barrier"
+    given = frame.f_locals.get("device_ids" if is_barrier else "device")
     if given is None:
         return None, CURRENT
-    caller = None if library else cpu_groups.user_frame()
+    caller = None if library or is_barrier else cpu_groups.user_frame()
     said = cpu_groups.written(caller, "device", 3) if caller else ""
     return given, ON_CPU if _SAYS_CPU.fullmatch(said) else "on a device that is given"
 

@@ -8,7 +8,6 @@ a rank ends after so many steps of optimizers, and FOLDER/RANK.whole says how ma
 """
 
 import os
-import runpy
 import sys
 import time
 import traceback
@@ -20,10 +19,15 @@ STEPS, OTHERS_S = "MANYHANDS_REHEARSAL_STEPS", 60
 
 def main():
     folder, script, *arguments = sys.argv[1:]
-    sys.argv[:], sys.path[0] = [script, *arguments], os.path.dirname(os.path.abspath(script))
+    from manyhands.cluster.launch import as_main
+
+    as_main.prepare(script, arguments, folder, os.environ["RANK"])
+    from manyhands.cluster.on_rank import signalled_stack, tf_config
     from manyhands.rehearsal.trace_recorder import Recorder
     from manyhands.rehearsal.trace import dump
 
+    signalled_stack.write_on_signal(os.path.join(folder, f"stacks-{os.environ['RANK']}"))
+    tf_config.keep(os.path.join(folder, f"tf-config-{os.environ['RANK']}"))
     base = Path(folder, os.environ["RANK"])
     with open(f"{base}.trace", "w", buffering=1) as file:
         recorder = Recorder(heard=lambda event: file.write(dump([event])))
@@ -32,9 +36,7 @@ def main():
             _end_after(int(os.environ[STEPS]), recorder, base)
         ended = ""
         try:
-            # kept until the process ends, as Python does: if they went now, a DistributedDataParallel with the last
-            # reference to a destroyed group would wait, with the GIL, for gloo's thread, and that one for the GIL
-            kept = runpy.run_path(script, run_name="__main__")  # noqa: F841
+            kept = as_main.run(script)  # noqa: F841
         except SystemExit as problem:
             ended = "" if problem.code in (None, 0) else f"SystemExit: {problem.code}"
         except BaseException as problem:

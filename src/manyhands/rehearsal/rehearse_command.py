@@ -1,65 +1,107 @@
 """`manyhands rehearse`: run a script on CPUs with gloo, and say what NCCL would do otherwise."""
 
 import json
+import re
+import signal
 import tempfile
-import time
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-from manyhands import command_line
+from manyhands import command_line, gpu_stand_in
 from manyhands.rehearsal import flight_recorder, telling
+from manyhands.rehearsal.hang_watch import PATIENCE_S, HangWatch
 from manyhands.rehearsal.on_rank_of_script import STEPS
 from manyhands.rehearsal.rules import judge
 from manyhands.rehearsal.trace import load
 
 ON_RANK = str(Path(__file__).with_name("on_rank_of_script.py"))
-QUIET_S = 5.0  # ranks that have asked for nothing for so long when the time is over wait for each other
-CLEAN, FOUND, FAILED = 0, 1, 2
+CLEAN, FOUND, FAILED, UNKNOWN = 0, 1, 2, 3
+RANKS = 4  # by default
+GONE = re.compile("closed by peer|reset by peer|Broken pipe")
+TIMED_OUT = re.compile("[Tt]imed out")
+REFUSED = re.compile(r"\[enforce fail at \S*gloo\S*\]\s*(.*)")  # in an error that gloo raises
+GLOO_ENDED_IT = re.compile(r"what\(\):\s*(?:\[[^]]*\]\s*)?(.*)")  # in the output of a rank that gloo has aborted
 
 
 @dataclass
 class Rehearsal:
-    """What came of it: `findings`; the `traces` of the ranks; `errors` {rank: text} of ranks that failed; `cut`, where
-    the time was over while the script was still at work; `waits`, where all its ranks waited, with gloo too; `left`,
-    where a rank had ended while others waited for it, with gloo too; `whole`, where it was ended after some steps,
-    {rank: how many of its events are those of the steps before the last}."""
+    """What came of it.
+
+    `findings`; the `traces` of the ranks; `errors` {rank: text} of ranks that failed, and their likely `cause`, where
+    TensorFlow's tasks are to blame; `cut`, where the time was over before the script had ended; `hang`, the report
+    where all its ranks waited, with gloo too; `left`, where a rank had ended while others waited for it, with gloo too;
+    `refused`, {rank: what gloo said} of ranks that gloo has ended, and `lost`, where gloo gave up waiting; `whole`,
+    where it was ended after some steps, {rank: how many of its events are those of the steps before the last}.
+    """
 
     script: str
     traces: dict
     findings: list
     errors: dict
     cut: bool = False
-    waits: bool = False
+    hang: str = ""
+    cause: str = ""
     left: bool = False
+    refused: dict = field(default_factory=dict)
+    lost: bool = False
     whole: dict | None = None
+    substituted: list = field(default_factory=list)  # phrases: what the stand-in for GPUs took the place of
+    reasons: list = field(default_factory=list)  # sentences for a script that has failed: why, and where it ran
+
+    @property
+    def waits(self):
+        return bool(self.hang)
+
+    @property
+    def calls(self):
+        """How many calls were seen, on all ranks together."""
+        return sum(event.kind in ("collective", "message") for events in self.traces.values() for event in events)
 
     @property
     def code(self):
-        if self.errors or (self.waits or self.left) and not self.findings:
+        if self.errors:
             return FAILED
-        return FOUND if self.findings else CLEAN
+        if self.hang or not all(one.is_remark for one in self.findings):
+            return FOUND
+        if self.left or self.refused or self.lost:
+            return FAILED
+        return UNKNOWN if self.cut or not self.calls else CLEAN
 
 
-def rehearse(script, arguments=(), ranks=4, limit_s=120, echo=False, steps=None):
-    """Run `script` on `ranks` processes under torchrun, and judge what they asked of torch.distributed: a `Rehearsal`.
+def rehearse(script, arguments=(), ranks=4, limit_s=120, echo=False, steps=None, patience_s=PATIENCE_S, stand_in=True,
+             nodes=1, env=None):
+    """Run `script` on `ranks` processes under torchrun, in a copy of its repository, and judge what they asked of
+    torch.distributed: a `Rehearsal`. `stand_in`: where there are no GPUs, one takes their place.
 
     With `steps`, each rank ends after so many steps of its optimizers; what the last one began need not have come to
-    its end. Every process has ended then. Raises FileNotFoundError where there is no such script.
+    its end. Where all ranks wait for `patience_s`, they are ended. No process is left. Raises FileNotFoundError where
+    there is no such script.
     """
+    from manyhands.cluster.launch.as_main import STAND_IN, substituted
     from manyhands.cluster.launch.run_script import launch
+    from manyhands.cluster.launch.script_copy import copied
+    from manyhands.gpu_stand_in.kernels import sentence
 
     if problem := command_line.no_script(script):
         raise FileNotFoundError(problem)
     if ranks < 1:
         raise ValueError("--ranks must be 1 or more.")
-    with tempfile.TemporaryDirectory(prefix="manyhands-") as folder:
-        done = launch(ON_RANK, folder, str(Path(script).resolve()), *arguments, nodes=1, ranks_per_node=ranks,
-                      env={STEPS: str(steps)} if steps else {}, timeout_s=limit_s, echo=echo)
-        return _judged(Path(script), folder, ranks, done)
+    with tempfile.TemporaryDirectory(prefix="manyhands-") as folder, copied(script) as place:
+        options = {**({STEPS: str(steps)} if steps else {}), **({STAND_IN: "1"} if stand_in else {}), **(env or {})}
+        with HangWatch(folder, ranks, patience_s) as watch:
+            done = launch(ON_RANK, folder, str(place.script), *arguments, nodes=nodes, ranks_per_node=ranks // nodes,
+                          env=options, timeout_s=limit_s, echo=echo)
+        made = _judged(place.script, folder, ranks, done, watch)
+        made.substituted = substituted(folder, ranks)
+        kernel = sentence(made.errors[_cause(made.errors)], stand_in) if made.errors else None
+        made.reasons = [*([kernel] if kernel else []), place.facts()]
+        made.errors = {rank: place.shown(text) for rank, text in made.errors.items()}
+        made.findings = [replace(one, file=place.shown(one.file)) for one in made.findings]
+    return made
 
 
-def _judged(script, folder, ranks, done):
-    traces, errors, quiet, whole = {}, {}, [], {}
+def _judged(script, folder, ranks, done, watch):
+    traces, errors, whole, running = {}, {}, {}, []
     for rank in range(ranks):
         trace, end = Path(folder, f"{rank}.trace"), Path(folder, f"{rank}.end")
         traces[rank] = load(trace.read_text()) if trace.exists() else []
@@ -68,24 +110,53 @@ def _judged(script, folder, ranks, done):
         if end.exists() and end.read_text():
             errors[rank] = end.read_text()
         elif not end.exists():
-            quiet.append(bool(traces[rank]) and time.time() - trace.stat().st_mtime > QUIET_S)
-    if not errors and not done.timed_out and done.returncode:
-        errors[done.first_failed or 0] = done.report()
-    left = bool(errors) and all(map(_lost, errors.values())) and any(
-        end.read_text() == "" for end in Path(folder).glob("*.end"))
-    if left:
-        errors = {}
-    made = Rehearsal(script.name, traces, [], errors, left=left, cut=done.timed_out and not all(quiet),
-                     waits=done.timed_out and all(quiet), whole=whole if len(whole) == ranks else None)
-    if not errors:
+            running.append(rank)
+    made = Rehearsal(script.name, traces, [], errors, whole=whole if len(whole) == ranks else None)
+    made.cause = watch.cause_of(errors)
+    if watch.hung and all(map(_lost, errors.values())):
+        made.hang, made.errors = watch.fault().text, {}
+    elif done.timed_out:
+        made.cut = True
+    else:
+        _look_at_deaths(made, running, done)
+    if not made.errors:
         source = script.read_text(encoding="utf-8", errors="replace")
-        made.findings = [_shown(one, script) for one in judge(traces, source, not made.cut, made.whole)]
+        # a rank that its launcher has ended may have been on its way to the next call
+        complete = bool(made.hang) or not running
+        made.findings = [_shown(one, script) for one in judge(traces, source, complete, made.whole)]
     return made
 
 
+def _cause(errors):
+    """The rank whose error is the cause of the others', if that is seen."""
+    return min(errors, key=lambda rank: (_lost(errors[rank]), rank))
+
+
+def _look_at_deaths(made, running, done):
+    """Tell the script's own failures from what gloo does to ranks whose calls do not fit together. That is judged."""
+    for rank in running:
+        words = GLOO_ENDED_IT.search(done.output.get(rank, ""))
+        if done.returncodes.get(rank) == -signal.SIGABRT and "gloo::" in done.output[rank]:
+            made.refused[rank] = words[1].strip() if words else ""
+    for rank, text in made.errors.items():
+        if words := REFUSED.search(text):
+            made.refused[rank] = words[1]
+    own = {rank: text for rank, text in made.errors.items() if not _lost(text) and rank not in made.refused}
+    first = done.first_failed
+    if not own and first in running and first not in made.refused and first is not None:
+        own[first] = done.report()
+    elif not own and not made.errors and not made.refused and done.returncode:
+        own[first or 0] = done.report()
+    if not own:
+        made.left = bool(made.errors) and not made.refused and len(made.errors) + len(running) < len(made.traces)
+        made.lost = any(map(TIMED_OUT.search, made.errors.values()))
+    by_gloo = not own and (made.refused or made.left or made.lost)
+    made.errors = {} if by_gloo else {**made.errors, **own}
+
+
 def _lost(error):
-    """Whether an error is gloo's that the other side of a connection is gone: with NCCL a rank would wait for it."""
-    return "gloo/transport" in error and any(one in error for one in ("closed by peer", "reset by peer", "Broken pipe"))
+    """Whether an error is gloo's: the other side of a connection has gone, or does not answer."""
+    return "gloo/transport" in error and bool(GONE.search(error) or TIMED_OUT.search(error))
 
 
 def _shown(finding, script):
@@ -96,48 +167,62 @@ def _shown(finding, script):
 def told(rehearsal):
     """The lines that a terminal shows."""
     if rehearsal.errors:
-        rank, text = min(rehearsal.errors.items(), key=lambda one: (_lost(one[1]), one[0]))  # the cause, if it is there
-        script = command_line.printable(rehearsal.script)
-        return [f"rank {rank} of {script} fails by itself, so nothing was judged:", text.rstrip()]
-    lines = []
-    if rehearsal.waits:
-        lines.append("With gloo, too, its ranks waited for each other until the time was over.")
+        rank, script = _cause(rehearsal.errors), command_line.printable(rehearsal.script)
+        return [f"rank {rank} of {script} fails by itself, so nothing was judged:", rehearsal.errors[rank].rstrip(),
+                *rehearsal.cause.splitlines(), *rehearsal.reasons]
+    lines = [gpu_stand_in.in_words(rehearsal.substituted)] if rehearsal.substituted else []
+    if rehearsal.hang:
+        lines += ["All ranks that had not ended waited for so long (--patience) that they were ended.",
+                  *rehearsal.hang.splitlines()]
+    for rank, words in rehearsal.refused.items():
+        lines.append(f"With gloo, too, rank {rank} could not go on: gloo ended it. {words}".rstrip())
     if rehearsal.left:
         lines.append("With gloo, too, a rank had ended while others waited for it.")
+    elif rehearsal.lost and not rehearsal.refused:
+        lines.append("With gloo, too, a rank waited in vain for a different one.")
     if rehearsal.cut:
-        lines.append("It was still at work when the time was over (--limit): what hangs at its end was not looked for.")
-    if not any(event.kind in ("collective", "message") for events in rehearsal.traces.values() for event in events):
-        lines.append(f"{rehearsal.script} has called nothing of torch.distributed: "
-                     "is it the script that torchrun starts?")
-    return lines + telling.lines(rehearsal.findings, rehearsal.traces)
+        lines.append("Not determined: the script had not ended when the time was over (--limit)"
+                     + (", so its calls after that, and what hangs at its end, were not looked for."
+                        if rehearsal.calls else ", and had not yet called anything of torch.distributed."))
+    elif not rehearsal.calls and not rehearsal.hang:
+        lines.append(f"Not determined: {rehearsal.script} has called nothing of torch.distributed. "
+                     "Is it the script that torchrun starts?")
+    return lines + (telling.lines(rehearsal.findings, rehearsal.traces) if rehearsal.calls else [])
 
 
 def main(argv):
+    from manyhands.cluster.launch import launch_line
+
     parser = command_line.parser(
         "rehearse", "Run a script for torchrun on CPUs, and say what NCCL on GPUs would do otherwise.",
-        examples=["train.py", "train.py --ranks 4 --limit 60 -- --epochs 1", "train.py --json > findings.json"],
+        examples=["train.py", "torchrun --nproc-per-node 2 train.py --epochs 1",
+                  "train.py --ranks 4 --limit 60 -- --epochs 1", "train.py --json > findings.json"],
         usage="manyhands rehearse [options] SCRIPT [-- the script's own arguments]",
-        epilog=f"Exit code: {CLEAN} nothing found, {FOUND} something found, {FAILED} the script itself fails.")
-    parser.add_argument("script", help="a script as torchrun would start it; it is not changed"
-                        ).completer = command_line.python_files
-    parser.add_argument("--ranks", type=int, default=4, help="how many processes (default: 4)")
+        epilog=f"Exit code: {CLEAN} nothing found, {FOUND} something found, {FAILED} the script itself fails, "
+               f"{UNKNOWN} not determined.")
+    launch_line.add_options(parser, RANKS, launchers=False)
     parser.add_argument("--limit", type=command_line.seconds, default=120, metavar="SECONDS",
                         help="when to end it (default: 120)")
+    parser.add_argument("--patience", type=command_line.seconds, default=PATIENCE_S, metavar="SECONDS",
+                        help=f"all ranks waiting for so long is a hang (default: {PATIENCE_S:g})")
     parser.add_argument("--flight-record", metavar="FOLDER", help="write the calls for torchfrtrace into a new folder")
     parser.add_argument("--json", action="store_true", help="print the findings as JSON, and nothing else")
-    mine, own = command_line.scripts_own(argv)
-    options = command_line.completed(parser).parse_args(mine)
     try:
+        options = launch_line.parsed(command_line.completed(parser), argv, "rehearse", RANKS)
         if options.flight_record:
             flight_recorder.check_free(options.flight_record)
-        rehearsal = rehearse(options.script, own, options.ranks, options.limit, echo=not options.json)
+        line = options.line
+        launch_line.warn(line)
+        rehearsal = rehearse(line.script, line.arguments, line.ranks, options.limit, echo=not options.json,
+                             patience_s=options.patience, stand_in=not options.as_it_is, nodes=line.nodes, env=line.env)
         if options.flight_record:
             flight_recorder.write_flight_record(rehearsal.traces, options.flight_record)
     except (OSError, ValueError) as problem:
         return command_line.refuse("rehearse", problem)
     if options.json:
-        print(json.dumps({"script": rehearsal.script, "ranks": options.ranks, "errors": rehearsal.errors,
-                          "cut": rehearsal.cut, "findings": [asdict(one) for one in rehearsal.findings]}, indent=1))
+        print(json.dumps({"script": rehearsal.script, "ranks": line.ranks, "errors": rehearsal.errors,
+                          "cut": rehearsal.cut, "hang": rehearsal.hang, "refused": rehearsal.refused,
+                          "calls": rehearsal.calls, "findings": [asdict(one) for one in rehearsal.findings]}, indent=1))
     else:
         print("\n".join(told(rehearsal)))
     return rehearsal.code

@@ -18,6 +18,7 @@ queue is looked at from its head, and a rank only when something that it may wai
 """
 
 from collections import defaultdict, deque
+from itertools import combinations
 
 from manyhands.rehearsal import trace
 
@@ -230,16 +231,10 @@ class Replay:
     # --- do the two sides agree ---------------------------------------------------------------------------------------
 
     def _compare(self, items):
-        first = _facts(items[0].event)
-        for item in items[1:]:
-            differ = [name for name, one in _facts(item.event).items() if one != first[name]]
-            if item.event.call != items[0].event.call:
-                self.odd.append((items[0], item, "may hang", ": what comes of two different collectives is undefined, "
-                                 "and NCCL does not check"))
-            elif WAITS.intersection(differ):
-                self._told(items[0], item, "may hang", " and ".join(differ), WAITS_TEXT)
-            elif differ:
-                self._told(items[0], item, "differs", " and ".join(differ), "NCCL does not check")
+        pairs = combinations(items, 2) if items[0].event.call in MOVES else ((items[0], item) for item in items[1:])
+        for one, other in pairs:
+            if apart := difference(one.event, other.event, one.rank, other.rank):
+                self.odd.append((one, other, *apart))
 
     def _pair(self, item, part, other, answer):
         if part.tag != answer.tag:
@@ -252,7 +247,7 @@ class Replay:
             self._told(item, other, "differs", "layout in memory", "NCCL moves bytes as they lie")
 
     def _told(self, one, other, severity, what, then):
-        self.odd.append((one, other, severity, f", which has another {what}: {then}"))
+        self.odd.append((one, other, severity, _apart(what, then)))
 
 
 WAITS = {"size", "root"}  # where both sides differ in these, one may wait for what never comes
@@ -261,8 +256,45 @@ SAME_SIZE = {"all_reduce", "broadcast", "reduce", "all_gather_single", "reduce_s
              "all_gather_into_tensor", "reduce_scatter_tensor"}  # the last two: their names before PyTorch 2.13
 
 
+MOVES = {"all_gather", "gather", "scatter", "all_to_all"}  # what one rank sends, another has made room for
+
+
+def difference(event, answer, one, other):
+    """Of two ranks' calls of one collective, `event` of rank `one` and `answer` of rank `other`: (severity, in what
+    they do not agree and what comes of it), or None."""
+    if event.call != answer.call:
+        return "may hang", ": what comes of two different collectives is undefined, and NCCL does not check"
+    facts, others = _facts(event), _facts(answer)
+    differ = [name for name in facts if facts[name] != others[name]]
+    moved = [(_moved(event, one, other, sends=way), _moved(answer, other, one, sends=not way)) for way in (True, False)]
+    if any(None not in sizes and sizes[0] != sizes[1] for sizes in moved):
+        differ.append("size")
+    if WAITS.intersection(differ):
+        return "may hang", _apart(" and ".join(differ), WAITS_TEXT)
+    return ("differs", _apart(" and ".join(differ), "NCCL does not check")) if differ else None
+
+
+def _apart(what, then):
+    return f", which has a different {what}: {then}"
+
+
 def _facts(event):
     first = event.tensors[0] if event.tensors else None
     same = first if event.call in SAME_SIZE else None
-    return {"operation": event.op, "root": event.root, "size": same and same.bytes,
+    size = [one.bytes for one in event.tensors[:-1]] if event.call == "reduce_scatter" else same and same.bytes
+    return {"operation": event.op, "root": event.root, "size": size,
             "dtype": first and first.dtype, "layout in memory": same and same.channels_last}
+
+
+def _moved(event, rank, other, sends):
+    """How many bytes `rank` sends to `other` in its call, or makes room for; None where that is none or not known."""
+    sizes, members = [one.bytes for one in event.tensors], list(event.ranks)
+    place, size = members.index(other), len(members)
+    root = None if event.root is None else members[event.root]
+    if event.call == "all_gather" or event.call == "gather" and root == (other if sends else rank):
+        return sizes[0] if sends else sizes[1 + place] if len(sizes) == 1 + size else None
+    if event.call == "scatter" and root == (rank if sends else other):
+        return (sizes[place] if len(sizes) == size + 1 else None) if sends else sizes[-1]
+    if event.call == "all_to_all" and len(sizes) == 2 * size:
+        return sizes[place] if sends else sizes[size + place]
+    return None

@@ -6,32 +6,30 @@ Where each rule comes from (PyTorch 2.13, NCCL 2.30):
 * a receive from anybody, sparse tensors, monitored_barrier: refused in `ProcessGroupNCCL.cpp`, distributed_c10d.py;
 * tags: distributed_c10d.py, "tag is not supported with the NCCL backend";
 * a batch as a group's first call, and its one work: `batch_isend_irecv`; groups that some ranks make: `new_group`;
-* object collectives on the current device: the notes in their docstrings;
+* object collectives on the current device: the notes in their docstrings; barriers: "Use the current device set by the
+  user", in `barrier`;
 * two groups in different orders: NCCL's user guide, "Using multiple NCCL communicators concurrently";
 * sizes and dtypes that differ: the user guide, "Collective Operations": undefined behaviour; a receive larger than
   what was sent was seen to wait for ever (docs/GPU.md).
 What hangs is decided by `manyhands.rehearsal.replay`.
 """
 
-import re
 from collections import defaultdict
 from dataclasses import dataclass
 from itertools import combinations, zip_longest
 
-from manyhands.rehearsal.replay import Replay
-from manyhands.rehearsal.trace import CURRENT, MESSAGES_OF_OBJECTS, NO_ANSWER, ON_CPU, check
+from manyhands.rehearsal.replay import Replay, difference
+from manyhands.rehearsal.trace import CURRENT, MESSAGES_OF_OBJECTS, NO_ANSWER, ON_CPU, REPEATED, check
 
-SEVERITIES = ("hangs", "fails", "may hang", "differs")
+SEVERITIES = ("hangs", "fails", "may hang", "differs", "remark")
 FLOAT8 = {"float8_e5m2", "float8_e4m3fn"}
 DTYPES = {"int8", "uint8", "int32", "int64", "float16", "float32", "float64", "bool", "bfloat16", "complex64", "complex128"} | FLOAT8  # noqa: E501
 REDUCES = {"SUM", "PRODUCT", "MIN", "MAX", "AVG", "PREMUL_SUM"}
-CHOOSES_GPU = re.compile(  # itself, or through DeviceMesh, Lightning's CUDAAccelerator or Accelerate's PartialState
-    r"set_device|device_id|CUDA_VISIBLE_DEVICES|init_device_mesh|"
-    r"^\s*(?:import|from)\s+(?:lightning|pytorch_lightning|accelerate)\b", re.MULTILINE)
 COPIED = {"all_gather": slice(1, None), "reduce_scatter": slice(-1)}  # of the tensors, those that go through a buffer
 AS_THEY_LIE = {"gather": slice(1, None), "scatter": slice(None), "reduce_scatter_single": slice(None),
                "reduce_scatter_tensor": slice(None)}  # those whose layout nobody checks
 GLOO_AS_IT_LIES = {"all_reduce", "broadcast", "reduce"}  # of a column, its first number and those that lie behind it
+SAME = "make both sides the same, in the same order"
 CAUGHT = {True: ("by default NCCL raises nothing here: the rank waits, or the watchdog ends the process",
                  "let such an error end the program, and start it again from a checkpoint"),
           False: ("that is gloo's, and NCCL may raise another one, or none",
@@ -40,7 +38,8 @@ CAUGHT = {True: ("by default NCCL raises nothing here: the rank waits, or the wa
 
 @dataclass(frozen=True)
 class Finding:
-    """`severity` is one of `SEVERITIES`; `ranks` those that it concerns; `text` what happens; `remedy` what to do."""
+    """`severity` is one of `SEVERITIES`; `ranks` those that it concerns; `text` what happens; `remedy` what to do. A
+    remark is about a measurement, and not about what the program computes: it is no mistake."""
 
     severity: str
     ranks: tuple
@@ -49,6 +48,10 @@ class Finding:
     call: str
     text: str
     remedy: str
+
+    @property
+    def is_remark(self):
+        return self.severity == "remark"
 
     def __str__(self):
         where = f"{self.file}:{self.line}" if self.file else f"line {self.line}"
@@ -59,9 +62,9 @@ class Finding:
 def judge(traces, source="", ended=True, whole=None):
     """`[Finding, ...]`, the worst first, of the traces of all ranks: {global rank: [Event, ...]}.
 
-    `source`, the program's text, is searched for where it chooses its GPU and where it waits for it before it reads a
-    clock; without it, the first rule is left out. `ended`: whether the traces go to the program's end; what is stuck at
-    the end of others may only have been cut off, and is not told. `whole`: where all ranks were cut off at the same
+    `source`, the program's text, is searched for where it waits for its GPU before it reads a clock. `ended`: whether
+    the traces go to the program's end; what is stuck at the end of others may only have been cut off, and is not told:
+    only calls that have begun are compared with each other. `whole`: where all ranks were cut off at the same
     place, {rank: so many of its events}: those must have come to their end, and what is left open of later ones is not
     told.
     The ranks that a line concerns in the same way are one finding. Raises `trace.BadTrace`.
@@ -77,6 +80,8 @@ def judge(traces, source="", ended=True, whole=None):
     if not hangs:
         _orders(traces, found)
     _groups(traces, found, ended)
+    if not ended and whole is None:
+        _begun(traces, found)
     findings = [Finding(severity, tuple(sorted(ranks)), *rest) for (severity, *rest), ranks in found.items()]
     return sorted(findings, key=lambda one: (SEVERITIES.index(one.severity), one.file, one.line, one.ranks, one.text))
 
@@ -91,14 +96,14 @@ def _of_one_rank(rank, events, first, source, ended, whole):
         if event.kind in ("collective", "message") and not event.on_cpu:
             queued = not event.waits_for_gpu
             yield from ((event, *one) for one in _refused(event))
-            yield from ((event, *one) for one in _set_up(rank, event, first, source))
+            yield from ((event, *one) for one in _set_up(rank, event, first))
             unwaited = event.is_async and number not in waited and not event.library
             if unwaited and ended and _counts(rank, number, whole):
                 yield (event, "differs", "is never waited for, so nothing says when its tensor may be used",
                        "call wait() on each work that it returns")
         elif event.kind == "clock":
             if clocks and queued and "synchronize" not in source:
-                yield (event, "differs", "reads a clock when the operation is queued on the GPU, not when it is done",
+                yield (event, "remark", "reads a clock when the operation is queued on the GPU, not when it is done",
                        "call torch.cuda.synchronize() before each reading")
             clocks, queued = clocks + 1, False
         elif event.kind == "read":
@@ -142,6 +147,10 @@ def _refused(event):
         yield "fails", f"reduces by {event.op}, which NCCL does not have", f"use one of {', '.join(sorted(REDUCES))}"
     if event.call == "monitored_barrier":
         yield "fails", "is for gloo only", 'give it a group of new_group(backend="gloo")'
+    if event.text == REPEATED:
+        yield ("differs", "is given one tensor several times as the place for what the ranks send, so each part "
+               "overwrites the one before (with gloo, too)",
+               "make one tensor for each rank: [torch.empty_like(x) for _ in range(size)]")
     if event.text == ON_CPU:
         yield ("fails", "is given the CPU as its device, and NCCL's groups take no tensor of it",
                'give it a group of new_group(backend="gloo"), or no device')
@@ -149,9 +158,9 @@ def _refused(event):
         yield "fails", "receives from anybody, which NCCL cannot", "name the sender: src=..."
 
 
-def _set_up(rank, event, first, source):
-    if event.text == CURRENT and source and not CHOOSES_GPU.search(source):
-        yield ("may hang", "goes through the current GPU, which no line chooses: all ranks take GPU 0",
+def _set_up(rank, event, first):
+    if event.text == CURRENT:
+        yield ("may hang", "goes through the current GPU, which no call chooses: all ranks take GPU 0",
                "call torch.cuda.set_device(local_rank) at the start where there are GPUs")
     calls = first[event.group]
     if event.is_batch and calls.get(rank) is event:
@@ -192,7 +201,7 @@ def _replayed(traces, found, ended, whole):
         small = "" if severity == "hangs" else "; a small message may get through"
         found[severity, *place, why + only + small, _remedy(place[2], why)].add(rank)
     for (severity, text), rank, *place in odd:
-        found[severity, *place, text, "make both sides the same, in the same order"].add(rank)
+        found[severity, *place, text, SAME].add(rank)
     return stuck
 
 
@@ -226,6 +235,23 @@ def _groups(traces, found, ended):
                       "they meet in it where device_id is given, and number their groups by it",
                       "call it on all ranks of the program, members or not, in one order"].add(rank)
             break
+
+
+def _begun(traces, found):
+    """Of collectives that some ranks of the group have not come to: whether the others have begun the same one."""
+    begun = defaultdict(dict)
+    for rank, events in traces.items():
+        for event in events:
+            if event.kind == "collective" and not event.on_cpu:
+                begun[event.group].setdefault(rank, []).append(event)
+    for by_rank in begun.values():
+        for calls in zip_longest(*by_rank.values()):
+            (rank, event), *others = [(rank, call) for rank, call in zip(by_rank, calls) if call]
+            for other, call in others if len(others) + 1 < len(event.ranks) else ():
+                if apart := difference(event, call, rank, other):
+                    severity, what = apart
+                    found[severity, event.file, event.line, event.call,
+                          f"meets {call.call} of rank {other} (line {call.line}){what}", SAME].add(rank)
 
 
 def _shared(events, a, b):

@@ -28,8 +28,10 @@ def lines(findings, traces, place=None):
             says = f"On rank {one.ranks[0]}: {says} On the others likewise."
         told += [f"{one.severity.upper()}: {place(one.file, one.line)}, {ranks}", f"    {says}",
                  f"    What to do: {one.remedy}."]
-    number = len(alike)
-    told.append(f"{number or 'No'} finding{'' if number == 1 else 's'} in {seen(traces)}.")
+    remarks = sum(one.is_remark for one, *_ in alike.values())
+    number = len(alike) - remarks
+    also = f" and {_number(remarks, 'remark')}" if remarks else ""
+    told.append(f"{number or 'No'} finding{'' if number == 1 else 's'}{also} in {seen(traces)}.")
     return [*told, CANNOT_SEE]
 
 

@@ -17,13 +17,17 @@ import inspect
 import re
 import sys
 
+from manyhands import gpu_stand_in
 from manyhands.cluster.on_rank import cpu_groups
+from manyhands.cluster.on_rank.recorder import same_memory
 from manyhands.cluster.on_rank.stack import is_user_file
 from manyhands.ledger import taps
 from manyhands.ledger.entry import CALLS, tensors_in
 from manyhands.rehearsal import objects
+from manyhands.rehearsal.gpu_choice import GpuChoice
 from manyhands.rehearsal.tensor_uses import Clocks, Reads, Uses
-from manyhands.rehearsal.trace import CPU_WAITS, MESSAGES_OF_OBJECTS, NO_ANSWER, ON_CPU, Event, Layout, Part
+from manyhands.rehearsal.trace import CPU_WAITS, CURRENT, MESSAGES_OF_OBJECTS, NO_ANSWER, ON_CPU, REPEATED
+from manyhands.rehearsal.trace import Event, Layout, Part
 from manyhands.rehearsal.works import BATCH, backend_of, completed, listed
 
 NAMES = {"allreduce": "all_reduce", "allreduce_coalesced": "all_reduce_coalesced", "allgather": "all_gather",
@@ -34,6 +38,7 @@ NAMES = {"allreduce": "all_reduce", "allreduce_coalesced": "all_reduce_coalesced
          "alltoall_base": "all_to_all_single"}  # ProcessGroup's method -> the function of torch.distributed
 ROOTED = {"broadcast", "reduce", "gather", "scatter"}
 OBJECTS = CPU_WAITS - {"barrier"}
+FILLS_A_LIST = {"allgather", "allgather_coalesced", "gather", "alltoall"}  # of ProcessGroup's methods
 MESSAGES = ("send", "recv", "isend", "irecv")
 # where a function of torch.distributed begins: itself, what torch has put around it, and what listens here
 _CALLED = re.compile(r"/(distributed_c10d|c10d_logger|typing_extensions|warnings)\.py$|/manyhands/(rehearsal|ledger)/")
@@ -44,21 +49,23 @@ class Recorder:
     """Records between `start` and `stop` into `events`, this rank's trace.
 
     `heard`, if given, is called with each event when it is complete. Each rank has its own; starting it is no
-    communication. The program's errors pass through it unchanged.
+    communication. The program's errors pass through it unchanged. `gpu_chosen`: the current GPU is already this rank's.
     """
 
-    def __init__(self, heard=None):
+    def __init__(self, heard=None, gpu_chosen=False):
         self.events, self.log = [], self  # the taps append to a listener's log: see `append`
         self._heard = heard
         self._events_of, self._frame = {}, None  # entry of an asynchronous call -> its number; the last c10d frame
         self._uses, self._undo = Uses(self), []
+        self.gpu = GpuChoice(gpu_chosen)
         self._error = None  # an error that the program has yet to catch: its event
+        self.barriers_by_gloo = False  # init_process_group is written with "gloo", and no choice: so no GPU is meant
         self.with_cpu = set()  # the groups that have gloo, too, as of "cpu:gloo,cuda:nccl": objects go by it
 
     def start(self):
         taps.listen(self)
         self._undo = [*_watch_groups(self), *_watch_works(self), *Reads(self).undo, *Clocks(self).undo,
-                      *self._uses.watch()]
+                      *self._uses.watch(), *self.gpu.watch()]
 
     def stop(self):
         """End the recording; returns the trace."""
@@ -74,19 +81,20 @@ class Recorder:
     def add(self, entry, given):
         """A call begins."""
         names, frame, library = _c10d_names()
-        number = len(self.events) - 1
         if frame is not None and frame is self._frame:  # another part of the same batch or object collective
-            self._follow(entry, number)
+            self._follow(entry, len(self.events) - 1)
             return
         self._frame = None
         facts = {"group": entry.group, "ranks": entry.ranks, "library": library,
                  "backend": "gloo" if entry.group in cpu_groups.NAMES else "nccl"}
         outer = next((name for name in names if name in OBJECTS or name == BATCH), None)
-        with_objects = frame if outer in OBJECTS else objects.running(names)
-        if with_objects:
-            device, facts["text"] = objects.device(with_objects, library)
+        with_device = frame if outer in OBJECTS else objects.running(names)
+        if with_device:
+            device, facts["text"] = objects.device(with_device, library)
             if entry.group in self.with_cpu and (device is None or facts["text"] == ON_CPU):
                 facts.update(backend="gloo", text="")
+            elif facts["text"] == CURRENT and (self.gpu.made() or "barrier" in names and self.barriers_by_gloo):
+                facts["text"] = ""
         if outer:
             self._frame = frame
         if outer == BATCH:
@@ -134,6 +142,8 @@ class Recorder:
         handed_in = [] if place is None else tensors_in(given[place])
         filled = tensors_in(given[0]) if place == 1 else []
         options = given[-1] if given else None
+        if entry.call in FILLS_A_LIST and same_memory(filled):
+            facts["text"] = REPEATED
         waited_for = entry.native or "_functional_collectives" in names
         is_async = not waited_for and bool(getattr(options, "asyncOp", True)) and entry.call != "monitored_barrier"
         number = self.note("collective", call=NAMES.get(entry.call, entry.call), op=_operation(options),
@@ -235,6 +245,8 @@ def _watch_groups(recorder):
         original_init(**_for_a_cpu(original_init, args, kwargs))
         given = _by_name(original_init, args, kwargs)
         backend = given.get("backend")
+        recorder.gpu.bound = recorder.gpu.bound or given.get("device_id") is not None
+        recorder.barriers_by_gloo = "gloo" in cpu_groups.written(sys._getframe(1), "backend", 0).lower()
         if "cpu:" in str(backend) or backend is None and given.get("device_id") is None:  # without both, gloo and NCCL
             recorder.with_cpu.add("0")
 
@@ -322,8 +334,7 @@ def _by_name(function, args, kwargs):
 def _for_a_cpu(function, args, kwargs):
     """The arguments of a call that makes a group, by name: gloo in place of NCCL, without what only a GPU has."""
     given = _by_name(function, args, kwargs)
-    if "nccl" in str(given.get("backend") or "").lower():
-        given["backend"] = "gloo"
-        given.pop("pg_options", None)
+    if "nccl" in str(given.get("backend") or "").lower() and not gpu_stand_in.active():  # which does so itself
+        given.update(backend="gloo", pg_options=None)
     given.pop("device_id", None)
     return given

@@ -4,14 +4,17 @@
     step(dgx.machine, layers(networks.resnet(50), 32, dgx.flops_per_s * 0.3), Way(data=1024))
 """
 
-import tomllib
+import math
 from collections import namedtuple
 from importlib.resources import files
+from pathlib import Path
 
 from manyhands.simulate.training_step import Machine
+from manyhands.toml import TOMLDecodeError, loads
 
 # machine: a `training_step.Machine`; flops_per_s: the peak of one GPU, float operations a second; memory_bytes: its own
 Kind = namedtuple("Kind", "name what machine flops_per_s arithmetic memory_bytes source")
+KEYS = ("what", "gpus", "links", "inside", "between", "flops_per_s", "arithmetic", "memory_bytes", "source")
 
 
 def names():
@@ -22,18 +25,59 @@ def names():
 def named(name, reached=1.0):
     """The `Kind` of this name. `reached`: the part of the links' published rates that messages reach, above 0 to 1.
 
-    ValueError for a name that is not there.
+    ValueError for a name that does not exist.
     """
     table = _table()
     if name not in table:
-        raise ValueError(f"There is no machine {name!r}; there are {', '.join(table)}")
+        raise ValueError(f"There is no machine {name!r}; there are {', '.join(table)}, or a file of yours, such as my.toml")
+    return _kind(name, table[name], reached)
+
+
+def from_file(path, reached=1.0):
+    """The `Kind` that a TOML file describes with the keys of `machines.toml`, at its top or in one table.
+
+    Only `gpus` and `between` are needed; a machine with one GPU a node needs no `inside`, and 1 is the default for
+    `links`. ValueError, with the key, where something is missing or is not a number that makes sense; OSError where the
+    file cannot be read.
+    """
+    path = Path(path)
+    try:
+        told = loads(path.read_text(encoding="utf-8"))
+    except (TOMLDecodeError, UnicodeDecodeError) as problem:
+        raise ValueError(f"{path} is not TOML: {problem}") from None
+    name = path.stem
+    if "gpus" not in told and "between" not in told and all(isinstance(one, dict) for one in told.values()):
+        if len(told) != 1:
+            raise ValueError(f"{path} describes {len(told)} machines: {', '.join(told) or 'none'}; it must be one")
+        (name, told), = told.items()
+    whole = {"links": 1, **told}
+    if whole.get("gpus") == 1:
+        whole.setdefault("inside", whole.get("between"))
+    for key in ("gpus", "links"):
+        if type(whole.get(key)) is not int or whole[key] < 1:
+            raise ValueError(f"{path}: `{key}` must be a whole number from 1 up, as in `{key} = 8`")
+    for link in ("inside", "between"):
+        one = whole.get(link)
+        if not (isinstance(one, dict) and _is_number(one.get("latency_s"), 0)
+                and _is_number(one.get("bytes_per_s"), 1)):
+            raise ValueError(f"{path}: `{link}` must be a link with seconds and bytes per second, as in "
+                             f"`{link} = {{ latency_s = 10e-6, bytes_per_s = 12.5e9 }}`")
+    if unknown := sorted(set(whole) - set(KEYS)):
+        raise ValueError(f"{path}: there is no key `{unknown[0]}`; there are {', '.join(KEYS)}")
+    return _kind(name, {**dict.fromkeys(KEYS), "what": name, **whole}, reached)
+
+
+def _is_number(value, least):
+    return type(value) in (int, float) and math.isfinite(value) and value >= least
+
+
+def _kind(name, one, reached):
     if not 0 < reached <= 1:
         raise ValueError(f"reached is {reached}: a part of the published rate, above 0 and up to 1")
-    one = table[name]
     inside, between = ((one[link]["latency_s"], one[link]["bytes_per_s"] * reached) for link in ("inside", "between"))
     return Kind(name, one["what"], Machine(one["gpus"], inside, between, one["links"]), one["flops_per_s"],
                 one["arithmetic"], one["memory_bytes"], one["source"])
 
 
 def _table():
-    return tomllib.loads(files("manyhands.simulate").joinpath("machines.toml").read_text(encoding="utf-8"))
+    return loads(files("manyhands.simulate").joinpath("machines.toml").read_text(encoding="utf-8"))

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from manyhands.clinic import judge
-from manyhands.clinic.evidence import Step, fit, loss_scale, shares
+from manyhands.clinic.evidence import Step, apart, fit, loss_scale, shares
 
 SIZES = [3, 2]
 
@@ -24,14 +24,15 @@ def step(given, local, parts=None, rows=None, clips=None, scales=(1.0,) * 4):
                 rows or [[f"{rank}.{i}" for i in range(4)] for rank in range(len(local))], clips or [[]] * len(local))
 
 
-def evidence(*steps, scaled=False, orders=(), calls=("all_reduce",)):
+def evidence(*steps, scaled=False, orders=(), calls=("all_reduce",), count=None, not_finite=None):
     ranks = len(steps[0].given)
-    seen = [{"start": {}, "steps": [], "loader": None, "wrapper": "", "frameworks": [], "scaled": scaled, "seed": 0}
+    seen = [{"start": {}, "steps": [], "loader": None, "wrapper": "", "frameworks": [], "scaled": scaled, "seed": 0, "stride": 1}
             for _ in range(ranks)]
     facts = [{"groups": [({"lr": 0.1}, ["a", "b"])], "buffers": {}} for _ in steps]
     cost = {rank: {"bounds": [0, 1], "calls": list(calls), "orders": list(orders)} for rank in range(ranks)}
     return SimpleNamespace(ranks=ranks, seen=seen, first=seen[0], cost=cost, one=None, sharded={}, tolerance=1e-7,
-                           steps=list(steps), count=len(steps), start_differs=lambda: [],
+                           steps=list(steps), count=len(steps) if count is None else count,
+                           not_finite=lambda number: not_finite, start_differs=lambda: [],
                            weights_apart=lambda number: [0.0] * ranks,
                            of=lambda number, what: [facts[number][what]] * ranks)
 
@@ -104,6 +105,58 @@ def test_clipping_before_the_mean():
     norms = [float(one.norm()) for one in LOCAL]
     given = sum(one * min(1, 0.5 / norm) for one, norm in zip(LOCAL, norms)) / 4
     assert keys(step([given] * 4, LOCAL, clips=[[("norm", norm)] for norm in norms])) == ["clip first"]
+
+
+def test_backward_calls_that_add_up_undivided_are_a_remark_with_their_number():
+    def parts(factor, undivided=True):
+        one = step([factor * MEAN] * 4, LOCAL, scales=[1.0] * 4 if undivided else None)
+        one.parts, one.undivided = 4, undivided
+        return evidence(one)
+
+    for undivided, said in ((True, "undivided parts"), (None, "unknown parts")):
+        found = parts(1, undivided)
+        assert judge.mistakes(found) == [] and (said, {"calls": 4}) in judge.remarks(found)
+        found = parts(1 / 4, undivided)  # the gradients are divided by 4 before the step; 4 is the number of ranks, too
+        assert judge.mistakes(found) == [] and said not in [one.key for one in judge.remarks(found)]
+    assert [one.key for one in judge.mistakes(parts(4))] == ["sum"]
+
+
+def test_zero_nan_and_infinity_are_findings_and_decide_no_comparison():
+    zero, nan = torch.zeros(5, dtype=torch.float64), torch.full((5,), float("nan"), dtype=torch.float64)
+    assert keys(step([zero] * 4, [zero] * 4)) == ["zero"] and keys(step([zero] * 4, LOCAL)) == ["no gradient"]
+    for number, key in ((nan, "nan"), (nan.nan_to_num(float("inf")), "infinite")):
+        found = evidence(step([4 * MEAN] * 4, LOCAL), step([number] * 4, [LOCAL[0], number] * 2), count=1,
+                         not_finite=("local", {1: number, 3: number}))
+        assert judge.mistakes(found)[0] == (key, {"step": 2, "place": "local", "ranks": [1, 3]})
+        assert [one.key for one in judge.mistakes(found)[1:]] == ["sum"]  # in the step before
+    assert apart(nan, nan) == 0 and apart(nan, zero) == apart(zero, nan) == float("inf")
+    assert loss_scale([{"losses": [{"value": float("nan"), "reduction": "mean", "terms": 4}], "value": float("nan")}]) is None
+
+
+def test_a_rule_that_cannot_be_applied_leaves_what_others_find():
+    found = evidence(step([4 * MEAN] * 4, LOCAL))
+    found.of = None  # the rates cannot be asked for
+    assert [one.key for one in judge.mistakes(found)] == ["sum", "not judged"]
+
+
+def test_remedies_fit_the_script():
+    def remedy(key, *args, ddp=None, wrapped=(), loader=None, **options):
+        found = evidence(*args, **options)
+        for one in found.seen:
+            one.update(ddp=ddp, loader=loader, steps=[{"wrapped": list(wrapped)}])
+        return next(one.values["remedy"] for one in judge.mistakes(found) if one.key == key)
+
+    made, own = {"made": True, "unfrozen": ["b"]}, step(LOCAL, LOCAL)
+    part = step([torch.cat([MEAN[:3], local[3:]]) for local in LOCAL], LOCAL)
+    assert remedy("own", own) is None and remedy("own", own, ddp=made, wrapped=[False, True]) is None
+    assert remedy("own", own, ddp=made) == remedy("alone", own, ddp=made, calls=()) == "not through the wrapper"
+    assert remedy("own", own, ddp=made, wrapped=[False]) == "always in no_sync"
+    assert remedy("part own", part, ddp=made) == "unfrozen" and remedy("part own", part) is None
+    assert remedy("part own", part, ddp={**made, "unfrozen": []}) == "outside"
+    same = step([MEAN] * 4, LOCAL, rows=[["a", "b", "c", "d"]] * 4)
+    assert remedy("same rows", same) == "rows by hand"
+    for sampler, said in (("_InfiniteConstantSampler", "iterable"), ("DistributedSampler", "sampler"), ("RandomSampler", None)):
+        assert remedy("same rows", same, loader={"samplers": [sampler, "BatchSampler"], "rows": None}) == said
 
 
 def test_gradients_of_one_rank_each():

@@ -22,12 +22,14 @@ def facts(steps_s, backward_part, calls):
                  for n, a, b in calls]
     from manyhands.ledger import Ledger
 
-    return {"bounds": bounds, "spans": spans, "calls": sent, "kernel": [None] * len(bounds), "peak_bytes": 1,
+    return {"bounds": bounds, "spans": spans, "calls": sent, "kernel": [None] * len(bounds), "threads": [{}] * len(bounds), "peak_bytes": 1,
             "gpu_peak_bytes": None, "account": Ledger().account(), "steps": len(steps_s), "orders": []}
 
 
-def visit(ranks, **told):
-    return SimpleNamespace(ranks=ranks, script="train.py", cost={rank: facts(**told) for rank in range(ranks)})
+def visit(ranks, rows=8, **told):
+    step = {"calls": [{"model": 0, "rows": ["a row"] * rows}, {"model": 1, "rows": ["a row"] * 3}]}
+    return SimpleNamespace(ranks=ranks, script="train.py", cost={rank: facts(**told) for rank in range(ranks)},
+                           seen={rank: {"steps": [step] * 4} for rank in range(ranks)})
 
 
 ALONE = visit(1, steps_s=[0.5, 0.1, 0.12, 0.08, 0.1], backward_part=0.5, calls=[])
@@ -93,9 +95,7 @@ def test_the_ledgers_own_names_are_known_and_a_sharded_sum_counts_once(tmp_path)
     assert scale._as_sum({"call": "broadcast", "bytes": 100}, 4) == 0
 
 
-def test_runs_without_steps_or_messages_are_told():
-    with pytest.raises(scale.NothingMeasured, match="With 2 rank"):
-        scale.measured(ALONE, SimpleNamespace(ranks=2, script="train.py", cost={}))
+def test_runs_without_messages_are_told():
     with pytest.raises(scale.NothingMeasured, match="sums nothing"):
         scale.measured(ALONE, visit(2, steps_s=[0.1] * 5, backward_part=0.5, calls=[]))
 
@@ -122,3 +122,30 @@ def test_no_file_of_the_users_is_written_over(tmp_path, capsys):
     for place in (tmp_path, tmp_path / "none" / "p.svg"):
         assert predict_command.main([str(script), "--output", str(place)]) == 2
         assert "name a file in an existing folder" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("rows, each, ranks, kind", [(8, 8, 2, "per-rank"), (8, 4, 2, "fixed"), (33, 17, 2, "fixed"),
+                                                     (1, 1, 2, "per-rank"), (9, 7, 2, None), (0, 0, 2, None)])
+def test_the_two_numbers_of_rows_say_which_batch_stays_the_same(rows, each, ranks, kind):
+    found = scale.measured(visit(1, rows, steps_s=[0.1] * 5, backward_part=0.5, calls=[]),
+                           visit(ranks, each, steps_s=[0.1] * 5, backward_part=0.5, calls=[(4000, 0.6, 0.7)]))
+    assert found.batch() == kind
+    said = scale.rows_in_words(found, "auto")
+    assert ("not seen" in said) == (not rows) and ("fits neither" in said) == (rows == 9)
+    assert ("global batch of" in said) == (kind == "fixed")
+
+
+def test_rows_that_are_divided_shorten_all_but_the_optimiser():
+    found = scale.Measured(0.06, 0.04, [4000], True, [1.0], update_s=0.02, rows=64, rows_each=32)
+    fixed = scale.forecast(found, MACHINE, 4, batch="fixed", all_reduce="ring")
+    assert fixed.costs["computing"] == pytest.approx(0.02 + 0.08 / 4)
+    assert fixed.efficiency == pytest.approx(0.1 / 4 / fixed.seconds)
+    assert scale.forecast(found, MACHINE, 4, batch=256).costs["computing"] == pytest.approx(0.1)
+    assert scale.forecast(found, MACHINE, 4, batch=256).efficiency < 1 and scale.most_ranks(found, "fixed") == 64
+
+
+@pytest.mark.parametrize("n_bytes", [100, 10**7])
+def test_auto_is_the_fastest_of_the_three(n_bytes):
+    machine, found = Machine(8, (1e-6, 1e11), (1e-5, 1e10)), scale.Measured(0.01, 0.01, [n_bytes], False, [1.0])
+    took = {name: scale.forecast(found, machine, 64, all_reduce=way).seconds for name, way in scale.ALL_REDUCES.items()}
+    assert took.pop("auto") == min(took.values()) and len(set(took.values())) == 3

@@ -223,8 +223,21 @@ def test_barrier_says_nothing_of_the_current_gpu_once_it_is_the_ranks_own(monkey
 def test_who_made_fewer_calls_than_the_others_is_not_told_to_have_made_none():
     where = {0: waits(0, sequence=2), 1: waits(1, sequence=2), 2: Where(2, "finished")}
     notes = {rank: [note("all_reduce", k) for k in range(3 if rank < 2 else 2)] for rank in where}
-    assert cause(where, notes).startswith("rank 2 called all_reduce less often than the ranks that wait.")
+    assert cause(where, notes).startswith("rank 2 called all_reduce less often than the ranks that wait. The number of calls is 2 instead of 3.")
     assert cause(where, {**notes, 2: []}).startswith("rank 2 never called all_reduce.")
+
+
+def test_never_is_said_only_of_calls_that_are_counted():
+    """The record holds no backward, no fit, nothing of Horovod's, and only the last calls of many."""
+    gone = Where(1, "finished")
+    for call in ("backward", "fit", "allreduce"):
+        assert f"rank 1 called {call} less often than the ranks that wait, or not at all." in cause({0: waits(0, call, sequence=None), 1: gone}, {0: [], 1: []})
+    assert "or not at all" in cause({0: waits(0), 1: gone}, {0: [], 1: [note("broadcast", k) for k in range(SLOTS)]})
+    where = {0: waits(0, "backward", sequence=None), 1: gone}
+    for made, says, less_often in ((6, "The number of calls is 6 instead of 7.", True), (7, "did not join this backward. The number of calls is 7 on rank 1, and 7 on the ranks that wait.", False),
+                                   (0, "rank 1 never called backward.", False)):
+        found = diagnose.cause_of_hang(where, [(0, 1)], {}, {0: {"backward": 7}, 1: {"backward": made}})
+        assert says in found.text and (found.culprits, found.less_often) == ([1], less_often)
 
 
 OPEN = {  # what stands where, each rank's calls, what is told to be open: (sequence, ranks that began it, the others)

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from stories import story
 
 from manyhands.rehearsal import Finding, dump, judge, rehearse_command
+from manyhands.rehearsal.hang_watch import HangWatch
 from manyhands.rehearsal.telling import lines, picture
 
 
@@ -67,7 +68,7 @@ def left_behind(folder, ends):
         (folder / f"{rank}.trace").write_text(dump(traces[rank]))
         (folder / f"{rank}.end").write_text(end)
     (folder / "train.py").touch()
-    return rehearse_command._judged(folder / "train.py", folder, 3, SimpleNamespace(timed_out=False, returncode=1))
+    return rehearse_command._judged(folder / "train.py", folder, 3, SimpleNamespace(timed_out=False, returncode=1, first_failed=None), HangWatch(folder, 3))
 
 
 def test_a_rank_that_leaves_early_is_judged_though_gloo_raises_on_the_others(tmp_path):
@@ -85,6 +86,6 @@ def test_of_several_errors_the_cause_is_told_and_not_what_came_of_it(tmp_path):
 
 
 def test_a_script_that_calls_nothing_is_not_taken_for_a_clean_one():
-    first, second, _ = rehearse_command.told(rehearse_command.Rehearsal("train.py", {0: [], 1: []}, [], {}))
-    assert first == "train.py has called nothing of torch.distributed: is it the script that torchrun starts?"
-    assert second.startswith("No findings in 0 calls")
+    made = rehearse_command.Rehearsal("train.py", {0: [], 1: []}, [], {})
+    assert rehearse_command.told(made) == ["Not determined: train.py has called nothing of torch.distributed. Is it the script that torchrun starts?"]
+    assert made.code == rehearse_command.UNKNOWN

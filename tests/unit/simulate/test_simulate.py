@@ -106,5 +106,5 @@ def test_the_room_needs_numpy_only():
     for path in Path(room.__file__).parent.glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module] if isinstance(node, ast.ImportFrom) else []
-            assert all(name.split(".")[0] in {"numpy", *sys.stdlib_module_names} or name.startswith("manyhands.simulate") for name in names), path.name
+            assert all(name.split(".")[0] in {"numpy", *sys.stdlib_module_names} or name.startswith(("manyhands.simulate", "manyhands.toml")) for name in names), path.name
     assert set(room.__all__) <= set(dir(room))

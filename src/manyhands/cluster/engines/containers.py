@@ -127,6 +127,9 @@ class ContainerEngines(LocalEngines):
                                                   folder=self._place))
             time.sleep(0.1)
 
+    def processor_s(self, rank):
+        raise OSError("the number of a process in a container says nothing outside of it")
+
     def _is_ready(self, node):
         """Whether its zygote has imported the frameworks;
         a node that is lost meanwhile is not, one that cannot raises RuntimeError."""

@@ -13,6 +13,7 @@ from manyhands.cluster.engines.reach import until_answering
 from manyhands.cluster.faults.kinds import ClusterNotStarted
 from manyhands.cluster.host.names import without_warnings
 from manyhands.cluster.host.surroundings import without_errors
+from manyhands.cluster.on_rank.signalled_stack import processor_s
 
 HEARTBEAT_MS = 100
 
@@ -143,6 +144,9 @@ class LocalEngines:
 
     def signal(self, rank, number):
         self._tell(do="signal", rank=rank, signal=int(number))
+
+    def processor_s(self, rank):
+        return processor_s(self.pids[rank])
 
     def _reachable(self):
         return self._zygote.poll() is None

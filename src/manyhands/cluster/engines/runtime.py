@@ -19,7 +19,8 @@ from manyhands.cluster.faults.watch import Reports
 from manyhands.cluster.host import devices
 from manyhands.cluster.host.ports import reserve
 from manyhands.cluster.host.surroundings import make_folder
-from manyhands.cluster.on_rank import agent
+from manyhands.cluster.on_rank import agent, tf_config
+from manyhands.cluster.on_rank.signalled_stack import SIGNAL, SignalledStack
 from manyhands.cluster.on_rank.stack import struck
 
 STOP_S = 0.7  # how long a rank may take to answer an interrupt before it is killed
@@ -122,7 +123,7 @@ class Runtime:
 
     def _start_ranks(self, limit):
         environments = self._environments()
-        self._ids = self._engines.start(self._client, environments, limit)
+        self._ids, self._stacks = self._engines.start(self._client, environments, limit), {}
         joined, loopback = {}, self._loopback()
         told = [self._engines.environment_of(rank, {**environments[rank], **loopback})
                 for rank in range(self.cluster.world_size)]
@@ -180,6 +181,17 @@ class Runtime:
 
     def log_tail(self, rank):
         return self._engines.log_tail(rank)
+
+    def look_at(self, rank):
+        """Where a rank stands that does not report, as its faulthandler writes it; None where that is not known."""
+        if rank not in self._stacks:
+            engines = self._engines
+            self._stacks[rank] = SignalledStack(os.path.join(self.folder, f"stacks-{rank}"),
+                                                lambda: engines.signal(rank, SIGNAL), lambda: engines.processor_s(rank))
+        return self._stacks[rank].look()
+
+    def tf_config(self, rank):
+        return tf_config.read(os.path.join(self.folder, f"tf-config-{rank}"))
 
     def struck(self, rank):
         return struck(os.path.join(self.folder, f"crash-{rank}.log"))

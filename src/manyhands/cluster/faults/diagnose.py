@@ -3,7 +3,7 @@ cause."""
 
 from dataclasses import dataclass
 
-from manyhands.cluster.faults.differ import cause_of_difference, cause_of_finished, members_text
+from manyhands.cluster.faults.differ import Cause, cause_of_difference, cause_of_finished, members_text
 from manyhands.cluster.faults.sentences import SENTENCES, ranks_text
 from manyhands.cluster.on_rank.recorder import SLOTS
 
@@ -72,21 +72,21 @@ def cycle(edge_list):
     return []
 
 
-def cause_of_hang(where, edge_list, notes):
-    """(sentence, culprits) for ranks that wait for ever."""
+def cause_of_hang(where, edge_list, notes, counts=None):
+    """The `Cause` where ranks wait forever. `counts`: {rank: {call: how often}} of calls that `notes` do not hold."""
     waiting = {rank: here for rank, here in where.items() if here.state == "waits"}
     collectives = {r: h for r, h in waiting.items() if not _is_point_to_point(h) and h.call != "Work.wait"}
     messages = {r: h for r, h in waiting.items() if _is_point_to_point(h)}
     gone = sorted({b for _, b in edge_list if where.get(b) and where[b].state == "finished"})
     if collectives and gone and not messages:
-        return cause_of_finished(collectives, gone, notes)
+        return cause_of_finished(collectives, gone, notes, counts or {})
     # Horovod's: torch.distributed has a list, ours is bcast_obj
     if {here.call for here in waiting.values()} == {"broadcast_object"}:
-        return SENTENCES["object without a name"], []
+        return Cause(SENTENCES["object without a name"], [])
     if len(collectives) > 1 and (found := cause_of_difference(collectives)):
-        return found
+        return Cause(*found)
     text, culprits = _cause_of_messages(waiting, collectives, messages, edge_list, where, notes, gone)
-    return text + _hint_on_ranks(messages) if text and messages else text, culprits
+    return Cause(text + _hint_on_ranks(messages) if text and messages else text, culprits)
 
 
 def _hint_on_ranks(messages):

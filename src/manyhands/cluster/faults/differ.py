@@ -1,15 +1,26 @@
 """In what the collectives differ that ranks wait in: their names, groups, tensors or numbers. The likely cause follows
 from that, and "different orders" is said of different names only."""
 
+from typing import NamedTuple
+
 from manyhands.cluster.faults.sentences import SENTENCES, ranks_text
+from manyhands.cluster.on_rank.recorder import SLOTS
+
+
+class Cause(NamedTuple):
+    """The likely cause of a hang."""
+
+    text: str
+    culprits: list
+    less_often: bool = False  # the culprits have ended, and made the call at least once, but less often than the others
 
 
 def members_text(ranks):
     return ranks_text(ranks) if ranks else SENTENCES["all ranks"]
 
 
-def cause_of_finished(collectives, gone, notes):
-    """(sentence, culprits) where ranks wait in collectives and others, `gone`, have finished the cell."""
+def cause_of_finished(collectives, gone, notes, counts):
+    """The `Cause` where ranks wait in collectives and others, `gone`, have finished the cell."""
     calls = sorted({here.call for here in collectives.values()})
     made = {rank: [note for note in notes.get(rank, []) if note["call"] in calls] for rank in (*gone, *collectives)}
     groups = {tuple(here.group or ()) for here in collectives.values()}
@@ -19,11 +30,43 @@ def cause_of_finished(collectives, gone, notes):
     if elsewhere:
         standing = {**{rank: here.group for rank, here in collectives.items()},
                     **{rank: note.get("ranks") for rank, note in elsewhere.items()}}
-        return SENTENCES["other group"].format(groups=_by_group(standing), call=" / ".join(calls)), sorted(elsewhere)
-    sentence = "called less often" if any(made[rank] for rank in gone) else "never called"
-    if calls == ["backward"]:  # the record does not hold what C++ calls: how often, is not known
-        sentence = "fewer backwards"
-    return SENTENCES[sentence].format(culprits=ranks_text(gone), call=" / ".join(calls)), gone
+        return Cause(SENTENCES["other group"].format(groups=_by_group(standing), call=" / ".join(calls)),
+                     sorted(elsewhere))
+    times = {rank: _times(calls, collectives, made[rank], notes.get(rank), counts.get(rank, {})) for rank in made}
+    key, less_often = _how_often([times[rank] for rank in gone], [times[rank] for rank in collectives])
+    text = SENTENCES[key].format(culprits=ranks_text(gone), call=" / ".join(calls), made=_range(times, gone),
+                                 others=_range(times, collectives))
+    if calls == ["backward"] and key != "never called":
+        text += " " + SENTENCES["not synchronised" if key == "called as often" else "same batches"]
+    return Cause(f"{text} {SENTENCES['must call' if key == 'never called' else 'must make']}", gone, less_often)
+
+
+def _times(calls, collectives, made, notes, counts):
+    """How often a rank has made these calls; None where it was not counted. The record knows the calls of
+    torch.distributed that Python makes, as many as it has room for; such a call has a number."""
+    if all(call in counts for call in calls):
+        return sum(counts[call] for call in calls)
+    recorded = all(here.sequence is not None for here in collectives.values())
+    return len(made) if recorded and notes is not None and len(notes) < SLOTS else None
+
+
+def _how_often(gone, waiting):
+    """(the key of the sentence, whether ranks that have ended made the call, but less often), from numbers of calls."""
+    if None in gone:
+        return "called less often, or never", False
+    if not any(gone):
+        return "never called", False
+    if None in waiting:
+        return "called less often, or never", False
+    return ("called less often", True) if max(gone) < min(waiting) else ("called as often", False)
+
+
+def _range(times, ranks):
+    """`3`, or `2 to 4`."""
+    numbers = [times[rank] for rank in ranks if times[rank] is not None]
+    if len(set(numbers)) < 2:
+        return "".join(map(str, numbers[:1]))
+    return SENTENCES["from to"].format(least=min(numbers), most=max(numbers))
 
 
 def _is_met(rank, last, made, waiting):

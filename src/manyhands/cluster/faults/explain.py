@@ -1,11 +1,12 @@
 """From the outcome of a cell to the Fault that the learner reads: states, wait-for graph, likely cause."""
 
-from manyhands.cluster.faults import diagnose
+from manyhands.cluster.faults import diagnose, tf_tasks
 from manyhands.cluster.faults.kinds import (
     ControllerDied, Fault, Hang, Interrupted, LimitExceeded, Mismatch, RankDied, RankError, Where
 )
 from manyhands.cluster.faults.picture import wait_for_graph
 from manyhands.cluster.faults.sentences import KNOWN_ERRORS, SENTENCES, ranks_text
+from manyhands.cluster.on_rank.stack import name_in_line
 from manyhands.cluster.show import in_this_kernel
 
 LOST_CONNECTION = ("Connection closed by peer", "Connection reset by peer", "Read error", "Broken pipe",
@@ -41,6 +42,18 @@ def states(outcome, runtime, cell_file, places, memory_mib, world_size):
     return where
 
 
+def overwritten(notes, cell_file, places):
+    """What is said of calls whose list holds one tensor several times, so that each part overwrites the one before."""
+    ranks_of = {}
+    for rank, calls in sorted(notes.items()):
+        for note in calls:
+            if note.get("overwritten"):
+                place, source, _ = places.find([{"path": "", "function": "", **note}], cell_file)
+                ranks_of.setdefault((note["call"], place, source.strip()), {})[rank] = True
+    return "\n".join(SENTENCES["overwritten"].format(call=call, place=place, source=source, ranks=ranks_text(ranks))
+                     for (call, place, source), ranks in ranks_of.items())
+
+
 def _message(error):
     if any(text in error["evalue"] for text in LOST_CONNECTION):  # gloo names ports here, and not the rank
         return SENTENCES["lost connection"]
@@ -59,7 +72,7 @@ def _standing(rank, report, cell, cell_file, places):
     place, source, line = places.find(lines, cell_file)
     if not report["blocked"]:
         return Where(rank, "computes", place=place, source=source, line=line)
-    return Where(rank, "waits", call=call.get("call", ""), place=place, source=source, line=line,
+    return Where(rank, "waits", call=call.get("call") or name_in_line(source), place=place, source=source, line=line,
                  shape=call.get("shape"),
                  dtype=call.get("dtype", ""), peer=call.get("peer"), tag=call.get("tag", 0), group=call.get("ranks"),
                  sequence=call.get("sequence"))
@@ -109,9 +122,11 @@ def secondary(outcome):
     return [rank for rank, error in outcome.errors.items() if any(text in error["evalue"] for text in LOST_CONNECTION)]
 
 
-def make(outcome, where, world_size, limit_s, unmade=lambda name: None):
+def make(outcome, where, world_size, limit_s, unmade=lambda name: None, tf_configs=None):
     """The Fault that `outcome` amounts to, with its text and picture; None if all is well.
-    `unmade(name)`: the first line of a setup cell that should have made this name on the ranks, and did not."""
+    `unmade(name)`: the first line of a setup cell that should have made this name on the ranks, and did not.
+    `tf_configs`: {rank: its TF_CONFIG}, as far as it is known."""
+    tf_configs = tf_configs or {}
     edge_list = diagnose.edges(where, world_size)
     odd = diagnose.mismatch(outcome.notes)
     waiting = {rank: here for rank, here in where.items() if here.state == "waits"}
@@ -130,6 +145,8 @@ def make(outcome, where, world_size, limit_s, unmade=lambda name: None):
     ):
         kind, title = Mismatch, SENTENCES["title mismatch"]
         cause, culprits = odd.text, odd.ranks
+    elif said := next(filter(None, (tf_tasks.mismatch(outcome.errors[rank]) for rank in first)), None):
+        kind, title, culprits, cause = Mismatch, SENTENCES["title mismatch"], first, said
     elif outcome.exits:
         kind, culprits = RankDied, sorted(outcome.exits)
         title = _capital(SENTENCES["title died"].format(ranks=ranks_text(culprits)))
@@ -137,16 +154,22 @@ def make(outcome, where, world_size, limit_s, unmade=lambda name: None):
     elif outcome.errors:
         kind, culprits = RankError, first
         title = _capital(SENTENCES["title exception"].format(ranks=ranks_text(culprits)))
-        cause = _known(outcome.errors[first[0]], unmade) or _cause_of_waiting("waits for raised", waiting, culprits)
+        same = tf_tasks.cause_of_same_task(tf_configs) if tf_tasks.TAKEN in outcome.errors[first[0]]["evalue"] else None
+        cause = same.text if same else _known(outcome.errors[first[0]], unmade) or _cause_of_waiting(
+            "waits for raised", waiting, culprits)
     elif outcome.reason == "hang":
         kind, title = (
             Hang,
             SENTENCES["title hang" if len(waiting) > 1 else "title hang one"].format(ranks=ranks_text(waiting)),
         )
-        cause, culprits = (odd.text, odd.ranks) if odd else diagnose.cause_of_hang(where, edge_list, outcome.notes)
+        found = tf_tasks.cause_of_start(where, tf_configs) or diagnose.cause_of_hang(
+            where, edge_list, outcome.notes, outcome.counts)
+        cause, culprits = (odd.text, odd.ranks) if odd else (found.text, found.culprits)
     else:
         return None
-    return _write(kind, title, where, waiting, culprits, traceback, edge_list, cause, outcome.open)
+    fault = _write(kind, title, where, waiting, culprits, traceback, edge_list, cause, outcome.open)
+    fault.less_often = kind is Hang and not odd and found.less_often
+    return fault
 
 
 def _write(kind, title, where, waiting, culprits, traceback, edge_list, cause, left_open=()):

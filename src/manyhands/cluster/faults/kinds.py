@@ -67,10 +67,11 @@ class ClusterNotStarted(RuntimeError):
 class Fault(RuntimeError):
     """A cell did not end well on the ranks. `text` is the whole report, `svg` the wait-for graph (or None),
     `edges` the same as a list of (rank, rank it waits for), `waiting` = {rank: Where}, `culprits` the ranks that the
-    others waited for, `traceback` = {rank: text}; `reported_s` after how many seconds of the cell it was reported,
+    others waited for, `traceback` = {rank: text}; `less_often`: whether the culprits have ended, and made the call that
+    the others wait in at least once, but less often; `reported_s` after how many seconds of the cell it was reported,
     `healed_s` how long the healing took."""
 
-    kind = "fault"
+    kind, less_often = "fault", False
 
     def __init__(self, message, waiting=None, culprits=(), traceback=None):
         super().__init__(message)
@@ -143,6 +144,7 @@ class Outcome:
     exits: dict = field(default_factory=dict)
     where: dict = field(default_factory=dict)
     notes: dict = field(default_factory=dict)
+    counts: dict = field(default_factory=dict)  # {rank: {call: how often}} of calls that are not in its notes
     early: set = field(default_factory=set)  # ranks that have not begun the cell
     open: list = field(default_factory=list)  # of a hang: the sentences on collectives that were begun and never ended
     reason: str = "finished"  # finished, hang, limit, interrupted, controller

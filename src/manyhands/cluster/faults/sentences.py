@@ -52,12 +52,18 @@ SENTENCES = {
     "crashed": "inside {frames}",
     "abort hint": "aborted by a library: {line}",
     # likely causes
-    "never called": "{culprits} never called {call}. Every rank of the group must call it.",
-    "called less often": "{culprits} called {call} less often than the ranks that wait. Every rank of the group must "
-                         "make each of these calls.",
-    "fewer backwards": "{culprits} called {call} less often than the ranks that wait, or not at all. Do all ranks have "
-                       "the same number of batches, and do they leave the training loop in the same step? Every rank "
-                       "of the group must make each of these calls.",
+    "never called": "{culprits} never called {call}.",
+    "called less often": "{culprits} called {call} less often than the ranks that wait. The number of calls is {made} "
+                         "instead of {others}.",
+    "called less often, or never": "{culprits} called {call} less often than the ranks that wait, or not at all.",
+    "called as often": "{culprits} did not join this {call}. The number of calls is {made} on {culprits}, and {others} "
+                       "on the ranks that wait.",
+    "from to": "{least} to {most}",
+    "same batches": "Do all ranks have the same number of batches, and do they leave the training loop in the same "
+                    "step?",
+    "not synchronised": "Was a backward call made inside no_sync(), or on the output of a model that is not wrapped?",
+    "must call": "Every rank of the group must call it.",
+    "must make": "Every rank of the group must make each of these calls.",
     "other group": "the ranks call {call} in different groups: {groups}. Is group=group given to every call? A rank "
                    "that is in several groups must use them in the same order as the other members.",
     "a group of": "a group of {group}", "group": "in the group of {group}",
@@ -68,6 +74,30 @@ SENTENCES = {
     "numbers in a group": "In the group of {group}, src= and dst= name ranks of the whole world, and group_src= and "
                           "group_dst= places in the group.",
     "left open": "Begun and never ended: {call} at {place}, by {ranks} and not by {others}.",
+    # of the tasks of TensorFlow's cluster
+    "same task": "{ranks} have the same task in TF_CONFIG, {task}. Give each rank a type and index that no other rank "
+                 "has.",
+    "no such task": "every task in TF_CONFIG must start before {waiters} can go on, and no rank has set its own "
+                    "TF_CONFIG to {tasks}. Every task must set TF_CONFIG and build the strategy, or start its server.",
+    "silent task": "every task in TF_CONFIG must start before {waiters} can go on, and nothing listens at the address "
+                   "of {tasks}. Every worker must build the strategy, and with parameter servers every task except the "
+                   "chief must start a tf.distribute.Server.",
+    "at address": "{task} ({ranks}, {address})",
+    "tasks start": "every task in TF_CONFIG must start before {waiters} can go on: {tasks}. Has each of them built its "
+                   "strategy or started its server, and do all of them have the same addresses?",
+    "all tasks": "the tasks of all ranks",
+    "serves": "the join() of a tf.distribute.Server never returns, because the task, here {servers}, serves until its "
+              "process ends. Leave it out in a cell: the server runs as long as the rank.",
+    "address taken": "a different process already uses the address of this task in TF_CONFIG. Is its index that of a "
+                     "different rank, or has this rank started a server before? cluster.heal() gives new processes.",
+    "workers differ": "TensorFlow compares the collectives of the workers, and they differ{detail}. Every worker must "
+                      "run the same steps equally often and in the same order, with tensors of the same shape and "
+                      "dtype. Compare the number of batches and of steps in an epoch.",
+    "workers expected": ": it expected {expected}, and got {got}",
+    # what a cell computes wrongly, though its calls fit together
+    "overwritten": "OVERWRITTEN: {call} at {place}, {ranks}: {source}\n  Its list holds one tensor several times, so "
+                   "what a rank sends overwrites what the rank before has sent. Make one tensor for each rank, "
+                   "for example [torch.empty_like(x) for _ in range(size)].",
     # what a cell has begun and not finished
     "title left": "STILL UNDER WAY when this cell ended:",
     "left": "  {what} at {place}: {source}",
@@ -149,6 +179,7 @@ SENTENCES = {
 
 # a fragment of an exception's text -> the likely cause
 KNOWN_ERRORS = {
+    "Could not start gRPC server": "address taken",
     "Collective ops must be configured at program startup": "tensorflow late",
     "must be initialized before": "tensorflow late",
     "initialize the default process group twice": "twice",

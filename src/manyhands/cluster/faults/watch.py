@@ -17,6 +17,7 @@ AFTER_ERROR_S = 0.8  # ranks that stand in the same call for so long after anoth
 CONTROLLER_S = 0.1  # how often the watch looks whether the controller still runs
 AFTER_DEATH_S = 0.5  # time for the survivors' own errors to arrive
 STALE_S = 1.0  # a rank that has not reported for so long is at work: something in it holds Python's lock
+OUTSIDE_AFTER_S, OUTSIDE_S = 2.0, 0.5  # after so long the watch looks at it from outside, and so often from then on
 
 
 class Reports:
@@ -52,9 +53,19 @@ class Reports:
         before = self.newest.get(rank)
         if before is None or (before["cell"], before["key"], before["blocked"]) != stands:
             self.since[rank] = time.monotonic()
-        elif "notes" in before:
+        elif "notes" in before and "seen" not in before:
             report = {"notes": before["notes"], "names": before["names"], **report}
         self.newest[rank], self.heard[rank] = report, time.monotonic()
+
+    def is_silent(self, rank, cell, started):
+        """Whether a rank has not reported for long, in this cell, which began at `started`."""
+        report = self.newest.get(rank)
+        here = report is not None and report["cell"] == cell
+        return here and "seen" in report or time.monotonic() - (self.heard[rank] if here else started) > OUTSIDE_AFTER_S
+
+    def seen(self, rank, cell, stands):
+        """Take in where a rank that does not report stands, as it was seen from outside."""
+        self._note({"rank": rank, "cell": cell, "notes": [], "names": [], "seen": True, **stands})
 
     def notes(self, rank, cell):
         """The calls that a rank on another host has told of, oldest first."""
@@ -91,12 +102,14 @@ class Watch:
     """Waits for the ranks of one cell. `pending` = {rank: Answer};
     `controller_runs()`: no answer comes without it."""
 
-    def __init__(self, pending, cell, reports, exits, patience_s, limit_s, on_wait=None, controller_runs=lambda: True):
+    def __init__(self, pending, cell, reports, exits, patience_s, limit_s, on_wait=None, controller_runs=lambda: True,
+                 look_at=lambda rank: None):
         self.pending, self.cell, self.reports, self.exits = dict(pending), cell, reports, exits
         self.patience_s, self.limit_s = patience_s, limit_s
         self.outcome = Outcome()
         self._on_wait = on_wait or (lambda seconds, unfinished: None)
         self._controller_runs, self._looked_at = controller_runs, time.monotonic()
+        self._look_at, self._seen_at = look_at, 0.0  # from outside: see `SignalledStack`
         self._failed_at = None
         # when a rank last finished: those that waited for it may be through, and have not said so yet
         self._moved_at = 0.0
@@ -108,6 +121,7 @@ class Watch:
         try:
             while not self._collect():
                 elapsed = time.monotonic() - start
+                self._look_from_outside(start)
                 reason = self._verdict(elapsed)
                 if reason:
                     self.outcome.reason = reason
@@ -157,6 +171,15 @@ class Watch:
         if not reply["ok"]:
             self.outcome.errors[rank] = reply["error"]
             self._failed_at = self._failed_at or time.monotonic()
+
+    def _look_from_outside(self, started):
+        if time.monotonic() - self._seen_at < OUTSIDE_S:
+            return
+        self._seen_at = time.monotonic()
+        for rank in self.pending:
+            stands = self._look_at(rank) if self.reports.is_silent(rank, self.cell, started) else None
+            if stands:
+                self.reports.seen(rank, self.cell, stands)
 
     def _verdict(self, elapsed):
         """The reason to give up, or None."""

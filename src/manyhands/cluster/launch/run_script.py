@@ -15,6 +15,7 @@ from pathlib import Path
 from manyhands.cluster.check_arguments import positive
 from manyhands.cluster.launch.collect import STOPPED, TIMED_OUT, Collector, split_dump, where_in
 from manyhands.cluster.launch.command_lines import GUARD, LAUNCHERS, LaunchError, base_env, gpus_by_node, make_job
+from manyhands.cluster.launch.script_copy import COPY
 from manyhands.cluster.show import Progress, in_notebook, quiet
 
 _RUNNING = "{launcher} runs {script} on {n} ranks"
@@ -192,6 +193,8 @@ _PLACE = re.compile(r'^((?:\[rank\d+\]: )?\s*File ")[^"\n]*/(?:site|dist)-packag
 
 def _shorten(text, path):
     """Tracebacks without the folders that differ from machine to machine."""
+    if copy := os.environ.get(COPY):
+        text = re.sub(rf'File "{re.escape(copy)}/[^/"\n]+/', 'File "', text)
     return _PLACE.sub(r"\1", text).replace(f'File "{path.parent}/', 'File "')
 
 

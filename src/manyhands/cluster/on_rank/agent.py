@@ -16,7 +16,7 @@ import warnings
 from contextlib import suppress
 
 from manyhands.cluster.host.namespaces import enter
-from manyhands.cluster.on_rank import tally
+from manyhands.cluster.on_rank import signalled_stack, tally, tf_config
 from manyhands.cluster.on_rank.recorder import Recorder, read
 from manyhands.cluster.on_rank.stack import Stack, innermost_of, is_user_file
 from manyhands.cluster.on_rank.stderr import NativeStderr
@@ -57,8 +57,7 @@ class Rank:
         socket.linger = 0
         socket.connect(self._url)
         # the call whose notes have been sent: they are sent once, when the rank has stood there for a second report
-        told = None
-        before = None
+        told = before = None
         while True:
             self._busy.wait()
             time.sleep(PERIOD_S)
@@ -134,6 +133,8 @@ def join(rank, url, token, folder, environment, path):
     if RANK is None:
         RANK = Rank(rank, url, token, record, os.path.join(folder, f"stderr-{rank}.log"))
         RANK.recorder.watch_exit()
+        signalled_stack.write_on_signal(os.path.join(folder, f"stacks-{rank}"))
+        tf_config.keep(os.path.join(folder, f"tf-config-{rank}"))
         _stay_after_quit()
     for name in ("torch", "tensorflow"):
         if name in sys.modules:

@@ -32,6 +32,8 @@ COLLECTIVES = {
     "reduce_scatter_single": "output", "all_to_all": None, "all_to_all_single": None, "barrier": None,
     "monitored_barrier": None, "new_group": None,
 }
+# name -> the argument that holds one tensor for each rank, to be filled with what that rank sends
+FILLED = {"all_gather": "tensor_list", "gather": "gather_list", "all_to_all": "output_tensor_list"}
 # name -> the argument that says which rank gives or gets
 ROOTS = {"broadcast": "src", "reduce": "dst", "gather": "dst", "scatter": "src"}
 POINT_TO_POINT = {"send": ("tensor", "dst"), "isend": ("tensor", "dst"), "recv": ("tensor", "src"),
@@ -186,6 +188,8 @@ class Recorder:
             note["shape"], note["dtype"] = list(tensor.shape), str(tensor.dtype).removeprefix("torch.")
         if group is not None:
             note["ranks"] = _members(group)
+        if name in FILLED and same_memory(given.get(FILLED[name]) or ()):
+            note["overwritten"] = True
         if "op" in given:
             note["op"] = str(getattr(given["op"], "op", given["op"])).rpartition(".")[2]
         if name in ROOTS:
@@ -228,6 +232,15 @@ class Recorder:
                 return os.path.basename(frame.f_code.co_filename), frame.f_lineno
             frame = frame.f_back
         return "", 0
+
+
+def same_memory(tensors):
+    """Whether two of these tensors, each to be filled by a different rank, begin at the same place in memory."""
+    import torch
+
+    places = [one.data_ptr() for one in tensors
+              if type(one) in (torch.Tensor, torch.nn.Parameter) and one.layout == torch.strided and one.numel()]
+    return len(set(places)) < len(places)
 
 
 def _members(group):

@@ -29,7 +29,8 @@ _COMMUNICATION = tuple(os.sep + part.replace("/", os.sep) for part in (
     "torch/distributed/", "torch/autograd/", "torch/nn/parallel/", "horovod/", "mpi4py/", "torch/futures/",
     "tensorflow/", "manyhands/functions", "manyhands/comm"))
 # frames around a framework's function, which say nothing of it
-_WRAPPERS = {"error_handler", "wrapper", "inner", "decorated", "__call__"}
+_WRAPPERS = {"error_handler", "wrapper", "inner", "decorated", "__call__", "__init__"}
+_HOROVOD_INIT = os.path.join("horovod", "common", "basics.py")
 TIMED = "<timed "  # what IPython names the code that `%%time` runs
 IDLE_SHARE = 0.1  # of one core: below it, a process that stands in such a frame is waiting
 
@@ -53,6 +54,7 @@ class Stack:
     def __init__(self, thread_id, cpu_s=time.process_time):
         self._thread_id, self._cpu_s = thread_id, cpu_s
         self._before = (time.monotonic(), cpu_s())
+        self.never_rest = set()  # threads of Horovod's, by number: what they take is no work of the learner's
         # the coroutine of a cell with `await`: while it is suspended, its lines are not on the stack
         self.awaited = None
         self._handle = None
@@ -68,7 +70,7 @@ class Stack:
             return self._look()
 
     def _look(self):
-        clock, cpu = time.monotonic(), self._cpu_s()
+        clock, cpu = time.monotonic(), self._cpu_s() - sum(map(_thread_s, self.never_rest))
         idle = (cpu - self._before[1]) < IDLE_SHARE * max(1e-3, clock - self._before[0])
         self._before = (clock, cpu)
         frames, frame = [], sys._current_frames().get(self._thread_id)
@@ -92,6 +94,23 @@ class Stack:
         key = " ".join(f"{id(f):x}:{f.f_lasti}" for f in frames[: depth + 1])
         call = name and {"call": name, **innermost_of(lines)}
         return {"blocked": bool(name), "key": key, "call": call, "lines": lines}
+
+
+def _thread_s(number):
+    """The processor time of a thread of this process, on Linux."""
+    try:
+        with open(f"/proc/self/task/{number}/schedstat") as file:
+            return int(file.read().split()[0]) / 1e9
+    except (OSError, ValueError, IndexError):
+        return 0.0
+
+
+def threads():
+    """The numbers of this process's threads, on Linux."""
+    try:
+        return set(os.listdir("/proc/self/task"))
+    except OSError:
+        return set()
 
 
 @contextlib.contextmanager
@@ -156,11 +175,27 @@ def _communication_call(inner, innermost, idle):
     names = [f.f_code.co_name for f in reversed(inner) if any(part in f.f_code.co_filename for part in _COMMUNICATION)]
     if owner and not names:
         return "Work.wait", value
-    if not (idle or owner):
+    # with Horovod's init a rank does nothing but wait, however busy the server of its rendezvous is
+    starts = bool(inner) and inner[0].f_code.co_name == "init" and inner[0].f_code.co_filename.endswith(_HOROVOD_INIT)
+    if not (idle or owner or starts):
         return None, None
     if names and names[0] in _WRAPPERS:
         names = [_name_in_text(innermost), *(name for name in names if name not in _WRAPPERS), names[0]]
     return next(filter(None, names), None), None
+
+
+def name_in_line(source):
+    """The function that a line calls, as far as the line alone tells it: a class, if it makes an object of one."""
+    names = re.findall(r"(\w+)\s*\(", source)
+    return next((name for name in names if name[:1].isupper()), names[0] if names else "")
+
+
+def communication_name(inner):
+    """Of frames below the learner's, [(path, function), ...], innermost first: the name of the communication call, ""
+    where only the learner's text can tell it, None where there is none."""
+    names = [function for path, function in reversed(inner) if any(part in path for part in _COMMUNICATION)
+             and not (function in _WRAPPERS and _COMMUNICATION[0] in path)]  # with torch's, the function has a frame
+    return None if not names else "" if names[0] in _WRAPPERS else names[0]
 
 
 def struck(path, deepest=4):

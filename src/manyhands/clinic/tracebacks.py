@@ -1,0 +1,52 @@
+"""The traceback of a script that failed, short enough for a page: the script's own calls, and the last of a library."""
+
+import re
+import traceback
+
+from manyhands.cluster.on_rank.stack import is_user_file
+
+FILE = re.compile(r'  File "(.+?)", line \d+')
+OWN, OF_LIBRARY = 12, 2  # calls of a stack that are shown: the first and last of the script, the last of a library
+MESSAGE_LINES = 12  # of an exception's message
+LEFT_OUT = "  ... ({number} {what} of {whose} left out)\n"
+
+
+def shortened(error):
+    """The traceback as text. Each exception of a chain keeps the calls of the script and the last calls of the library
+    that raised it; calls of libraries between them are left out."""
+    parts, stack = [], []
+    for part in traceback.TracebackException.from_exception(error).format():
+        if place := FILE.match(part):
+            stack.append((part, is_user_file(place[1])))
+        elif stack and part.startswith("  [Previous line repeated"):
+            stack[-1] = (stack[-1][0] + part, stack[-1][1])
+        else:
+            parts += [*_of_stack(stack), _of_message(part)]
+            stack = []
+    return "".join([*parts, *_of_stack(stack)])
+
+
+def _of_stack(stack):
+    """The calls that are shown of [(text, whether it is the script's own)], outermost first."""
+    own = [place for place, (_, is_own) in enumerate(stack) if is_own]
+    shown = {*own[:OWN], *own[-OWN:], *range(max(own[-1] + 1 if own else 0, len(stack) - OF_LIBRARY), len(stack))}
+    parts, skipped = [], []
+    for place, (text, is_own) in enumerate(stack):
+        if place not in shown:
+            skipped.append(is_own)
+            continue
+        parts += [*_note(skipped), text]
+        skipped = []
+    return parts
+
+
+def _note(skipped):
+    if not skipped:
+        return []
+    what, whose = "call" if len(skipped) == 1 else "calls", "the script" if any(skipped) else "libraries"
+    return [LEFT_OUT.format(number=len(skipped), what=what, whose=whose)]
+
+
+def _of_message(text):
+    lines = text.splitlines(keepends=True)
+    return text if len(lines) <= MESSAGE_LINES else "".join([*lines[:MESSAGE_LINES], "  ...\n"])

@@ -1,0 +1,93 @@
+"""Why a task of TensorFlow's cluster waits for the others: from TF_CONFIG of each rank, and whether anything listens at
+the addresses in it."""
+
+import re
+import socket
+
+from manyhands.cluster.faults.differ import Cause
+from manyhands.cluster.faults.sentences import SENTENCES, ranks_text
+
+CONNECT_S = 0.3
+STARTS = re.compile(r"(Strategy|connect_to_cluster)$")  # what waits until every task has started
+TAKEN = "Could not start gRPC server"
+# what TensorFlow says of collectives that do not fit together
+MISMATCH = re.compile(r"Collective instance \d+ expected (?P<expected>.+?) but got (?P<got>.+?)(?:\n|$)|"
+                      r"[Ss]hape mismatch in the collective instance|is joining a group with")
+DATA_TYPES = {"1": "float32", "2": "float64", "3": "int32", "9": "int64", "10": "bool", "14": "bfloat16",
+              "19": "float16"}  # TensorFlow's numbers
+
+
+def cause_of_start(where, configs):
+    """The `Cause` where ranks wait until all tasks have started, or serve forever; None where none does.
+
+    `configs`, {rank: what tf_config.read gives}."""
+    starting = {rank: here for rank, here in where.items() if here.state == "waits" and STARTS.search(here.call)}
+    tasks = _tasks(configs)
+    if not starting:
+        serving = [rank for rank, here in where.items() if here.state == "waits" and here.call == "join"]
+        return Cause(SENTENCES["serves"].format(servers=ranks_text(serving)), serving) if serving and tasks else None
+    if same := cause_of_same_task(configs):
+        return same
+    config = next((configs[rank] for rank in sorted(starting) if configs.get(rank)), None)
+    if config is None:
+        return None
+    awaited = {(kind, index): address for kind, addresses in config["cluster"].items()
+               for index, address in enumerate(addresses) if not set(tasks.get((kind, index), [])) & set(starting)}
+    waiters = ranks_text(starting)
+    missing = [task for task in awaited if task not in tasks]
+    if missing:
+        others = [rank for rank in where if rank not in starting and not configs.get(rank)]
+        return Cause(SENTENCES["no such task"].format(waiters=waiters, tasks=_named(missing)), others)
+    silent = {task: address for task, address in awaited.items() if _nothing_listens(address)}
+    if silent:
+        text = ", ".join(
+            SENTENCES["at address"].format(task=_named([task]), ranks=ranks_text(tasks[task]), address=address)
+            for task, address in silent.items())
+        culprits = sorted({tasks[task][0] for task in silent})
+        return Cause(SENTENCES["silent task"].format(waiters=waiters, tasks=text), culprits)
+    return Cause(SENTENCES["tasks start"].format(waiters=waiters, tasks=_named(awaited) or SENTENCES["all tasks"]), [])
+
+
+def cause_of_same_task(configs):
+    """The `Cause` where two ranks have the same task in their TF_CONFIG, or None."""
+    for task, ranks in _tasks(configs).items():
+        if len(ranks) > 1:
+            return Cause(SENTENCES["same task"].format(ranks=ranks_text(ranks), task=_named([task])), ranks)
+    return None
+
+
+def mismatch(error):
+    """What TensorFlow has said of collectives that do not fit together, as a likely cause; or None."""
+    found = MISMATCH.search(error["evalue"])
+    if found is None:
+        return None
+    named = {part: re.sub(r"data_type (\d+)", lambda one: DATA_TYPES.get(one[1], one[0]), found[part])
+             for part in ("expected", "got") if found[part]}
+    types = [re.match(r"type \d+ and ", text) for text in named.values()]
+    if all(types) and len({one[0] for one in types}) == 1:  # the same kind of collective
+        named = {part: text[types[0].end():] for part, text in named.items()}
+    detail = SENTENCES["workers expected"].format(**named) if named else ""
+    return SENTENCES["workers differ"].format(detail=detail)
+
+
+def _tasks(configs):
+    found = {}
+    for rank, config in sorted(configs.items()):
+        if config:
+            found.setdefault(config["task"], []).append(rank)
+    return found
+
+
+def _named(tasks):
+    return ", ".join(f"{kind} {index}" for kind, index in tasks)
+
+
+def _nothing_listens(address):
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host, int(port)), timeout=CONNECT_S).close()
+    except ConnectionRefusedError:
+        return True
+    except (OSError, ValueError, OverflowError):  # it cannot be seen from here
+        return False
+    return False

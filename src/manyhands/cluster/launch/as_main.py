@@ -1,0 +1,198 @@
+"""Run a script on a rank as the main program: a file, or with `MANYHANDS_MODULE` a module; with the stand-in for GPUs
+where it is asked for, and with the script's own start of processes on the ranks that there are.
+
+A script that calls `torch.multiprocessing.spawn(main, nprocs=N)` begins on each rank, and `main` is called there with
+the rank's number: N ranks run, and each is looked at.
+"""
+
+import importlib.util
+import json
+import os
+import runpy
+import shutil
+import sys
+from multiprocessing.process import BaseProcess
+
+MODULE, STAND_IN, RANK_OPTION = "MANYHANDS_MODULE", "MANYHANDS_STAND_IN", "MANYHANDS_RANK_OPTION"
+STARTS = ("This script starts {number} processes by itself, and {size} {ranks} asked for. "
+          "Ask for as many: --ranks {number}.")
+RUNS = "This script starts its training with another command. Give that command to manyhands: {words}"
+STARTERS = ("torchrun", "torch.distributed.run", "torch.distributed.launch", "accelerate", "deepspeed", "horovodrun")
+
+
+class NotHere(SystemExit):
+    """The script starts its ranks in a way that cannot be followed here; its text says what to type."""
+
+
+def local_rank_and_size():
+    """This process's number on its machine and how many there are, as its launcher says."""
+    for rank, size in (("HOROVOD_LOCAL_RANK", "HOROVOD_LOCAL_SIZE"), ("LOCAL_RANK", "LOCAL_WORLD_SIZE"),
+                       ("MPI_LOCALRANKID", "MPI_LOCALNRANKS"), ("PMI_RANK", "PMI_SIZE")):
+        if rank in os.environ:
+            return int(os.environ[rank]), int(os.environ.get(size, 1))
+    return 0, 1
+
+
+def prepare(script, arguments, folder, rank):
+    """Make `sys.argv` and `sys.path` those of the script, and put in place what stands in for GPUs and for its own
+    start. Call it before anything else imports torch's functions."""
+    if os.environ.get(RANK_OPTION):
+        arguments = [*arguments, f"{os.environ[RANK_OPTION]}={os.environ.get('LOCAL_RANK', 0)}"]
+    sys.argv[:] = [script, *arguments]
+    sys.path[0] = os.getcwd() if MODULE in os.environ else os.path.dirname(os.path.abspath(script))
+    if os.environ.get(STAND_IN) and importlib.util.find_spec("torch"):
+        from manyhands import gpu_stand_in
+
+        gpu_stand_in.install(local_rank_and_size()[1], report=os.path.join(folder, f"stand-in-{rank}.json"))
+    sys.addaudithook(_no_original_is_written)
+    sys.addaudithook(_no_launcher_inside)
+    if importlib.util.find_spec("torch"):
+        _own_start()
+        _saving()
+
+
+def run(script):
+    """Run it; its names are returned: keep them until the process ends, as Python does. If they went at once, a
+    DistributedDataParallel with the last reference to a destroyed group would wait, with the GIL, for gloo's thread,
+    and that one for the GIL."""
+    if MODULE in os.environ:
+        return runpy.run_module(os.environ[MODULE], run_name="__main__", alter_sys=True)
+    return runpy.run_path(script, run_name="__main__")
+
+
+def _no_original_is_written(event, facts):
+    """Before a linked file of the copy is opened for writing, a copy takes the link's place."""
+    if event != "open" or not isinstance(facts[0], (str, os.PathLike)):
+        return
+    path, mode, flags = facts
+    if (mode and any(letter in mode for letter in "wa+x")) or (flags or 0) & (os.O_WRONLY | os.O_RDWR):
+        _own_file(path)
+
+
+def _no_launcher_inside(event, facts):
+    """A script that starts a launcher starts ranks that cannot be looked at."""
+    if event not in ("subprocess.Popen", "os.system"):
+        return
+    command = facts[1] if event == "subprocess.Popen" else facts[0]
+    words = map(os.fsdecode, command) if isinstance(command, (list, tuple)) else os.fsdecode(command).split()
+    words = list(words)
+    if any(os.path.basename(word) in STARTERS for word in words[:4]):
+        raise NotHere(RUNS.format(words=" ".join(words)))
+
+
+def _own_file(path):
+    from manyhands.cluster.launch.script_copy import COPY
+
+    path, folder = os.path.abspath(path), os.environ.get(COPY)
+    if folder and path.startswith(folder + os.sep) and os.path.islink(path) and os.path.isfile(path):
+        original = os.path.realpath(path)
+        if not original.startswith(os.path.realpath(folder) + os.sep):
+            os.unlink(path)
+            shutil.copy2(original, path)
+
+
+def _saving():
+    """`torch.save` opens its file in C++, where Python's hook does not see it."""
+    import torch
+
+    save = torch.save
+
+    def save_in_copy(obj, f, *args, **kwargs):
+        if isinstance(f, (str, os.PathLike)):
+            _own_file(f)
+        return save(obj, f, *args, **kwargs)
+
+    save_in_copy.__wrapped__ = save
+    torch.save = save_in_copy
+
+
+def _own_start():
+    """`torch.multiprocessing.spawn`, and processes that the script starts to call `init_process_group` in them: what
+    the process of this rank would do is done here."""
+    import torch.distributed as dist
+    import torch.multiprocessing as mp
+
+    if not dist.is_available():
+        return
+
+    def start(fn, args=(), nprocs=1, join=True, *_, **__):
+        _check(nprocs)
+        _at_the_ranks_address()
+        fn(int(os.environ.get("RANK", 0)), *args)
+        return None if join else _Joined()
+
+    mp.spawn = mp.start_processes = start
+    begin, started = BaseProcess.start, []
+
+    def start_process(process):
+        its_own = sys._getframe(1).f_globals.get("__name__") == "__main__" and (started or not dist.is_initialized())
+        if not its_own or not _makes_a_group(process):
+            return begin(process)
+        started.append(process)
+        process.join, process.is_alive = _Joined().join, lambda: False
+        if len(started) - 1 == int(os.environ.get("RANK", 0)):
+            _at_the_ranks_address()
+            process.run()
+
+    BaseProcess.start = start_process
+
+
+def _makes_a_group(process):
+    """Whether the function that a process is to run calls init_process_group, by itself or in one that it calls."""
+    functions, seen = [getattr(process, "_target", None)], set()
+    while functions:
+        code = getattr(functions.pop(), "__code__", None)
+        if code is None or code in seen:
+            continue
+        seen.add(code)
+        if "init_process_group" in code.co_names:
+            return True
+        functions += [sys.modules["__main__"].__dict__.get(name) for name in code.co_names]
+        functions += [cell for cell in (process._args or ()) if callable(cell)]
+    return False
+
+
+class _Joined:
+    """What `spawn(join=False)` returns: all has ended already."""
+
+    processes = ()
+
+    def join(self, *_, **__):
+        return True
+
+
+def _check(number):
+    """Refuse to go on where the script starts another number of processes than there are ranks."""
+    size = int(os.environ.get("WORLD_SIZE", 1))
+    if number != size:
+        raise NotHere(STARTS.format(number=number, size=size, ranks="ranks were" if size > 1 else "rank was"))
+
+
+def _at_the_ranks_address():
+    """The script chooses an address for processes that it starts; these ranks meet at the launcher's."""
+    import torch.distributed as dist
+    from torch.distributed import distributed_c10d as c10d
+
+    ours = {name: os.environ[name] for name in ("MASTER_ADDR", "MASTER_PORT") if name in os.environ}
+    init = c10d.init_process_group
+
+    def init_process_group(backend=None, init_method=None, *args, **kwargs):
+        if kwargs.get("world_size", -1) > 0:
+            _check(kwargs["world_size"])
+        os.environ.update(ours)
+        return init(backend, None, *args, **kwargs)
+
+    init_process_group.__wrapped__ = init
+    c10d.init_process_group = dist.init_process_group = init_process_group
+
+
+def substituted(folder, ranks):
+    """What the stand-in for GPUs took the place of in a run that wrote into `folder`, as phrases."""
+    found = {}
+    for rank in range(ranks):
+        try:
+            with open(os.path.join(folder, f"stand-in-{rank}.json")) as file:
+                found.update(dict.fromkeys(json.load(file)))
+        except OSError:
+            continue
+    return list(found)

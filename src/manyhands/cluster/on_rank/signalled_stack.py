@@ -1,0 +1,121 @@
+"""The stacks of a rank that cannot report, because C++ in it holds Python's lock: it writes them down on a signal.
+
+Python's faulthandler does that without the lock, and needs no right to look into a different process.
+"""
+
+import contextlib
+import faulthandler
+import functools
+import os
+import re
+import signal
+import threading
+import time
+
+from manyhands.cluster.on_rank.stack import IDLE_SHARE, communication_name, innermost_of, is_user_file
+
+SIGNAL = signal.SIGUSR2
+ANSWER_S = 0.5
+_THREAD = re.compile(r"^(?:Current t|T)hread 0x([0-9a-f]+)", re.MULTILINE)
+_FRAME = re.compile(r'^  File "(.+)", line (\d+) in (.+)$', re.MULTILINE)
+_kept = []  # the file, which must stay open
+
+
+def write_on_signal(path):
+    """On the rank: have each signal append the stacks of all threads to the file `path`."""
+    _kept[:] = [open(path, "w")]
+    _kept[0].write(f"{os.getpid()} {threading.main_thread().ident:x}\n")
+    _kept[0].flush()
+    faulthandler.register(SIGNAL, file=_kept[0], all_threads=True)
+
+
+def processor_s(pid):
+    """The processor time of a process so far; OSError if it has gone."""
+    import psutil
+
+    try:
+        times = psutil.Process(pid).cpu_times()
+    except psutil.Error as gone:
+        raise ProcessLookupError(str(gone)) from None
+    return times.user + times.system
+
+
+class Outside:
+    """Looks at the ranks of a script that runs on this machine, each of which has called `write_on_signal` for the file
+    `stacks-RANK` of a folder."""
+
+    def __init__(self, folder):
+        self._folder, self._stacks = folder, {}
+
+    def look(self, rank):
+        """See `SignalledStack.look`; None where the rank has not begun, or has gone."""
+        if rank not in self._stacks:
+            pid = self._pid(rank)
+            if pid is None:
+                return None
+            send, cpu_s = functools.partial(os.kill, pid, SIGNAL), functools.partial(processor_s, pid)
+            self._stacks[rank] = SignalledStack(self._path(rank), send, cpu_s)
+        return self._stacks[rank].look()
+
+    def end(self, rank):
+        """End a rank that hears nothing: Python's lock is held in it."""
+        with contextlib.suppress(OSError, TypeError):
+            os.kill(self._pid(rank), signal.SIGKILL)
+
+    def _path(self, rank):
+        return os.path.join(self._folder, f"stacks-{rank}")
+
+    def _pid(self, rank):
+        try:
+            with open(self._path(rank)) as file:
+                return int(file.readline().split()[0])
+        except (OSError, ValueError, IndexError):
+            return None
+
+
+class SignalledStack:
+    """Looks at one rank from a different process on its machine. `send()` sends it the signal, `cpu_s()` is its
+    processor time so far; both raise OSError if it has gone."""
+
+    def __init__(self, path, send, cpu_s):
+        self._path, self._send, self._cpu_s, self._before = path, send, cpu_s, None
+
+    def look(self):
+        """{"blocked", "key", "call", "lines"}, as `Stack.look` has them; None where the rank does not answer.
+
+        The name of the call is "" where only the learner's line can tell. A rank is known to wait from the second look
+        on."""
+        try:
+            now, cpu = time.monotonic(), self._cpu_s()
+            frames = self._frames()
+        except (OSError, ValueError):
+            return None
+        users = [number for number, (path, *_) in enumerate(frames) if is_user_file(path)]
+        if not users:  # it has not begun, or runs nothing of the learner's
+            return None
+        before, self._before = self._before, (now, cpu)
+        idle = before is not None and cpu - before[1] < IDLE_SHARE * max(1e-3, now - before[0])
+        name = communication_name([(path, function) for path, _, function in frames[:users[0]]])
+        lines = [{"file": os.path.basename(path), "path": path, "line": line, "function": function}
+                 for path, line, function in (frames[number] for number in reversed(users))]
+        waits = idle and name is not None
+        call = {"call": name, **innermost_of(lines)}
+        return {"blocked": waits, "key": repr(frames), "call": call if waits else None, "lines": lines}
+
+    def _frames(self):
+        """[(path, line, function), ...] of the main thread, innermost first."""
+        before = os.path.getsize(self._path)
+        self._send()
+        deadline = time.monotonic() + ANSWER_S
+        size = before
+        while time.monotonic() < deadline and (size == before or size != os.path.getsize(self._path)):
+            size = os.path.getsize(self._path)
+            time.sleep(0.02)
+        with open(self._path, errors="replace") as file:
+            main = int(file.readline().split()[-1], 16)
+            file.seek(before)
+            text = file.read()
+        starts = [*_THREAD.finditer(text)]
+        ends = [*(one.start() for one in starts[1:]), len(text)]
+        found = [text[one.start():end] for one, end in zip(starts, ends) if int(one[1], 16) == main]
+        return [(path, int(line), function) for path, line, function in _FRAME.findall(found[-1])] if found else []

@@ -1,0 +1,45 @@
+"""Which task of TensorFlow's cluster a rank is: the last TF_CONFIG that it has set, kept in a file.
+
+A rank that waits in TensorFlow's C++ for its peers may hold Python's lock, and cannot be asked then.
+"""
+
+import functools
+import json
+import os
+from contextlib import suppress
+
+NAME = "TF_CONFIG"
+
+
+def keep(path):
+    """Write each TF_CONFIG of this process to the file `path`, as soon as it is set."""
+    environ = type(os.environ)
+    original = environ.__setitem__
+
+    def write(value):
+        with open(f"{path}.part", "w") as file:
+            file.write(value)
+        os.replace(f"{path}.part", path)
+
+    @functools.wraps(original)
+    def set_variable(variables, name, value):
+        original(variables, name, value)
+        if name == NAME:
+            write(value)
+
+    environ.__setitem__ = set_variable
+    with suppress(FileNotFoundError):  # of the process that this one replaces
+        os.remove(path)
+    if NAME in os.environ:
+        write(os.environ[NAME])
+
+
+def read(path):
+    """{"cluster": {kind: [address, ...]}, "task": {"type": kind, "index": number}} of a rank, or None."""
+    try:
+        with open(path) as file:
+            config = json.load(file)
+        cluster = {str(kind): [str(one) for one in addresses] for kind, addresses in config["cluster"].items()}
+        return {"cluster": cluster, "task": (str(config["task"]["type"]), int(config["task"]["index"]))}
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):  # none, or one that TensorFlow refuses
+        return None

@@ -1,0 +1,58 @@
+"""A stand-in for GPUs, put in place before a script starts on a machine without one: device `cuda` is the CPU.
+
+    from manyhands import gpu_stand_in
+    gpu_stand_in.install(gpus=2, index=0, report="used-0.json")
+
+The script then takes the branch that it will take on GPUs. What it sees:
+
+* `torch.cuda.is_available()` says yes, and `torch.cuda.device_count()` is the number of ranks on this machine.
+* A device keeps the name that the script gave it: `torch.device("cuda", 0).type` is "cuda". From the first move to a
+  GPU on, each tensor says the same (`x.device`, `x.is_cuda`), the few that would still be on the CPU included.
+* PyTorch itself goes on seeing the CPU: whatever calls from inside of `torch` gets PyTorch's own answer. So torch works
+  as it does without a GPU, and only what names a GPU is translated (`cuda_devices`, `cuda_module`, `precision`,
+  `groups`).
+* A move between CPU and GPU copies, as it does there. Numbers drawn on the GPU come from a generator of its own seed;
+  dropout draws from the CPU's generator.
+
+What was substituted is written to `report`, each phrase when it is first used. Only a process that runs one script
+installs the stand-in: nothing is put back.
+"""
+
+from manyhands.gpu_stand_in.stand_in_state import INDEX, REPORT
+
+
+def install(gpus, index=0, report=None):
+    """Put the stand-in in place, with so many GPUs, unless there is a real one; returns whether it is in place."""
+    import torch
+
+    if INDEX["gpus"] or torch.cuda.is_available():
+        return bool(INDEX["gpus"])
+    from manyhands.gpu_stand_in import cuda_devices, cuda_module, groups, precision
+
+    INDEX["gpus"] = gpus
+    if report:
+        REPORT["path"] = report
+    cuda_devices.install()
+    cuda_module.install()
+    precision.install()
+    groups.install()
+    return True
+
+
+def active():
+    """Whether the stand-in is in place in this process."""
+    return bool(INDEX["gpus"])
+
+
+def alone():
+    """From now on no other rank answers: SyncBatchNorm takes the rows of this process."""
+    if active():
+        from manyhands.gpu_stand_in import groups
+
+        groups.ALONE.append(True)
+
+
+def in_words(substituted):
+    """A sentence for a page or a terminal on what was substituted in a run, phrases of its `report`."""
+    return ("There is no GPU here. A stand-in took the place of GPUs, so that the script takes the branch that it "
+            f"takes with them: {'; '.join(substituted)}. --as-it-is switches it off.")

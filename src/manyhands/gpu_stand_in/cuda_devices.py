@@ -1,0 +1,203 @@
+"""Tensors and devices: what is made on a GPU, or moved there, is made on the CPU."""
+
+import inspect
+import warnings
+
+from manyhands.gpu_stand_in.stand_in_state import INDEX, USED, asked_by_torch, note, replace
+
+DEVICES = "device cuda is the CPU"
+DRAWN = ("rand", "randn", "randint", "randperm", "normal", "rand_like", "randn_like", "randint_like")
+LIKE = ("empty_like", "zeros_like", "ones_like", "full_like", "rand_like", "randn_like", "randint_like")
+NEW = ("new_tensor", "new_empty", "new_empty_strided", "new_full", "new_zeros", "new_ones")
+OWN = {"generator": None}  # the generator that the GPU draws from
+
+
+def is_gpu(device):
+    """Whether `device`, as a script writes it, is a GPU: "cuda", "cuda:1", torch.device("cuda") or a number."""
+    if isinstance(device, str):
+        return device == "cuda" or device.startswith("cuda:")
+    return type(device) is int or getattr(device, "type", None) == "cuda"
+
+
+def install():
+    import torch
+    from torch.utils import _device
+
+    constructors = _device._device_constructors()  # torch keeps this set: it must hold torch's own functions
+    OWN["generator"] = torch.Generator().manual_seed(torch.initial_seed())
+    _classes(torch)
+    for name in {one.__name__ for one in constructors} | {*DRAWN, *LIKE, "asarray", "from_file"}:
+        if hasattr(torch, name):
+            replace(torch, name, _made(getattr(torch, name), name in DRAWN))
+    for name in NEW:
+        replace(torch.Tensor, name, _made(getattr(torch.Tensor, name)))
+    _moves(torch)
+    _what_tensors_say(torch)
+    _defaults(torch, _device)
+    _loading(torch)
+    warnings.filterwarnings("ignore", message=".*pin_memory.*no accelerator")
+
+
+def _made(original, drawn=False):
+    """A function that makes a tensor: on the CPU, where it would make it on a GPU."""
+    def make(*args, **kwargs):
+        kwargs.pop("pin_memory", None)
+        on_gpu = is_gpu(kwargs.get("device"))
+        if on_gpu:
+            kwargs["device"] = "cpu"
+        if any(isinstance(one, REAL["device"]) and one.type == "cuda" for one in args):
+            args, on_gpu = tuple("cpu" if isinstance(one, REAL["device"]) and one.type == "cuda" else one
+                                 for one in args), True
+        if on_gpu and drawn and kwargs.get("generator") is None and not _of_meta(args):
+            kwargs["generator"] = OWN["generator"]
+        made = original(*args, **kwargs)
+        return _on_gpu(made) if on_gpu else made
+
+    return make
+
+
+def _of_meta(args):
+    return bool(args) and getattr(getattr(args[0], "device", None), "type", "cpu") == "meta"
+
+
+REAL = {}  # torch's own classes: "device", "Generator"
+
+
+def _classes(torch):
+    """`torch.device(0)` is a GPU, and `torch.Generator("cuda")` a generator of the CPU."""
+    real_device, real_generator = REAL["device"], REAL["Generator"] = torch.device, torch.Generator
+
+    def device(*args, **kwargs):
+        given = args[0] if args else kwargs.get("device")
+        return real_device("cuda", given) if type(given) is int else real_device(*args, **kwargs)
+
+    def generator(device="cpu"):
+        return real_generator("cpu" if is_gpu(device) else device)
+
+    for real, make in ((real_device, device), (real_generator, generator)):
+        kind = type(f"_{real.__name__}", (type,), {
+            "__call__": lambda cls, *args, _make=make, **kwargs: _make(*args, **kwargs),
+            "__instancecheck__": lambda cls, one, _real=real: isinstance(one, _real)})
+        setattr(torch, real.__name__, kind(real.__name__, (), {"__module__": "torch", "__doc__": real.__doc__}))
+
+
+def _on_gpu(tensor):
+    """The same tensor; its memory is marked as a GPU's, so that a second move to the GPU does not copy it."""
+    note(DEVICES)
+    if type(tensor).__name__ in ("Tensor", "Parameter") and not tensor.is_sparse and _real_device(tensor).type == "cpu":
+        tensor.untyped_storage().on_gpu = True
+    return tensor
+
+
+def _is_on_gpu(tensor):
+    return type(tensor).__name__ not in ("Tensor", "Parameter") or tensor.is_sparse or getattr(
+        tensor.untyped_storage(), "on_gpu", False)
+
+
+def _real_device(tensor):
+    return _GETTERS["device"].__get__(tensor)
+
+
+_GETTERS = {}
+
+
+def _moves(torch):
+    """`to`, `cuda`, `cpu` and `pin_memory` of tensors, modules and storages."""
+    Tensor, Module = torch.Tensor, torch.nn.Module
+    to, cpu, typed = Tensor.to, Tensor.cpu, Tensor.type
+
+    def to_gpu(tensor, *args, **kwargs):
+        moved = to(tensor, *args, **kwargs)
+        if moved is tensor and _real_device(tensor).type == "cpu" and not _is_on_gpu(tensor):
+            moved = tensor.clone(memory_format=torch.preserve_format)
+        return _on_gpu(moved)
+
+    def move(tensor, *args, **kwargs):
+        if is_gpu(kwargs.get("device")):
+            return to_gpu(tensor, *args, **{**kwargs, "device": "cpu"})
+        if args and is_gpu(args[0]):
+            return to_gpu(tensor, "cpu", *args[1:], **kwargs)
+        moved = to(tensor, *args, **kwargs)
+        leaves = moved is tensor and DEVICES in USED and not asked_by_torch() and (
+            str(args[0] if args else kwargs.get("device")) == "cpu")
+        return moved.clone() if leaves else moved
+
+    def cuda(tensor, device=None, non_blocking=False, memory_format=torch.preserve_format):
+        return to_gpu(tensor, "cpu", memory_format=memory_format)
+
+    def to_cpu(tensor, *args, **kwargs):
+        moved = cpu(tensor, *args, **kwargs)
+        return moved.clone() if moved is tensor and DEVICES in USED and not asked_by_torch() else moved
+
+    def as_type(tensor, dtype=None, *args, **kwargs):
+        if isinstance(dtype, str) and "cuda." in dtype:
+            return _on_gpu(typed(tensor, dtype.replace("cuda.", ""), *args, **kwargs))
+        return typed(tensor, dtype, *args, **kwargs) if dtype is not None else typed(tensor)
+
+    for name, new in (("to", move), ("cuda", cuda), ("cpu", to_cpu), ("type", as_type),
+                      ("pin_memory", lambda tensor, *_, **__: tensor), ("record_stream", lambda tensor, stream: None)):
+        replace(Tensor, name, new)
+    module_to = Module.to
+
+    def module_move(module, *args, **kwargs):
+        if args and type(args[0]) is int:
+            args = (torch.device("cuda", args[0]), *args[1:])
+        if type(kwargs.get("device")) is int:
+            kwargs["device"] = torch.device("cuda", kwargs["device"])
+        return module_to(module, *args, **kwargs)
+
+    replace(Module, "to", module_move)
+    for kind in (torch.UntypedStorage, torch.TypedStorage):
+        replace(kind, "cuda", lambda storage, *_, **__: storage.clone())
+        replace(kind, "pin_memory", lambda storage, *_, **__: storage)
+
+
+def _what_tensors_say(torch):
+    """From the first move to a GPU on, tensors say to scripts that they are on it."""
+    base = torch._C.TensorBase
+    _GETTERS.update(device=base.device, is_cuda=base.is_cuda)
+
+    def on_gpu(tensor):
+        return (DEVICES in USED and not asked_by_torch(3)
+                and _GETTERS["device"].__get__(tensor).type == "cpu")
+
+    def device(tensor):
+        return REAL["device"]("cuda", INDEX["current"]) if on_gpu(tensor) else _GETTERS["device"].__get__(tensor)
+
+    def is_cuda(tensor):
+        return on_gpu(tensor)
+
+    torch.Tensor.device, torch.Tensor.is_cuda = property(device), property(is_cuda)
+    number = torch.Tensor.get_device
+    replace(torch.Tensor, "get_device", lambda tensor: INDEX["current"] if on_gpu(tensor) else number(tensor))
+
+
+def _defaults(torch, _device):
+    """The default device, and the default type of tensors."""
+    begin, set_type = _device.DeviceContext.__init__, torch.set_default_tensor_type
+
+    def context(mode, device):
+        if is_gpu(device):
+            note(DEVICES)
+        begin(mode, "cpu" if is_gpu(device) else device)
+
+    def default_type(kind):
+        set_type(kind.replace("cuda.", "") if isinstance(kind, str) else kind)
+
+    _device.DeviceContext.__init__ = context
+    replace(torch, "set_default_tensor_type", default_type)
+
+
+def _loading(torch):
+    """`torch.load`: what was on a GPU when it was saved is loaded into the memory of the CPU."""
+    load = torch.load
+    signature = inspect.signature(load)
+
+    def loaded(*args, **kwargs):
+        given = signature.bind(*args, **kwargs)
+        place = given.arguments.get("map_location")
+        if place is None or isinstance(place, dict) or is_gpu(place):
+            given.arguments["map_location"] = "cpu"
+        return load(*given.args, **given.kwargs)
+
+    replace(torch, "load", loaded)

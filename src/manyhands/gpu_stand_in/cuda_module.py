@@ -1,0 +1,227 @@
+"""`torch.cuda` and `torch.accelerator`: the functions that ask for GPUs, choose one, wait for it or measure it."""
+
+import contextlib
+import os
+import resource
+import time
+from collections import defaultdict
+from types import SimpleNamespace
+
+from manyhands.gpu_stand_in.stand_in_state import INDEX, for_scripts, note, replace
+from manyhands.gpu_stand_in.cuda_devices import DEVICES, OWN, REAL
+
+NAME = "NVIDIA A100-SXM4-80GB (a stand-in of manyhands: the CPU)"
+CAPABILITY, MEMORY_BYTES = (8, 0), 80 * 2**30
+FOUND, STREAMS, GRAPHS = "torch.cuda.is_available() says yes", "streams and events of CUDA are the CPU's one order", (
+    "CUDA graphs record kernels of a GPU, and nothing can stand in for them on a CPU")
+
+
+class Stream:
+    """A queue of a GPU. The CPU has done everything before the next line, so there is nothing to wait for."""
+
+    device_index, cuda_stream, stream_id, priority = 0, 0, 0, 0
+
+    def __init__(self, *_, **__):
+        note(STREAMS)
+
+    device = property(lambda stream: REAL["device"]("cuda", INDEX["current"]))
+
+    def wait_stream(self, other):
+        pass
+
+    def wait_event(self, event):
+        pass
+
+    def record_event(self, event=None):
+        event = event or Event()
+        event.record(self)
+        return event
+
+    def synchronize(self):
+        pass
+
+    def query(self):
+        return True
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        return None
+
+
+class Event:
+    """A mark in such a queue, with the time at which the CPU came to it."""
+
+    def __init__(self, *_, **__):
+        note(STREAMS)
+        self.at_s = None
+
+    def record(self, stream=None):
+        self.at_s = time.perf_counter()
+
+    def elapsed_time(self, other):
+        return 1e3 * (other.at_s - self.at_s)
+
+    def wait(self, stream=None):
+        pass
+
+    def synchronize(self):
+        pass
+
+    def query(self):
+        return True
+
+
+class Device(contextlib.AbstractContextManager):
+    """`torch.cuda.device(1)`: inside, that GPU is the current one."""
+
+    def __init__(self, device=None):
+        self.index, self.before = index_of(device), INDEX["current"]
+
+    def __enter__(self):
+        self.before, INDEX["current"] = INDEX["current"], self.index
+
+    def __exit__(self, *_):
+        INDEX["current"] = self.before
+
+
+class NoGraph:
+    def __init__(self, *_, **__):
+        raise NotImplementedError(GRAPHS)
+
+
+def index_of(device):
+    """The number of a GPU, as a script writes it; of None, the current one."""
+    if isinstance(device, str):
+        device = REAL["device"](device)
+    if type(device) is not int:
+        device = getattr(device, "index", getattr(device, "idx", None))
+    return INDEX["current"] if device is None or device < 0 else device
+
+
+def count():
+    """Number of GPUs: those that CUDA_VISIBLE_DEVICES shows, where the script has set it."""
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    return min(INDEX["gpus"], len(visible.split(","))) if visible else INDEX["gpus"]
+
+
+def set_device(device):
+    note(DEVICES)
+    INDEX["current"] = index_of(device)
+
+
+def peak_bytes(device=None):
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def held_bytes(device=None):
+    try:
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        return peak_bytes()
+
+
+def properties(device=None):
+    return SimpleNamespace(name=NAME, major=CAPABILITY[0], minor=CAPABILITY[1], total_memory=MEMORY_BYTES,
+                           multi_processor_count=108, warp_size=32, max_threads_per_multi_processor=2048,
+                           regs_per_multiprocessor=65536, shared_memory_per_block=49152,
+                           shared_memory_per_multiprocessor=167936, L2_cache_size=40 * 2**20, is_integrated=False,
+                           is_multi_gpu_board=False, gcnArchName="", uuid="stand-in")
+
+
+def install():
+    import torch
+
+    cuda, current = torch.cuda, Stream.__new__(Stream)
+
+    def available():
+        note(FOUND)
+        return True
+
+    for name, answer in {"is_available": available, "is_initialized": lambda: True, "device_count": count}.items():
+        for_scripts(cuda, name, answer)
+    for name, answer in _functions(torch, current).items():
+        replace(cuda, name, answer)
+        for module in (cuda.memory, cuda.random, cuda.streams):
+            if hasattr(module, name):
+                replace(module, name, answer)
+    for owner in (cuda, cuda.streams):
+        owner.Stream, owner.Event = Stream, Event
+    cuda.ExternalStream, cuda.StreamContext = Stream, contextlib.nullcontext
+    cuda.device = cuda.device_of = Device
+    cuda.stream = lambda stream: contextlib.nullcontext()
+    cuda.CUDAGraph, cuda.graph = NoGraph, NoGraph
+    replace(cuda, "make_graphed_callables", lambda *_, **__: NoGraph())
+    cuda.default_generators = (OWN["generator"],) * INDEX["gpus"]
+    for name in ("Float", "Double", "Half", "BFloat16", "Long", "Int", "Short", "Byte", "Char", "Bool"):
+        setattr(cuda, f"{name}Tensor", getattr(torch, f"{name}Tensor"))
+    for name in ("range_push", "range_pop", "mark", "range_start", "range_end"):
+        replace(cuda.nvtx, name, lambda *_, **__: 0)
+    cuda.nvtx.range = lambda *_, **__: contextlib.nullcontext()
+    cuda.nccl.version = lambda: (2, 27, 5)
+    torch.version.cuda = "12.8"
+    _accelerator(torch, current)
+
+
+def _functions(torch, current):
+    generator = OWN["generator"]
+
+    def nothing(*_, **__):
+        return None
+
+    def seed(number):
+        generator.manual_seed(int(number))
+
+    def set_state(state, device=None):
+        generator.set_state(state)
+
+    def set_states(states):
+        generator.set_state(states[0])
+
+    return {
+        "init": nothing, "_lazy_init": nothing, "set_device": set_device, "synchronize": nothing,
+        "current_device": lambda: INDEX["current"], "empty_cache": nothing, "ipc_collect": nothing,
+        "current_stream": lambda device=None: current, "default_stream": lambda device=None: current,
+        "set_stream": nothing, "is_current_stream_capturing": lambda: False, "current_blas_handle": lambda: 0,
+        "get_device_name": lambda device=None: NAME, "get_device_capability": lambda device=None: CAPABILITY,
+        "get_device_properties": properties, "get_arch_list": lambda: ["sm_80"], "get_gencode_flags": lambda: "",
+        "can_device_access_peer": lambda device, peer: True, "get_sync_debug_mode": lambda: 0,
+        "set_sync_debug_mode": nothing, "is_bf16_supported": lambda including_emulation=True: True,
+        "is_tf32_supported": lambda: True, "utilization": lambda device=None: 0, "memory_usage": lambda device=None: 0,
+        "temperature": lambda device=None: 0, "power_draw": lambda device=None: 0, "clock_rate": lambda device=None: 0,
+        # memory: what the process has, since the CPU's memory is not the stand-in's
+        "memory_allocated": held_bytes, "memory_reserved": held_bytes, "memory_cached": held_bytes,
+        "max_memory_allocated": peak_bytes, "max_memory_reserved": peak_bytes, "max_memory_cached": peak_bytes,
+        "mem_get_info": lambda device=None: (MEMORY_BYTES - held_bytes(), MEMORY_BYTES),
+        "memory_stats": lambda device=None: defaultdict(int), "memory_snapshot": lambda *_: [],
+        "memory_summary": lambda *_, **__: "There is no GPU here.", "list_gpu_processes": lambda device=None: "",
+        "reset_peak_memory_stats": nothing, "reset_max_memory_allocated": nothing, "reset_max_memory_cached": nothing,
+        "reset_accumulated_memory_stats": nothing, "set_per_process_memory_fraction": nothing,
+        "_record_memory_history": nothing, "_dump_snapshot": nothing, "_snapshot": lambda *_, **__: {"segments": []},
+        # the generator of the GPU
+        "manual_seed": seed, "manual_seed_all": seed, "initial_seed": lambda: generator.initial_seed(),
+        "seed": lambda: generator.seed(), "seed_all": lambda: generator.seed(),
+        "get_rng_state": lambda device=None: generator.get_state(), "set_rng_state": set_state,
+        "get_rng_state_all": lambda: [generator.get_state()] * count(), "set_rng_state_all": set_states}
+
+
+def _accelerator(torch, current):
+    accelerator = getattr(torch, "accelerator", None)
+    if accelerator is None:
+        return
+    answers = {"is_available": lambda: note(FOUND) or True, "device_count": count,
+               "current_accelerator": lambda check_available=False: REAL["device"]("cuda"),
+               "current_device_index": lambda: INDEX["current"], "current_device_idx": lambda: INDEX["current"],
+               "set_device_index": set_device, "set_device_idx": set_device, "synchronize": lambda device=None: None,
+               "current_stream": lambda device=None: current, "set_stream": lambda stream: None,
+               "empty_cache": lambda: None, "device_index": Device,
+               "memory_allocated": held_bytes, "max_memory_allocated": peak_bytes,
+               "memory_reserved": held_bytes, "max_memory_reserved": peak_bytes,
+               "memory_stats": lambda device=None: defaultdict(int),
+               "reset_peak_memory_stats": lambda device=None: None,
+               "get_memory_info": lambda device=None: (MEMORY_BYTES - held_bytes(), MEMORY_BYTES)}
+    for name, answer in answers.items():
+        if hasattr(accelerator, name):
+            for_scripts(accelerator, name, answer)

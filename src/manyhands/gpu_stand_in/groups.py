@@ -1,0 +1,238 @@
+"""Process groups and what is built on them: NCCL's groups become gloo's, wrappers of a GPU's modules the CPU's."""
+
+import functools
+import inspect
+import weakref
+
+from manyhands.gpu_stand_in.stand_in_state import asked_by_torch, note, replace, when_imported
+from manyhands.gpu_stand_in.cuda_devices import REAL, is_gpu
+
+NCCL, MESH, IDS, SYNC = ("backend nccl is gloo", "a mesh of GPUs is one of CPUs", "device_ids of DDP are left out",
+                         "SyncBatchNorm computes on the CPU, with the same collectives forward and backward")
+_asked = weakref.WeakKeyDictionary()  # group -> the backend that the script asked for
+ALONE = []  # not empty: no other rank answers any more
+
+
+def install():
+    import torch
+    import torch.distributed as dist
+
+    if not dist.is_available():
+        return
+    from torch.distributed import device_mesh
+    from torch.distributed import distributed_c10d as c10d
+
+    for name in ("init_process_group", "new_group"):
+        _everywhere(dist, c10d, name, _group_maker(c10d, getattr(c10d, name)))
+    _everywhere(dist, c10d, "barrier", _barrier(c10d.barrier))
+    _everywhere(dist, c10d, "get_backend", _backend(c10d, c10d.get_backend))
+    for name in ("is_nccl_available",):
+        _everywhere(dist, c10d, name, lambda: True)
+    if not hasattr(dist, "ProcessGroupNCCL"):
+        dist.ProcessGroupNCCL = c10d.ProcessGroupNCCL = _Nccl
+    _meshes(dist, device_mesh)
+    _wrappers(torch)
+    _sync_batch_norm(torch)
+
+
+class _Nccl:
+    """`ProcessGroupNCCL`: only its options, which gloo does without."""
+
+    class Options:
+        def __init__(self, *_, **__):
+            self.config = type("Config", (), {})()
+
+
+def _everywhere(dist, c10d, name, new):
+    replace(c10d, name, new)
+    setattr(dist, name, new)
+
+
+def plain_backend(backend):
+    """gloo for NCCL's names, "cpu:gloo,cuda:nccl" among them; any other backend as it is."""
+    return "gloo" if "nccl" in str(backend or "").lower() else backend
+
+
+def _group_maker(c10d, original):
+    signature = inspect.signature(inspect.unwrap(original))
+
+    @functools.wraps(original)
+    def make(*args, **kwargs):
+        given = dict(signature.bind(*args, **kwargs).arguments)
+        asked = given.get("backend")
+        if plain_backend(asked) != asked:
+            note(NCCL)
+            given["backend"] = "gloo"
+            given.pop("pg_options", None)
+        given.pop("device_id", None)
+        made = original(**given)
+        group = c10d._get_default_group() if made is None else made
+        if asked and isinstance(group, c10d.ProcessGroup):
+            _asked[group] = str(asked).lower()
+        return made
+
+    return make
+
+
+def _barrier(original):
+    @functools.wraps(original)
+    def barrier(*args, **kwargs):
+        if len(args) > 2:
+            args = args[:2]
+        kwargs.pop("device_ids", None)
+        return original(*args, **kwargs)
+
+    return barrier
+
+
+def _backend(c10d, original):
+    """Scripts hear of the backend that they have asked for; torch of the one that there is."""
+    @functools.wraps(original)
+    def get_backend(group=None):
+        if asked_by_torch():
+            return original(group)
+        asked = _asked.get(group or c10d._get_default_group(), "")
+        return "nccl" if "nccl" in asked and "cpu:" not in asked else original(group)
+
+    return get_backend
+
+
+def _meshes(dist, device_mesh):
+    init, begin = device_mesh.init_device_mesh, device_mesh.DeviceMesh.__init__
+    from_group = device_mesh.DeviceMesh.from_group
+
+    def of_cpus(device_type):
+        if is_gpu(device_type):
+            note(MESH)
+        return "cpu" if is_gpu(device_type) else device_type
+
+    @functools.wraps(init)
+    def init_device_mesh(device_type, *args, **kwargs):
+        return init(of_cpus(device_type), *args, **kwargs)
+
+    @functools.wraps(begin)
+    def __init__(mesh, device_type, *args, **kwargs):
+        begin(mesh, of_cpus(device_type), *args, **kwargs)
+
+    def of_group(group, device_type, *args, **kwargs):
+        return from_group(group, of_cpus(device_type), *args, **kwargs)
+
+    for owner in (device_mesh, dist):
+        owner.init_device_mesh = init_device_mesh
+    device_mesh.DeviceMesh.__init__, device_mesh.DeviceMesh.from_group = __init__, staticmethod(of_group)
+
+
+def _wrappers(torch):
+    """DataParallel, which has no GPUs to share out to; DDP and FSDP, whose modules are on the CPU."""
+    DDP, begin = torch.nn.parallel.DistributedDataParallel, torch.nn.parallel.DistributedDataParallel.__init__
+    signature = inspect.signature(begin)
+
+    @functools.wraps(begin)
+    def __init__(self, *args, **kwargs):
+        given = signature.bind(self, *args, **kwargs).arguments
+        if given.pop("device_ids", None) is not None:
+            note(IDS)
+        given.pop("output_device", None)
+        begin(**given)
+
+    DDP.__init__ = __init__
+    DDP._passing_sync_batchnorm_handle = lambda self, module: None  # it only refuses such layers on a CPU
+    when_imported("torch.distributed.fsdp.fully_sharded_data_parallel", _fully_sharded)
+
+
+def _fully_sharded(module):
+    """FSDP's first version takes the CPU where it is named as its device."""
+    begin, signature = module.FullyShardedDataParallel.__init__, inspect.signature(
+        module.FullyShardedDataParallel.__init__)
+
+    @functools.wraps(begin)
+    def __init__(self, *args, **kwargs):
+        bound = signature.bind(self, *args, **kwargs)
+        bound.arguments["device_id"] = REAL["device"]("cpu")
+        begin(*bound.args, **bound.kwargs)
+
+    from torch.distributed.fsdp import _init_utils
+
+    module.FullyShardedDataParallel.__init__ = __init__
+    _init_utils._check_module_states_for_sync_module_states = lambda states: None  # it refuses parameters of a CPU
+
+
+def _sync_batch_norm(torch):
+    """torch's own autograd function, which holds the collectives, on kernels that are written for the CPU."""
+    from torch.nn.modules import _functions
+    from torch.nn.modules.batchnorm import SyncBatchNorm, _BatchNorm
+
+    for name, kernel in (("batch_norm_stats", _stats), ("batch_norm_gather_stats_with_counts", _gathered),
+                         ("batch_norm_elemt", _normed), ("batch_norm_backward_reduce", _reduced),
+                         ("batch_norm_backward_elemt", _slope)):
+        setattr(torch, name, kernel)
+
+    def forward(layer, input):
+        import torch.distributed as dist
+
+        if ALONE or not (layer.training and dist.is_initialized()):
+            return _BatchNorm.forward(layer, input)
+        group = layer.process_group or dist.group.WORLD
+        if dist.get_world_size(group) == 1:
+            return _BatchNorm.forward(layer, input)
+        note(SYNC)
+        layer._check_input_dim(input)
+        factor = 0.0 if layer.momentum is None else layer.momentum
+        if layer.track_running_stats:
+            layer.num_batches_tracked.add_(1)
+            if layer.momentum is None:
+                factor = 1.0 / layer.num_batches_tracked.item()
+        mean, var = (layer.running_mean, layer.running_var) if layer.track_running_stats else (None, None)
+        return _functions.SyncBatchNorm.apply(input, layer.weight, layer.bias, mean, var, layer.eps, factor, group,
+                                              dist.get_world_size(group))
+
+    SyncBatchNorm.forward = forward
+
+
+def _columns(tensor, like):
+    """A number for each channel, in a shape that fits to the input."""
+    return tensor.reshape(1, -1, *[1] * (like.dim() - 2))
+
+
+def _over(input):
+    return [dim for dim in range(input.dim()) if dim != 1]
+
+
+def _stats(input, eps):
+    whole = input.float() if input.dtype.itemsize < 4 else input
+    mean = whole.mean(_over(input))
+    return mean, (whole.var(_over(input), unbiased=False) + eps).rsqrt()
+
+
+def _gathered(input, means, invstds, running_mean, running_var, momentum, eps, counts):
+    counts = counts.to(means.dtype).reshape(-1, 1)
+    total = counts.sum()
+    mean = (counts * means).sum(0) / total
+    var = (counts * (invstds.pow(-2) - eps + (means - mean).square())).sum(0) / total
+    if running_mean is not None:
+        running_mean.mul_(1 - momentum).add_(mean.to(running_mean.dtype), alpha=momentum)
+        unbiased = var * total / (total - 1).clamp(min=1)
+        running_var.mul_(1 - momentum).add_(unbiased.to(running_var.dtype), alpha=momentum)
+    return mean, (var + eps).rsqrt()
+
+
+def _normed(input, weight, bias, mean, invstd, eps):
+    out = (input - _columns(mean, input)) * _columns(invstd, input)
+    if weight is not None:
+        out = out * _columns(weight, input) + _columns(bias, input)
+    return out.to(input.dtype)
+
+
+def _reduced(slope, input, mean, invstd, weight, of_input, of_weight, of_bias):
+    slope = slope.to(mean.dtype)
+    total = slope.sum(_over(input))
+    with_x = (slope * (input - _columns(mean, input))).sum(_over(input))
+    kind = mean.dtype if weight is None else weight.dtype
+    return total, with_x, (with_x * invstd).to(kind), total.to(kind)
+
+
+def _slope(slope, input, mean, invstd, weight, total, with_x, counts):
+    number = counts.sum()
+    far = (input - _columns(mean, input)) * _columns(invstd.square() * with_x / number, input)
+    scale = invstd if weight is None else invstd * weight
+    return ((slope - _columns(total / number, input) - far) * _columns(scale, input)).to(input.dtype)

@@ -1,0 +1,99 @@
+"""Autocast, GradScaler and compiled code: what a GPU does in shorter types, the CPU does in the same types."""
+
+import contextlib
+import inspect
+
+from manyhands.gpu_stand_in.stand_in_state import note, replace
+
+AUTOCAST, SCALER, COMPILE = ("autocast is the CPU's, in the same type", "GradScaler scales gradients of the CPU",
+                             "torch.compile leaves the function as it is")
+DEFAULT = {}  # "cuda": the type that autocast takes on a GPU
+
+
+def install():
+    import torch
+    from torch.amp import autocast_mode, grad_scaler
+
+    DEFAULT["cuda"] = torch.float16
+    begin, signature = autocast_mode.autocast.__init__, inspect.signature(autocast_mode.autocast.__init__)
+
+    def autocast(self, *args, **kwargs):
+        given = signature.bind(self, *args, **kwargs).arguments
+        if given["device_type"] == "cuda":
+            note(AUTOCAST)
+            given["device_type"], given["dtype"] = "cpu", given.get("dtype") or DEFAULT["cuda"]
+        begin(**given)
+
+    autocast_mode.autocast.__init__ = autocast
+    scale = grad_scaler.GradScaler.__init__
+
+    def scaler(self, device="cuda", *args, **kwargs):
+        scale(self, "cpu" if device == "cuda" else device, *args, **kwargs)
+        if device == "cuda" and self.is_enabled():
+            note(SCALER)
+
+    grad_scaler.GradScaler.__init__ = scaler
+    _what_autocast_says(torch)
+    _decorators(torch)
+    _compile(torch)
+    replace(torch, "set_float32_matmul_precision", lambda precision: None)  # of a GPU's matrix units
+    import torch.nn.attention as attention
+
+    for owner, name in ((attention, "sdpa_kernel"), (torch.backends.cuda, "sdp_kernel")):
+        replace(owner, name, lambda *_, **__: contextlib.nullcontext())
+
+
+def _what_autocast_says(torch):
+    enabled, switch, dtype_of = torch.is_autocast_enabled, torch.set_autocast_enabled, torch.get_autocast_dtype
+    set_dtype = torch.set_autocast_dtype
+
+    def known(device):
+        return "cpu" if device == "cuda" else device
+
+    def is_enabled(device="cuda"):
+        return enabled(known(device))
+
+    def set_enabled(*args):
+        device, value = args if len(args) == 2 else ("cuda", *args)
+        switch(known(device), value)
+
+    def get_dtype(device="cuda"):
+        return dtype_of("cpu") if device == "cuda" and enabled("cpu") else DEFAULT.get(device) or dtype_of(device)
+
+    def choose_dtype(device, dtype):
+        if device == "cuda":
+            DEFAULT["cuda"] = dtype
+        else:
+            set_dtype(device, dtype)
+
+    for name, new in (("is_autocast_enabled", is_enabled), ("set_autocast_enabled", set_enabled),
+                      ("get_autocast_dtype", get_dtype), ("set_autocast_dtype", choose_dtype),
+                      ("get_autocast_gpu_dtype", get_dtype),
+                      ("set_autocast_gpu_dtype", lambda dtype: choose_dtype("cuda", dtype))):
+        replace(torch, name, new)
+
+
+def _decorators(torch):
+    """`custom_fwd` and `custom_bwd` of an autograd.Function."""
+    from torch.amp import autocast_mode
+
+    for name in ("custom_fwd", "custom_bwd"):
+        original = getattr(torch.amp, name)
+
+        def custom(function=None, *, device_type="cuda", _original=original, **options):
+            return _original(function, device_type="cpu" if device_type == "cuda" else device_type, **options)
+
+        for owner in (torch.amp, autocast_mode, torch.cuda.amp, torch.cuda.amp.autocast_mode):
+            setattr(owner, name, custom)
+
+
+def _compile(torch):
+    """What `torch.compile` makes for a GPU cannot run here; the function itself gives the same numbers."""
+    compiled = torch.compile
+
+    def uncompiled(*args, **kwargs):
+        note(COMPILE)
+        torch.compiler.set_stance("force_eager")
+        return compiled(*args, **{**kwargs, "backend": "eager", "mode": None, "options": None})
+
+    replace(torch, "compile", uncompiled)

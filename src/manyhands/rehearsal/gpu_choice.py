@@ -1,0 +1,93 @@
+"""Whether the program has chosen its GPU: objects and barriers for which no device is named go through the current one.
+
+What counts are calls that are made, by whatever module: `torch.cuda.set_device`, `with torch.cuda.device(...)`, a
+`DeviceMesh` and `device_id=` of `init_process_group`, a new value of CUDA_VISIBLE_DEVICES, and the packages that choose
+the GPU themselves. Where `torch.cuda.is_available()` is false, the program does not take its branch for GPUs, so a call
+that is written in one of its files counts too.
+"""
+
+import ast
+import contextlib
+import functools
+import os
+import sys
+
+from manyhands.cluster.on_rank.stack import is_user_file
+
+VISIBLE = "CUDA_VISIBLE_DEVICES"
+CHOOSERS = {"set_device", "set_device_index", "set_device_idx", "init_device_mesh", "DeviceMesh"}
+CHOOSING_PACKAGES = ("lightning", "pytorch_lightning", "accelerate")  # once they run on a GPU
+
+
+class GpuChoice:
+    """What this rank has done to choose its GPU, from `watch` on; `made`: from the start."""
+
+    def __init__(self, made=False):
+        self._made, self._inside, self._visible = made, 0, None
+        self.bound = False  # device_id was given to init_process_group
+
+    def watch(self):
+        """See to the calls from now on; returns how to undo it."""
+        import torch
+        from torch.distributed.device_mesh import DeviceMesh
+
+        self._visible, accelerator = os.environ.get(VISIBLE), getattr(torch, "accelerator", None)
+        heard = [(torch.cuda, "set_device", self._chosen), (accelerator, "set_device_index", self._chosen),
+                 (accelerator, "set_device_idx", self._chosen), (DeviceMesh, "__init__", self._chosen),
+                 (torch.cuda.device, "__enter__", self._entered), (torch.cuda.device, "__exit__", self._left)]
+        return [_before(owner, name, hear) for owner, name, hear in heard if hasattr(owner, name)]
+
+    def _chosen(self):
+        self._made = True
+
+    def _entered(self):
+        self._inside += 1
+
+    def _left(self):
+        self._inside -= 1
+
+    def made(self):
+        """Whether the current GPU is one that the program has chosen."""
+        import torch
+
+        return bool(self._made or self._inside or self.bound or os.environ.get(VISIBLE) != self._visible
+                    or any(name in sys.modules for name in CHOOSING_PACKAGES)
+                    or not torch.cuda.is_available() and _is_written())
+
+
+def _before(owner, name, hear):
+    """Have `hear()` called before each call of this function; returns how to undo it."""
+    original = getattr(owner, name)
+
+    @functools.wraps(original)
+    def heard(*args, **kwargs):
+        hear()
+        return original(*args, **kwargs)
+
+    setattr(owner, name, heard)
+    return functools.partial(setattr, owner, name, original)
+
+
+def _is_written():
+    """Whether a loaded file of the program has a call in it that chooses the GPU."""
+    files = {getattr(module, "__file__", None) or "" for module in list(sys.modules.values())}
+    return any(_chooses(file) for file in files if file.endswith(".py") and is_user_file(file))
+
+
+@functools.cache
+def _chooses(file):
+    with contextlib.suppress(OSError, SyntaxError, ValueError):
+        with open(file, encoding="utf-8", errors="replace") as text:
+            return any(map(_is_choice, ast.walk(ast.parse(text.read()))))
+    return False
+
+
+def _is_choice(node):
+    if isinstance(node, ast.Call):
+        name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+        named = {one.arg for one in node.keywords}
+        return name in CHOOSERS or name == "init_process_group" and "device_id" in named
+    if isinstance(node, ast.With):
+        managers = [ast.unparse(one.context_expr) for one in node.items]
+        return any(text.startswith(("torch.cuda.device(", "cuda.device(")) for text in managers)
+    return isinstance(node, ast.Assign) and any(f"environ['{VISIBLE}']" in ast.unparse(one) for one in node.targets)

@@ -1,0 +1,88 @@
+"""The watch over the ranks of a rehearsed script: where all that have not ended wait in communication for long, they
+are ended, and the report says which rank waits for which, as for the cell of a cluster."""
+
+import threading
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+from manyhands.cluster.faults import explain, tf_tasks
+from manyhands.cluster.faults.kinds import Outcome
+from manyhands.cluster.faults.sentences import SENTENCES
+from manyhands.cluster.faults.source_lines import Places
+from manyhands.cluster.on_rank import tf_config
+from manyhands.cluster.on_rank.signalled_stack import Outside
+
+PERIOD_S, QUIET_S, PATIENCE_S = 0.5, 2.0, 10.0  # a rank is looked at once it has asked for nothing for QUIET_S
+
+
+class HangWatch:
+    """Looks at the ranks, between `with` and its end. `hung`: it had to end them; `stands`, {rank: where it stood}, as
+    `SignalledStack.look` has it."""
+
+    def __init__(self, folder, ranks, patience_s=PATIENCE_S):
+        self.folder, self.ranks, self.patience_s, self.hung, self.stands = folder, ranks, patience_s, False, {}
+        self._outside, self._since, self._over = Outside(folder), {}, threading.Event()
+        self._thread = threading.Thread(target=self._look, daemon=True)
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._over.set()
+        self._thread.join()
+
+    def _look(self):
+        while not self._over.wait(PERIOD_S):
+            now = time.monotonic()
+            for rank in range(self.ranks):
+                stands = self._look_at(rank)
+                if rank not in self._since or self._since[rank][0] != stands:
+                    self._since[rank] = stands, now
+            running = [rank for rank, (stands, _) in self._since.items() if stands != "ended"]
+            if running and all(now - since >= self.patience_s for _, since in self._since.values()) and all(
+                    _waits(self._since[rank][0]) for rank in running):
+                self.hung, self.stands = True, {rank: self._since[rank][0] for rank in running}
+                for rank in running:
+                    self._outside.end(rank)
+                return
+
+    def _look_at(self, rank):
+        """"ended", None where the rank is at work or has not begun, or where it stands."""
+        if Path(self.folder, f"{rank}.end").exists():
+            return "ended"
+        try:
+            quiet_s = time.time() - Path(self.folder, f"{rank}.trace").stat().st_mtime
+        except OSError:
+            return None
+        return self._outside.look(rank) if quiet_s > QUIET_S else None
+
+    def fault(self):
+        """The `Hang` of the ranks that were ended."""
+        outcome = Outcome(reason="hang", asked=list(range(self.ranks)))
+        outcome.results = {rank: {} for rank in outcome.asked if rank not in self.stands}
+        reports = {rank: {"cell": 0, **stands} for rank, stands in self.stands.items()}
+        standing = SimpleNamespace(reports=SimpleNamespace(newest=reports))
+        where = explain.states(outcome, standing, "", Places(), None, self.ranks)
+        fault = explain.make(outcome, where, self.ranks, 0, tf_configs=self._tf_configs())
+        fault.text = fault.text.replace("has finished the cell", "has ended").replace("of the cell", "of the script")
+        return fault
+
+    def cause_of(self, errors):
+        """What TensorFlow's tasks have to do with errors, {rank: text}; or ""."""
+        for text in errors.values():
+            if said := tf_tasks.mismatch({"evalue": text}):
+                return "\n".join((SENTENCES["title mismatch"], SENTENCES["cause"].format(cause=said)))
+            if tf_tasks.TAKEN in text:
+                same = tf_tasks.cause_of_same_task(self._tf_configs())
+                return SENTENCES["cause"].format(cause=same.text if same else SENTENCES["address taken"])
+        return ""
+
+    def _tf_configs(self):
+        return {rank: tf_config.read(Path(self.folder, f"tf-config-{rank}")) for rank in range(self.ranks)}
+
+
+def _waits(stands):
+    return bool(stands) and stands != "ended" and stands["blocked"]
+

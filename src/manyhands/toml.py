@@ -1,0 +1,8 @@
+"""TOML files: the standard library reads them from Python 3.11 on; tomli, the same code, before."""
+
+try:
+    from tomllib import TOMLDecodeError, loads
+except ModuleNotFoundError:
+    from tomli import TOMLDecodeError, loads
+
+__all__ = ["TOMLDecodeError", "loads"]

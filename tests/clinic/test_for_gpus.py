@@ -1,0 +1,199 @@
+"""Scripts that were written for GPUs, in the repositories that they live in, through the three commands."""
+
+import os
+import textwrap
+
+import pytest
+
+from manyhands.cli import main
+from manyhands.cluster.launch import launch_line
+from manyhands.cluster.launch.script_copy import copied
+from manyhands.gpu_stand_in.kernels import sentence
+
+TRAIN = """
+    import os, sys
+    import torch, torch.distributed as dist
+    from torch import nn
+    sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+    from lib.width import WIDTH
+
+    device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
+    torch.cuda.set_device(device)
+    dist.init_process_group("cpu:gloo,cuda:nccl", device_id=device)
+    assert torch.cuda.device_count() == dist.get_world_size() == 2 and torch.cuda.current_device() == dist.get_rank()
+    assert sys.argv[1:] == ["--lr", "0.1"] and open("data/rows.txt").read() == "64"
+    torch.manual_seed(dist.get_rank())
+    host = torch.randn(4, device="cuda").cpu()
+    seen = [None, None]
+    dist.all_gather_object(seen, host.tolist())
+    assert seen[0] != seen[1] and host.cuda().device == device and host.to(dist.get_rank()).is_cuda
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Conv2d(1, WIDTH, 3), nn.BatchNorm2d(WIDTH), nn.ReLU(), nn.Flatten(), nn.Linear(4 * WIDTH, 2))
+    net = nn.SyncBatchNorm.convert_sync_batchnorm(net).to(device)
+    whole, alone = torch.randn(8, 1, 4, 4), nn.BatchNorm2d(1)
+    shared = nn.SyncBatchNorm(1).cuda()
+    mine = whole.chunk(2)[dist.get_rank()].cuda().requires_grad_()
+    (shared(mine) ** 3).sum().backward()
+    whole.requires_grad_()
+    (alone(whole) ** 3).sum().backward()
+    assert torch.allclose(mine.grad, whole.grad.chunk(2)[dist.get_rank()], atol=1e-5)
+    assert torch.allclose(shared.running_var, alone.running_var)
+    model = nn.parallel.DistributedDataParallel(torch.compile(net), device_ids=[device.index], output_device=device)
+    optimizer, scaler = torch.optim.SGD(model.parameters(), 0.1), torch.amp.GradScaler("cuda", enabled=False)
+    rows = torch.utils.data.TensorDataset(torch.randn(64, 1, 4, 4), torch.randint(2, (64,)))
+    sampler = torch.utils.data.DistributedSampler(rows, shuffle=False)
+    for epoch in range(4):
+        for x, y in torch.utils.data.DataLoader(rows, 8, sampler=sampler, pin_memory=True):
+            optimizer.zero_grad()
+            with torch.autocast("cuda", dtype=torch.bfloat16):
+                out = model(x.to(device, non_blocking=True))
+                assert out.dtype == torch.bfloat16 and out.device == device
+                loss = nn.functional.cross_entropy(out, y.to(device))
+            scaler.scale(loss).backward()
+            scaler.step(optimizer)
+            scaler.update()
+            torch.cuda.synchronize()
+        if dist.get_rank() == 0:
+            torch.save(model.state_dict(), "snapshot.pt")
+        dist.barrier(device_ids=[device.index])
+    torch.load("snapshot.pt", map_location={"cuda:0": f"cuda:{device.index}"})
+    dist.destroy_process_group()
+"""
+
+
+@pytest.fixture
+def repository(tmp_path, monkeypatch):
+    """A repository with a script in a folder, a package beside that, and data; it is the current folder."""
+    top = tmp_path / "repository"
+    for name, text in {".git/HEAD": "ref: refs/heads/main", "scripts/train.py": textwrap.dedent(TRAIN), "lib/__init__.py": "",
+                       "lib/width.py": "WIDTH = 4\n", "data/rows.txt": "64"}.items():
+        (top / name).parent.mkdir(parents=True, exist_ok=True)
+        (top / name).write_text(text)
+    monkeypatch.chdir(top)
+    return top
+
+
+def files(folder):
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+
+
+def test_a_script_for_gpus_in_a_subfolder_is_looked_at_as_it_is_started(repository, capsys, tmp_path):
+    before = files(repository)
+    words = "torchrun --standalone --nproc_per_node=2 scripts/train.py --lr 0.1".split()
+    code = main(["clinic", "--output", str(tmp_path / "page.html"), *words])
+    said = capsys.readouterr()
+    text = " ".join(said.out.split())
+    assert code in (0, 3) and "every rank came through 9 steps" in text, said.out
+    assert "A stand-in took the place of GPUs" in text and "backend nccl is gloo" in text and "SyncBatchNorm" in text
+    assert "--as-it-is switches it off" in " ".join((tmp_path / "page.html").read_text().split())
+    assert said.err.startswith("1 of 2: 9 steps, ") and "2 of 2: rehearsal, " in said.err
+    assert files(repository) == before
+
+
+SPAWNS = """
+    import os, sys
+    import torch, torch.distributed as dist, torch.multiprocessing as mp
+
+    def train(rank, size):
+        os.environ.update(MASTER_ADDR="localhost", MASTER_PORT="12355")
+        dist.init_process_group("nccl", rank=rank, world_size=size)
+        torch.cuda.set_device(rank)
+        dist.all_reduce(torch.ones(3, device="cuda"))
+        torch.save(1, "left.pt")
+        dist.destroy_process_group()
+
+    if __name__ == "__main__":
+        size = int(sys.argv[1]) if len(sys.argv) > 1 else torch.cuda.device_count()
+        mp.spawn(train, args=(size,), nprocs=size)
+        import flash_attn
+"""
+
+
+def test_processes_that_a_script_spawns_are_ranks_and_a_failure_says_why(repository, capsys):
+    (repository / "spawn.py").write_text(textwrap.dedent(SPAWNS).replace("import flash_attn", "pass"))
+    assert main(["rehearse", "spawn.py", "--ranks", "2"]) == 0
+    said = capsys.readouterr().out
+    assert "No findings in" in said and "2 ranks in 1 group" in said and "A stand-in took the place" in said
+    assert not (repository / "left.pt").exists()
+    (repository / "spawn.py").write_text(textwrap.dedent(SPAWNS))
+    assert main(["rehearse", "spawn.py", "--ranks", "1"]) == 2
+    said = capsys.readouterr().out
+    assert "flash_attn is a package of kernels for GPUs, which have no CPU implementation" in said
+    assert "It ran in a copy of the folder repository." in said
+    assert main(["rehearse", "spawn.py", "--ranks", "1", "--as-it-is", "--", "2"]) == 2
+    assert "starts 2 processes by itself, and 1 rank was asked for. Ask for as many: --ranks 2." in capsys.readouterr().out
+
+
+NEEDS_TWO = """
+    import time
+    import torch, torch.distributed as dist
+    if torch.cuda.device_count() < 2:
+        raise SystemExit("two GPUs are needed")
+    dist.init_process_group("nccl")
+    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(4, 1).cuda())
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    for _ in range(12):
+        optimizer.zero_grad()
+        time.sleep(0.2)
+        model(torch.randn(8, 4).cuda()).square().mean().backward()
+        optimizer.step()
+    dist.destroy_process_group()
+"""
+
+
+def test_predict_takes_a_script_that_needs_two_ranks(repository, capsys, tmp_path):
+    (repository / "two.py").write_text(textwrap.dedent(NEEDS_TWO))
+    assert main(["predict", "two.py", "--to", "8", "--output", str(tmp_path / "p.svg")]) == 0
+    said = capsys.readouterr()
+    assert "two GPUs are needed" in said.out and "was taken from 2 ranks" in said.out
+    assert "1 of 2: one rank, " in said.err and "2 of 2: 2 ranks, " in said.err
+
+
+@pytest.mark.parametrize(("words", "script", "arguments", "ranks", "env"), [
+    ("torchrun --nnodes=1 --nproc-per-node 2 --rdzv-backend c10d t.py --lr 1", "t.py", "--lr 1", 2, {}),
+    ("python -m torch.distributed.launch --nproc_per_node=4 t.py", "t.py", "", 4, {"MANYHANDS_RANK_OPTION": "--local-rank"}),
+    ("accelerate launch --multi_gpu --mixed_precision bf16 --num_processes 2 t.py --a", "t.py", "--a", 2,
+     {"ACCELERATE_MIXED_PRECISION": "bf16"}),
+    ("fabric run --accelerator cuda --devices=2 t.py x", "t.py", "x", 2,
+     {"LT_CLI_USED": "1", "LT_ACCELERATOR": "cuda", "LT_DEVICES": "2"}),
+    ("deepspeed --num_gpus 2 t.py --deepspeed", "t.py", "--deepspeed", 2, {"MANYHANDS_RANK_OPTION": "--local_rank"}),
+    ("python -u t.py --n 3", "t.py", "--n 3", None, {}),
+    ("mpirun -np 2 python t.py", "t.py", "", 2, {})])
+def test_how_scripts_are_started(words, script, arguments, ranks, env):
+    line = launch_line.read(words.split())
+    assert (line.script, line.arguments, line.ranks, line.env) == (script, arguments.split(), ranks, env)
+
+
+def test_modules_and_launchers_that_are_not_read(repository, capsys):
+    assert launch_line.read("python -m lib.width --x".split()).module == "lib.width"
+    assert launch_line.file_of("lib.width") == os.path.join("lib", "width.py")
+    assert main(["clinic", "srun", "-n", "4", "python", "scripts/train.py"]) == 2
+    assert "manyhands clinic torchrun --nproc-per-node 4 scripts/train.py" in capsys.readouterr().err
+
+
+def test_a_copy_is_bounded_and_its_links_lead_to_originals(repository, monkeypatch):
+    from manyhands.cluster.launch import as_main, script_copy
+
+    monkeypatch.setattr(script_copy, "LARGE_BYTES", 10)
+    (repository / "data" / "large.bin").write_text("x" * 11)
+    (repository / "data" / "elsewhere").symlink_to("/usr")
+    monkeypatch.chdir(repository / "data")
+    with copied("../scripts/train.py") as place:
+        assert os.getcwd() == str(place.root / "data") and place.start == "data"
+        assert "data/large.bin" in place.linked and os.path.islink("large.bin") and open("large.bin").read() == "x" * 11
+        assert os.path.realpath("elsewhere") == os.path.realpath("/usr")
+        as_main._own_file("large.bin")
+        open("large.bin", "w").close()
+    assert (repository / "data" / "large.bin").read_text() == "x" * 11 and not place.root.exists()
+
+
+@pytest.mark.parametrize(("error", "what"), [
+    ("ModuleNotFoundError: No module named 'triton'", "triton is a package"),
+    ("OSError: CUDA_HOME environment variable is not set. Please set it to your CUDA install root.", "compiles a CUDA extension"),
+    ("RuntimeError: 0 active drivers ([]). There should only be one.", "a Triton kernel"),
+    ("NotImplementedError: Could not run 'mine::scan' with arguments from the 'CPU' backend.", "a kernel for GPUs"),
+    ("AssertionError: Torch not compiled with CUDA enabled", "asks a GPU for what the stand-in"),
+    ("ModuleNotFoundError: No module named 'pandas'", None)])
+def test_what_no_stand_in_can_take_the_place_of(error, what):
+    said = sentence(f"Traceback:\n{error}\n")
+    assert said is None if what is None else what in said
