@@ -1,6 +1,5 @@
 """What a report says: which call, at which line, and that `%%px` cells may be written as cells of a notebook are."""
 
-import json
 import re
 
 import pytest
@@ -123,23 +122,6 @@ def test_a_collective_that_was_left_under_way_is_told(cluster):
     assert_healthy(cluster)
 
 
-def test_tensorflow_names_the_call_that_the_learner_made():
-    with Cluster(nodes=1, ranks_per_node=2, framework="tensorflow", name="waits") as waits:
-        with reserve(2) as ports:
-            workers = json.dumps([f"127.0.0.1:{port}" for port in ports.ports])
-            waits.px(f"""import json, os
-os.environ["TF_CONFIG"] = json.dumps({{"cluster": {{"worker": {workers}}}, "task": {{"type": "worker", "index": int(os.environ["RANK"])}}}})
-import numpy as np, tensorflow as tf, tf_keras
-strategy = tf.distribute.MultiWorkerMirroredStrategy()
-with strategy.scope():
-    model = tf_keras.Sequential([tf_keras.layers.Dense(1)])
-    model.compile("sgd", "mse")""", limit_s=200)
-        fault = provoke(waits, 'if os.environ["RANK"] == "0":\n    model.fit(np.ones((8, 2)), np.ones((8, 1)), verbose=0)', limit_s=200)
-        assert type(fault) is Hang
-        has_line(fault, "rank 0  waits in fit at line 2 of this cell: model.fit(")
-        has_line(fault, "rank 1 called fit less often than the ranks that wait, or not at all.")
-
-
 TASKS = """import json, os
 def become(index, kind="worker", **others):
     cluster = {"worker": ADDRESSES[:2], **others}
@@ -147,14 +129,23 @@ def become(index, kind="worker", **others):
 rank = int(os.environ["RANK"])
 import numpy as np, tensorflow as tf, tf_keras
 """
+MODEL = """strategy = tf.distribute.MultiWorkerMirroredStrategy()
+with strategy.scope():
+    model = tf_keras.Sequential([tf_keras.layers.Dense(1)])
+    model.compile("sgd", "mse")"""
 
 
-def test_what_waits_in_tensorflows_c_is_told_with_its_line_and_the_task_that_is_missing():
-    """Such a rank holds Python's lock, and cannot report."""
+def test_what_waits_in_tensorflow_is_told_with_its_line_and_the_task_that_is_missing():
+    """A rank that waits in the constructor of a strategy holds Python's lock, and cannot report."""
     with Cluster(nodes=1, ranks_per_node=2, framework="tensorflow", name="tasks") as tasks:
         with reserve(3) as ports:
             addresses = [f"127.0.0.1:{port}" for port in ports.ports]
         tasks.px(f"ADDRESSES = {addresses}\n{TASKS}", setup=True, limit_s=200)
+        tasks.px(f"become(rank)\n{MODEL}")
+        fault = provoke(tasks, "if rank == 0:\n    model.fit(np.ones((8, 2)), np.ones((8, 1)), verbose=0)", limit_s=200)
+        assert type(fault) is Hang
+        has_line(fault, "rank 0  waits in fit at line 2 of this cell: model.fit(")
+        has_line(fault, "rank 1 called fit less often than the ranks that wait, or not at all.")
         fault = provoke(tasks, "become(rank)\nif rank == 0:\n    tf.distribute.MultiWorkerMirroredStrategy()", limit_s=200, patience_s=2)
         assert type(fault) is Hang
         has_line(fault, "rank 0  waits in MultiWorkerMirroredStrategy at line 3 of this cell: tf.distribute.MultiWorkerMirroredStrategy()")
@@ -169,11 +160,8 @@ if rank == 0:
         assert type(fault) is Hang
         has_line(fault, "rank 0  waits in ParameterServerStrategy at line 3 of this cell")
         has_line(fault, "no rank has set its own TF_CONFIG to ps 0.")
-        fault = provoke(tasks, """become(rank)
-strategy = tf.distribute.MultiWorkerMirroredStrategy()
-with strategy.scope():
-    model = tf_keras.Sequential([tf_keras.layers.Dense(1)])
-    model.compile("sgd", "mse")
+        fault = provoke(tasks, f"""become(rank)
+{MODEL}
 model.fit(np.ones((32, 2)), np.ones((32, 1)), batch_size=4, steps_per_epoch=4 if rank else 6, epochs=2, verbose=0)""", limit_s=200, patience_s=5)
         assert type(fault) is Mismatch and "MISMATCH" in fault.text
         has_line(fault, "TensorFlow compares the collectives of the workers, and they differ: it expected ")
