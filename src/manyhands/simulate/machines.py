@@ -29,7 +29,7 @@ def named(name, reached=1.0):
     """
     table = _table()
     if name not in table:
-        raise ValueError(f"There is no machine {name!r}; there are {', '.join(table)}, or a file of yours, such as my.toml")
+        raise ValueError(f"There is no machine {name!r}; there are {', '.join(table)}, and files, such as my.toml")
     return _kind(name, table[name], reached)
 
 
