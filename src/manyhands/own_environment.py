@@ -1,15 +1,22 @@
 """A user's own environment, in which clinic, rehearse and predict run: what it lacks, and what its versions lack."""
 
 import importlib.util
+import os
+import platform
 import re
 import sys
+import traceback
 from importlib import metadata
+from pathlib import Path
 
 COMMANDS = ("clinic", "rehearse", "predict")
 OLDEST_TORCH = (2, 6)
 PACKAGES = ("matplotlib", "numpy", "psutil", *(["tomli"] if sys.version_info < (3, 11) else []))  # of the extra
 NO_COLUMNS = ("Python 3.10 does not record in which column a call is written: reports name its line, but not which of "
               "several calls in that line it is.")
+NO_FSDP2 = "PyTorch 2.6 cannot run FSDP2 (fully_shard) on a CPU: such a script needs 2.7 or later here."
+NOTE = "failed-import"
+HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def lacking():
@@ -37,7 +44,24 @@ def torch_version():
 
 def notes():
     """What the versions of this environment lack: a list of sentences."""
-    return [NO_COLUMNS] if sys.version_info < (3, 11) else []
+    old_torch = torch_version() and torch_version() < (2, 7)
+    return [NO_COLUMNS] * (sys.version_info < (3, 11)) + [NO_FSDP2] * bool(old_torch)
+
+
+def note_failed_import(folder, error):
+    """On a rank: where an import in this package has failed, write that into the launch's folder. Any other error, such
+    as one of the script, leaves nothing there."""
+    ours = [one for one in traceback.extract_tb(error.__traceback__) if one.filename.startswith(HERE)]
+    if not isinstance(error, ImportError) or not ours or not ours[-1].line.startswith(("import ", "from ")):
+        return
+    said = (f"{type(error).__name__}: {error}. This import of manyhands failed with Python {platform.python_version()} "
+            f"and PyTorch {'.'.join(map(str, torch_version() or ['unknown']))}; the script is not the cause.")
+    Path(folder, NOTE).write_text(said)
+
+
+def failed_import(folder):
+    """What a rank has noted so, or None."""
+    return Path(folder, NOTE).read_text() if Path(folder, NOTE).exists() else None
 
 
 def _installed(name):

@@ -25,7 +25,9 @@ def note_error(folder, rank, error, script):
     """The exception, without the frames of this program and of runpy above the script's own."""
     from manyhands.clinic.reporter import write_json
     from manyhands.cluster.on_rank.agent import describe
+    from manyhands.own_environment import note_failed_import
 
+    note_failed_import(folder, error)
     frames = error.__traceback__
     while frames is not None and os.path.abspath(frames.tb_frame.f_code.co_filename) != script:
         frames = frames.tb_next
@@ -40,11 +42,17 @@ def main():
     sys.path[0] = os.path.dirname(script)
     faulthandler.enable()
     rank, size = rank_and_size()
-    from manyhands.clinic.observe import Observer
-    from manyhands.clinic.reporter import Reporter
+    try:
+        from manyhands.clinic.observe import Observer
+        from manyhands.clinic.reporter import Reporter
 
-    reporter = Reporter(folder, rank)
-    observer = Observer(folder, rank, size, reporter, json.loads(os.environ["MANYHANDS_CLINIC"]))
+        reporter = Reporter(folder, rank)
+        observer = Observer(folder, rank, size, reporter, json.loads(os.environ["MANYHANDS_CLINIC"]))
+    except ImportError as error:
+        from manyhands.own_environment import note_failed_import
+
+        note_failed_import(folder, error)
+        raise
     try:
         kept = runpy.run_path(script, run_name="__main__")  # noqa: F841 (why: see manyhands.rehearsal.on_rank_of_script)
     except SystemExit as ended:

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from manyhands.clinic.hangs import Watcher, report
 from manyhands.cluster.host.devices import PATIENCE_S, gpu_ids
-from manyhands.cluster.launch.run_script import launch
+from manyhands.cluster.launch.run_script import LaunchError, launch
+from manyhands.own_environment import failed_import
 
 IN_RANK = str(Path(__file__).with_name("in_rank.py"))
 STEPS = 9  # of a rehearsal, as of the visit
@@ -50,6 +51,8 @@ def visit(script, arguments=(), ranks=4, launcher="torchrun", to_end=False, pati
         with watcher:
             done = launch(IN_RANK, notes, str(place), *arguments, with_=launcher, nodes=1, ranks_per_node=ranks,
                           env=options, timeout_s=timeout_s, echo=False)
+        if problem := failed_import(notes):
+            raise LaunchError(problem)
         found = Visit(script.name, ranks, launcher, copied, list(arguments), left_out=left_out)
         _gather(found, notes, done, place.parent, script.parent)
         reason = watcher.hang or (done.timed_out and "limit")

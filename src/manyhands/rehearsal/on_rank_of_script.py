@@ -21,9 +21,14 @@ STEPS, OTHERS_S = "MANYHANDS_REHEARSAL_STEPS", 60
 def main():
     folder, script, *arguments = sys.argv[1:]
     sys.argv[:], sys.path[0] = [script, *arguments], os.path.dirname(os.path.abspath(script))
-    from manyhands.rehearsal.trace_recorder import Recorder
-    from manyhands.rehearsal.trace import dump
+    from manyhands.own_environment import note_failed_import
 
+    try:
+        from manyhands.rehearsal.trace_recorder import Recorder
+        from manyhands.rehearsal.trace import dump
+    except ImportError as problem:
+        note_failed_import(folder, problem)
+        raise
     base = Path(folder, os.environ["RANK"])
     with open(f"{base}.trace", "w", buffering=1) as file:
         recorder = Recorder(heard=lambda event: file.write(dump([event])))
@@ -38,6 +43,7 @@ def main():
         except SystemExit as problem:
             ended = "" if problem.code in (None, 0) else f"SystemExit: {problem.code}"
         except BaseException as problem:
+            note_failed_import(folder, problem)
             ended = _text(problem, script)
         if not ended:
             recorder.stop()

@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from manyhands import command_line
+from manyhands.cluster.launch.command_lines import LaunchError
+from manyhands.own_environment import failed_import
 from manyhands.rehearsal import flight_recorder, telling
 from manyhands.rehearsal.on_rank_of_script import STEPS
 from manyhands.rehearsal.rules import judge
@@ -55,6 +57,8 @@ def rehearse(script, arguments=(), ranks=4, limit_s=120, echo=False, steps=None)
     with tempfile.TemporaryDirectory(prefix="manyhands-") as folder:
         done = launch(ON_RANK, folder, str(Path(script).resolve()), *arguments, nodes=1, ranks_per_node=ranks,
                       env={STEPS: str(steps)} if steps else {}, timeout_s=limit_s, echo=echo)
+        if problem := failed_import(folder):
+            raise LaunchError(problem)
         return _judged(Path(script), folder, ranks, done)
 
 
@@ -133,7 +137,7 @@ def main(argv):
         rehearsal = rehearse(options.script, own, options.ranks, options.limit, echo=not options.json)
         if options.flight_record:
             flight_recorder.write_flight_record(rehearsal.traces, options.flight_record)
-    except (OSError, ValueError) as problem:
+    except (OSError, ValueError, LaunchError) as problem:
         return command_line.refuse("rehearse", problem)
     if options.json:
         print(json.dumps({"script": rehearsal.script, "ranks": options.ranks, "errors": rehearsal.errors,
