@@ -38,7 +38,7 @@ TRAINS = """
 MACHINE = """
     gpus = 4
     inside = { latency_s = 5e-6, bytes_per_s = 20e9 }
-    between = { latency_s = 1e-3, bytes_per_s = 1e9 }
+    between = { latency_s = 1e-5, bytes_per_s = 1e9 }
 """
 
 
@@ -61,7 +61,7 @@ def predict(tmp_path):
 def test_a_script_that_divides_its_batch_on_a_machine_of_ones_own(predict, tmp_path):
     done = predict("train.py", "--to", "8,64,128", "--machine", "mine.toml", "--all-reduce", "auto")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "Sums in a step: 2, 4e-05 MB, after the backward." in done.stdout  # 8 weights and 2 biases
+    assert "Sums in a step: 2, 4e-05 MB, after the backward pass." in done.stdout  # 8 weights and 2 biases
     assert "Rows in a step: 64 with one rank, 32 on each of 2 ranks. It is assumed that the global batch of 64 rows stays the same" in done.stdout
     assert "less than one row: 128 ranks." in done.stdout and "mine; 70% of its links' rates" in done.stdout
     assert "each sum by the fastest of ring, tree and two levels" in done.stdout
@@ -86,7 +86,7 @@ def test_a_failure_is_told_with_its_reason_and_with_the_scripts_arguments(predic
 
 
 def test_an_import_of_ours_that_fails_is_not_blamed_on_the_script(predict, tmp_path):
-    (tmp_path / "absent" / "sitecustomize.py").write_text(BLOCKER.replace(repr(BLOCKED), "('manyhands.clinic.losses',)"))
+    (tmp_path / "absent" / "sitecustomize.py").write_text(BLOCKER.replace(repr(BLOCKED), "('manyhands.ledger.taps',)"))
     done = predict("train.py")
-    assert done.returncode == 2 and done.stderr.startswith("manyhands predict: ModuleNotFoundError: No module named 'manyhands.clinic.losses'")
+    assert done.returncode == 2 and done.stderr.startswith("manyhands predict: ImportError: cannot import name 'taps'"), done.stderr
     assert done.stderr.endswith("the script is not the cause.\n")

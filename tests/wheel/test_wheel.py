@@ -94,6 +94,9 @@ def test_the_three_commands_run_and_name_what_is_wrong(own, tmp_path):
     for name in ("by_hand", "fsdp2"):
         shutil.copy(SCRIPTS / f"{name}.py", tmp_path)
         done = manyhands(own, "clinic", f"{name}.py", "--ranks", "2", cwd=tmp_path)
+        if name == "fsdp2" and "PyTorch 2.6 cannot run FSDP2 (fully_shard) on a CPU" in done.stderr:
+            assert done.returncode == 2 and "has no attribute 'record_event'" in done.stdout  # torch's own error
+            continue
         assert done.returncode == 0 and "   Yes" in done.stdout and "<svg" in (tmp_path / "clinic.html").read_text(), \
             done.stdout + done.stderr
         assert "Nothing was found that NCCL would do otherwise" in done.stdout

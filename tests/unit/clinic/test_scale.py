@@ -68,7 +68,7 @@ def test_the_table_has_a_line_for_each_number_of_ranks():
     found = scale.measured(ALONE, BESIDE)
     lines = scale.table([scale.forecast(found, MACHINE, ranks) for ranks in (8, 1024)]).splitlines()
     assert [line.split()[0] for line in lines] == ["ranks", "8", "1,024"] and "latencies" in lines[2]
-    assert "Sums in a step: 2, 0.006 MB, beside the backward" in scale.told(found)
+    assert "Sums in a step: 2, 0.006 MB, during the backward pass" in scale.told(found)
 
 
 def test_the_ledgers_own_names_are_known_and_a_sharded_sum_counts_once(tmp_path):
