@@ -107,7 +107,7 @@ def test_the_three_commands_run_and_name_what_is_wrong(own, tmp_path):
     assert done.returncode == 0 and "Sums in a step: 2," in done.stdout, done.stdout + done.stderr
     (tmp_path / "hangs.py").write_text(HANGS)
     done = manyhands(own, "clinic", "hangs.py", "--ranks", "2", cwd=tmp_path)
-    assert done.returncode == 1 and "hangs.py line 8" in done.stdout, done.stdout + done.stderr
+    assert done.returncode == 1 and "line 8 of hangs.py" in done.stdout, done.stdout + done.stderr
     (tmp_path / "lacks.py").write_text("import a_package_of_the_users\n")
     done = manyhands(own, "clinic", "lacks.py", "--ranks", "1", cwd=tmp_path)
     assert done.returncode == 2 and "No module named 'a_package_of_the_users'" in done.stdout, done.stdout + done.stderr
