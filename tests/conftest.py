@@ -48,11 +48,13 @@ def pytest_xdist_make_scheduler(config, log):
 
 
 def pytest_collection_modifyitems(config, items):
-    """Sort (the order inside a folder stays), leave containers to `make test-containers`, and skip what needs a GPU where there is none, in CI too."""
+    """Sort (the order inside a folder stays), leave what has a target to that (`make test-containers`, `make test-wheel`), and skip what needs a GPU
+    where there is none, in CI too."""
     items.sort(key=cost)
-    if "containers" not in config.option.markexpr:
-        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("containers")])
-        items[:] = [item for item in items if not item.get_closest_marker("containers")]
+    for mark in ("containers", "wheel"):
+        if mark not in config.option.markexpr:
+            config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker(mark)])
+            items[:] = [item for item in items if not item.get_closest_marker(mark)]
     if any(item.get_closest_marker("gpu") for item in items) and not gpu_here():
         for item in items:
             if item.get_closest_marker("gpu"):

@@ -249,15 +249,6 @@ def test_what_cannot_be_started(capsys):
     assert "there is no file nowhere.py" in capsys.readouterr().err
 
 
-def test_predict_says_what_a_real_script_takes_elsewhere(tmp_path, capsys):
-    picture = tmp_path / "p.svg"
-    assert main(["predict", str(HAND.script), "--to", "8,1024", "--output", str(picture)]) == 0
-    told = capsys.readouterr().out
-    assert "Sums in a step: 4, 0.003348 MB, after the backward." in told  # 20 * 32 + 32 + 32 * 5 + 5 numbers
-    assert [line.split()[0] for line in told.splitlines() if line.startswith("  ")] == ["ranks", "8", "1,024"]
-    assert "<svg" in picture.read_text()
-
-
 FAILS_ON_GPUS = """
     import os, torch, torch.distributed as dist
     dist.init_process_group("gloo")

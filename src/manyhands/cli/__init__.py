@@ -77,6 +77,12 @@ def main(argv=None):
         print(f"manyhands: there is no command {argv[0]!r}.{_meant(argv[0])}\n\n{usage()}", file=sys.stderr)
         return 2
     module, function = COMMANDS[argv[0]][0].split(":")
+    environment = import_module("manyhands.own_environment")
+    if argv[0] in environment.COMMANDS and not {"-h", "--help", _COMPLETING} & {*argv, *os.environ}:
+        if lack := environment.lacking():
+            return import_module("manyhands.command_line").refuse(argv[0], lack)
+        for note in environment.notes():
+            print(f"manyhands {argv[0]}: {note}", file=sys.stderr)
     try:
         return getattr(import_module(module), function)(argv[1:])
     except KeyboardInterrupt:  # of a command that has nothing more to say about it
@@ -85,6 +91,12 @@ def main(argv=None):
     except BrokenPipeError:  # `manyhands export | head`: nobody reads on
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + signal.SIGPIPE
+    except ModuleNotFoundError as problem:
+        if TRACEBACK in os.environ or (problem.name or "").startswith("manyhands"):
+            raise
+        return import_module("manyhands.command_line").refuse(
+            argv[0], f"The package {problem.name} is not installed for {sys.executable}. Run `make setup` in a clone "
+                     "of the course, which installs all of its packages, and use the command there.")
     except (OSError, RuntimeError) as problem:  # a path, a disk or a permission that a command did not foresee
         if TRACEBACK in os.environ or not (isinstance(problem, OSError) or LOOP in str(problem)):
             raise

@@ -26,7 +26,9 @@ def note_error(folder, rank, error, script):
     from manyhands.clinic.reporter import write_json
     from manyhands.clinic.tracebacks import shortened
     from manyhands.cluster.on_rank.agent import describe
+    from manyhands.own_environment import note_failed_import
 
+    note_failed_import(folder, error)
     frames = error.__traceback__
     while frames is not None and os.path.abspath(frames.tb_frame.f_code.co_filename) != script:
         frames = frames.tb_next
@@ -39,14 +41,20 @@ def main():
     folder, script, *arguments = sys.argv[1:]
     faulthandler.enable()
     rank, size = rank_and_size()
-    from manyhands.cluster.launch import as_main
+    try:
+        from manyhands.cluster.launch import as_main
 
-    as_main.prepare(script, arguments, folder, rank)
-    from manyhands.clinic.observe import Observer
-    from manyhands.clinic.reporter import Reporter
+        as_main.prepare(script, arguments, folder, rank)
+        from manyhands.clinic.observe import Observer
+        from manyhands.clinic.reporter import Reporter
 
-    reporter = Reporter(folder, rank)
-    observer = Observer(folder, rank, size, reporter, json.loads(os.environ["MANYHANDS_CLINIC"]))
+        reporter = Reporter(folder, rank)
+        observer = Observer(folder, rank, size, reporter, json.loads(os.environ["MANYHANDS_CLINIC"]))
+    except ImportError as error:
+        from manyhands.own_environment import note_failed_import
+
+        note_failed_import(folder, error)
+        raise
     try:
         kept = as_main.run(script)  # noqa: F841
     except SystemExit as ended:

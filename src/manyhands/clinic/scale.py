@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from statistics import mean, median
 
 from manyhands.clinic import costs
-from manyhands.clinic.visit import STEPS
+from manyhands.clinic.observe import RECORD
 
 SUMS = ("allreduce", "reducescatter", "allgather")  # how the ledger's names of these calls begin, without their `_`
 AFTER = 0.05  # less of the messages' time than this inside backward: they do not overlap
@@ -107,14 +107,19 @@ def _why(visit):
     if visit.told:
         return f"{visit.launcher} ended before a rank began: {visit.told.strip().splitlines()[-1].strip()}", True
     if visit.timed_out:
-        return "The time was over before (--timeout sets it).", False
+        return f"The time was over before (--timeout sets it).{_printed_last(visit)}", False
     if visit.fault:
         return visit.fault.text.strip().splitlines()[0], True
     dead = [f"rank {rank} with {code}" for rank, code in visit.codes.items() if code]
     if dead:
         return f"These ranks ended with another exit code than 0: {', '.join(dead)}.", True
     done = min((one["steps"] for one in visit.cost.values()), default=0)
-    return f"It ended after {done} steps of an optimiser; {STEPS} are needed.", False
+    return f"It ended after {done} steps of an optimiser; {RECORD + 1} are needed.{_printed_last(visit)}", False
+
+
+def _printed_last(visit):
+    lines = visit.output.get(0, "").strip().splitlines()
+    return f" The last line that rank 0 printed: {lines[-1].strip()}" if lines else ""
 
 
 def _rows(visit):
@@ -248,6 +253,6 @@ def told(found):
     total, count = sum(found.sizes), len(found.sizes)
     apart = max(found.factors) / median(found.factors) - 1
     return (f"One rank here: {1e3 * found.step_s:.4g} ms a step, "
-            f"{1e3 * found.backward_s:.4g} ms of it backward; its slowest step takes {apart:.0%} longer "
+            f"{1e3 * found.backward_s:.4g} ms of it in the backward pass; its slowest step takes {apart:.0%} longer "
             f"than the middle one. Sums in a step: {count}, {total / 1e6:.4g} MB, "
-            f"{'beside' if found.overlaps else 'after'} the backward.")
+            f"{'during' if found.overlaps else 'after'} the backward pass.")

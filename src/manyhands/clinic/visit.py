@@ -10,9 +10,10 @@ from pathlib import Path
 from manyhands.clinic.hangs import Watcher, report
 from manyhands.cluster.host.devices import PATIENCE_S, gpu_ids
 from manyhands.cluster.launch.as_main import STAND_IN, substituted
-from manyhands.cluster.launch.run_script import launch
+from manyhands.cluster.launch.run_script import LaunchError, launch
 from manyhands.cluster.launch.script_copy import copied
 from manyhands.gpu_stand_in.kernels import sentence
+from manyhands.own_environment import failed_import
 
 IN_RANK = str(Path(__file__).with_name("in_rank.py"))
 STEPS = 9  # of a rehearsal, as of the visit
@@ -59,6 +60,8 @@ def visit(script, arguments=(), ranks=4, launcher="torchrun", to_end=False, pati
         with watcher:
             done = launch(IN_RANK, notes, str(place.script), *arguments, with_=launcher, nodes=nodes,
                           ranks_per_node=ranks // nodes, env=options, timeout_s=timeout_s, echo=False)
+        if problem := failed_import(notes):
+            raise LaunchError(problem)
         found = Visit(place.script.name, ranks, launcher, True, list(arguments), left_out=sorted(place.left_out),
                       linked=place.linked, nodes=nodes, env=env or {})
         _gather(found, notes, done, place)

@@ -19,13 +19,18 @@ STEPS, OTHERS_S = "MANYHANDS_REHEARSAL_STEPS", 60
 
 def main():
     folder, script, *arguments = sys.argv[1:]
-    from manyhands.cluster.launch import as_main
+    from manyhands.own_environment import note_failed_import
 
-    as_main.prepare(script, arguments, folder, os.environ["RANK"])
-    from manyhands.cluster.on_rank import signalled_stack, tf_config
-    from manyhands.rehearsal.trace_recorder import Recorder
-    from manyhands.rehearsal.trace import dump
+    try:
+        from manyhands.cluster.launch import as_main
 
+        as_main.prepare(script, arguments, folder, os.environ["RANK"])
+        from manyhands.cluster.on_rank import signalled_stack, tf_config
+        from manyhands.rehearsal.trace_recorder import Recorder
+        from manyhands.rehearsal.trace import dump
+    except ImportError as problem:
+        note_failed_import(folder, problem)
+        raise
     signalled_stack.write_on_signal(os.path.join(folder, f"stacks-{os.environ['RANK']}"))
     tf_config.keep(os.path.join(folder, f"tf-config-{os.environ['RANK']}"))
     base = Path(folder, os.environ["RANK"])
@@ -40,6 +45,7 @@ def main():
         except SystemExit as problem:
             ended = "" if problem.code in (None, 0) else f"SystemExit: {problem.code}"
         except BaseException as problem:
+            note_failed_import(folder, problem)
             ended = _text(problem, script)
         if not ended:
             recorder.stop()

@@ -8,6 +8,8 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from manyhands import command_line, gpu_stand_in
+from manyhands.cluster.launch.command_lines import LaunchError
+from manyhands.own_environment import failed_import
 from manyhands.rehearsal import flight_recorder, telling
 from manyhands.rehearsal.hang_watch import PATIENCE_S, HangWatch
 from manyhands.rehearsal.on_rank_of_script import STEPS
@@ -91,6 +93,8 @@ def rehearse(script, arguments=(), ranks=4, limit_s=120, echo=False, steps=None,
         with HangWatch(folder, ranks, patience_s) as watch:
             done = launch(ON_RANK, folder, str(place.script), *arguments, nodes=nodes, ranks_per_node=ranks // nodes,
                           env=options, timeout_s=limit_s, echo=echo)
+        if problem := failed_import(folder):
+            raise LaunchError(problem)
         made = _judged(place.script, folder, ranks, done, watch)
         made.substituted = substituted(folder, ranks)
         kernel = sentence(made.errors[_cause(made.errors)], stand_in) if made.errors else None
@@ -217,7 +221,7 @@ def main(argv):
                              patience_s=options.patience, stand_in=not options.as_it_is, nodes=line.nodes, env=line.env)
         if options.flight_record:
             flight_recorder.write_flight_record(rehearsal.traces, options.flight_record)
-    except (OSError, ValueError) as problem:
+    except (OSError, ValueError, LaunchError) as problem:
         return command_line.refuse("rehearse", problem)
     if options.json:
         print(json.dumps({"script": rehearsal.script, "ranks": line.ranks, "errors": rehearsal.errors,

@@ -199,9 +199,9 @@ def _replayed(traces, found, ended, whole):
     for (rank, *place, why, severity), ways in stuck.items():
         only = "" if len(ways) == 2 else " (with device_id)" if True in ways else " (without device_id)"
         small = "" if severity == "hangs" else "; a small message may get through"
-        found[severity, *place, why + only + small, _remedy(place[2], why)].add(rank)
+        found[(severity, *place, why + only + small, _remedy(place[2], why))].add(rank)
     for (severity, text), rank, *place in odd:
-        found[severity, *place, text, SAME].add(rank)
+        found[(severity, *place, text, SAME)].add(rank)
     return stuck
 
 

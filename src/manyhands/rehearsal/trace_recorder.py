@@ -206,13 +206,23 @@ def _part(call, tensor, peer, tag):
 
 
 def _layout(tensor):
-    from torch._prims_common import is_non_overlapping_and_dense_or_false, suggest_memory_format
+    from torch._prims_common import suggest_memory_format
 
     sparse = tensor.layout not in _strided()
     contiguous = sparse or tensor.is_contiguous()
     channels_last = not contiguous and tensor.is_contiguous(memory_format=suggest_memory_format(tensor))
     return Layout(str(tensor.dtype).removeprefix("torch."), tuple(tensor.shape), tensor.device.type, contiguous,
-                  contiguous or bool(is_non_overlapping_and_dense_or_false(tensor)), sparse, channels_last)
+                  contiguous or _dense(tensor), sparse, channels_last)
+
+
+def _dense(tensor):
+    """Whether the numbers fill a piece of memory without gaps and overlaps, in any order of the dimensions."""
+    filled = 1
+    for stride, size in sorted((stride, size) for size, stride in zip(tensor.shape, tensor.stride()) if size > 1):
+        if stride != filled:
+            return False
+        filled *= size
+    return True
 
 
 @functools.cache

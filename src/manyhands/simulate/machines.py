@@ -29,7 +29,7 @@ def named(name, reached=1.0):
     """
     table = _table()
     if name not in table:
-        raise ValueError(f"There is no machine {name!r}; there are {', '.join(table)}, or a file of yours, such as my.toml")
+        raise ValueError(f"There is no machine {name!r}; there are {', '.join(table)}, and files, such as my.toml")
     return _kind(name, table[name], reached)
 
 
@@ -46,9 +46,9 @@ def from_file(path, reached=1.0):
     except (TOMLDecodeError, UnicodeDecodeError) as problem:
         raise ValueError(f"{path} is not TOML: {problem}") from None
     name = path.stem
-    if "gpus" not in told and "between" not in told and all(isinstance(one, dict) for one in told.values()):
-        if len(told) != 1:
-            raise ValueError(f"{path} describes {len(told)} machines: {', '.join(told) or 'none'}; it must be one")
+    if told and not {"gpus", "between"} & set(told) and all(isinstance(one, dict) for one in told.values()):
+        if len(told) > 1:
+            raise ValueError(f"{path} describes {len(told)} machines: {', '.join(told)}; it must be one")
         (name, told), = told.items()
     whole = {"links": 1, **told}
     if whole.get("gpus") == 1:
@@ -56,7 +56,7 @@ def from_file(path, reached=1.0):
     for key in ("gpus", "links"):
         if type(whole.get(key)) is not int or whole[key] < 1:
             raise ValueError(f"{path}: `{key}` must be a whole number from 1 up, as in `{key} = 8`")
-    for link in ("inside", "between"):
+    for link in ("between", "inside"):
         one = whole.get(link)
         if not (isinstance(one, dict) and _is_number(one.get("latency_s"), 0)
                 and _is_number(one.get("bytes_per_s"), 1)):

@@ -38,7 +38,7 @@ def test_percent(part, text):
 def facts(bounds, spans, calls=(), kernel=None):
     account = {"rank": 0, "peak_bytes": None, "events": [], "collectives": {}}
     return {"bounds": bounds, "spans": spans, "calls": list(calls), "kernel": kernel or [None] * len(bounds),
-            "account": account, "peak_bytes": 2**20, "gpu_peak_bytes": None}
+            "threads": [{"7": one[1], "8": 3 * one[1]} for one in kernel or ()], "account": account, "peak_bytes": 2**20, "gpu_peak_bytes": None}
 
 
 def test_costs_leave_the_first_step_out():
@@ -49,6 +49,7 @@ def test_costs_leave_the_first_step_out():
     assert found.steps == 2 and found.step_ms == [pytest.approx(500)]
     assert found.kinds_ms[0]["forward"] == pytest.approx(150) and found.kinds_ms[0]["backward"] == pytest.approx(150)
     assert found.runs == [pytest.approx(0.5)] and found.ready == [pytest.approx(0.2)]
+    assert found.waited == [pytest.approx(0.6)]  # thread 8 waited 0.6 s of one second
     assert found.asleep == [pytest.approx(0.3)] and found.overlap == pytest.approx(0.5) and found.calls == 0.5
 
 

@@ -4,7 +4,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from manyhands.cli import main
 from manyhands.clinic import predict_command, scale
+from manyhands.clinic.costs import Costs
 from manyhands.simulate import ring_s
 from manyhands.simulate.training_step import Machine
 
@@ -68,7 +70,7 @@ def test_the_table_has_a_line_for_each_number_of_ranks():
     found = scale.measured(ALONE, BESIDE)
     lines = scale.table([scale.forecast(found, MACHINE, ranks) for ranks in (8, 1024)]).splitlines()
     assert [line.split()[0] for line in lines] == ["ranks", "8", "1,024"] and "latencies" in lines[2]
-    assert "Sums in a step: 2, 0.006 MB, beside the backward" in scale.told(found)
+    assert "Sums in a step: 2, 0.006 MB, during the backward pass" in scale.told(found)
 
 
 def test_the_ledgers_own_names_are_known_and_a_sharded_sum_counts_once(tmp_path):
@@ -149,3 +151,30 @@ def test_auto_is_the_fastest_of_the_three(n_bytes):
     machine, found = Machine(8, (1e-6, 1e11), (1e-5, 1e10)), scale.Measured(0.01, 0.01, [n_bytes], False, [1.0])
     took = {name: scale.forecast(found, machine, 64, all_reduce=way).seconds for name, way in scale.ALL_REDUCES.items()}
     assert took.pop("auto") == min(took.values()) and len(set(took.values())) == 3
+
+
+LINK = "{ latency_s = 1e-5, bytes_per_s = 1e9 }"
+
+
+@pytest.mark.parametrize("text, message", [
+    (f"gpus = 2\nbetween = {LINK}", "`inside` must be a link"), (f"gpus = 0\nbetween = {LINK}", "`gpus` must be a whole number from 1 up"),
+    ("gpus = 1\nbetween = { latency_s = 1e-5 }", "`between` must be a link"), (f"gpus = 1\nbetween = {LINK}\nspeed = 3", "there is no key `speed`"),
+    ("gpus = 1\nbetween = { latency_s = -1, bytes_per_s = 1e9 }", "`between` must be a link"), ("gpus =", "is not TOML"), ("", "`gpus` must be"),
+    (f"gpus = 1\nbetween = {LINK}\nlinks = true", "`links` must be"), ("[a]\ngpus = 1\n[b]\ngpus = 1", "describes 2 machines: a, b")])
+def test_a_machine_file_that_makes_no_sense_is_refused_before_anything_runs(tmp_path, capsys, text, message):
+    script, machine = tmp_path / "train.py", tmp_path / "my.toml"
+    script.write_text("raise SystemExit('it ran')\n")
+    machine.write_text(text)
+    assert main(["predict", str(script), "--output", str(tmp_path / "p.svg"), "--machine", str(machine)]) == 2
+    said = capsys.readouterr().err
+    assert message in said and str(machine) in said
+    assert main(["predict", str(script), "--output", str(tmp_path / "p.svg"), "--machine", str(tmp_path / "none.toml")]) == 2
+    assert "No such file" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("waited, usable, said", [([0.01], True, ""), ([0.1], True, "Warning: "), ([0.8], False, "Nothing is predicted"),
+                                                  ([], True, "is not known")])
+def test_a_wait_for_a_core_is_a_warning_and_above_a_fifth_the_end(waited, usable, said):
+    answer = scale.without_core(Costs([1146.0], [], waited=waited))
+    assert answer[0] == usable and said in answer[1] and bool(answer[1]) == bool(said)
+    assert waited != [0.8] or "916.8 ms of 1146 ms" in answer[1]

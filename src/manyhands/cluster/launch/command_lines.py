@@ -13,6 +13,7 @@ from manyhands.cluster.host.names import without_warnings
 from manyhands.cluster.host.ports import reserve
 
 GUARD = str(Path(__file__).with_name("process_guard.py"))
+SAFELY = ["-s", "-P"] if sys.version_info >= (3, 11) else ["-s"]  # the guard's folder is not on its path of modules
 
 # What another launch, a cluster or a batch system has left in this environment would mislead the new ranks.
 _FOREIGN = ("HOROVOD_", "PMI_", "PMIX_", "MPI_LOCAL", "HYDRA_", "OMPI_", "SLURM_", "TORCHELASTIC_")
@@ -65,7 +66,7 @@ def base_env(env):
 
 def make_job(with_, folder, script, args, nodes, ranks_per_node, tasks, env, python):
     """The `Job` that runs `script` under the launcher `with_`."""
-    around = [python, "-s", "-P", GUARD, "rank", folder, python, script, *map(str, args)]
+    around = [python, *SAFELY, GUARD, "rank", folder, python, script, *map(str, args)]
     env = base_env(env)
     if with_ == "tf_config":
         return _tf_config(around, tasks or {"worker": nodes * ranks_per_node}, env)

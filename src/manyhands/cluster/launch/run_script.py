@@ -14,7 +14,9 @@ from pathlib import Path
 
 from manyhands.cluster.check_arguments import positive
 from manyhands.cluster.launch.collect import STOPPED, TIMED_OUT, Collector, split_dump, where_in
-from manyhands.cluster.launch.command_lines import GUARD, LAUNCHERS, LaunchError, base_env, gpus_by_node, make_job
+from manyhands.cluster.launch.command_lines import (
+    GUARD, LAUNCHERS, SAFELY, LaunchError, base_env, gpus_by_node, make_job
+)
 from manyhands.cluster.launch.script_copy import COPY
 from manyhands.cluster.show import Progress, in_notebook, quiet
 
@@ -133,7 +135,7 @@ def _run(folder, job, nodes, timeout_s, path, live):
     description = {"rank_variable": job.rank_variable, "ranks_per_node": job.ranks_per_node, "gpus": gpus}
     Path(folder, "job.json").write_text(json.dumps(description))
     guard = subprocess.Popen(
-        [sys.executable, "-s", "-P", GUARD, "guard", folder],
+        [sys.executable, *SAFELY, GUARD, "guard", folder],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

@@ -259,6 +259,8 @@ def _name_in_text(frame):
 
 def text_of_running_call(frame):
     """What is written where `frame` is, as far as Python's positions and the file's text are known; else None."""
+    if not hasattr(frame.f_code, "co_positions"):  # Python 3.10
+        return None
     line, end_line, start, end = next(
         itertools.islice(frame.f_code.co_positions(), frame.f_lasti // 2, None), (None,) * 4
     )

@@ -1,0 +1,72 @@
+"""A user's own environment, in which clinic, rehearse and predict run: what it lacks, and what its versions lack."""
+
+import importlib.util
+import os
+import platform
+import re
+import sys
+import traceback
+from importlib import metadata
+from pathlib import Path
+
+COMMANDS = ("clinic", "rehearse", "predict")
+OLDEST_TORCH = (2, 6)
+PACKAGES = ("matplotlib", "numpy", "psutil", *(["tomli"] if sys.version_info < (3, 11) else []))  # of the extra
+NO_COLUMNS = ("Python 3.10 does not record in which column a call is written, so reports name its line, but not "
+              "which of several calls in that line it is.")
+NO_FSDP2 = "PyTorch 2.6 cannot run FSDP2 (fully_shard) on a CPU, so such a script needs 2.7 or later here."
+NOTE = "failed-import"
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def lacking():
+    """Why none of `COMMANDS` can run in this environment, and what to do, as a sentence; None where they can."""
+    if not _installed("torch"):
+        return (f"PyTorch is not installed for {sys.executable}. Install this package with the Python that runs your "
+                "script.")
+    if (found := torch_version()) and found < OLDEST_TORCH:
+        return (f"This environment has PyTorch {metadata.version('torch')}, and {'.'.join(map(str, OLDEST_TORCH))} or "
+                "later is needed.")
+    if missing := [name for name in PACKAGES if not _installed(name)]:
+        return (f"{_listed(missing)} {'are' if len(missing) > 1 else 'is'} not installed for {sys.executable}: "
+                'pip install "manyhands[clinic]" brings what is needed.')
+    return None
+
+
+def torch_version():
+    """(2, 6) of PyTorch 2.6.0; None where the version is not known, as in some builds from source."""
+    try:
+        found = re.match(r"(\d+)\.(\d+)", metadata.version("torch"))
+    except metadata.PackageNotFoundError:
+        return None
+    return found and tuple(map(int, found.groups()))
+
+
+def notes():
+    """What the versions of this environment lack: a list of sentences."""
+    old_torch = torch_version() and torch_version() < (2, 7)
+    return [NO_COLUMNS] * (sys.version_info < (3, 11)) + [NO_FSDP2] * bool(old_torch)
+
+
+def note_failed_import(folder, error):
+    """On a rank: where an import in this package has failed, write that into the launch's folder. Any other error, such
+    as one of the script, leaves nothing there."""
+    ours = [one for one in traceback.extract_tb(error.__traceback__) if one.filename.startswith(HERE)]
+    if not isinstance(error, ImportError) or not ours or not ours[-1].line.startswith(("import ", "from ")):
+        return
+    said = (f"{type(error).__name__}: {error}. This import of manyhands failed with Python {platform.python_version()} "
+            f"and PyTorch {'.'.join(map(str, torch_version() or ['unknown']))}; the script is not the cause.")
+    Path(folder, NOTE).write_text(said)
+
+
+def failed_import(folder):
+    """What a rank has noted so, or None."""
+    return Path(folder, NOTE).read_text() if Path(folder, NOTE).exists() else None
+
+
+def _installed(name):
+    return importlib.util.find_spec(name) is not None
+
+
+def _listed(names):
+    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
