@@ -157,10 +157,14 @@ def _joined(inputs, rows):
 
 
 def _far(a, b):
-    """The largest difference, in parts of the largest number."""
+    """The largest difference, in parts of the largest number. What is not finite (a mask of -inf) is the same where both
+    have it at the same places."""
     if getattr(a, "shape", None) != getattr(b, "shape", None) or not a.numel():
         return 0.0
     a, b = a.detach().double(), b.detach().double()
+    both = a.isfinite() & b.isfinite()
+    if not both.all():
+        return _far(a[both], b[both]) if a.isfinite().equal(b.isfinite()) else float("inf")
     return float((a - b).abs().max() / b.abs().max().clamp(min=1e-30))
 
 
