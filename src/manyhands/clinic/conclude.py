@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from manyhands.clinic import clinic_words as words
 from manyhands.clinic import costs, judge
-from manyhands.clinic.evidence import Evidence, moved_apart
+from manyhands.clinic.evidence import Evidence, moved_apart, of_torch
 from manyhands.clinic.judge import Finding
 from manyhands.clinic.visit import STEPS
 from manyhands.cluster.faults.sentences import ranks_text
@@ -12,6 +12,7 @@ from manyhands.command_line import printable
 
 FOUND, NOTHING, FAILS = 1, 0, 2  # exit codes
 OTHER_SIZE = "Received data size doesn't match expected size"  # gloo, when it ends the process
+APART = 0.1  # parts of the way that the weights went
 NAMED = 4  # so many names of parameters, or of files, are shown
 
 
@@ -63,7 +64,7 @@ def conclude(visit, to_end=False, timeout_s=300):
     cost = costs.add_up(visit.cost) if len(visit.cost) == visit.ranks else None
     of_costs = costs.remarks(cost, "horovod" in visit.seen[0]["frameworks"]) if cost else []
     done = Conclusion(visit, _right(visit, evidence, found, remarks, failed, hangs), "", "",
-                      [_mistake(one, visit) for one in found], [_remark(one) for one in remarks], _measured(evidence),
+                      [_mistake(one, visit) for one in found], [_remark(one) for one in remarks], _measured(evidence, found),
                       cost, [_remark(one) for one in of_costs])
     done.gpus, done.gpu_findings, done.gpu_note = _gpus(visit, cost)
     done.hangs = _hangs(visit, evidence, failed, hangs, to_end, timeout_s)
@@ -98,7 +99,7 @@ def _remarks(visit, evidence):
         found += judge.remarks(evidence)
         if visit.fault or visit.timed_out:
             found = [Finding("not tried: stopped", {}) if one.key == "not tried: no copy" else one for one in found]
-        if moved_apart(evidence) is None and not evidence.sharded:
+        if not evidence.sharded and not all(of_torch(step) for step in evidence.first["steps"]):
             found.append(Finding("other optimiser", {}))
     if evidence and evidence.first["wrapper"] == "DataParallel":
         found.append(Finding("DataParallel", {}))
@@ -129,7 +130,7 @@ def _right(visit, evidence, found, remarks, failed, hangs):
                                               "likely mistakes were")
     if visit.ranks == 1:
         return words.VERDICTS["one"]
-    rows = sum(map(len, evidence.steps[0].rows)) or "same"
+    rows = sum(len(evidence.steps[0].rows[rank]) for rank in evidence.givers) or "same"
     if evidence.sharded:
         key = "sharded" if evidence.steps[0].right is not None else "sharded untold"
     else:
@@ -172,8 +173,8 @@ def _gpus(visit, cost):
     return " ".join([*open_ends, text]), said, words.GPUS["rest"].format(far=far, cannot=telling.CANNOT_SEE)
 
 
-def _measured(evidence):
-    """The numbers behind the verdict."""
+def _measured(evidence, wrong=()):
+    """The numbers behind the verdict; those that a right script's remarks explain are left out."""
     if evidence is None or evidence.ranks == 1:
         return []
     found = [("steps compared", str(evidence.count)),
@@ -183,11 +184,11 @@ def _measured(evidence):
         far = max(max(evidence.weights_apart(number)) for number in range(evidence.count))
         found.append(("weights of the ranks apart, in parts of their length", f"{far:.1e}"))
         way = moved_apart(evidence)
-        if way:
+        if way and (wrong or max(way) < APART):  # rounding decides where Adam goes with a gradient of nothing
             found.append((f"way of the weights in {evidence.count} steps, against the same steps with the gradients of "
                           "one process", f"{max(way):.1e} apart"))
     tried = judge.tried(evidence)
-    if tried is not None:
+    if tried is not None and not judge.disagree(evidence):
         found.append(("first gradient, against a copy of the model that got the rows of all ranks at once",
                       f"{tried:.1e} apart"))
     rates = [options["lr"] for options, _ in evidence.of(0, "groups")[0] if options.get("lr") is not None]
@@ -230,7 +231,7 @@ def _shown(values, visit=None):
     for name in ("shares", "norms", "rates"):
         if name in values:
             shown[name] = ", ".join(f"{one:.3g}" for one in values[name])
-    for name in ("told", "first"):
+    for name in ("told", "first", "seeds", "lengths"):
         if name in values:
             shown[name] = ", ".join(map(str, values[name]))
     shown["data_parallel"] = (" nn.DataParallel knows nothing of other processes." if values.get("wrapper") ==

@@ -2,6 +2,7 @@
 
     steps 1 to RECORD     rows that go in, gradients before and after they are averaged, weights after the step
     the next MEASURE      no tensor is looked at: times, messages, memory (`spans`)
+    for AWAIT_S           only where no gradient is sent: whether the weights are averaged after more steps
     then                  the training loader is cut, so that the next epoch begins, where a sampler is to draw anew;
                           or, with `to_end`, the script runs on as it is
 
@@ -14,13 +15,16 @@ import time
 
 from manyhands.clinic.loaders import Loaders, digest
 from manyhands.clinic.losses import Losses
-from manyhands.clinic.replay_rows import copied, one_process
+from manyhands.clinic.messages import Messages, sums_gradients
+from manyhands.clinic.replay_rows import autocast_now, copied, one_process
 from manyhands.clinic.reporter import write_json, write_tensors
+from manyhands.clinic.shards import data_parallel_meshes, is_low, shard_of
 from manyhands.clinic.spans import Spans
 
 RECORD, MEASURE = 4, 5  # steps; of those measured the first is not counted
 NUMBERS = 2_000_000  # so many of a model's numbers are kept; of a larger model every n-th
 NEXT_EPOCH_S, OTHERS_S = 10, 30  # how long the next epoch, and the other ranks, are waited for
+AWAIT_S = 5  # how long an average of the weights is waited for
 WRAPPERS = ("DistributedDataParallel", "DataParallel")
 
 
@@ -39,11 +43,14 @@ class Observer:
         self.going_on = False  # the steps are over; what the script does now is only looked at for its next epoch
         self.done, self.steps, self.models, self.names, self.stride = 0, [], [], {}, 1
         self.start, self.sharded, self.copy, self.seed, self.wrapper = {}, {}, None, None, ""
+        self.parameters, self.low, self.begins, self.begin, self.local = {}, False, {}, {}, {}
         self._fresh()
-        self._inside, self._depth, self._in_step, self._saved = False, 0, 0, False
+        self._inside, self._depth, self._in_step, self._saved, self._stage = False, 0, 0, False, "apart"
+        self._backward_depth, self._await_until, self._looked_at, self._averaged = 0, None, 0, False
         self.spans = Spans()
-        self.loaders = Loaders(self.spans.input, self._drawn)
+        self.loaders = Loaders(self.spans.input)
         self.losses = Losses()
+        self.messages = Messages(lambda: self.phase, lambda: self.parameters.values())
         self._watch_calls()
         self._watch_backward()
         reporter.on_stop = self._write
@@ -51,11 +58,18 @@ class Observer:
         register_optimizer_step_post_hook(self._after_step)
 
     def _fresh(self):
-        self.calls, self.local, self.backwards, self.buffers, self._out = [], {}, [], {}, {}
+        self.calls, self.backwards, self.buffers, self._out = [], [], {}, {}
 
     @property
     def recording(self):
         return self.done < RECORD and not self.going_on
+
+    @property
+    def phase(self):
+        """Where in a step the script is: "forward" (in a model's), "between" that and backward, "backward", "after" it,
+        "step" (in the optimiser's) or "apart"."""
+        return ("backward" if self._backward_depth else "forward" if self._inside else "step" if self._in_step
+                else self._stage)
 
     # -- the model is called -------------------------------------------------------------------------------------------
 
@@ -66,19 +80,21 @@ class Observer:
         call = nn.Module.__call__
 
         def observed(module, *args, **kwargs):
-            if self._inside or not (torch.is_grad_enabled() and module.training and trains(module)):
-                return call(module, *args, **kwargs)
+            if self._inside or self._backward_depth or not (
+                    torch.is_grad_enabled() and module.training and trains(module)):
+                return call(module, *args, **kwargs)  # in backward: a checkpointed block that runs again
             start, self._depth = time.perf_counter(), self._depth + 1
             try:
                 if is_wrapper(module):
                     self.wrapper = self.wrapper or type(module).__name__
                     return call(module, *args, **kwargs)
                 self._inside = True
+                self._look_at_weights()
                 return self._noted(call, module, args, kwargs) if self.recording else call(module, *args, **kwargs)
             finally:
                 self._depth -= 1
                 if not is_wrapper(module):
-                    self._inside = False
+                    self._inside, self._stage = False, "between"
                 if not self._depth:
                     self.spans.note("forward", start, time.perf_counter())
 
@@ -96,7 +112,8 @@ class Observer:
         flat, _ = tree_flatten(out)
         record = {"model": number, "inputs": inputs, "out": kept(flat), "slopes": [None] * len(flat),
                   "random": digest(noise) != digest(noise_state()), "noise": digest(noise),
-                  "rows": rows_of(given),
+                  "autocast": autocast_now(), "rows": rows_of(given),
+                  "cut": any(hasattr(x, "to_local") for x in (*given, *flat)),
                   "follows": any(isinstance(x, torch.Tensor) and x.requires_grad for x in given)}
         for place, value in enumerate(flat):
             if isinstance(value, torch.Tensor) and value.requires_grad:
@@ -122,12 +139,14 @@ class Observer:
             self.stride = max(1, -(-sum(p.numel() for p in module.parameters()) // NUMBERS))
             if self.rank == 0:
                 self.copy = copied(module)
+        self.low = self.low or is_low(module)
+        meshes = data_parallel_meshes(module)
         for name, parameter in module.named_parameters():
             name = f"{number}:{name}" if number else name
             if parameter.requires_grad and id(parameter) not in self.names:
-                self.names[id(parameter)] = name
+                self.names[id(parameter)], self.parameters[name] = name, parameter
                 if isinstance(parameter, DTensor):
-                    self.sharded[name] = str(parameter.placements)
+                    self.sharded[name] = shard_of(parameter, meshes.get(id(parameter)))
                 else:
                     parameter.register_hook(lambda slope, name=name: self._local_gradient(name, slope))
                 self.start[name] = self._part(parameter)
@@ -140,9 +159,28 @@ class Observer:
             self.buffers = {name: digest(buffer) for name, buffer in module.named_buffers()}
 
     def _local_gradient(self, name, slope):
+        """The sum of what backward has given for a parameter since its optimiser's last step, or since it was set back:
+        the losses of several models reach parameters whose gradients are thrown away."""
         if self.recording:
-            part = self._part(slope)
-            self.local[name] = self.local[name] + part if name in self.local else part
+            part, kept, (before, steps) = self._part(slope), self.parameters[name].grad, self.local.get(name, (None, 0))
+            thrown_away = steps < len(self.steps) and (kept is None or not kept.any())
+            self.local[name] = part if before is None or thrown_away else before + part, len(self.steps)
+
+    def _weights_digest(self):
+        return digest([self._part(parameter) for parameter in self.parameters.values()])
+
+    def _look_at_weights(self):
+        """The weights as a step begins, at its first call of a model: something may have written into them since the
+        step before. In the steps that are timed only the first is looked at."""
+        timed = RECORD < self.done < RECORD + MEASURE and not self.going_on
+        if self.done == self._looked_at or timed:
+            return
+        self._looked_at = self.done
+        self.begins[self.done] = self._weights_digest()
+        if self.recording:
+            self.begin = {name: self._part(parameter) for name, parameter in self.parameters.items()}
+        elif self.begins[self.done] != self._ended:
+            self._averaged = True
 
     def _part(self, tensor):
         """What is kept of a tensor: its numbers, in one row; of a large model every n-th; of a shard all."""
@@ -161,10 +199,14 @@ class Observer:
         backward = torch.autograd.backward
 
         def observed(tensors, *args, **kwargs):
+            if self._backward_depth:  # reentrant checkpointing: a part of the backward that is under way
+                return backward(tensors, *args, **kwargs)
             start = time.perf_counter()
+            self._backward_depth += 1
             try:
                 return backward(tensors, *args, **kwargs)
             finally:
+                self._backward_depth, self._stage = 0, "after"
                 self.spans.note("backward", start, time.perf_counter())
                 if self.recording:
                     losses, scalar = self.losses.take(), tensors if isinstance(tensors, torch.Tensor) else None
@@ -202,37 +244,61 @@ class Observer:
                 if id(p) in self.names]
 
     def _gradients(self, optimizer):
-        own = self._own(optimizer)
-        self._out = {name: None if p.grad is None else self._part(p.grad) for name, p in own}
+        """What an optimiser gets. One inside it may have a part of its parameters only (ZeroRedundancyOptimizer)."""
+        self._out.update({name: None if p.grad is None else self._part(p.grad) for name, p in self._own(optimizer)})
 
     def _after_step(self, optimizer, args, kwargs):
         self._in_step -= 1
         if self._in_step or not self._own(optimizer):
             return
         self.spans.step_ends()
+        self.loaders.stepped()
+        self._stage = "apart"
         if self.recording:
-            groups = [({key: value for key, value in group.items() if key != "params" and is_plain(value)},
-                       [self.names[id(p)] for p in group["params"] if id(p) in self.names])
-                      for group in optimizer.param_groups]
-            self.steps.append({"calls": self.calls, "local": self.local, "given": self._out, "groups": groups,
-                               "backwards": self.backwards, "buffers": self.buffers, "clips": self.losses.take_clips(),
-                               "optimizer": (type(optimizer).__module__, type(optimizer).__name__),
-                               "weights": {name: self._part(p) for name, p in self._own(optimizer)}})
-            self._fresh()
-        if not self.going_on:
-            self.done += 1
-            if self.done == RECORD:
-                self._save()
-                self.spans.open()
-            elif self.done == RECORD + MEASURE:
+            self._record_step(optimizer)
+        if self.going_on:
+            if self.loaders.trained_twice():
+                self.end()
+            return
+        self.done += 1
+        if self.done == RECORD:
+            self._ended = self._weights_digest()
+            self._save()
+            self.spans.open()
+        elif self.done == RECORD + MEASURE:
+            self.spans.close()
+            silent = not {"horovod", "mpi4py"} & set(sys.modules) and not self._gradients_sent
+            self._await_until = time.monotonic() + (AWAIT_S if silent and self.size > 1 else 0)
+        if self.done >= RECORD + MEASURE:
+            self._ended = self._weights_digest()
+            if self._averaged or time.monotonic() >= self._await_until:
                 self._steps_are_over()
 
+    def _record_step(self, optimizer):
+        groups = [({key: value for key, value in group.items() if key != "params" and is_plain(value)},
+                   [self.names[id(p)] for p in group["params"] if id(p) in self.names])
+                  for group in optimizer.param_groups]
+        own = dict(self._own(optimizer))
+        if not self.backwards and self.steps and not set(own) & set(self.steps[-1]["weights"]):
+            self.calls, self.backwards, self.buffers = (self.steps[-1][what] for what in ("calls", "backwards", "buffers"))
+        self.steps.append({"calls": self.calls, "local": {name: self.local.pop(name)[0] for name in own if name in self.local},
+                           "given": self._out, "groups": groups, "backwards": self.backwards, "buffers": self.buffers,
+                           "clips": self.losses.take_clips(), "begin": self.begin, "messages": self.messages.take(),
+                           "optimizer": (type(optimizer).__module__, type(optimizer).__name__),
+                           "weights": {name: self._part(p) for name, p in own.items()}})
+        self._fresh()
+
+    @property
+    def _gradients_sent(self):
+        return any(sums_gradients(one) or one["phase"] == "forward" or one["peer"] is not None
+                   for step in self.steps for one in step["messages"])
+
     def _steps_are_over(self):
-        self.spans.close()
         if self.options["to_end"]:
             return
         shuffles = any(order["shuffle"] for order in self.loaders.orders)
-        if not shuffles or self.loaders.drawn_twice():
+        silent = not self._gradients_sent and self.size > 1
+        if not (shuffles or silent and self.loaders.training and not self._averaged) or self.loaders.trained_twice():
             self.end()
         self._write()
         self.going_on, self.loaders.cut = True, self.loaders.training
@@ -242,27 +308,26 @@ class Observer:
         timer.daemon = True
         timer.start()
 
-    def _drawn(self):
-        if self.going_on and self.loaders.drawn_twice():
-            self.end()
-
     # -- the end -------------------------------------------------------------------------------------------------------
 
     def _save(self):
         if self._saved:
             return
         self._saved = True
+        self.messages.close()
         write_tensors(os.path.join(self.folder, f"seen-{self.rank}.pt"), {
             "rank": self.rank, "size": self.size, "start": self.start, "steps": self.steps,
             "seed": self.seed, "models": len(self.models), "sharded": self.sharded, "stride": self.stride,
-            "wrapper": self.wrapper, "scaled": self.losses.scaled, "loader": self.loaders.facts(),
+            "wrapper": self.wrapper, "scaled": self.losses.scaled, "low": self.low, "loader": self.loaders.facts(),
+            "splits": self.loaders.split_facts(),
             "frameworks": [name for name in ("horovod", "mpi4py") if name in sys.modules]})
 
     def _write(self):
         self._save()
         self.spans.close()
         write_json(os.path.join(self.folder, f"cost-{self.rank}.json"),
-                   {**self.spans.facts(), "steps": self.done, "orders": self.loaders.orders})
+                   {**self.spans.facts(), "steps": self.done, "orders": self.loaders.orders,
+                    "begins": self.begins})
 
     def end(self, code=0):
         """Write down what is left and end this process, when the other ranks have come so far too."""
@@ -308,8 +373,12 @@ def kept(tree):
     import torch
     from torch.utils._pytree import tree_map
 
-    return tree_map(lambda x: x.detach().cpu().clone() if isinstance(x, torch.Tensor) else
-                    x if is_plain(x) else None, tree)
+    def copy_of(x):
+        if not isinstance(x, torch.Tensor):
+            return x if is_plain(x) else None
+        return (x.to_local() if hasattr(x, "to_local") else x).detach().cpu().clone()
+
+    return tree_map(copy_of, tree)
 
 
 def rows_of(values):

@@ -138,8 +138,10 @@ def test_what_stays_from_the_step_before_and_is_clipped_with_what_has_come():
     assert found == ["no zero_grad"]
 
 
-def test_something_else():
-    assert keys(step([draw(3)[0]] * 4, LOCAL)) == ["other"]
+def test_something_else_is_a_mistake_only_where_the_ranks_do_not_agree():
+    assert keys(step([draw(3)[0]] * 3 + [draw(4)[0]], LOCAL)) == ["other"]
+    found = evidence(step([draw(3)[0]] * 4, LOCAL))
+    assert judge.mistakes(found) == [] and [one.key for one in judge.elsewhere(found)] == ["same but other"]
 
 
 def test_the_same_rows_in_every_step_and_by_chance_in_one():
