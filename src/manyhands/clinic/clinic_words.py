@@ -136,6 +136,17 @@ MISTAKES = {
         "the ranks is {factor:.3g} times the gradient of one process.",
         "Multiply the loss by the number of ranks, or gather with torch.distributed.nn.functional.all_gather, which has a "
         "backward.", ("06", "11")),
+    "tensor rows": (
+        "Ranks that compute parts of one layer got different rows",
+        "{ranks} hold parts of the same layers, and their rows differ in every step. What they compute is put together as if "
+        "it belonged to the same rows.",
+        "Give all ranks of a tensor-parallel group the same rows: take the data-parallel rank and size for the sampler or "
+        "the seed, not those of the world.", ("15",)),
+    "one rank's weights": (
+        "All ranks take over the weights of one",
+        "Each rank trains alone, and as step {step} ends, all ranks get the weights of rank {rank}: the work of the others "
+        "is lost.",
+        "Average the weights (all_reduce with ReduceOp.AVG), or the gradients in every step.", ("01", "09")),
     "hang": ("It hangs", "{text}", "Every rank of the group must make the same calls in the same order.", ("04", "14")),
     "crossed": ("The ranks' calls do not fit together", "{text}",
                 "Every rank of the group must make the same calls in the same order, with tensors of one size.",
@@ -253,3 +264,20 @@ HANGS = {"no": "No: every rank came through {steps} steps{whole}.",
          "end": " and to the end of the script",
          "failed": "Not told: the script failed first.",
          "limit": "Not told: after {limit_s:g} s it had not come to the end of what was asked for, and was stopped."}
+LAYOUTS = {"tensor": "tensor parallelism (ranks {parts} hold parts of the same layers)",
+           "pipeline": "a pipeline (ranks send activations to each other and hold different layers)",
+           "experts": "expert parallelism (rows are exchanged inside forward, and experts are trained on one rank each)",
+           "parts": "model parallelism (the ranks hold different parameters)",
+           "groups": "data parallelism in groups that are smaller than the world",
+           "local": "local SGD (each rank takes steps by itself, and the weights are averaged{every})"}
+LAYOUT = {"looks": "The script looks like {kinds}.",
+          "groups": "Gradients are averaged in the groups {groups}. In each of {steps} steps the ranks of a group had the same "
+                    "weights, and the gradient was the mean over their rows.",
+          "names": "{k} parameters are trained on each rank alone: {names}. They were not compared.",
+          "local": "All ranks began with the same weights, and had the same weights again after {every} steps.",
+          "one process": "In each of {steps} steps the gradient was that of one process with the whole layers and the same "
+                         "{rows} rows.",
+          "nothing": "No two ranks average the gradients of the same parameters, so no gradient was compared.",
+          "not put together": "Gradients are averaged in the groups {groups}, but the model could not be run in one process: "
+                              "no gradient was compared.",
+          "open": "Whether the parts together compute what one process would was not determined."}

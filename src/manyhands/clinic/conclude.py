@@ -3,14 +3,14 @@
 from dataclasses import dataclass, field
 
 from manyhands.clinic import clinic_words as words
-from manyhands.clinic import costs, judge
-from manyhands.clinic.evidence import Evidence, moved_apart, of_torch
+from manyhands.clinic import costs, judge, layouts
+from manyhands.clinic.evidence import moved_apart, of_torch
 from manyhands.clinic.judge import Finding
 from manyhands.clinic.visit import STEPS
 from manyhands.cluster.faults.sentences import ranks_text
 from manyhands.command_line import printable
 
-FOUND, NOTHING, FAILS = 1, 0, 2  # exit codes
+FOUND, NOTHING, FAILS, OPEN = 1, 0, 2, 3  # exit codes
 OTHER_SIZE = "Received data size doesn't match expected size"  # gloo, when it ends the process
 APART = 0.1  # parts of the way that the weights went
 NAMED = 4  # so many names of parameters, or of files, are shown
@@ -49,8 +49,7 @@ class Conclusion:
 
 def conclude(visit, to_end=False, timeout_s=300):
     """What is to be said of a `Visit`."""
-    evidence = _evidence(visit)
-    found = judge.mistakes(evidence) if evidence else []
+    evidence, found, layout = layouts.examined(visit) if _stepped(visit) else (None, [], None)
     remarks = _remarks(visit, evidence)
     fault = visit.fault
     hangs = fault is not None and fault.kind in ("hang", "mismatch") and not visit.errors
@@ -63,7 +62,7 @@ def conclude(visit, to_end=False, timeout_s=300):
         found.append(Finding("crossed", {"text": cause}))
     cost = costs.add_up(visit.cost) if len(visit.cost) == visit.ranks else None
     of_costs = costs.remarks(cost, "horovod" in visit.seen[0]["frameworks"]) if cost else []
-    done = Conclusion(visit, _right(visit, evidence, found, remarks, failed, hangs), "", "",
+    done = Conclusion(visit, _right(visit, evidence, layout, found, remarks, failed, hangs), "", "",
                       [_mistake(one, visit) for one in found], [_remark(one) for one in remarks], _measured(evidence, found),
                       cost, [_remark(one) for one in of_costs])
     done.gpus, done.gpu_findings, done.gpu_note = _gpus(visit, cost)
@@ -73,6 +72,8 @@ def conclude(visit, to_end=False, timeout_s=300):
         done.code, done.traceback = FAILS, _traceback(visit)
     elif found or done.gpu_findings or visit.timed_out:
         done.code = FOUND
+    elif layout and not layout.checked:
+        done.code = OPEN
     return done
 
 
@@ -86,11 +87,9 @@ def _crossed(visit):
     return any(OTHER_SIZE in text for text in visit.output.values())
 
 
-def _evidence(visit):
-    """None where not all ranks have come through one step."""
-    if len(visit.seen) < visit.ranks or not all(one["steps"] for one in visit.seen.values()):
-        return None
-    return Evidence(visit)
+def _stepped(visit):
+    """Whether all ranks have come through one step."""
+    return len(visit.seen) == visit.ranks and all(one["steps"] for one in visit.seen.values())
 
 
 def _remarks(visit, evidence):
@@ -121,8 +120,8 @@ def left_out_in_words(visit):
     return ", ".join(map(printable, visit.left_out[:NAMED])) + (f" and {more} more" if more > 0 else "")
 
 
-def _right(visit, evidence, found, remarks, failed, hangs):
-    if evidence is None:
+def _right(visit, evidence, layout, found, remarks, failed, hangs):
+    if evidence is None and layout is None:
         return words.VERDICTS["failed" if failed else "hung" if hangs else "no step"]
     wrong = [one for one in found if one.key != "hang"]
     if wrong:
@@ -130,6 +129,8 @@ def _right(visit, evidence, found, remarks, failed, hangs):
                                               "likely mistakes were")
     if visit.ranks == 1:
         return words.VERDICTS["one"]
+    if layout:
+        return _looks_like(layout, evidence)
     rows = sum(len(evidence.steps[0].rows[rank]) for rank in evidence.givers) or "same"
     if evidence.sharded:
         key = "sharded" if evidence.steps[0].right is not None else "sharded untold"
@@ -137,6 +138,27 @@ def _right(visit, evidence, found, remarks, failed, hangs):
         mild = {"not copied", "left out", "sampled", "unequal steps"}
         key = "same" if all(one.key in mild for one in remarks) else "same but"
     return words.VERDICTS[key].format(steps=evidence.count, rows=rows)
+
+
+def _looks_like(layout, evidence):
+    """What the script looks like, and what was compared inside its groups."""
+    shown = {"parts": _sets(layout.parts), "groups": _sets(layout.groups), "steps": layout.steps,
+             "every": f" after every {layout.every} steps" if layout.every else ""}
+    said = [words.LAYOUT["looks"].format(kinds=" and ".join(words.LAYOUTS[kind].format(**shown) for kind in layout.kinds))]
+    if layout.kinds == ["local"]:
+        return " ".join(said + ([words.LAYOUT["local"].format(every=layout.every)] if layout.every else []))
+    if evidence is not None and layout.checked:
+        rows = sum(len(evidence.steps[0].rows[rank]) for rank in evidence.givers)
+        return " ".join([*said, words.LAYOUT["one process"].format(rows=rows, **shown)])
+    said.append(words.LAYOUT["groups" if layout.checked else "not put together" if layout.groups else "nothing"].format(**shown))
+    if layout.names:
+        names = ", ".join(layout.names[:NAMED]) + (", ..." if len(layout.names) > NAMED else "")
+        said.append(words.LAYOUT["names"].format(k=len(layout.names), names=names))
+    return " ".join([*said, words.LAYOUT["open"]])
+
+
+def _sets(groups):
+    return ", ".join("{" + ", ".join(map(str, group)) + "}" for group in groups)
 
 
 def _hangs(visit, evidence, failed, hangs, to_end, timeout_s):
@@ -214,7 +236,7 @@ def _shown(values, visit=None):
     """The values as text for the sentences."""
     shown = dict(values)
     if visit:
-        shown.update(n=visit.ranks, steps=len(visit.seen[0]["steps"]) if 0 in visit.seen else 0)
+        shown.update(n=values.get("n", visit.ranks), steps=len(visit.seen[0]["steps"]) if 0 in visit.seen else 0)
     if "ranks" in values:
         shown["ranks_n"] = values["ranks"]
         if isinstance(values["ranks"], list):

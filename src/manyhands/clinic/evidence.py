@@ -58,6 +58,8 @@ class Evidence:
 
     def _step(self, number):
         given = self.of(number, "given")
+        # of a parameter that another rank's optimiser has, that one's gradient: an optimiser whose state is sharded
+        given = [{**{name: value for other in given for name, value in other.items()}, **part} for part in given]
         names = [name for name in dict.fromkeys(name for part in given for name in part)
                  if any(part.get(name) is not None for part in given) and (self.names is None or name in self.names)]
         sizes = [next(part[name].numel() for part in given if part.get(name) is not None) for name in names]
@@ -139,15 +141,14 @@ class Evidence:
         if self.sharded:
             return [0.0] * self.ranks
         weights = [self.after(rank, number) for rank in range(self.ranks)]
-        return [max((apart(part.get(name), own) for name, own in weights[0].items()
-                     if self.names is None or name in self.names), default=0.0) for part in weights]
+        return [max((apart(part[name], own) for name, own in weights[0].items()
+                     if name in part and (self.names is None or name in self.names)), default=0.0) for part in weights]
 
     def after(self, rank, number):
         """{name: numbers}: a rank's weights after a step; as the next one begins, where that is known, since a script
         may send them after its optimiser's step."""
         steps = self.seen[rank]["steps"]
-        later = steps[number + 1]["begin"] if number + 1 < self.count else {}
-        return {name: later.get(name, part) for name, part in steps[number]["weights"].items()}
+        return {**steps[number]["weights"], **(steps[number + 1]["begin"] if number + 1 < self.count else {})}
 
 
 def vector(parts, names, sizes):
@@ -242,7 +243,8 @@ def moved_apart(evidence):
     import torch
 
     steps = evidence.first["steps"][:evidence.count]
-    if not steps or evidence.sharded:
+    own = [[sorted(step["weights"]) for step in one["steps"][:evidence.count]] for one in evidence.seen]
+    if not steps or evidence.sharded or any(one != own[0] for one in own):
         return None
     start = {name: torch.nn.Parameter(part.clone()) for name, part in evidence.first["start"].items()}
     optimizers = {}  # by the names of the parameters

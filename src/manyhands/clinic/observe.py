@@ -46,12 +46,14 @@ class Observer:
         self.parameters, self.low, self.begins, self.begin, self.local = {}, False, {}, {}, {}
         self._fresh()
         self._inside, self._depth, self._in_step, self._saved, self._stage = False, 0, 0, False, "apart"
+        self._placed, self._owned = None, set()
         self._backward_depth, self._await_until, self._looked_at, self._averaged = 0, None, 0, False
         self.spans = Spans()
         self.loaders = Loaders(self.spans.input)
         self.losses = Losses()
         self.messages = Messages(lambda: self.phase, lambda: self.parameters.values())
         self._watch_calls()
+        self._watch_placing()
         self._watch_backward()
         reporter.on_stop = self._write
         register_optimizer_step_pre_hook(self._before_step)
@@ -72,6 +74,19 @@ class Observer:
                 else self._stage)
 
     # -- the model is called -------------------------------------------------------------------------------------------
+
+    def _watch_placing(self):
+        """How the first tensor that a model hands to DTensor is declared: "whole" on every rank of the mesh, or "shard"."""
+        from torch.distributed.tensor import DTensor
+
+        from_local = DTensor.from_local
+
+        def noted(tensor, device_mesh=None, placements=None, **kwargs):
+            if self._inside and not self._placed:
+                self._placed = "whole" if placements and all(one.is_replicate() for one in placements) else "shard"
+            return from_local(tensor, device_mesh, placements, **kwargs)
+
+        DTensor.from_local = staticmethod(noted)
 
     def _watch_calls(self):
         import torch
@@ -107,13 +122,13 @@ class Observer:
         number = self._model(getattr(module, "_orig_mod", module))  # of torch.compile
         given, _ = tree_flatten((args, kwargs))
         inputs = kept((args, kwargs))
-        noise = noise_state()
+        noise, self._placed = noise_state(), None
         out = call(module, *args, **kwargs)
         flat, _ = tree_flatten(out)
         record = {"model": number, "inputs": inputs, "out": kept(flat), "slopes": [None] * len(flat),
                   "random": digest(noise) != digest(noise_state()), "noise": digest(noise),
                   "autocast": autocast_now(), "rows": rows_of(given),
-                  "cut": any(hasattr(x, "to_local") for x in (*given, *flat)),
+                  "placed": self._placed, "cut": any(hasattr(x, "to_local") for x in (*given, *flat)),
                   "follows": any(isinstance(x, torch.Tensor) and x.requires_grad for x in given)}
         for place, value in enumerate(flat):
             if isinstance(value, torch.Tensor) and value.requires_grad:
@@ -279,9 +294,12 @@ class Observer:
                    [self.names[id(p)] for p in group["params"] if id(p) in self.names])
                   for group in optimizer.param_groups]
         own = dict(self._own(optimizer))
+        self._owned |= set(own)
+        # with those that no optimiser of this rank has: another rank's may (an optimiser whose state is sharded)
+        local = {name: self.local.pop(name)[0] for name in list(self.local) if name in own or name not in self._owned}
         if not self.backwards and self.steps and not set(own) & set(self.steps[-1]["weights"]):
             self.calls, self.backwards, self.buffers = (self.steps[-1][what] for what in ("calls", "backwards", "buffers"))
-        self.steps.append({"calls": self.calls, "local": {name: self.local.pop(name)[0] for name in own if name in self.local},
+        self.steps.append({"calls": self.calls, "local": local,
                            "given": self._out, "groups": groups, "backwards": self.backwards, "buffers": self.buffers,
                            "clips": self.losses.take_clips(), "begin": self.begin, "messages": self.messages.take(),
                            "optimizer": (type(optimizer).__module__, type(optimizer).__name__),

@@ -6,7 +6,8 @@ from importlib.resources import files
 from manyhands.clinic.clinic_words import NOT_YET, QUESTIONS
 from manyhands.clinic.plain_page import headline
 
-MARK = {0: ("well", "nothing found"), 1: ("bad", "something found"), 2: ("bad", "the script failed")}
+MARK = {0: ("well", "nothing found"), 1: ("bad", "something found"), 2: ("bad", "the script failed"),
+        3: ("bad", "not determined")}
 MADE_BY = '<meta name="generator" content="manyhands clinic">'  # by it the command knows a page that it may write over
 
 
