@@ -144,8 +144,8 @@ MISTAKES = {
         "the seed, not those of the world.", ("15",)),
     "one rank's weights": (
         "All ranks take over the weights of one",
-        "Each rank trains alone, and as step {step} ends, all ranks get the weights of rank {rank}: the work of the others "
-        "is lost.",
+        "Each rank trains alone, and after step {step} all ranks get the weights of rank {rank}. The work of the others is "
+        "lost.",
         "Average the weights (all_reduce with ReduceOp.AVG), or the gradients in every step.", ("01", "09")),
     "hang": ("It hangs", "{text}", "Every rank of the group must make the same calls in the same order.", ("04", "14")),
     "crossed": ("The ranks' calls do not fit together", "{text}",
@@ -269,12 +269,12 @@ LAYOUTS = {"tensor": "tensor parallelism (ranks {parts} hold parts of the same l
            "experts": "expert parallelism (rows are exchanged inside forward, and experts are trained on one rank each)",
            "parts": "model parallelism (the ranks hold different parameters)",
            "groups": "data parallelism in groups that are smaller than the world",
-           "local": "local SGD (each rank takes steps by itself, and the weights are averaged{every})"}
+           "local": "local SGD (each rank takes several steps by itself, and then the weights are averaged)"}
 LAYOUT = {"looks": "The script looks like {kinds}.",
           "groups": "Gradients are averaged in the groups {groups}. In each of {steps} steps the ranks of a group had the same "
                     "weights, and the gradient was the mean over their rows.",
           "names": "{k} parameters are trained on each rank alone: {names}. They were not compared.",
-          "local": "All ranks began with the same weights, and had the same weights again after {every} steps.",
+          "local": "The ranks' weights differed, and were the same on all ranks again as step {again} began.",
           "one process": "In each of {steps} steps the gradient was that of one process with the whole layers and the same "
                          "{rows} rows.",
           "nothing": "No two ranks average the gradients of the same parameters, so no gradient was compared.",

@@ -143,10 +143,10 @@ def _right(visit, evidence, layout, found, remarks, failed, hangs):
 def _looks_like(layout, evidence):
     """What the script looks like, and what was compared inside its groups."""
     shown = {"parts": _sets(layout.parts), "groups": _sets(layout.groups), "steps": layout.steps,
-             "every": f" after every {layout.every} steps" if layout.every else ""}
+             "again": layout.again}
     said = [words.LAYOUT["looks"].format(kinds=" and ".join(words.LAYOUTS[kind].format(**shown) for kind in layout.kinds))]
     if layout.kinds == ["local"]:
-        return " ".join(said + ([words.LAYOUT["local"].format(every=layout.every)] if layout.every else []))
+        return " ".join(said + ([words.LAYOUT["local"].format(**shown)] if layout.again else []))
     if evidence is not None and layout.checked:
         rows = sum(len(evidence.steps[0].rows[rank]) for rank in evidence.givers)
         return " ".join([*said, words.LAYOUT["one process"].format(rows=rows, **shown)])

@@ -57,9 +57,13 @@ def _ranks_of(pairs):
     return sorted({rank for pair in pairs for rank in pair})
 
 
+def _givers(evidence):
+    """The ranks whose rows are parts of the batch."""
+    return getattr(evidence, "givers", range(evidence.ranks))
+
+
 def _pairs(evidence):
-    """The pairs of ranks whose rows are parts of the batch."""
-    givers = getattr(evidence, "givers", range(evidence.ranks))
+    givers = _givers(evidence)
     return [(a, b) for a in givers for b in givers if a < b]
 
 
@@ -97,7 +101,7 @@ def _shift(evidence, a, b):
 
 def _loaders(evidence):
     """Each rank's loader of the training data; None where not all have one, or where these read different data sets."""
-    loaders = [evidence.seen[rank]["loader"] for rank in getattr(evidence, "givers", range(evidence.ranks))]
+    loaders = [evidence.seen[rank]["loader"] for rank in _givers(evidence)]
     if len(loaders) < 2 or any(not loader or not loader["rows"] for loader in loaders):
         return None
     return loaders if len({str(loader["rows"]) for loader in loaders}) == 1 else None
@@ -135,14 +139,14 @@ def _sampler(evidence):
     if again:
         found.append(Finding("set_epoch", {"first": again[0][0]["order"][:4], "epoch": again[0][1]["epoch"]}))
     counts = {order["replicas"] for of_rank in orders for order in of_rank}
-    if counts and counts != {evidence.ranks} and not getattr(evidence, "sharded", None):
-        found.append(Finding("replicas", {"told": sorted(counts), "ranks": evidence.ranks}))
+    if counts and counts != {len(_givers(evidence))}:
+        found.append(Finding("replicas", {"told": sorted(counts), "ranks": len(_givers(evidence))}))
     return found + _sampler_of_ranks(evidence, orders)
 
 
 def _sampler_of_ranks(evidence, orders):
     """The first order of each rank, against the others' (of real samplers, which have a seed)."""
-    givers = getattr(evidence, "givers", range(evidence.ranks))
+    givers = _givers(evidence)
     firsts = [orders[rank][0] for rank in givers if rank < len(orders) and orders[rank]
               and orders[rank][0].get("seed") is not None]
     if len(firsts) < 2 or len(firsts) < len(givers) or firsts[0]["replicas"] < 2:
@@ -214,7 +218,7 @@ def _length(evidence, lengths):
     """Mistakes in the length of the gradient, [(factor, scales, gathered)]. The script may scale its loss, or the
     gradients, or one to undo the other: the product counts, where the loss's part is known. A factor that changes from
     step to step is no division: the script sets the length itself."""
-    n, wrong = evidence.ranks, []
+    n, wrong = len(_givers(evidence)), []
     for factor, scales, gathered in lengths:
         if abs(factor - 1) < NEAR or scales is None and (gathered or abs(factor / n - 1) < NEAR):
             continue  # the latter: a sum of losses that may have been divided before; a remark
@@ -226,7 +230,7 @@ def _length(evidence, lengths):
     if not wrong or max(factor for _, factor in wrong) / min(factor for _, factor in wrong) > 1 + NEAR:
         return []
     key, factor = wrong[0]
-    return [Finding(key, {"factor": factor, "ranks": n})] if key else [Finding("factor", {"factor": factor})]
+    return [Finding(key, {"factor": factor, "ranks": n, "n": n})] if key else [Finding("factor", {"factor": factor})]
 
 
 def _varies(evidence):
@@ -328,13 +332,13 @@ def elsewhere(evidence):
 
 
 def _own_parts(step, near):
-    """The names of parameters whose gradient is each rank's own."""
+    """The names of parameters whose gradient is each rank's own, or a multiple of it."""
     by_rank = [list(zip(given.split(step.sizes), local.split(step.sizes)))
                for given, local in zip(step.given, step.local)]
     means, found = step.plain.split(step.sizes), []
     for place, name in enumerate(step.names):
         pairs = [of_rank[place] for of_rank in by_rank]
-        if all(apart(given, local) < near for given, local in pairs) and any(
+        if all(apart(given, local) < near or fit(given, local)[1] < near for given, local in pairs) and any(
                 apart(local, means[place]) > near for _, local in pairs):
             found.append(name)
     return found
@@ -408,9 +412,10 @@ def remarks(evidence):
 
 
 def tried(evidence):
-    """How far the first gradient is from that of the run in one process, in parts of its length; or None."""
+    """How far the first gradient is from that of the run in one process, in parts of its length; None where that run is
+    the only measure there is, or where there is none."""
     gradient = evidence.tried_gradient()
-    if gradient is None or not evidence.steps:
+    if gradient is None or not evidence.steps or evidence.sharded:
         return None
     import torch
 
@@ -423,5 +428,5 @@ def tried(evidence):
 
 def disagree(evidence):
     """Whether the run in one process gives another gradient than the ranks' own, weighted by their terms."""
-    far = None if evidence.sharded else tried(evidence)
+    far = tried(evidence)
     return far is not None and far > evidence.coarse

@@ -22,7 +22,7 @@ class Layout:
     groups: list = field(default_factory=list)
     parts: list = field(default_factory=list)
     names: list = field(default_factory=list)
-    every: int = 0  # steps after which weights are averaged
+    again: int = 0  # the step as which began all ranks had the same weights again
     steps: int = 0
     checked: bool = False
     found: list = field(default_factory=list)  # mistakes, as `judge.mistakes` gives them
@@ -90,14 +90,16 @@ def _recognised(visit, found):
     inside = [_inside(visit, rank) for rank in ranks]
     peers = any(message["peer"] is not None for rank in ranks for message in _messages(visit, rank))
     over_all = all(world in of_rank for of_rank in sums)
+    partly = all(world in _sums(visit, rank, 0) for rank in ranks)
     exchanged = any("alltoall" in call for of_rank in inside for calls in of_rank.values() for call in calls)
     signs = {"start", "own", "part own", "alone", "parts", "other"} & keys
+    if partly and exchanged and {"start", "part own"} & keys:
+        return _experts(visit, found, world)
     if over_all:
-        return _experts(visit, found, world) if exchanged and {"start", "part own"} & keys else None
+        return None
     layout = Layout([], _groups(visit, sums))
     if peers and signs:
         layout.kinds.append("pipeline")
-        layout.parts += [sorted({rank for rank in ranks if rank not in group} | {group[0]}) for group in layout.groups[:1]]
     cut = [group for of_rank in inside for group in of_rank if not any(set(group) <= set(dp) for dp in layout.groups)]
     if cut and (signs or "same rows" in keys):
         layout.kinds.append("experts" if exchanged else "tensor")
@@ -110,21 +112,40 @@ def _recognised(visit, found):
         return _local(visit, found)
     if not layout.kinds:
         return None
+    if not layout.groups and {"tensor", "pipeline"} & set(layout.kinds):
+        layout.groups = _replicas(visit, layout)
     return _within(visit, layout)
+
+
+def _replicas(visit, layout):
+    """The groups of ranks that began with the same weights, but send each other nothing, not even by others: copies of a
+    part of the model that should have averaged their gradients."""
+    tied = [{rank, *(message["peer"] for message in _messages(visit, rank) if message["peer"] is not None),
+             *(other for group in layout.parts for other in group if rank in group)} for rank in range(visit.ranks)]
+    for _ in tied:  # to what they are tied to by others
+        tied = [set().union(*(tied[other] for other in of_rank)) for of_rank in tied]
+    found = []
+    for rank in range(visit.ranks):
+        copies = [other for other in range(visit.ranks) if other == rank or not tied[rank] & tied[other]
+                  and _sizes(visit, other) == _sizes(visit, rank)]
+        copies = [other for other in copies if not Evidence(visit, [rank, other]).start_differs()]
+        if len(copies) > 1 and copies not in found and not _changed(Evidence(visit, copies)):
+            found.append(copies)
+    return found
 
 
 def _messages(visit, rank):
     return [message for step in visit.seen[rank]["steps"] for message in step["messages"]]
 
 
-def _sums(visit, rank):
+def _sums(visit, rank, most=MOST):
     """The groups over which a rank sums most of its parameters' gradients, the largest first."""
     steps, total = visit.seen[rank]["steps"], sum(_sizes(visit, rank).values())
     count = {}
     for message in _messages(visit, rank):
         if sums_gradients(message):
             count[message["ranks"]] = count.get(message["ranks"], 0) + message["numel"]
-    found = [group for group, numel in count.items() if numel >= MOST * total * len(steps)]
+    found = [group for group, numel in count.items() if numel >= most * total * len(steps)]
     return sorted(found, key=len, reverse=True)
 
 
@@ -207,47 +228,26 @@ def _experts(visit, found, world):
 def _local(visit, found):
     """Whether the ranks' weights, which their steps take apart, come together again."""
     evidence = Evidence(visit)
-    if evidence.start_differs():
-        return None
-    begins = [{int(number): text for number, text in visit.cost.get(rank, {}).get("begins", {}).items()}
-              for rank in range(visit.ranks)]
-    numbers = sorted(set.intersection(*map(set, begins)))
-    same = [number for number in numbers if len({of_rank[number] for of_rank in begins}) == 1]
-    after = [number for number in same if number > evidence.count or max(_ends_apart(evidence, number - 1)) > 0]
-    late = [number for number in after if any(other < number and other not in same for other in numbers) or number == 1]
+    begins, ends = ([{int(number): text for number, text in visit.cost.get(rank, {}).get(what, {}).items()}
+                     for rank in range(visit.ranks)] for what in ("begins", "ends"))
+    numbers = sorted(set.intersection(*map(set, begins)))  # of steps that all ranks have taken before
+    apart_at = {number for number in numbers if len({of_rank[number] for of_rank in begins}) > 1}
+    ended = {number: [of_rank[number] for of_rank in ends] for number in set.intersection(*map(set, ends))}
+    again = next((number for number in numbers if number not in apart_at and (
+        len(set(ended.get(number, [0]))) > 1 or any(other < number for other in apart_at))), None)
     rest = [one for one in found if one.key not in ("own", "alone", "drift", "other")]
     layout = Layout(["local"], steps=evidence.count, found=rest)
-    if late:
-        taken = _taken_from(evidence, late[0])
-        if taken is not None:
-            return Layout(["local"], found=[*rest, Finding("one rank's weights", {"rank": taken, "step": late[0]})])
-        layout.every, layout.checked = late[0], True
+    if again is not None:
+        taken = [rank for rank, text in enumerate(ended.get(again, [])) if text == begins[rank][again]]
+        if len(taken) == 1:
+            layout.found.append(Finding("one rank's weights", {"rank": taken[0], "step": again}))
+        layout.again, layout.checked = again + 1, True
         return layout
     total = sum(_sizes(visit, 0).values())
     averages = any(message["call"].startswith(AVERAGES) and message["phase"] in ("apart", "step", "after")
                    and (message["of"] == "weights" or message["numel"] >= MOST * total)
                    for rank in range(visit.ranks) for message in _messages(visit, rank))
     return layout if averages and _changed(evidence) else None
-
-
-def _ends_apart(evidence, number):
-    """By rank: how far its weights are from rank 0's as its optimiser's step of this number ends."""
-    if number >= evidence.count:
-        return [0.0]
-    weights = evidence.of(number, "weights")
-    return [max((apart(part.get(name), own) for name, own in weights[0].items()), default=0.0) for part in weights]
-
-
-def _taken_from(evidence, number):
-    """The rank whose weights all ranks have as step `number` begins, where it is not the mean of all that they have."""
-    if not 0 < number < evidence.count:
-        return None
-    ends, begin = evidence.of(number - 1, "weights"), evidence.first["steps"][number]["begin"]
-    for rank, weights in enumerate(ends):
-        if all(name in begin and apart(begin[name], part) < evidence.tolerance / 10 for name, part in weights.items()) and (
-                max(_ends_apart(evidence, number - 1)) > evidence.tolerance):
-            return rank
-    return None
 
 
 def _changed(evidence):

@@ -2,8 +2,8 @@
 
     steps 1 to RECORD     rows that go in, gradients before and after they are averaged, weights after the step
     the next MEASURE      no tensor is looked at: times, messages, memory (`spans`)
-    for AWAIT_S           only where no gradient is sent: whether the weights are averaged after more steps
     then                  the training loader is cut, so that the next epoch begins, where a sampler is to draw anew;
+                          where no gradient was sent, an average of the weights is waited for;
                           or, with `to_end`, the script runs on as it is
 
 Then the process ends, in the middle of the script. Nothing here sends a message.
@@ -43,11 +43,12 @@ class Observer:
         self.going_on = False  # the steps are over; what the script does now is only looked at for its next epoch
         self.done, self.steps, self.models, self.names, self.stride = 0, [], [], {}, 1
         self.start, self.sharded, self.copy, self.seed, self.wrapper = {}, {}, None, None, ""
-        self.parameters, self.low, self.begins, self.begin, self.local = {}, False, {}, {}, {}
+        self.parameters, self.low, self.local = {}, False, {}
+        self.begin, self.begins, self.ends = {}, {}, {}  # the weights as this step began; digests by number of the step
         self._fresh()
         self._inside, self._depth, self._in_step, self._saved, self._stage = False, 0, 0, False, "apart"
         self._placed, self._owned = None, set()
-        self._backward_depth, self._await_until, self._looked_at, self._averaged = 0, None, 0, False
+        self._backward_depth, self._averaged = 0, False
         self.spans = Spans()
         self.loaders = Loaders(self.spans.input)
         self.losses = Losses()
@@ -188,13 +189,12 @@ class Observer:
         """The weights as a step begins, at its first call of a model: something may have written into them since the
         step before. In the steps that are timed only the first is looked at."""
         timed = RECORD < self.done < RECORD + MEASURE and not self.going_on
-        if self.done == self._looked_at or timed:
+        if not self.done or self.done in self.begins or timed:
             return
-        self._looked_at = self.done
         self.begins[self.done] = self._weights_digest()
         if self.recording:
             self.begin = {name: self._part(parameter) for name, parameter in self.parameters.items()}
-        elif self.begins[self.done] != self._ended:
+        elif self.going_on and self.begins[self.done] != self.ends.get(self.done):
             self._averaged = True
 
     def _part(self, tensor):
@@ -271,23 +271,17 @@ class Observer:
         self._stage = "apart"
         if self.recording:
             self._record_step(optimizer)
-        if self.going_on:
-            if self.loaders.trained_twice():
-                self.end()
-            return
         self.done += 1
-        if self.done == RECORD:
-            self._ended = self._weights_digest()
+        if self.done <= RECORD or self.going_on:
+            self.ends[self.done] = self._weights_digest()
+        if self.going_on:
+            if self._averaged or not self._silent and self.loaders.trained_twice():
+                self.end()
+        elif self.done == RECORD:
             self._save()
             self.spans.open()
         elif self.done == RECORD + MEASURE:
-            self.spans.close()
-            silent = not {"horovod", "mpi4py"} & set(sys.modules) and not self._gradients_sent
-            self._await_until = time.monotonic() + (AWAIT_S if silent and self.size > 1 else 0)
-        if self.done >= RECORD + MEASURE:
-            self._ended = self._weights_digest()
-            if self._averaged or time.monotonic() >= self._await_until:
-                self._steps_are_over()
+            self._steps_are_over()
 
     def _record_step(self, optimizer):
         groups = [({key: value for key, value in group.items() if key != "params" and is_plain(value)},
@@ -307,22 +301,25 @@ class Observer:
         self._fresh()
 
     @property
-    def _gradients_sent(self):
-        return any(sums_gradients(one) or one["phase"] == "forward" or one["peer"] is not None
-                   for step in self.steps for one in step["messages"])
+    def _silent(self):
+        """Whether no gradient, activation or message was sent in the steps that were written down, as far as is seen."""
+        return self.size > 1 and not {"horovod", "mpi4py"} & set(sys.modules) and not any(
+            sums_gradients(one) or one["phase"] == "forward" or one["peer"] is not None
+            for step in self.steps for one in step["messages"])
 
     def _steps_are_over(self):
+        self.spans.close()
         if self.options["to_end"]:
             return
         shuffles = any(order["shuffle"] for order in self.loaders.orders)
-        silent = not self._gradients_sent and self.size > 1
-        if not (shuffles or silent and self.loaders.training and not self._averaged) or self.loaders.trained_twice():
+        if not self._silent and (not shuffles or self.loaders.trained_twice()):
             self.end()
         self._write()
+        self.ends[self.done] = self._weights_digest()
         self.going_on, self.loaders.cut = True, self.loaders.training
         import threading
 
-        timer = threading.Timer(NEXT_EPOCH_S, self.end)
+        timer = threading.Timer(AWAIT_S if self._silent else NEXT_EPOCH_S, self.end)
         timer.daemon = True
         timer.start()
 
@@ -344,8 +341,8 @@ class Observer:
         self._save()
         self.spans.close()
         write_json(os.path.join(self.folder, f"cost-{self.rank}.json"),
-                   {**self.spans.facts(), "steps": self.done, "orders": self.loaders.orders,
-                    "begins": self.begins})
+                   {**self.spans.facts(), "steps": RECORD + MEASURE if self.going_on else self.done, "orders": list(self.loaders.orders),
+                    "begins": dict(self.begins), "ends": dict(self.ends)})
 
     def end(self, code=0):
         """Write down what is left and end this process, when the other ranks have come so far too."""
