@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field
 
 from manyhands.clinic import clinic_words as words
-from manyhands.clinic import costs, judge
-from manyhands.clinic.evidence import Evidence, moved_apart
+from manyhands.clinic import costs, judge, layouts
+from manyhands.clinic.evidence import moved_apart, of_torch
 from manyhands.clinic.judge import Finding
 from manyhands.clinic.visit import STEPS
 from manyhands.cluster.faults.sentences import ranks_text
@@ -12,6 +12,7 @@ from manyhands.command_line import printable
 
 NOTHING, FOUND, FAILS, NOT_DETERMINED = 0, 1, 2, 3  # exit codes
 OTHER_SIZE = "Received data size doesn't match expected size"  # gloo, when it ends the process
+APART = 0.1  # parts of the way that the weights went
 LAST_LINES = 8  # of what a rank printed
 NAMED = 4  # so many names of parameters, or of files, are shown
 
@@ -67,8 +68,7 @@ class Questions:
 def conclude(visit, to_end=False, timeout_s=300):
     """What is to be said of a `Visit`."""
     ask = Questions()
-    evidence = ask(None, _evidence, visit)
-    found = ask([], judge.mistakes, evidence) if evidence else []
+    evidence, found, layout = ask((None, [], None), layouts.examined, visit) if _stepped(visit) else (None, [], None)
     compared = ask(0, judge.compared, evidence) if evidence else 0
     ask.left_out += [one for one in found if one.key == judge.NOT_JUDGED]
     found = [one for one in found if one.key != judge.NOT_JUDGED]
@@ -87,10 +87,16 @@ def conclude(visit, to_end=False, timeout_s=300):
     cost = ask(None, costs.add_up, visit.cost) if len(visit.cost) == visit.ranks else None
     horovod = 0 in visit.seen and "horovod" in visit.seen[0]["frameworks"]
     of_costs = ask([], costs.remarks, cost, horovod) if cost else []
-    measured = ask([], _measured, evidence)
+    measured = ask([], _measured, evidence, found)
     wrong = [one for one in found if one.key != "hang"]
-    right = (_wrong(wrong) if wrong and evidence else _unknown(visit, evidence, failed, hangs, doubts) if doubts
-             or not compared or visit.ranks == 1 else _right(evidence, compared, remarks))
+    if wrong and (evidence or layout):
+        right = _wrong(wrong)
+    elif layout and not doubts:
+        right = _looks_like(layout, evidence)
+    elif doubts or not compared or visit.ranks == 1:
+        right = _unknown(visit, evidence, failed, hangs, doubts)
+    else:
+        right = _right(evidence, compared, remarks)
     done = Conclusion(visit, right, "", "", [_mistake(one, visit) for one in found],
                       [_remark(one) for one in [*remarks, *ask.left_out]], measured, cost,
                       [_remark(one) for one in of_costs])
@@ -103,9 +109,10 @@ def conclude(visit, to_end=False, timeout_s=300):
         done.code, done.traceback = FAILS, _traceback(visit)
     elif found or done.gpu_findings:
         done.code = FOUND
-    elif visit.timed_out or right.startswith(words.UNKNOWN) or not _rehearsal_is_whole(visit):
+    elif (visit.timed_out or right.startswith(words.UNKNOWN) or layout and not layout.checked
+          or not _rehearsal_is_whole(visit)):
         done.code = NOT_DETERMINED
-    if evidence is None and not failed:
+    if evidence is None and layout is None and not failed:
         done.printed = _printed(visit)
     return done
 
@@ -120,11 +127,9 @@ def _crossed(visit):
     return any(OTHER_SIZE in text for text in visit.output.values())
 
 
-def _evidence(visit):
-    """None where not all ranks have come through one step."""
-    if len(visit.seen) < visit.ranks or not all(one["steps"] for one in visit.seen.values()):
-        return None
-    return Evidence(visit)
+def _stepped(visit):
+    """Whether all ranks have come through one step."""
+    return len(visit.seen) == visit.ranks and all(one["steps"] for one in visit.seen.values())
 
 
 def _rehearsal_is_whole(visit):
@@ -140,7 +145,7 @@ def _remarks(visit, evidence, ask):
         found += ask([], judge.remarks, evidence)
         if visit.fault or visit.timed_out:
             found = [Finding("not tried: stopped", {}) if one.key == "not tried: no copy" else one for one in found]
-        if evidence.count and not evidence.sharded and ask(True, moved_apart, evidence) is None:
+        if not evidence.sharded and not all(of_torch(step) for step in evidence.first["steps"]):
             found.append(Finding("other optimiser", {}))
     if evidence and evidence.first["wrapper"] == "DataParallel":
         found.append(Finding("DataParallel", {}))
@@ -178,7 +183,7 @@ def _right(evidence, compared, remarks):
     mild = {"not copied", "left out", "sampled", "unequal steps"}
     key = ("undivided parts" if calls else "sharded" if evidence.sharded else
            "same" if all(one.key in mild for one in remarks) else "same but")
-    rows = sum(map(len, evidence.steps[0].rows)) or "same"
+    rows = sum(len(evidence.steps[0].rows[rank]) for rank in evidence.givers) or "same"
     return words.VERDICTS[key].format(steps=compared, rows=rows, calls=max(calls, default=1))
 
 
@@ -203,6 +208,27 @@ def _printed(visit):
         texts.setdefault("\n".join(lines), []).append(rank)
     return [(_capital((words.PRINTED if text else words.PRINTED_NOTHING).format(ranks=ranks_text(ranks))), text)
             for text, ranks in texts.items()]
+
+
+def _looks_like(layout, evidence):
+    """What the script looks like, and what was compared inside its groups."""
+    shown = {"parts": _sets(layout.parts), "groups": _sets(layout.groups), "steps": layout.steps,
+             "again": layout.again}
+    said = [words.LAYOUT["looks"].format(kinds=" and ".join(words.LAYOUTS[kind].format(**shown) for kind in layout.kinds))]
+    if layout.kinds == ["local"]:
+        return " ".join(said + ([words.LAYOUT["local"].format(**shown)] if layout.again else []))
+    if evidence is not None and layout.checked:
+        rows = sum(len(evidence.steps[0].rows[rank]) for rank in evidence.givers)
+        return " ".join([*said, words.LAYOUT["one process"].format(rows=rows, **shown)])
+    said.append(words.LAYOUT["groups" if layout.checked else "not put together" if layout.groups else "nothing"].format(**shown))
+    if layout.names:
+        names = ", ".join(layout.names[:NAMED]) + (", ..." if len(layout.names) > NAMED else "")
+        said.append(words.LAYOUT["names"].format(k=len(layout.names), names=names))
+    return " ".join([*said, words.LAYOUT["open"]])
+
+
+def _sets(groups):
+    return ", ".join("{" + ", ".join(map(str, group)) + "}" for group in groups)
 
 
 def _hangs(visit, failed, hangs, to_end, timeout_s):
@@ -248,8 +274,8 @@ def _of_rehearsal(finding):
                 _capital(finding.remedy) + ".")
 
 
-def _measured(evidence):
-    """The numbers behind the verdict."""
+def _measured(evidence, wrong=()):
+    """The numbers behind the verdict; those that a right script's remarks explain are left out."""
     if evidence is None or evidence.ranks == 1:
         return []
     if not evidence.count:
@@ -261,11 +287,12 @@ def _measured(evidence):
         far = max(max(evidence.weights_apart(number)) for number in range(evidence.count))
         found.append(("weights of the ranks apart, in parts of their length", f"{far:.1e}"))
         way = moved_apart(evidence)
-        if way and not evidence.first["scaled"]:
+        # rounding decides where Adam goes with a gradient of nothing
+        if way and not evidence.first["scaled"] and (wrong or max(way) < APART):
             found.append((f"way of the weights in {evidence.count} steps, against the same steps with the gradients of "
                           "one process", f"{max(way):.1e} apart"))
     tried = judge.tried(evidence)
-    if tried is not None:
+    if tried is not None and not judge.disagree(evidence):
         found.append(("first gradient, against a copy of the model that got the rows of all ranks at once",
                       f"{tried:.1e} apart"))
     rates = [options["lr"] for options, _ in evidence.of(0, "groups")[0] if options.get("lr") is not None]
@@ -295,7 +322,7 @@ def _shown(values, visit=None):
     """The values as text for the sentences."""
     shown = dict(values)
     if visit:
-        shown.update(n=visit.ranks, steps=len(visit.seen[0]["steps"]) if 0 in visit.seen else 0)
+        shown.update(n=values.get("n", visit.ranks), steps=len(visit.seen[0]["steps"]) if 0 in visit.seen else 0)
     if "ranks" in values:
         shown["ranks_n"] = values["ranks"]
         if isinstance(values["ranks"], list):
@@ -312,7 +339,7 @@ def _shown(values, visit=None):
     for name in ("shares", "norms", "rates"):
         if name in values:
             shown[name] = ", ".join(f"{one:.3g}" for one in values[name])
-    for name in ("told", "first"):
+    for name in ("told", "first", "seeds", "lengths"):
         if name in values:
             shown[name] = ", ".join(map(str, values[name]))
     shown["place"] = words.PLACES.get(values.get("place"), "")

@@ -1,7 +1,7 @@
 """What the evidence means: mistakes and remarks, each with what was measured."""
 
 import functools
-from collections import namedtuple
+from collections import Counter, namedtuple
 
 from manyhands.clinic.evidence import apart, finite, fit
 
@@ -33,7 +33,7 @@ def mistakes(evidence):
         alone = Finding("alone", {"wrapper": evidence.first["wrapper"], "remedy": _way_to_average(evidence)})
         return [alone, *_numbers(evidence)]
     numbers = _numbers(evidence)
-    found = [*_rows(evidence), *_sampler(evidence), *numbers]
+    found = [*_rows(evidence), *_sampler(evidence), *_splits(evidence), *numbers]
     start = evidence.start_differs()
     gradient = [] if any(one.key == "no gradient" for one in numbers) else _gradient(evidence)
     if start:
@@ -60,18 +60,93 @@ def _silent(evidence):
 
 @rule
 def _rows(evidence):
-    """Ranks that get the same rows in the same step; or that all draw from the whole data set."""
-    same = {frozenset(pair) for pair in _pairs(evidence.ranks) if _share(evidence, *pair) >= HALF}
+    """Ranks that get the same rows in the same step, or some steps later; that read the same places of one data set; or
+    that all draw from the whole of it."""
+    shares = {pair: _share(evidence, *pair) for pair in _pairs(evidence)}
+    same = [pair for pair, share in shares.items() if share >= HALF]
     if same:
-        ranks = sorted(set().union(*same))
-        return [Finding("same rows", {"ranks": ranks, "share": max(_share(evidence, *sorted(pair)) for pair in same),
+        return [Finding("same rows", {"ranks": _ranks_of(same), "share": max(shares[pair] for pair in same),
                                       "remedy": _way_to_share(evidence.first["loader"])})]
-    loaders = [one["loader"] for one in evidence.seen]
-    if evidence.ranks == 1 or any(not loader or not loader["rows"] for loader in loaders):
+    shifts = {pair: shift for pair in _pairs(evidence) if (shift := _shift(evidence, *pair))}
+    if shifts:
+        pair, (ahead, count, of) = next(iter(shifts.items()))
+        return [Finding("shifted rows", {"ranks": _ranks_of(shifts), "rows": ahead, "count": count, "of": of})]
+    return _same_places(evidence) or _whole_data(evidence)
+
+
+def _ranks_of(pairs):
+    return sorted({rank for pair in pairs for rank in pair})
+
+
+def _givers(evidence):
+    """The ranks whose rows are parts of the batch."""
+    return getattr(evidence, "givers", range(evidence.ranks))
+
+
+def _pairs(evidence):
+    givers = _givers(evidence)
+    return [(a, b) for a in givers for b in givers if a < b]
+
+
+def _share(evidence, a, b):
+    """The smallest part of a's rows that b has too, over the calls of the models in all steps: the noise that a GAN
+    begins with may be the same. 0 where all rows of the run look alike."""
+    if len({row for step in evidence.steps for row in step.rows[a]}) < 2:
+        return 0.0
+    return min((len(set(of_a) & set(of_b)) / max(1, len(set(of_a)))
+                for number, step in enumerate(evidence.steps) for of_a, of_b in _calls(evidence, number, step, a, b)),
+               default=0.0)
+
+
+def _calls(evidence, number, step, a, b):
+    """[(rows of a, rows of b)], a pair for each call of a model; for the whole step where the ranks' calls differ."""
+    calls = [evidence.seen[rank]["steps"][number]["calls"] for rank in (a, b)] if evidence.seen[0]["steps"] else [[], []]
+    if not calls[0] or len(calls[0]) != len(calls[1]):
+        return [(step.rows[a], step.rows[b])]
+    return [(one["rows"], other["rows"]) for one, other in zip(*calls)]
+
+
+def _shift(evidence, a, b):
+    """(rows, common, all): one of the ranks reads what the other has read so many rows before, in the same order; None
+    where that is less than half of what was seen."""
+    rows = [[row for step in evidence.steps for row in step.rows[rank]] for rank in (a, b)]
+    count = len(rows[0])
+    if len(rows[1]) != count or len(set(rows[0])) < count:
+        return None
+    for one, other in (rows, rows[::-1]):
+        ahead = other.index(one[0]) if one[0] in other else 0
+        if 0 < ahead <= count / 2 and one[:count - ahead] == other[ahead:]:
+            return ahead, count - ahead, count
+    return None
+
+
+def _loaders(evidence):
+    """Each rank's loader of the training data; None where not all have one, or where these read different data sets."""
+    loaders = [evidence.seen[rank]["loader"] for rank in _givers(evidence)]
+    if len(loaders) < 2 or any(not loader or not loader["rows"] for loader in loaders):
+        return None
+    return loaders if len({str(loader["rows"]) for loader in loaders}) == 1 else None
+
+
+def _same_places(evidence):
+    """Rows that are changed at random as they are read (augmented) differ, though they are the same rows of one set."""
+    loaders = _loaders(evidence)
+    indices = [loader.get("indices") or [] for loader in loaders or []]
+    if not indices or len(set(indices[0])) < 2 or any(one != indices[0] for one in indices):
+        return []
+    orders = [cost["orders"] for cost in evidence.cost.values()]
+    if all(orders) and len({order["rank"] for of_rank in orders for order in of_rank}) == 1:
+        return []  # the sampler's own finding
+    return [Finding("same places", {"first": indices[0][:4], "length": loaders[0]["length"]})]
+
+
+def _whole_data(evidence):
+    loaders = _loaders(evidence)
+    if not loaders:
         return []
     own = all(loader["samplers"] in (["RandomSampler", "BatchSampler"], ["SequentialSampler", "BatchSampler"])
               for loader in loaders)
-    whole = len({str(loader["rows"]) for loader in loaders}) == 1 and evidence.steps and all(
+    whole = evidence.steps and all(
         len(evidence.first["steps"][0]["calls"][0]["rows"]) == loader["batch_size"] for loader in loaders)
     return [Finding("whole data", {"length": loaders[0]["length"]})] if own and whole else []
 
@@ -83,30 +158,57 @@ def _way_to_share(loader):
     return {"_InfiniteConstantSampler": "iterable", "DistributedSampler": "sampler"}.get(loader["samplers"][0])
 
 
-def _pairs(ranks):
-    return [(a, b) for a in range(ranks) for b in range(a + 1, ranks)]
-
-
-def _share(evidence, a, b):
-    """The smallest part of a's rows that b has too, over the steps. 0 where all rows of the run look alike."""
-    if len({row for step in evidence.steps for row in step.rows[a]}) < 2:
-        return 0.0
-    return min((len(set(step.rows[a]) & set(step.rows[b])) / max(1, len(set(step.rows[a])))
-                for step in evidence.steps), default=0.0)
-
-
 @rule
 def _sampler(evidence):
+    """What each rank's samplers have drawn, in the epochs that were trained on."""
     found = []
-    orders = [cost["orders"] for cost in evidence.cost.values()]
+    orders = [[order for order in cost["orders"] if order.get("steps", 1)] for cost in evidence.cost.values()]
     again = [(first, second) for of_rank in orders for first, second in _in_turn(of_rank) if first["shuffle"]
              and first["length"] > 1 and first["order"] == second["order"]]
     if again:
         found.append(Finding("set_epoch", {"first": again[0][0]["order"][:4], "epoch": again[0][1]["epoch"]}))
     counts = {order["replicas"] for of_rank in orders for order in of_rank}
-    if counts and counts != {evidence.ranks}:
-        found.append(Finding("replicas", {"told": sorted(counts), "ranks": evidence.ranks}))
-    return found
+    if counts and counts != {len(_givers(evidence))}:
+        found.append(Finding("replicas", {"told": sorted(counts), "ranks": len(_givers(evidence))}))
+    return found + _sampler_of_ranks(evidence, orders)
+
+
+def _sampler_of_ranks(evidence, orders):
+    """The first order of each rank, against the others' (of real samplers, which have a seed)."""
+    givers = _givers(evidence)
+    firsts = [orders[rank][0] for rank in givers if rank < len(orders) and orders[rank]
+              and orders[rank][0].get("seed") is not None]
+    if len(firsts) < 2 or len(firsts) < len(givers) or firsts[0]["replicas"] < 2:
+        return []
+    numbers = Counter(first["rank"] for first in firsts)
+    same, times = numbers.most_common(1)[0]
+    if times > 1 and not _own_data(evidence):
+        ranks = [rank for rank, first in zip(givers, firsts) if first["rank"] == same]
+        if len({str(firsts[place]["order"]) for place, first in enumerate(firsts) if first["rank"] == same}) == 1:
+            return [Finding("sampler rank", {"ranks": ranks, "rank": same, "first": firsts[0]["order"][:4]})]
+    seeds = [first["seed"] for first in firsts]
+    if firsts[0]["shuffle"] and len(set(seeds)) > 1 and not _own_data(evidence):
+        common = set(firsts[0]["order"]) & set(firsts[1]["order"])
+        return [Finding("sampler seed", {"seeds": seeds, "common": len(common), "of": len(firsts[0]["order"])})]
+    return []
+
+
+def _own_data(evidence):
+    """Whether the ranks are known to read different data sets."""
+    loaders = [one["loader"] for one in evidence.seen]
+    return all(loader and loader["rows"] for loader in loaders) and len({str(loader["rows"]) for loader in loaders}) > 1
+
+
+@rule
+def _splits(evidence):
+    """random_split of one data set that gives other parts on other ranks."""
+    for of_ranks in zip(*(one.get("splits", []) for one in evidence.seen)):
+        alike = all(one["lengths"] == of_ranks[0]["lengths"] and one["rows"] == of_ranks[0]["rows"] for one in of_ranks)
+        other = next((rank for rank, one in enumerate(of_ranks) if one["parts"] != of_ranks[0]["parts"]), None)
+        if alike and other is not None and of_ranks[0]["rows"]:
+            common = set(of_ranks[0]["first"]) & set(of_ranks[other]["others"])
+            return [Finding("split", {"lengths": of_ranks[0]["lengths"], "rank": other, "common": len(common)})]
+    return []
 
 
 def _in_turn(orders):
@@ -166,7 +268,7 @@ def _gradient(evidence):
         factor = _factor(step, fits[0][0])
         # what adds up over several backward calls may be divided afterwards
         divided = step.undivided is not False and abs(factor * step.parts - 1) < NEAR
-        lengths.append((1.0 if divided else factor, step.scales))
+        lengths.append((1.0 if divided else factor, step.scales, getattr(step, "gathered", "")))
     return _length(evidence, lengths)
 
 
@@ -178,19 +280,31 @@ def _factor(step, fitted):
 
 
 def _length(evidence, lengths):
-    """Mistakes in the length of the gradient, [(factor, scales)]. The script may scale its loss, or the gradients, or
-    one to undo the other: the product counts, where the loss's part is known."""
-    n = evidence.ranks
-    for factor, scales in lengths:
-        if abs(factor - 1) < NEAR or scales is None and abs(factor / n - 1) < NEAR:
+    """Mistakes in the length of the gradient, [(factor, scales, gathered)]. The script may scale its loss, or the
+    gradients, or one to undo the other: the product counts, where the loss's part is known. A factor that changes from
+    step to step is no division: the script sets the length itself."""
+    n, wrong = len(_givers(evidence)), []
+    for factor, scales, gathered in lengths:
+        if abs(factor - 1) < NEAR or scales is None and (gathered or abs(factor / n - 1) < NEAR):
             continue  # the latter: a sum of losses that may have been divided before; a remark
-        for key, wanted in (("sum", n), ("divided twice", 1 / n)):
-            if n > 1 and abs(factor / wanted - 1) < NEAR:
-                return [Finding(key, {"factor": factor, "ranks": n})]
         wish = scales[0] if scales and max(scales) - min(scales) < NEAR * scales[0] else 1.0
-        if abs(factor / wish - 1) >= NEAR:
-            return [Finding("factor", {"factor": factor})]
-    return []
+        key = next((key for key, wanted in (("sum", n), ("divided twice", 1 / n))
+                    if n > 1 and abs(factor / wanted - 1) < NEAR), None)
+        if key or abs(factor / wish - 1) >= NEAR:
+            wrong.append(("gathered" if gathered and key == "divided twice" else key, factor))
+    if not wrong or max(factor for _, factor in wrong) / min(factor for _, factor in wrong) > 1 + NEAR:
+        return []
+    key, factor = wrong[0]
+    return [Finding(key, {"factor": factor, "ranks": n, "n": n})] if key else [Finding("factor", {"factor": factor})]
+
+
+def _varies(evidence):
+    """Whether the gradient points where that of one process does, and has a length that the script sets: one that the
+    mistakes of length do not explain."""
+    factors = [fit(step.given[0], step.right) for step in evidence.steps[:evidence.count]
+               if _can_compare(step) and not any(step.clips) and step.scales]
+    factors = [factor for factor, rest in factors if rest < evidence.tolerance]
+    return not evidence.first["scaled"] and factors and max(factors) > (1 + NEAR) * min(factors) and min(factors) > 0
 
 
 def _parts(evidence):
@@ -223,10 +337,11 @@ def _uneven(evidence):
 def _other(evidence, number, step):
     """A gradient that is not along that of one process: which one is it? None where an unknown loss decides."""
     near, n = evidence.tolerance, evidence.ranks
-    if number and _follows(evidence, number, step):
+    last = _before(evidence, number)
+    if last is not None and _follows(evidence, last, number, step):
         return Finding("no zero_grad", {"step": number + 1})
-    if not step.local:
-        return Finding("other", {"step": number + 1, "apart": max(apart(g, step.right) for g in step.given)})
+    if not step.local or getattr(step, "gathered", "") == "parts":
+        return None  # all ranks have the same; or what one process has is not known: a remark
     differ = max(apart(local, step.plain) for local in step.local) > near
     if differ and all(apart(given, local) < near for given, local in zip(step.given, step.local)):
         return Finding("own", {"step": number + 1, "remedy": _way_to_average(evidence)})
@@ -242,11 +357,13 @@ def _other(evidence, number, step):
     if len(norms) == n and all(abs(norm / max(float(local.norm()), 1e-30) - 1) < NEAR
                                for norm, local in zip(norms, step.local)):
         return Finding("clip first", {"norms": norms, "right": float(step.right.norm())})
-    if number and max(fit(given, evidence.steps[number - 1].right)[1] for given in step.given) < near:
+    if last is not None and max(fit(given, evidence.steps[last].right)[1] for given in step.given) < near:
         return Finding("late", {"step": number + 1})
     own = _own_parts(step, near)
     if own:
         return Finding("part own", {"names": own, "of": len(step.names), "remedy": _way_to_average(evidence, own)})
+    if all(apart(given, step.given[0]) < near for given in step.given):
+        return None  # never a mistake of distribution: a remark
     return Finding("other", {"step": number + 1, "apart": max(apart(given, step.right) for given in step.given)})
 
 
@@ -262,24 +379,50 @@ def _way_to_average(evidence, names=()):
     return "not through the wrapper" if not synchronised else None if any(synchronised) else "always in no_sync"
 
 
-def _follows(evidence, number, step):
-    """Whether the gradient of the step before is still in it; clipping may have shortened both together."""
-    before = evidence.steps[number - 1]
-    if before.names != step.names:
-        return False
+def _before(evidence, number):
+    """The number of the last step before this one whose optimiser has the same parameters; or None."""
+    return next((earlier for earlier in reversed(range(number))
+                 if evidence.steps[earlier].names == evidence.steps[number].names
+                 and evidence.steps[earlier].right is not None), None)
+
+
+def _follows(evidence, last, number, step):
+    """Whether the gradient of that last step is still in it; clipping may have shortened both together."""
+    before = evidence.steps[last]
     return all(min(min(fit(given - last, one)[1], fit(given, last + one)[1])
                    for one in (step.right, *step.local[rank:rank + 1])) < evidence.tolerance
                for rank, (given, last) in enumerate(zip(step.given, before.given)))
 
 
+def elsewhere(evidence):
+    """The remark on a gradient that is the same on all ranks and merely is not that of one process, as [Finding]."""
+    for number, step in enumerate(evidence.steps[:evidence.count]):
+        if not _can_compare(step) or any(kind == "value" for clips in step.clips for kind, _ in clips):
+            continue
+        if max(fit(given, step.right)[1] for given in step.given) <= evidence.tolerance or _other(evidence, number, step):
+            continue
+        if getattr(step, "gathered", "") == "parts":
+            return [Finding("gathers rows", {"step": number + 1})]
+        if step.local and not step.scales and max(fit(given, step.plain)[1] for given in step.given) < evidence.tolerance:
+            continue  # the remark "uneven"
+        parts = [fit(given, right) for given, right in zip(step.given[0].split(step.sizes), step.right.split(step.sizes))
+                 if float(right.norm()) and float(given.norm())]
+        each = all(rest < evidence.tolerance and factor > 0 for factor, rest in parts)
+        return [Finding("scaled by parameter" if each else "same but other",
+                        {"step": number + 1, "apart": apart(step.given[0], step.right),
+                         "least": min(factor for factor, _ in parts), "most": max(factor for factor, _ in parts)})]
+    unknown = any(getattr(step, "gathered", "") and not step.scales for step in evidence.steps)
+    return [Finding("gathers rows", {"step": 1})] if unknown else [Finding("length varies", {})] if _varies(evidence) else []
+
+
 def _own_parts(step, near):
-    """The names of parameters whose gradient is each rank's own."""
+    """The names of parameters whose gradient is each rank's own, or a multiple of it."""
     by_rank = [list(zip(given.split(step.sizes), local.split(step.sizes)))
                for given, local in zip(step.given, step.local)]
     means, found = step.plain.split(step.sizes), []
     for place, name in enumerate(step.names):
         pairs = [of_rank[place] for of_rank in by_rank]
-        if all(apart(given, local) < near for given, local in pairs) and any(
+        if all(apart(given, local) < near or fit(given, local)[1] < near for given, local in pairs) and any(
                 apart(local, means[place]) > near for _, local in pairs):
             found.append(name)
     return found
@@ -310,13 +453,14 @@ def _drift(evidence):
 
 @rule
 def _buffers(evidence):
-    """Buffers that differ as forward begins, after a step: no broadcast has made them the same."""
+    """Buffers that differ as forward begins, in every step but the first: no broadcast ever makes them the same."""
+    names = None
     for number in range(1, evidence.count):
         buffers = evidence.of(number, "buffers")
-        names = [name for name in buffers[0] if len({str(of_rank.get(name)) for of_rank in buffers}) > 1]
-        if names:
-            return [Finding("buffers", {"names": names, "step": number + 1})]
-    return []
+        differ = {name for name in buffers[0] if len({str(of_rank.get(name)) for of_rank in buffers}) > 1}
+        if buffers[0]:
+            names = differ if names is None else names & differ
+    return [Finding("buffers", {"names": sorted(names), "step": 2})] if names else []
 
 
 # -- remarks -----------------------------------------------------------------------------------------------------------
@@ -332,15 +476,18 @@ def remarks(evidence):
         found.append(Finding(key, {"seed": evidence.first["seed"]}))
     if "not" in one and one["not"] != "random":
         found.append(Finding("not tried: " + one["not"], {"error": one.get("error", "")}))
-    elif one.get("unfaithful", 0) > evidence.tolerance:
+    elif one.get("unfaithful", 0) > getattr(evidence, "coarse", evidence.tolerance):
         found.append(Finding("not tried: other output", {"apart": one["unfaithful"]}))
-    elif one.get("far", 0) > evidence.tolerance:
+    elif one.get("far", 0) > getattr(evidence, "coarse", evidence.tolerance):
         found.append(Finding("batch norm" if one["mixers"] else "mixes rows",
                              {"names": one["mixers"], "apart": one["far"], "rows": one["rows"],
                               "each": one["rows"] / evidence.ranks}))
     elif not one and not any(call["random"] for call in calls):
         found.append(Finding("not tried: no copy", {}))
     found += _parts(evidence)
+    found += elsewhere(evidence)
+    if disagree(evidence):
+        found.append(Finding("two measures", {"apart": tried(evidence)}))
     if untold(evidence):
         found.append(Finding(untold(evidence), {"factor": float(evidence.ranks)}))
     if evidence.first["scaled"]:
@@ -353,9 +500,10 @@ def remarks(evidence):
 
 
 def tried(evidence):
-    """How far the first gradient is from that of the run in one process, in parts of its length; or None."""
+    """How far the first gradient is from that of the run in one process, in parts of its length; None where that run is
+    the only measure there is, or where there is none."""
     gradient = evidence.tried_gradient()
-    if gradient is None or not evidence.count:
+    if gradient is None or not evidence.count or evidence.sharded:
         return None
     import torch
 
@@ -364,3 +512,9 @@ def tried(evidence):
         return None
     whole = torch.cat([gradient[name].double() for name in step.names])
     return apart(whole, step.raw) if finite(whole) and finite(step.raw) else None
+
+
+def disagree(evidence):
+    """Whether the run in one process gives another gradient than the ranks' own, weighted by their terms."""
+    far = tried(evidence)
+    return far is not None and far > evidence.coarse

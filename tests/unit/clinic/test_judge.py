@@ -32,7 +32,7 @@ def evidence(*steps, scaled=False, orders=(), calls=("all_reduce",), count=None,
     cost = {rank: {"bounds": [0, 1], "calls": list(calls), "orders": list(orders)} for rank in range(ranks)}
     return SimpleNamespace(ranks=ranks, seen=seen, first=seen[0], cost=cost, one=None, sharded={}, tolerance=1e-7,
                            steps=list(steps), count=len(steps) if count is None else count,
-                           not_finite=lambda number: not_finite, start_differs=lambda: [],
+                           not_finite=lambda number: not_finite, tried_gradient=lambda: None, start_differs=lambda: [],
                            weights_apart=lambda number: [0.0] * ranks,
                            of=lambda number, what: [facts[number][what]] * ranks)
 
@@ -143,7 +143,7 @@ def test_remedies_fit_the_script():
     def remedy(key, *args, ddp=None, wrapped=(), loader=None, **options):
         found = evidence(*args, **options)
         for one in found.seen:
-            one.update(ddp=ddp, loader=loader, steps=[{"wrapped": list(wrapped)}])
+            one.update(ddp=ddp, loader=loader, steps=[{"wrapped": list(wrapped), "calls": []}])
         return next(one.values["remedy"] for one in judge.mistakes(found) if one.key == key)
 
     made, own = {"made": True, "unfrozen": ["b"]}, step(LOCAL, LOCAL)
@@ -191,8 +191,10 @@ def test_what_stays_from_the_step_before_and_is_clipped_with_what_has_come():
     assert found == ["no zero_grad"]
 
 
-def test_something_else():
-    assert keys(step([draw(3)[0]] * 4, LOCAL)) == ["other"]
+def test_something_else_is_a_mistake_only_where_the_ranks_do_not_agree():
+    assert keys(step([draw(3)[0]] * 3 + [draw(4)[0]], LOCAL)) == ["other"]
+    found = evidence(step([draw(3)[0]] * 4, LOCAL))
+    assert judge.mistakes(found) == [] and [one.key for one in judge.elsewhere(found)] == ["same but other"]
 
 
 def test_the_same_rows_in_every_step_and_by_chance_in_one():
