@@ -12,7 +12,7 @@ from manyhands.command_line import printable
 
 FOUND, NOTHING, FAILS, OPEN = 1, 0, 2, 3  # exit codes
 OTHER_SIZE = "Received data size doesn't match expected size"  # gloo, when it ends the process
-APART = 0.1  # parts of the way that the weights went
+CHANGED = {"scaled by parameter", "same but other", "length varies", "gathers rows"}  # remarks on the gradient itself
 NAMED = 4  # so many names of parameters, or of files, are shown
 
 
@@ -132,6 +132,8 @@ def _right(visit, evidence, layout, found, remarks, failed, hangs):
     if layout:
         return _looks_like(layout, evidence)
     rows = sum(len(evidence.steps[0].rows[rank]) for rank in evidence.givers) or "same"
+    if any(one.key in CHANGED for one in remarks):
+        return words.VERDICTS["changed"].format(steps=evidence.count, rows=rows)
     if evidence.sharded:
         key = "sharded" if evidence.steps[0].right is not None else "sharded untold"
     else:
@@ -150,6 +152,8 @@ def _looks_like(layout, evidence):
     if evidence is not None and layout.checked:
         rows = sum(len(evidence.steps[0].rows[rank]) for rank in evidence.givers)
         return " ".join([*said, words.LAYOUT["one process"].format(rows=rows, **shown)])
+    if layout.kinds == ["flat"]:
+        return " ".join([*said, words.LAYOUT["flat"]])
     said.append(words.LAYOUT["groups" if layout.checked else "not put together" if layout.groups else "nothing"].format(**shown))
     if layout.names:
         names = ", ".join(layout.names[:NAMED]) + (", ..." if len(layout.names) > NAMED else "")
@@ -206,7 +210,7 @@ def _measured(evidence, wrong=()):
         far = max(max(evidence.weights_apart(number)) for number in range(evidence.count))
         found.append(("weights of the ranks apart, in parts of their length", f"{far:.1e}"))
         way = moved_apart(evidence)
-        if way and (wrong or max(way) < APART):  # rounding decides where Adam goes with a gradient of nothing
+        if way and (wrong or max(way) < evidence.tolerance):  # rounding decides where Adam goes with a gradient of nothing
             found.append((f"way of the weights in {evidence.count} steps, against the same steps with the gradients of "
                           "one process", f"{max(way):.1e} apart"))
     tried = judge.tried(evidence)

@@ -154,8 +154,9 @@ class Evidence:
 def vector(parts, names, sizes):
     import torch
 
-    return torch.cat([torch.zeros(size, dtype=torch.float64) if parts.get(name) is None else parts[name].double()
-                      for name, size in zip(names, sizes)])
+    return torch.cat([torch.zeros(0, dtype=torch.float64)] + [
+        torch.zeros(size, dtype=torch.float64) if parts.get(name) is None else parts[name].double()
+        for name, size in zip(names, sizes)])
 
 
 def loss_scale(backwards, ranks=0):

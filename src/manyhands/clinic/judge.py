@@ -14,7 +14,7 @@ def mistakes(evidence):
     """The likely mistakes, [Finding]; what only follows from another is left out."""
     if _silent(evidence):
         return [Finding("alone", {"wrapper": evidence.first["wrapper"]})]
-    found = [*_rows(evidence), *_sampler(evidence), *_splits(evidence)]
+    found = data_mistakes(evidence)
     start = evidence.start_differs()
     gradient = _gradient(evidence)
     if start:
@@ -37,6 +37,11 @@ def _silent(evidence):
 
 
 # -- the data ----------------------------------------------------------------------------------------------------------
+
+
+def data_mistakes(evidence):
+    """The mistakes in what the ranks read."""
+    return [*_rows(evidence), *_sampler(evidence), *_splits(evidence)]
 
 
 def _rows(evidence):
@@ -113,6 +118,8 @@ def _same_places(evidence):
     indices = [loader.get("indices") or [] for loader in loaders or []]
     if not indices or len(set(indices[0])) < 2 or any(one != indices[0] for one in indices):
         return []
+    if not all(loader.get("random") for loader in loaders) or not _whole_batches(evidence, loaders):
+        return []  # each rank takes another part of the same batch
     orders = [cost["orders"] for cost in evidence.cost.values()]
     if all(orders) and len({order["rank"] for of_rank in orders for order in of_rank}) == 1:
         return []  # the sampler's own finding
@@ -125,9 +132,13 @@ def _whole_data(evidence):
         return []
     own = all(loader["samplers"] in (["RandomSampler", "BatchSampler"], ["SequentialSampler", "BatchSampler"])
               for loader in loaders)
-    whole = evidence.steps and all(
-        len(evidence.first["steps"][0]["calls"][0]["rows"]) == loader["batch_size"] for loader in loaders)
-    return [Finding("whole data", {"length": loaders[0]["length"]})] if own and whole else []
+    return [Finding("whole data", {"length": loaders[0]["length"]})] if own and _whole_batches(evidence, loaders) else []
+
+
+def _whole_batches(evidence, loaders):
+    """Whether a batch of the loader is what a model gets in a call."""
+    calls = evidence.first["steps"][0]["calls"] if evidence.first["steps"] else []
+    return bool(calls) and all(len(calls[0]["rows"]) == loader["batch_size"] for loader in loaders)
 
 
 def _sampler(evidence):
@@ -149,7 +160,7 @@ def _sampler_of_ranks(evidence, orders):
     givers = _givers(evidence)
     firsts = [orders[rank][0] for rank in givers if rank < len(orders) and orders[rank]
               and orders[rank][0].get("seed") is not None]
-    if len(firsts) < 2 or len(firsts) < len(givers) or firsts[0]["replicas"] < 2:
+    if len(orders) < evidence.ranks or len(firsts) < 2 or len(firsts) < len(givers) or firsts[0]["replicas"] < 2:
         return []
     numbers = Counter(first["rank"] for first in firsts)
     same, times = numbers.most_common(1)[0]
@@ -286,6 +297,8 @@ def _other(evidence, number, step):
     if last is not None and max(fit(given, evidence.steps[last].right)[1] for given in step.given) < near:
         return Finding("late", {"step": number + 1})
     own = _own_parts(step, near)
+    if own and len(own) == len(step.names):
+        return Finding("own", {"step": number + 1})
     if own:
         return Finding("part own", {"names": own, "of": len(step.names)})
     if all(apart(given, step.given[0]) < near for given in step.given):
@@ -310,6 +323,8 @@ def _follows(evidence, last, number, step):
 
 def elsewhere(evidence):
     """The remark on a gradient that is the same on all ranks and merely is not that of one process, as [Finding]."""
+    if _gradient(evidence):
+        return []
     for number, step in enumerate(evidence.steps):
         if step.right is None or not float(step.right.norm()):
             continue

@@ -43,7 +43,7 @@ class Observer:
         self.going_on = False  # the steps are over; what the script does now is only looked at for its next epoch
         self.done, self.steps, self.models, self.names, self.stride = 0, [], [], {}, 1
         self.start, self.sharded, self.copy, self.seed, self.wrapper = {}, {}, None, None, ""
-        self.parameters, self.low, self.local = {}, False, {}
+        self.parameters, self.low, self.local, self.flat = {}, False, {}, False
         self.begin, self.begins, self.ends = {}, {}, {}  # the weights as this step began; digests by number of the step
         self._fresh()
         self._inside, self._depth, self._in_step, self._saved, self._stage = False, 0, 0, False, "apart"
@@ -156,6 +156,9 @@ class Observer:
             if self.rank == 0:
                 self.copy = copied(module)
         self.low = self.low or is_low(module)
+        self.flat = self.flat or any(type(part).__name__ == "FullyShardedDataParallel" for part in module.modules())
+        if self.flat:
+            return number
         meshes = data_parallel_meshes(module)
         for name, parameter in module.named_parameters():
             name = f"{number}:{name}" if number else name
@@ -255,6 +258,8 @@ class Observer:
         return tuple(map(swap, args)), {name: swap(value) for name, value in kwargs.items()}
 
     def _own(self, optimizer):
+        if self.flat:  # what is seen of a flattened parameter is not what it is trained as
+            return [(f"flat {place}", p) for place, p in enumerate(optimizer.param_groups[0]["params"])]
         return [(self.names[id(p)], p) for group in optimizer.param_groups for p in group["params"]
                 if id(p) in self.names]
 
@@ -333,7 +338,7 @@ class Observer:
         write_tensors(os.path.join(self.folder, f"seen-{self.rank}.pt"), {
             "rank": self.rank, "size": self.size, "start": self.start, "steps": self.steps,
             "seed": self.seed, "models": len(self.models), "sharded": self.sharded, "stride": self.stride,
-            "wrapper": self.wrapper, "scaled": self.losses.scaled, "low": self.low, "loader": self.loaders.facts(),
+            "wrapper": self.wrapper, "scaled": self.losses.scaled, "flat": self.flat, "low": self.low, "loader": self.loaders.facts(),
             "splits": self.loaders.split_facts(),
             "frameworks": [name for name in ("horovod", "mpi4py") if name in sys.modules]})
 
