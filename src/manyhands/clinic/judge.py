@@ -342,7 +342,8 @@ def elsewhere(evidence):
         return [Finding("scaled by parameter" if each else "same but other",
                         {"step": number + 1, "apart": apart(step.given[0], step.right),
                          "least": min(factor for factor, _ in parts), "most": max(factor for factor, _ in parts)})]
-    unknown = any(getattr(step, "gathered", "") and not step.scales for step in evidence.steps)
+    unknown = any(getattr(step, "gathered", "") == "parts" or getattr(step, "gathered", "") and not step.scales
+                  for step in evidence.steps)
     return [Finding("gathers rows", {"step": 1})] if unknown else [Finding("length varies", {})] if _varies(evidence) else []
 
 
