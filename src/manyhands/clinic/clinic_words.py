@@ -111,8 +111,8 @@ MISTAKES = {
         "The same rate, schedule and number of steps on all ranks.", ("17",)),
     "drift": (
         "A rank drifts away",
-        "All ranks began with the same weights and got the same gradients; after step {step} the weights of {ranks} "
-        "differ from rank 0's, by {percent} of their length.",
+        "All ranks began with the same weights and got the same gradients. {ranks} had weights after step {step} that "
+        "differ from rank 0's by {percent} of their length.",
         "Something else than the optimiser writes into the weights, or a state of the optimiser was loaded on some "
         "ranks only.", ("06", "16")),
     "buffers": (
@@ -335,10 +335,15 @@ HANGS = {"no": "No: every rank came through {steps} steps{whole}.",
          "failed": "Not determined: the script failed first.",
          "limit": "Not determined: after {limit_s:g} s it had not come to the end of what was asked for, and was "
                   "stopped."}
+VERDICTS["changed"] = ("As far as it can be told: in each of {steps} steps all ranks had the same weights, and all got the "
+                       "same gradient for the {rows} rows. How it compares with the gradient of one process is said in the "
+                       "remarks.")
 LAYOUTS = {"tensor": "tensor parallelism (ranks {parts} hold parts of the same layers)",
            "pipeline": "a pipeline (ranks send activations to each other and hold different layers)",
            "experts": "expert parallelism (rows are exchanged inside forward, and experts are trained on one rank each)",
            "parts": "model parallelism (the ranks hold different parameters)",
+           "sequence": "sequence parallelism (ranks hold parts of the same rows, and exchange them inside forward)",
+           "flat": "FullyShardedDataParallel, the first version of FSDP, which flattens the parameters",
            "groups": "data parallelism in groups that are smaller than the world",
            "local": "local SGD (each rank takes several steps by itself, and then the weights are averaged)"}
 LAYOUT = {"looks": "The script looks like {kinds}.",
@@ -348,6 +353,8 @@ LAYOUT = {"looks": "The script looks like {kinds}.",
           "local": "The ranks' weights differed, and were the same on all ranks again as step {again} began.",
           "one process": "In each of {steps} steps the gradient was that of one process with the whole layers and the same "
                          "{rows} rows.",
+          "flat": "No gradient was compared: what a rank holds of a flattened parameter does not show which parameter it is. "
+                  "With fully_shard, its second version, they are compared.",
           "nothing": "No two ranks average the gradients of the same parameters, so no gradient was compared.",
           "not put together": "Gradients are averaged in the groups {groups}, but the model could not be run in one process: "
                               "no gradient was compared.",

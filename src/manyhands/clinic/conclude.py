@@ -12,8 +12,8 @@ from manyhands.command_line import printable
 
 NOTHING, FOUND, FAILS, NOT_DETERMINED = 0, 1, 2, 3  # exit codes
 OTHER_SIZE = "Received data size doesn't match expected size"  # gloo, when it ends the process
-APART = 0.1  # parts of the way that the weights went
 LAST_LINES = 8  # of what a rank printed
+CHANGED = {"scaled by parameter", "same but other", "length varies", "gathers rows"}  # remarks on the gradient itself
 NAMED = 4  # so many names of parameters, or of files, are shown
 
 
@@ -181,7 +181,7 @@ def _right(evidence, compared, remarks):
     """The answer to the first question where gradients were compared and no mistake was found."""
     calls = [one.values["calls"] for one in remarks if one.key == "undivided parts"]
     mild = {"not copied", "left out", "sampled", "unequal steps"}
-    key = ("undivided parts" if calls else "sharded" if evidence.sharded else
+    key = ("changed" if any(one.key in CHANGED for one in remarks) else "undivided parts" if calls else "sharded" if evidence.sharded else
            "same" if all(one.key in mild for one in remarks) else "same but")
     rows = sum(len(evidence.steps[0].rows[rank]) for rank in evidence.givers) or "same"
     return words.VERDICTS[key].format(steps=compared, rows=rows, calls=max(calls, default=1))
@@ -220,6 +220,8 @@ def _looks_like(layout, evidence):
     if evidence is not None and layout.checked:
         rows = sum(len(evidence.steps[0].rows[rank]) for rank in evidence.givers)
         return " ".join([*said, words.LAYOUT["one process"].format(rows=rows, **shown)])
+    if layout.kinds == ["flat"]:
+        return " ".join([*said, words.LAYOUT["flat"]])
     said.append(words.LAYOUT["groups" if layout.checked else "not put together" if layout.groups else "nothing"].format(**shown))
     if layout.names:
         names = ", ".join(layout.names[:NAMED]) + (", ..." if len(layout.names) > NAMED else "")
@@ -288,7 +290,7 @@ def _measured(evidence, wrong=()):
         found.append(("weights of the ranks apart, in parts of their length", f"{far:.1e}"))
         way = moved_apart(evidence)
         # rounding decides where Adam goes with a gradient of nothing
-        if way and not evidence.first["scaled"] and (wrong or max(way) < APART):
+        if way and not evidence.first["scaled"] and (wrong or max(way) < evidence.tolerance):
             found.append((f"way of the weights in {evidence.count} steps, against the same steps with the gradients of "
                           "one process", f"{max(way):.1e} apart"))
     tried = judge.tried(evidence)

@@ -128,7 +128,8 @@ class Evidence:
         """Whether what the model gives is gathered from other ranks before backward: see `Step.gathered`."""
         messages = self.of(number, "messages")[0]
         gathers = [one for one in messages if one["call"].startswith("allgather") and one["follows"]
-                   and one["phase"] in ("forward", "between") and len(one["ranks"]) == self.ranks]
+                   and one["phase"] in ("forward", "between") and len(one["ranks"]) == self.ranks
+                   and len(one["shape"] or ()) > 1]  # rows of numbers: a loss for the log is gathered as well
         values = [[one["value"] for one in of_rank] for of_rank in self.of(number, "backwards")]
         if not gathers or any(one is None for of_rank in values for one in of_rank):
             return ""
@@ -191,8 +192,9 @@ class Evidence:
 def vector(parts, names, sizes):
     import torch
 
-    return torch.cat([torch.zeros(size, dtype=torch.float64) if parts.get(name) is None else parts[name].double()
-                      for name, size in zip(names, sizes)])
+    return torch.cat([torch.zeros(0, dtype=torch.float64)] + [
+        torch.zeros(size, dtype=torch.float64) if parts.get(name) is None else parts[name].double()
+        for name, size in zip(names, sizes)])
 
 
 def loss_scale(backwards, ranks=0):

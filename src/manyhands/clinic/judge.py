@@ -33,7 +33,7 @@ def mistakes(evidence):
         alone = Finding("alone", {"wrapper": evidence.first["wrapper"], "remedy": _way_to_average(evidence)})
         return [alone, *_numbers(evidence)]
     numbers = _numbers(evidence)
-    found = [*_rows(evidence), *_sampler(evidence), *_splits(evidence), *numbers]
+    found = [*data_mistakes(evidence), *numbers]
     start = evidence.start_differs()
     gradient = [] if any(one.key == "no gradient" for one in numbers) else _gradient(evidence)
     if start:
@@ -56,6 +56,11 @@ def _silent(evidence):
 
 
 # -- the data ----------------------------------------------------------------------------------------------------------
+
+
+def data_mistakes(evidence):
+    """The mistakes in what the ranks read."""
+    return [*_rows(evidence), *_sampler(evidence), *_splits(evidence)]
 
 
 @rule
@@ -134,6 +139,8 @@ def _same_places(evidence):
     indices = [loader.get("indices") or [] for loader in loaders or []]
     if not indices or len(set(indices[0])) < 2 or any(one != indices[0] for one in indices):
         return []
+    if not all(loader.get("random") for loader in loaders) or not _whole_batches(evidence, loaders):
+        return []  # each rank takes another part of the same batch
     orders = [cost["orders"] for cost in evidence.cost.values()]
     if all(orders) and len({order["rank"] for of_rank in orders for order in of_rank}) == 1:
         return []  # the sampler's own finding
@@ -146,9 +153,13 @@ def _whole_data(evidence):
         return []
     own = all(loader["samplers"] in (["RandomSampler", "BatchSampler"], ["SequentialSampler", "BatchSampler"])
               for loader in loaders)
-    whole = evidence.steps and all(
-        len(evidence.first["steps"][0]["calls"][0]["rows"]) == loader["batch_size"] for loader in loaders)
-    return [Finding("whole data", {"length": loaders[0]["length"]})] if own and whole else []
+    return [Finding("whole data", {"length": loaders[0]["length"]})] if own and _whole_batches(evidence, loaders) else []
+
+
+def _whole_batches(evidence, loaders):
+    """Whether a batch of the loader is what a model gets in a call."""
+    calls = evidence.first["steps"][0]["calls"] if evidence.first["steps"] else []
+    return bool(calls) and all(len(calls[0]["rows"]) == loader["batch_size"] for loader in loaders)
 
 
 def _way_to_share(loader):
@@ -178,7 +189,7 @@ def _sampler_of_ranks(evidence, orders):
     givers = _givers(evidence)
     firsts = [orders[rank][0] for rank in givers if rank < len(orders) and orders[rank]
               and orders[rank][0].get("seed") is not None]
-    if len(firsts) < 2 or len(firsts) < len(givers) or firsts[0]["replicas"] < 2:
+    if len(orders) < evidence.ranks or len(firsts) < 2 or len(firsts) < len(givers) or firsts[0]["replicas"] < 2:
         return []
     numbers = Counter(first["rank"] for first in firsts)
     same, times = numbers.most_common(1)[0]
@@ -360,6 +371,8 @@ def _other(evidence, number, step):
     if last is not None and max(fit(given, evidence.steps[last].right)[1] for given in step.given) < near:
         return Finding("late", {"step": number + 1})
     own = _own_parts(step, near)
+    if own and len(own) == len(step.names):
+        return Finding("own", {"step": number + 1, "remedy": _way_to_average(evidence)})
     if own:
         return Finding("part own", {"names": own, "of": len(step.names), "remedy": _way_to_average(evidence, own)})
     if all(apart(given, step.given[0]) < near for given in step.given):
@@ -396,6 +409,8 @@ def _follows(evidence, last, number, step):
 
 def elsewhere(evidence):
     """The remark on a gradient that is the same on all ranks and merely is not that of one process, as [Finding]."""
+    if _gradient(evidence):
+        return []
     for number, step in enumerate(evidence.steps[:evidence.count]):
         if not _can_compare(step) or any(kind == "value" for clips in step.clips for kind, _ in clips):
             continue
@@ -411,7 +426,8 @@ def elsewhere(evidence):
         return [Finding("scaled by parameter" if each else "same but other",
                         {"step": number + 1, "apart": apart(step.given[0], step.right),
                          "least": min(factor for factor, _ in parts), "most": max(factor for factor, _ in parts)})]
-    unknown = any(getattr(step, "gathered", "") and not step.scales for step in evidence.steps)
+    unknown = any(getattr(step, "gathered", "") == "parts" or getattr(step, "gathered", "") and not step.scales
+                  for step in evidence.steps)
     return [Finding("gathers rows", {"step": 1})] if unknown else [Finding("length varies", {})] if _varies(evidence) else []
 
 

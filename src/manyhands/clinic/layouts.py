@@ -10,6 +10,7 @@ from manyhands.clinic.messages import sums_gradients
 from manyhands.clinic.shards import cut_groups
 
 MOST = 0.5  # of a rank's parameters: a sum of so many counts as the sum of its gradients
+DATA = {"same rows", "same places", "replicas", "sampler rank"}  # mistakes that ranks with one row in parts seem to make
 AVERAGES = ("allreduce", "reducescatter", "allgather", "send", "recv")  # how weights are averaged
 
 
@@ -32,6 +33,10 @@ def examined(visit):
     """(evidence, mistakes, layout) of a visit whose ranks have all come through a step. The layout is None for data
     parallelism over the world, and the evidence None where ranks hold parts whose gradients cannot be put together."""
     ranks = range(visit.ranks)
+    if any(visit.seen[rank]["flat"] for rank in ranks):
+        evidence = Evidence(visit, list(ranks), names=())
+        found = judge.data_mistakes(evidence)
+        return None, found, Layout(["flat"], steps=evidence.count, found=found)
     alike = all(_sizes(visit, rank) == _sizes(visit, 0) for rank in ranks)
     evidence = Evidence(visit) if alike or visit.seen[0]["sharded"] else None
     cut = sorted({tuple(group) for rank in ranks for shard in visit.seen[rank]["sharded"].values()
@@ -96,7 +101,7 @@ def _recognised(visit, found):
     if partly and exchanged and {"start", "part own"} & keys:
         return _experts(visit, found, world)
     if over_all:
-        return None
+        return _sequence(visit, found) if keys <= DATA else None
     layout = Layout([], _groups(visit, sums))
     if peers and signs:
         layout.kinds.append("pipeline")
@@ -132,6 +137,17 @@ def _replicas(visit, layout):
         if len(copies) > 1 and copies not in found and not _changed(Evidence(visit, copies)):
             found.append(copies)
     return found
+
+
+def _sequence(visit, found):
+    """Ranks that hold parts of the same rows, and send each other what attention needs of the others' parts."""
+    ranks = range(visit.ranks)
+    exchange = all(any(message["phase"] == "forward" and (message["peer"] is not None or "alltoall" in message["call"]
+                                                          or len(message["shape"] or ()) > 2)
+                       for message in _messages(visit, rank)) for rank in ranks)
+    if not exchange or "same rows" in {one.key for one in found}:
+        return None
+    return Layout(["sequence"], [list(ranks)], steps=min(len(one["steps"]) for one in visit.seen.values()), checked=True)
 
 
 def _messages(visit, rank):

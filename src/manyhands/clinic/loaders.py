@@ -123,7 +123,8 @@ class Loaders:
         if loader is None:
             return None
         length, rows = rows_by_digest(loader.dataset)
-        return {"samplers": [type(loader.sampler).__name__, type(loader.batch_sampler).__name__],
+        return {"random": rows is not None and rows != rows_by_digest(loader.dataset, seed=1)[1],
+                "samplers": [type(loader.sampler).__name__, type(loader.batch_sampler).__name__],
                 "batch_size": loader.batch_size, "rows": rows, "length": length,
                 "indices": [int(i) if hasattr(i, "__index__") else str(i)
                             for i in self._indices.get(self.training, [])[:SHOWN]]}
@@ -140,8 +141,8 @@ class Loaders:
     training = None  # the data set of the first training step
 
 
-def rows_by_digest(dataset):
-    """(length, [digests of three rows, drawn under one seed]); None where the data set has no such thing."""
+def rows_by_digest(dataset, seed=0):
+    """(length, [digests of three rows, drawn under this seed]); None where the data set has no such thing."""
     import random
 
     import numpy as np
@@ -151,9 +152,9 @@ def rows_by_digest(dataset):
     try:
         length = len(dataset)
         with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(0)
-            random.seed(0)
-            np.random.seed(0)
+            torch.manual_seed(seed)
+            random.seed(seed)
+            np.random.seed(seed)
             rows = [digest(dataset[place]) for place in sorted({0, length // 2, length - 1})]
     except Exception:  # a data set without length or places, or one that does not like to be asked
         pass

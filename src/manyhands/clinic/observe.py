@@ -45,7 +45,7 @@ class Observer:
         self.done, self.steps, self.models, self.names, self.stride = 0, [], [], {}, 1
         self.start, self.sharded, self.copy, self.seed, self.wrapper = {}, {}, None, None, ""
         self.in_ddp = {}  # id of a parameter -> whether it was to be trained when a DistributedDataParallel was made
-        self.parameters, self.low, self.local = {}, False, {}
+        self.parameters, self.low, self.local, self.flat = {}, False, {}, False
         self.begin, self.begins, self.ends = {}, {}, {}  # the weights as this step began; digests by number of the step
         self._fresh()
         self._inside, self._depth, self._in_step, self._saved, self._stage = False, 0, 0, False, "apart"
@@ -174,6 +174,9 @@ class Observer:
             if self.rank == 0:
                 self.copy = copied(module)
         self.low = self.low or is_low(module)
+        self.flat = self.flat or any(type(part).__name__ == "FullyShardedDataParallel" for part in module.modules())
+        if self.flat:
+            return number
         meshes = data_parallel_meshes(module)
         for name, parameter in module.named_parameters():
             name = f"{number}:{name}" if number else name
@@ -274,6 +277,8 @@ class Observer:
         return tuple(map(swap, args)), {name: swap(value) for name, value in kwargs.items()}
 
     def _own(self, optimizer):
+        if self.flat:  # what is seen of a flattened parameter is not what it is trained as
+            return [(f"flat {place}", p) for place, p in enumerate(optimizer.param_groups[0]["params"])]
         return [(self.names[id(p)], p) for group in optimizer.param_groups for p in group["params"]
                 if id(p) in self.names]
 
@@ -352,8 +357,9 @@ class Observer:
         write_tensors(os.path.join(self.folder, f"seen-{self.rank}.pt"), {
             "rank": self.rank, "size": self.size, "start": self.start, "steps": self.steps,
             "seed": self.seed, "models": len(self.models), "sharded": self.sharded, "stride": self.stride,
-            "wrapper": self.wrapper, "scaled": self.losses.scaled, "low": self.low, "loader": self.loaders.facts(),
-            "splits": self.loaders.split_facts(), "ddp": {"made": bool(self.in_ddp), "unfrozen": [
+            "wrapper": self.wrapper, "scaled": self.losses.scaled, "flat": self.flat, "low": self.low,
+            "loader": self.loaders.facts(), "splits": self.loaders.split_facts(),
+            "ddp": {"made": bool(self.in_ddp), "unfrozen": [
                 name for number, name in self.names.items() if self.in_ddp.get(number) is False]},
             "frameworks": [name for name in ("horovod", "mpi4py") if name in sys.modules]})
 

@@ -130,8 +130,10 @@ def _one_call(model, together, found):
             whole = torch.cat(parts)
             slope = None if any(one is None for one in own) else torch.cat(
                 [one.cpu() * part for one, part in zip(own, parts_of)])
-        else:  # a loss that the model gives: a mean over the rows
-            whole, slope = sum(part * share for part, share in zip(parts, parts_of)), own[0]
+        else:  # a loss that the model gives, a mean over the rows; or what has nothing to do with rows
+            whole = sum(part * share for part, share in zip(parts, parts_of))
+            slope = None if any(one is None for one in own) else sum(
+                one.cpu() * part for one, part in zip(own, parts_of))
         found["far"] = max(found["far"], _far(out, whole))
         if slope is not None and out.requires_grad and not any(out is other for other, _ in slopes):
             slopes.append((out, slope.to(out.device, out.dtype).reshape(out.shape)))
