@@ -1,5 +1,7 @@
 """The sentences of the clinic: one table, so that the course can be translated."""
 
+from manyhands.clinic.layout_words import MISTAKES_OF_LAYOUTS
+
 # key -> (title, what was measured, what to do, the units that treat it)
 MISTAKES = {
     "same rows": (
@@ -128,7 +130,8 @@ MISTAKES = {
         "Compare gradients rank by rank, as the units do.", ("01", "06")),
     "shifted rows": (
         "Ranks train on the same rows, some steps apart",
-        "{ranks} read the same rows in the same order, one of them {rows} rows ahead: {count} of {of} rows were the same.",
+        "{ranks} read the same rows in the same order, one of them {rows} rows ahead: {count} of {of} rows were the "
+        "same.",
         "Each rank needs its own part of the data. Add the rank to the seed that the rows are drawn with, or use "
         "DistributedSampler(dataset).", ("01", "06")),
     "same places": (
@@ -142,34 +145,24 @@ MISTAKES = {
         "Leave num_replicas and rank of DistributedSampler out, or give it this process's rank.", ("06",)),
     "sampler seed": (
         "The ranks' samplers have different seeds",
-        "The seeds are, by rank: {seeds}. So each rank deals out a different order, and the parts overlap: {common} of the "
-        "first {of} rows that rank 0 drew were drawn by rank 1 as well. In one epoch some rows are seen several times and "
-        "others never.",
+        "The seeds are, by rank: {seeds}. So each rank deals out a different order, and the parts overlap: {common} of "
+        "the first {of} rows that rank 0 drew were drawn by rank 1 as well. In one epoch some rows are seen several "
+        "times and others never.",
         "Give DistributedSampler the same seed on all ranks; it adds the rank itself.", ("06",)),
     "split": (
         "random_split gives different parts on different ranks",
         "All ranks split the same data set into parts of {lengths} rows, and rank {rank} got other rows than rank 0: "
-        "{common} rows of rank 0's first part are in a different part on rank {rank}. Rows that one rank sets aside for "
-        "validation are then trained on by another.",
+        "{common} rows of rank 0's first part are in a different part on rank {rank}. Rows that one rank sets aside "
+        "for validation are then trained on by another.",
         "Give random_split the same generator on all ranks: generator=torch.Generator().manual_seed(0).", ("06",)),
     "gathered": (
         "The gradient of a loss over gathered rows is too small",
-        "Every rank's loss is the same and looks at the rows of all {n} ranks, which an all_gather collects after forward. "
-        "This all_gather has no backward, so a rank's gradient holds the part of its own rows only, and the average over "
-        "the ranks is {factor:.3g} times the gradient of one process.",
-        "Multiply the loss by the number of ranks, or gather with torch.distributed.nn.functional.all_gather, which has a "
-        "backward.", ("06", "11")),
-    "tensor rows": (
-        "Ranks that compute parts of one layer got different rows",
-        "{ranks} hold parts of the same layers, and their rows differ in every step. What they compute is put together as if "
-        "it belonged to the same rows.",
-        "Give all ranks of a tensor-parallel group the same rows: take the data-parallel rank and size for the sampler or "
-        "the seed, not those of the world.", ("15",)),
-    "one rank's weights": (
-        "All ranks take over the weights of one",
-        "Each rank trains alone, and after step {step} all ranks get the weights of rank {rank}. The work of the others is "
-        "lost.",
-        "Average the weights (all_reduce with ReduceOp.AVG), or the gradients in every step.", ("01", "09")),
+        "Every rank's loss is the same and looks at the rows of all {n} ranks, which an all_gather collects after "
+        "forward. This all_gather has no backward, so a rank's gradient holds the part of its own rows only, and the "
+        "average over the ranks is {factor:.3g} times the gradient of one process.",
+        "Multiply the loss by the number of ranks, or gather with torch.distributed.nn.functional.all_gather, which "
+        "has a backward.", ("06", "11")),
+    **MISTAKES_OF_LAYOUTS,
     "hang": ("It hangs", "{text}", "Every rank of the group must make the same calls in the same order.", ("04", "14")),
     "crossed": ("The ranks' calls do not fit together", "{text}",
                 "Every rank of the group must make the same calls in the same order, with tensors of one size.",
@@ -245,21 +238,21 @@ REMARKS = {
                                "(by {percent}): it keeps something between calls, or the ranks began differently.",
     "scaled by parameter": "In step {step} all ranks got the same gradient. For each parameter it points where that of "
                            "one process does, but its length differs, by factors between {least} and {most}: each "
-                           "parameter's gradient is clipped or scaled separately. That is a choice of the script and no "
-                           "mistake of distribution.",
-    "same but other": "In step {step} all ranks got the same gradient, and it is {percent} away from that of one process: "
-                      "the script changes the gradients before its optimiser gets them. None of the mistakes that the "
-                      "clinic knows explains that, and ranks that agree make no mistake of distribution.",
-    "length varies": "The gradient points where that of one process does, and its length is set by the script, in each step "
-                     "by a different factor. So the length was not compared.",
-    "gathers rows": "After forward, an all_gather collects what the model gave on other ranks, so each rank's loss looks at "
-                    "the rows of other ranks. What one process would have for a gradient is not known then: if the "
-                    "all_gather has no backward, a part of the gradient is missing.",
-    "two measures": "The model's copy, run on all rows at once, gives a gradient that is {percent} away from the mean over "
-                    "the ranks. The outputs agree, so the ranks' losses are no mean over their rows, or the script takes "
-                    "the loss in several calls.",
-    "not tried: cut": "What goes into the model, or comes out of it, is cut over the ranks (DTensor), so it was not run on "
-                      "all rows at once.",
+                           "parameter's gradient is clipped or scaled separately. That is a choice of the script and "
+                           "no mistake of distribution.",
+    "same but other": "In step {step} all ranks got the same gradient, and it is {percent} away from that of one "
+                      "process: the script changes the gradients before its optimiser gets them. None of the mistakes "
+                      "that the clinic knows explains that, and ranks that agree make no mistake of distribution.",
+    "length varies": "The gradient points where that of one process does, and its length is set by the script, in each "
+                     "step by a different factor. So the length was not compared.",
+    "gathers rows": "After forward, an all_gather collects what the model gave on other ranks, so each rank's loss "
+                    "looks at the rows of other ranks. What one process would have for a gradient is not known then: "
+                    "if the all_gather has no backward, a part of the gradient is missing.",
+    "two measures": "The model's copy, run on all rows at once, gives a gradient that is {percent} away from the mean "
+                    "over the ranks. The outputs agree, so the ranks' losses are no mean over their rows, or the "
+                    "script takes the loss in several calls.",
+    "not tried: cut": "What goes into the model, or comes out of it, is cut over the ranks (DTensor), so it was not "
+                      "run on all rows at once.",
     "other optimiser": "The optimiser is not one of torch's: only its gradients were compared, not its steps.",
     "unequal steps": "Not all ranks took the same number of steps: {counts}.",
     "one rank": "There is one rank only: nothing to compare with. Ask for more with --ranks.",
@@ -335,27 +328,6 @@ HANGS = {"no": "No: every rank came through {steps} steps{whole}.",
          "failed": "Not determined: the script failed first.",
          "limit": "Not determined: after {limit_s:g} s it had not come to the end of what was asked for, and was "
                   "stopped."}
-VERDICTS["changed"] = ("As far as it can be told: in each of {steps} steps all ranks had the same weights, and all got the "
-                       "same gradient for the {rows} rows. How it compares with the gradient of one process is said in the "
-                       "remarks.")
-LAYOUTS = {"tensor": "tensor parallelism (ranks {parts} hold parts of the same layers)",
-           "pipeline": "a pipeline (ranks send activations to each other and hold different layers)",
-           "experts": "expert parallelism (rows are exchanged inside forward, and experts are trained on one rank each)",
-           "parts": "model parallelism (the ranks hold different parameters)",
-           "sequence": "sequence parallelism (ranks hold parts of the same rows, and exchange them inside forward)",
-           "flat": "FullyShardedDataParallel, the first version of FSDP, which flattens the parameters",
-           "groups": "data parallelism in groups that are smaller than the world",
-           "local": "local SGD (each rank takes several steps by itself, and then the weights are averaged)"}
-LAYOUT = {"looks": "The script looks like {kinds}.",
-          "groups": "Gradients are averaged in the groups {groups}. In each of {steps} steps the ranks of a group had the same "
-                    "weights, and the gradient was the mean over their rows.",
-          "names": "{k} parameters are trained on each rank alone: {names}. They were not compared.",
-          "local": "The ranks' weights differed, and were the same on all ranks again as step {again} began.",
-          "one process": "In each of {steps} steps the gradient was that of one process with the whole layers and the same "
-                         "{rows} rows.",
-          "flat": "No gradient was compared: what a rank holds of a flattened parameter does not show which parameter it is. "
-                  "With fully_shard, its second version, they are compared.",
-          "nothing": "No two ranks average the gradients of the same parameters, so no gradient was compared.",
-          "not put together": "Gradients are averaged in the groups {groups}, but the model could not be run in one process: "
-                              "no gradient was compared.",
-          "open": "Whether the parts together compute what one process would was not determined."}
+VERDICTS["changed"] = ("As far as it can be told: in each of {steps} steps all ranks had the same weights, and all "
+                       "got the same gradient for the {rows} rows. How it compares with the gradient of one process "
+                       "is said in the remarks.")

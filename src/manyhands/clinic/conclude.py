@@ -3,9 +3,10 @@
 from dataclasses import dataclass, field
 
 from manyhands.clinic import clinic_words as words
-from manyhands.clinic import costs, judge, layouts
+from manyhands.clinic import costs, judge, layouts, remark_rules
 from manyhands.clinic.evidence import moved_apart, of_torch
-from manyhands.clinic.judge import Finding
+from manyhands.clinic.layout_words import looks_like
+from manyhands.clinic.rule import NOT_JUDGED, Finding, not_judged
 from manyhands.clinic.visit import STEPS
 from manyhands.cluster.faults.sentences import ranks_text
 from manyhands.command_line import printable
@@ -61,7 +62,7 @@ class Questions:
         try:
             return question(*args)
         except Exception as error:
-            self.left_out.append(judge.not_judged(question.__name__, error))
+            self.left_out.append(not_judged(question.__name__, error))
             return default
 
 
@@ -70,8 +71,8 @@ def conclude(visit, to_end=False, timeout_s=300):
     ask = Questions()
     evidence, found, layout = ask((None, [], None), layouts.examined, visit) if _stepped(visit) else (None, [], None)
     compared = ask(0, judge.compared, evidence) if evidence else 0
-    ask.left_out += [one for one in found if one.key == judge.NOT_JUDGED]
-    found = [one for one in found if one.key != judge.NOT_JUDGED]
+    ask.left_out += [one for one in found if one.key == NOT_JUDGED]
+    found = [one for one in found if one.key != NOT_JUDGED]
     doubts = bool(ask.left_out)
     remarks = _remarks(visit, evidence, ask)
     fault = visit.fault
@@ -92,7 +93,7 @@ def conclude(visit, to_end=False, timeout_s=300):
     if wrong and (evidence or layout):
         right = _wrong(wrong)
     elif layout and not doubts:
-        right = _looks_like(layout, evidence)
+        right = looks_like(layout, evidence)
     elif doubts or not compared or visit.ranks == 1:
         right = _unknown(visit, evidence, failed, hangs, doubts)
     else:
@@ -142,7 +143,7 @@ def _rehearsal_is_whole(visit):
 def _remarks(visit, evidence, ask):
     found = []
     if evidence and visit.ranks > 1:
-        found += ask([], judge.remarks, evidence)
+        found += ask([], remark_rules.remarks, evidence)
         if visit.fault or visit.timed_out:
             found = [Finding("not tried: stopped", {}) if one.key == "not tried: no copy" else one for one in found]
         if not evidence.sharded and not all(of_torch(step) for step in evidence.first["steps"]):
@@ -181,8 +182,8 @@ def _right(evidence, compared, remarks):
     """The answer to the first question where gradients were compared and no mistake was found."""
     calls = [one.values["calls"] for one in remarks if one.key == "undivided parts"]
     mild = {"not copied", "left out", "sampled", "unequal steps"}
-    key = ("changed" if any(one.key in CHANGED for one in remarks) else "undivided parts" if calls else "sharded" if evidence.sharded else
-           "same" if all(one.key in mild for one in remarks) else "same but")
+    key = ("changed" if any(one.key in CHANGED for one in remarks) else "undivided parts" if calls else
+           "sharded" if evidence.sharded else "same" if all(one.key in mild for one in remarks) else "same but")
     rows = sum(len(evidence.steps[0].rows[rank]) for rank in evidence.givers) or "same"
     return words.VERDICTS[key].format(steps=compared, rows=rows, calls=max(calls, default=1))
 
@@ -208,29 +209,6 @@ def _printed(visit):
         texts.setdefault("\n".join(lines), []).append(rank)
     return [(_capital((words.PRINTED if text else words.PRINTED_NOTHING).format(ranks=ranks_text(ranks))), text)
             for text, ranks in texts.items()]
-
-
-def _looks_like(layout, evidence):
-    """What the script looks like, and what was compared inside its groups."""
-    shown = {"parts": _sets(layout.parts), "groups": _sets(layout.groups), "steps": layout.steps,
-             "again": layout.again}
-    said = [words.LAYOUT["looks"].format(kinds=" and ".join(words.LAYOUTS[kind].format(**shown) for kind in layout.kinds))]
-    if layout.kinds == ["local"]:
-        return " ".join(said + ([words.LAYOUT["local"].format(**shown)] if layout.again else []))
-    if evidence is not None and layout.checked:
-        rows = sum(len(evidence.steps[0].rows[rank]) for rank in evidence.givers)
-        return " ".join([*said, words.LAYOUT["one process"].format(rows=rows, **shown)])
-    if layout.kinds == ["flat"]:
-        return " ".join([*said, words.LAYOUT["flat"]])
-    said.append(words.LAYOUT["groups" if layout.checked else "not put together" if layout.groups else "nothing"].format(**shown))
-    if layout.names:
-        names = ", ".join(layout.names[:NAMED]) + (", ..." if len(layout.names) > NAMED else "")
-        said.append(words.LAYOUT["names"].format(k=len(layout.names), names=names))
-    return " ".join([*said, words.LAYOUT["open"]])
-
-
-def _sets(groups):
-    return ", ".join("{" + ", ".join(map(str, group)) + "}" for group in groups)
 
 
 def _hangs(visit, failed, hangs, to_end, timeout_s):
@@ -293,8 +271,8 @@ def _measured(evidence, wrong=()):
         if way and not evidence.first["scaled"] and (wrong or max(way) < evidence.tolerance):
             found.append((f"way of the weights in {evidence.count} steps, against the same steps with the gradients of "
                           "one process", f"{max(way):.1e} apart"))
-    tried = judge.tried(evidence)
-    if tried is not None and not judge.disagree(evidence):
+    tried = remark_rules.tried(evidence)
+    if tried is not None and not remark_rules.disagree(evidence):
         found.append(("first gradient, against a copy of the model that got the rows of all ranks at once",
                       f"{tried:.1e} apart"))
     rates = [options["lr"] for options, _ in evidence.of(0, "groups")[0] if options.get("lr") is not None]

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass, field
 
 from manyhands.clinic.replay_rows import divided
-from manyhands.clinic.shards import joined
+from manyhands.clinic.dtensor_parts import joined
 
 TOLERANCE = {"torch.float64": 1e-7, "torch.float32": 2e-3}  # of a vector's length; a compressed message has 1e-3
 COARSE = 5e-2  # of shorter numbers
@@ -49,8 +49,8 @@ class Evidence:
         self.sharded = self.first["sharded"]
         self.givers = divided(self.seen)  # the ranks whose rows are parts of the batch
         # a gradient that can only be compared with that of the copy has the rounding of the type it is computed in
-        self.coarse = COARSE if self.first["low"] or any(
-            call["autocast"] for one in self.seen for step in one["steps"] for call in step["calls"]) else self.tolerance
+        autocast = any(call["autocast"] for one in self.seen for step in one["steps"] for call in step["calls"])
+        self.coarse = COARSE if self.first["low"] or autocast else self.tolerance
         if self.sharded:
             self.tolerance = self.coarse
         count = min(len(one["steps"]) for one in self.seen)
@@ -68,7 +68,7 @@ class Evidence:
         given = [{**{name: value for other in given for name, value in other.items()}, **part} for part in given]
         names = [name for name in dict.fromkeys(name for part in given for name in part)
                  if any(part.get(name) is not None for part in given) and (self.names is None or name in self.names)]
-        if not names:  # no parameter has a gradient
+        if not names and self.names is None:  # no parameter has a gradient
             given = [{name: rank["start"][name].new_zeros(rank["start"][name].shape) for name in given[0]}
                      for rank in self.seen]
             names = list(given[0])
@@ -135,8 +135,8 @@ class Evidence:
             return ""
         sizes = {size for one in gathers for size in (one["numel"], one["numel"] * self.ranks)}
         back = any(one["phase"] == "backward" and one["numel"] in sizes and not one["native"] for one in messages)
-        same = all(len(of_rank) == len(values[0]) and all(abs(a - b) <= CLOSE * abs(b) for a, b in zip(of_rank, values[0]))
-                   for of_rank in values[1:])
+        same = all(len(of_rank) == len(values[0]) and all(
+            abs(a - b) <= CLOSE * abs(b) for a, b in zip(of_rank, values[0])) for of_rank in values[1:])
         return "" if back else "whole" if same and len(set(map(tuple, step.rows))) == self.ranks else "parts"
 
     def _scales(self, number):
@@ -147,7 +147,7 @@ class Evidence:
         import torch
 
         parts = {name: joined({rank: part[name] for rank, part in zip(self.members, given)
-                               if part.get(name) is not None}, self.sharded.get(name), name) for name in names}
+                               if part.get(name) is not None}, self.sharded.get(name)) for name in names}
         if any(part is None for part in parts.values()):
             return None
         return torch.cat([part.reshape(-1).double() for part in parts.values()])

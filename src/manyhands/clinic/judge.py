@@ -1,30 +1,10 @@
 """What the evidence means: mistakes and remarks, each with what was measured."""
 
-import functools
-from collections import Counter, namedtuple
-
-from manyhands.clinic.evidence import apart, finite, fit
-
-Finding = namedtuple("Finding", "key values")
-NOT_JUDGED = "not judged"  # the key of what could not be decided, because a rule has raised an exception
+from manyhands.clinic.data_rules import data_mistakes, givers
+from manyhands.clinic.evidence import apart, fit
+from manyhands.clinic.rule import Finding, rule
 
 NEAR = 0.02  # a factor counts as N, 1 or 1 / N up to so much
-HALF = 0.5  # of a rank's rows, which another rank has in the same step, in every step
-
-
-def rule(judge):
-    """A rule that raises an exception has decided nothing, and the others still count."""
-    @functools.wraps(judge)
-    def guarded(evidence):
-        try:
-            return judge(evidence)
-        except Exception as error:
-            return [not_judged(judge.__name__, error)]
-    return guarded
-
-
-def not_judged(what, error):
-    return Finding(NOT_JUDGED, {"what": what.strip("_"), "error": f"{type(error).__name__}: {error}"[:300]})
 
 
 def mistakes(evidence):
@@ -53,180 +33,6 @@ def _silent(evidence):
     other_ways = {"horovod", "mpi4py"} & set(evidence.first["frameworks"])
     return evidence.ranks > 1 and not other_ways and all(
         len(cost["bounds"]) > 1 and not cost["calls"] for cost in evidence.cost.values())
-
-
-# -- the data ----------------------------------------------------------------------------------------------------------
-
-
-def data_mistakes(evidence):
-    """The mistakes in what the ranks read."""
-    return [*_rows(evidence), *_sampler(evidence), *_splits(evidence)]
-
-
-@rule
-def _rows(evidence):
-    """Ranks that get the same rows in the same step, or some steps later; that read the same places of one data set; or
-    that all draw from the whole of it."""
-    shares = {pair: _share(evidence, *pair) for pair in _pairs(evidence)}
-    same = [pair for pair, share in shares.items() if share >= HALF]
-    if same:
-        return [Finding("same rows", {"ranks": _ranks_of(same), "share": max(shares[pair] for pair in same),
-                                      "remedy": _way_to_share(evidence.first["loader"])})]
-    shifts = {pair: shift for pair in _pairs(evidence) if (shift := _shift(evidence, *pair))}
-    if shifts:
-        pair, (ahead, count, of) = next(iter(shifts.items()))
-        return [Finding("shifted rows", {"ranks": _ranks_of(shifts), "rows": ahead, "count": count, "of": of})]
-    return _same_places(evidence) or _whole_data(evidence)
-
-
-def _ranks_of(pairs):
-    return sorted({rank for pair in pairs for rank in pair})
-
-
-def _givers(evidence):
-    """The ranks whose rows are parts of the batch."""
-    return getattr(evidence, "givers", range(evidence.ranks))
-
-
-def _pairs(evidence):
-    givers = _givers(evidence)
-    return [(a, b) for a in givers for b in givers if a < b]
-
-
-def _share(evidence, a, b):
-    """The smallest part of a's rows that b has too, over the calls of the models in all steps: the noise that a GAN
-    begins with may be the same. 0 where all rows of the run look alike."""
-    if len({row for step in evidence.steps for row in step.rows[a]}) < 2:
-        return 0.0
-    return min((len(set(of_a) & set(of_b)) / max(1, len(set(of_a)))
-                for number, step in enumerate(evidence.steps) for of_a, of_b in _calls(evidence, number, step, a, b)),
-               default=0.0)
-
-
-def _calls(evidence, number, step, a, b):
-    """[(rows of a, rows of b)], a pair for each call of a model; for the whole step where the ranks' calls differ."""
-    calls = [evidence.seen[rank]["steps"][number]["calls"] for rank in (a, b)] if evidence.seen[0]["steps"] else [[], []]
-    if not calls[0] or len(calls[0]) != len(calls[1]):
-        return [(step.rows[a], step.rows[b])]
-    return [(one["rows"], other["rows"]) for one, other in zip(*calls)]
-
-
-def _shift(evidence, a, b):
-    """(rows, common, all): one of the ranks reads what the other has read so many rows before, in the same order; None
-    where that is less than half of what was seen."""
-    rows = [[row for step in evidence.steps for row in step.rows[rank]] for rank in (a, b)]
-    count = len(rows[0])
-    if len(rows[1]) != count or len(set(rows[0])) < count:
-        return None
-    for one, other in (rows, rows[::-1]):
-        ahead = other.index(one[0]) if one[0] in other else 0
-        if 0 < ahead <= count / 2 and one[:count - ahead] == other[ahead:]:
-            return ahead, count - ahead, count
-    return None
-
-
-def _loaders(evidence):
-    """Each rank's loader of the training data; None where not all have one, or where these read different data sets."""
-    loaders = [evidence.seen[rank]["loader"] for rank in _givers(evidence)]
-    if len(loaders) < 2 or any(not loader or not loader["rows"] for loader in loaders):
-        return None
-    return loaders if len({str(loader["rows"]) for loader in loaders}) == 1 else None
-
-
-def _same_places(evidence):
-    """Rows that are changed at random as they are read (augmented) differ, though they are the same rows of one set."""
-    loaders = _loaders(evidence)
-    indices = [loader.get("indices") or [] for loader in loaders or []]
-    if not indices or len(set(indices[0])) < 2 or any(one != indices[0] for one in indices):
-        return []
-    if not all(loader.get("random") for loader in loaders) or not _whole_batches(evidence, loaders):
-        return []  # each rank takes another part of the same batch
-    orders = [cost["orders"] for cost in evidence.cost.values()]
-    if all(orders) and len({order["rank"] for of_rank in orders for order in of_rank}) == 1:
-        return []  # the sampler's own finding
-    return [Finding("same places", {"first": indices[0][:4], "length": loaders[0]["length"]})]
-
-
-def _whole_data(evidence):
-    loaders = _loaders(evidence)
-    if not loaders:
-        return []
-    own = all(loader["samplers"] in (["RandomSampler", "BatchSampler"], ["SequentialSampler", "BatchSampler"])
-              for loader in loaders)
-    return [Finding("whole data", {"length": loaders[0]["length"]})] if own and _whole_batches(evidence, loaders) else []
-
-
-def _whole_batches(evidence, loaders):
-    """Whether a batch of the loader is what a model gets in a call."""
-    calls = evidence.first["steps"][0]["calls"] if evidence.first["steps"] else []
-    return bool(calls) and all(len(calls[0]["rows"]) == loader["batch_size"] for loader in loaders)
-
-
-def _way_to_share(loader):
-    """Which remedy fits the way in which the script gets its rows: a key of `clinic_words.REMEDIES`, or None."""
-    if loader is None:
-        return "rows by hand"
-    return {"_InfiniteConstantSampler": "iterable", "DistributedSampler": "sampler"}.get(loader["samplers"][0])
-
-
-@rule
-def _sampler(evidence):
-    """What each rank's samplers have drawn, in the epochs that were trained on."""
-    found = []
-    orders = [[order for order in cost["orders"] if order.get("steps", 1)] for cost in evidence.cost.values()]
-    again = [(first, second) for of_rank in orders for first, second in _in_turn(of_rank) if first["shuffle"]
-             and first["length"] > 1 and first["order"] == second["order"]]
-    if again:
-        found.append(Finding("set_epoch", {"first": again[0][0]["order"][:4], "epoch": again[0][1]["epoch"]}))
-    counts = {order["replicas"] for of_rank in orders for order in of_rank}
-    if counts and counts != {len(_givers(evidence))}:
-        found.append(Finding("replicas", {"told": sorted(counts), "ranks": len(_givers(evidence))}))
-    return found + _sampler_of_ranks(evidence, orders)
-
-
-def _sampler_of_ranks(evidence, orders):
-    """The first order of each rank, against the others' (of real samplers, which have a seed)."""
-    givers = _givers(evidence)
-    firsts = [orders[rank][0] for rank in givers if rank < len(orders) and orders[rank]
-              and orders[rank][0].get("seed") is not None]
-    if len(orders) < evidence.ranks or len(firsts) < 2 or len(firsts) < len(givers) or firsts[0]["replicas"] < 2:
-        return []
-    numbers = Counter(first["rank"] for first in firsts)
-    same, times = numbers.most_common(1)[0]
-    if times > 1 and not _own_data(evidence):
-        ranks = [rank for rank, first in zip(givers, firsts) if first["rank"] == same]
-        if len({str(firsts[place]["order"]) for place, first in enumerate(firsts) if first["rank"] == same}) == 1:
-            return [Finding("sampler rank", {"ranks": ranks, "rank": same, "first": firsts[0]["order"][:4]})]
-    seeds = [first["seed"] for first in firsts]
-    if firsts[0]["shuffle"] and len(set(seeds)) > 1 and not _own_data(evidence):
-        common = set(firsts[0]["order"]) & set(firsts[1]["order"])
-        return [Finding("sampler seed", {"seeds": seeds, "common": len(common), "of": len(firsts[0]["order"])})]
-    return []
-
-
-def _own_data(evidence):
-    """Whether the ranks are known to read different data sets."""
-    loaders = [one["loader"] for one in evidence.seen]
-    return all(loader and loader["rows"] for loader in loaders) and len({str(loader["rows"]) for loader in loaders}) > 1
-
-
-@rule
-def _splits(evidence):
-    """random_split of one data set that gives other parts on other ranks."""
-    for of_ranks in zip(*(one.get("splits", []) for one in evidence.seen)):
-        alike = all(one["lengths"] == of_ranks[0]["lengths"] and one["rows"] == of_ranks[0]["rows"] for one in of_ranks)
-        other = next((rank for rank, one in enumerate(of_ranks) if one["parts"] != of_ranks[0]["parts"]), None)
-        if alike and other is not None and of_ranks[0]["rows"]:
-            common = set(of_ranks[0]["first"]) & set(of_ranks[other]["others"])
-            return [Finding("split", {"lengths": of_ranks[0]["lengths"], "rank": other, "common": len(common)})]
-    return []
-
-
-def _in_turn(orders):
-    by_sampler = {}
-    for order in orders:
-        by_sampler.setdefault(order["sampler"], []).append(order)
-    return [pair for drawn in by_sampler.values() for pair in zip(drawn, drawn[1:])]
 
 
 # -- the gradient ------------------------------------------------------------------------------------------------------
@@ -294,7 +100,7 @@ def _length(evidence, lengths):
     """Mistakes in the length of the gradient, [(factor, scales, gathered)]. The script may scale its loss, or the
     gradients, or one to undo the other: the product counts, where the loss's part is known. A factor that changes from
     step to step is no division: the script sets the length itself."""
-    n, wrong = len(_givers(evidence)), []
+    n, wrong = len(givers(evidence)), []
     for factor, scales, gathered in lengths:
         if abs(factor - 1) < NEAR or scales is None and (gathered or abs(factor / n - 1) < NEAR):
             continue  # the latter: a sum of losses that may have been divided before; a remark
@@ -318,7 +124,7 @@ def _varies(evidence):
     return not evidence.first["scaled"] and factors and max(factors) > (1 + NEAR) * min(factors) and min(factors) > 0
 
 
-def _parts(evidence):
+def undivided_parts(evidence):
     """Several backward calls that add up in a step, undivided or of a loss that is not known: [Finding]."""
     for step in evidence.steps[:evidence.count]:
         if step.undivided is not False and _can_compare(step) and not evidence.first["scaled"] and (
@@ -414,21 +220,24 @@ def elsewhere(evidence):
     for number, step in enumerate(evidence.steps[:evidence.count]):
         if not _can_compare(step) or any(kind == "value" for clips in step.clips for kind, _ in clips):
             continue
-        if max(fit(given, step.right)[1] for given in step.given) <= evidence.tolerance or _other(evidence, number, step):
+        rest = max(fit(given, step.right)[1] for given in step.given)
+        if rest <= evidence.tolerance or _other(evidence, number, step):
             continue
         if getattr(step, "gathered", "") == "parts":
             return [Finding("gathers rows", {"step": number + 1})]
-        if step.local and not step.scales and max(fit(given, step.plain)[1] for given in step.given) < evidence.tolerance:
+        if step.local and not step.scales and max(fit(one, step.plain)[1] for one in step.given) < evidence.tolerance:
             continue  # the remark "uneven"
-        parts = [fit(given, right) for given, right in zip(step.given[0].split(step.sizes), step.right.split(step.sizes))
-                 if float(right.norm()) and float(given.norm())]
+        pairs = zip(step.given[0].split(step.sizes), step.right.split(step.sizes))
+        parts = [fit(given, right) for given, right in pairs if float(right.norm()) and float(given.norm())]
         each = all(rest < evidence.tolerance and factor > 0 for factor, rest in parts)
         return [Finding("scaled by parameter" if each else "same but other",
                         {"step": number + 1, "apart": apart(step.given[0], step.right),
                          "least": min(factor for factor, _ in parts), "most": max(factor for factor, _ in parts)})]
     unknown = any(getattr(step, "gathered", "") == "parts" or getattr(step, "gathered", "") and not step.scales
                   for step in evidence.steps)
-    return [Finding("gathers rows", {"step": 1})] if unknown else [Finding("length varies", {})] if _varies(evidence) else []
+    if unknown:
+        return [Finding("gathers rows", {"step": 1})]
+    return [Finding("length varies", {})] if _varies(evidence) else []
 
 
 def _own_parts(step, near):
@@ -477,60 +286,3 @@ def _buffers(evidence):
         if buffers[0]:
             names = differ if names is None else names & differ
     return [Finding("buffers", {"names": sorted(names), "step": 2})] if names else []
-
-
-# -- remarks -----------------------------------------------------------------------------------------------------------
-
-
-def remarks(evidence):
-    """What is no mistake, and what one should know: [Finding]."""
-    found, one = [], evidence.one or {}
-    calls = [call for rank in evidence.seen for step in rank["steps"] for call in step["calls"]]
-    if any(call["random"] for call in calls):
-        same = len({rank["steps"][0]["calls"][0]["noise"] for rank in evidence.seen if rank["steps"][0]["calls"]}) == 1
-        key = "same noise" if same and evidence.ranks > 1 else "noise"
-        found.append(Finding(key, {"seed": evidence.first["seed"]}))
-    if "not" in one and one["not"] != "random":
-        found.append(Finding("not tried: " + one["not"], {"error": one.get("error", "")}))
-    elif one.get("unfaithful", 0) > getattr(evidence, "coarse", evidence.tolerance):
-        found.append(Finding("not tried: other output", {"apart": one["unfaithful"]}))
-    elif one.get("far", 0) > getattr(evidence, "coarse", evidence.tolerance):
-        found.append(Finding("batch norm" if one["mixers"] else "mixes rows",
-                             {"names": one["mixers"], "apart": one["far"], "rows": one["rows"],
-                              "each": one["rows"] / evidence.ranks}))
-    elif not one and not any(call["random"] for call in calls):
-        found.append(Finding("not tried: no copy", {}))
-    found += _parts(evidence)
-    found += elsewhere(evidence)
-    if disagree(evidence):
-        found.append(Finding("two measures", {"apart": tried(evidence)}))
-    if untold(evidence):
-        found.append(Finding(untold(evidence), {"factor": float(evidence.ranks)}))
-    if evidence.first["scaled"]:
-        found.append(Finding("scaled", {}))
-    if any(kind == "value" for step in evidence.steps for clips in step.clips for kind, _ in clips):
-        found.append(Finding("clipped by value", {}))
-    if evidence.first["stride"] > 1:
-        found.append(Finding("sampled", {"stride": evidence.first["stride"]}))
-    return found
-
-
-def tried(evidence):
-    """How far the first gradient is from that of the run in one process, in parts of its length; None where that run is
-    the only measure there is, or where there is none."""
-    gradient = evidence.tried_gradient()
-    if gradient is None or not evidence.count or evidence.sharded:
-        return None
-    import torch
-
-    step = evidence.steps[0]
-    if any(name not in gradient for name in step.names):
-        return None
-    whole = torch.cat([gradient[name].double() for name in step.names])
-    return apart(whole, step.raw) if finite(whole) and finite(step.raw) else None
-
-
-def disagree(evidence):
-    """Whether the run in one process gives another gradient than the ranks' own, weighted by their terms."""
-    far = tried(evidence)
-    return far is not None and far > evidence.coarse

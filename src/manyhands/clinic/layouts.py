@@ -1,23 +1,25 @@
-"""Which ranks train what: data parallelism over the world, or another kind of parallelism, with the groups of ranks in it
-that are data parallel. Only those groups can be held to what one process would do."""
+"""Which ranks train what: data parallelism over the world, or a different kind of parallelism, in which some groups of
+ranks may be data parallel. Only such groups can be compared with one process."""
 
 from dataclasses import dataclass, field
 
 from manyhands.clinic import judge
+from manyhands.clinic.data_rules import data_mistakes
 from manyhands.clinic.evidence import Evidence, apart
-from manyhands.clinic.judge import Finding
 from manyhands.clinic.messages import sums_gradients
-from manyhands.clinic.shards import cut_groups
+from manyhands.clinic.rule import Finding
+from manyhands.clinic.dtensor_parts import cut_groups
 
 MOST = 0.5  # of a rank's parameters: a sum of so many counts as the sum of its gradients
-DATA = {"same rows", "same places", "replicas", "sampler rank"}  # mistakes that ranks with one row in parts seem to make
+DATA = {"same rows", "same places", "replicas", "sampler rank"}  # found where ranks hold parts of one row
 AVERAGES = ("allreduce", "reducescatter", "allgather", "send", "recv")  # how weights are averaged
 
 
 @dataclass
 class Layout:
-    """What the script looks like: `kinds` are keys of `clinic_words.LAYOUTS`. `groups`: ranks that average their gradients;
-    `parts`: groups of ranks that hold parts of one model; `names`: the parameters that each rank trains alone."""
+    """What the script looks like: `kinds` are keys of `layout_words.LAYOUTS`, `groups` the ranks that average their
+    gradients, `parts` groups of ranks that hold parts of one model, `names` the parameters that each rank trains
+    alone."""
 
     kinds: list
     groups: list = field(default_factory=list)
@@ -26,6 +28,7 @@ class Layout:
     again: int = 0  # the step as which began all ranks had the same weights again
     steps: int = 0
     checked: bool = False
+    changed: bool = False  # whether the gradient in a group is not known to be the mean over its rows
     found: list = field(default_factory=list)  # mistakes, as `judge.mistakes` gives them
 
 
@@ -35,7 +38,7 @@ def examined(visit):
     ranks = range(visit.ranks)
     if any(visit.seen[rank]["flat"] for rank in ranks):
         evidence = Evidence(visit, list(ranks), names=())
-        found = judge.data_mistakes(evidence)
+        found = data_mistakes(evidence)
         return None, found, Layout(["flat"], steps=evidence.count, found=found)
     alike = all(_sizes(visit, rank) == _sizes(visit, 0) for rank in ranks)
     evidence = Evidence(visit) if alike or visit.seen[0]["sharded"] else None
@@ -123,8 +126,8 @@ def _recognised(visit, found):
 
 
 def _replicas(visit, layout):
-    """The groups of ranks that began with the same weights, but send each other nothing, not even by others: copies of a
-    part of the model that should have averaged their gradients."""
+    """The groups of ranks that began with the same weights, but send each other nothing, not even by others. They hold
+    copies of a part of the model, and should have averaged their gradients."""
     tied = [{rank, *(message["peer"] for message in _messages(visit, rank) if message["peer"] is not None),
              *(other for group in layout.parts for other in group if rank in group)} for rank in range(visit.ranks)]
     for _ in tied:  # to what they are tied to by others
@@ -147,7 +150,8 @@ def _sequence(visit, found):
                        for message in _messages(visit, rank)) for rank in ranks)
     if not exchange or "same rows" in {one.key for one in found}:
         return None
-    return Layout(["sequence"], [list(ranks)], steps=min(len(one["steps"]) for one in visit.seen.values()), checked=True)
+    steps = min(len(one["steps"]) for one in visit.seen.values())
+    return Layout(["sequence"], [list(ranks)], steps=steps, checked=True)
 
 
 def _messages(visit, rank):
@@ -169,7 +173,8 @@ def _inside(visit, rank):
     """{group: calls} of what a rank's model sends in its forward."""
     found = {}
     for message in _messages(visit, rank):
-        if message["phase"] == "forward" and message["peer"] is None and len(message["ranks"]) > 1 and message["numel"] > 1:
+        several = message["peer"] is None and len(message["ranks"]) > 1 and message["numel"] > 1
+        if several and message["phase"] == "forward":
             found.setdefault(message["ranks"], set()).add(message["call"])
     return {group: calls for group, calls in found.items() if calls - {"broadcast", "barrier"}}
 
@@ -180,7 +185,8 @@ def _groups(visit, sums):
     for rank, of_rank in enumerate(sums):
         for group in of_rank:
             alike = all(_sizes(visit, other) == _sizes(visit, rank) for other in group)
-            if alike and all(group in sums[other] for other in group) and not any(set(group) & set(one) for one in found):
+            shared = all(group in sums[other] for other in group)
+            if alike and shared and not any(set(group) & set(one) for one in found):
                 found.append(list(group))
     return sorted(found)
 
@@ -189,7 +195,8 @@ def _within(visit, layout, names=None):
     """The layout with the mistakes inside its groups."""
     for group in layout.groups:
         evidence = Evidence(visit, group, names)
-        layout.steps, layout.checked = evidence.count, True
+        layout.steps, layout.checked = evidence.count, layout.checked or judge.compared(evidence) > 0
+        layout.changed = layout.changed or bool(judge.elsewhere(evidence)) or judge.untold(evidence) is not None
         for one in judge.mistakes(evidence):
             if one.key not in [other.key for other in layout.found]:
                 layout.found.append(_in_world(one, group))
@@ -211,25 +218,26 @@ def _in_world(finding, group):
 
 
 def _tensor_rows(visit, layout):
-    """Activations of different rows that are summed: where the groups that sum inside forward hold different weights."""
+    """Activations of different rows that are summed, by ranks that hold different weights of the same layers."""
     for group in layout.parts:
-        calls = set().union(*(_inside(visit, rank).get(tuple(group), set()) for rank in group))
-        first = all(not call["follows"] for rank in group for step in visit.seen[rank]["steps"] for call in step["calls"])
-        rows = min((len(call["rows"]) for rank in group for step in visit.seen[rank]["steps"] for call in step["calls"]),
-                   default=0)
-        whole = any(message["call"] == "allreduce" and message["ranks"] == tuple(group) and message["phase"] == "forward"
-                    and message["shape"] and len(message["shape"]) > 1 and message["shape"][0] % max(rows, 1) == 0
-                    for rank in group for message in _messages(visit, rank))
-        differ = Evidence(visit, group).start_differs() if len({str(_sizes(visit, rank)) for rank in group}) == 1 else []
-        if first and whole and rows and differ and not any("gather" in call or "alltoall" in call for call in calls) and (
-                _rows_differ(visit, group)):
+        names = set().union(*(_inside(visit, rank).get(tuple(group), set()) for rank in group))
+        calls = [call for rank in group for step in visit.seen[rank]["steps"] for call in step["calls"]]
+        rows = min((len(call["rows"]) for call in calls), default=0)
+        exchanged = any("gather" in name or "alltoall" in name for name in names)
+        if not rows or exchanged or any(call["follows"] for call in calls):
+            continue  # activations of another stage, or rows that are exchanged before they are summed
+        sums = [message["shape"] for rank in group for message in _messages(visit, rank)
+                if (message["call"], message["ranks"], message["phase"]) == ("allreduce", tuple(group), "forward")]
+        of_rows = any(shape and len(shape) > 1 and shape[0] % rows == 0 for shape in sums)
+        alike = all(_sizes(visit, rank) == _sizes(visit, group[0]) for rank in group)
+        if of_rows and alike and Evidence(visit, group).start_differs() and _rows_differ(visit, group):
             return [Finding("tensor rows", {"ranks": list(group)})]
     return []
 
 
 def _experts(visit, found, world):
-    """Experts: parameters that each rank trains alone, of a model that sends rows to the ranks that hold them. Where some
-    parameters start differently, these are the experts; another one that is not averaged is then a mistake."""
+    """Experts are parameters that each rank trains alone, in a model that sends rows to the ranks that hold them. Where
+    some parameters start differently, these are the experts. If a different one is not averaged, that is a mistake."""
     names = {one.key: one.values["names"] for one in found if one.key in ("start", "part own")}
     alone = names.get("start") or names.get("part own")
     rest = [name for name in _sizes(visit, 0) if name not in alone]

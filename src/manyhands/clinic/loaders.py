@@ -2,6 +2,7 @@
 the data set they read, how data sets are split, and whether every rank reads the same data set."""
 
 import hashlib
+import sys
 import time
 
 SHOWN = 4096  # indices of a drawn order, or of a loader's batches, that are kept
@@ -145,20 +146,23 @@ def rows_by_digest(dataset, seed=0):
     """(length, [digests of three rows, drawn under this seed]); None where the data set has no such thing."""
     import random
 
-    import numpy as np
     import torch
 
-    length, rows, states = None, None, (random.getstate(), np.random.get_state())
+    length, rows, state = None, None, random.getstate()
+    numpys = sys.modules["numpy"].random if "numpy" in sys.modules else None
+    numpys_state = numpys and numpys.get_state()
     try:
         length = len(dataset)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             random.seed(seed)
-            np.random.seed(seed)
+            if numpys:
+                numpys.seed(seed)
             rows = [digest(dataset[place]) for place in sorted({0, length // 2, length - 1})]
     except Exception:  # a data set without length or places, or one that does not like to be asked
         pass
     finally:
-        random.setstate(states[0])
-        np.random.set_state(states[1])
+        random.setstate(state)
+        if numpys:
+            numpys.set_state(numpys_state)
     return length, rows

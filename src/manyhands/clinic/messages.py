@@ -1,4 +1,4 @@
-"""What a rank sends in the steps that are written down: which call, among which ranks, where in the step, and of what."""
+"""What a rank sends in the steps that are written down: which call, among which ranks, when, and of what."""
 
 SHOWN = 2000  # messages of a step that are kept
 
@@ -25,11 +25,13 @@ class Messages:
         place = CALLS.get(entry.call)
         tensors = tensors_in(given[place]) if place is not None and len(given) > place else []
         shape = list(tensors[0].shape) if len(tensors) == 1 else None
-        peer = entry.ranks[entry.peer] if entry.call in ("send", "recv") and 0 <= entry.peer < len(entry.ranks) else None
+        two = entry.call in ("send", "recv") and 0 <= entry.peer < len(entry.ranks)
+        peer = entry.ranks[entry.peer] if two else None
         phase = self._phase()
         self._noted.append({
             "phase": phase, "call": entry.call.strip("_").replace("_", ""), "ranks": tuple(entry.ranks), "peer": peer,
-            "numel": entry.numel, "shape": shape, "native": entry.native, "follows": any(t.requires_grad for t in tensors),
+            "numel": entry.numel, "shape": shape, "native": entry.native,
+            "follows": any(tensor.requires_grad for tensor in tensors),
             "of": self._of(tensors, phase) if tensors else ""})
 
     def _of(self, tensors, phase):

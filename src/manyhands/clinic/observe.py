@@ -10,22 +10,18 @@ Then the process ends, in the middle of the script. Nothing here sends a message
 """
 
 import functools
-import os
-import sys
 import time
 
+from manyhands.clinic.dtensor_parts import data_parallel_meshes, is_low, shard_of
 from manyhands.clinic.loaders import Loaders, digest
 from manyhands.clinic.losses import Losses
-from manyhands.clinic.messages import Messages, sums_gradients
-from manyhands.clinic.replay_rows import autocast_now, copied, one_process
-from manyhands.clinic.reporter import write_json, write_tensors
-from manyhands.clinic.shards import data_parallel_meshes, is_low, shard_of
+from manyhands.clinic.messages import Messages
+from manyhands.clinic.observers_end import MEASURE, RECORD, End
+from manyhands.clinic.replay_rows import autocast_now, copied
 from manyhands.clinic.spans import Spans
+from manyhands.clinic.values_seen import is_plain, kept, noise_state, rows_of, trains
 
-RECORD, MEASURE = 4, 5  # steps; of those measured the first is not counted
 NUMBERS = 2_000_000  # so many of a model's numbers are kept; of a larger model every n-th
-NEXT_EPOCH_S, OTHERS_S = 10, 30  # how long the next epoch, and the other ranks, are waited for
-AWAIT_S = 5  # how long an average of the weights is waited for
 WRAPPERS = ("DistributedDataParallel", "DataParallel")
 
 
@@ -34,7 +30,7 @@ def is_wrapper(module):
     return type(module).__name__ in WRAPPERS or any(cls.__name__ == "LightningModule" for cls in type(module).__mro__)
 
 
-class Observer:
+class Observer(End):
     """Everything that is written down of one rank."""
 
     def __init__(self, folder, rank, size, reporter, options):
@@ -81,7 +77,7 @@ class Observer:
     # -- the model is called -------------------------------------------------------------------------------------------
 
     def _watch_placing(self):
-        """How the first tensor that a model hands to DTensor is declared: "whole" on every rank of the mesh, or "shard"."""
+        """How the first tensor that a model hands to DTensor is declared: "whole" on every rank, or "shard"."""
         from torch.distributed.tensor import DTensor
 
         from_local = DTensor.from_local
@@ -316,116 +312,12 @@ class Observer:
         # with those that no optimiser of this rank has: another rank's may (an optimiser whose state is sharded)
         local = {name: self.local.pop(name)[0] for name in list(self.local) if name in own or name not in self._owned}
         if not self.backwards and self.steps and not set(own) & set(self.steps[-1]["weights"]):
-            self.calls, self.backwards, self.buffers = (self.steps[-1][what] for what in ("calls", "backwards", "buffers"))
+            last = self.steps[-1]
+            self.calls, self.backwards, self.buffers = last["calls"], last["backwards"], last["buffers"]
         self.steps.append({"calls": self.calls, "local": local,
                            "given": self._out, "groups": groups, "backwards": self.backwards, "buffers": self.buffers,
-                           "clips": self.losses.take_clips(), "wrapped": self.wrapped, "begin": self.begin, "messages": self.messages.take(),
+                           "clips": self.losses.take_clips(), "wrapped": self.wrapped, "begin": self.begin,
+                           "messages": self.messages.take(),
                            "optimizer": (type(optimizer).__module__, type(optimizer).__name__),
                            "weights": {name: self._part(p) for name, p in own.items()}})
         self._fresh()
-
-    @property
-    def _silent(self):
-        """Whether no gradient, activation or message was sent in the steps that were written down, as far as is seen."""
-        return self.size > 1 and not {"horovod", "mpi4py"} & set(sys.modules) and not any(
-            sums_gradients(one) or one["phase"] == "forward" or one["peer"] is not None
-            for step in self.steps for one in step["messages"])
-
-    def _steps_are_over(self):
-        self.spans.close()
-        if self.options["to_end"]:
-            return
-        shuffles = any(order["shuffle"] for order in self.loaders.orders)
-        if not self._silent and (not shuffles or self.loaders.trained_twice()):
-            self.end()
-        self._write()
-        self.ends[self.done] = self._weights_digest()
-        self.going_on, self.loaders.cut = True, self.loaders.training
-        import threading
-
-        timer = threading.Timer(AWAIT_S if self._silent else NEXT_EPOCH_S, self.end)
-        timer.daemon = True
-        timer.start()
-
-    # -- the end -------------------------------------------------------------------------------------------------------
-
-    def _save(self):
-        if self._saved:
-            return
-        self._saved = True
-        self.messages.close()
-        write_tensors(os.path.join(self.folder, f"seen-{self.rank}.pt"), {
-            "rank": self.rank, "size": self.size, "start": self.start, "steps": self.steps,
-            "seed": self.seed, "models": len(self.models), "sharded": self.sharded, "stride": self.stride,
-            "wrapper": self.wrapper, "scaled": self.losses.scaled, "flat": self.flat, "low": self.low,
-            "loader": self.loaders.facts(), "splits": self.loaders.split_facts(),
-            "ddp": {"made": bool(self.in_ddp), "unfrozen": [
-                name for number, name in self.names.items() if self.in_ddp.get(number) is False]},
-            "frameworks": [name for name in ("horovod", "mpi4py") if name in sys.modules]})
-
-    def _write(self):
-        self._save()
-        self.spans.close()
-        write_json(os.path.join(self.folder, f"cost-{self.rank}.json"),
-                   {**self.spans.facts(), "steps": RECORD + MEASURE if self.going_on else self.done, "orders": list(self.loaders.orders),
-                    "begins": dict(self.begins), "ends": dict(self.ends)})
-
-    def end(self, code=0):
-        """Write down what is left and end this process, when the other ranks have come so far too."""
-        self.reporter.state = "finished" if not code else "failed"
-        self._write()
-        write_json(os.path.join(self.folder, f"done-{self.rank}.json"), code)
-        self.reporter.write()
-        sys.stdout.flush()
-        sys.stderr.flush()
-        if not code:
-            self._wait_for_others()
-            if self.rank == 0 and self.copy is not None:
-                one_process(self.copy, self.folder, self.size, self.stride)
-        os._exit(code)
-
-    def _wait_for_others(self):
-        deadline = time.monotonic() + OTHERS_S
-        while time.monotonic() < deadline:
-            if all(os.path.exists(os.path.join(self.folder, f"done-{rank}.json")) for rank in range(self.size)):
-                break
-            time.sleep(0.05)
-
-
-def noise_state():
-    """The states of the generators that dropout draws from."""
-    import torch
-
-    on_gpu = [torch.cuda.get_rng_state()] if torch.cuda.is_available() and torch.cuda.is_initialized() else []
-    return [torch.get_rng_state(), *on_gpu]
-
-
-def trains(module):
-    return any(parameter.requires_grad for parameter in module.parameters())
-
-
-def is_plain(value):
-    return isinstance(value, (int, float, bool, str, type(None))) or (
-        isinstance(value, tuple) and all(isinstance(one, (int, float)) for one in value))
-
-
-def kept(tree):
-    """The tree with copies of its tensors, on the CPU."""
-    import torch
-    from torch.utils._pytree import tree_map
-
-    def copy_of(x):
-        if not isinstance(x, torch.Tensor):
-            return x if is_plain(x) else None
-        return (x.to_local() if hasattr(x, "to_local") else x).detach().cpu().clone()
-
-    return tree_map(copy_of, tree)
-
-
-def rows_of(values):
-    """The digest of each row: of what goes into the model, in all tensors that have as many rows as the first."""
-    import torch
-
-    tensors = [value for value in values if isinstance(value, torch.Tensor) and value.dim()]
-    tensors = [tensor for tensor in tensors if len(tensor) == len(tensors[0])]
-    return [digest([tensor[i] for tensor in tensors]) for i in range(len(tensors[0]))] if tensors else []

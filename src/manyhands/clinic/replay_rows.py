@@ -5,7 +5,7 @@ import os
 from contextlib import ExitStack
 
 from manyhands.clinic.reporter import write_tensors
-from manyhands.clinic.shards import cut_groups, joined
+from manyhands.clinic.dtensor_parts import cut_groups, joined
 
 READ = "seen-{}.pt"
 NOTHING = 1e-3  # of a slope: what is left of it by rounding
@@ -154,7 +154,8 @@ def _autocast(kinds):
 
 def _roots(slopes):
     """The outputs from which backward begins, with the slopes that come from outside the model. A slope that was seen
-    at an output is a sum: what came from outside, and what came through outputs that depend on it (a loss on logits)."""
+    at an output is a sum of what came from outside, and of what came through outputs that depend on it, for example
+    through a loss to logits."""
     import torch
 
     if len(slopes) < 2:
@@ -198,7 +199,7 @@ def _fill(model, seen, number):
         for name, parameter in model.named_parameters():
             if name in held[0]:
                 parts = {rank: part[name] for rank, part in enumerate(held) if name in part}
-                parameter.copy_(joined(parts, seen[0]["sharded"].get(name), name).reshape(parameter.shape))
+                parameter.copy_(joined(parts, seen[0]["sharded"].get(name)).reshape(parameter.shape))
 
 
 def _outputs(model, inputs):
@@ -220,8 +221,8 @@ def _joined(inputs, rows):
 
 
 def _far(a, b):
-    """The largest difference, in parts of the largest number. What is not finite (a mask of -inf) is the same where both
-    have it at the same places."""
+    """The largest difference, in parts of the largest number. What is not finite (a mask of -inf) is the same where
+    both have it at the same places."""
     if getattr(a, "shape", None) != getattr(b, "shape", None) or not a.numel():
         return 0.0
     a, b = a.detach().double(), b.detach().double()

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from manyhands.clinic import judge
+from manyhands.clinic import judge, remark_rules
 from manyhands.clinic.evidence import Step, apart, fit, loss_scale, shares
 
 SIZES = [3, 2]
@@ -115,9 +115,9 @@ def test_backward_calls_that_add_up_undivided_are_a_remark_with_their_number():
 
     for undivided, said in ((True, "undivided parts"), (None, "unknown parts")):
         found = parts(1, undivided)
-        assert judge.mistakes(found) == [] and (said, {"calls": 4}) in judge.remarks(found)
+        assert judge.mistakes(found) == [] and (said, {"calls": 4}) in remark_rules.remarks(found)
         found = parts(1 / 4, undivided)  # the gradients are divided by 4 before the step; 4 is the number of ranks, too
-        assert judge.mistakes(found) == [] and said not in [one.key for one in judge.remarks(found)]
+        assert judge.mistakes(found) == [] and said not in [one.key for one in remark_rules.remarks(found)]
     assert [one.key for one in judge.mistakes(parts(4))] == ["sum"]
 
 

@@ -10,7 +10,8 @@ def shard_of(parameter, data_mesh):
     elif data_mesh.ndim == mesh.ndim:
         data = list(range(mesh.ndim))
     else:
-        data = [place for place, name in enumerate(mesh.mesh_dim_names or ()) if name in (data_mesh.mesh_dim_names or ())]
+        names = data_mesh.mesh_dim_names or ()
+        data = [place for place, name in enumerate(mesh.mesh_dim_names or ()) if name in names]
     return {"placements": [_plain(one) for one in parameter.placements], "mesh": mesh.mesh.tolist(), "data": data,
             "shape": tuple(parameter.shape)}
 
@@ -56,14 +57,15 @@ def cut_groups(shard):
     return mesh.permute(*shard["data"], *other).reshape(-1, size).tolist()
 
 
-def joined(parts, shard, name):
+def joined(parts, shard):
     """The whole of a parameter from {rank: its part}; None where that is not known."""
     import torch
 
     if shard is None:
         return parts[min(parts)]
     mesh = torch.tensor(shard["mesh"])
-    if any(one[0] == "partial" for one in shard["placements"]) or any(rank not in parts for rank in mesh.flatten().tolist()):
+    partial = any(one[0] == "partial" for one in shard["placements"])
+    if partial or any(rank not in parts for rank in mesh.flatten().tolist()):
         return None
     places = list(range(mesh.dim()))
     strided = [place for place in places if shard["placements"][place][-1] is True]
