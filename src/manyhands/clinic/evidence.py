@@ -249,7 +249,8 @@ def shares(backwards, rows):
 
 
 def finite(tensor):
-    return bool(tensor.isfinite().all())
+    """Whether it holds neither NaN nor infinity; what is not known counts as finite."""
+    return tensor is None or bool(tensor.isfinite().all())
 
 
 def apart(a, b):

@@ -46,7 +46,7 @@ def _numbers(evidence):
         what, by_rank = evidence.not_finite(number)
         key = "nan" if any(tensor.isnan().any() for tensor in by_rank.values()) else "infinite"
         return [Finding(key, {"step": number + 1, "place": what, "ranks": sorted(by_rank)})]
-    if any(float(given.norm()) for step in evidence.steps for given in step.given):
+    if any(given is None or float(given.norm()) for step in evidence.steps for given in step.given):
         return []
     made = any(float(local.norm()) for step in evidence.steps for local in step.local)
     return [Finding("no gradient" if made else "zero", {"steps_n": evidence.count})]
