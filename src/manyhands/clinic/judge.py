@@ -247,9 +247,11 @@ def _own_parts(step, near):
                for given, local in zip(step.given, step.local)]
     means, found = step.plain.split(step.sizes), []
     for place, name in enumerate(step.names):
-        pairs = [of_rank[place] for of_rank in by_rank]
-        if all(apart(given, local) < near or fit(given, local)[1] < near for given, local in pairs) and any(
-                apart(local, means[place]) > near for _, local in pairs):
+        pairs, mean = [of_rank[place] for of_rank in by_rank], means[place]
+        own = all(apart(given, local) < near for given, local in pairs)
+        along = all(fit(given, local)[1] < near for given, local in pairs) and any(
+            fit(given, mean)[1] > near for given, _ in pairs)
+        if along or own and any(apart(local, mean) > near for _, local in pairs):
             found.append(name)
     return found
 

@@ -54,7 +54,8 @@ def looks_like(layout, evidence):
         return " ".join([*said, LAYOUT["one process"].format(rows=rows, **shown)])
     if layout.kinds == ["flat"]:
         return " ".join([*said, LAYOUT["flat"]])
-    key = "changed" if layout.changed else "groups" if layout.checked else "not put together" if layout.groups else "nothing"
+    compared = "changed" if layout.changed else "groups" if layout.checked else None
+    key = compared or ("not put together" if layout.groups else "nothing")
     said.append(LAYOUT[key].format(**shown))
     if layout.names:
         names = ", ".join(layout.names[:NAMED]) + (", ..." if len(layout.names) > NAMED else "")

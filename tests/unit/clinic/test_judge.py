@@ -204,6 +204,46 @@ def test_the_same_rows_in_every_step_and_by_chance_in_one():
     assert keys(step([MEAN] * 4, LOCAL, rows=[["a"] * 4] * 4)) == []  # all rows look alike: nothing to be told
 
 
+def test_the_same_rows_some_steps_apart():
+    def rows(first):
+        return [f"row {number}" for number in range(first, first + 4)]
+
+    ahead = [step([MEAN] * 4, LOCAL, rows=[rows(4 * now + 4), *(rows(4 * now + 1000 * rank) for rank in range(3))])
+             for now in range(4)]
+    (found,) = judge.mistakes(evidence(*ahead))
+    assert (found.key, found.values["ranks"], found.values["rows"]) == ("shifted rows", [0, 1], 4)
+
+
+def test_samplers_of_different_ranks():
+    def found(orders):
+        given = evidence(step([MEAN] * 4, LOCAL))
+        for rank, one in enumerate(orders):
+            given.cost[rank]["orders"] = [{**one, "steps": 4}]
+        return [one.key for one in judge.mistakes(given)]
+
+    right = [{**order(0, 0, list(range(rank, 40, 4))), "rank": rank, "seed": 0} for rank in range(4)]
+    assert found(right) == []
+    assert found([{**one, "rank": 0, "order": [1, 2, 3]} for one in right]) == ["sampler rank"]
+    assert found([{**one, "seed": one["rank"]} for one in right]) == ["sampler seed"]
+
+
+def test_a_loss_over_rows_that_an_all_gather_without_backward_has_collected():
+    def found(factor, scale=1.0):
+        one = step([factor * scale * MEAN] * 4, [scale * part for part in LOCAL], scales=(scale,) * 4)
+        one.gathered, one.right = "whole", one.right * 4
+        return keys(one)
+
+    assert found(1) == ["gathered"] and found(4) == found(1, scale=4) == []
+
+
+def test_a_length_that_the_script_sets_anew_in_each_step_is_a_remark():
+    found = evidence(*(step([factor * MEAN] * 4, LOCAL) for factor in (0.3, 0.5, 0.7)))
+    assert judge.mistakes(found) == [] and [one.key for one in judge.elsewhere(found)] == ["length varies"]
+    by_parameter = torch.cat([0.2 * MEAN[:3], 0.5 * MEAN[3:]])
+    found = evidence(step([by_parameter] * 4, LOCAL))
+    assert judge.mistakes(found) == [] and [one.key for one in judge.elsewhere(found)] == ["scaled by parameter"]
+
+
 def order(sampler, epoch, drawn, shuffle=True, replicas=4):
     return {"sampler": sampler, "epoch": epoch, "shuffle": shuffle, "rank": 0, "replicas": replicas,
             "length": len(drawn), "order": drawn}
