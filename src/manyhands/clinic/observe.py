@@ -139,7 +139,7 @@ class Observer(End):
         return out
 
     def _try(self, note, *args):
-        """Note something. What cannot be noted must not end the script: what is known of this rank is not whole then."""
+        """Note something. What cannot be noted must not end the script: what is known of this rank has gaps then."""
         try:
             return note(*args)
         except Exception as error:
