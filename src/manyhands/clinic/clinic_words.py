@@ -1,5 +1,7 @@
 """The sentences of the clinic: one table, so that the course can be translated."""
 
+from manyhands.clinic.layout_words import MISTAKES_OF_LAYOUTS
+
 # key -> (title, what was measured, what to do, the units that treat it)
 MISTAKES = {
     "same rows": (
@@ -111,8 +113,8 @@ MISTAKES = {
         "The same rate, schedule and number of steps on all ranks.", ("17",)),
     "drift": (
         "A rank drifts away",
-        "All ranks began with the same weights and got the same gradients; after step {step} the weights of {ranks} "
-        "differ from rank 0's, by {percent} of their length.",
+        "All ranks began with the same weights and got the same gradients. {ranks} had weights after step {step} that "
+        "differ from rank 0's by {percent} of their length.",
         "Something else than the optimiser writes into the weights, or a state of the optimiser was loaded on some "
         "ranks only.", ("06", "16")),
     "buffers": (
@@ -126,6 +128,41 @@ MISTAKES = {
         "of all "
         "ranks. None of the mistakes that the clinic knows explains it.",
         "Compare gradients rank by rank, as the units do.", ("01", "06")),
+    "shifted rows": (
+        "Ranks train on the same rows, some steps apart",
+        "{ranks} read the same rows in the same order, one of them {rows} rows ahead: {count} of {of} rows were the "
+        "same.",
+        "Each rank needs its own part of the data. Add the rank to the seed that the rows are drawn with, or use "
+        "DistributedSampler(dataset).", ("01", "06")),
+    "same places": (
+        "Ranks train on the same rows",
+        "All ranks read the same rows of one data set of {length} rows in the same order, beginning with rows {first}. "
+        "What they got differs only because each row is changed at random as it is read.",
+        "Give the loader sampler=DistributedSampler(dataset).", ("01", "06")),
+    "sampler rank": (
+        "The samplers of several ranks deal out the same part",
+        "{ranks} have samplers with rank={rank}, which drew the same order, beginning with rows {first}.",
+        "Leave num_replicas and rank of DistributedSampler out, or give it this process's rank.", ("06",)),
+    "sampler seed": (
+        "The ranks' samplers have different seeds",
+        "The seeds are, by rank: {seeds}. So each rank deals out a different order, and the parts overlap: {common} of "
+        "the first {of} rows that rank 0 drew were drawn by rank 1 as well. In one epoch some rows are seen several "
+        "times and others never.",
+        "Give DistributedSampler the same seed on all ranks; it adds the rank itself.", ("06",)),
+    "split": (
+        "random_split gives different parts on different ranks",
+        "All ranks split the same data set into parts of {lengths} rows, and rank {rank} got other rows than rank 0: "
+        "{common} rows of rank 0's first part are in a different part on rank {rank}. Rows that one rank sets aside "
+        "for validation are then trained on by another.",
+        "Give random_split the same generator on all ranks: generator=torch.Generator().manual_seed(0).", ("06",)),
+    "gathered": (
+        "The gradient of a loss over gathered rows is too small",
+        "Every rank's loss is the same and looks at the rows of all {n} ranks, which an all_gather collects after "
+        "forward. This all_gather has no backward, so a rank's gradient holds the part of its own rows only, and the "
+        "average over the ranks is {factor:.3g} times the gradient of one process.",
+        "Multiply the loss by the number of ranks, or gather with torch.distributed.nn.functional.all_gather, which "
+        "has a backward.", ("06", "11")),
+    **MISTAKES_OF_LAYOUTS,
     "hang": ("It hangs", "{text}", "Every rank of the group must make the same calls in the same order.", ("04", "14")),
     "crossed": ("The ranks' calls do not fit together", "{text}",
                 "Every rank of the group must make the same calls in the same order, with tensors of one size.",
@@ -162,6 +199,7 @@ CROSSED = ("What came for a call had another size than the call takes: it belong
            "have made. gloo ends the process then; with NCCL the ranks may wait for ever, or go on with wrong numbers.")
 REMARKS = {
     "not judged": "One question was left out, because what was recorded does not fit it ({what}: {error}).",
+    "not noted": "On rank {rank} not all that the model does could be noted ({error}).",
     "undivided parts": "{calls} backward calls, none divided: like a learning rate {calls} times as high. In each step "
                        "the gradients of {calls} backward calls add up, and no loss is divided by {calls}. If these "
                        "are parts of one batch, divide each loss, unless the higher rate is intended. (Adam and other "
@@ -199,6 +237,23 @@ REMARKS = {
     "not tried: other output": "A copy of the model, with the weights of rank 0, gave another output than the ranks "
                                "did "
                                "(by {percent}): it keeps something between calls, or the ranks began differently.",
+    "scaled by parameter": "In step {step} all ranks got the same gradient. For each parameter it points where that of "
+                           "one process does, but its length differs, by factors between {least} and {most}: each "
+                           "parameter's gradient is clipped or scaled separately. That is a choice of the script and "
+                           "no mistake of distribution.",
+    "same but other": "In step {step} all ranks got the same gradient, and it is {percent} away from that of one "
+                      "process: the script changes the gradients before its optimiser gets them. None of the mistakes "
+                      "that the clinic knows explains that, and ranks that agree make no mistake of distribution.",
+    "length varies": "The gradient points where that of one process does, and its length is set by the script, in each "
+                     "step by a different factor. So the length was not compared.",
+    "gathers rows": "After forward, an all_gather collects what the model gave on other ranks, so each rank's loss "
+                    "looks at the rows of other ranks. What one process would have for a gradient is not known then: "
+                    "if the all_gather has no backward, a part of the gradient is missing.",
+    "two measures": "The model's copy, run on all rows at once, gives a gradient that is {percent} away from the mean "
+                    "over the ranks. The outputs agree, so the ranks' losses are no mean over their rows, or the "
+                    "script takes the loss in several calls.",
+    "not tried: cut": "What goes into the model, or comes out of it, is cut over the ranks (DTensor), so it was not "
+                      "run on all rows at once.",
     "other optimiser": "The optimiser is not one of torch's: only its gradients were compared, not its steps.",
     "unequal steps": "Not all ranks took the same number of steps: {counts}.",
     "one rank": "There is one rank only: nothing to compare with. Ask for more with --ranks.",
@@ -247,7 +302,7 @@ VERDICTS = {
     "some without a step": "Not determined: not every rank took a step. By rank, the numbers of steps are {counts}.",
     "not compared": "Not determined: in no step was there a gradient, as backward computes it, against which what the "
                     "optimisers got could be held.",
-    "not judged": "Not determined: what the ranks recorded does not fit together. See the remarks.",
+    "not judged": "Not determined: not all that the ranks did could be recorded and compared. See the remarks.",
 }
 QUESTIONS = ("Is it right?", "Does it hang?", "Will it run on GPUs?", "What does it cost?", "How far will it scale?",
              "What next?")
@@ -276,3 +331,6 @@ HANGS = {"no": "No: every rank came through {steps} steps{whole}.",
          "failed": "Not determined: the script failed first.",
          "limit": "Not determined: after {limit_s:g} s it had not come to the end of what was asked for, and was "
                   "stopped."}
+VERDICTS["changed"] = ("As far as it can be told: in each of {steps} steps all ranks had the same weights, and all "
+                       "got the same gradient for the {rows} rows. How it compares with the gradient of one process "
+                       "is said in the remarks.")

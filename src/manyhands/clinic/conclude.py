@@ -4,9 +4,10 @@ from dataclasses import dataclass, field
 
 from manyhands import gpu_stand_in
 from manyhands.clinic import clinic_words as words
-from manyhands.clinic import costs, judge
-from manyhands.clinic.evidence import Evidence, moved_apart
-from manyhands.clinic.judge import Finding
+from manyhands.clinic import costs, judge, layouts, remark_rules
+from manyhands.clinic.evidence import moved_apart, of_torch
+from manyhands.clinic.layout_words import looks_like
+from manyhands.clinic.rule import NOT_JUDGED, Finding, not_judged
 from manyhands.clinic.visit import STEPS
 from manyhands.cluster.faults.sentences import ranks_text
 from manyhands.cluster.launch.script_copy import some
@@ -14,6 +15,7 @@ from manyhands.cluster.launch.script_copy import some
 NOTHING, FOUND, FAILS, NOT_DETERMINED = 0, 1, 2, 3  # exit codes
 OTHER_SIZE = "Received data size doesn't match expected size"  # gloo, when it ends the process
 LAST_LINES = 8  # of what a rank printed
+CHANGED = {"scaled by parameter", "same but other", "length varies", "gathers rows"}  # remarks on the gradient itself
 NAMED = 4  # so many names of parameters, or of files, are shown
 
 
@@ -61,18 +63,19 @@ class Questions:
         try:
             return question(*args)
         except Exception as error:
-            self.left_out.append(judge.not_judged(question.__name__, error))
+            self.left_out.append(not_judged(question.__name__, error))
             return default
 
 
 def conclude(visit, to_end=False, timeout_s=300):
     """What is to be said of a `Visit`."""
     ask = Questions()
-    evidence = ask(None, _evidence, visit)
-    found = ask([], judge.mistakes, evidence) if evidence else []
+    evidence, found, layout = ask((None, [], None), layouts.examined, visit) if _stepped(visit) else (None, [], None)
     compared = ask(0, judge.compared, evidence) if evidence else 0
-    ask.left_out += [one for one in found if one.key == judge.NOT_JUDGED]
-    found = [one for one in found if one.key != judge.NOT_JUDGED]
+    ask.left_out += [one for one in found if one.key == NOT_JUDGED]
+    ask.left_out += [Finding("not noted", {"rank": rank, "error": seen["missed"]})
+                     for rank, seen in sorted(visit.seen.items()) if seen.get("missed")][:1]
+    found = [one for one in found if one.key != NOT_JUDGED]
     doubts = bool(ask.left_out)
     remarks = _remarks(visit, evidence, ask)
     fault = visit.fault
@@ -88,10 +91,16 @@ def conclude(visit, to_end=False, timeout_s=300):
     cost = ask(None, costs.add_up, visit.cost) if len(visit.cost) == visit.ranks else None
     horovod = 0 in visit.seen and "horovod" in visit.seen[0]["frameworks"]
     of_costs = ask([], costs.remarks, cost, horovod) if cost else []
-    measured = ask([], _measured, evidence)
+    measured = ask([], _measured, evidence, found)
     wrong = [one for one in found if one.key != "hang"]
-    right = (_wrong(wrong) if wrong and evidence else _unknown(visit, evidence, failed, hangs, doubts) if doubts
-             or not compared or visit.ranks == 1 else _right(evidence, compared, remarks))
+    if wrong and (evidence or layout):
+        right = _wrong(wrong)
+    elif layout and not doubts:
+        right = looks_like(layout, evidence)
+    elif doubts or not compared or visit.ranks == 1:
+        right = _unknown(visit, evidence, failed, hangs, doubts)
+    else:
+        right = _right(evidence, compared, remarks)
     done = Conclusion(visit, right, "", "", [_mistake(one, visit) for one in found],
                       [_remark(one) for one in [*remarks, *ask.left_out]], measured, cost,
                       [_remark(one) for one in of_costs])
@@ -104,9 +113,10 @@ def conclude(visit, to_end=False, timeout_s=300):
         done.code, done.traceback = FAILS, "\n".join([_traceback(visit), *visit.reasons])
     elif found or done.gpu_findings:
         done.code = FOUND
-    elif visit.timed_out or right.startswith(words.UNKNOWN) or not _rehearsal_is_whole(visit):
+    elif (visit.timed_out or right.startswith(words.UNKNOWN) or layout and not layout.checked
+          or not _rehearsal_is_whole(visit)):
         done.code = NOT_DETERMINED
-    if evidence is None and not failed:
+    if evidence is None and layout is None and not failed:
         done.printed = _printed(visit)
     return done
 
@@ -121,11 +131,9 @@ def _crossed(visit):
     return any(OTHER_SIZE in text for text in visit.output.values())
 
 
-def _evidence(visit):
-    """None where not all ranks have come through one step."""
-    if len(visit.seen) < visit.ranks or not all(one["steps"] for one in visit.seen.values()):
-        return None
-    return Evidence(visit)
+def _stepped(visit):
+    """Whether all ranks have come through one step."""
+    return len(visit.seen) == visit.ranks and all(one["steps"] for one in visit.seen.values())
 
 
 def _rehearsal_is_whole(visit):
@@ -138,10 +146,10 @@ def _rehearsal_is_whole(visit):
 def _remarks(visit, evidence, ask):
     found = []
     if evidence and visit.ranks > 1:
-        found += ask([], judge.remarks, evidence)
+        found += ask([], remark_rules.remarks, evidence)
         if visit.fault or visit.timed_out:
             found = [Finding("not tried: stopped", {}) if one.key == "not tried: no copy" else one for one in found]
-        if evidence.count and not evidence.sharded and ask(True, moved_apart, evidence) is None:
+        if not evidence.sharded and not all(of_torch(step) for step in evidence.first["steps"]):
             found.append(Finding("other optimiser", {}))
     if evidence and evidence.first["wrapper"] == "DataParallel":
         found.append(Finding("DataParallel", {}))
@@ -178,9 +186,9 @@ def _right(evidence, compared, remarks):
     """The answer to the first question where gradients were compared and no mistake was found."""
     calls = [one.values["calls"] for one in remarks if one.key == "undivided parts"]
     mild = {"stand-in", "linked", "left out", "sampled", "unequal steps"}
-    key = ("undivided parts" if calls else "sharded" if evidence.sharded else
-           "same" if all(one.key in mild for one in remarks) else "same but")
-    rows = sum(map(len, evidence.steps[0].rows)) or "same"
+    key = ("changed" if any(one.key in CHANGED for one in remarks) else "undivided parts" if calls else
+           "sharded" if evidence.sharded else "same" if all(one.key in mild for one in remarks) else "same but")
+    rows = sum(len(evidence.steps[0].rows[rank]) for rank in evidence.givers) or "same"
     return words.VERDICTS[key].format(steps=compared, rows=rows, calls=max(calls, default=1))
 
 
@@ -250,8 +258,8 @@ def _of_rehearsal(finding):
                 _capital(finding.remedy) + ".")
 
 
-def _measured(evidence):
-    """The numbers behind the verdict."""
+def _measured(evidence, wrong=()):
+    """The numbers behind the verdict; those that a right script's remarks explain are left out."""
     if evidence is None or evidence.ranks == 1:
         return []
     if not evidence.count:
@@ -263,11 +271,12 @@ def _measured(evidence):
         far = max(max(evidence.weights_apart(number)) for number in range(evidence.count))
         found.append(("weights of the ranks apart, in parts of their length", f"{far:.1e}"))
         way = moved_apart(evidence)
-        if way and not evidence.first["scaled"]:
+        # rounding decides where Adam goes with a gradient of nothing
+        if way and not evidence.first["scaled"] and (wrong or max(way) < evidence.tolerance):
             found.append((f"way of the weights in {evidence.count} steps, against the same steps with the gradients of "
                           "one process", f"{max(way):.1e} apart"))
-    tried = judge.tried(evidence)
-    if tried is not None:
+    tried = remark_rules.tried(evidence)
+    if tried is not None and not remark_rules.disagree(evidence):
         found.append(("first gradient, against a copy of the model that got the rows of all ranks at once",
                       f"{tried:.1e} apart"))
     rates = [options["lr"] for options, _ in evidence.of(0, "groups")[0] if options.get("lr") is not None]
@@ -297,7 +306,7 @@ def _shown(values, visit=None):
     """The values as text for the sentences."""
     shown = dict(values)
     if visit:
-        shown.update(n=visit.ranks, steps=len(visit.seen[0]["steps"]) if 0 in visit.seen else 0)
+        shown.update(n=values.get("n", visit.ranks), steps=len(visit.seen[0]["steps"]) if 0 in visit.seen else 0)
     if "ranks" in values:
         shown["ranks_n"] = values["ranks"]
         if isinstance(values["ranks"], list):
@@ -314,7 +323,7 @@ def _shown(values, visit=None):
     for name in ("shares", "norms", "rates"):
         if name in values:
             shown[name] = ", ".join(f"{one:.3g}" for one in values[name])
-    for name in ("told", "first"):
+    for name in ("told", "first", "seeds", "lengths"):
         if name in values:
             shown[name] = ", ".join(map(str, values[name]))
     shown["place"] = words.PLACES.get(values.get("place"), "")

@@ -4,7 +4,7 @@ import os
 from dataclasses import dataclass, field
 from statistics import mean
 
-from manyhands.clinic.judge import Finding
+from manyhands.clinic.rule import Finding
 
 KINDS = ("input", "forward", "backward", "step")
 MANY, APART = 0.3, 0.3  # parts of a step that are remarked upon

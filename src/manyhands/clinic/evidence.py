@@ -3,7 +3,8 @@
 import math
 from dataclasses import dataclass, field
 
-from manyhands.clinic.replay_rows import joined_shards
+from manyhands.clinic.replay_rows import divided
+from manyhands.clinic.dtensor_parts import joined
 
 TOLERANCE = {"torch.float64": 1e-7, "torch.float32": 2e-3}  # of a vector's length; a compressed message has 1e-3
 COARSE = 5e-2  # of shorter numbers
@@ -28,19 +29,30 @@ class Step:
     finite: bool = True  # whether no gradient of this step holds NaN or infinity
     parts: int = 1  # backward calls that add up on each rank; 1 where that is not so
     undivided: bool | None = False  # whether none of them was divided; None where the loss is not known
+    gathered: str = ""  # "whole": each rank's loss is that of the rows of all, by an all_gather that has no backward;
+    # "parts": a loss looks at rows of other ranks, and what one process has for a gradient is not known
 
 
 class Evidence:
-    """All ranks of a visit that have come through at least one step."""
+    """All ranks of a visit that have come through at least one step; or `members`, some of them, with the parameters of
+    these `names` only. Ranks are numbered from 0 here: `members` has their numbers in the world."""
 
-    def __init__(self, visit):
-        self.ranks = visit.ranks
-        self.seen = [visit.seen[rank] for rank in range(visit.ranks)]
-        self.one, self.cost = visit.one, visit.cost
+    def __init__(self, visit, members=None, names=None):
+        self.world, self.members, self.names = visit.ranks, list(members or range(visit.ranks)), names
+        self.ranks = len(self.members)
+        self.seen = [visit.seen[rank] for rank in self.members]
+        self.one = visit.one if members is None else None
+        self.cost = {place: visit.cost[rank] for place, rank in enumerate(self.members) if rank in visit.cost}
         self.first = self.seen[0]
         self.dtype = next((str(part.dtype) for part in self.first["start"].values()), "torch.float32")
         self.tolerance = TOLERANCE.get(self.dtype, COARSE)
         self.sharded = self.first["sharded"]
+        self.givers = divided(self.seen)  # the ranks whose rows are parts of the batch
+        # a gradient that can only be compared with that of the copy has the rounding of the type it is computed in
+        autocast = any(call["autocast"] for one in self.seen for step in one["steps"] for call in step["calls"])
+        self.coarse = COARSE if self.first["low"] or autocast else self.tolerance
+        if self.sharded:
+            self.tolerance = self.coarse
         count = min(len(one["steps"]) for one in self.seen)
         self.steps = [self._step(number) for number in range(count)]
         # the steps before the first one that leaves numbers that are not finite: no other can be compared
@@ -52,8 +64,11 @@ class Evidence:
 
     def _step(self, number):
         given = self.of(number, "given")
-        names = [name for name in given[0] if any(part.get(name) is not None for part in given)]
-        if not names:  # no parameter has a gradient
+        # of a parameter that another rank's optimiser has, that one's gradient: an optimiser whose state is sharded
+        given = [{**{name: value for other in given for name, value in other.items()}, **part} for part in given]
+        names = [name for name in dict.fromkeys(name for part in given for name in part)
+                 if any(part.get(name) is not None for part in given) and (self.names is None or name in self.names)]
+        if not names and self.names is None:  # no parameter has a gradient
             given = [{name: rank["start"][name].new_zeros(rank["start"][name].shape) for name in given[0]}
                      for rank in self.seen]
             names = list(given[0])
@@ -61,8 +76,9 @@ class Evidence:
         step = Step(names, sizes, [], rows=[[row for call in calls for row in call["rows"]]
                                             for calls in self.of(number, "calls")], clips=self.of(number, "clips"))
         if self.sharded:
-            step.given = [self._whole(given, names)] * self.ranks
-            step.raw = step.right = self._in_one_process(names, number)
+            whole = self._whole(given, names)
+            step.given = [whole] * self.ranks
+            step.raw = step.right = None if whole is None else self._in_one_process(names, number)
             step.scales = self._scales(number)
             if step.right is not None and step.scales:
                 step.right = step.raw / step.scales[0] if len(set(step.scales)) == 1 else None
@@ -76,6 +92,9 @@ class Evidence:
             step.right = sum(share * part / scale
                              for share, part, scale in zip(step.shares, step.local, step.scales))
         step.plain = sum(step.local) / self.ranks
+        step.gathered = self._gathered(number, step)
+        if step.gathered == "whole":
+            step.right = step.right * self.ranks
         return self._checked(step, number)
 
     def _checked(self, step, number):
@@ -86,7 +105,7 @@ class Evidence:
         counts = {len(of_rank) if len(calls) >= len(of_rank) else 1
                   for of_rank, calls in zip(backwards, self.of(number, "calls"))}
         if len(counts) == 1 and max(counts) > 1:
-            scales = [scale_of_each(of_rank) for of_rank in backwards]
+            scales = [scale_of_each(of_rank, self.ranks) for of_rank in backwards]
             step.parts, step.undivided = counts.pop(), None if None in scales else set(scales) == {1.0}
         return step
 
@@ -105,15 +124,33 @@ class Evidence:
                 return what, found
         return None
 
+    def _gathered(self, number, step):
+        """Whether what the model gives is gathered from other ranks before backward: see `Step.gathered`."""
+        messages = self.of(number, "messages")[0]
+        gathers = [one for one in messages if one["call"].startswith("allgather") and one["follows"]
+                   and one["phase"] in ("forward", "between") and len(one["ranks"]) == self.ranks
+                   and len(one["shape"] or ()) > 1]  # rows of numbers: a loss for the log is gathered as well
+        values = [[one["value"] for one in of_rank] for of_rank in self.of(number, "backwards")]
+        if not gathers or any(one is None for of_rank in values for one in of_rank):
+            return ""
+        sizes = {size for one in gathers for size in (one["numel"], one["numel"] * self.ranks)}
+        back = any(one["phase"] == "backward" and one["numel"] in sizes and not one["native"] for one in messages)
+        same = all(len(of_rank) == len(values[0]) and all(
+            abs(a - b) <= CLOSE * abs(b) for a, b in zip(of_rank, values[0])) for of_rank in values[1:])
+        return "" if back else "whole" if same and len(set(map(tuple, step.rows))) == self.ranks else "parts"
+
     def _scales(self, number):
-        scales = [loss_scale(of_rank) for of_rank in self.of(number, "backwards")]
+        scales = [loss_scale(of_rank, self.ranks) for of_rank in self.of(number, "backwards")]
         return scales if all(scales) else None
 
     def _whole(self, given, names):
         import torch
 
-        return torch.cat([joined_shards([part[name] for part in given], self.sharded.get(name, ""), -1).double()
-                          for name in names])
+        parts = {name: joined({rank: part[name] for rank, part in zip(self.members, given)
+                               if part.get(name) is not None}, self.sharded.get(name)) for name in names}
+        if any(part is None for part in parts.values()):
+            return None
+        return torch.cat([part.reshape(-1).double() for part in parts.values()])
 
     def _in_one_process(self, names, number):
         import torch
@@ -126,7 +163,7 @@ class Evidence:
     def tried_gradient(self, number=0):
         """A step's gradient of the run in one process, {name: numbers}; None where it is no measure of anything."""
         one = self.one
-        if not one or "not" in one or not all(one[key] <= self.tolerance for key in ("far", "unfaithful")):
+        if not one or "not" in one or not all(one[key] <= self.coarse for key in ("far", "unfaithful")):
             return None
         return one["gradients"][number] if number < len(one["gradients"]) else None
 
@@ -134,37 +171,44 @@ class Evidence:
         """[names] of parameters that do not begin the same on all ranks."""
         if self.sharded:
             return []
-        return [name for name, part in self.first["start"].items()
+        return [name for name, part in self.first["start"].items() if self.names is None or name in self.names
                 if any(apart(other["start"].get(name), part) > self.tolerance for other in self.seen[1:])]
 
     def weights_apart(self, number):
         """By rank: how far its weights after a step are from rank 0's, in parts of their length."""
         if self.sharded:
             return [0.0] * self.ranks
-        weights = self.of(number, "weights")
-        return [max((apart(part.get(name), mine) for name, mine in weights[0].items()), default=0.0)
-                for part in weights]
+        weights = [self.after(rank, number) for rank in range(self.ranks)]
+        return [max((apart(part[name], own) for name, own in weights[0].items()
+                     if name in part and (self.names is None or name in self.names)), default=0.0) for part in weights]
+
+    def after(self, rank, number):
+        """{name: numbers}: a rank's weights after a step; as the next one begins, where that is known, since a script
+        may send them after its optimiser's step."""
+        steps = self.seen[rank]["steps"]
+        return {**steps[number]["weights"], **(steps[number + 1]["begin"] if number + 1 < self.count else {})}
 
 
 def vector(parts, names, sizes):
     import torch
 
-    return torch.cat([torch.zeros(size, dtype=torch.float64) if parts.get(name) is None else parts[name].double()
-                      for name, size in zip(names, sizes)])
+    return torch.cat([torch.zeros(0, dtype=torch.float64)] + [
+        torch.zeros(size, dtype=torch.float64) if parts.get(name) is None else parts[name].double()
+        for name, size in zip(names, sizes)])
 
 
-def loss_scale(backwards):
+def loss_scale(backwards, ranks=0):
     """What a rank multiplies the mean of its loss's terms by before it calls backward; over several calls in a step, as
     the one call with all of them would be. None where it is not known."""
-    each = scale_of_each(backwards)
+    each = scale_of_each(backwards, ranks)
     return each if each in (1.0, None) else each * len(backwards)
 
 
-def scale_of_each(backwards):
+def scale_of_each(backwards, ranks=0):
     """What the mean of each loss is multiplied by, where that is the same for all backward calls; else None."""
     found = []
     for one in backwards:
-        loss = one["losses"][0] if len(one["losses"]) == 1 else {"reduction": "none"}
+        loss = one["losses"][0] if len(one["losses"]) == 1 else _sum_of(one, ranks)
         if loss["reduction"] not in ("mean", "sum") or not loss["value"] or not one["value"] or not loss["terms"]:
             return None
         if loss["reduction"] == "sum" and one["value"] == loss["value"]:
@@ -174,6 +218,20 @@ def scale_of_each(backwards):
     if not found or not all(map(math.isfinite, found)) or max(found) - min(found) > CLOSE * abs(max(found)):
         return None
     return 1.0 if abs(found[0] - 1) < CLOSE else found[0]
+
+
+def _sum_of(backward, ranks):
+    """Several mean losses as one, where the script's is their sum or their mean, or `ranks` times that."""
+    losses = backward["losses"]
+    total, unknown = sum(loss["value"] or 0.0 for loss in losses), {"reduction": "none"}
+    if len(losses) < 2 or not total or not backward["value"] or any(loss["reduction"] != "mean" for loss in losses):
+        return unknown
+    factors = {scale * part for scale in (1, ranks or 1) for part in (1, 1 / len(losses))}
+    close = [factor for factor in factors if abs(backward["value"] / total / factor - 1) < CLOSE]
+    if not close or close[0] == 1 and ranks == len(losses):
+        return unknown  # the latter: the sum, or `ranks` times the mean
+    value = total if close[0] in (1, ranks) else total / len(losses)
+    return {"reduction": "mean", "value": value, "terms": losses[0]["terms"]}
 
 
 def shares(backwards, rows):
@@ -191,7 +249,8 @@ def shares(backwards, rows):
 
 
 def finite(tensor):
-    return bool(tensor.isfinite().all())
+    """Whether it holds neither NaN nor infinity; what is not known counts as finite."""
+    return tensor is None or bool(tensor.isfinite().all())
 
 
 def apart(a, b):
@@ -224,28 +283,40 @@ def wished(step, ranks):
     return step.right if any(abs(scale / odd - 1) < 0.02 for odd in (ranks, 1 / ranks)) else step.right * scale
 
 
+def of_torch(step):
+    """Whether the optimiser is one of torch's."""
+    import torch
+
+    module, kind = step["optimizer"]
+    return hasattr(torch.optim, kind) and (module.startswith("torch.optim") or "horovod" in module)
+
+
 def moved_apart(evidence):
     """Take the steps anew with the gradients of one process, and say how far each rank's way is from that, in parts
     of its length: [by rank], or None where the optimiser is not torch's, or no gradient of one process is known."""
     import torch
 
-    steps = [one for one in evidence.first["steps"][:evidence.count]]
-    if not steps or evidence.sharded or any(step["optimizer"] != steps[0]["optimizer"] for step in steps):
-        return None
-    module, kind = steps[0]["optimizer"]
-    if not hasattr(torch.optim, kind) or not (module.startswith("torch.optim") or "horovod" in module):
+    steps = evidence.first["steps"][:evidence.count]
+    own = [[sorted(step["weights"]) for step in one["steps"][:evidence.count]] for one in evidence.seen]
+    if not steps or evidence.sharded or any(one != own[0] for one in own):
         return None
     start = {name: torch.nn.Parameter(part.clone()) for name, part in evidence.first["start"].items()}
-    groups = [{"params": [start[name] for name in names], **options} for options, names in steps[0]["groups"]]
-    groups = [group for group in groups if group["params"]]
-    optimizer = getattr(torch.optim, kind)(groups, lr=groups[0]["lr"])
+    optimizers = {}  # by the names of the parameters
     for number, step in enumerate(steps):
-        whole = evidence.steps[number]
-        for group, (options, _) in zip(optimizer.param_groups, [g for g in step["groups"] if g[1]]):
+        whole, groups = evidence.steps[number], [group for group in step["groups"] if group[1]]
+        kind = step["optimizer"][1]
+        if not of_torch(step) or whole.right is None or not float(whole.right.norm()):
+            return None
+        key = (kind, *(name for _, names in groups for name in names))
+        if key not in optimizers:
+            made = [{"params": [start[name] for name in names], **options} for options, names in groups]
+            optimizers[key] = getattr(torch.optim, kind)(made, lr=made[0]["lr"])
+        for group, (options, _) in zip(optimizers[key].param_groups, groups):
             group.update(options)
         for name, part in zip(whole.names, wished(whole, evidence.ranks).split(whole.sizes)):
             start[name].grad = part.to(start[name].dtype)
-        optimizer.step()
+        optimizers[key].step()
+        optimizers[key].zero_grad()
     names = sorted(steps[-1]["weights"])
     sizes = [start[name].numel() for name in names]
     before = vector(evidence.first["start"], names, sizes)

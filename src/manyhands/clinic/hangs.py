@@ -119,5 +119,6 @@ def report(notes, ranks, done, reason, limit_s, reports=None):
     fault = explain.make(outcome, where, ranks, limit_s, tf_configs=configs)
     if fault:
         fault.text = fault.text.replace("has finished the cell", "has come to the end of what the clinic runs")
-        fault.text = fault.text.replace("The cell has", "The script has").replace("of the cell", "of the script")
+        for whose in ("The cell has", "the cell has", "of the cell"):
+            fault.text = fault.text.replace(whose, whose.replace("cell", "script"))
     return fault

@@ -1,30 +1,10 @@
 """What the evidence means: mistakes and remarks, each with what was measured."""
 
-import functools
-from collections import namedtuple
-
-from manyhands.clinic.evidence import apart, finite, fit
-
-Finding = namedtuple("Finding", "key values")
-NOT_JUDGED = "not judged"  # the key of what could not be decided, because a rule has raised an exception
+from manyhands.clinic.data_rules import data_mistakes, givers
+from manyhands.clinic.evidence import apart, fit
+from manyhands.clinic.rule import Finding, rule
 
 NEAR = 0.02  # a factor counts as N, 1 or 1 / N up to so much
-HALF = 0.5  # of a rank's rows, which another rank has in the same step, in every step
-
-
-def rule(judge):
-    """A rule that raises an exception has decided nothing, and the others still count."""
-    @functools.wraps(judge)
-    def guarded(evidence):
-        try:
-            return judge(evidence)
-        except Exception as error:
-            return [not_judged(judge.__name__, error)]
-    return guarded
-
-
-def not_judged(what, error):
-    return Finding(NOT_JUDGED, {"what": what.strip("_"), "error": f"{type(error).__name__}: {error}"[:300]})
 
 
 def mistakes(evidence):
@@ -33,7 +13,7 @@ def mistakes(evidence):
         alone = Finding("alone", {"wrapper": evidence.first["wrapper"], "remedy": _way_to_average(evidence)})
         return [alone, *_numbers(evidence)]
     numbers = _numbers(evidence)
-    found = [*_rows(evidence), *_sampler(evidence), *numbers]
+    found = [*data_mistakes(evidence), *numbers]
     start = evidence.start_differs()
     gradient = [] if any(one.key == "no gradient" for one in numbers) else _gradient(evidence)
     if start:
@@ -55,67 +35,6 @@ def _silent(evidence):
         len(cost["bounds"]) > 1 and not cost["calls"] for cost in evidence.cost.values())
 
 
-# -- the data ----------------------------------------------------------------------------------------------------------
-
-
-@rule
-def _rows(evidence):
-    """Ranks that get the same rows in the same step; or that all draw from the whole data set."""
-    same = {frozenset(pair) for pair in _pairs(evidence.ranks) if _share(evidence, *pair) >= HALF}
-    if same:
-        ranks = sorted(set().union(*same))
-        return [Finding("same rows", {"ranks": ranks, "share": max(_share(evidence, *sorted(pair)) for pair in same),
-                                      "remedy": _way_to_share(evidence.first["loader"])})]
-    loaders = [one["loader"] for one in evidence.seen]
-    if evidence.ranks == 1 or any(not loader or not loader["rows"] for loader in loaders):
-        return []
-    own = all(loader["samplers"] in (["RandomSampler", "BatchSampler"], ["SequentialSampler", "BatchSampler"])
-              for loader in loaders)
-    whole = len({str(loader["rows"]) for loader in loaders}) == 1 and evidence.steps and all(
-        len(evidence.first["steps"][0]["calls"][0]["rows"]) == loader["batch_size"] for loader in loaders)
-    return [Finding("whole data", {"length": loaders[0]["length"]})] if own and whole else []
-
-
-def _way_to_share(loader):
-    """Which remedy fits the way in which the script gets its rows: a key of `clinic_words.REMEDIES`, or None."""
-    if loader is None:
-        return "rows by hand"
-    return {"_InfiniteConstantSampler": "iterable", "DistributedSampler": "sampler"}.get(loader["samplers"][0])
-
-
-def _pairs(ranks):
-    return [(a, b) for a in range(ranks) for b in range(a + 1, ranks)]
-
-
-def _share(evidence, a, b):
-    """The smallest part of a's rows that b has too, over the steps. 0 where all rows of the run look alike."""
-    if len({row for step in evidence.steps for row in step.rows[a]}) < 2:
-        return 0.0
-    return min((len(set(step.rows[a]) & set(step.rows[b])) / max(1, len(set(step.rows[a])))
-                for step in evidence.steps), default=0.0)
-
-
-@rule
-def _sampler(evidence):
-    found = []
-    orders = [cost["orders"] for cost in evidence.cost.values()]
-    again = [(first, second) for of_rank in orders for first, second in _in_turn(of_rank) if first["shuffle"]
-             and first["length"] > 1 and first["order"] == second["order"]]
-    if again:
-        found.append(Finding("set_epoch", {"first": again[0][0]["order"][:4], "epoch": again[0][1]["epoch"]}))
-    counts = {order["replicas"] for of_rank in orders for order in of_rank}
-    if counts and counts != {evidence.ranks}:
-        found.append(Finding("replicas", {"told": sorted(counts), "ranks": evidence.ranks}))
-    return found
-
-
-def _in_turn(orders):
-    by_sampler = {}
-    for order in orders:
-        by_sampler.setdefault(order["sampler"], []).append(order)
-    return [pair for drawn in by_sampler.values() for pair in zip(drawn, drawn[1:])]
-
-
 # -- the gradient ------------------------------------------------------------------------------------------------------
 
 
@@ -127,7 +46,7 @@ def _numbers(evidence):
         what, by_rank = evidence.not_finite(number)
         key = "nan" if any(tensor.isnan().any() for tensor in by_rank.values()) else "infinite"
         return [Finding(key, {"step": number + 1, "place": what, "ranks": sorted(by_rank)})]
-    if any(float(given.norm()) for step in evidence.steps for given in step.given):
+    if any(given is None or float(given.norm()) for step in evidence.steps for given in step.given):
         return []
     made = any(float(local.norm()) for step in evidence.steps for local in step.local)
     return [Finding("no gradient" if made else "zero", {"steps_n": evidence.count})]
@@ -166,7 +85,7 @@ def _gradient(evidence):
         factor = _factor(step, fits[0][0])
         # what adds up over several backward calls may be divided afterwards
         divided = step.undivided is not False and abs(factor * step.parts - 1) < NEAR
-        lengths.append((1.0 if divided else factor, step.scales))
+        lengths.append((1.0 if divided else factor, step.scales, getattr(step, "gathered", "")))
     return _length(evidence, lengths)
 
 
@@ -178,22 +97,34 @@ def _factor(step, fitted):
 
 
 def _length(evidence, lengths):
-    """Mistakes in the length of the gradient, [(factor, scales)]. The script may scale its loss, or the gradients, or
-    one to undo the other: the product counts, where the loss's part is known."""
-    n = evidence.ranks
-    for factor, scales in lengths:
-        if abs(factor - 1) < NEAR or scales is None and abs(factor / n - 1) < NEAR:
+    """Mistakes in the length of the gradient, [(factor, scales, gathered)]. The script may scale its loss, or the
+    gradients, or one to undo the other: the product counts, where the loss's part is known. A factor that changes from
+    step to step is no division: the script sets the length itself."""
+    n, wrong = len(givers(evidence)), []
+    for factor, scales, gathered in lengths:
+        if abs(factor - 1) < NEAR or scales is None and (gathered or abs(factor / n - 1) < NEAR):
             continue  # the latter: a sum of losses that may have been divided before; a remark
-        for key, wanted in (("sum", n), ("divided twice", 1 / n)):
-            if n > 1 and abs(factor / wanted - 1) < NEAR:
-                return [Finding(key, {"factor": factor, "ranks": n})]
         wish = scales[0] if scales and max(scales) - min(scales) < NEAR * scales[0] else 1.0
-        if abs(factor / wish - 1) >= NEAR:
-            return [Finding("factor", {"factor": factor})]
-    return []
+        key = next((key for key, wanted in (("sum", n), ("divided twice", 1 / n))
+                    if n > 1 and abs(factor / wanted - 1) < NEAR), None)
+        if key or abs(factor / wish - 1) >= NEAR:
+            wrong.append(("gathered" if gathered and key == "divided twice" else key, factor))
+    if not wrong or max(factor for _, factor in wrong) / min(factor for _, factor in wrong) > 1 + NEAR:
+        return []
+    key, factor = wrong[0]
+    return [Finding(key, {"factor": factor, "ranks": n, "n": n})] if key else [Finding("factor", {"factor": factor})]
 
 
-def _parts(evidence):
+def _varies(evidence):
+    """Whether the gradient points where that of one process does, and has a length that the script sets: one that the
+    mistakes of length do not explain."""
+    factors = [fit(step.given[0], step.right) for step in evidence.steps[:evidence.count]
+               if _can_compare(step) and not any(step.clips) and step.scales]
+    factors = [factor for factor, rest in factors if rest < evidence.tolerance]
+    return not evidence.first["scaled"] and factors and max(factors) > (1 + NEAR) * min(factors) and min(factors) > 0
+
+
+def undivided_parts(evidence):
     """Several backward calls that add up in a step, undivided or of a loss that is not known: [Finding]."""
     for step in evidence.steps[:evidence.count]:
         if step.undivided is not False and _can_compare(step) and not evidence.first["scaled"] and (
@@ -223,10 +154,11 @@ def _uneven(evidence):
 def _other(evidence, number, step):
     """A gradient that is not along that of one process: which one is it? None where an unknown loss decides."""
     near, n = evidence.tolerance, evidence.ranks
-    if number and _follows(evidence, number, step):
+    last = _before(evidence, number)
+    if last is not None and _follows(evidence, last, number, step):
         return Finding("no zero_grad", {"step": number + 1})
-    if not step.local:
-        return Finding("other", {"step": number + 1, "apart": max(apart(g, step.right) for g in step.given)})
+    if not step.local or getattr(step, "gathered", "") == "parts":
+        return None  # all ranks have the same; or what one process has is not known: a remark
     differ = max(apart(local, step.plain) for local in step.local) > near
     if differ and all(apart(given, local) < near for given, local in zip(step.given, step.local)):
         return Finding("own", {"step": number + 1, "remedy": _way_to_average(evidence)})
@@ -242,11 +174,15 @@ def _other(evidence, number, step):
     if len(norms) == n and all(abs(norm / max(float(local.norm()), 1e-30) - 1) < NEAR
                                for norm, local in zip(norms, step.local)):
         return Finding("clip first", {"norms": norms, "right": float(step.right.norm())})
-    if number and max(fit(given, evidence.steps[number - 1].right)[1] for given in step.given) < near:
+    if last is not None and max(fit(given, evidence.steps[last].right)[1] for given in step.given) < near:
         return Finding("late", {"step": number + 1})
     own = _own_parts(step, near)
+    if own and len(own) == len(step.names):
+        return Finding("own", {"step": number + 1, "remedy": _way_to_average(evidence)})
     if own:
         return Finding("part own", {"names": own, "of": len(step.names), "remedy": _way_to_average(evidence, own)})
+    if all(apart(given, step.given[0]) < near for given in step.given):
+        return None  # never a mistake of distribution: a remark
     return Finding("other", {"step": number + 1, "apart": max(apart(given, step.right) for given in step.given)})
 
 
@@ -262,25 +198,60 @@ def _way_to_average(evidence, names=()):
     return "not through the wrapper" if not synchronised else None if any(synchronised) else "always in no_sync"
 
 
-def _follows(evidence, number, step):
-    """Whether the gradient of the step before is still in it; clipping may have shortened both together."""
-    before = evidence.steps[number - 1]
-    if before.names != step.names:
-        return False
+def _before(evidence, number):
+    """The number of the last step before this one whose optimiser has the same parameters; or None."""
+    return next((earlier for earlier in reversed(range(number))
+                 if evidence.steps[earlier].names == evidence.steps[number].names
+                 and evidence.steps[earlier].right is not None), None)
+
+
+def _follows(evidence, last, number, step):
+    """Whether the gradient of that last step is still in it; clipping may have shortened both together."""
+    before = evidence.steps[last]
     return all(min(min(fit(given - last, one)[1], fit(given, last + one)[1])
                    for one in (step.right, *step.local[rank:rank + 1])) < evidence.tolerance
                for rank, (given, last) in enumerate(zip(step.given, before.given)))
 
 
+def elsewhere(evidence):
+    """The remark on a gradient that is the same on all ranks and merely is not that of one process, as [Finding]."""
+    if _gradient(evidence):
+        return []
+    for number, step in enumerate(evidence.steps[:evidence.count]):
+        if not _can_compare(step) or not float(step.given[0].norm()) or any(
+                kind == "value" for clips in step.clips for kind, _ in clips):
+            continue
+        rest = max(fit(given, step.right)[1] for given in step.given)
+        if rest <= evidence.tolerance or _other(evidence, number, step):
+            continue
+        if getattr(step, "gathered", "") == "parts":
+            return [Finding("gathers rows", {"step": number + 1})]
+        if step.local and not step.scales and max(fit(one, step.plain)[1] for one in step.given) < evidence.tolerance:
+            continue  # the remark "uneven"
+        pairs = zip(step.given[0].split(step.sizes), step.right.split(step.sizes))
+        parts = [fit(given, right) for given, right in pairs if float(right.norm()) and float(given.norm())]
+        each = all(rest < evidence.tolerance and factor > 0 for factor, rest in parts)
+        return [Finding("scaled by parameter" if each else "same but other",
+                        {"step": number + 1, "apart": apart(step.given[0], step.right),
+                         "least": min(factor for factor, _ in parts), "most": max(factor for factor, _ in parts)})]
+    unknown = any(getattr(step, "gathered", "") == "parts" or getattr(step, "gathered", "") and not step.scales
+                  for step in evidence.steps)
+    if unknown:
+        return [Finding("gathers rows", {"step": 1})]
+    return [Finding("length varies", {})] if _varies(evidence) else []
+
+
 def _own_parts(step, near):
-    """The names of parameters whose gradient is each rank's own."""
+    """The names of parameters whose gradient is each rank's own, or a multiple of it."""
     by_rank = [list(zip(given.split(step.sizes), local.split(step.sizes)))
                for given, local in zip(step.given, step.local)]
     means, found = step.plain.split(step.sizes), []
     for place, name in enumerate(step.names):
-        pairs = [of_rank[place] for of_rank in by_rank]
-        if all(apart(given, local) < near for given, local in pairs) and any(
-                apart(local, means[place]) > near for _, local in pairs):
+        pairs, mean = [of_rank[place] for of_rank in by_rank], means[place]
+        own = all(apart(given, local) < near for given, local in pairs)
+        along = all(fit(given, local)[1] < near for given, local in pairs) and any(
+            fit(given, mean)[1] > near for given, _ in pairs)
+        if along or own and any(apart(local, mean) > near for _, local in pairs):
             found.append(name)
     return found
 
@@ -310,57 +281,11 @@ def _drift(evidence):
 
 @rule
 def _buffers(evidence):
-    """Buffers that differ as forward begins, after a step: no broadcast has made them the same."""
+    """Buffers that differ as forward begins, in every step but the first: no broadcast ever makes them the same."""
+    names = None
     for number in range(1, evidence.count):
         buffers = evidence.of(number, "buffers")
-        names = [name for name in buffers[0] if len({str(of_rank.get(name)) for of_rank in buffers}) > 1]
-        if names:
-            return [Finding("buffers", {"names": names, "step": number + 1})]
-    return []
-
-
-# -- remarks -----------------------------------------------------------------------------------------------------------
-
-
-def remarks(evidence):
-    """What is no mistake, and what one should know: [Finding]."""
-    found, one = [], evidence.one or {}
-    calls = [call for rank in evidence.seen for step in rank["steps"] for call in step["calls"]]
-    if any(call["random"] for call in calls):
-        same = len({rank["steps"][0]["calls"][0]["noise"] for rank in evidence.seen if rank["steps"][0]["calls"]}) == 1
-        key = "same noise" if same and evidence.ranks > 1 else "noise"
-        found.append(Finding(key, {"seed": evidence.first["seed"]}))
-    if "not" in one and one["not"] != "random":
-        found.append(Finding("not tried: " + one["not"], {"error": one.get("error", "")}))
-    elif one.get("unfaithful", 0) > evidence.tolerance:
-        found.append(Finding("not tried: other output", {"apart": one["unfaithful"]}))
-    elif one.get("far", 0) > evidence.tolerance:
-        found.append(Finding("batch norm" if one["mixers"] else "mixes rows",
-                             {"names": one["mixers"], "apart": one["far"], "rows": one["rows"],
-                              "each": one["rows"] / evidence.ranks}))
-    elif not one and not any(call["random"] for call in calls):
-        found.append(Finding("not tried: no copy", {}))
-    found += _parts(evidence)
-    if untold(evidence):
-        found.append(Finding(untold(evidence), {"factor": float(evidence.ranks)}))
-    if evidence.first["scaled"]:
-        found.append(Finding("scaled", {}))
-    if any(kind == "value" for step in evidence.steps for clips in step.clips for kind, _ in clips):
-        found.append(Finding("clipped by value", {}))
-    if evidence.first["stride"] > 1:
-        found.append(Finding("sampled", {"stride": evidence.first["stride"]}))
-    return found
-
-
-def tried(evidence):
-    """How far the first gradient is from that of the run in one process, in parts of its length; or None."""
-    gradient = evidence.tried_gradient()
-    if gradient is None or not evidence.count:
-        return None
-    import torch
-
-    step = evidence.steps[0]
-    if any(name not in gradient for name in step.names):
-        return None
-    whole = torch.cat([gradient[name].double() for name in step.names])
-    return apart(whole, step.raw) if finite(whole) and finite(step.raw) else None
+        differ = {name for name in buffers[0] if len({str(of_rank.get(name)) for of_rank in buffers}) > 1}
+        if buffers[0]:
+            names = differ if names is None else names & differ
+    return [Finding("buffers", {"names": sorted(names), "step": 2})] if names else []

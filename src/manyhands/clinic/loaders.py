@@ -1,10 +1,11 @@
-"""What a rank's data loaders give out: how long the script waits for them, which order a sampler draws, and whether
-every rank reads the same data set."""
+"""What a rank's data loaders give out: how long the script waits for them, which order a sampler draws, which rows of
+the data set they read, how data sets are split, and whether every rank reads the same data set."""
 
 import hashlib
+import sys
 import time
 
-SHOWN = 64  # indices of a drawn order that are kept
+SHOWN = 4096  # indices of a drawn order, or of a loader's batches, that are kept
 
 
 def digest(value):
@@ -28,72 +29,140 @@ def digest(value):
 
 
 class Loaders:
-    """Observers of torch's DataLoader and DistributedSampler. `waited(start, stop)` is told of each wait for a batch;
-    `drawn()` whenever a sampler has drawn an order."""
+    """Observers of torch's DataLoader, DistributedSampler and random_split. `waited(start, stop)` is called after each
+    wait for a batch."""
 
-    def __init__(self, waited, drawn):
-        self.orders, self.loaders = [], {}
+    def __init__(self, waited):
+        self.orders, self.loaders, self.splits = [], {}, []
         self.cut = None  # the data set whose epoch ends here
         self.last = None  # the data set whose loader has given the last batch
-        self._waited, self._drawn = waited, drawn
-        self._samplers = {}
-        self._install()
+        self._order = None  # the order that this batch is from
+        self._indices = {}  # id of a data set -> the indices that were read
+        self._waited, self._samplers = waited, {}
+        self._watch_loaders()
+        self._watch_splits()
 
-    def _install(self):
+    def _watch_loaders(self):
         from torch.utils.data import DistributedSampler
         from torch.utils.data.dataloader import DataLoader, _BaseDataLoaderIter
 
         draw, make, give = DistributedSampler.__iter__, DataLoader.__iter__, _BaseDataLoaderIter.__next__
+        next_index = _BaseDataLoaderIter._next_index
 
         def __iter__(sampler):
             order = list(draw(sampler))
             self._samplers.setdefault(id(sampler), (len(self._samplers), sampler))  # kept: its id stays its own
             self.orders.append({"sampler": self._samplers[id(sampler)][0], "epoch": sampler.epoch,
                                 "shuffle": sampler.shuffle, "rank": sampler.rank, "replicas": sampler.num_replicas,
-                                "length": len(order), "order": order[:SHOWN]})
-            self._drawn()
+                                "seed": getattr(sampler, "seed", None), "length": len(order), "steps": 0,
+                                "order": order[:SHOWN]})
             return iter(order)
 
         def iterate(loader):
             self.loaders[id(loader.dataset)] = loader
             if self.cut == id(loader.dataset):
                 self.cut = None  # the next epoch begins
-            return make(loader)
+            drawn = len(self.orders)
+            iterator = make(loader)
+            self._belongs(iterator, drawn)
+            return iterator
 
         def __next__(iterator):
             if self.cut == id(iterator._dataset):
                 raise StopIteration
-            start = time.perf_counter()
+            start, drawn = time.perf_counter(), len(self.orders)
             batch = give(iterator)
-            self.last = id(iterator._dataset)
+            self._belongs(iterator, drawn)
+            self.last, self._order = id(iterator._dataset), vars(iterator).get("order_drawn")
             self._waited(start, time.perf_counter())
             return batch
 
-        DistributedSampler.__iter__, DataLoader.__iter__, _BaseDataLoaderIter.__next__ = __iter__, iterate, __next__
+        def index(iterator):
+            indices = next_index(iterator)
+            seen = self._indices.setdefault(id(iterator._dataset), [])
+            if len(seen) < SHOWN:
+                seen.extend(indices if isinstance(indices, (list, tuple)) else [indices])
+            return indices
 
-    def drawn_twice(self):
-        """Whether a sampler that shuffles has drawn a second order."""
-        drawn = [order["sampler"] for order in self.orders if order["shuffle"]]
+        DistributedSampler.__iter__, DataLoader.__iter__, _BaseDataLoaderIter.__next__ = __iter__, iterate, __next__
+        _BaseDataLoaderIter._next_index = index
+
+    def _belongs(self, iterator, drawn):
+        """An order that was drawn since there were `drawn` of them is this iterator's."""
+        if len(self.orders) > drawn:
+            iterator.order_drawn = self.orders[-1]
+
+    def _watch_splits(self):
+        from torch.utils import data
+
+        split = data.random_split
+
+        def random_split(dataset, *args, **kwargs):
+            parts = split(dataset, *args, **kwargs)
+            self.splits.append({"dataset": dataset, "parts": [digest(str(list(part.indices))) for part in parts],
+                                "lengths": [len(part) for part in parts],
+                                "first": [int(i) for i in parts[0].indices[:SHOWN]],
+                                "others": [int(i) for part in parts[1:] for i in part.indices][:SHOWN]})
+            return parts
+
+        data.random_split = data.dataset.random_split = random_split
+
+    def stepped(self):
+        """The optimiser has taken a step: the epoch of the last batch was trained on."""
+        if self._order is not None:
+            self._order["steps"] += 1
+
+    def trained_twice(self):
+        """Whether a sampler that shuffles has drawn two orders that were trained on."""
+        drawn = [order["sampler"] for order in self.orders if order["shuffle"] and order["steps"]]
         return len(drawn) > len(set(drawn))
 
     def facts(self):
         """The loader of the training data as plain values; three of its rows by digest, drawn under one seed, so that
         ranks can be compared. None where there is none."""
-        import torch
-
         loader = self.loaders.get(self.training)
         if loader is None:
             return None
-        about = {"samplers": [type(loader.sampler).__name__, type(loader.batch_sampler).__name__],
-                 "batch_size": loader.batch_size, "rows": None, "length": None}
-        try:
-            about["length"] = len(loader.dataset)
-            places = sorted({0, about["length"] // 2, about["length"] - 1})
-            with torch.random.fork_rng(devices=[]):
-                torch.manual_seed(0)
-                about["rows"] = [digest(loader.dataset[place]) for place in places]
-        except Exception:  # a data set without length or places, or one that does not like to be asked
-            pass
-        return about
+        length, rows = rows_by_digest(loader.dataset)
+        return {"random": rows is not None and rows != rows_by_digest(loader.dataset, seed=1)[1],
+                "samplers": [type(loader.sampler).__name__, type(loader.batch_sampler).__name__],
+                "batch_size": loader.batch_size, "rows": rows, "length": length,
+                "indices": [int(i) if hasattr(i, "__index__") else str(i)
+                            for i in self._indices.get(self.training, [])[:SHOWN]]}
+
+    def split_facts(self):
+        """What random_split has made, as plain values."""
+        facts = []
+        for one in self.splits:
+            length, rows = rows_by_digest(one["dataset"])
+            facts.append({**{key: value for key, value in one.items() if key != "dataset"}, "rows": rows,
+                          "length": length})
+        return facts
 
     training = None  # the data set of the first training step
+
+
+def rows_by_digest(dataset, seed=0):
+    """(length, [digests of three rows, drawn under this seed]); None where the data set has no such thing."""
+    import random
+
+    import torch
+
+    length, rows, state = None, None, random.getstate()
+    numpys = sys.modules["numpy"].random if "numpy" in sys.modules else None
+    numpys_state = numpys and numpys.get_state()
+    try:
+        length = len(dataset)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            random.seed(seed)
+            if numpys:
+                numpys.seed(seed)
+            rows = [digest(dataset[place]) for place in sorted({0, length // 2, length - 1})]
+    except Exception:  # a data set without length or places, or one that does not like to be asked
+        pass
+    finally:
+        random.setstate(state)
+        if numpys:
+            numpys.set_state(numpys_state)
+    return length, rows

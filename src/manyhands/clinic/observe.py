@@ -3,26 +3,25 @@
     steps 1 to RECORD     rows that go in, gradients before and after they are averaged, weights after the step
     the next MEASURE      no tensor is looked at: times, messages, memory (`spans`)
     then                  the training loader is cut, so that the next epoch begins, where a sampler is to draw anew;
+                          where no gradient was sent, an average of the weights is waited for;
                           or, with `to_end`, the script runs on as it is
 
 Then the process ends, in the middle of the script. Nothing here sends a message.
 """
 
 import functools
-import os
-import sys
 import time
 
-from manyhands import gpu_stand_in
+from manyhands.clinic.dtensor_parts import data_parallel_meshes, is_low, shard_of
 from manyhands.clinic.loaders import Loaders, digest
 from manyhands.clinic.losses import Losses
-from manyhands.clinic.replay_rows import copied, one_process
-from manyhands.clinic.reporter import write_json, write_tensors
+from manyhands.clinic.messages import Messages
+from manyhands.clinic.observers_end import MEASURE, RECORD, End
+from manyhands.clinic.replay_rows import autocast_now, copied
 from manyhands.clinic.spans import Spans
+from manyhands.clinic.values_seen import is_plain, kept, noise_state, rows_of, trains
 
-RECORD, MEASURE = 4, 5  # steps; of those measured the first is not counted
 NUMBERS = 2_000_000  # so many of a model's numbers are kept; of a larger model every n-th
-NEXT_EPOCH_S, OTHERS_S = 10, 30  # how long the next epoch, and the other ranks, are waited for
 WRAPPERS = ("DistributedDataParallel", "DataParallel")
 
 
@@ -31,7 +30,7 @@ def is_wrapper(module):
     return type(module).__name__ in WRAPPERS or any(cls.__name__ == "LightningModule" for cls in type(module).__mro__)
 
 
-class Observer:
+class Observer(End):
     """Everything that is written down of one rank."""
 
     def __init__(self, folder, rank, size, reporter, options):
@@ -41,28 +40,55 @@ class Observer:
         self.going_on = False  # the steps are over; what the script does now is only looked at for its next epoch
         self.done, self.steps, self.models, self.names, self.stride = 0, [], [], {}, 1
         self.start, self.sharded, self.copy, self.seed, self.wrapper = {}, {}, None, None, ""
+        self.missed = ""  # the first exception of what could not be noted
         self.in_ddp = {}  # id of a parameter -> whether it was to be trained when a DistributedDataParallel was made
+        self.parameters, self.low, self.local, self.flat = {}, False, {}, False
+        self.begin, self.begins, self.ends = {}, {}, {}  # the weights as this step began; digests by number of the step
         self._fresh()
-        self._inside, self._depth, self._in_step, self._saved = False, 0, 0, False
+        self._inside, self._depth, self._in_step, self._saved, self._stage = False, 0, 0, False, "apart"
+        self._placed, self._owned = None, set()
+        self._backward_depth, self._averaged = 0, False
         self.spans = Spans()
-        self.loaders = Loaders(self.spans.input, self._drawn)
+        self.loaders = Loaders(self.spans.input)
         self.losses = Losses()
+        self.messages = Messages(lambda: self.phase, lambda: self.parameters.values())
         self._watch_calls()
         self._watch_wrapping()
+        self._watch_placing()
         self._watch_backward()
         reporter.on_stop = self._write
         register_optimizer_step_pre_hook(self._before_step)
         register_optimizer_step_post_hook(self._after_step)
 
     def _fresh(self):
-        self.calls, self.local, self.backwards, self.buffers, self._out = [], {}, [], {}, {}
+        self.calls, self.backwards, self.buffers, self._out = [], [], {}, {}
         self.wrapped = []  # of each call of a DistributedDataParallel, whether it was to average gradients
 
     @property
     def recording(self):
         return self.done < RECORD and not self.going_on
 
+    @property
+    def phase(self):
+        """Where in a step the script is: "forward" (in a model's), "between" that and backward, "backward", "after" it,
+        "step" (in the optimiser's) or "apart"."""
+        return ("backward" if self._backward_depth else "forward" if self._inside else "step" if self._in_step
+                else self._stage)
+
     # -- the model is called -------------------------------------------------------------------------------------------
+
+    def _watch_placing(self):
+        """How the first tensor that a model hands to DTensor is declared: "whole" on every rank, or "shard"."""
+        from torch.distributed.tensor import DTensor
+
+        from_local = DTensor.from_local
+
+        def noted(tensor, device_mesh=None, placements=None, **kwargs):
+            if self._inside and not self._placed:
+                self._placed = "whole" if placements and all(one.is_replicate() for one in placements) else "shard"
+            return from_local(tensor, device_mesh, placements, **kwargs)
+
+        DTensor.from_local = staticmethod(noted)
 
     def _watch_calls(self):
         import torch
@@ -71,8 +97,9 @@ class Observer:
         call = nn.Module.__call__
 
         def observed(module, *args, **kwargs):
-            if self._inside or not (torch.is_grad_enabled() and module.training and trains(module)):
-                return call(module, *args, **kwargs)
+            if self._inside or self._backward_depth or not (
+                    torch.is_grad_enabled() and module.training and trains(module)):
+                return call(module, *args, **kwargs)  # in backward: a checkpointed block that runs again
             start, self._depth = time.perf_counter(), self._depth + 1
             try:
                 if is_wrapper(module):
@@ -81,11 +108,12 @@ class Observer:
                         self.wrapped.append(module.require_backward_grad_sync)
                     return call(module, *args, **kwargs)
                 self._inside = True
+                self._try(self._look_at_weights)
                 return self._noted(call, module, args, kwargs) if self.recording else call(module, *args, **kwargs)
             finally:
                 self._depth -= 1
                 if not is_wrapper(module):
-                    self._inside = False
+                    self._inside, self._stage = False, "between"
                 if not self._depth:
                     self.spans.note("forward", start, time.perf_counter())
 
@@ -104,24 +132,47 @@ class Observer:
         DistributedDataParallel.__init__ = observed
 
     def _noted(self, call, module, args, kwargs):
+        before = self._try(self._before_call, module, args, kwargs)
+        out = call(module, *args, **kwargs)
+        if before:
+            self._try(self._after_call, before, out)
+        return out
+
+    def _try(self, note, *args):
+        """Note something. What cannot be noted must not end the script: what is known of this rank has gaps then."""
+        try:
+            return note(*args)
+        except Exception as error:
+            self.missed = self.missed or f"{type(error).__name__}: {error}"[:300]
+            return None
+
+    def _before_call(self, module, args, kwargs):
         import torch
         from torch.utils._pytree import tree_flatten
 
+        if torch._C._functorch.peek_interpreter_stack() is not None:
+            raise ValueError("the model is called inside torch.func, where tensors have no values")
         number = self._model(getattr(module, "_orig_mod", module))  # of torch.compile
         given, _ = tree_flatten((args, kwargs))
-        inputs = kept((args, kwargs))
-        noise = noise_state()
-        out = call(module, *args, **kwargs)
+        inputs, rows, noise = kept((args, kwargs)), rows_of(given), noise_state()
+        self._placed = None
+        return number, given, inputs, rows, noise
+
+    def _after_call(self, before, out):
+        import torch
+        from torch.utils._pytree import tree_flatten
+
+        number, given, inputs, rows, noise = before
         flat, _ = tree_flatten(out)
         record = {"model": number, "inputs": inputs, "out": kept(flat), "slopes": [None] * len(flat),
                   "random": digest(noise) != digest(noise_state()), "noise": digest(noise),
-                  "rows": rows_of(given),
+                  "autocast": autocast_now(), "rows": rows,
+                  "placed": self._placed, "cut": any(hasattr(x, "to_local") for x in (*given, *flat)),
                   "follows": any(isinstance(x, torch.Tensor) and x.requires_grad for x in given)}
         for place, value in enumerate(flat):
             if isinstance(value, torch.Tensor) and value.requires_grad:
                 value.register_hook(lambda slope, place=place: record["slopes"].__setitem__(place, slope.clone()))
         self.calls.append(record)
-        return out
 
     def _model(self, module):
         """The number of a model; at its first call its weights are noted, and its parameters get hooks."""
@@ -141,12 +192,17 @@ class Observer:
             self.stride = max(1, -(-sum(p.numel() for p in module.parameters()) // NUMBERS))
             if self.rank == 0:
                 self.copy = copied(module)
+        self.low = self.low or is_low(module)
+        self.flat = self.flat or any(type(part).__name__ == "FullyShardedDataParallel" for part in module.modules())
+        if self.flat:
+            return number
+        meshes = data_parallel_meshes(module)
         for name, parameter in module.named_parameters():
             name = f"{number}:{name}" if number else name
             if parameter.requires_grad and id(parameter) not in self.names:
-                self.names[id(parameter)] = name
+                self.names[id(parameter)], self.parameters[name] = name, parameter
                 if isinstance(parameter, DTensor):
-                    self.sharded[name] = str(parameter.placements)
+                    self.sharded[name] = shard_of(parameter, meshes.get(id(parameter)))
                 else:
                     parameter.register_hook(lambda slope, name=name: self._local_gradient(name, slope))
                 self.start[name] = self._part(parameter)
@@ -159,9 +215,27 @@ class Observer:
             self.buffers = {name: digest(buffer) for name, buffer in module.named_buffers()}
 
     def _local_gradient(self, name, slope):
+        """The sum of what backward has given for a parameter since its optimiser's last step, or since it was set back:
+        the losses of several models reach parameters whose gradients are thrown away."""
         if self.recording:
-            part = self._part(slope)
-            self.local[name] = self.local[name] + part if name in self.local else part
+            part, kept, (before, steps) = self._part(slope), self.parameters[name].grad, self.local.get(name, (None, 0))
+            thrown_away = steps < len(self.steps) and (kept is None or not kept.any())
+            self.local[name] = part if before is None or thrown_away else before + part, len(self.steps)
+
+    def _weights_digest(self):
+        return digest([self._part(parameter) for parameter in self.parameters.values()])
+
+    def _look_at_weights(self):
+        """The weights as a step begins, at its first call of a model: something may have written into them since the
+        step before. In the steps that are timed only the first is looked at."""
+        timed = RECORD < self.done < RECORD + MEASURE and not self.going_on
+        if not self.done or self.done in self.begins or timed:
+            return
+        self.begins[self.done] = self._weights_digest()
+        if self.recording:
+            self.begin = {name: self._part(parameter) for name, parameter in self.parameters.items()}
+        elif self.going_on and self.begins[self.done] != self.ends.get(self.done):
+            self._averaged = True
 
     def _part(self, tensor):
         """What is kept of a tensor: its numbers, in one row; of a large model every n-th; of a shard all."""
@@ -180,11 +254,15 @@ class Observer:
         backward = torch.autograd.backward
 
         def observed(tensors, *args, **kwargs):
+            if self._backward_depth:  # reentrant checkpointing: a part of the backward that is under way
+                return backward(tensors, *args, **kwargs)
             start = time.perf_counter()
             self.reporter.backwards += 1
+            self._backward_depth += 1
             try:
                 return backward(tensors, *args, **kwargs)
             finally:
+                self._backward_depth, self._stage = 0, "after"
                 self.spans.note("backward", start, time.perf_counter())
                 if self.recording:
                     losses, scalar = self.losses.take(), tensors if isinstance(tensors, torch.Tensor) else None
@@ -218,128 +296,51 @@ class Observer:
         return tuple(map(swap, args)), {name: swap(value) for name, value in kwargs.items()}
 
     def _own(self, optimizer):
+        if self.flat:  # what is seen of a flattened parameter is not what it is trained as
+            return [(f"flat {place}", p) for place, p in enumerate(optimizer.param_groups[0]["params"])]
         return [(self.names[id(p)], p) for group in optimizer.param_groups for p in group["params"]
                 if id(p) in self.names]
 
     def _gradients(self, optimizer):
-        own = self._own(optimizer)
-        self._out = {name: None if p.grad is None else self._part(p.grad) for name, p in own}
+        """What an optimiser gets. One inside it may have a part of its parameters only (ZeroRedundancyOptimizer)."""
+        self._out.update({name: None if p.grad is None else self._part(p.grad) for name, p in self._own(optimizer)})
 
     def _after_step(self, optimizer, args, kwargs):
         self._in_step -= 1
         if self._in_step or not self._own(optimizer):
             return
         self.spans.step_ends()
+        self.loaders.stepped()
+        self._stage = "apart"
         if self.recording:
-            groups = [({key: value for key, value in group.items() if key != "params" and is_plain(value)},
-                       [self.names[id(p)] for p in group["params"] if id(p) in self.names])
-                      for group in optimizer.param_groups]
-            self.steps.append({"calls": self.calls, "local": self.local, "given": self._out, "groups": groups,
-                               "backwards": self.backwards, "buffers": self.buffers, "clips": self.losses.take_clips(),
-                               "wrapped": self.wrapped,
-                               "optimizer": (type(optimizer).__module__, type(optimizer).__name__),
-                               "weights": {name: self._part(p) for name, p in self._own(optimizer)}})
-            self._fresh()
-        if not self.going_on:
-            self.done += 1
-            if self.done == RECORD:
-                self._save()
-                self.spans.open()
-            elif self.done == RECORD + MEASURE:
-                self._steps_are_over()
+            self._record_step(optimizer)
+        self.done += 1
+        if self.done <= RECORD or self.going_on:
+            self.ends[self.done] = self._weights_digest()
+        if self.going_on:
+            if self._averaged or not self._silent and self.loaders.trained_twice():
+                self.end()
+        elif self.done == RECORD:
+            self._save()
+            self.spans.open()
+        elif self.done == RECORD + MEASURE:
+            self._steps_are_over()
 
-    def _steps_are_over(self):
-        self.spans.close()
-        if self.options["to_end"]:
-            return
-        shuffles = any(order["shuffle"] for order in self.loaders.orders)
-        if not shuffles or self.loaders.drawn_twice():
-            self.end()
-        self._write()
-        self.going_on, self.loaders.cut = True, self.loaders.training
-        import threading
-
-        timer = threading.Timer(NEXT_EPOCH_S, self.end)
-        timer.daemon = True
-        timer.start()
-
-    def _drawn(self):
-        if self.going_on and self.loaders.drawn_twice():
-            self.end()
-
-    # -- the end -------------------------------------------------------------------------------------------------------
-
-    def _save(self):
-        if self._saved:
-            return
-        self._saved = True
-        write_tensors(os.path.join(self.folder, f"seen-{self.rank}.pt"), {
-            "rank": self.rank, "size": self.size, "start": self.start, "steps": self.steps,
-            "seed": self.seed, "models": len(self.models), "sharded": self.sharded, "stride": self.stride,
-            "wrapper": self.wrapper, "scaled": self.losses.scaled, "loader": self.loaders.facts(),
-            "ddp": {"made": bool(self.in_ddp),
-                    "unfrozen": [name for number, name in self.names.items() if self.in_ddp.get(number) is False]},
-            "frameworks": [name for name in ("horovod", "mpi4py") if name in sys.modules]})
-
-    def _write(self):
-        self._save()
-        self.spans.close()
-        write_json(os.path.join(self.folder, f"cost-{self.rank}.json"),
-                   {**self.spans.facts(), "steps": self.done, "orders": self.loaders.orders})
-
-    def end(self, code=0):
-        """Write down what is left and end this process, when the other ranks have come so far too."""
-        self.reporter.state = "finished" if not code else "failed"
-        self._write()
-        write_json(os.path.join(self.folder, f"done-{self.rank}.json"), code)
-        self.reporter.write()
-        sys.stdout.flush()
-        sys.stderr.flush()
-        if not code:
-            self._wait_for_others()
-            if self.rank == 0 and self.copy is not None:
-                gpu_stand_in.alone()
-                one_process(self.copy, self.folder, self.size, self.stride)
-        os._exit(code)
-
-    def _wait_for_others(self):
-        deadline = time.monotonic() + OTHERS_S
-        while time.monotonic() < deadline:
-            if all(os.path.exists(os.path.join(self.folder, f"done-{rank}.json")) for rank in range(self.size)):
-                break
-            time.sleep(0.05)
-
-
-def noise_state():
-    """The states of the generators that dropout draws from."""
-    import torch
-
-    on_gpu = [torch.cuda.get_rng_state()] if torch.cuda.is_available() and torch.cuda.is_initialized() else []
-    return [torch.get_rng_state(), *on_gpu]
-
-
-def trains(module):
-    return any(parameter.requires_grad for parameter in module.parameters())
-
-
-def is_plain(value):
-    return isinstance(value, (int, float, bool, str, type(None))) or (
-        isinstance(value, tuple) and all(isinstance(one, (int, float)) for one in value))
-
-
-def kept(tree):
-    """The tree with copies of its tensors, on the CPU."""
-    import torch
-    from torch.utils._pytree import tree_map
-
-    return tree_map(lambda x: x.detach().cpu().clone() if isinstance(x, torch.Tensor) else
-                    x if is_plain(x) else None, tree)
-
-
-def rows_of(values):
-    """The digest of each row: of what goes into the model, in all tensors that have as many rows as the first."""
-    import torch
-
-    tensors = [value for value in values if isinstance(value, torch.Tensor) and value.dim()]
-    tensors = [tensor for tensor in tensors if len(tensor) == len(tensors[0])]
-    return [digest([tensor[i] for tensor in tensors]) for i in range(len(tensors[0]))] if tensors else []
+    def _record_step(self, optimizer):
+        groups = [({key: value for key, value in group.items() if key != "params" and is_plain(value)},
+                   [self.names[id(p)] for p in group["params"] if id(p) in self.names])
+                  for group in optimizer.param_groups]
+        own = dict(self._own(optimizer))
+        self._owned |= set(own)
+        # with those that no optimiser of this rank has: another rank's may (an optimiser whose state is sharded)
+        local = {name: self.local.pop(name)[0] for name in list(self.local) if name in own or name not in self._owned}
+        if not self.backwards and self.steps and not set(own) & set(self.steps[-1]["weights"]):
+            last = self.steps[-1]
+            self.calls, self.backwards, self.buffers = last["calls"], last["backwards"], last["buffers"]
+        self.steps.append({"calls": self.calls, "local": local,
+                           "given": self._out, "groups": groups, "backwards": self.backwards, "buffers": self.buffers,
+                           "clips": self.losses.take_clips(), "wrapped": self.wrapped, "begin": self.begin,
+                           "messages": self.messages.take(),
+                           "optimizer": (type(optimizer).__module__, type(optimizer).__name__),
+                           "weights": {name: self._part(p) for name, p in own.items()}})
+        self._fresh()

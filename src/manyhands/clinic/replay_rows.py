@@ -2,23 +2,26 @@
 
 import copy
 import os
+from contextlib import ExitStack
 
 from manyhands.clinic.reporter import write_tensors
+from manyhands.clinic.dtensor_parts import cut_groups, joined
 
 READ = "seen-{}.pt"
+NOTHING = 1e-3  # of a slope: what is left of it by rounding
 
 
 def copied(module):
     """A copy of the model that no wrapper and no hook of a wrapper belongs to; None where it cannot be made."""
     try:
-        if any(type(part).__name__.startswith("FSDP") for part in module.modules()):
-            return _without_fsdp(module, {})
+        if any(hasattr(parameter, "to_local") for parameter in module.parameters()):
+            return _without_shards(module, {})
         return copy.deepcopy(module).cpu()
     except Exception:  # a module that holds what cannot be copied: a file, a lock
         return None
 
 
-def _without_fsdp(module, made):
+def _without_shards(module, made):
     """The same tree of modules of their own classes. Parameters are places of the full shape, filled later."""
     import torch
 
@@ -37,7 +40,7 @@ def _without_fsdp(module, made):
                                                                        p.requires_grad)
                        for name, p in module._parameters.items()}
     new._buffers = {name: None if b is None else b.detach().clone() for name, b in module._buffers.items()}
-    new._modules = {name: child and _without_fsdp(child, made) for name, child in module._modules.items()}
+    new._modules = {name: child and _without_shards(child, made) for name, child in module._modules.items()}
     return new
 
 
@@ -53,11 +56,28 @@ def one_process(model, folder, size, stride):
     write_tensors(os.path.join(folder, "one.pt"), found)
 
 
+def autocast_now():
+    """[(kind of device, type)] of the autocast that is active."""
+    import torch
+
+    return [(kind, torch.get_autocast_dtype(kind)) for kind in ("cpu", "cuda") if torch.is_autocast_enabled(kind)]
+
+
+def divided(seen):
+    """The numbers of the ranks whose rows are parts of the batch: of ranks among which parameters are cut (tensor
+    parallelism), which all have the same rows, the first."""
+    groups = [group for rank in seen for shard in rank["sharded"].values() for group in cut_groups(shard)]
+    followers = {rank for group in groups for rank in group if rank != min(group)}
+    return [number for number in range(len(seen)) if number not in followers]
+
+
 def _try(model, seen, stride):
     """The first step; of a sharded model, whose gradients nobody sees before they are averaged, each step."""
     sharded = bool(seen[0]["sharded"])
+    givers = [seen[number] for number in divided(seen)]
     steps = min(len(rank["steps"]) for rank in seen)
-    calls = [[rank["steps"][number]["calls"] for rank in seen] for number in range(steps if sharded else steps and 1)]
+    calls = [[rank["steps"][number]["calls"] for rank in givers]
+             for number in range(steps if sharded else steps and 1)]
     word = _cannot(calls)
     if word:
         return {"not": word}
@@ -84,6 +104,8 @@ def _cannot(calls):
         return "several models"
     if any(call["random"] for call in each):
         return "random"
+    if any(call["cut"] for call in each):
+        return "cut"
     return "inputs" if any(call["follows"] or not call["rows"] for call in each) else None
 
 
@@ -93,12 +115,13 @@ def _one_call(model, together, found):
 
     rows = [len(call["rows"]) for call in together]
     parts_of = [count / sum(rows) for count in rows]
-    alone = [_outputs(model, call["inputs"]) for call in together]
-    joint = _outputs(model, _joined([call["inputs"] for call in together], rows))
+    with _autocast(together[0]["autocast"]):
+        alone = [_outputs(model, call["inputs"]) for call in together]
+        joint = _outputs(model, _joined([call["inputs"] for call in together], rows))
     for one, call in zip(alone, together):
         for a, b in zip(one, call["out"]):
             found["unfaithful"] = max(found["unfaithful"], _far(a, b) if isinstance(a, torch.Tensor) else 0.0)
-    roots, slopes = [], []
+    slopes = []  # [(output, slope)], each output once
     for place, out in enumerate(joint):
         if not isinstance(out, torch.Tensor):
             continue
@@ -107,35 +130,76 @@ def _one_call(model, together, found):
             whole = torch.cat(parts)
             slope = None if any(one is None for one in own) else torch.cat(
                 [one.cpu() * part for one, part in zip(own, parts_of)])
-        else:  # a loss that the model gives: a mean over the rows
-            whole, slope = sum(part * share for part, share in zip(parts, parts_of)), own[0]
+        else:  # a loss that the model gives, a mean over the rows; or what has nothing to do with rows
+            whole = sum(part * share for part, share in zip(parts, parts_of))
+            slope = None if any(one is None for one in own) else sum(
+                one.cpu() * part for one, part in zip(own, parts_of))
         found["far"] = max(found["far"], _far(out, whole))
-        if slope is not None and out.requires_grad:
-            roots.append(out)
-            slopes.append(slope.to(out.dtype).reshape(out.shape))
+        if slope is not None and out.requires_grad and not any(out is other for other, _ in slopes):
+            slopes.append((out, slope.to(out.device, out.dtype).reshape(out.shape)))
+    roots = _roots(slopes)
     if roots:
-        torch.autograd.backward(roots, slopes)
+        torch.autograd.backward(*zip(*roots))
+
+
+def _autocast(kinds):
+    """The context in which the ranks' model was called; this copy is on the CPU."""
+    import torch
+
+    stack = ExitStack()
+    for _, dtype in kinds[:1]:
+        stack.enter_context(torch.autocast("cpu", dtype=dtype))
+    return stack
+
+
+def _roots(slopes):
+    """The outputs from which backward begins, with the slopes that come from outside the model. A slope that was seen
+    at an output is a sum of what came from outside, and of what came through outputs that depend on it, for example
+    through a loss to logits."""
+    import torch
+
+    if len(slopes) < 2:
+        return slopes
+    below = {id(out): _nodes(out) for out, _ in slopes}
+    waiting, roots = list(slopes), []
+    while waiting:
+        # next: an output that no other of those that are left depends on
+        out, slope = next((one for one in waiting if not any(
+            other is not one[0] and one[0].grad_fn in below[id(other)] for other, _ in waiting)), waiting[0])
+        waiting = [one for one in waiting if one[0] is not out]
+        users = [(other, its) for other, its in roots if out.grad_fn in below[id(other)]]
+        if users:
+            through = torch.autograd.grad([one for one, _ in users], out, [one for _, one in users], retain_graph=True,
+                                          allow_unused=True)[0]
+            rest = slope if through is None else slope - through
+            if float(rest.norm()) <= NOTHING * float(slope.norm()):
+                continue
+            slope = rest
+        roots.append((out, slope))
+    return roots
+
+
+def _nodes(out):
+    """All nodes of the graph that this output depends on, its own among them."""
+    found, waiting = set(), [out.grad_fn]
+    while waiting:
+        node = waiting.pop()
+        if node is not None and node not in found:
+            found.add(node)
+            waiting += [one for one, _ in node.next_functions]
+    return found
 
 
 def _fill(model, seen, number):
     """The weights as they were before the step of this number, from the shards of all ranks."""
     import torch
 
-    held = [rank["start"] if number == 0 else {**rank["start"], **rank["steps"][number - 1]["weights"]}
-            for rank in seen]
+    held = [{**rank["start"], **rank["steps"][number]["begin"]} for rank in seen]
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             if name in held[0]:
-                parameter.copy_(joined_shards([part[name] for part in held], seen[0]["sharded"][name],
-                                              parameter.shape))
-
-
-def joined_shards(parts, placements, shape):
-    """The whole of a parameter that is cut along its first dimension over all ranks, or that all of them hold."""
-    import torch
-
-    whole = torch.cat([part for part in parts if part.numel()]) if "Shard(dim=0)" in placements else parts[0]
-    return whole.reshape(shape)
+                parts = {rank: part[name] for rank, part in enumerate(held) if name in part}
+                parameter.copy_(joined(parts, seen[0]["sharded"].get(name)).reshape(parameter.shape))
 
 
 def _outputs(model, inputs):
@@ -157,10 +221,14 @@ def _joined(inputs, rows):
 
 
 def _far(a, b):
-    """The largest difference, in parts of the largest number."""
+    """The largest difference, in parts of the largest number. What is not finite (a mask of -inf) is the same where
+    both have it at the same places."""
     if getattr(a, "shape", None) != getattr(b, "shape", None) or not a.numel():
         return 0.0
     a, b = a.detach().double(), b.detach().double()
+    both = a.isfinite() & b.isfinite()
+    if not both.all():
+        return _far(a[both], b[both]) if a.isfinite().equal(b.isfinite()) else float("inf")
     return float((a - b).abs().max() / b.abs().max().clamp(min=1e-30))
 
 

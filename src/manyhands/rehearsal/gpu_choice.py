@@ -12,6 +12,7 @@ import functools
 import os
 import sys
 
+from manyhands import gpu_stand_in
 from manyhands.cluster.on_rank.stack import is_user_file
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
@@ -52,7 +53,7 @@ class GpuChoice:
 
         return bool(self._made or self._inside or self.bound or os.environ.get(VISIBLE) != self._visible
                     or any(name in sys.modules for name in CHOOSING_PACKAGES)
-                    or not torch.cuda.is_available() and _is_written())
+                    or not (gpu_stand_in.INDEX["gpus"] or torch.cuda.is_available()) and _is_written())
 
 
 def _before(owner, name, hear):

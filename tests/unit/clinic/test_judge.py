@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from manyhands.clinic import judge
+from manyhands.clinic import judge, remark_rules
 from manyhands.clinic.evidence import Step, apart, fit, loss_scale, shares
 
 SIZES = [3, 2]
@@ -32,7 +32,7 @@ def evidence(*steps, scaled=False, orders=(), calls=("all_reduce",), count=None,
     cost = {rank: {"bounds": [0, 1], "calls": list(calls), "orders": list(orders)} for rank in range(ranks)}
     return SimpleNamespace(ranks=ranks, seen=seen, first=seen[0], cost=cost, one=None, sharded={}, tolerance=1e-7,
                            steps=list(steps), count=len(steps) if count is None else count,
-                           not_finite=lambda number: not_finite, start_differs=lambda: [],
+                           not_finite=lambda number: not_finite, tried_gradient=lambda: None, start_differs=lambda: [],
                            weights_apart=lambda number: [0.0] * ranks,
                            of=lambda number, what: [facts[number][what]] * ranks)
 
@@ -115,9 +115,9 @@ def test_backward_calls_that_add_up_undivided_are_a_remark_with_their_number():
 
     for undivided, said in ((True, "undivided parts"), (None, "unknown parts")):
         found = parts(1, undivided)
-        assert judge.mistakes(found) == [] and (said, {"calls": 4}) in judge.remarks(found)
+        assert judge.mistakes(found) == [] and (said, {"calls": 4}) in remark_rules.remarks(found)
         found = parts(1 / 4, undivided)  # the gradients are divided by 4 before the step; 4 is the number of ranks, too
-        assert judge.mistakes(found) == [] and said not in [one.key for one in judge.remarks(found)]
+        assert judge.mistakes(found) == [] and said not in [one.key for one in remark_rules.remarks(found)]
     assert [one.key for one in judge.mistakes(parts(4))] == ["sum"]
 
 
@@ -143,7 +143,7 @@ def test_remedies_fit_the_script():
     def remedy(key, *args, ddp=None, wrapped=(), loader=None, **options):
         found = evidence(*args, **options)
         for one in found.seen:
-            one.update(ddp=ddp, loader=loader, steps=[{"wrapped": list(wrapped)}])
+            one.update(ddp=ddp, loader=loader, steps=[{"wrapped": list(wrapped), "calls": []}])
         return next(one.values["remedy"] for one in judge.mistakes(found) if one.key == key)
 
     made, own = {"made": True, "unfrozen": ["b"]}, step(LOCAL, LOCAL)
@@ -191,8 +191,10 @@ def test_what_stays_from_the_step_before_and_is_clipped_with_what_has_come():
     assert found == ["no zero_grad"]
 
 
-def test_something_else():
-    assert keys(step([draw(3)[0]] * 4, LOCAL)) == ["other"]
+def test_something_else_is_a_mistake_only_where_the_ranks_do_not_agree():
+    assert keys(step([draw(3)[0]] * 3 + [draw(4)[0]], LOCAL)) == ["other"]
+    found = evidence(step([draw(3)[0]] * 4, LOCAL))
+    assert judge.mistakes(found) == [] and [one.key for one in judge.elsewhere(found)] == ["same but other"]
 
 
 def test_the_same_rows_in_every_step_and_by_chance_in_one():
@@ -200,6 +202,46 @@ def test_the_same_rows_in_every_step_and_by_chance_in_one():
     assert keys(step([MEAN] * 4, LOCAL, rows=same)) == ["same rows"]
     assert keys(step([MEAN] * 4, LOCAL, rows=same), step([MEAN] * 4, LOCAL, rows=other)) == []
     assert keys(step([MEAN] * 4, LOCAL, rows=[["a"] * 4] * 4)) == []  # all rows look alike: nothing to be told
+
+
+def test_the_same_rows_some_steps_apart():
+    def rows(first):
+        return [f"row {number}" for number in range(first, first + 4)]
+
+    ahead = [step([MEAN] * 4, LOCAL, rows=[rows(4 * now + 4), *(rows(4 * now + 1000 * rank) for rank in range(3))])
+             for now in range(4)]
+    (found,) = judge.mistakes(evidence(*ahead))
+    assert (found.key, found.values["ranks"], found.values["rows"]) == ("shifted rows", [0, 1], 4)
+
+
+def test_samplers_of_different_ranks():
+    def found(orders):
+        given = evidence(step([MEAN] * 4, LOCAL))
+        for rank, one in enumerate(orders):
+            given.cost[rank]["orders"] = [{**one, "steps": 4}]
+        return [one.key for one in judge.mistakes(given)]
+
+    right = [{**order(0, 0, list(range(rank, 40, 4))), "rank": rank, "seed": 0} for rank in range(4)]
+    assert found(right) == []
+    assert found([{**one, "rank": 0, "order": [1, 2, 3]} for one in right]) == ["sampler rank"]
+    assert found([{**one, "seed": one["rank"]} for one in right]) == ["sampler seed"]
+
+
+def test_a_loss_over_rows_that_an_all_gather_without_backward_has_collected():
+    def found(factor, scale=1.0):
+        one = step([factor * scale * MEAN] * 4, [scale * part for part in LOCAL], scales=(scale,) * 4)
+        one.gathered, one.right = "whole", one.right * 4
+        return keys(one)
+
+    assert found(1) == ["gathered"] and found(4) == found(1, scale=4) == []
+
+
+def test_a_length_that_the_script_sets_anew_in_each_step_is_a_remark():
+    found = evidence(*(step([factor * MEAN] * 4, LOCAL) for factor in (0.3, 0.5, 0.7)))
+    assert judge.mistakes(found) == [] and [one.key for one in judge.elsewhere(found)] == ["length varies"]
+    by_parameter = torch.cat([0.2 * MEAN[:3], 0.5 * MEAN[3:]])
+    found = evidence(step([by_parameter] * 4, LOCAL))
+    assert judge.mistakes(found) == [] and [one.key for one in judge.elsewhere(found)] == ["scaled by parameter"]
 
 
 def order(sampler, epoch, drawn, shuffle=True, replicas=4):

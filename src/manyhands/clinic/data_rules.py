@@ -1,0 +1,178 @@
+"""The mistakes in what the ranks read: their rows, samplers and splits."""
+
+from collections import Counter
+
+from manyhands.clinic.rule import Finding, rule
+
+HALF = 0.5  # of a rank's rows, which another rank has in the same step, in every step
+
+
+def data_mistakes(evidence):
+    """The mistakes in what the ranks read."""
+    return [*_rows(evidence), *_sampler(evidence), *_splits(evidence)]
+
+
+@rule
+def _rows(evidence):
+    """Ranks that get the same rows in the same step, or some steps later; that read the same places of one data set; or
+    that all draw from the whole of it."""
+    shares = {pair: _share(evidence, *pair) for pair in _pairs(evidence)}
+    same = [pair for pair, share in shares.items() if share >= HALF]
+    if same:
+        return [Finding("same rows", {"ranks": _ranks_of(same), "share": max(shares[pair] for pair in same),
+                                      "remedy": _way_to_share(evidence.first["loader"])})]
+    shifts = {pair: shift for pair in _pairs(evidence) if (shift := _shift(evidence, *pair))}
+    if shifts:
+        pair, (ahead, count, of) = next(iter(shifts.items()))
+        return [Finding("shifted rows", {"ranks": _ranks_of(shifts), "rows": ahead, "count": count, "of": of})]
+    return _same_places(evidence) or _whole_data(evidence)
+
+
+def _ranks_of(pairs):
+    return sorted({rank for pair in pairs for rank in pair})
+
+
+def givers(evidence):
+    """The ranks whose rows are parts of the batch."""
+    return getattr(evidence, "givers", range(evidence.ranks))
+
+
+def _pairs(evidence):
+    return [(a, b) for a in givers(evidence) for b in givers(evidence) if a < b]
+
+
+def _share(evidence, a, b):
+    """The smallest part of a's rows that b has too, over the calls of the models in all steps: the noise that a GAN
+    begins with may be the same. 0 where all rows of the run look alike."""
+    if len({row for step in evidence.steps for row in step.rows[a]}) < 2:
+        return 0.0
+    return min((len(set(of_a) & set(of_b)) / max(1, len(set(of_a)))
+                for number, step in enumerate(evidence.steps) for of_a, of_b in _calls(evidence, number, step, a, b)),
+               default=0.0)
+
+
+def _calls(evidence, number, step, a, b):
+    """[(rows of a, rows of b)], a pair for each call of a model; for the whole step where the ranks' calls differ."""
+    noted = evidence.seen[0]["steps"]
+    calls = [evidence.seen[rank]["steps"][number]["calls"] for rank in (a, b)] if noted else [[], []]
+    if not calls[0] or len(calls[0]) != len(calls[1]):
+        return [(step.rows[a], step.rows[b])]
+    return [(one["rows"], other["rows"]) for one, other in zip(*calls)]
+
+
+def _shift(evidence, a, b):
+    """(rows, common, all): one of the ranks reads what the other has read so many rows before, in the same order; None
+    where that is less than half of what was seen."""
+    rows = [[row for step in evidence.steps for row in step.rows[rank]] for rank in (a, b)]
+    count = len(rows[0])
+    if len(rows[1]) != count or len(set(rows[0])) < count:
+        return None
+    for one, other in (rows, rows[::-1]):
+        ahead = other.index(one[0]) if one[0] in other else 0
+        if 0 < ahead <= count / 2 and one[:count - ahead] == other[ahead:]:
+            return ahead, count - ahead, count
+    return None
+
+
+def _loaders(evidence):
+    """Each rank's loader of the training data; None where not all have one, or where these read different data sets."""
+    loaders = [evidence.seen[rank]["loader"] for rank in givers(evidence)]
+    if len(loaders) < 2 or any(not loader or not loader["rows"] for loader in loaders):
+        return None
+    return loaders if len({str(loader["rows"]) for loader in loaders}) == 1 else None
+
+
+def _same_places(evidence):
+    """Rows that are changed at random as they are read (augmented) differ, though they are the same rows of one set."""
+    loaders = _loaders(evidence)
+    indices = [loader.get("indices") or [] for loader in loaders or []]
+    if not indices or len(set(indices[0])) < 2 or any(one != indices[0] for one in indices):
+        return []
+    if not all(loader.get("random") for loader in loaders) or not _whole_batches(evidence, loaders):
+        return []  # each rank takes another part of the same batch
+    orders = [cost["orders"] for cost in evidence.cost.values()]
+    if all(orders) and len({order["rank"] for of_rank in orders for order in of_rank}) == 1:
+        return []  # the sampler's own finding
+    return [Finding("same places", {"first": indices[0][:4], "length": loaders[0]["length"]})]
+
+
+def _whole_data(evidence):
+    loaders = _loaders(evidence)
+    if not loaders:
+        return []
+    own = all(loader["samplers"] in (["RandomSampler", "BatchSampler"], ["SequentialSampler", "BatchSampler"])
+              for loader in loaders)
+    whole = own and _whole_batches(evidence, loaders)
+    return [Finding("whole data", {"length": loaders[0]["length"]})] if whole else []
+
+
+def _whole_batches(evidence, loaders):
+    """Whether a batch of the loader is what a model gets in a call."""
+    calls = evidence.first["steps"][0]["calls"] if evidence.first["steps"] else []
+    return bool(calls) and all(len(calls[0]["rows"]) == loader["batch_size"] for loader in loaders)
+
+
+def _way_to_share(loader):
+    """Which remedy fits the way in which the script gets its rows: a key of `clinic_words.REMEDIES`, or None."""
+    if loader is None:
+        return "rows by hand"
+    return {"_InfiniteConstantSampler": "iterable", "DistributedSampler": "sampler"}.get(loader["samplers"][0])
+
+
+@rule
+def _sampler(evidence):
+    """What each rank's samplers have drawn, in the epochs that were trained on."""
+    found = []
+    orders = [[order for order in cost["orders"] if order.get("steps", 1)] for cost in evidence.cost.values()]
+    again = [(first, second) for of_rank in orders for first, second in _in_turn(of_rank) if first["shuffle"]
+             and first["length"] > 1 and first["order"] == second["order"]]
+    if again:
+        found.append(Finding("set_epoch", {"first": again[0][0]["order"][:4], "epoch": again[0][1]["epoch"]}))
+    counts = {order["replicas"] for of_rank in orders for order in of_rank}
+    if counts and counts != {len(givers(evidence))}:
+        found.append(Finding("replicas", {"told": sorted(counts), "ranks": len(givers(evidence))}))
+    return found + _sampler_of_ranks(evidence, orders)
+
+
+def _sampler_of_ranks(evidence, orders):
+    """The first order of each rank, against the others' (of real samplers, which have a seed)."""
+    numbers = list(givers(evidence))
+    firsts = [orders[rank][0] for rank in numbers if rank < len(orders) and orders[rank]
+              and orders[rank][0].get("seed") is not None]
+    if len(orders) < evidence.ranks or len(firsts) < 2 or len(firsts) < len(numbers) or firsts[0]["replicas"] < 2:
+        return []
+    same, times = Counter(first["rank"] for first in firsts).most_common(1)[0]
+    if times > 1 and not _own_data(evidence):
+        ranks = [rank for rank, first in zip(numbers, firsts) if first["rank"] == same]
+        if len({str(firsts[place]["order"]) for place, first in enumerate(firsts) if first["rank"] == same}) == 1:
+            return [Finding("sampler rank", {"ranks": ranks, "rank": same, "first": firsts[0]["order"][:4]})]
+    seeds = [first["seed"] for first in firsts]
+    if firsts[0]["shuffle"] and len(set(seeds)) > 1 and not _own_data(evidence):
+        common = set(firsts[0]["order"]) & set(firsts[1]["order"])
+        return [Finding("sampler seed", {"seeds": seeds, "common": len(common), "of": len(firsts[0]["order"])})]
+    return []
+
+
+def _own_data(evidence):
+    """Whether the ranks are known to read different data sets."""
+    loaders = [one["loader"] for one in evidence.seen]
+    return all(loader and loader["rows"] for loader in loaders) and len({str(loader["rows"]) for loader in loaders}) > 1
+
+
+@rule
+def _splits(evidence):
+    """random_split of one data set that gives other parts on other ranks."""
+    for of_ranks in zip(*(one.get("splits", []) for one in evidence.seen)):
+        alike = all(one["lengths"] == of_ranks[0]["lengths"] and one["rows"] == of_ranks[0]["rows"] for one in of_ranks)
+        other = next((rank for rank, one in enumerate(of_ranks) if one["parts"] != of_ranks[0]["parts"]), None)
+        if alike and other is not None and of_ranks[0]["rows"]:
+            common = set(of_ranks[0]["first"]) & set(of_ranks[other]["others"])
+            return [Finding("split", {"lengths": of_ranks[0]["lengths"], "rank": other, "common": len(common)})]
+    return []
+
+
+def _in_turn(orders):
+    by_sampler = {}
+    for order in orders:
+        by_sampler.setdefault(order["sampler"], []).append(order)
+    return [pair for drawn in by_sampler.values() for pair in zip(drawn, drawn[1:])]

@@ -1,0 +1,88 @@
+"""How a parameter is cut over the ranks (DTensor), as plain values, and the whole of it from its parts."""
+
+
+def shard_of(parameter, data_mesh):
+    """{"placements": of each dimension of the mesh, "mesh": its ranks, "data": its dimensions over which the rows are
+    divided (FSDP), "shape": of the whole}."""
+    mesh = parameter.device_mesh
+    if data_mesh is None:
+        data = []
+    elif data_mesh.ndim == mesh.ndim:
+        data = list(range(mesh.ndim))
+    else:
+        names = data_mesh.mesh_dim_names or ()
+        data = [place for place, name in enumerate(mesh.mesh_dim_names or ()) if name in names]
+    return {"placements": [_plain(one) for one in parameter.placements], "mesh": mesh.mesh.tolist(), "data": data,
+            "shape": tuple(parameter.shape)}
+
+
+def _plain(placement):
+    """("shard", dimension, strided) or ("whole",) or ("partial",)."""
+    if placement.is_replicate():
+        return ("whole",)
+    if placement.is_partial():
+        return ("partial",)
+    return ("shard", placement.dim, "Strided" in type(placement).__name__)
+
+
+def data_parallel_meshes(module):
+    """{id of a parameter: the mesh over which FSDP2 shards it}."""
+    found = {}
+    for part in module.modules():
+        state = part._get_fsdp_state() if hasattr(part, "_get_fsdp_state") else None
+        groups = getattr(state, "_fsdp_param_groups", None) or [getattr(state, "_fsdp_param_group", None)]
+        for group in groups:
+            for one in getattr(group, "fsdp_params", ()):
+                found[id(one.sharded_param)] = group.mesh_info.mesh
+    return found
+
+
+def is_low(module):
+    """Whether FSDP2 computes this model in a shorter type than that of its weights."""
+    return any(getattr(getattr(part._get_fsdp_state(), "_mp_policy", None), "param_dtype", None) is not None
+               for part in module.modules() if hasattr(part, "_get_fsdp_state"))
+
+
+def cut_groups(shard):
+    """The groups of ranks among which this parameter is cut otherwise than by FSDP: each a list of ranks."""
+    import torch
+
+    mesh = torch.tensor(shard["mesh"])
+    other = [place for place in range(mesh.dim()) if place not in shard["data"]]
+    if not other or all(shard["placements"][place] == ("whole",) for place in other):
+        return []
+    size = 1
+    for place in other:
+        size *= mesh.shape[place]
+    return mesh.permute(*shard["data"], *other).reshape(-1, size).tolist()
+
+
+def joined(parts, shard):
+    """The whole of a parameter from {rank: its part}; None where that is not known."""
+    import torch
+
+    if shard is None:
+        return parts[min(parts)]
+    mesh = torch.tensor(shard["mesh"])
+    partial = any(one[0] == "partial" for one in shard["placements"])
+    if partial or any(rank not in parts for rank in mesh.flatten().tolist()):
+        return None
+    places = list(range(mesh.dim()))
+    strided = [place for place in places if shard["placements"][place][-1] is True]
+    pieces = {tuple(int(i) for i in (mesh == rank).nonzero()[0]): part for rank, part in parts.items()
+              if (mesh == rank).any()}
+    for place in [*strided, *reversed([one for one in places if one not in strided])]:
+        left, placement = {}, shard["placements"][place]
+        for where in sorted(pieces):
+            left.setdefault((*where[:place], 0, *where[place + 1:]), []).append(pieces[where])
+        pieces = {where: torch.cat([one for one in found if one.numel()] or found, placement[1])
+                  if placement[0] == "shard" else found[0] for where, found in left.items()}
+    (whole,) = pieces.values()
+    return whole if whole.numel() == _numel(shard["shape"]) else None
+
+
+def _numel(shape):
+    count = 1
+    for one in shape:
+        count *= one
+    return count

@@ -1,0 +1,67 @@
+"""The sentences on kinds of parallelism: what a script looks like, and what was compared in its groups."""
+
+NAMED = 4  # so many names of parameters are shown
+# as in `clinic_words.MISTAKES`
+MISTAKES_OF_LAYOUTS = {
+    "tensor rows": (
+        "Ranks that compute parts of one layer got different rows",
+        "{ranks} hold parts of the same layers, and their rows differ in every step. What they compute is put together "
+        "as if it belonged to the same rows.",
+        "Give all ranks of a tensor-parallel group the same rows: take the data-parallel rank and size for the sampler "
+        "or the seed, not those of the world.", ("15",)),
+    "one rank's weights": (
+        "All ranks take over the weights of one",
+        "Each rank trains alone, and after step {step} all ranks get the weights of rank {rank}. The work of the "
+        "others is lost.",
+        "Average the weights (all_reduce with ReduceOp.AVG), or the gradients in every step.", ("01", "09")),
+}
+LAYOUTS = {"tensor": "tensor parallelism (ranks {parts} hold parts of the same layers)",
+           "pipeline": "a pipeline (ranks send activations to each other and hold different layers)",
+           "experts": "expert parallelism (rows are exchanged inside forward, and experts are trained on one rank "
+                      "each)",
+           "parts": "model parallelism (the ranks hold different parameters)",
+           "sequence": "sequence parallelism (ranks hold parts of the same rows, and exchange them inside forward)",
+           "flat": "FullyShardedDataParallel, the first version of FSDP, which flattens the parameters",
+           "groups": "data parallelism in groups that are smaller than the world",
+           "local": "local SGD (each rank takes several steps by itself, and then the weights are averaged)"}
+LAYOUT = {"looks": "The script looks like {kinds}.",
+          "groups": "Gradients are averaged in the groups {groups}. In each of {steps} steps the ranks of a group had "
+                    "the same weights, and the gradient was the mean over their rows.",
+          "changed": "Gradients are averaged in the groups {groups}. In each of {steps} steps the ranks of a group had "
+                     "the same weights and the same gradient. It is not the mean over their rows, or that is not "
+                     "known: the script changes the gradients, or its loss is none that the clinic knows.",
+          "names": "{k} parameters are trained on each rank alone: {names}. They were not compared.",
+          "local": "The ranks' weights differed, and were the same on all ranks again as step {again} began.",
+          "one process": "In each of {steps} steps the gradient was that of one process with the whole layers and the "
+                         "same {rows} rows.",
+          "flat": "No gradient was compared: what a rank holds of a flattened parameter does not show which parameter "
+                  "it is. With fully_shard, its second version, they are compared.",
+          "nothing": "No two ranks average the gradients of the same parameters, so no gradient was compared.",
+          "not put together": "Gradients are averaged in the groups {groups}, but the model could not be run in one "
+                              "process: no gradient was compared.",
+          "open": "Whether the parts together compute what one process would was not determined."}
+
+
+def looks_like(layout, evidence):
+    """What the script looks like, and what was compared inside its groups."""
+    shown = {"parts": _sets(layout.parts), "groups": _sets(layout.groups), "steps": layout.steps,
+             "again": layout.again}
+    said = [LAYOUT["looks"].format(kinds=" and ".join(LAYOUTS[kind].format(**shown) for kind in layout.kinds))]
+    if layout.kinds == ["local"]:
+        return " ".join(said + ([LAYOUT["local"].format(**shown)] if layout.again else []))
+    if evidence is not None and layout.checked:
+        rows = sum(len(evidence.steps[0].rows[rank]) for rank in evidence.givers)
+        return " ".join([*said, LAYOUT["one process"].format(rows=rows, **shown)])
+    if layout.kinds == ["flat"]:
+        return " ".join([*said, LAYOUT["flat"]])
+    compared = "changed" if layout.changed else "groups" if layout.checked else None
+    key = compared or ("not put together" if layout.groups else "nothing")
+    said.append(LAYOUT[key].format(**shown))
+    if layout.names:
+        names = ", ".join(layout.names[:NAMED]) + (", ..." if len(layout.names) > NAMED else "")
+        said.append(LAYOUT["names"].format(k=len(layout.names), names=names))
+    return " ".join([*said, LAYOUT["open"]])
+
+
+def _sets(groups):
+    return ", ".join("{" + ", ".join(map(str, group)) + "}" for group in groups)

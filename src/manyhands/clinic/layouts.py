@@ -1,0 +1,281 @@
+"""Which ranks train what: data parallelism over the world, or a different kind of parallelism, in which some groups of
+ranks may be data parallel. Only such groups can be compared with one process."""
+
+from dataclasses import dataclass, field
+
+from manyhands.clinic import judge
+from manyhands.clinic.data_rules import data_mistakes
+from manyhands.clinic.evidence import Evidence, apart
+from manyhands.clinic.messages import sums_gradients
+from manyhands.clinic.rule import Finding
+from manyhands.clinic.dtensor_parts import cut_groups
+
+MOST = 0.5  # of a rank's parameters: a sum of so many counts as the sum of its gradients
+DATA = {"same rows", "same places", "replicas", "sampler rank"}  # found where ranks hold parts of one row
+AVERAGES = ("allreduce", "reducescatter", "allgather", "send", "recv")  # how weights are averaged
+
+
+@dataclass
+class Layout:
+    """What the script looks like: `kinds` are keys of `layout_words.LAYOUTS`, `groups` the ranks that average their
+    gradients, `parts` groups of ranks that hold parts of one model, `names` the parameters that each rank trains
+    alone."""
+
+    kinds: list
+    groups: list = field(default_factory=list)
+    parts: list = field(default_factory=list)
+    names: list = field(default_factory=list)
+    again: int = 0  # the step as which began all ranks had the same weights again
+    steps: int = 0
+    checked: bool = False
+    changed: bool = False  # whether the gradient in a group is not known to be the mean over its rows
+    found: list = field(default_factory=list)  # mistakes, as `judge.mistakes` gives them
+
+
+def examined(visit):
+    """(evidence, mistakes, layout) of a visit whose ranks have all come through a step. The layout is None for data
+    parallelism over the world, and the evidence None where ranks hold parts whose gradients cannot be put together."""
+    ranks = range(visit.ranks)
+    if any(visit.seen[rank]["flat"] for rank in ranks):
+        evidence = Evidence(visit, list(ranks), names=())
+        found = data_mistakes(evidence)
+        return None, found, Layout(["flat"], steps=evidence.count, found=found)
+    alike = all(_sizes(visit, rank) == _sizes(visit, 0) for rank in ranks)
+    evidence = Evidence(visit) if alike or visit.seen[0]["sharded"] else None
+    cut = sorted({tuple(group) for rank in ranks for shard in visit.seen[rank]["sharded"].values()
+                  for group in cut_groups(shard)})
+    if cut:
+        return _tensors(visit, evidence, [list(group) for group in cut])
+    found = judge.mistakes(evidence) if evidence else [Finding("parts", {})]
+    layout = _recognised(visit, found) if found else None
+    if layout is None:
+        return evidence, found if evidence else [], None
+    return None, layout.found, layout
+
+
+def _sizes(visit, rank):
+    return {name: part.numel() for name, part in visit.seen[rank]["start"].items()}
+
+
+# -- tensor parallelism by DTensor -------------------------------------------------------------------------------------
+
+
+def _tensors(visit, evidence, parts):
+    """The run in one process holds tensor parallelism to what it should be, where the copy could be run."""
+    found = [one for one in judge.mistakes(evidence) if one.key != "alone"]
+    apart_in = [group for group in parts if _placed_whole(visit, group) and _rows_differ(visit, group)]
+    if apart_in:
+        found.insert(0, Finding("tensor rows", {"ranks": apart_in[0]}))
+    groups = [list(evidence.givers)] if len(evidence.givers) > 1 else []
+    compared = any(step.right is not None for step in evidence.steps)
+    return evidence, found, Layout(["tensor"], groups, parts, steps=evidence.count, checked=compared, found=found)
+
+
+def _placed_whole(visit, group):
+    """Whether each rank's input was declared to be the same on all ranks of the group."""
+    placed = [call["placed"] for rank in group for call in visit.seen[rank]["steps"][0]["calls"][:1]]
+    return len(placed) == len(group) and all(one == "whole" for one in placed)
+
+
+def _rows_differ(visit, group):
+    """Whether the ranks' rows differ in each of the steps."""
+    count = min(len(visit.seen[rank]["steps"]) for rank in group)
+    return all(len({tuple(_rows(visit.seen[rank]["steps"][number])) for rank in group}) > 1 for number in range(count))
+
+
+def _rows(step):
+    return [row for call in step["calls"] for row in call["rows"]]
+
+
+# -- other kinds, by what was sent -------------------------------------------------------------------------------------
+
+
+def _recognised(visit, found):
+    """A `Layout`, or None where the mistakes that were found are no sign of another kind of parallelism."""
+    ranks, keys = range(visit.ranks), {one.key for one in found}
+    world = tuple(ranks)
+    sums = [_sums(visit, rank) for rank in ranks]
+    inside = [_inside(visit, rank) for rank in ranks]
+    peers = any(message["peer"] is not None for rank in ranks for message in _messages(visit, rank))
+    over_all = all(world in of_rank for of_rank in sums)
+    partly = all(world in _sums(visit, rank, 0) for rank in ranks)
+    exchanged = any("alltoall" in call for of_rank in inside for calls in of_rank.values() for call in calls)
+    signs = {"start", "own", "part own", "alone", "parts", "other"} & keys
+    if partly and exchanged and {"start", "part own"} & keys:
+        return _experts(visit, found, world)
+    if over_all:
+        return _sequence(visit, found) if keys <= DATA else None
+    layout = Layout([], _groups(visit, sums))
+    if peers and signs:
+        layout.kinds.append("pipeline")
+    cut = [group for of_rank in inside for group in of_rank if not any(set(group) <= set(dp) for dp in layout.groups)]
+    if cut and (signs or "same rows" in keys):
+        layout.kinds.append("experts" if exchanged else "tensor")
+        layout.parts = sorted({tuple(group) for group in cut})
+    if not layout.kinds and "parts" in keys:
+        layout.kinds.append("parts")
+    if not layout.kinds and layout.groups and signs:
+        layout.kinds.append("groups")
+    if not layout.kinds and {"own", "alone"} & keys:
+        return _local(visit, found)
+    if not layout.kinds:
+        return None
+    if not layout.groups and {"tensor", "pipeline"} & set(layout.kinds):
+        layout.groups = _replicas(visit, layout)
+    return _within(visit, layout)
+
+
+def _replicas(visit, layout):
+    """The groups of ranks that began with the same weights, but send each other nothing, not even by others. They hold
+    copies of a part of the model, and should have averaged their gradients."""
+    tied = [{rank, *(message["peer"] for message in _messages(visit, rank) if message["peer"] is not None),
+             *(other for group in layout.parts for other in group if rank in group)} for rank in range(visit.ranks)]
+    for _ in tied:  # to what they are tied to by others
+        tied = [set().union(*(tied[other] for other in of_rank)) for of_rank in tied]
+    found = []
+    for rank in range(visit.ranks):
+        copies = [other for other in range(visit.ranks) if other == rank or not tied[rank] & tied[other]
+                  and _sizes(visit, other) == _sizes(visit, rank)]
+        copies = [other for other in copies if not Evidence(visit, [rank, other]).start_differs()]
+        if len(copies) > 1 and copies not in found and not _changed(Evidence(visit, copies)):
+            found.append(copies)
+    return found
+
+
+def _sequence(visit, found):
+    """Ranks that hold parts of the same rows, and send each other what attention needs of the others' parts."""
+    ranks = range(visit.ranks)
+    exchange = all(any(message["phase"] == "forward" and (message["peer"] is not None or "alltoall" in message["call"]
+                                                          or len(message["shape"] or ()) > 2)
+                       for message in _messages(visit, rank)) for rank in ranks)
+    if not exchange or "same rows" in {one.key for one in found}:
+        return None
+    steps = min(len(one["steps"]) for one in visit.seen.values())
+    return Layout(["sequence"], [list(ranks)], steps=steps, checked=True)
+
+
+def _messages(visit, rank):
+    return [message for step in visit.seen[rank]["steps"] for message in step["messages"]]
+
+
+def _sums(visit, rank, most=MOST):
+    """The groups over which a rank sums most of its parameters' gradients, the largest first."""
+    steps, total = visit.seen[rank]["steps"], sum(_sizes(visit, rank).values())
+    count = {}
+    for message in _messages(visit, rank):
+        if sums_gradients(message):
+            count[message["ranks"]] = count.get(message["ranks"], 0) + message["numel"]
+    found = [group for group, numel in count.items() if numel >= most * total * len(steps)]
+    return sorted(found, key=len, reverse=True)
+
+
+def _inside(visit, rank):
+    """{group: calls} of what a rank's model sends in its forward."""
+    found = {}
+    for message in _messages(visit, rank):
+        several = message["peer"] is None and len(message["ranks"]) > 1 and message["numel"] > 1
+        if several and message["phase"] == "forward":
+            found.setdefault(message["ranks"], set()).add(message["call"])
+    return {group: calls for group, calls in found.items() if calls - {"broadcast", "barrier"}}
+
+
+def _groups(visit, sums):
+    """The groups of ranks that average their gradients, and hold the same parameters: each rank is in one at most."""
+    found = []
+    for rank, of_rank in enumerate(sums):
+        for group in of_rank:
+            alike = all(_sizes(visit, other) == _sizes(visit, rank) for other in group)
+            shared = all(group in sums[other] for other in group)
+            if alike and shared and not any(set(group) & set(one) for one in found):
+                found.append(list(group))
+    return sorted(found)
+
+
+def _within(visit, layout, names=None):
+    """The layout with the mistakes inside its groups."""
+    for group in layout.groups:
+        evidence = Evidence(visit, group, names)
+        layout.steps, layout.checked = evidence.count, layout.checked or judge.compared(evidence) > 0
+        layout.changed = layout.changed or bool(judge.elsewhere(evidence)) or judge.untold(evidence) is not None
+        for one in judge.mistakes(evidence):
+            if one.key not in [other.key for other in layout.found]:
+                layout.found.append(_in_world(one, group))
+    if "tensor" in layout.kinds:
+        layout.found += _tensor_rows(visit, layout)
+    if not layout.groups:
+        layout.steps = min(len(one["steps"]) for one in visit.seen.values())
+    return layout
+
+
+def _in_world(finding, group):
+    """The finding with the ranks' numbers in the world."""
+    values = {**finding.values, "n": len(group)}
+    if isinstance(values.get("ranks"), list):
+        values["ranks"] = [group[rank] for rank in values["ranks"]]
+    if "rank" in values and finding.key != "sampler rank":
+        values["rank"] = group[values["rank"]]
+    return Finding(finding.key, values)
+
+
+def _tensor_rows(visit, layout):
+    """Activations of different rows that are summed, by ranks that hold different weights of the same layers."""
+    for group in layout.parts:
+        names = set().union(*(_inside(visit, rank).get(tuple(group), set()) for rank in group))
+        calls = [call for rank in group for step in visit.seen[rank]["steps"] for call in step["calls"]]
+        rows = min((len(call["rows"]) for call in calls), default=0)
+        exchanged = any("gather" in name or "alltoall" in name for name in names)
+        if not rows or exchanged or any(call["follows"] for call in calls):
+            continue  # activations of another stage, or rows that are exchanged before they are summed
+        sums = [message["shape"] for rank in group for message in _messages(visit, rank)
+                if (message["call"], message["ranks"], message["phase"]) == ("allreduce", tuple(group), "forward")]
+        of_rows = any(shape and len(shape) > 1 and shape[0] % rows == 0 for shape in sums)
+        alike = all(_sizes(visit, rank) == _sizes(visit, group[0]) for rank in group)
+        if of_rows and alike and Evidence(visit, group).start_differs() and _rows_differ(visit, group):
+            return [Finding("tensor rows", {"ranks": list(group)})]
+    return []
+
+
+def _experts(visit, found, world):
+    """Experts are parameters that each rank trains alone, in a model that sends rows to the ranks that hold them. Where
+    some parameters start differently, these are the experts. If a different one is not averaged, that is a mistake."""
+    names = {one.key: one.values["names"] for one in found if one.key in ("start", "part own")}
+    alone = names.get("start") or names.get("part own")
+    rest = [name for name in _sizes(visit, 0) if name not in alone]
+    if not rest:
+        return None
+    return _within(visit, Layout(["experts"], [list(world)], names=alone), rest)
+
+
+# -- local SGD ---------------------------------------------------------------------------------------------------------
+
+
+def _local(visit, found):
+    """Whether the ranks' weights, which their steps take apart, come together again."""
+    evidence = Evidence(visit)
+    begins, ends = ([{int(number): text for number, text in visit.cost.get(rank, {}).get(what, {}).items()}
+                     for rank in range(visit.ranks)] for what in ("begins", "ends"))
+    numbers = sorted(set.intersection(*map(set, begins)))  # of steps that all ranks have taken before
+    apart_at = {number for number in numbers if len({of_rank[number] for of_rank in begins}) > 1}
+    ended = {number: [of_rank[number] for of_rank in ends] for number in set.intersection(*map(set, ends))}
+    again = next((number for number in numbers if number not in apart_at and (
+        len(set(ended.get(number, [0]))) > 1 or any(other < number for other in apart_at))), None)
+    rest = [one for one in found if one.key not in ("own", "alone", "drift", "other")]
+    layout = Layout(["local"], steps=evidence.count, found=rest)
+    if again is not None:
+        taken = [rank for rank, text in enumerate(ended.get(again, [])) if text == begins[rank][again]]
+        if len(taken) == 1:
+            layout.found.append(Finding("one rank's weights", {"rank": taken[0], "step": again}))
+        layout.again, layout.checked = again + 1, True
+        return layout
+    total = sum(_sizes(visit, 0).values())
+    averages = any(message["call"].startswith(AVERAGES) and message["phase"] in ("apart", "step", "after")
+                   and (message["of"] == "weights" or message["numel"] >= MOST * total)
+                   for rank in range(visit.ranks) for message in _messages(visit, rank))
+    return layout if averages and _changed(evidence) else None
+
+
+def _changed(evidence):
+    """Whether something writes into the weights between a step and the next."""
+    return any(name in steps[number]["begin"] and apart(steps[number]["begin"][name], part) > 0
+               for steps in (one["steps"] for one in evidence.seen) for number in range(1, evidence.count)
+               for name, part in steps[number - 1]["weights"].items())

@@ -1,0 +1,82 @@
+"""What a rank sends in the steps that are written down: which call, among which ranks, when, and of what."""
+
+SHOWN = 2000  # messages of a step that are kept
+
+
+class Messages:
+    """A listener of the ledger's taps, until `close`. `phase()` is where in a step the script is."""
+
+    def __init__(self, phase, parameters):
+        self.log, self._noted, self._phase, self._parameters = _Nothing(), [], phase, parameters
+        self._open = False
+        try:
+            from manyhands.ledger import taps
+
+            taps.listen(self)
+            self._open = True
+        except Exception:  # a version of torch whose calls cannot be heard: the clinic does without
+            pass
+
+    def add(self, entry, given=()):
+        from manyhands.ledger.entry import CALLS, tensors_in
+
+        if len(self._noted) >= SHOWN:
+            return
+        place = CALLS.get(entry.call)
+        tensors = tensors_in(given[place]) if place is not None and len(given) > place else []
+        shape = list(tensors[0].shape) if len(tensors) == 1 else None
+        two = entry.call in ("send", "recv") and 0 <= entry.peer < len(entry.ranks)
+        peer = entry.ranks[entry.peer] if two else None
+        phase = self._phase()
+        self._noted.append({
+            "phase": phase, "call": entry.call.strip("_").replace("_", ""), "ranks": tuple(entry.ranks), "peer": peer,
+            "numel": entry.numel, "shape": shape, "native": entry.native,
+            "follows": any(tensor.requires_grad for tensor in tensors),
+            "of": self._of(tensors, phase) if tensors else ""})
+
+    def _of(self, tensors, phase):
+        """ "gradients" or "weights" where the tensors are, or share memory with, those of the script's parameters."""
+        if phase in ("forward", "between"):
+            return ""
+        places = {_place(tensor) for tensor in tensors}
+        for parameter in self._parameters():
+            if parameter.grad is not None and _place(parameter.grad) in places:
+                return "gradients"
+            if _place(parameter) in places:
+                return "weights"
+        return ""
+
+    def take(self):
+        noted, self._noted = self._noted, []
+        return noted
+
+    def close(self):
+        if self._open:
+            from manyhands.ledger import taps
+
+            taps.leave(self)
+            self._open = False
+
+
+class _Nothing:
+    """The log of a ledger that keeps none."""
+
+    def append(self, event):
+        pass
+
+    def __len__(self):
+        return 0
+
+
+def _place(tensor):
+    local = tensor.to_local() if hasattr(tensor, "to_local") else tensor
+    return local.untyped_storage().data_ptr()
+
+
+def sums_gradients(message):
+    """Whether this message may be a sum of gradients: by its memory, or a sum by DDP or FSDP in backward."""
+    summed = message["call"].startswith(("allreduce", "reducescatter"))
+    return len(message["ranks"]) > 1 and (
+        message["of"] == "gradients" and message["phase"] in ("backward", "after", "step") or
+        summed and message["native"] and message["phase"] == "backward" or
+        summed and message["phase"] in ("backward", "after", "step") and message["numel"] > 1 and not message["of"])

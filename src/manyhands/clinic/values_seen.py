@@ -1,0 +1,42 @@
+"""What is kept of the values that a model is called with, and facts on modules and generators."""
+
+from manyhands.clinic.loaders import digest
+
+
+def noise_state():
+    """The states of the generators that dropout draws from."""
+    import torch
+
+    on_gpu = [torch.cuda.get_rng_state()] if torch.cuda.is_available() and torch.cuda.is_initialized() else []
+    return [torch.get_rng_state(), *on_gpu]
+
+
+def trains(module):
+    return any(parameter.requires_grad for parameter in module.parameters())
+
+
+def is_plain(value):
+    return isinstance(value, (int, float, bool, str, type(None))) or (
+        isinstance(value, tuple) and all(isinstance(one, (int, float)) for one in value))
+
+
+def kept(tree):
+    """The tree with copies of its tensors, on the CPU."""
+    import torch
+    from torch.utils._pytree import tree_map
+
+    def copy_of(x):
+        if not isinstance(x, torch.Tensor):
+            return x if is_plain(x) else None
+        return (x.to_local() if hasattr(x, "to_local") else x).detach().cpu().clone()
+
+    return tree_map(copy_of, tree)
+
+
+def rows_of(values):
+    """The digest of each row: of what goes into the model, in all tensors that have as many rows as the first."""
+    import torch
+
+    tensors = [value for value in values if isinstance(value, torch.Tensor) and value.dim()]
+    tensors = [tensor for tensor in tensors if len(tensor) == len(tensors[0])]
+    return [digest([tensor[i] for tensor in tensors]) for i in range(len(tensors[0]))] if tensors else []
