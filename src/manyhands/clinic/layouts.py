@@ -68,7 +68,8 @@ def _tensors(visit, evidence, parts):
         found.insert(0, Finding("tensor rows", {"ranks": apart_in[0]}))
     groups = [list(evidence.givers)] if len(evidence.givers) > 1 else []
     compared = any(step.right is not None for step in evidence.steps)
-    return evidence, found, Layout(["tensor"], groups, parts, steps=evidence.count, checked=compared, found=found)
+    return evidence, found, Layout(["tensor"], groups, parts, steps=evidence.count, checked=compared, found=found,
+                                   changed=bool(judge.elsewhere(evidence)))
 
 
 def _placed_whole(visit, group):

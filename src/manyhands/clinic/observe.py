@@ -12,7 +12,7 @@ Then the process ends, in the middle of the script. Nothing here sends a message
 import functools
 import time
 
-from manyhands.clinic.dtensor_parts import data_parallel_meshes, is_low, shard_of
+from manyhands.clinic.dtensor_parts import data_parallel_meshes, is_low, placements_of, shard_of
 from manyhands.clinic.loaders import Loaders, digest
 from manyhands.clinic.losses import Losses
 from manyhands.clinic.messages import Messages
@@ -60,7 +60,7 @@ class Observer(End):
         register_optimizer_step_post_hook(self._after_step)
 
     def _fresh(self):
-        self.calls, self.backwards, self.buffers, self._out = [], [], {}, {}
+        self.calls, self.backwards, self.buffers, self._out, self._cuts = [], [], {}, {}, {}
         self.wrapped = []  # of each call of a DistributedDataParallel, whether it was to average gradients
 
     @property
@@ -147,7 +147,8 @@ class Observer(End):
                   "follows": any(isinstance(x, torch.Tensor) and x.requires_grad for x in given)}
         for place, value in enumerate(flat):
             if isinstance(value, torch.Tensor) and value.requires_grad:
-                value.register_hook(lambda slope, place=place: record["slopes"].__setitem__(place, slope.clone()))
+                value.register_hook(lambda slope, place=place: record["slopes"].__setitem__(
+                    place, kept(slope)))
         self.calls.append(record)
         return out
 
@@ -280,7 +281,9 @@ class Observer(End):
 
     def _gradients(self, optimizer):
         """What an optimiser gets. One inside it may have a part of its parameters only (ZeroRedundancyOptimizer)."""
-        self._out.update({name: None if p.grad is None else self._part(p.grad) for name, p in self._own(optimizer)})
+        own = self._own(optimizer)
+        self._out.update({name: None if p.grad is None else self._part(p.grad) for name, p in own})
+        self._cuts.update({name: placements_of(p.grad) for name, p in own if hasattr(p.grad, "to_local")})
 
     def _after_step(self, optimizer, args, kwargs):
         self._in_step -= 1
@@ -314,10 +317,9 @@ class Observer(End):
         if not self.backwards and self.steps and not set(own) & set(self.steps[-1]["weights"]):
             last = self.steps[-1]
             self.calls, self.backwards, self.buffers = last["calls"], last["backwards"], last["buffers"]
-        self.steps.append({"calls": self.calls, "local": local,
-                           "given": self._out, "groups": groups, "backwards": self.backwards, "buffers": self.buffers,
-                           "clips": self.losses.take_clips(), "wrapped": self.wrapped, "begin": self.begin,
-                           "messages": self.messages.take(),
+        self.steps.append({"calls": self.calls, "local": local, "given": self._out, "cuts": self._cuts, "groups": groups,
+                           "backwards": self.backwards, "buffers": self.buffers, "clips": self.losses.take_clips(),
+                           "wrapped": self.wrapped, "begin": self.begin, "messages": self.messages.take(),
                            "optimizer": (type(optimizer).__module__, type(optimizer).__name__),
                            "weights": {name: self._part(p) for name, p in own.items()}})
         self._fresh()
