@@ -199,6 +199,7 @@ CROSSED = ("What came for a call had another size than the call takes: it belong
            "have made. gloo ends the process then; with NCCL the ranks may wait for ever, or go on with wrong numbers.")
 REMARKS = {
     "not judged": "One question was left out, because what was recorded does not fit it ({what}: {error}).",
+    "not noted": "On rank {rank} not all that the model does could be noted ({error}).",
     "undivided parts": "{calls} backward calls, none divided: like a learning rate {calls} times as high. In each step "
                        "the gradients of {calls} backward calls add up, and no loss is divided by {calls}. If these "
                        "are parts of one batch, divide each loss, unless the higher rate is intended. (Adam and other "
@@ -299,7 +300,7 @@ VERDICTS = {
     "some without a step": "Not determined: not every rank took a step. By rank, the numbers of steps are {counts}.",
     "not compared": "Not determined: in no step was there a gradient, as backward computes it, against which what the "
                     "optimisers got could be held.",
-    "not judged": "Not determined: what the ranks recorded does not fit together. See the remarks.",
+    "not judged": "Not determined: not all that the ranks did could be recorded and compared. See the remarks.",
 }
 QUESTIONS = ("Is it right?", "Does it hang?", "Will it run on GPUs?", "What does it cost?", "How far will it scale?",
              "What next?")

@@ -72,6 +72,8 @@ def conclude(visit, to_end=False, timeout_s=300):
     evidence, found, layout = ask((None, [], None), layouts.examined, visit) if _stepped(visit) else (None, [], None)
     compared = ask(0, judge.compared, evidence) if evidence else 0
     ask.left_out += [one for one in found if one.key == NOT_JUDGED]
+    ask.left_out += [Finding("not noted", {"rank": rank, "error": seen["missed"]})
+                     for rank, seen in sorted(visit.seen.items()) if seen.get("missed")][:1]
     found = [one for one in found if one.key != NOT_JUDGED]
     doubts = bool(ask.left_out)
     remarks = _remarks(visit, evidence, ask)

@@ -218,7 +218,8 @@ def elsewhere(evidence):
     if _gradient(evidence):
         return []
     for number, step in enumerate(evidence.steps[:evidence.count]):
-        if not _can_compare(step) or any(kind == "value" for clips in step.clips for kind, _ in clips):
+        if not _can_compare(step) or not float(step.given[0].norm()) or any(
+                kind == "value" for clips in step.clips for kind, _ in clips):
             continue
         rest = max(fit(given, step.right)[1] for given in step.given)
         if rest <= evidence.tolerance or _other(evidence, number, step):

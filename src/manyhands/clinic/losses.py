@@ -37,9 +37,7 @@ class Losses:
                 finally:
                     self._inside = False
                 if torch.is_grad_enabled() and value.requires_grad:
-                    self.noted.append({"name": name, "value": float(value.detach()) if value.dim() == 0 else None,
-                                       "reduction": kwargs.get("reduction", "mean") if value.dim() == 0 else "none",
-                                       "terms": _terms(name, target, kwargs)})
+                    self.noted.append(_note(name, value, target, kwargs))
                 return value
             return loss
 
@@ -71,6 +69,17 @@ class Losses:
             return scale(scaler, outputs)
 
         torch.amp.GradScaler.scale = scaled
+
+
+def _note(name, value, target, options):
+    unknown = {"name": name, "value": None, "reduction": "none", "terms": None}
+    if value.dim():
+        return unknown
+    try:
+        return {"name": name, "value": float(value.detach()), "reduction": options.get("reduction", "mean"),
+                "terms": _terms(name, target, options)}
+    except Exception:  # a value that cannot be read here: inside torch.func, or while a graph is captured
+        return unknown
 
 
 def _terms(name, target, options):

@@ -40,6 +40,7 @@ class Observer(End):
         self.going_on = False  # the steps are over; what the script does now is only looked at for its next epoch
         self.done, self.steps, self.models, self.names, self.stride = 0, [], [], {}, 1
         self.start, self.sharded, self.copy, self.seed, self.wrapper = {}, {}, None, None, ""
+        self.missed = ""  # the first exception of what could not be noted
         self.in_ddp = {}  # id of a parameter -> whether it was to be trained when a DistributedDataParallel was made
         self.parameters, self.low, self.local, self.flat = {}, False, {}, False
         self.begin, self.begins, self.ends = {}, {}, {}  # the weights as this step began; digests by number of the step
@@ -107,7 +108,7 @@ class Observer(End):
                         self.wrapped.append(module.require_backward_grad_sync)
                     return call(module, *args, **kwargs)
                 self._inside = True
-                self._look_at_weights()
+                self._try(self._look_at_weights)
                 return self._noted(call, module, args, kwargs) if self.recording else call(module, *args, **kwargs)
             finally:
                 self._depth -= 1
@@ -131,18 +132,41 @@ class Observer(End):
         DistributedDataParallel.__init__ = observed
 
     def _noted(self, call, module, args, kwargs):
+        before = self._try(self._before_call, module, args, kwargs)
+        out = call(module, *args, **kwargs)
+        if before:
+            self._try(self._after_call, before, out)
+        return out
+
+    def _try(self, note, *args):
+        """Note something. What cannot be noted must not end the script: what is known of this rank has gaps then."""
+        try:
+            return note(*args)
+        except Exception as error:
+            self.missed = self.missed or f"{type(error).__name__}: {error}"[:300]
+            return None
+
+    def _before_call(self, module, args, kwargs):
         import torch
         from torch.utils._pytree import tree_flatten
 
+        if torch._C._functorch.peek_interpreter_stack() is not None:
+            raise ValueError("the model is called inside torch.func, where tensors have no values")
         number = self._model(getattr(module, "_orig_mod", module))  # of torch.compile
         given, _ = tree_flatten((args, kwargs))
-        inputs = kept((args, kwargs))
-        noise, self._placed = noise_state(), None
-        out = call(module, *args, **kwargs)
+        inputs, rows, noise = kept((args, kwargs)), rows_of(given), noise_state()
+        self._placed = None
+        return number, given, inputs, rows, noise
+
+    def _after_call(self, before, out):
+        import torch
+        from torch.utils._pytree import tree_flatten
+
+        number, given, inputs, rows, noise = before
         flat, _ = tree_flatten(out)
         record = {"model": number, "inputs": inputs, "out": kept(flat), "slopes": [None] * len(flat),
                   "random": digest(noise) != digest(noise_state()), "noise": digest(noise),
-                  "autocast": autocast_now(), "rows": rows_of(given),
+                  "autocast": autocast_now(), "rows": rows,
                   "placed": self._placed, "cut": any(hasattr(x, "to_local") for x in (*given, *flat)),
                   "follows": any(isinstance(x, torch.Tensor) and x.requires_grad for x in given)}
         for place, value in enumerate(flat):
@@ -150,7 +174,6 @@ class Observer(End):
                 value.register_hook(lambda slope, place=place: record["slopes"].__setitem__(
                     place, kept(slope)))
         self.calls.append(record)
-        return out
 
     def _model(self, module):
         """The number of a model; at its first call its weights are noted, and its parameters get hooks."""

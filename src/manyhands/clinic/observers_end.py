@@ -44,7 +44,7 @@ class End:
         self._saved = True
         self.messages.close()
         write_tensors(os.path.join(self.folder, f"seen-{self.rank}.pt"), {
-            "rank": self.rank, "size": self.size, "start": self.start, "steps": self.steps,
+            "rank": self.rank, "size": self.size, "missed": self.missed, "start": self.start, "steps": self.steps,
             "seed": self.seed, "models": len(self.models), "sharded": self.sharded, "stride": self.stride,
             "wrapper": self.wrapper, "scaled": self.losses.scaled, "flat": self.flat, "low": self.low,
             "loader": self.loaders.facts(), "splits": self.loaders.split_facts(),
