@@ -30,6 +30,19 @@ def _plain(placement):
     return ("shard", placement.dim, "Strided" in type(placement).__name__)
 
 
+def watch_placing(note):
+    """Call `note` with how each tensor that is handed to DTensor is declared: "whole" on every rank, or "shard"."""
+    from torch.distributed.tensor import DTensor
+
+    from_local = DTensor.from_local
+
+    def noted(tensor, device_mesh=None, placements=None, **kwargs):
+        note("whole" if placements and all(one.is_replicate() for one in placements) else "shard")
+        return from_local(tensor, device_mesh, placements, **kwargs)
+
+    DTensor.from_local = staticmethod(noted)
+
+
 def data_parallel_meshes(module):
     """{id of a parameter: the mesh over which FSDP2 shards it}."""
     found = {}

@@ -12,22 +12,16 @@ Then the process ends, in the middle of the script. Nothing here sends a message
 import functools
 import time
 
-from manyhands.clinic.dtensor_parts import data_parallel_meshes, is_low, placements_of, shard_of
+from manyhands.clinic.dtensor_parts import data_parallel_meshes, is_low, placements_of, shard_of, watch_placing
 from manyhands.clinic.loaders import Loaders, digest
 from manyhands.clinic.losses import Losses
 from manyhands.clinic.messages import Messages
 from manyhands.clinic.observers_end import MEASURE, RECORD, End
 from manyhands.clinic.replay_rows import autocast_now, copied
 from manyhands.clinic.spans import Spans
-from manyhands.clinic.values_seen import is_plain, kept, noise_state, rows_of, trains
+from manyhands.clinic.values_seen import is_plain, is_wrapper, kept, noise_state, rows_of, trains
 
 NUMBERS = 2_000_000  # so many of a model's numbers are kept; of a larger model every n-th
-WRAPPERS = ("DistributedDataParallel", "DataParallel")
-
-
-def is_wrapper(module):
-    """Whether this module only hands on what it gets: to one inner model, or, Lightning's, to the script's method."""
-    return type(module).__name__ in WRAPPERS or any(cls.__name__ == "LightningModule" for cls in type(module).__mro__)
 
 
 class Observer(End):
@@ -46,15 +40,14 @@ class Observer(End):
         self.begin, self.begins, self.ends = {}, {}, {}  # the weights as this step began; digests by number of the step
         self._fresh()
         self._inside, self._depth, self._in_step, self._saved, self._stage = False, 0, 0, False, "apart"
-        self._placed, self._owned = None, set()
-        self._backward_depth, self._averaged = 0, False
+        self._placed, self._owned, self._backward_depth, self._averaged = None, set(), 0, False
         self.spans = Spans()
         self.loaders = Loaders(self.spans.input)
         self.losses = Losses()
         self.messages = Messages(lambda: self.phase, lambda: self.parameters.values())
         self._watch_calls()
         self._watch_wrapping()
-        self._watch_placing()
+        watch_placing(self._note_placing)
         self._watch_backward()
         reporter.on_stop = self._write
         register_optimizer_step_pre_hook(self._before_step)
@@ -70,25 +63,15 @@ class Observer(End):
 
     @property
     def phase(self):
-        """Where in a step the script is: "forward" (in a model's), "between" that and backward, "backward", "after" it,
-        "step" (in the optimiser's) or "apart"."""
+        """Where in a step the script is: "forward", "between" that and "backward", "after" it, "step" or "apart"."""
         return ("backward" if self._backward_depth else "forward" if self._inside else "step" if self._in_step
                 else self._stage)
 
     # -- the model is called -------------------------------------------------------------------------------------------
 
-    def _watch_placing(self):
-        """How the first tensor that a model hands to DTensor is declared: "whole" on every rank, or "shard"."""
-        from torch.distributed.tensor import DTensor
-
-        from_local = DTensor.from_local
-
-        def noted(tensor, device_mesh=None, placements=None, **kwargs):
-            if self._inside and not self._placed:
-                self._placed = "whole" if placements and all(one.is_replicate() for one in placements) else "shard"
-            return from_local(tensor, device_mesh, placements, **kwargs)
-
-        DTensor.from_local = staticmethod(noted)
+    def _note_placing(self, placed):
+        if self._inside:
+            self._placed = self._placed or placed
 
     def _watch_calls(self):
         import torch
@@ -340,9 +323,10 @@ class Observer(End):
         if not self.backwards and self.steps and not set(own) & set(self.steps[-1]["weights"]):
             last = self.steps[-1]
             self.calls, self.backwards, self.buffers = last["calls"], last["backwards"], last["buffers"]
-        self.steps.append({"calls": self.calls, "local": local, "given": self._out, "cuts": self._cuts, "groups": groups,
-                           "backwards": self.backwards, "buffers": self.buffers, "clips": self.losses.take_clips(),
-                           "wrapped": self.wrapped, "begin": self.begin, "messages": self.messages.take(),
+        self.steps.append({"calls": self.calls, "local": local, "given": self._out, "cuts": self._cuts,
+                           "groups": groups, "backwards": self.backwards, "buffers": self.buffers,
+                           "clips": self.losses.take_clips(), "wrapped": self.wrapped, "begin": self.begin,
+                           "messages": self.messages.take(),
                            "optimizer": (type(optimizer).__module__, type(optimizer).__name__),
                            "weights": {name: self._part(p) for name, p in own.items()}})
         self._fresh()
