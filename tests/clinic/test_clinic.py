@@ -178,7 +178,7 @@ def test_a_script_that_ends_early_and_calls_two_models_whose_numbers_become_nan(
     assert done.mistakes[1].remedy.startswith("These parameters are not in the module that DistributedDataParallel wraps")
     assert "not tried: several models" in [one.key for one in done.remarks]
     assert done.hangs == "No: every rank came through 4 steps."
-    for name, code in (("judge.remarks", 1), ("judge.fit", 1), ("judge.mistakes", 3), ("layouts.Evidence", 3), ("costs.add_up", 1)):
+    for name, code in (("remark_rules.remarks", 1), ("judge.fit", 1), ("judge.mistakes", 3), ("layouts.Evidence", 3), ("costs.add_up", 1)):
         with monkeypatch.context() as patch:
             patch.setattr(f"manyhands.clinic.{name}", lambda *_: {}["unforeseen"])
             done = conclude(found)
