@@ -252,6 +252,7 @@ REMARKS = {
     "two measures": "The model's copy, run on all rows at once, gives a gradient that is {percent} away from the mean "
                     "over the ranks. The outputs agree, so the ranks' losses are no mean over their rows, or the "
                     "script takes the loss in several calls.",
+    "not tried: sends": "The model sends messages in its forward, so it was not run on all rows in one process.",
     "not tried: cut": "What goes into the model, or comes out of it, is cut over the ranks (DTensor), so it was not "
                       "run on all rows at once.",
     "other optimiser": "The optimiser is not one of torch's: only its gradients were compared, not its steps.",

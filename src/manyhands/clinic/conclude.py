@@ -8,6 +8,8 @@ from manyhands.clinic import costs, judge, layouts, remark_rules
 from manyhands.clinic.evidence import moved_apart, of_torch
 from manyhands.clinic.layout_words import looks_like
 from manyhands.clinic.rule import NOT_JUDGED, Finding, not_judged
+from manyhands.clinic.tracebacks import dead, of_visit
+from manyhands.clinic.units_named import units_of
 from manyhands.clinic.visit import STEPS
 from manyhands.cluster.faults.sentences import ranks_text
 from manyhands.cluster.launch.script_copy import some
@@ -80,7 +82,7 @@ def conclude(visit, to_end=False, timeout_s=300):
     remarks = _remarks(visit, evidence, ask)
     fault = visit.fault
     hangs = fault is not None and fault.kind in ("hang", "mismatch") and not visit.errors
-    failed = bool(visit.errors or visit.told or not hangs and not visit.timed_out and _dead(visit))
+    failed = bool(visit.errors or visit.told or not hangs and not visit.timed_out and dead(visit))
     if hangs:  # a rank that has left a call out has a gradient that nothing else explains
         found = [one for one in found if one.key != "other"]
         found.append(Finding("hang", {"text": fault.text.splitlines()[0].removeprefix("HANG: "),
@@ -108,9 +110,9 @@ def conclude(visit, to_end=False, timeout_s=300):
     done.gpu_findings = [one for one in said if one.key != "remark"]
     done.gpu_remarks = [one for one in said if one.key == "remark"]
     done.hangs = _hangs(visit, failed, hangs, to_end, timeout_s)
-    done.units = _units([*done.mistakes, *done.remarks, *done.cost_remarks])
+    done.units = units_of([*done.mistakes, *done.remarks, *done.cost_remarks])
     if failed:
-        done.code, done.traceback = FAILS, "\n".join([_traceback(visit), *visit.reasons])
+        done.code, done.traceback = FAILS, "\n".join([of_visit(visit), *visit.reasons])
     elif found or done.gpu_findings:
         done.code = FOUND
     elif (visit.timed_out or right.startswith(words.UNKNOWN) or layout and not layout.checked
@@ -119,11 +121,6 @@ def conclude(visit, to_end=False, timeout_s=300):
     if evidence is None and layout is None and not failed:
         done.printed = _printed(visit)
     return done
-
-
-def _dead(visit):
-    """The ranks that have ended badly, without an exception and before they had written anything down."""
-    return [rank for rank, code in visit.codes.items() if code not in (0, None) and rank not in visit.cost]
 
 
 def _crossed(visit):
@@ -340,36 +337,3 @@ def percent(part):
 
 def _capital(text):
     return text[:1].upper() + text[1:]
-
-
-def _traceback(visit):
-    """That of the rank that failed first, shortened; what the launcher said where no rank came so far."""
-    if visit.fault is not None and visit.fault.kind in ("died", "mismatch"):
-        ends = [visit.output[rank][-2000:] for rank in visit.fault.culprits if rank not in visit.errors]
-        return "\n".join([visit.fault.text, *ends])
-    if not visit.errors:
-        ends = [f"rank {rank} ended with exit code {visit.codes[rank]}\n{visit.output[rank][-2000:]}"
-                for rank in _dead(visit)]
-        return visit.told or "\n".join(ends)
-    fault = visit.fault
-    rank = next((rank for rank in getattr(fault, "culprits", []) if rank in visit.errors), min(visit.errors))
-    lines = visit.errors[rank]["traceback"].rstrip().splitlines()
-    others = sorted(set(visit.errors) - {rank})
-    also = [f"({_capital(ranks_text(others))} failed too.)"] if others else []
-    return "\n".join([f"rank {rank}:", *lines, *also])
-
-
-def _units(said):
-    """[(number, title, why)] in the order of the units; the units that treat what was found."""
-    from importlib.resources import files
-
-    from manyhands import toml
-
-    units = toml.loads((files("manyhands") / "units.toml").read_text(encoding="utf-8"))["unit"]
-    titles = {unit["name"][:2]: unit["title"] for unit in units}
-    why = {}
-    for one in said:
-        for number in one.units:
-            why.setdefault(number, []).append(one.title or one.key)
-    return [(number, titles[number], ", ".join(dict.fromkeys(why[number]))) for number in sorted(why)]
-

@@ -12,17 +12,35 @@ def shard_of(parameter, data_mesh):
     else:
         names = data_mesh.mesh_dim_names or ()
         data = [place for place, name in enumerate(mesh.mesh_dim_names or ()) if name in names]
-    return {"placements": [_plain(one) for one in parameter.placements], "mesh": mesh.mesh.tolist(), "data": data,
+    return {"placements": placements_of(parameter), "mesh": mesh.mesh.tolist(), "data": data,
             "shape": tuple(parameter.shape)}
 
 
+def placements_of(tensor):
+    """The placements of a DTensor; those of a gradient may differ from those of its parameter."""
+    return [_plain(placement) for placement in tensor.placements]
+
+
 def _plain(placement):
-    """("shard", dimension, strided) or ("whole",) or ("partial",)."""
+    """("shard", dimension, strided), ("whole",) or ("partial", the operation that completes it)."""
     if placement.is_replicate():
         return ("whole",)
     if placement.is_partial():
-        return ("partial",)
+        return ("partial", placement.reduce_op)
     return ("shard", placement.dim, "Strided" in type(placement).__name__)
+
+
+def watch_placing(note):
+    """Call `note` with how each tensor that is handed to DTensor is declared: "whole" on every rank, or "shard"."""
+    from torch.distributed.tensor import DTensor
+
+    from_local = DTensor.from_local
+
+    def noted(tensor, device_mesh=None, placements=None, **kwargs):
+        note("whole" if placements and all(one.is_replicate() for one in placements) else "shard")
+        return from_local(tensor, device_mesh, placements, **kwargs)
+
+    DTensor.from_local = staticmethod(noted)
 
 
 def data_parallel_meshes(module):
@@ -64,8 +82,8 @@ def joined(parts, shard):
     if shard is None:
         return parts[min(parts)]
     mesh = torch.tensor(shard["mesh"])
-    partial = any(one[0] == "partial" for one in shard["placements"])
-    if partial or any(rank not in parts for rank in mesh.flatten().tolist()):
+    unknown = any(one[0] == "partial" and one[1] not in ("sum", "avg") for one in shard["placements"])
+    if unknown or any(rank not in parts for rank in mesh.flatten().tolist()):
         return None
     places = list(range(mesh.dim()))
     strided = [place for place in places if shard["placements"][place][-1] is True]
@@ -75,10 +93,19 @@ def joined(parts, shard):
         left, placement = {}, shard["placements"][place]
         for where in sorted(pieces):
             left.setdefault((*where[:place], 0, *where[place + 1:]), []).append(pieces[where])
-        pieces = {where: torch.cat([one for one in found if one.numel()] or found, placement[1])
-                  if placement[0] == "shard" else found[0] for where, found in left.items()}
+        pieces = {where: _put_together(found, placement) for where, found in left.items()}
     (whole,) = pieces.values()
     return whole if whole.numel() == _numel(shard["shape"]) else None
+
+
+def _put_together(parts, placement):
+    import torch
+
+    if placement[0] == "shard":
+        return torch.cat([part for part in parts if part.numel()] or parts, placement[1])
+    if placement[0] == "partial":
+        return sum(parts) / (len(parts) if placement[1] == "avg" else 1)
+    return parts[0]
 
 
 def _numel(shape):

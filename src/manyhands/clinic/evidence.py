@@ -76,7 +76,7 @@ class Evidence:
         step = Step(names, sizes, [], rows=[[row for call in calls for row in call["rows"]]
                                             for calls in self.of(number, "calls")], clips=self.of(number, "clips"))
         if self.sharded:
-            whole = self._whole(given, names)
+            whole = self._whole(given, names, number)
             step.given = [whole] * self.ranks
             step.raw = step.right = None if whole is None else self._in_one_process(names, number)
             step.scales = self._scales(number)
@@ -143,11 +143,14 @@ class Evidence:
         scales = [loss_scale(of_rank, self.ranks) for of_rank in self.of(number, "backwards")]
         return scales if all(scales) else None
 
-    def _whole(self, given, names):
+    def _whole(self, given, names, number):
         import torch
 
-        parts = {name: joined({rank: part[name] for rank, part in zip(self.members, given)
-                               if part.get(name) is not None}, self.sharded.get(name)) for name in names}
+        cuts, parts = self.of(number, "cuts")[0], {}
+        for name in names:
+            shard = self.sharded.get(name) and {**self.sharded[name], "placements": cuts[name]}
+            parts[name] = joined({rank: part[name] for rank, part in zip(self.members, given)
+                                  if part.get(name) is not None}, shard)
         if any(part is None for part in parts.values()):
             return None
         return torch.cat([part.reshape(-1).double() for part in parts.values()])

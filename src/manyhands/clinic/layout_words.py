@@ -34,6 +34,8 @@ LAYOUT = {"looks": "The script looks like {kinds}.",
           "local": "The ranks' weights differed, and were the same on all ranks again as step {again} began.",
           "one process": "In each of {steps} steps the gradient was that of one process with the whole layers and the "
                          "same {rows} rows.",
+          "remarks": "How the gradient compares with that of one process with the same {rows} rows is said in the "
+                     "remarks.",
           "flat": "No gradient was compared: what a rank holds of a flattened parameter does not show which parameter "
                   "it is. With fully_shard, its second version, they are compared.",
           "nothing": "No two ranks average the gradients of the same parameters, so no gradient was compared.",
@@ -51,7 +53,7 @@ def looks_like(layout, evidence):
         return " ".join(said + ([LAYOUT["local"].format(**shown)] if layout.again else []))
     if evidence is not None and layout.checked:
         rows = sum(len(evidence.steps[0].rows[rank]) for rank in evidence.givers)
-        return " ".join([*said, LAYOUT["one process"].format(rows=rows, **shown)])
+        return " ".join([*said, LAYOUT["remarks" if layout.changed else "one process"].format(rows=rows, **shown)])
     if layout.kinds == ["flat"]:
         return " ".join([*said, LAYOUT["flat"]])
     compared = "changed" if layout.changed else "groups" if layout.checked else None

@@ -68,7 +68,8 @@ def _tensors(visit, evidence, parts):
         found.insert(0, Finding("tensor rows", {"ranks": apart_in[0]}))
     groups = [list(evidence.givers)] if len(evidence.givers) > 1 else []
     compared = any(step.right is not None for step in evidence.steps)
-    return evidence, found, Layout(["tensor"], groups, parts, steps=evidence.count, checked=compared, found=found)
+    return evidence, found, Layout(["tensor"], groups, parts, steps=evidence.count, checked=compared, found=found,
+                                   changed=bool(judge.elsewhere(evidence)))
 
 
 def _placed_whole(visit, group):
@@ -96,7 +97,8 @@ def _recognised(visit, found):
     world = tuple(ranks)
     sums = [_sums(visit, rank) for rank in ranks]
     inside = [_inside(visit, rank) for rank in ranks]
-    peers = any(message["peer"] is not None for rank in ranks for message in _messages(visit, rank))
+    peers = any(message["peer"] is not None and message["phase"] != "apart" and not message["of"]
+                for rank in ranks for message in _messages(visit, rank))  # activations, and no weights or gradients
     over_all = all(world in of_rank for of_rank in sums)
     partly = all(world in _sums(visit, rank, 0) for rank in ranks)
     exchanged = any("alltoall" in call for of_rank in inside for calls in of_rank.values() for call in calls)
@@ -106,9 +108,10 @@ def _recognised(visit, found):
     if over_all:
         return _sequence(visit, found) if keys <= DATA else None
     layout = Layout([], _groups(visit, sums))
-    if peers and signs:
+    if peers and signs - {"start"}:
         layout.kinds.append("pipeline")
-    cut = [group for of_rank in inside for group in of_rank if not any(set(group) <= set(dp) for dp in layout.groups)]
+    cut = [group for of_rank in inside for group in of_rank if not any(set(group) <= set(dp) for dp in layout.groups)
+           and (exchanged or not _rows_differ(visit, group) or _start_differs(visit, group))]
     if cut and (signs or "same rows" in keys):
         layout.kinds.append("experts" if exchanged else "tensor")
         layout.parts = sorted({tuple(group) for group in cut})
@@ -123,6 +126,12 @@ def _recognised(visit, found):
     if not layout.groups and {"tensor", "pipeline"} & set(layout.kinds):
         layout.groups = _replicas(visit, layout)
     return _within(visit, layout)
+
+
+def _start_differs(visit, group):
+    """Whether the ranks of a group hold different parameters, or began with different weights."""
+    alike = all(_sizes(visit, rank) == _sizes(visit, group[0]) for rank in group)
+    return not alike or bool(Evidence(visit, group).start_differs())
 
 
 def _replicas(visit, layout):
@@ -229,8 +238,7 @@ def _tensor_rows(visit, layout):
         sums = [message["shape"] for rank in group for message in _messages(visit, rank)
                 if (message["call"], message["ranks"], message["phase"]) == ("allreduce", tuple(group), "forward")]
         of_rows = any(shape and len(shape) > 1 and shape[0] % rows == 0 for shape in sums)
-        alike = all(_sizes(visit, rank) == _sizes(visit, group[0]) for rank in group)
-        if of_rows and alike and Evidence(visit, group).start_differs() and _rows_differ(visit, group):
+        if of_rows and _start_differs(visit, group) and _rows_differ(visit, group):
             return [Finding("tensor rows", {"ranks": list(group)})]
     return []
 

@@ -12,22 +12,16 @@ Then the process ends, in the middle of the script. Nothing here sends a message
 import functools
 import time
 
-from manyhands.clinic.dtensor_parts import data_parallel_meshes, is_low, shard_of
+from manyhands.clinic.dtensor_parts import data_parallel_meshes, is_low, placements_of, shard_of, watch_placing
 from manyhands.clinic.loaders import Loaders, digest
 from manyhands.clinic.losses import Losses
 from manyhands.clinic.messages import Messages
 from manyhands.clinic.observers_end import MEASURE, RECORD, End
 from manyhands.clinic.replay_rows import autocast_now, copied
 from manyhands.clinic.spans import Spans
-from manyhands.clinic.values_seen import is_plain, kept, noise_state, rows_of, trains
+from manyhands.clinic.values_seen import is_plain, is_wrapper, kept, noise_state, rows_of, trains
 
 NUMBERS = 2_000_000  # so many of a model's numbers are kept; of a larger model every n-th
-WRAPPERS = ("DistributedDataParallel", "DataParallel")
-
-
-def is_wrapper(module):
-    """Whether this module only hands on what it gets: to one inner model, or, Lightning's, to the script's method."""
-    return type(module).__name__ in WRAPPERS or any(cls.__name__ == "LightningModule" for cls in type(module).__mro__)
 
 
 class Observer(End):
@@ -46,22 +40,21 @@ class Observer(End):
         self.begin, self.begins, self.ends = {}, {}, {}  # the weights as this step began; digests by number of the step
         self._fresh()
         self._inside, self._depth, self._in_step, self._saved, self._stage = False, 0, 0, False, "apart"
-        self._placed, self._owned = None, set()
-        self._backward_depth, self._averaged = 0, False
+        self._placed, self._owned, self._backward_depth, self._averaged = None, set(), 0, False
         self.spans = Spans()
         self.loaders = Loaders(self.spans.input)
         self.losses = Losses()
         self.messages = Messages(lambda: self.phase, lambda: self.parameters.values())
         self._watch_calls()
         self._watch_wrapping()
-        self._watch_placing()
+        watch_placing(self._note_placing)
         self._watch_backward()
         reporter.on_stop = self._write
         register_optimizer_step_pre_hook(self._before_step)
         register_optimizer_step_post_hook(self._after_step)
 
     def _fresh(self):
-        self.calls, self.backwards, self.buffers, self._out = [], [], {}, {}
+        self.calls, self.backwards, self.buffers, self._out, self._cuts = [], [], {}, {}, {}
         self.wrapped = []  # of each call of a DistributedDataParallel, whether it was to average gradients
 
     @property
@@ -70,25 +63,15 @@ class Observer(End):
 
     @property
     def phase(self):
-        """Where in a step the script is: "forward" (in a model's), "between" that and backward, "backward", "after" it,
-        "step" (in the optimiser's) or "apart"."""
+        """Where in a step the script is: "forward", "between" that and "backward", "after" it, "step" or "apart"."""
         return ("backward" if self._backward_depth else "forward" if self._inside else "step" if self._in_step
                 else self._stage)
 
     # -- the model is called -------------------------------------------------------------------------------------------
 
-    def _watch_placing(self):
-        """How the first tensor that a model hands to DTensor is declared: "whole" on every rank, or "shard"."""
-        from torch.distributed.tensor import DTensor
-
-        from_local = DTensor.from_local
-
-        def noted(tensor, device_mesh=None, placements=None, **kwargs):
-            if self._inside and not self._placed:
-                self._placed = "whole" if placements and all(one.is_replicate() for one in placements) else "shard"
-            return from_local(tensor, device_mesh, placements, **kwargs)
-
-        DTensor.from_local = staticmethod(noted)
+    def _note_placing(self, placed):
+        if self._inside:
+            self._placed = self._placed or placed
 
     def _watch_calls(self):
         import torch
@@ -171,7 +154,8 @@ class Observer(End):
                   "follows": any(isinstance(x, torch.Tensor) and x.requires_grad for x in given)}
         for place, value in enumerate(flat):
             if isinstance(value, torch.Tensor) and value.requires_grad:
-                value.register_hook(lambda slope, place=place: record["slopes"].__setitem__(place, slope.clone()))
+                value.register_hook(lambda slope, place=place: record["slopes"].__setitem__(
+                    place, kept(slope)))
         self.calls.append(record)
 
     def _model(self, module):
@@ -303,7 +287,9 @@ class Observer(End):
 
     def _gradients(self, optimizer):
         """What an optimiser gets. One inside it may have a part of its parameters only (ZeroRedundancyOptimizer)."""
-        self._out.update({name: None if p.grad is None else self._part(p.grad) for name, p in self._own(optimizer)})
+        own = self._own(optimizer)
+        self._out.update({name: None if p.grad is None else self._part(p.grad) for name, p in own})
+        self._cuts.update({name: placements_of(p.grad) for name, p in own if hasattr(p.grad, "to_local")})
 
     def _after_step(self, optimizer, args, kwargs):
         self._in_step -= 1
@@ -337,8 +323,8 @@ class Observer(End):
         if not self.backwards and self.steps and not set(own) & set(self.steps[-1]["weights"]):
             last = self.steps[-1]
             self.calls, self.backwards, self.buffers = last["calls"], last["backwards"], last["buffers"]
-        self.steps.append({"calls": self.calls, "local": local,
-                           "given": self._out, "groups": groups, "backwards": self.backwards, "buffers": self.buffers,
+        self.steps.append({"calls": self.calls, "local": local, "given": self._out, "cuts": self._cuts,
+                           "groups": groups, "backwards": self.backwards, "buffers": self.buffers,
                            "clips": self.losses.take_clips(), "wrapped": self.wrapped, "begin": self.begin,
                            "messages": self.messages.take(),
                            "optimizer": (type(optimizer).__module__, type(optimizer).__name__),

@@ -78,7 +78,7 @@ def _try(model, seen, stride):
     steps = min(len(rank["steps"]) for rank in seen)
     calls = [[rank["steps"][number]["calls"] for rank in givers]
              for number in range(steps if sharded else steps and 1)]
-    word = _cannot(calls)
+    word = _cannot(calls) or _sends(seen, sharded)
     if word:
         return {"not": word}
     model.train()
@@ -107,6 +107,13 @@ def _cannot(calls):
     if any(call["cut"] for call in each):
         return "cut"
     return "inputs" if any(call["follows"] or not call["rows"] for call in each) else None
+
+
+def _sends(seen, sharded):
+    """The word for a model that sends messages in its forward: the other ranks are no longer there to answer. Those of
+    FSDP2 and DTensor are not in the copy."""
+    messages = [message for rank in seen for step in rank["steps"] for message in step["messages"]]
+    return "sends" if not sharded and any(message["phase"] == "forward" for message in messages) else None
 
 
 def _one_call(model, together, found):

@@ -3,6 +3,7 @@
 import re
 import traceback
 
+from manyhands.cluster.faults.sentences import ranks_text
 from manyhands.cluster.on_rank.stack import is_user_file
 
 FILE = re.compile(r'  File "(.+?)", line \d+')
@@ -50,3 +51,26 @@ def _note(skipped):
 def _of_message(text):
     lines = text.splitlines(keepends=True)
     return text if len(lines) <= MESSAGE_LINES else "".join([*lines[:MESSAGE_LINES], "  ...\n"])
+
+
+def dead(visit):
+    """The ranks that have ended badly, without an exception and before they had written anything down."""
+    return [rank for rank, code in visit.codes.items() if code not in (0, None) and rank not in visit.cost]
+
+
+def of_visit(visit):
+    """That of the rank that failed first, shortened; what the launcher said where no rank came so far."""
+    if visit.fault is not None and visit.fault.kind in ("died", "mismatch"):
+        ends = [visit.output[rank][-2000:] for rank in visit.fault.culprits if rank not in visit.errors]
+        return "\n".join([visit.fault.text, *ends])
+    if not visit.errors:
+        ends = [f"rank {rank} ended with exit code {visit.codes[rank]}\n{visit.output[rank][-2000:]}"
+                for rank in dead(visit)]
+        return visit.told or "\n".join(ends)
+    fault = visit.fault
+    rank = next((rank for rank in getattr(fault, "culprits", []) if rank in visit.errors), min(visit.errors))
+    lines = visit.errors[rank]["traceback"].rstrip().splitlines()
+    others = sorted(set(visit.errors) - {rank})
+    words = ranks_text(others)
+    also = [f"({words[:1].upper()}{words[1:]} failed too.)"] if others else []
+    return "\n".join([f"rank {rank}:", *lines, *also])

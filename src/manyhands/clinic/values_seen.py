@@ -2,6 +2,13 @@
 
 from manyhands.clinic.loaders import digest
 
+WRAPPERS = ("DistributedDataParallel", "DataParallel")
+
+
+def is_wrapper(module):
+    """Whether this module only hands on what it gets: to one inner model, or, Lightning's, to the script's method."""
+    return type(module).__name__ in WRAPPERS or any(cls.__name__ == "LightningModule" for cls in type(module).__mro__)
+
 
 def noise_state():
     """The states of the generators that dropout draws from."""

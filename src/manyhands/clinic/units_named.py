@@ -1,0 +1,16 @@
+"""The units of the course that treat what was found."""
+
+
+def units_of(said):
+    """[(number, title, why)] in the order of the units; the units that treat what was found."""
+    from importlib.resources import files
+
+    from manyhands import toml
+
+    units = toml.loads((files("manyhands") / "units.toml").read_text(encoding="utf-8"))["unit"]
+    titles = {unit["name"][:2]: unit["title"] for unit in units}
+    why = {}
+    for one in said:
+        for number in one.units:
+            why.setdefault(number, []).append(one.title or one.key)
+    return [(number, titles[number], ", ".join(dict.fromkeys(why[number]))) for number in sorted(why)]
