@@ -13,11 +13,9 @@ Our own messages (`manyhands.comm`) choose NCCL's or gloo's way by themselves, a
 """
 
 import functools
-import inspect
 import re
 import sys
 
-from manyhands import gpu_stand_in
 from manyhands.cluster.on_rank import cpu_groups
 from manyhands.cluster.on_rank.recorder import same_memory
 from manyhands.cluster.on_rank.stack import is_user_file
@@ -28,6 +26,7 @@ from manyhands.rehearsal.gpu_choice import GpuChoice
 from manyhands.rehearsal.tensor_uses import Clocks, Reads, Uses
 from manyhands.rehearsal.trace import CPU_WAITS, CURRENT, MESSAGES_OF_OBJECTS, NO_ANSWER, ON_CPU, REPEATED
 from manyhands.rehearsal.trace import Event, Layout, Part
+from manyhands.rehearsal.watched_groups import watch_groups
 from manyhands.rehearsal.works import BATCH, backend_of, completed, listed
 
 NAMES = {"allreduce": "all_reduce", "allreduce_coalesced": "all_reduce_coalesced", "allgather": "all_gather",
@@ -64,7 +63,7 @@ class Recorder:
 
     def start(self):
         taps.listen(self)
-        self._undo = [*_watch_groups(self), *_watch_works(self), *Reads(self).undo, *Clocks(self).undo,
+        self._undo = [*watch_groups(self), *_watch_works(self), *Reads(self).undo, *Clocks(self).undo,
                       *self._uses.watch(), *self.gpu.watch()]
 
     def stop(self):
@@ -240,47 +239,6 @@ def _operation(options):
     return None if operation is None else str(getattr(operation, "op", operation)).rpartition(".")[2].split(":")[0]
 
 
-def _watch_groups(recorder):
-    """See to groups: those that are asked of NCCL are made of gloo here, and those that name gloo are the CPU's.
-
-    Returns how to undo it.
-    """
-    import torch.distributed as dist
-    from torch.distributed import distributed_c10d as c10d
-
-    original_init, original_group, undo = c10d.init_process_group, c10d.new_group, []
-
-    @functools.wraps(original_init)
-    def init_process_group(*args, **kwargs):
-        original_init(**_for_a_cpu(original_init, args, kwargs))
-        given = _by_name(original_init, args, kwargs)
-        backend = given.get("backend")
-        recorder.gpu.bound = recorder.gpu.bound or given.get("device_id") is not None
-        recorder.barriers_by_gloo = "gloo" in cpu_groups.written(sys._getframe(1), "backend", 0).lower()
-        if "cpu:" in str(backend) or backend is None and given.get("device_id") is None:  # without both, gloo and NCCL
-            recorder.with_cpu.add("0")
-
-    @functools.wraps(original_group)
-    def new_group(*args, **kwargs):
-        given = _for_a_cpu(original_group, args, kwargs)
-        if is_user_file(sys._getframe(1).f_code.co_filename) and not given.get("use_local_synchronization"):
-            ranks = given.get("ranks")
-            given["ranks"] = ranks if ranks is None else list(ranks)
-            members = range(dist.get_world_size()) if ranks is None else given["ranks"]
-            recorder.note("group", call="new_group", text=str(sorted(map(int, members))))
-        group, asked = original_group(**given), str(_by_name(original_group, args, kwargs).get("backend") or "").lower()
-        if "cpu:" in asked or not asked and "0" in recorder.with_cpu:
-            recorder.with_cpu.add(str(getattr(group, "group_name", "")))
-        cpu_groups.note(group, asked)
-        return group
-
-    for name, wrapped in (("init_process_group", init_process_group), ("new_group", new_group)):
-        for module in (c10d, dist):
-            undo.append(functools.partial(setattr, module, name, getattr(module, name)))
-            setattr(module, name, wrapped)
-    return undo
-
-
 def _watch_works(recorder):
     """See to errors of communication that the program may catch, to futures, and to what a batch returns. Returns how
     to undo it."""
@@ -335,16 +293,3 @@ def _noting_errors(recorder, name, original):
             raise
 
     return call
-
-
-def _by_name(function, args, kwargs):
-    return dict(inspect.signature(inspect.unwrap(function)).bind_partial(*args, **kwargs).arguments)
-
-
-def _for_a_cpu(function, args, kwargs):
-    """The arguments of a call that makes a group, by name: gloo in place of NCCL, without what only a GPU has."""
-    given = _by_name(function, args, kwargs)
-    if "nccl" in str(given.get("backend") or "").lower() and not gpu_stand_in.active():  # which does so itself
-        given.update(backend="gloo", pg_options=None)
-    given.pop("device_id", None)
-    return given
