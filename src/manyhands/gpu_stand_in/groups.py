@@ -24,7 +24,6 @@ def install():
 
     for name in ("init_process_group", "new_group"):
         _everywhere(dist, c10d, name, _group_maker(c10d, getattr(c10d, name)))
-    _everywhere(dist, c10d, "barrier", _barrier(c10d.barrier))
     _everywhere(dist, c10d, "get_backend", _backend(c10d, c10d.get_backend))
     for name in ("is_nccl_available",):
         _everywhere(dist, c10d, name, lambda: True)
@@ -72,17 +71,6 @@ def _group_maker(c10d, original):
         return made
 
     return make
-
-
-def _barrier(original):
-    @functools.wraps(original)
-    def barrier(*args, **kwargs):
-        if len(args) > 2:
-            args = args[:2]
-        kwargs.pop("device_ids", None)
-        return original(*args, **kwargs)
-
-    return barrier
 
 
 def _backend(c10d, original):
