@@ -196,7 +196,7 @@ REMEDIES = {
 PLACES = {"local": "the gradient that backward computed on", "given": "the gradient that the optimiser got on",
           "weights": "a weight after the step on"}
 CROSSED = ("What came for a call had another size than the call takes: it belonged to another one, which not all ranks "
-           "have made. gloo ends the process then; with NCCL the ranks may wait for ever, or go on with wrong numbers.")
+           "have made. gloo ends the process then; with NCCL the ranks may wait forever, or go on with wrong numbers.")
 REMARKS = {
     "not judged": "One question was left out, because what was recorded does not fit it ({what}: {error}).",
     "not noted": "On rank {rank} not all that the model does could be noted ({error}).",
@@ -301,8 +301,8 @@ VERDICTS = {
     "no step": "Not determined: no step of a torch optimiser was seen on a model that trains. The clinic looks at "
                "torch.optim; a script that updates weights by hand, or in TensorFlow, is run and watched only.",
     "some without a step": "Not determined: not every rank took a step. By rank, the numbers of steps are {counts}.",
-    "not compared": "Not determined: in no step was there a gradient, as backward computes it, against which what the "
-                    "optimisers got could be held.",
+    "not compared": "Not determined: no step had a gradient from backward with which the gradient that the "
+                    "optimisers got could be compared.",
     "not judged": "Not determined: not all that the ranks did could be recorded and compared. See the remarks.",
 }
 QUESTIONS = ("Is it right?", "Does it hang?", "Will it run on GPUs?", "What does it cost?", "How far will it scale?",

@@ -29,7 +29,7 @@ LAYOUT = {"looks": "The script looks like {kinds}.",
                     "the same weights, and the gradient was the mean over their rows.",
           "changed": "Gradients are averaged in the groups {groups}. In each of {steps} steps the ranks of a group had "
                      "the same weights and the same gradient. It is not the mean over their rows, or that is not "
-                     "known: the script changes the gradients, or its loss is none that the clinic knows.",
+                     "known: the script changes the gradients, or the clinic does not know its loss.",
           "names": "{k} parameters are trained on each rank alone: {names}. They were not compared.",
           "local": "The ranks' weights differed, and were the same on all ranks again as step {again} began.",
           "one process": "In each of {steps} steps the gradient was that of one process with the whole layers and the "
@@ -37,7 +37,7 @@ LAYOUT = {"looks": "The script looks like {kinds}.",
           "remarks": "How the gradient compares with that of one process with the same {rows} rows is said in the "
                      "remarks.",
           "flat": "No gradient was compared: what a rank holds of a flattened parameter does not show which parameter "
-                  "it is. With fully_shard, its second version, they are compared.",
+                  "it is. With fully_shard, the second version of FSDP, gradients are compared.",
           "nothing": "No two ranks average the gradients of the same parameters, so no gradient was compared.",
           "not put together": "Gradients are averaged in the groups {groups}, but the model could not be run in one "
                               "process: no gradient was compared.",

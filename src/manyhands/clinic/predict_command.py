@@ -68,7 +68,7 @@ def _batch(text):
         return text
     if text.isascii() and text.isdigit() and 0 < int(text) < 10**12:
         return int(text)
-    raise argparse.ArgumentTypeError(f"{text!r} is none of fixed, per-rank, auto, and no number of rows, such as 4096")
+    raise argparse.ArgumentTypeError(f"{text!r} is not fixed, per-rank, auto or a number of rows, such as 4096")
 
 
 def _predict(arguments):

@@ -107,12 +107,12 @@ def _why(visit):
     if visit.told:
         return f"{visit.launcher} ended before a rank began: {visit.told.strip().splitlines()[-1].strip()}", True
     if visit.timed_out:
-        return f"The time was over before (--timeout sets it).{_printed_last(visit)}", False
+        return f"The time limit was reached first (--timeout sets it).{_printed_last(visit)}", False
     if visit.fault:
         return visit.fault.text.strip().splitlines()[0], True
     dead = [f"rank {rank} with {code}" for rank, code in visit.codes.items() if code]
     if dead:
-        return f"These ranks ended with another exit code than 0: {', '.join(dead)}.", True
+        return f"These ranks ended with an exit code other than 0: {', '.join(dead)}.", True
     done = min((one["steps"] for one in visit.cost.values()), default=0)
     return f"It ended after {done} steps of an optimiser; {RECORD + 1} are needed.{_printed_last(visit)}", False
 

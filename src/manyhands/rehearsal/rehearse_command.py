@@ -183,7 +183,7 @@ def told(rehearsal):
     if rehearsal.left:
         lines.append("With gloo, too, a rank had ended while others waited for it.")
     elif rehearsal.lost and not rehearsal.refused:
-        lines.append("With gloo, too, a rank waited in vain for a different one.")
+        lines.append("With gloo, too, a rank waited in vain for another rank.")
     if rehearsal.cut:
         lines.append("Not determined: the script had not ended when the time was over (--limit)"
                      + (", so its calls after that, and what hangs at its end, were not looked for."

@@ -137,7 +137,7 @@ def file_of(module):
 
 
 OTHERS = {"srun", "sbatch", "composer", "colossalai", "ray", "jsrun", "bash", "sh", "aprun"}  # known, and not read
-NOT_READ = ("{name} is not read here. Give the line for torchrun in its place: manyhands {command} torchrun "
+NOT_READ = ("{name} is not supported here. Give the line for torchrun instead: manyhands {command} torchrun "
             "--nproc-per-node 4 {script}")
 
 
@@ -202,7 +202,7 @@ def parsed(parser, argv, command, default_ranks):
     line.nodes = line.nodes or 1
     line.ranks = options.ranks or (line.ranks or (default_ranks if line.nodes == 1 else 2)) * line.nodes
     if line.ranks % line.nodes:
-        raise ValueError(f"{line.ranks} ranks cannot be shared out to {line.nodes} nodes evenly.")
+        raise ValueError(f"{line.ranks} ranks cannot be distributed evenly over {line.nodes} nodes.")
     options.line, options.script, options.arguments, options.ranks = line, line.script, line.arguments, line.ranks
     return options
 
