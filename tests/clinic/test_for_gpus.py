@@ -1,6 +1,7 @@
 """Scripts that were written for GPUs, in the repositories that they live in, through the three commands."""
 
 import os
+import tempfile
 import textwrap
 
 import pytest
@@ -172,15 +173,21 @@ def test_modules_and_launchers_that_are_not_read(repository, capsys):
 
 
 def test_a_copy_is_bounded_and_its_links_lead_to_originals(repository, monkeypatch):
+    """The folder for temporary files is reached by a link, and is below the folder that is copied."""
     from manyhands.cluster.launch import as_main, script_copy
 
+    (repository / "tmp").mkdir()
+    (repository.parent / "link").symlink_to(repository / "tmp")
+    monkeypatch.setattr(tempfile, "tempdir", str(repository.parent / "link"))
+    (repository / "ring").symlink_to("ring")
     monkeypatch.setattr(script_copy, "LARGE_BYTES", 10)
     (repository / "data" / "large.bin").write_text("x" * 11)
     (repository / "data" / "elsewhere").symlink_to("/usr")
     monkeypatch.chdir(repository / "data")
     with copied("../scripts/train.py") as place:
         assert os.getcwd() == str(place.root / "data") and place.start == "data"
-        assert "data/large.bin" in place.linked and os.path.islink("large.bin") and open("large.bin").read() == "x" * 11
+        assert not any((place.root / "tmp").iterdir()) and os.path.islink(place.root / "ring")
+        assert {"data/large.bin", "data/elsewhere"} <= set(place.linked) and os.path.islink("large.bin") and open("large.bin").read() == "x" * 11
         assert os.path.realpath("elsewhere") == os.path.realpath("/usr")
         as_main._own_file("large.bin")
         open("large.bin", "w").close()

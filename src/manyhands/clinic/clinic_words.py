@@ -315,6 +315,8 @@ GPUS = {"none": "Nothing was found that NCCL would do otherwise than gloo did, i
         "not judged": "Not determined: a second run, whose calls were recorded, could not be judged: {error}",
         "cut": "The second run was still at work when its time was over, so what never ends was not looked for.",
         "waits": "In a second run, whose calls were recorded, the ranks waited for each other until the time was over.",
+        "ended": "In a second run, whose calls were recorded, the ranks could not go on with gloo, so later calls "
+                 "are missing.",
         "not tried": "Not determined: for that the script must first come through its steps here.",
         "one rank": "Not determined: there is one rank only.",
         "launcher": "Not determined: only scripts for torchrun are rehearsed.",

@@ -115,7 +115,7 @@ def conclude(visit, to_end=False, timeout_s=300):
         done.code, done.traceback = FAILS, "\n".join([of_visit(visit), *visit.reasons])
     elif found or done.gpu_findings:
         done.code = FOUND
-    elif (visit.timed_out or right.startswith(words.UNKNOWN) or layout and not layout.checked
+    elif (visit.timed_out or right.startswith(words.UNKNOWN) or layout and not layout.settled
           or not _rehearsal_is_whole(visit)):
         done.code = NOT_DETERMINED
     if evidence is None and layout is None and not failed:
@@ -137,7 +137,8 @@ def _rehearsal_is_whole(visit):
     """Whether a second run that was to be judged, was judged as far as it was to go."""
     from manyhands.rehearsal.rehearse_command import CLEAN, FOUND
 
-    return not visit.not_rehearsed and (visit.rehearsal is None or visit.rehearsal.code in (CLEAN, FOUND))
+    made = visit.rehearsal
+    return not visit.not_rehearsed and (made is None or made.code == CLEAN or made.code == FOUND and made.findings)
 
 
 def _remarks(visit, evidence, ask):
@@ -238,7 +239,7 @@ def _gpus(visit, cost):
     from manyhands.rehearsal import telling
 
     said = [_of_rehearsal(one) for one in rehearsal.findings]
-    open_ends = [words.GPUS[key] for key in ("waits", "cut") if getattr(rehearsal, key)]
+    open_ends = [words.GPUS[key] for key in ("waits", "ended", "cut") if getattr(rehearsal, key)]
     if not rehearsal.calls and not said:
         return " ".join(open_ends) or words.GPUS["no call"], [], ""
     count = sum(one.key != "remark" for one in said)

@@ -31,6 +31,11 @@ class Layout:
     changed: bool = False  # whether the gradient in a group is not known to be the mean over its rows
     found: list = field(default_factory=list)  # mistakes, as `judge.mistakes` gives them
 
+    @property
+    def settled(self):
+        """Whether what was compared decides: not where only groups were, whose means may have to be averaged, too."""
+        return self.checked and self.kinds != ["groups"]
+
 
 def examined(visit):
     """(evidence, mistakes, layout) of a visit whose ranks have all come through a step. The layout is None for data
@@ -159,8 +164,9 @@ def _sequence(visit, found):
                        for message in _messages(visit, rank)) for rank in ranks)
     if not exchange or "same rows" in {one.key for one in found}:
         return None
-    steps = min(len(one["steps"]) for one in visit.seen.values())
-    return Layout(["sequence"], [list(ranks)], steps=steps, checked=True)
+    evidence, steps = Evidence(visit), min(len(one["steps"]) for one in visit.seen.values())
+    return Layout(["sequence"], [list(ranks)], steps=steps, checked=judge.compared(evidence) > 0,
+                  changed=bool(judge.elsewhere(evidence)) or judge.untold(evidence) is not None)
 
 
 def _messages(visit, rank):

@@ -70,6 +70,7 @@ class _Nothing:
 
 def _place(tensor):
     local = tensor.to_local() if hasattr(tensor, "to_local") else tensor
+    local = local._values() if local.is_sparse else local
     return local.untyped_storage().data_ptr()
 
 

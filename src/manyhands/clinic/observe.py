@@ -203,6 +203,7 @@ class Observer(End):
         the losses of several models reach parameters whose gradients are thrown away."""
         if self.recording:
             part, kept, (before, steps) = self._part(slope), self.parameters[name].grad, self.local.get(name, (None, 0))
+            kept = kept.to_dense() if kept is not None and kept.is_sparse else kept
             thrown_away = steps < len(self.steps) and (kept is None or not kept.any())
             self.local[name] = part if before is None or thrown_away else before + part, len(self.steps)
 
@@ -228,6 +229,7 @@ class Observer(End):
         with torch.no_grad():
             if hasattr(tensor, "to_local"):
                 return tensor.to_local().detach().cpu().clone()
+            tensor = tensor.to_dense() if tensor.is_sparse else tensor  # of an Embedding(sparse=True)
             return tensor.detach().reshape(-1)[::self.stride].cpu().clone()
 
     # -- backward ------------------------------------------------------------------------------------------------------

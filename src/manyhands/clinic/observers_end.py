@@ -13,6 +13,7 @@ from manyhands.clinic.reporter import write_json, write_tensors
 RECORD, MEASURE = 4, 5  # steps; of those measured the first is not counted
 NEXT_EPOCH_S, OTHERS_S = 10, 30  # how long the next epoch, and the other ranks, are waited for
 AWAIT_S = 5  # how long an average of the weights is waited for
+ENDING = threading.Lock()
 
 
 class End:
@@ -61,7 +62,10 @@ class End:
                     "orders": list(self.loaders.orders), "begins": dict(self.begins), "ends": dict(self.ends)})
 
     def end(self, code=0):
-        """Write down what is left and end this process, when the other ranks have come so far too."""
+        """Write down what is left and end this process, when the other ranks have come so far too. The first thread
+        that comes here does so; the process ends under any other one."""
+        if not ENDING.acquire(blocking=False):
+            threading.Event().wait()
         self.reporter.state = "finished" if not code else "failed"
         self._write()
         write_json(os.path.join(self.folder, f"done-{self.rank}.json"), code)

@@ -5,6 +5,7 @@ import importlib.util
 import json
 import os
 import sys
+import threading
 
 INDEX = {"gpus": 0, "current": 0}  # how many GPUs there are, and the one that the script has chosen
 USED = {}  # what was substituted -> None, in the order of its first use
@@ -21,9 +22,10 @@ def note(what):
     if what not in USED:
         USED[what] = None
         if path := REPORT.get("path"):
-            with open(f"{path}.part", "w") as file:
+            part = f"{path}.{os.getpid()}.{threading.get_ident()}.part"  # also where workers of a loader note something
+            with open(part, "w") as file:
                 json.dump(used(), file)
-            os.replace(f"{path}.part", path)
+            os.replace(part, path)
 
 
 def asked_by_torch(depth=2):

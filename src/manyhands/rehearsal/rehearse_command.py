@@ -55,6 +55,11 @@ class Rehearsal:
         return bool(self.hang)
 
     @property
+    def ended(self):
+        """Whether the ranks could not go on with gloo."""
+        return bool(self.left or self.refused or self.lost)
+
+    @property
     def calls(self):
         """How many calls were seen, on all ranks together."""
         return sum(event.kind in ("collective", "message") for events in self.traces.values() for event in events)
@@ -65,7 +70,7 @@ class Rehearsal:
             return FAILED
         if self.hang or not all(one.is_remark for one in self.findings):
             return FOUND
-        if self.left or self.refused or self.lost:
+        if self.ended:
             return FAILED
         return UNKNOWN if self.cut or not self.calls else CLEAN
 
@@ -194,6 +199,7 @@ def told(rehearsal):
     return lines + (telling.lines(rehearsal.findings, rehearsal.traces) if rehearsal.calls else [])
 
 
+@command_line.sigterm_exits()
 def main(argv):
     from manyhands.cluster.launch import launch_line
 

@@ -25,7 +25,8 @@ def watch_groups(recorder):
         given = _by_name(original_init, args, kwargs)
         backend = given.get("backend")
         recorder.gpu.bound = recorder.gpu.bound or given.get("device_id") is not None
-        recorder.barriers_by_gloo = "gloo" in cpu_groups.written(sys._getframe(1), "backend", 0).lower()
+        asked = cpu_groups.written(cpu_groups.user_frame() or sys._getframe(1), "backend", 0)
+        recorder.barriers_by_gloo = "gloo" in asked.lower()
         if "cpu:" in str(backend) or backend is None and given.get("device_id") is None:  # without both, gloo and NCCL
             recorder.with_cpu.add("0")
 

@@ -76,7 +76,8 @@ def _no_launcher_inside(event, facts):
     command = facts[1] if event == "subprocess.Popen" else facts[0]
     words = map(os.fsdecode, command) if isinstance(command, (list, tuple)) else os.fsdecode(command).split()
     words = list(words)
-    if any(os.path.basename(word) in STARTERS for word in words[:4]):
+    begins = [word for word, before in zip(words[:4], ["", *words]) if before in ("", "-m") or "python" in before]
+    if any(os.path.basename(word) in STARTERS for word in begins):
         raise NotHere(RUNS.format(words=" ".join(words)))
 
 

@@ -19,6 +19,7 @@ FOLDER_BYTES, FOLDER_FILES = 200 * 2**20, 5_000  # of a folder, with all below i
 LOOKED_THROUGH = 20  # a large folder with so many folders in it is copied entry by entry
 COPY = "MANYHANDS_COPY"  # the environment variable that names the folder of the copy to the ranks
 PROJECT = ("pyproject.toml", "setup.py")
+PREFIX = "manyhands-copy-"  # of a copy's folder
 
 
 @dataclass
@@ -59,13 +60,19 @@ def some(paths, count=4):
 def top_level(script, here):
     """The folder to be copied for `script`, started in the folder `here`: the top level of its git repository, or the
     nearest folder with a `pyproject.toml` or `setup.py`; `here`, if the script is below it and that is more."""
-    parents, home = script.parents, Path.home().resolve()
+    parents, shared = script.parents, _shared_folders()
     found = next((one for one in parents if (one / ".git").exists()), None) or next(
         (one for one in parents if any((one / name).is_file() for name in PROJECT)), script.parent)
-    if found in (home, Path(found.anchor)):
+    if found in shared:
         found = script.parent
-    whole = here in parents and here not in (home, Path(here.anchor)) and here in found.parents
+    whole = here in parents and here not in shared and here in found.parents
     return here if whole else found
+
+
+def _shared_folders():
+    """Folders that hold more than one project, so that they are not copied as a whole."""
+    home = Path.home().resolve()
+    return home, Path(tempfile.gettempdir()).resolve(), Path(home.anchor)
 
 
 @contextmanager
@@ -74,7 +81,7 @@ def copied(script):
     current folder."""
     script, here = Path(script).resolve(), Path.cwd()
     root = top_level(script, here.resolve())
-    folder = tempfile.mkdtemp(prefix="manyhands-copy-")
+    folder = os.path.realpath(tempfile.mkdtemp(prefix=PREFIX))  # as the script sees its current folder
     before = {name: os.environ.get(name) for name in (COPY, "PYTHONPATH")}
     try:
         place = Place(Path(), Path(folder, root.name or "script"), root)
@@ -104,7 +111,7 @@ def _copy_of(here, place, folder, open_folders):
     if here.is_relative_to(place.original):
         return place.root / here.relative_to(place.original)
     start = Path(folder, "started-in", here.name or "root")
-    if here in (Path.home().resolve(), Path(here.anchor)) or here in place.original.parents:
+    if here in _shared_folders() or here in place.original.parents:
         start.mkdir(parents=True)
         for one in os.scandir(here):  # too much, perhaps, to be looked through
             maker.link(Path(one.path), start / one.name)
@@ -130,7 +137,7 @@ class _Copier:
                 self._lack(path)
 
     def _entry(self, entry, path, target):
-        if entry.name in LEFT_OUT and path not in self.open_folders:
+        if entry.name in LEFT_OUT and path not in self.open_folders or entry.name.startswith(PREFIX):
             return
         if entry.is_symlink():
             self._symlink(path, target)
@@ -153,9 +160,11 @@ class _Copier:
 
     def _symlink(self, path, target):
         """A link within the folder stays as it is; any other leads to the original."""
-        aim = path.resolve()
+        aim = Path(os.path.realpath(path))  # of a ring of links, too, where `resolve` may raise
         inside = aim.is_relative_to(self.place.original) and not os.path.isabs(os.readlink(path))
         os.symlink(os.readlink(path) if inside else aim, target)
+        if not inside:
+            self.place.linked.append(self._name(path))
 
     def link(self, path, target):
         os.symlink(path, target)

@@ -6,6 +6,7 @@ A rank that waits in TensorFlow's C++ for its peers may hold Python's lock, and 
 import functools
 import json
 import os
+import threading
 from contextlib import suppress
 
 NAME = "TF_CONFIG"
@@ -17,9 +18,10 @@ def keep(path):
     original = environ.__setitem__
 
     def write(value):
-        with open(f"{path}.part", "w") as file:
+        part = f"{path}.{os.getpid()}.{threading.get_ident()}.part"
+        with open(part, "w") as file:
             file.write(value)
-        os.replace(f"{path}.part", path)
+        os.replace(part, path)
 
     @functools.wraps(original)
     def set_variable(variables, name, value):
