@@ -76,7 +76,7 @@ def test_what_is_no_script_is_told_without_running_anything(command, tmp_path, m
     assert capsys.readouterr().err.startswith(f"manyhands {command}: --ranks must be ")
     with pytest.raises(SystemExit) as ended:
         cli.main([command])
-    assert ended.value.code == 2 and capsys.readouterr().err.endswith("the following arguments are required: script\n")
+    assert ended.value.code == 2 and capsys.readouterr().err.endswith("name a script, or how you start it: torchrun --nproc-per-node 2 train.py\n")
 
 
 @pytest.mark.parametrize(("words", "why"), [

@@ -178,10 +178,10 @@ def _each(arguments, work, together=False, loads_nbgrader=True):
         units = [unit_named(word, root) for word in arguments.lab]
         from manyhands.grading.nbgrader.class_settings import Classroom
 
-        if loads_nbgrader:
-            with working("the gradebook's program is loaded"):
+        with working("the gradebook's program is loaded") if loads_nbgrader else contextlib.nullcontext():
+            if loads_nbgrader:
                 from manyhands.grading.classroom import steps  # noqa: F401 (it takes seconds)
-        classroom = Classroom(root)
+            classroom = Classroom(root)
         if together:
             return work(classroom, units, arguments)
         return max([work(classroom, unit, arguments) for unit in units])
