@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from manyhands.cluster.faults.kinds import RankError
+from manyhands.cluster.host.ports import reserve
 from manyhands.ledger import taps
 
 SCRIPTS = Path(__file__).parents[2] / "sources" / "scripts"
@@ -130,13 +131,14 @@ def test_what_counts_are_calls_that_choose_a_gpu_and_tensors_that_are_the_same(s
 
 def test_a_worker_of_tensorflow_that_waits_in_c_is_told_with_its_line(script):
     """It holds Python's lock, and so can neither report nor answer."""
-    path = script("""import json, os
+    with reserve() as free:
+        path = script(f"""import json, os
 if os.environ["RANK"] == "1":
-    os.environ["TF_CONFIG"] = json.dumps({"cluster": {"worker": ["127.0.0.1:1", "127.0.0.1:24118"]}, "task": {"type": "worker", "index": 1}})
+    os.environ["TF_CONFIG"] = json.dumps({{"cluster": {{"worker": ["127.0.0.1:1", "127.0.0.1:{free.ports[0]}"]}}, "task": {{"type": "worker", "index": 1}}}})
     import tensorflow as tf
     tf.distribute.MultiWorkerMirroredStrategy()
 """)
-    code, out, _ = rehearse(str(path), "--ranks", "2", "--patience", "2")
+        code, out, _ = rehearse(str(path), "--ranks", "2", "--patience", "2")
     assert code == 1 and "rank 1  waits in MultiWorkerMirroredStrategy at line 5 of train.py: tf.distribute" in out, out
     assert "must start before rank 1 can go on, and no rank has set its own TF_CONFIG to worker 0." in out, out
 
