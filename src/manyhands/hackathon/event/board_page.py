@@ -117,7 +117,7 @@ def duration(seconds):
     """A time to wait, in words."""
     if seconds is None:
         return "not known yet"
-    if seconds < 0.5:
+    if seconds <= 0:
         return "any moment"  # it takes longer than others have
     return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
 

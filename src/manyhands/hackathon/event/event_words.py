@@ -64,7 +64,7 @@ def _wait(event, number):
         return f"{said} No judge is at work just now: nothing is lost, but the time is not known."
     if wait.about_s is None:
         return f"{said} No entry has a score yet, so the time is not known."
-    if wait.about_s < 0.5:
+    if wait.about_s <= 0:
         return f"{said} Its result may come any moment."
     return (f"{said} Its result comes in about {duration(wait.about_s)}; if all other teams hand in now, in "
             f"{duration(wait.at_most_s)}. An entry whose judging keeps others waiting for more than "
