@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from manyhands.hackathon.event import standings
 
 KNOWN = 20  # so many of the last judgings tell how long one takes
+SURELY_S = 10  # so much more than twice the usual time is no busy machine
 SLOW_S = 120  # so long a judging may keep other entries waiting; entries of the ladders take 5 to 80 s
 
 
@@ -117,9 +118,9 @@ def wait(found, number, teams, now):
 
 
 def _remaining_s(usual_s, elapsed_s, keeps_waiting):
-    """How long the judging that has begun still takes. One that has taken twice as long as others is likely to go on
-    until it is stopped, which happens after `SLOW_S` where it keeps another entry waiting."""
-    limit_s = SLOW_S if keeps_waiting and elapsed_s > 2 * usual_s else usual_s
+    """How long the judging that has begun still takes. One that has taken more than twice as long as others is likely
+    to go on until it is stopped, which happens after `SLOW_S` where it keeps another entry waiting."""
+    limit_s = SLOW_S if keeps_waiting and elapsed_s > 2 * usual_s + SURELY_S else usual_s
     return max(0, limit_s - elapsed_s)
 
 
