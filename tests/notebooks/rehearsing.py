@@ -28,7 +28,7 @@ def _rehearse_cells():
             return False
         from manyhands.rehearsal.trace_recorder import Recorder
 
-        dist._manyhands_rehearsal = Recorder()
+        dist._manyhands_rehearsal = Recorder(gpu_chosen=True)  # by the cluster
         dist._manyhands_rehearsal.start()
         return True
 

@@ -303,7 +303,7 @@ def ring(name, seed):
     for members, group in make_groups():
         me, shape = dist.get_rank(group), matrix_shape(seed)
         pieces = [draw(seed + r, *shape, where=device_of_any_call()) for r in range(len(members))]
-        mine, recorder = pieces[me].clone(), Recorder()
+        mine, recorder = pieces[me].clone(), Recorder(gpu_chosen=True)
         recorder.start()
         try:
             came = shift(mine, group)
