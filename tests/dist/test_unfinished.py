@@ -44,7 +44,7 @@ def is_kept(cluster):
 @pytest.mark.parametrize("code, line, said", [
     (NOT_JOINED.format(work=""), "all_reduce(float32 [500]) at line 3 of this cell: dist.all_reduce(x, async_op=True)", "ranks 0-2 started it, and rank 3 did not."),
     (NOT_JOINED.format(work="work = "), "all_reduce(float32 [500]) at line 3 of this cell: work =", "ranks 0-2 started it, and rank 3 did not."),
-    ("works = []\nfor n in range(3):\n    if rank % 2:\n        works.append(dist.all_gather([torch.ones(n + 1)] * 4, torch.ones(n + 1), async_op=True))",
+    ("works = []\nfor n in range(3):\n    if rank % 2:\n        works.append(dist.all_gather(list(torch.ones(4, n + 1)), torch.ones(n + 1), async_op=True))",
      "all_gather(float32 [1]) at line 4 of this cell", "ranks 1, 3 started it, and ranks 0, 2 did not."),
     ("group = dist.new_group([1, 2])\nif rank == 1:\n    work = dist.broadcast(torch.ones(3), 2, group=group, async_op=True)",
      "broadcast(float32 [3]) at line 3 of this cell", "rank 1 started it, and rank 2 did not. It cannot end before every rank of the group has called it. The group consists of ranks 1, 2."),
