@@ -35,7 +35,8 @@ class Messages:
             "of": self._of(tensors, phase) if tensors else ""})
 
     def _of(self, tensors, phase):
-        """ "gradients" or "weights" where the tensors are, or share memory with, those of the script's parameters."""
+        """ "gradients" or "weights" where the tensors are the gradients or weights of the script's parameters, or
+        share memory with them."""
         if phase in ("forward", "between"):
             return ""
         places = {_place(tensor) for tensor in tensors}

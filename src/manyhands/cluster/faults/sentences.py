@@ -88,8 +88,9 @@ SENTENCES = {
     "all tasks": "the tasks of all ranks",
     "serves": "the join() of a tf.distribute.Server never returns, because the task, here {servers}, serves until its "
               "process ends. Leave it out in a cell: the server runs as long as the rank.",
-    "address taken": "a different process already uses the address of this task in TF_CONFIG. Is its index that of a "
-                     "different rank, or has this rank started a server before? cluster.heal() gives new processes.",
+    "address taken": "a different process already uses the address of this task in TF_CONFIG. Does a "
+                     "different rank have the same index, or has this rank started a server before? cluster.heal() "
+                     "gives new processes.",
     "workers differ": "TensorFlow compares the collectives of the workers, and they differ{detail}. Every worker must "
                       "run the same steps equally often and in the same order, with tensors of the same shape and "
                       "dtype. Compare the number of batches and of steps in an epoch.",
