@@ -293,6 +293,8 @@ VERDICTS = {
                       "process, so the gradients were not compared.",
     "undivided parts": "As far as it can be told: in each of {steps} steps all ranks had the same weights, and the "
                        "gradient was {calls} times the mean over all {rows} rows. See the remark on backward calls.",
+    "changed": "As far as it can be told: in each of {steps} steps all ranks had the same weights, and all got the "
+               "same gradient for the {rows} rows. The remarks say how it compares with a single process.",
     "wrong": "No. {count} {what} found.",
     "one": "Not determined: there is one rank only.",
     "failed": "Not determined: the script failed before all ranks had taken a step.",
@@ -334,6 +336,3 @@ HANGS = {"no": "No: every rank came through {steps} steps{whole}.",
          "failed": "Not determined: the script failed first.",
          "limit": "Not determined: after {limit_s:g} s it had not come to the end of what was asked for, and was "
                   "stopped."}
-VERDICTS["changed"] = ("As far as it can be told: in each of {steps} steps all ranks had the same weights, and all "
-                       "got the same gradient for the {rows} rows. How it compares with the gradient of one process "
-                       "is said in the remarks.")

@@ -19,7 +19,7 @@ from manyhands.clinic.messages import Messages
 from manyhands.clinic.observers_end import MEASURE, RECORD, End
 from manyhands.clinic.replay_rows import autocast_now, copied
 from manyhands.clinic.spans import Spans
-from manyhands.clinic.values_seen import is_plain, is_wrapper, kept, noise_state, rows_of, trains
+from manyhands.clinic.values_seen import is_plain, is_wrapper, kept, noise_state, numbers_of, rows_of, trains
 
 NUMBERS = 2_000_000  # so many of a model's numbers are kept; of a larger model every n-th
 
@@ -229,8 +229,7 @@ class Observer(End):
         with torch.no_grad():
             if hasattr(tensor, "to_local"):
                 return tensor.to_local().detach().cpu().clone()
-            tensor = tensor.to_dense() if tensor.is_sparse else tensor  # of an Embedding(sparse=True)
-            return tensor.detach().reshape(-1)[::self.stride].cpu().clone()
+            return numbers_of(tensor, self.stride)
 
     # -- backward ------------------------------------------------------------------------------------------------------
 

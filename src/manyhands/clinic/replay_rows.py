@@ -6,6 +6,7 @@ from contextlib import ExitStack
 
 from manyhands.clinic.reporter import write_tensors
 from manyhands.clinic.dtensor_parts import cut_groups, joined
+from manyhands.clinic.values_seen import numbers_of
 
 READ = "seen-{}.pt"
 NOTHING = 1e-3  # of a slope: what is left of it by rounding
@@ -90,7 +91,7 @@ def _try(model, seen, stride):
         model.zero_grad()
         for together in zip(*of_step):
             _one_call(model, together, found)
-        found["gradients"].append({name: p.grad.detach().reshape(-1)[::1 if sharded else stride].clone()
+        found["gradients"].append({name: numbers_of(p.grad, 1 if sharded else stride)
                                    for name, p in model.named_parameters() if p.grad is not None})
     return found
 

@@ -10,6 +10,12 @@ def is_wrapper(module):
     return type(module).__name__ in WRAPPERS or any(cls.__name__ == "LightningModule" for cls in type(module).__mro__)
 
 
+def numbers_of(tensor, stride):
+    """A copy of every `stride`-th number of a tensor, in one row. The gradient of an Embedding may be sparse."""
+    dense = tensor.detach().to_dense() if tensor.is_sparse else tensor.detach()
+    return dense.reshape(-1)[::stride].cpu().clone()
+
+
 def noise_state():
     """The states of the generators that dropout draws from."""
     import torch

@@ -26,7 +26,6 @@ class Visit:
     script: str
     ranks: int
     launcher: str
-    copied: bool = True
     arguments: list = field(default_factory=list)
     seen: dict = field(default_factory=dict)
     cost: dict = field(default_factory=dict)
@@ -62,7 +61,7 @@ def visit(script, arguments=(), ranks=4, launcher="torchrun", to_end=False, pati
                           ranks_per_node=ranks // nodes, env=options, timeout_s=timeout_s, echo=False)
         if problem := failed_import(notes):
             raise LaunchError(problem)
-        found = Visit(place.script.name, ranks, launcher, True, list(arguments), left_out=sorted(place.left_out),
+        found = Visit(place.script.name, ranks, launcher, list(arguments), left_out=sorted(place.left_out),
                       linked=place.linked, nodes=nodes, env=env or {})
         _gather(found, notes, done, place)
         reason = watcher.hang or (done.timed_out and "limit")

@@ -59,7 +59,7 @@ def test_no_step_was_timed():
 
 @pytest.fixture
 def done():
-    visit = Visit("<train>.py", 2, "torchrun", True, ["--lr", "0.1"])
+    visit = Visit("<train>.py", 2, "torchrun", ["--lr", "0.1"])
     return Conclusion(visit, "No. 1 likely mistake was found.", "No: every rank came through 9 steps.", "*On GPUs*",
                       [Said("sum", "It is 2 < 4 times.", "A <title>", "Divide.", ("01",))],
                       [Said("noise", "A remark of many words. " * 20)], [("steps", "4")],
