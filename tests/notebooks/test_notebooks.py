@@ -23,7 +23,7 @@ ANNOUNCED = {  # notebook -> [(severity, in its text, what the notebook says of 
     "notebooks/19_scaling.ipynb": [("remark", QUEUED, "Calibrate with `torch.cuda.synchronize()` or events around the step")],
     "solutions/09_staleness/09_staleness.ipynb": [("fails", "receives from anybody", "NCCL refuses to receive from anyone, as a server does")],
     "solutions/11_differentiable_communication/11_differentiable_communication.ipynb": [
-        ("differs", "another tag", "NCCL has no tags: the check gives this exercise\ngroups of gloo's"),
+        ("differs", "different tag", "NCCL has no tags: the check gives this exercise\ngroups of gloo's"),
     ],
     "solutions/14_pipeline/14_pipeline.ipynb": [("may hang", "runs on the GPU for ever", "with NCCL, two neighbours that send to\n  each other can hang even with `isend`")],
     "solutions/04_collectives/04_collectives.ipynb": [
