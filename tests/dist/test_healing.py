@@ -129,7 +129,7 @@ def test_after_the_stop_button_in_a_healing_the_next_cell_heals_first(plain, mon
 
 
 STEPS = [(LocalEngines, "_wait_registered"), (LocalEngines, "stop"), (Runtime, "_stop_controller"), (Runtime, "start"), (LocalEngines, "_make_ready"),
-         (Runtime, "submit"), (Watch, "_sleep")]
+         (Runtime, "submit"), (Watch, "_collect")]
 
 
 def test_stopped_at_every_step_of_a_healing_the_next_cell_heals_first(plain, monkeypatch, capsys):

@@ -81,13 +81,14 @@ def conclude(visit, to_end=False, timeout_s=300):
     doubts = bool(ask.left_out)
     remarks = _remarks(visit, evidence, ask)
     fault = visit.fault
-    hangs = fault is not None and fault.kind in ("hang", "mismatch") and not visit.errors
+    aborted = any(OTHER_SIZE in text for text in visit.output.values())  # gloo ends a rank that gets another call's message
+    hangs = fault is not None and fault.kind in ("hang", "mismatch") and not (visit.errors or aborted)
     failed = bool(visit.errors or visit.told or not hangs and not visit.timed_out and dead(visit))
     if hangs:  # a rank that has left a call out has a gradient that nothing else explains
         found = [one for one in found if one.key != "other"]
         found.append(Finding("hang", {"text": fault.text.splitlines()[0].removeprefix("HANG: "),
                                       "remedy": "uneven" if fault.less_often else None}))
-    elif fault is not None and (fault.kind == "mismatch" or _crossed(visit)):
+    elif fault is not None and (fault.kind == "mismatch" or aborted):
         cause = fault.text.splitlines()[-1] if fault.kind == "mismatch" else words.CROSSED
         found.append(Finding("crossed", {"text": cause}))
     cost = ask(None, costs.add_up, visit.cost) if len(visit.cost) == visit.ranks else None
@@ -121,11 +122,6 @@ def conclude(visit, to_end=False, timeout_s=300):
     if evidence is None and layout is None and not failed:
         done.printed = _printed(visit)
     return done
-
-
-def _crossed(visit):
-    """Whether gloo has ended a rank to which a message of another call came."""
-    return any(OTHER_SIZE in text for text in visit.output.values())
 
 
 def _stepped(visit):
