@@ -262,10 +262,10 @@ REMARKS = {
                     "was run "
                     "as one process. DistributedDataParallel is its successor.",
     "stand-in": "{words}",
-    "linked": "The script ran in a copy, and in that copy what is large is a link to the original: {files}. What the "
-              "script writes into a linked folder, it writes into the original.",
+    "linked": "The script ran in a copy, and in that copy what is large is a read-only link to the original: {files}. "
+              "Python may write there, because a copy takes the link's place; other libraries may not.",
     "left out": "The copy of the script's repository lacks what cannot be copied (pipes, sockets, devices, unreadable "
-                "files): {files}.",
+                "files, and what is too large): {files}. What the script needs of it can be named by its full path.",
     "few cores": "The ranks waited for a core for {percent} of their time ({cores} cores here): times say little "
                  "about a "
                  "machine where each rank has its own.",
