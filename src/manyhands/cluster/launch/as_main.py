@@ -107,10 +107,12 @@ def _own(path, itself=True):
         if os.path.isdir(aim):
             os.mkdir(new)
             shell_of(aim, new, aim)
-            with contextlib.suppress(OSError):  # a different rank was here first
-                os.unlink(at)
-            with contextlib.suppress(OSError):
+            try:
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(at)
                 os.rename(new, at)
+            except OSError:  # a different rank was here first
+                shutil.rmtree(new)
         elif os.path.exists(aim):
             shutil.copy2(aim, new)
             os.replace(new, at)
