@@ -135,7 +135,7 @@ NEEDS_TWO = """
     optimizer = torch.optim.SGD(model.parameters(), 0.1)
     for _ in range(12):
         optimizer.zero_grad()
-        time.sleep(0.2)
+        time.sleep(0.3)
         model(torch.randn(8, 4).cuda()).square().mean().backward()
         optimizer.step()
     dist.destroy_process_group()
@@ -144,9 +144,10 @@ NEEDS_TWO = """
 
 def test_predict_takes_a_script_that_needs_two_ranks(repository, capsys, tmp_path):
     (repository / "two.py").write_text(textwrap.dedent(NEEDS_TWO))
-    assert main(["predict", "two.py", "--to", "8", "--output", str(tmp_path / "p.svg")]) == 0
+    assert main(["predict", "two.py", "--to", "8,32", "--global-batch", "fixed", "--output", str(tmp_path / "p.svg")]) == 0
     said = capsys.readouterr()
     assert "two GPUs are needed" in said.out and "was taken from 2 ranks" in said.out
+    assert "the global batch of 16 rows stays the same" in said.out and "less than one row: 32 ranks." in said.out
     assert "1 of 2: one rank, " in said.err and "2 of 2: 2 ranks, " in said.err
 
 

@@ -18,8 +18,7 @@ STOPPED = "\nStopped; all processes of the script have ended."
 MADE_BY = "manyhands predict"
 FAILED, NOT_DETERMINED = 2, 3  # exit codes
 RANKS = 2  # of the second run here, by default
-NEEDS_RANKS = ("{why} So what one rank computes was taken from {ranks} ranks, with their waiting for each other in it, "
-               "and it is assumed that the batch of each rank stays the same (--global-batch chooses).")
+NEEDS_RANKS = "{why} So what one rank computes was taken from {ranks} ranks, with their waiting for each other in it. "
 SUMS = {"ring": "sums along a ring", "tree": "sums along a tree", "two-level": "sums in two levels",
         "auto": "each sum by the fastest of ring, tree and two levels"}
 MOST_RANKS = 1_000_000  # each is a place of an array
@@ -96,9 +95,7 @@ def _predict(arguments):
         if not usable:
             raise scale.NothingMeasured(of_cores, alone.ranks)
         found = scale.measured(alone, together)
-        of_rows = scale.rows_in_words(found, arguments.global_batch)
-        if needs_ranks and arguments.global_batch == "auto":
-            of_rows = needs_ranks
+        of_rows = needs_ranks + scale.rows_in_words(found, arguments.global_batch)
         batch = found.batch() or scale.PER_RANK if arguments.global_batch == "auto" else arguments.global_batch
         most = scale.most_ranks(found, batch) or MOST_RANKS
         if ranks[0] > most:
