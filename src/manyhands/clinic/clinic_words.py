@@ -244,8 +244,9 @@ REMARKS = {
     "same but other": "In step {step} all ranks got the same gradient, and it is {percent} away from that of one "
                       "process: the script changes the gradients before its optimiser gets them. None of the mistakes "
                       "that the clinic knows explains that, and ranks that agree make no mistake of distribution.",
-    "own length": "The gradient that the optimiser got points where that of one process does, and is {factor:.3g} times "
-                  "as long. That is a mistake only if the script does not intend it: the factor may belong to its loss.",
+    "own length": "The gradient that the optimiser got points where that of one process does, and is {factor:.3g} "
+                  "times as long. That is a mistake only if the script does not intend it: the factor may belong to its "
+                  "loss.",
     "length varies": "The gradient points where that of one process does, and its length is set by the script, in each "
                      "step by a different factor. So the length was not compared.",
     "gathers rows": "After forward, an all_gather collects what the model gave on other ranks, so each rank's loss "
