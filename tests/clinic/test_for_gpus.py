@@ -217,7 +217,9 @@ def test_nothing_that_a_user_made_is_overwritten_in_whatever_way_it_is_opened(re
     monkeypatch.chdir(repository / "data")
     with copied("write.py") as place:
         assert not any((place.root / "tmp").iterdir()) and os.path.islink(place.root / "ring") and place.start == "data"
-    assert main(["rehearse", "write.py", "--ranks", "1"]) == 3 and "All was written." in capsys.readouterr().out
+    assert main(["rehearse", "mpirun", "-np", "1", "python", "write.py"]) == 3
+    said = capsys.readouterr()
+    assert "All was written." in said.out and "starts the ranks as torchrun does, not with mpirun" in said.err
     assert [len(path.read_text()) for path in originals] == [9, 9, 11, 9, 9, 9] and not place.root.exists()
     assert {"data/huge.bin", "data/many"} <= set(place.linked)
     monkeypatch.setattr(script_copy, "GUARD", os.devnull + "/")  # a system on which there is no read-only mount

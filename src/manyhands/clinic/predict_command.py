@@ -146,9 +146,14 @@ def _clinic(arguments, problem):
     """The clinic's command line for the run that failed, as part of a message."""
     if not problem.failed:
         return ""
-    words = ["manyhands", "clinic", str(arguments.script), "--ranks", str(problem.ranks)]
-    words += ["--with", arguments.line.launcher] * (arguments.line.launcher != "torchrun")
-    words += ["--", *arguments.arguments] if arguments.arguments else []
+    line, words = arguments.line, ["manyhands", "clinic", "--ranks", str(problem.ranks)]
+    words += ["--as-it-is"] * arguments.as_it_is
+    if line.words:
+        words += line.words
+    else:
+        words += ["--with", line.launcher] * (line.launcher != "torchrun")
+        words += ["-m", line.module] if line.module else [str(arguments.script)]
+        words += ["--", *arguments.arguments] if arguments.arguments else []
     return f"\nThe whole report: {shlex.join(words)}"
 
 
