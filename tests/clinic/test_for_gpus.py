@@ -217,6 +217,8 @@ def test_nothing_that_a_user_made_is_overwritten_in_whatever_way_it_is_opened(re
     monkeypatch.chdir(repository / "data")
     with copied("write.py") as place:
         assert not any((place.root / "tmp").iterdir()) and os.path.islink(place.root / "ring") and place.start == "data"
+        led = place.environment({"PYTHONPATH": f"src:{repository / 'lib'}:/usr"})["PYTHONPATH"]
+        assert led == f"src:{place.root / 'lib'}:/usr"
     assert main(["rehearse", "mpirun", "-np", "1", "python", "write.py"]) == 3
     said = capsys.readouterr()
     assert "All was written." in said.out and "starts the ranks as torchrun does, not with mpirun" in said.err

@@ -100,7 +100,7 @@ def rehearse(script, arguments=(), ranks=4, limit_s=120, echo=False, steps=None,
         options = {**({STEPS: str(steps)} if steps else {}), **({STAND_IN: "1"} if stand_in else {}), **(env or {})}
         with HangWatch(folder, ranks, patience_s) as watch:
             done = launch(ON_RANK, folder, str(place.script), *arguments, nodes=nodes, ranks_per_node=ranks // nodes,
-                          env=options, timeout_s=limit_s, echo=echo)
+                          env=place.environment(options), timeout_s=limit_s, echo=echo)
         if problem := failed_import(folder):
             raise LaunchError(problem)
         made = _judged(place.script, folder, ranks, done, watch)

@@ -49,6 +49,16 @@ class Place:
             text = text.replace(f"{path}/", known)
         return text
 
+    def environment(self, env):
+        """`env` for ranks, with a PYTHONPATH that leads into the copy where it led into the folder that was copied."""
+        def in_copy(path):
+            whole = Path(path).resolve()
+            there = self.root / whole.relative_to(self.original) if whole.is_relative_to(self.original) else None
+            return str(there) if path and there and there.exists() else path
+
+        paths = env.get("PYTHONPATH")
+        return {**env, "PYTHONPATH": os.pathsep.join(map(in_copy, paths.split(os.pathsep)))} if paths else env
+
     def facts(self):
         """Where the script ran, as a sentence for a script that has failed."""
         started = "" if self.start == "." else f", in its folder {self.start}"
@@ -99,11 +109,7 @@ def copied(script):
         place.start = os.path.relpath(start, place.root) if start.is_relative_to(place.root) else str(here)
         place.paths = [(place.script.parent, ""), (place.root, ""), (folder, "")]
         os.environ[COPY] = folder
-        if before["PYTHONPATH"]:
-            os.environ["PYTHONPATH"] = os.pathsep.join(
-                str(place.root / Path(one).resolve().relative_to(root))
-                if one and Path(one).resolve().is_relative_to(root) else one
-                for one in before["PYTHONPATH"].split(os.pathsep))
+        os.environ.update(place.environment({"PYTHONPATH": before["PYTHONPATH"]} if before["PYTHONPATH"] else {}))
         os.chdir(start)
         yield place
     finally:
