@@ -265,7 +265,7 @@ REMARKS = {
                     "as one process. DistributedDataParallel is its successor.",
     "stand-in": "{words}",
     "linked": "The script ran in a copy, and in that copy what is large is a read-only link to the original: {files}. "
-              "Python may write there, because a copy takes the link's place; other libraries may not.",
+              "Before Python writes to it, a copy takes the link's place. Other libraries cannot write to it.",
     "left out": "The copy of the script's repository lacks what cannot be copied (pipes, sockets, devices, unreadable "
                 "files, and what is too large): {files}. What the script needs of it can be named by its full path.",
     "few cores": "The ranks waited for a core for {percent} of their time ({cores} cores here): times say little "
