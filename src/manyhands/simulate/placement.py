@@ -69,9 +69,8 @@ def reduce_scatter(machine, way, clocks, n_bytes):
     return calls.ring_half(clocks, n_bytes, link(machine, way.data, way.split))
 
 
-def border_s(machine, layers, way):
-    """A message from one stage of a pipeline to the next: each rank of a split layer sends its part."""
-    if way.stages == 1:
-        return 0.0
-    largest = max(layer.activation_bytes for layer in layers)
-    return message_s(largest / way.split, *link(machine, 2, way.split * way.data))
+def borders_s(machine, blocks, way):
+    """The times of a message over each border of the pipeline: what the last layer before the cut hands on, of which
+    each rank of a split layer sends its part. `blocks`: the layers of each stage."""
+    one = link(machine, 2, way.split * way.data)
+    return [message_s(block[-1].activation_bytes / way.split, *one) for block in blocks[:-1]]

@@ -9,8 +9,9 @@ All times are seconds, all sizes bytes. What is assumed, besides the links of `c
 
 * Ranks are numbered so that those of a split layer are neighbours, then the replicas, then the stages; nodes are
   filled in this order, as Megatron-LM does. Groups of ranks that work at the same time share a node's links evenly.
-* A layer cut over `split` ranks computes `split` times as fast, and all-reduces its output twice in forward and twice
-  in backward: a transformer block (Shoeybi et al. 2019, arXiv 1909.08053). These wait; nothing hides them.
+* A layer cut over `split` ranks computes `split` times as fast. A transformer block all-reduces its output twice in
+  forward and twice in backward (Shoeybi et al. 2019, arXiv 1909.08053), and twice more in backward where forward is
+  computed again there. `Layer.sums` says so for other layers. These wait, because nothing hides them.
 * The gradients of a layer are ready when its backward of the *last* micro-batch is; they travel in buckets, one
   after the other, beside the computing (`fusion.buckets`). ZeRO's stages 1 and 2 reduce-scatter them so, and gather the
   weights after the step. Stage 3 goes by layers in place of buckets: a layer's weights are gathered while the one
@@ -34,8 +35,9 @@ from manyhands.simulate.fusion import buckets
 # inside, between: (latency_s, bytes_per_s) of a link inside a node, and of one of its links_per_node links to others
 Machine = namedtuple("Machine", "ranks_per_node inside between links_per_node", defaults=(1,))
 
-# of the whole layer and one micro-batch of one replica; activation_bytes: its output, which goes on to the next layer
-Layer = namedtuple("Layer", "weights_bytes forward_s backward_s activation_bytes", defaults=(0.0,))
+# of the whole layer and one micro-batch of one replica; activation_bytes: its output, which goes on to the next layer;
+# sums: the sizes of what ranks that share the layer all-reduce in forward and in backward, None: its output, twice in each
+Layer = namedtuple("Layer", "weights_bytes forward_s backward_s activation_bytes sums", defaults=(0.0, None))
 
 # data: replicas; stages: ranks of the pipeline; split: ranks that share each layer; zero: stage of ZeRO; schedule:
 # "gpipe", "1f1b", "interleaved" (with `chunks` blocks of layers on each rank), or orders of your own; all_reduce: one
@@ -87,7 +89,7 @@ def step(machine, layers, way, slowness=None):
         scatters = way.zero == 3 and last[rank_of[event.stage]][event.stage] == event
         return event_s(event.stage, event.kind, scatters)
 
-    spans = pipeline.play(orders, seconds, placement.border_s(machine, layers, way))
+    spans = pipeline.play(orders, seconds, placement.borders_s(machine, [layers[cut] for cut in cuts], way))
     ends = []
     for rank, row in enumerate(spans):
         whole = [(work[one.stage, one.kind], one) for one in row if last[rank][one.stage] == tuple(one)[:3]]
@@ -112,7 +114,9 @@ class _Work:
         self.layers_s = [part * (layer.forward_s if kind == "F" else layer.backward_s) / way.split for layer in layers]
         self.computing_s = sum(self.layers_s)
         inside, data = placement.link(machine, way.split, 1), placement.link(machine, way.data, way.split)
-        self.split_s = [2 * ring_s(way.split, layer.activation_bytes, *inside) if waits else 0.0 for layer in layers]
+        sums = [layer.sums or 2 * (2 * (layer.activation_bytes,),) for layer in layers]
+        self.split_s = [sum(ring_s(way.split, size, *inside) for size in one[kind != "F"]) if waits else 0.0
+                        for one in sums]
         self.sizes = [layer.weights_bytes / way.split for layer in layers]
         self.moves_s = [ring_s(way.data, size, *data) / 2 if way.zero == 3 else 0.0 for size in self.sizes]
         self.gathers_s = self.moves_s if waits else [0.0] * len(layers)
