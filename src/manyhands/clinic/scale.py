@@ -16,7 +16,7 @@ AFTER = 0.05  # less of the messages' time than this inside backward: they do no
 DRAWS = 5  # steps that are simulated, with other late ranks in each
 PER_RANK, FIXED = "per-rank", "fixed"  # what stays the same with more ranks: the batch of a rank, the global batch
 WAITED_SOME, WAITED_MUCH = 0.05, 0.2  # parts of the time without a core: a warning, and no prediction
-ALL_REDUCES = {"ring": "ring", "tree": "tree", "two-level": "hierarchical", "auto": "fastest"}
+ALL_REDUCES = {"ring": "ring", "tree": "double tree", "two-level": "hierarchical", "auto": "auto"}
 
 
 @dataclass

@@ -1,5 +1,5 @@
 """The alpha-beta model of an all-reduce: along a ring, along a tree, by halving and doubling, in two levels,
-through parameter servers; and three that NCCL makes on a machine of nodes.
+through parameter servers; three that NCCL makes on a machine of nodes; and one on a torus.
 
 A message of n bytes takes `latency_s + n_bytes / bytes_per_s` (alpha + n beta). What the models assume:
 
@@ -130,6 +130,18 @@ def in_network_s(nodes, ranks_per_node, n_bytes, inside, between, links_per_node
     hops, times = (2 * (nodes > 1), nodes > 1) if everywhere else (2 * _depth(nodes), min(nodes - 1, 2))
     across_s = times * n / (_ranks(links_per_node) * between[1])
     return 4 * (g > 1) * inside[0] + hops * between[0] + np.maximum(inside_s, across_s)
+
+
+def torus_s(p, n_bytes, latency_s, bytes_per_s, axes=3):
+    """An all-reduce of a block of p chips of a torus with so many axes, all sides of the block alike, as on TPUs.
+
+    Along each axis there are rings in both directions. Parts of the tensor take the axes in different orders, so that
+    all 2 `axes` links of a chip are busy; a hop crosses at most half of a side, there and back:
+    axes p^(1/axes) alpha + 2 (p - 1)/p n / (2 axes B), B of one link in one direction.
+    Mikami et al. 2018, arXiv 1811.05233, for two axes; Austin et al. 2025, How to scale your model, chapter 3.
+    """
+    side, n = _ranks(p)**(1 / axes), np.asarray(n_bytes, float)[()]
+    return (axes * side * latency_s if p > 1 else 0.0) + (p - 1) / p * n / (axes * bytes_per_s)
 
 
 def parameter_server_s(workers, n_bytes, latency_s, bytes_per_s, servers=1):

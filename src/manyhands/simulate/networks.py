@@ -41,6 +41,14 @@ def flops(blocks, recompute=False):
     return (8 if recompute else 6) * sum(block.multiply_adds for block in blocks)
 
 
+def mfu(blocks, samples, seconds, flops_per_s):
+    """The model FLOPs utilisation (MFU) of one GPU: what its samples need, `flops(blocks)` for each, in parts of what it
+    could compute in the `seconds` of a step at its peak, `flops_per_s`. What recomputation computes again is not counted.
+    Chowdhery et al. 2022, PaLM, arXiv 2204.02311, appendix B.
+    """
+    return flops(blocks) * samples / seconds / flops_per_s
+
+
 def weights(blocks):
     """How many numbers the network has."""
     return sum(block.weights for block in blocks)

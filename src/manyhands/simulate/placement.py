@@ -6,12 +6,12 @@ in this order, and groups that work at the same time share a node's links evenly
 
 from manyhands.simulate import clocks as calls
 from manyhands.simulate.collective_costs import (
-    double_tree_s, halving_doubling_s, hierarchical_s, in_network_s, message_s, node_ring_s, ring_s,
+    double_tree_s, halving_doubling_s, hierarchical_s, in_network_s, message_s, node_ring_s, ring_s, torus_s,
 )
 
-ALL_REDUCES = ("ring", "tree", "double tree", "in network", "halving and doubling", "hierarchical",
+ALL_REDUCES = ("ring", "tree", "double tree", "in network", "torus", "halving and doubling", "hierarchical",
                "hierarchical, halving and doubling", "parameter servers", "auto")
-AUTO = ("ring", "double tree", "in network")  # of which "auto" takes the fastest for each message, as NCCL does
+AUTO = ("ring", "double tree", "in network", "torus")  # of which "auto" takes the fastest for each message, as NCCL does
 ADDS = ("", "inside", "everywhere")  # where a machine's switches can add numbers
 
 
@@ -54,7 +54,9 @@ def on_nodes(machine, ranks, apart):
 
 
 def ring(machine, ranks, apart, n_bytes):
-    """The seconds of an all-reduce of a group along rings (`node_ring_s`)."""
+    """The seconds of an all-reduce of a group along rings (`node_ring_s`), or those of a torus (`torus_s`)."""
+    if machine.torus and ranks * apart <= machine.ranks_per_node:
+        return torus_s(ranks, n_bytes, *machine.inside, machine.torus)
     nodes, inner, within, between = on_nodes(machine, ranks, apart)
     return node_ring_s(nodes, inner, n_bytes, within, between)
 
@@ -71,13 +73,20 @@ def all_reduce(machine, way, clocks, n_bytes):
     return clocks.max() + (_together_s(machine, way, way.all_reduce, n_bytes) if ranks > 1 else 0.0) + 0 * clocks
 
 
+def can(machine, way, name):
+    """Whether the machine has what this all-reduce needs: switches that add, or a torus around all replicas."""
+    if name == "torus":
+        return bool(machine.torus) and way.data * way.split <= machine.ranks_per_node
+    return name != "in network" or bool(machine.adds)
+
+
 def _together_s(machine, way, name, n_bytes):
     """An all-reduce of ranks that begin together, and go on together."""
     if name == "auto":
-        return min(_together_s(machine, way, one, n_bytes) for one in AUTO if one != "in network" or machine.adds)
+        return min(_together_s(machine, way, one, n_bytes) for one in AUTO if can(machine, way, one))
+    if name in ("ring", "torus"):
+        return ring(machine, way.data, way.split, n_bytes)
     nodes, inner, within, between = on_nodes(machine, way.data, way.split)
-    if name == "ring":
-        return node_ring_s(nodes, inner, n_bytes, within, between)
     if name == "double tree":
         return double_tree_s(nodes, inner, n_bytes, within, between)
     if name == "in network":

@@ -33,9 +33,9 @@ from manyhands.simulate.fusion import buckets
 
 # inside, between: (latency_s, bytes_per_s) of a link inside a node, and of one of its links_per_node links to others;
 # inside_shared_by: by so many ranks of the node, at most, if they send at the same time (a bus); adds: where switches
-# add numbers up, one of `placement.ADDS`
-Machine = namedtuple("Machine", "ranks_per_node inside between links_per_node inside_shared_by adds",
-                     defaults=(1, 1, ""))
+# add numbers up, one of `placement.ADDS`; torus: of so many axes, in which inside is a link to one neighbour; 0: none
+Machine = namedtuple("Machine", "ranks_per_node inside between links_per_node inside_shared_by adds torus",
+                     defaults=(1, 1, "", 0))
 
 # of the whole layer and one micro-batch of one replica; activation_bytes: its output, which goes on to the next layer;
 # sums: the sizes of what ranks that share the layer all-reduce in forward and in backward, None: its output, twice in each
@@ -61,7 +61,7 @@ def step(machine, layers, way, slowness=None):
     """The `Step` of `layers`, in forward order, trained in this way on this machine.
 
     `slowness`: by what factor each rank's computing takes longer, an array [stages, data, split], or 1 for ranks that
-    are all alike; by default `stragglers.usual`: 1 below 64 ranks, and factors that are 1.5 % apart from there on.
+    are all alike; by default `stragglers.usual`: 1 below 64 ranks, and factors that are 1 % apart from there on.
     ValueError where the way does not fit: fewer layers than blocks of the pipeline, a number below 1, an unknown name.
     """
     _check(machine, way)
@@ -192,14 +192,16 @@ def _check(machine, way):
                          "there must be one of each at least")
     if not machine.inside_shared_by >= 1:
         raise ValueError(f"inside_shared_by is {machine.inside_shared_by!r}: a number of ranks, from 1 up")
-    if machine.adds not in placement.ADDS or way.all_reduce == "in network" and not machine.adds:
-        raise ValueError(f"adds is {machine.adds!r}: it is {' or '.join(map(repr, placement.ADDS))}, and an all-reduce "
-                         "in the network needs switches that add")
+    if machine.adds not in placement.ADDS:
+        raise ValueError(f"adds is {machine.adds!r}: there are {', '.join(map(repr, placement.ADDS))}")
     if not way.micro_batch_s >= 0:
         raise ValueError(f"micro_batch_s is {way.micro_batch_s!r}: seconds, 0 or more")
     if way.zero not in (0, 1, 2, 3):
         raise ValueError(f"zero is {way.zero!r}: ZeRO has the stages 0, 1, 2 and 3")
     if way.all_reduce not in placement.ALL_REDUCES:
         raise ValueError(f"all_reduce is {way.all_reduce!r}: there are {'; '.join(placement.ALL_REDUCES)}")
+    if not placement.can(machine, way, way.all_reduce):
+        raise ValueError(f"all_reduce is {way.all_reduce!r}: this machine has no switches that add (`adds`), or no torus "
+                         "that holds all replicas")
     if way.servers < 0 or way.servers and way.all_reduce != "parameter servers":
         raise ValueError(f"{way.servers} servers with {way.all_reduce}: they go with parameter servers only, 0 or more")

@@ -137,9 +137,9 @@ def test_the_gathers_of_zero_3_hide_behind_the_computing_but_for_the_first():
 def test_groups_that_work_at_once_share_the_links_of_a_node():
     machine = Machine(8, (0.0, 1e30), (0.0, 1e6), links_per_node=2)
     layer = [Layer(8e5, 0.0, 1e-9)]
-    whole = step(machine, layer, Way(16)).seconds              # one ring, on one of the two links
+    whole = step(machine, layer, Way(16)).seconds              # two rings, each on one of the two links
     eight = step(machine, layer, Way(2, split=8)).seconds      # eight rings of an eighth, on two links
-    assert whole == pytest.approx(ring_s(16, 8e5, 0, 1e6), rel=1e-3)
+    assert whole == pytest.approx(ring_s(16, 8e5, 0, 2 * 1e6), rel=1e-3)
     assert eight == pytest.approx(ring_s(2, 1e5, 0, 1e6 * 2 / 8), rel=1e-3)
 
 
