@@ -100,8 +100,8 @@ def double_tree_s(nodes, ranks_per_node, n_bytes, inside, between, links_per_nod
     """An all-reduce along two binary trees of nodes, each with half of the tensor, and a chain of the ranks in each
     node, in slices so small that all hops are busy at the same time, as in NCCL.
 
-    A node that is inside one tree is a leaf of the other, so each sends 2 n bytes (n where there are two), about as much
-    as in a ring, but the depth is only log2 of the nodes, rounded up. The same holds for the ranks of a chain:
+    A node that is inside one tree is a leaf of the other, so each sends 2 n bytes (n where there are two), about as
+    much as in a ring, but the depth is only log2 of the nodes, rounded up. The same holds for the ranks of a chain:
     2 ((g - 1) alpha_inside + ceil(log2 m) alpha_between) + max(2 n / inside, 2 n / (l between)).
     Sanders, Speck and Traeff 2009, Two-tree algorithms for full bandwidth broadcast, reduction and scan, Parallel
     Computing 35(12); NCCL, src/graph/tuning.cc, for the hops.
@@ -120,8 +120,8 @@ def in_network_s(nodes, ranks_per_node, n_bytes, inside, between, links_per_node
     switch copies it to all: (1 + 1/g) n bytes each way. Between the nodes the sum of a node goes out and that of all
     comes back, n bytes each way over l links; with a double tree 2 n. All parts are passed on in slices, so the slower
     one decides the rate: 4 alpha_inside + hops alpha_between + max((1 + 1/g) n / inside, n or 2 n / (l between)), with
-    2 hops, or 2 ceil(log2 m) for the tree; a rank and its switch are one hop apart. Graham et al. 2016, Scalable hierarchical aggregation protocol (SHArP),
-    COM-HPC. The formula is ours.
+    2 hops, or 2 ceil(log2 m) for the tree; a rank and its switch are one hop apart. Graham et al. 2016, Scalable
+    hierarchical aggregation protocol (SHArP), COM-HPC. The formula is ours.
     """
     g, n = _ranks(ranks_per_node), np.asarray(n_bytes, float)[()]
     if _ranks(nodes) * g == 1:

@@ -76,7 +76,7 @@ def from_file(path, reached=1.0):
 
 
 def _check_link(path, name, link):
-    """Also that the numbers can have the units that the keys say: a network of 1 MB/s, or 0.1 s away, was meant otherwise."""
+    """Refuse a link without its two numbers, or with numbers that cannot have the units that the keys name."""
     if not isinstance(link, dict) or set(link) != {"latency_s", "bytes_per_s"}:
         raise ValueError(f"{path}: `{name}` must be a link with seconds and bytes per second, as in "
                          f"`{name} = {{ latency_s = 10e-6, bytes_per_s = 12.5e9 }}`")
@@ -93,8 +93,8 @@ def _kind(name, one, reached):
     if not 0 < reached <= 1:
         raise ValueError(f"reached is {reached}: a part of the published rate, above 0 and up to 1")
     inside, between = ((one[link]["latency_s"], one[link]["bytes_per_s"] * reached) for link in ("inside", "between"))
-    machine = Machine(one["gpus"], inside, between, one["links"], one.get("inside_shared_by") or 1, one.get("adds") or "",
-                      one.get("torus") or 0)
+    machine = Machine(one["gpus"], inside, between, one["links"], one.get("inside_shared_by") or 1,
+                      one.get("adds") or "", one.get("torus") or 0)
     return Kind(name, one["what"], machine, one["flops_per_s"], one["arithmetic"], one["memory_bytes"], one["source"])
 
 

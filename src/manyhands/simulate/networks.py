@@ -42,9 +42,9 @@ def flops(blocks, recompute=False):
 
 
 def mfu(blocks, samples, seconds, flops_per_s):
-    """The model FLOPs utilisation (MFU) of one GPU: what its samples need, `flops(blocks)` for each, in parts of what it
-    could compute in the `seconds` of a step at its peak, `flops_per_s`. What recomputation computes again is not counted.
-    Chowdhery et al. 2022, PaLM, arXiv 2204.02311, appendix B.
+    """The model FLOPs utilisation (MFU) of one GPU, from 0 to 1: the operations that its samples need, `flops(blocks)`
+    for each, divided by those that it could compute in the `seconds` of a step at its peak, `flops_per_s`. What
+    recomputation computes again is not counted. Chowdhery et al. 2022, PaLM, arXiv 2204.02311, appendix B.
     """
     return flops(blocks) * samples / seconds / flops_per_s
 
@@ -103,8 +103,8 @@ def transformer(depth, width, length, words):
     tied to its last layer. Narayanan et al. 2021, arXiv 2104.04473, equations 2 and 3, with layer norms and biases.
 
     Where ranks share the blocks, each has a part of the vocabulary: the embedding is summed once in forward, and the
-    loss needs the maximum, the sum and the right word's logit of each token only, never the logits (Shoeybi et al. 2019,
-    section 3)."""
+    loss needs the maximum, the sum and the right word's logit of each token only, never the logits (Shoeybi et al.
+    2019, section 3)."""
     one = length * width
     block = Block("block", 12 * width**2 + 13 * width, length * (12 * width**2 + 2 * length * width), one)
     first = Block("embedding", (words + length) * width, 0, one, ((one,), ()))

@@ -96,9 +96,10 @@ def play(orders, seconds, message_s=0.0, blocking=False):
     """When each event begins and ends: for each rank a list of `Span`, in its order.
 
     `seconds(event)` is how long it takes, a number, or an array: many pipelines of the same orders at once, one in
-    each place of it. A message between ranks arrives `message_s` after the event that it comes
-    from: one number, or a list of one for each border between two stages. With `blocking` a send ends when the other side has taken the message (a rendezvous); else a rank goes on at
-    once. `Stuck` if ranks wait for each other, and who waits for what.
+    each place of it. A message between ranks arrives `message_s` after the event that it comes from; this is one
+    number, or a list with one for each border between two stages. With `blocking` a send ends when the other side has
+    taken the message (a rendezvous); else a rank goes on at once. `Stuck` if ranks wait for each other, and who waits
+    for what.
     """
     rank_of = {event.stage: rank for rank, order in enumerate(orders) for event in order}
     todo = [[step for event in order for step in _steps(event, rank_of, blocking)] for order in orders]

@@ -11,7 +11,7 @@ from manyhands.simulate.collective_costs import (
 
 ALL_REDUCES = ("ring", "tree", "double tree", "in network", "torus", "halving and doubling", "hierarchical",
                "hierarchical, halving and doubling", "parameter servers", "auto")
-AUTO = ("ring", "double tree", "in network", "torus")  # of which "auto" takes the fastest for each message, as NCCL does
+AUTO = ("ring", "double tree", "in network", "torus")  # "auto" takes the fastest of them for each message, as NCCL does
 ADDS = ("", "inside", "everywhere")  # where a machine's switches can add numbers
 
 

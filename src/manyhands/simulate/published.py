@@ -133,8 +133,8 @@ def megatron_flops(x):
 
 
 def unfitted(reached=0.7):
-    """[(table, GPUs, published, predicted)]: only the speed of one GPU is taken from a table; the links have `reached` of
-    their published rates, nothing overlaps, and the library chooses the all-reduce (`auto`)."""
+    """[(table, GPUs, published, predicted)]: only the speed of one GPU is taken from a table. The links have `reached`
+    of their published rates, nothing overlaps, and the library chooses the all-reduce (`auto`)."""
     found = []
     for what, machine, counts, numbers in (("K80", "p2-8xlarge", (1, 8, 16, 32, 64), K80),
                                            ("P100 of a DGX-1", "dgx-1-p100", (1, 2, 4, 8), DGX_1)):

@@ -38,7 +38,7 @@ Machine = namedtuple("Machine", "ranks_per_node inside between links_per_node in
                      defaults=(1, 1, "", 0))
 
 # of the whole layer and one micro-batch of one replica; activation_bytes: its output, which goes on to the next layer;
-# sums: the sizes of what ranks that share the layer all-reduce in forward and in backward, None: its output, twice in each
+# sums: the sizes of what ranks that share the layer all-reduce in forward and in backward; None: its output, twice each
 Layer = namedtuple("Layer", "weights_bytes forward_s backward_s activation_bytes sums", defaults=(0.0, None))
 
 # micro_batch_s: what each forward and each backward of a micro-batch costs on a stage besides its computing;
@@ -201,7 +201,7 @@ def _check(machine, way):
     if way.all_reduce not in placement.ALL_REDUCES:
         raise ValueError(f"all_reduce is {way.all_reduce!r}: there are {'; '.join(placement.ALL_REDUCES)}")
     if not placement.can(machine, way, way.all_reduce):
-        raise ValueError(f"all_reduce is {way.all_reduce!r}: this machine has no switches that add (`adds`), or no torus "
-                         "that holds all replicas")
+        raise ValueError(f"all_reduce is {way.all_reduce!r}: this machine has no switches that add (`adds`), or no "
+                         "torus that holds all replicas")
     if way.servers < 0 or way.servers and way.all_reduce != "parameter servers":
         raise ValueError(f"{way.servers} servers with {way.all_reduce}: they go with parameter servers only, 0 or more")
