@@ -353,7 +353,7 @@ settle("14-longer", lambda: finish_s(steps["recomputed"]) / finish_s(steps["plai
 # not change. While a backward runs, the activations of *one* micro-batch exist again; the number above does not count them.
 # </details>
 #
-# This is *full* recomputation, which GPipe always does. Transformers are rarely trained so today, since *selective* recomputation repeats only what needs much memory and little computing, above all the scores and the softmax of attention. Korthikanti et al. (2022)
+# This is *full* recomputation, which GPipe always does. A transformer need not pay that price, since *selective* recomputation repeats only what needs much memory and little computing, above all the scores and the softmax of attention. Korthikanti et al. (2022)
 # report that, together with sequence parallelism (unit 15), a fifth of the memory for activations is enough, and that over 90 % of the extra time is saved. In PyTorch, `create_selective_checkpoint_contexts` of `torch.utils.checkpoint` lets you choose the operations whose results
 # are kept. FlashAttention always computes the scores again in backward.
 #

@@ -429,7 +429,7 @@ print(f"batch 256 is {d.mean():.1f} points worse than batch 8 on average; with 9
 # ## What you can say now
 #
 # * *Accuracy is lost* in the same epochs beyond an elbow, and the spread of the runs says which differences count.
-# * *The linear rule* keeps the noise $g$ of the run, *the square root* the variance of one step. Adam takes the root.
+# * *The linear rule* keeps the noise $g$ of the run, *the square root* the variance of one step. Adam takes the root while noise rules, with changed $\beta$ and $\epsilon$.
 # * *Warm-up* protects the first steps, *LARS* each layer; within the flat part neither is needed.
 # * *The noise scale* is a quotient of two means, from two batch sizes. It grows during training, so the batch may grow too. Near it is the critical batch.
 # * *A growing batch* instead of a falling rate gives the same curve in fewer steps.

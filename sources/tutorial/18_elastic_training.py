@@ -361,8 +361,8 @@ settle("18-twice", lambda: twice)
 # %% [markdown]
 # > **On GPUs.** The same parts, and one more: each GPU has its own generator (`torch.cuda.get_rng_state`), so dropout drawn there is state of that rank. Bits are the same only with deterministic kernels
 # > (`torch.use_deterministic_algorithms`). `map_location` names the rank's own GPU, or the CPU; without it all ranks load into the GPU of the rank that saved.
-# > A rank that waits in an NCCL call may hear nothing of the death of another rank, where gloo raises an error. Under torchrun (with the rendezvous `c10d`) it need not. The agent of the dead rank's node meets anew, the other agents see that at their next look, and end their workers. Without such an agent, or if a rank *hangs* and does not die,
-# > the watchdog ends the waiting ranks after the group's `timeout`, by default 10 minutes.
+# > A rank that waits in an NCCL call may hear nothing of the death of another rank, where gloo raises an error. Under torchrun with the rendezvous `c10d`, the agent of the dead rank's node starts a new rendezvous, and the other agents notice that at their next look and end their workers. Without such agents, or if a rank
+# > *hangs* and does not die, the watchdog ends the waiting ranks after the group's `timeout`, by default 10 minutes.
 
 # %% [markdown]
 # ## Commit and rollback

@@ -137,9 +137,10 @@ def double_tree(nodes, g, n_bytes, slices):
         for mirrored in (False, True):
             size = n_bytes / 2 / slices
             parent, children = _tree_of(nodes)
-            name = (lambda node: nodes - 1 - node) if mirrored else (lambda node: node)
-            rank = lambda node, place: name(node) * g + place
             up, down = {}, {}
+
+            def rank(node, place, mirrored=mirrored):
+                return (nodes - 1 - node if mirrored else node) * g + place
 
             def reduce(node):
                 needs = [reduce(child) for child in children[node]]
