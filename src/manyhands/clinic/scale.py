@@ -141,7 +141,7 @@ def _as_sum(call, ranks):
     return call["bytes"] / 2 if name.startswith("reducescatter") else call["bytes"]
 
 
-def forecast(found, machine, ranks, times_as_fast=1.0, all_reduce="hierarchical", batch=PER_RANK):
+def forecast(found, machine, ranks, times_as_fast=1.0, all_reduce="auto", batch=PER_RANK):
     """What so many ranks of this machine give: a `Forecast`. One rank there is `times_as_fast` as one here.
 
     `batch`: PER_RANK; FIXED: the rows of one rank's step here, divided among the ranks; or a number of rows, likewise.
