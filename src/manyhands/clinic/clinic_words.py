@@ -244,6 +244,8 @@ REMARKS = {
     "same but other": "In step {step} all ranks got the same gradient, and it is {percent} away from that of one "
                       "process: the script changes the gradients before its optimiser gets them. None of the mistakes "
                       "that the clinic knows explains that, and ranks that agree make no mistake of distribution.",
+    "own length": "The gradient that the optimiser got is {factor:.3g} times as long as that of one process. It is a "
+                  "mistake only if the script does not intend it, for example by a factor of its loss.",
     "length varies": "The gradient points where that of one process does, and its length is set by the script, in each "
                      "step by a different factor. So the length was not compared.",
     "gathers rows": "After forward, an all_gather collects what the model gave on other ranks, so each rank's loss "
@@ -262,13 +264,12 @@ REMARKS = {
                     "was run "
                     "as one process. DistributedDataParallel is its successor.",
     "stand-in": "{words}",
-    "linked": "The script ran in a copy, and in that copy what is large is a link to the original: {files}. What the "
-              "script writes into a linked folder, it writes into the original.",
+    "linked": "The script ran in a copy, and in that copy what is large is a read-only link to the original: {files}. "
+              "Python may write there, because a copy takes the link's place; other libraries may not.",
     "left out": "The copy of the script's repository lacks what cannot be copied (pipes, sockets, devices, unreadable "
-                "files): {files}.",
+                "files, and what is too large): {files}. What the script needs of it can be named by its full path.",
     "few cores": "The ranks waited for a core for {percent} of their time ({cores} cores here): times say little "
-                 "about a "
-                 "machine where each rank has its own.",
+                 "about a machine where each rank has its own.",
     "input": "{percent} of a step goes by in waiting for the next batch. num_workers of the DataLoader, or less to "
              "do for "
              "each row, would help.",

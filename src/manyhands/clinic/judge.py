@@ -15,7 +15,8 @@ def mistakes(evidence):
     numbers = _numbers(evidence)
     found = [*data_mistakes(evidence), *numbers]
     start = evidence.start_differs()
-    gradient = [] if any(one.key == "no gradient" for one in numbers) else _gradient(evidence)
+    gradient = [] if any(one.key == "no gradient" for one in numbers) else [
+        one for one in _gradient(evidence) if one.key != "own length"]
     if start:
         found.append(Finding("start", {"names": start, "of": len(evidence.first["start"])}))
     found += gradient
@@ -99,7 +100,8 @@ def _factor(step, fitted):
 def _length(evidence, lengths):
     """Mistakes in the length of the gradient, [(factor, scales, gathered)]. The script may scale its loss, or the
     gradients, or one to undo the other: the product counts, where the loss's part is known. A factor that changes from
-    step to step is no division: the script sets the length itself."""
+    step to step is no division: the script sets the length itself. So it may do where its loss is not known, or where
+    one step alone was compared: "own length", a remark."""
     n, wrong = len(givers(evidence)), []
     for factor, scales, gathered in lengths:
         if abs(factor - 1) < NEAR or scales is None and (gathered or abs(factor / n - 1) < NEAR):
@@ -108,6 +110,7 @@ def _length(evidence, lengths):
         key = next((key for key, wanted in (("sum", n), ("divided twice", 1 / n))
                     if n > 1 and abs(factor / wanted - 1) < NEAR), None)
         if key or abs(factor / wish - 1) >= NEAR:
+            key = key or (None if scales and len(lengths) > 1 else "own length")
             wrong.append(("gathered" if gathered and key == "divided twice" else key, factor))
     if not wrong or max(factor for _, factor in wrong) / min(factor for _, factor in wrong) > 1 + NEAR:
         return []
@@ -215,8 +218,8 @@ def _follows(evidence, last, number, step):
 
 def elsewhere(evidence):
     """The remark on a gradient that is the same on all ranks and merely is not that of one process, as [Finding]."""
-    if _gradient(evidence):
-        return []
+    if found := _gradient(evidence):
+        return [one for one in found if one.key == "own length"]
     for number, step in enumerate(evidence.steps[:evidence.count]):
         if not _can_compare(step) or not float(step.given[0].norm()) or any(
                 kind == "value" for clips in step.clips for kind, _ in clips):

@@ -51,7 +51,7 @@ def test_the_mean_on_every_rank_is_right():
 
 @pytest.mark.parametrize(("factor", "key"), [(4, "sum"), (0.25, "divided twice"), (3, "factor"), (1.01, None)])
 def test_a_wrong_length(factor, key):
-    assert keys(step([factor * MEAN] * 4, LOCAL)) == ([key] if key else [])
+    assert keys(*[step([factor * MEAN] * 4, LOCAL)] * 2) == ([key] if key else [])
 
 
 def test_the_factor_of_the_loss_counts_too():
@@ -63,7 +63,13 @@ def test_the_factor_of_the_loss_counts_too():
     assert keys(scaled(4, 1)) == ["sum"]
     assert keys(scaled(0.25, 4)) == []  # divided first, then summed
     assert keys(scaled(0.7, 1)) == []  # a weight that somebody wants
-    assert keys(scaled(0.7, 3)) == ["factor"]
+    assert keys(scaled(0.7, 3), scaled(0.7, 3)) == ["factor"]
+
+
+@pytest.mark.parametrize("steps", [[step([3 * MEAN] * 4, LOCAL)], [step([3 * MEAN] * 4, LOCAL, scales=None)] * 2])
+def test_a_length_in_one_step_or_of_a_loss_that_is_not_known_is_a_remark(steps):
+    found = evidence(*steps)
+    assert judge.mistakes(found) == [] and [one.key for one in judge.elsewhere(found)] == ["own length"]
 
 
 def test_uneven_parts_that_are_weighted_by_hand_are_right():
