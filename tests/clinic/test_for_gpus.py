@@ -94,11 +94,12 @@ def test_a_script_for_gpus_in_a_subfolder_is_looked_at_as_it_is_started(reposito
 SPAWNS = """
     import os, sys
     import torch, torch.distributed as dist, torch.multiprocessing as mp
+    from torch.distributed import init_process_group
 
     def train(rank, size):
         os.environ.update(MASTER_ADDR="localhost", MASTER_PORT="12355")
-        dist.init_process_group("nccl", rank=rank, world_size=size)
-        torch.cuda.set_device(rank)
+        init_process_group("nccl", rank=rank, world_size=size)
+        torch.accelerator.set_device_index(rank)
         dist.all_reduce(torch.ones(3, device="cuda"))
         torch.save(1, "left.pt")
         dist.destroy_process_group()
