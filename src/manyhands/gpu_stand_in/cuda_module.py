@@ -211,12 +211,13 @@ def _accelerator(torch, current):
     accelerator = getattr(torch, "accelerator", None)
     if accelerator is None:
         return
-    answers = {"is_available": lambda: note(FOUND) or True, "device_count": count,
-               "current_accelerator": lambda check_available=False: REAL["device"]("cuda"),
-               "current_device_index": lambda: INDEX["current"], "current_device_idx": lambda: INDEX["current"],
+    for name, answer in {"is_available": lambda: note(FOUND) or True, "device_count": count,
+                         "current_accelerator": lambda check_available=False: REAL["device"]("cuda")}.items():
+        for_scripts(accelerator, name, answer)
+    answers = {"current_device_index": lambda: INDEX["current"], "current_device_idx": lambda: INDEX["current"],
                "set_device_index": set_device, "set_device_idx": set_device, "synchronize": lambda device=None: None,
                "current_stream": lambda device=None: current, "set_stream": lambda stream: None,
-               "empty_cache": lambda: None, "device_index": Device,
+               "empty_cache": lambda: None,
                "memory_allocated": held_bytes, "max_memory_allocated": peak_bytes,
                "memory_reserved": held_bytes, "max_memory_reserved": peak_bytes,
                "memory_stats": lambda device=None: defaultdict(int),
@@ -224,4 +225,6 @@ def _accelerator(torch, current):
                "get_memory_info": lambda device=None: (MEMORY_BYTES - held_bytes(), MEMORY_BYTES)}
     for name, answer in answers.items():
         if hasattr(accelerator, name):
-            for_scripts(accelerator, name, answer)
+            replace(accelerator, name, answer)
+    if hasattr(accelerator, "device_index"):
+        accelerator.device_index = Device
