@@ -8,7 +8,7 @@ from collections import defaultdict
 from types import SimpleNamespace
 
 from manyhands.gpu_stand_in.stand_in_state import INDEX, for_scripts, note, replace
-from manyhands.gpu_stand_in.cuda_devices import DEVICES, OWN, REAL
+from manyhands.gpu_stand_in.cuda_devices import DEVICES, OWN, REAL, index_of
 
 NAME = "NVIDIA A100-SXM4-80GB (a stand-in of manyhands: the CPU)"
 CAPABILITY, MEMORY_BYTES = (8, 0), 80 * 2**30
@@ -89,15 +89,6 @@ class Device(contextlib.AbstractContextManager):
 class NoGraph:
     def __init__(self, *_, **__):
         raise NotImplementedError(GRAPHS)
-
-
-def index_of(device):
-    """The number of a GPU, as a script writes it; of None, the current one."""
-    if isinstance(device, str):
-        device = REAL["device"](device)
-    if type(device) is not int:
-        device = getattr(device, "index", getattr(device, "idx", None))
-    return INDEX["current"] if device is None or device < 0 else device
 
 
 def count():
