@@ -129,9 +129,15 @@ MISTAKES = {
         "ranks. None of the mistakes that the clinic knows explains it.",
         "Compare gradients rank by rank, as the units do.", ("01", "06")),
     "shifted rows": (
-        "Ranks train on the same rows, some steps apart",
+        "Ranks train on the same rows",
         "{ranks} read the same rows in the same order, one of them {rows} rows ahead: {count} of {of} rows were the "
         "same.",
+        "Each rank needs its own part of the data. Add the rank to the seed that the rows are drawn with, or use "
+        "DistributedSampler(dataset).", ("01", "06")),
+    "one seed": (
+        "Ranks train on the same rows",
+        "{ranks} got the same rows in the same order in some of their batches: {count} of {of} rows. So they draw with "
+        "the same seed, and one of them has drawn further numbers in between.",
         "Each rank needs its own part of the data. Add the rank to the seed that the rows are drawn with, or use "
         "DistributedSampler(dataset).", ("01", "06")),
     "same places": (
@@ -228,15 +234,12 @@ REMARKS = {
     "not tried: stopped": "The script had to be stopped before its model was run on all rows at once.",
     "not tried: no step": "There was no whole step to run in one process.",
     "not tried: several models": "The script calls several models, or parts of one, in a step: they were not run on "
-                                 "all "
-                                 "rows at once.",
+                                 "all rows at once.",
     "not tried: inputs": "What goes into the model has no rows, or depends on what is trained: it was not run on all "
-                         "rows "
-                         "at once.",
+                         "rows at once.",
     "not tried: fails": "The model's copy could not be run on all rows at once: {error}",
     "not tried: other output": "A copy of the model, with the weights of rank 0, gave another output than the ranks "
-                               "did "
-                               "(by {percent}): it keeps something between calls, or the ranks began differently.",
+                               "did (by {percent}): it keeps something between calls, or the ranks began differently.",
     "scaled by parameter": "In step {step} all ranks got the same gradient. For each parameter it points where that of "
                            "one process does, but its length differs, by factors between {least} and {most}: each "
                            "parameter's gradient is clipped or scaled separately. That is a choice of the script and "
@@ -259,19 +262,16 @@ REMARKS = {
     "unequal steps": "Not all ranks took the same number of steps: {counts}.",
     "one rank": "There is one rank only: nothing to compare with. Ask for more with --ranks.",
     "DataParallel": "nn.DataParallel is one process with a thread for each GPU; without a GPU it does nothing. It "
-                    "was run "
-                    "as one process. DistributedDataParallel is its successor.",
+                    "was run as one process. DistributedDataParallel is its successor.",
     "stand-in": "{words}",
     "linked": "The script ran in a copy, and in that copy what is large is a link to the original: {files}. What the "
               "script writes into a linked folder, it writes into the original.",
     "left out": "The copy of the script's repository lacks what cannot be copied (pipes, sockets, devices, unreadable "
                 "files): {files}.",
     "few cores": "The ranks waited for a core for {percent} of their time ({cores} cores here): times say little "
-                 "about a "
-                 "machine where each rank has its own.",
+                 "about a machine where each rank has its own.",
     "input": "{percent} of a step goes by in waiting for the next batch. num_workers of the DataLoader, or less to "
-             "do for "
-             "each row, would help.",
+             "do for each row, would help.",
     "straggler": "The ranks are asleep for between {least} and {most} of their time: the others wait for rank {rank}.",
     "horovod bytes": "Horovod's messages are not counted: they do not go through torch.distributed.",
 }

@@ -200,7 +200,8 @@ def test_something_else_is_a_mistake_only_where_the_ranks_do_not_agree():
 def test_the_same_rows_in_every_step_and_by_chance_in_one():
     same, other = [["a", "b", "c", "d"]] * 4, [[f"{rank}{i}" for i in range(4)] for rank in range(4)]
     assert keys(step([MEAN] * 4, LOCAL, rows=same)) == ["same rows"]
-    assert keys(step([MEAN] * 4, LOCAL, rows=same), step([MEAN] * 4, LOCAL, rows=other)) == []
+    shuffled = [same[0][rank:] + same[0][:rank] for rank in range(4)]
+    assert keys(step([MEAN] * 4, LOCAL, rows=shuffled), step([MEAN] * 4, LOCAL, rows=other)) == []
     assert keys(step([MEAN] * 4, LOCAL, rows=[["a"] * 4] * 4)) == []  # all rows look alike: nothing to be told
 
 
@@ -212,6 +213,23 @@ def test_the_same_rows_some_steps_apart():
              for now in range(4)]
     (found,) = judge.mistakes(evidence(*ahead))
     assert (found.key, found.values["ranks"], found.values["rows"]) == ("shifted rows", [0, 1], 4)
+
+
+def test_one_seed_on_all_ranks_of_which_one_draws_more_in_between():
+    """nanoGPT: all ranks read the first batch alike, then rank 0 draws the rows that it evaluates on."""
+    def found(drawn, models=(0,), loader=None):
+        steps = [step([MEAN] * 2, LOCAL[:2], rows=[[f"row {4 * number + i}" for i in range(4)] for number in numbers],
+                      scales=(1.0,) * 2) for numbers in drawn]
+        given = evidence(*steps)
+        for rank, one in enumerate(given.seen):
+            one["loader"] = loader
+            one["steps"] = [{"calls": [{"model": models[number % len(models)], "rows": given.steps[number].rows[rank]}],
+                             "wrapped": []} for number in range(len(drawn))]
+        return [one.key for one in judge.mistakes(given)]
+
+    assert found([(0, 0), (5, 1), (6, 2), (7, 3)]) == ["one seed"]
+    assert found([(3, 0), (4, 1), (5, 2), (6, 3)]) == ["shifted rows"]
+    assert found([(0, 0), (5, 1), (6, 2), (7, 3)], models=(0, 1)) == []  # the noise that a GAN begins with
 
 
 def test_samplers_of_different_ranks():
