@@ -228,6 +228,9 @@ REMARKS = {
     "uneven": "The ranks have different numbers of rows, and their gradients are averaged as they are. That is right "
               "if each loss was weighted by its rows before backward; the clinic does not know this loss.",
     "scaled": "A GradScaler is at work: the length of the gradients was not compared, only where they point.",
+    "clipped scaled": "Clipped before the gradients are unscaled: clipping saw a norm of {norm:.3g}, with the factor of "
+                      "the GradScaler in it. So every gradient is clipped, and after scaler.step() it is that factor "
+                      "shorter than was meant (Adam hardly notices). Call scaler.unscale_(optimizer) before you clip.",
     "clipped by value": "Gradients are clipped by value: steps in which that changed them were not compared.",
     "sampled": "The model is large: of its numbers every {stride}th was compared.",
     "not tried: no copy": "The model could not be copied, so it was not run on all rows at once.",
@@ -281,11 +284,9 @@ REMARK_UNITS = {"input": ("00",), "straggler": ("09", "19"), "batch norm": ("03"
 UNKNOWN = "Not determined"  # a verdict that begins so is none
 VERDICTS = {
     "same": "Yes. In each of {steps} steps all ranks had the same weights, and the gradient was that of one process "
-            "with "
-            "the same {rows} rows.",
+            "with the same {rows} rows.",
     "same but": "As far as it can be told: in each of {steps} steps all ranks had the same weights, and the gradient "
-                "was "
-                "the mean over all {rows} rows. But see the remarks.",
+                "was the mean over all {rows} rows. But see the remarks.",
     "sharded": "Yes. The parameters are sharded; in each of {steps} steps the gradient was that of one process with "
                "the "
                "same weights and the same {rows} rows.",

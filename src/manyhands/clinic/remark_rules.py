@@ -31,11 +31,23 @@ def remarks(evidence):
         found.append(Finding(untold(evidence), {"factor": float(evidence.ranks)}))
     if evidence.first["scaled"]:
         found.append(Finding("scaled", {}))
+    norm = _norm_of_scaled(evidence)
+    if norm:
+        found.append(Finding("clipped scaled", {"norm": norm}))
     if any(kind == "value" for step in evidence.steps for clips in step.clips for kind, _ in clips):
         found.append(Finding("clipped by value", {}))
     if evidence.first["stride"] > 1:
         found.append(Finding("sampled", {"stride": evidence.first["stride"]}))
     return found
+
+
+def _norm_of_scaled(evidence):
+    """The norm that clipping has seen of gradients that a GradScaler had multiplied; None where there is no such step."""
+    for step in evidence.steps[:evidence.count]:
+        for kind, norm in step.clips[0] if step.clips and step.raw is not None else ():
+            if kind == "scaled norm" and abs(norm / max(float(step.raw.norm()), 1e-30) - 1) < 0.1:
+                return norm
+    return None
 
 
 def tried(evidence):

@@ -191,6 +191,15 @@ def test_what_stays_from_the_step_before_and_is_clipped_with_what_has_come():
     assert found == ["no zero_grad"]
 
 
+def test_clipping_before_a_scaler_has_divided_is_a_remark():
+    def said(kind, norm):
+        found = evidence(step([MEAN] * 4, LOCAL, clips=[[(kind, norm)]] * 4), scaled=True)
+        return "clipped scaled" in [one.key for one in remark_rules.remarks(found)]
+
+    norm = float(MEAN.norm())
+    assert said("scaled norm", norm) and not said("norm", norm) and not said("scaled norm", norm / 1024)  # divided by hand
+
+
 def test_something_else_is_a_mistake_only_where_the_ranks_do_not_agree():
     assert keys(step([draw(3)[0]] * 3 + [draw(4)[0]], LOCAL)) == ["other"]
     found = evidence(step([draw(3)[0]] * 4, LOCAL))
