@@ -1,5 +1,6 @@
 """The sentences of the clinic: one table, so that the course can be translated."""
 
+from manyhands.clinic.data_words import MISTAKES_OF_DATA
 from manyhands.clinic.layout_words import MISTAKES_OF_LAYOUTS
 
 # key -> (title, what was measured, what to do, the units that treat it)
@@ -128,39 +129,7 @@ MISTAKES = {
         "of all "
         "ranks. None of the mistakes that the clinic knows explains it.",
         "Compare gradients rank by rank, as the units do.", ("01", "06")),
-    "shifted rows": (
-        "Ranks train on the same rows",
-        "{ranks} read the same rows in the same order, one of them {rows} rows ahead: {count} of {of} rows were the "
-        "same.",
-        "Each rank needs its own part of the data. Add the rank to the seed that the rows are drawn with, or use "
-        "DistributedSampler(dataset).", ("01", "06")),
-    "one seed": (
-        "Ranks train on the same rows",
-        "{ranks} got the same rows in the same order in some of their batches: {count} of {of} rows. So they draw with "
-        "the same seed, and one of them has drawn further numbers in between.",
-        "Each rank needs its own part of the data. Add the rank to the seed that the rows are drawn with, or use "
-        "DistributedSampler(dataset).", ("01", "06")),
-    "same places": (
-        "Ranks train on the same rows",
-        "All ranks read the same rows of one data set of {length} rows in the same order, beginning with rows {first}. "
-        "What they got differs only because each row is changed at random as it is read.",
-        "Give the loader sampler=DistributedSampler(dataset).", ("01", "06")),
-    "sampler rank": (
-        "The samplers of several ranks deal out the same part",
-        "{ranks} have samplers with rank={rank}, which drew the same order, beginning with rows {first}.",
-        "Leave num_replicas and rank of DistributedSampler out, or give it this process's rank.", ("06",)),
-    "sampler seed": (
-        "The ranks' samplers have different seeds",
-        "The seeds are, by rank: {seeds}. So each rank deals out a different order, and the parts overlap: {common} of "
-        "the first {of} rows that rank 0 drew were drawn by rank 1 as well. In one epoch some rows are seen several "
-        "times and others never.",
-        "Give DistributedSampler the same seed on all ranks; it adds the rank itself.", ("06",)),
-    "split": (
-        "random_split gives different parts on different ranks",
-        "All ranks split the same data set into parts of {lengths} rows, and rank {rank} got other rows than rank 0: "
-        "{common} rows of rank 0's first part are in a different part on rank {rank}. Rows that one rank sets aside "
-        "for validation are then trained on by another.",
-        "Give random_split the same generator on all ranks: generator=torch.Generator().manual_seed(0).", ("06",)),
+    **MISTAKES_OF_DATA,
     "gathered": (
         "The gradient of a loss over gathered rows is too small",
         "Every rank's loss is the same and looks at the rows of all {n} ranks, which an all_gather collects after "
@@ -228,9 +197,9 @@ REMARKS = {
     "uneven": "The ranks have different numbers of rows, and their gradients are averaged as they are. That is right "
               "if each loss was weighted by its rows before backward; the clinic does not know this loss.",
     "scaled": "A GradScaler is at work: the length of the gradients was not compared, only where they point.",
-    "clipped scaled": "Clipped before the gradients are unscaled: clipping saw a norm of {norm:.3g}, with the factor of "
-                      "the GradScaler in it. So every gradient is clipped, and after scaler.step() it is that factor "
-                      "shorter than was meant (Adam hardly notices). Call scaler.unscale_(optimizer) before you clip.",
+    "clipped scaled": "Clipped before the gradients are unscaled: clipping saw a norm of {norm:.3g}, with the factor "
+                      "of the GradScaler in it. So every gradient is clipped, and scaler.step() makes it shorter by "
+                      "that factor than was meant (Adam hardly notices). Call scaler.unscale_(optimizer) before you clip.",
     "clipped by value": "Gradients are clipped by value: steps in which that changed them were not compared.",
     "sampled": "The model is large: of its numbers every {stride}th was compared.",
     "not tried: no copy": "The model could not be copied, so it was not run on all rows at once.",

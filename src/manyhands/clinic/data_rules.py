@@ -1,5 +1,6 @@
 """The mistakes in what the ranks read: their rows, samplers and splits."""
 
+import itertools
 from collections import Counter
 
 from manyhands.clinic.rule import Finding, rule
@@ -28,7 +29,7 @@ def _rows(evidence):
         return [Finding("shifted rows" if ahead else "one seed",
                         {"ranks": _ranks_of(shifts), "rows": ahead, "count": count, "of": of,
                          "remedy": _way_to_share(evidence.first["loader"])})]
-    return _same_places(evidence) or _whole_data(evidence)
+    return _same_places(evidence) or _whole_data(evidence) or _overlap(evidence)
 
 
 def _ranks_of(pairs):
@@ -75,9 +76,9 @@ def _shift(evidence, a, b):
         return None
     (shift, common), = ahead.most_common(1)
     if evidence.first["loader"] is None and _one_model(evidence):
-        batches = [of_a for number, step in enumerate(evidence.steps) for of_a, of_b in _calls(evidence, number, step, a, b)
-                   if of_a == of_b and len(set(of_a)) >= FEW]
-        found = batches or common >= max(FEW, count / 4)
+        calls = [call for number, step in enumerate(evidence.steps) for call in _calls(evidence, number, step, a, b)]
+        batch = any(of_a == of_b and len(set(of_a)) >= FEW for of_a, of_b in calls)
+        found = batch or common >= max(FEW, count / 4)
     else:
         found = shift and common >= HALF * count
     return (abs(shift), common, count) if found else None
@@ -117,6 +118,25 @@ def _whole_data(evidence):
               for loader in loaders)
     whole = own and _whole_batches(evidence, loaders)
     return [Finding("whole data", {"length": loaders[0]["length"]})] if whole else []
+
+
+def _overlap(evidence):
+    """Parts of one data set that overlap, though each rank reads a row once in its epoch. A row that two ranks read in
+    the same step does not count: a sampler may give each rank a copy, which is changed in a different way."""
+    loaders = _loaders(evidence) or []
+    if any(cost["orders"] for cost in evidence.cost.values()):
+        return []  # the sampler's own finding
+    steps = [{row: number for number, batch in enumerate(loader.get("first_epoch", ())) for row in batch}
+             for loader in loaders]
+    if any(sum(map(len, loader.get("first_epoch", ()))) > len(step) or "Weighted" in loader["samplers"][0]
+           for loader, step in zip(loaders, steps)):
+        return []  # rows are drawn with replacement
+    for one, other in itertools.combinations(range(len(loaders)), 2):
+        common = [row for row, number in steps[one].items() if steps[other].get(row, number) != number]
+        if len(common) > max(FEW, evidence.ranks):  # the last batches may be filled up with the first rows
+            ranks = [list(givers(evidence))[place] for place in (one, other)]
+            return [Finding("overlap", {"ranks": ranks, "count": len(common), "of": len(steps[one])})]
+    return []
 
 
 def _whole_batches(evidence, loaders):

@@ -42,7 +42,7 @@ def remarks(evidence):
 
 
 def _norm_of_scaled(evidence):
-    """The norm that clipping has seen of gradients that a GradScaler had multiplied; None where there is no such step."""
+    """The norm that clipping saw of gradients that a GradScaler had multiplied; None where there is no such step."""
     for step in evidence.steps[:evidence.count]:
         for kind, norm in step.clips[0] if step.clips and step.raw is not None else ():
             if kind == "scaled norm" and abs(norm / max(float(step.raw.norm()), 1e-30) - 1) < 0.1:

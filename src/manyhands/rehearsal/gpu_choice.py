@@ -26,6 +26,7 @@ class GpuChoice:
     def __init__(self, made=False):
         self._made, self._inside, self._visible = made, 0, None
         self.bound = False  # device_id was given to init_process_group
+        self._first = 0  # the number of the first rank on this machine
         self._of_model = None  # the GPU of the module that a DistributedDataParallel was made for last
 
     def watch(self):
@@ -35,6 +36,7 @@ class GpuChoice:
         from torch.nn.parallel import DistributedDataParallel
 
         self._visible, accelerator = os.environ.get(VISIBLE), getattr(torch, "accelerator", None)
+        self._first = int(os.environ.get("RANK", 0)) - int(os.environ.get("LOCAL_RANK", 0))
         heard = [(torch.cuda, "set_device", self._chosen), (accelerator, "set_device_index", self._chosen),
                  (accelerator, "set_device_idx", self._chosen), (DeviceMesh, "__init__", self._chosen),
                  (torch.cuda.device, "__enter__", self._entered), (torch.cuda.device, "__exit__", self._left),
@@ -59,7 +61,7 @@ class GpuChoice:
         known = [self._of_model] if native else [_gpu_of(tensor) for tensor in tensors]
         if None in known or not known or os.environ.get(VISIBLE) != self._visible:
             return None
-        return known[0] + int(os.environ.get("RANK", 0)) - int(os.environ.get("LOCAL_RANK", 0))
+        return self._first + known[0]
 
     def made(self):
         """Whether the current GPU is one that the program has chosen."""

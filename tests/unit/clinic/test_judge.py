@@ -241,6 +241,21 @@ def test_one_seed_on_all_ranks_of_which_one_draws_more_in_between():
     assert found([(0, 0), (5, 1), (6, 2), (7, 3)], models=(0, 1)) == []  # the noise that a GAN begins with
 
 
+def test_parts_of_one_data_set_that_overlap():
+    def found(*epochs, sampler="SequentialSampler"):
+        given = evidence(step([MEAN] * 2, LOCAL[:2], scales=(1.0,) * 2))
+        for one, epoch in zip(given.seen, epochs):
+            one["loader"] = {"rows": ["a"], "samplers": [sampler, "BucketSampler"], "first_epoch": epoch, "length": 40,
+                             "batch_size": None, "indices": [row for batch in epoch for row in batch]}
+        return [one.key for one in judge.mistakes(given)]
+
+    assert found([[0, 1, 2, 3], [4, 5, 6, 7]], [[8, 9, 0, 1], [2, 3, 10, 11]]) == []  # filled up, at most
+    assert found([[0, 1, 2, 3], [4, 5, 6, 7]], [[4, 5, 6, 7], [2, 3, 10, 11]]) == ["overlap"]
+    assert found([[0, 1, 2, 3], [4, 5, 6, 7]], [[3, 0, 2, 1], [7, 5, 4, 6]]) == []  # copies in the same step
+    assert found([[0, 0, 1, 2], [3, 4, 5, 6]], [[4, 5, 6, 3], [0, 1, 2, 2]]) == []  # with replacement
+    assert found([[0, 1, 2, 3], [4, 5, 6, 7]], [[4, 5, 6, 7], [0, 1, 2, 3]], sampler="WeightedRandomSampler") == []
+
+
 def test_samplers_of_different_ranks():
     def found(orders):
         given = evidence(step([MEAN] * 4, LOCAL))
