@@ -199,7 +199,7 @@ REMARKS = {
     "scaled": "A GradScaler is at work: the length of the gradients was not compared, only where they point.",
     "clipped scaled": "Clipped before the gradients are unscaled: clipping saw a norm of {norm:.3g}, with the factor "
                       "of the GradScaler in it. So every gradient is clipped, and scaler.step() makes it shorter by "
-                      "that factor than was meant (Adam hardly notices). Call scaler.unscale_(optimizer) before you clip.",
+                      "that factor than was meant (Adam hardly notices). Call scaler.unscale_(optimizer) first.",
     "clipped by value": "Gradients are clipped by value: steps in which that changed them were not compared.",
     "sampled": "The model is large: of its numbers every {stride}th was compared.",
     "not tried: no copy": "The model could not be copied, so it was not run on all rows at once.",
