@@ -209,6 +209,8 @@ REMARKS = {
                                  "all rows at once.",
     "not tried: inputs": "What goes into the model has no rows, or depends on what is trained: it was not run on all "
                          "rows at once.",
+    "not tried: shapes": "The ranks' inputs have different shapes (padding to different lengths, for example), so they "
+                         "were not put together, and the model was not run on all rows at once.",
     "not tried: fails": "The model's copy could not be run on all rows at once: {error}",
     "not tried: other output": "A copy of the model, with the weights of rank 0, gave another output than the ranks "
                                "did (by {percent}): it keeps something between calls, or the ranks began differently.",

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from manyhands.clinic import judge, remark_rules
+from manyhands.clinic import judge, remark_rules, replay_rows
 from manyhands.clinic.evidence import Step, apart, fit, loss_scale, shares
 
 SIZES = [3, 2]
@@ -239,6 +239,15 @@ def test_one_seed_on_all_ranks_of_which_one_draws_more_in_between():
     assert found([(0, 0), (5, 1), (6, 2), (7, 3)]) == ["one seed"]
     assert found([(3, 0), (4, 1), (5, 2), (6, 3)]) == ["shifted rows"]
     assert found([(0, 0), (5, 1), (6, 2), (7, 3)], models=(0, 1)) == []  # the noise that a GAN begins with
+
+
+def test_inputs_that_are_padded_to_different_lengths_are_not_put_together():
+    def word(*lengths):
+        calls = [[{"model": 0, "random": False, "cut": False, "follows": False, "rows": ["a", "b"],
+                   "inputs": ((torch.zeros(2, length), torch.zeros(length, length)), {})}] for length in lengths]
+        return replay_rows._cannot([calls])
+
+    assert (word(5, 5), word(5, 7)) == (None, "shapes")
 
 
 def test_parts_of_one_data_set_that_overlap():
