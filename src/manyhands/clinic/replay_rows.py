@@ -120,7 +120,8 @@ def _fit_together(together):
 
     rows = [len(call["rows"]) for call in together]
     flat = [tree_flatten(call["inputs"])[0] for call in together]
-    return all(len({value.shape[1:] for value in values}) == 1 for values in zip(*flat) if _of_rows(values, rows, torch))
+    return all(len({value.shape[1:] for value in values}) == 1
+               for values in zip(*flat) if _of_rows(values, rows, torch))
 
 
 def _of_rows(values, rows, torch):
