@@ -62,7 +62,10 @@ def tried(evidence):
     if any(name not in gradient for name in step.names):
         return None
     whole = torch.cat([gradient[name].double() for name in step.names])
-    return apart(whole, step.raw) if finite(whole) and finite(step.raw) else None
+    # that run gives each rank's loss the weight of its rows, also where the loss is a mean over tokens
+    rows = [len(of_rank) for of_rank in step.rows]
+    ranks = sum(count * local for count, local in zip(rows, step.local)) / max(1, sum(rows))
+    return apart(whole, ranks) if finite(whole) and finite(ranks) else None
 
 
 def disagree(evidence):

@@ -241,6 +241,16 @@ def test_one_seed_on_all_ranks_of_which_one_draws_more_in_between():
     assert found([(0, 0), (5, 1), (6, 2), (7, 3)], models=(0, 1)) == []  # the noise that a GAN begins with
 
 
+def test_the_run_in_one_process_weights_rows_and_the_ranks_may_weight_tokens():
+    parts = [0.7, 0.1, 0.1, 0.1]
+    found = evidence(step([MEAN] * 4, [4 * part * one for part, one in zip(parts, LOCAL)], parts=parts, scales=[4 * part for part in parts]))
+    found.coarse, found.tried_gradient = 1e-7, lambda: {"a": MEAN[:3], "b": MEAN[3:]}
+    assert remark_rules.disagree(found)
+    whole = sum(part * one for part, one in zip(parts, LOCAL))
+    found.tried_gradient = lambda: {"a": whole[:3], "b": whole[3:]}
+    assert not remark_rules.disagree(found)
+
+
 def test_inputs_that_are_padded_to_different_lengths_are_not_put_together():
     def word(*lengths):
         calls = [[{"model": 0, "random": False, "cut": False, "follows": False, "rows": ["a", "b"],
