@@ -172,7 +172,7 @@ class Observer(End):
         number = len(self.models) - 1
         if number == 0:
             self.seed = torch.initial_seed()
-            self.loaders.training = self.loaders.last
+            self.loaders.training, self.loaders.first_epoch = self.loaders.last, self.loaders.drawn
             self.stride = max(1, -(-sum(p.numel() for p in module.parameters()) // NUMBERS))
             if self.rank == 0:
                 self.copy = copied(module)

@@ -2,9 +2,10 @@
 
 import functools
 import inspect
+import os
 import weakref
 
-from manyhands.gpu_stand_in.stand_in_state import asked_by_torch, note, replace, when_imported
+from manyhands.gpu_stand_in.stand_in_state import INDEX, asked_by_torch, note, replace, when_imported
 from manyhands.gpu_stand_in.cuda_devices import REAL, is_gpu
 
 NCCL, MESH, IDS, SYNC = ("backend nccl is gloo", "a mesh of GPUs is one of CPUs", "device_ids of DDP are left out",
@@ -92,6 +93,7 @@ def _meshes(dist, device_mesh):
     def of_cpus(device_type):
         if is_gpu(device_type):
             note(MESH)
+            INDEX["current"] = INDEX["current"] or int(os.environ.get("LOCAL_RANK", 0))  # as a mesh of GPUs chooses
         return "cpu" if is_gpu(device_type) else device_type
 
     @functools.wraps(init)

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from manyhands.clinic import judge, remark_rules
+from manyhands.clinic import judge, remark_rules, replay_rows
 from manyhands.clinic.evidence import Step, apart, fit, loss_scale, shares
 
 SIZES = [3, 2]
@@ -197,6 +197,15 @@ def test_what_stays_from_the_step_before_and_is_clipped_with_what_has_come():
     assert found == ["no zero_grad"]
 
 
+def test_clipping_before_a_scaler_has_divided_is_a_remark():
+    def said(kind, norm):
+        found = evidence(step([MEAN] * 4, LOCAL, clips=[[(kind, norm)]] * 4), scaled=True)
+        return "clipped scaled" in [one.key for one in remark_rules.remarks(found)]
+
+    norm = float(MEAN.norm())
+    assert said("scaled norm", norm) and not said("norm", norm) and not said("scaled norm", norm / 1024)  # divided by hand
+
+
 def test_something_else_is_a_mistake_only_where_the_ranks_do_not_agree():
     assert keys(step([draw(3)[0]] * 3 + [draw(4)[0]], LOCAL)) == ["other"]
     found = evidence(step([draw(3)[0]] * 4, LOCAL))
@@ -206,7 +215,8 @@ def test_something_else_is_a_mistake_only_where_the_ranks_do_not_agree():
 def test_the_same_rows_in_every_step_and_by_chance_in_one():
     same, other = [["a", "b", "c", "d"]] * 4, [[f"{rank}{i}" for i in range(4)] for rank in range(4)]
     assert keys(step([MEAN] * 4, LOCAL, rows=same)) == ["same rows"]
-    assert keys(step([MEAN] * 4, LOCAL, rows=same), step([MEAN] * 4, LOCAL, rows=other)) == []
+    shuffled = [same[0][rank:] + same[0][:rank] for rank in range(4)]
+    assert keys(step([MEAN] * 4, LOCAL, rows=shuffled), step([MEAN] * 4, LOCAL, rows=other)) == []
     assert keys(step([MEAN] * 4, LOCAL, rows=[["a"] * 4] * 4)) == []  # all rows look alike: nothing to be told
 
 
@@ -218,6 +228,57 @@ def test_the_same_rows_some_steps_apart():
              for now in range(4)]
     (found,) = judge.mistakes(evidence(*ahead))
     assert (found.key, found.values["ranks"], found.values["rows"]) == ("shifted rows", [0, 1], 4)
+
+
+def test_one_seed_on_all_ranks_of_which_one_draws_more_in_between():
+    """nanoGPT: all ranks read the first batch alike, then rank 0 draws the rows that it evaluates on."""
+    def found(drawn, models=(0,), loader=None):
+        steps = [step([MEAN] * 2, LOCAL[:2], rows=[[f"row {4 * number + i}" for i in range(4)] for number in numbers],
+                      scales=(1.0,) * 2) for numbers in drawn]
+        given = evidence(*steps)
+        for rank, one in enumerate(given.seen):
+            one["loader"] = loader
+            one["steps"] = [{"calls": [{"model": models[number % len(models)], "rows": given.steps[number].rows[rank]}],
+                             "wrapped": []} for number in range(len(drawn))]
+        return [one.key for one in judge.mistakes(given)]
+
+    assert found([(0, 0), (5, 1), (6, 2), (7, 3)]) == ["one seed"]
+    assert found([(3, 0), (4, 1), (5, 2), (6, 3)]) == ["shifted rows"]
+    assert found([(0, 0), (5, 1), (6, 2), (7, 3)], models=(0, 1)) == []  # the noise that a GAN begins with
+
+
+def test_the_run_in_one_process_weights_rows_and_the_ranks_may_weight_tokens():
+    parts = [0.7, 0.1, 0.1, 0.1]
+    found = evidence(step([MEAN] * 4, [4 * part * one for part, one in zip(parts, LOCAL)], parts=parts, scales=[4 * part for part in parts]))
+    found.coarse, found.tried_gradient = 1e-7, lambda: {"a": MEAN[:3], "b": MEAN[3:]}
+    assert remark_rules.disagree(found)
+    whole = sum(part * one for part, one in zip(parts, LOCAL))
+    found.tried_gradient = lambda: {"a": whole[:3], "b": whole[3:]}
+    assert not remark_rules.disagree(found)
+
+
+def test_inputs_that_are_padded_to_different_lengths_are_not_put_together():
+    def word(*lengths):
+        calls = [[{"model": 0, "random": False, "cut": False, "follows": False, "rows": ["a", "b"],
+                   "inputs": ((torch.zeros(2, length), torch.zeros(length, length)), {})}] for length in lengths]
+        return replay_rows._cannot([calls])
+
+    assert (word(5, 5), word(5, 7)) == (None, "shapes")
+
+
+def test_parts_of_one_data_set_that_overlap():
+    def found(*epochs, sampler="SequentialSampler"):
+        given = evidence(step([MEAN] * 2, LOCAL[:2], scales=(1.0,) * 2))
+        for one, epoch in zip(given.seen, epochs):
+            one["loader"] = {"rows": ["a"], "samplers": [sampler, "BucketSampler"], "first_epoch": epoch, "length": 40,
+                             "batch_size": None, "indices": [row for batch in epoch for row in batch]}
+        return [one.key for one in judge.mistakes(given)]
+
+    assert found([[0, 1, 2, 3], [4, 5, 6, 7]], [[8, 9, 0, 1], [2, 3, 10, 11]]) == []  # filled up, at most
+    assert found([[0, 1, 2, 3], [4, 5, 6, 7]], [[4, 5, 6, 7], [2, 3, 10, 11]]) == ["overlap"]
+    assert found([[0, 1, 2, 3], [4, 5, 6, 7]], [[3, 0, 2, 1], [7, 5, 4, 6]]) == []  # copies in the same step
+    assert found([[0, 0, 1, 2], [3, 4, 5, 6]], [[4, 5, 6, 3], [0, 1, 2, 2]]) == []  # with replacement
+    assert found([[0, 1, 2, 3], [4, 5, 6, 7]], [[4, 5, 6, 7], [0, 1, 2, 3]], sampler="WeightedRandomSampler") == []
 
 
 def test_samplers_of_different_ranks():
