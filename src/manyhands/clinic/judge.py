@@ -160,7 +160,7 @@ def _other(evidence, number, step):
     if not step.local or getattr(step, "gathered", "") == "parts":
         return None  # all ranks have the same; or what one process has is not known: a remark
     differ = max(apart(local, step.plain) for local in step.local) > near
-    if differ and all(apart(given, local) < near for given, local in zip(step.given, step.local)):
+    if differ and all(_is_own(*of_rank, near) for of_rank in zip(step.given, step.local, step.clips)):
         return Finding("own", {"step": number + 1, "remedy": _way_to_average(evidence)})
     if max(fit(given, step.plain)[1] for given in step.given) < near:
         if not step.scales:
@@ -184,6 +184,11 @@ def _other(evidence, number, step):
     if all(apart(given, step.given[0]) < near for given in step.given):
         return None  # never a mistake of distribution: a remark
     return Finding("other", {"step": number + 1, "apart": max(apart(given, step.right) for given in step.given)})
+
+
+def _is_own(given, local, clips, near):
+    """Whether a rank's optimiser got the rank's own gradient; clipping may have shortened it."""
+    return apart(given, local) < near or bool(clips) and fit(given, local)[1] < near
 
 
 def _way_to_average(evidence, names=()):

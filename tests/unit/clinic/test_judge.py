@@ -107,6 +107,12 @@ def test_clipping_before_the_mean():
     assert keys(step([given] * 4, LOCAL, clips=[[("norm", norm)] for norm in norms])) == ["clip first"]
 
 
+def test_gradients_that_are_clipped_and_never_averaged():
+    norms = [float(local.norm()) for local in LOCAL]
+    given = [local / norm for local, norm in zip(LOCAL, norms)]
+    assert keys(step(given, LOCAL, clips=[[("norm", norm)] for norm in norms])) == ["own"]
+
+
 def test_backward_calls_that_add_up_undivided_are_a_remark_with_their_number():
     def parts(factor, undivided=True):
         one = step([factor * MEAN] * 4, LOCAL, scales=[1.0] * 4 if undivided else None)
