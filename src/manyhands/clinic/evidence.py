@@ -105,8 +105,9 @@ class Evidence:
         counts = {len(of_rank) if len(calls) >= len(of_rank) else 1
                   for of_rank, calls in zip(backwards, self.of(number, "calls"))}
         if len(counts) == 1 and max(counts) > 1:
-            scales = [scale_of_each(of_rank, self.ranks) for of_rank in backwards]
-            step.parts, step.undivided = counts.pop(), None if None in scales else set(scales) == {1.0}
+            known = all(loss_scale(of_rank, self.ranks) for of_rank in backwards)
+            step.parts, step.undivided = counts.pop(), None if not known else all(
+                scale_of_each(of_rank, self.ranks) == 1.0 for of_rank in backwards)
         return step
 
     def not_finite(self, number):
@@ -203,24 +204,43 @@ def vector(parts, names, sizes):
 def loss_scale(backwards, ranks=0):
     """What a rank multiplies the mean of its loss's terms by before it calls backward; over several calls in a step, as
     the one call with all of them would be. None where it is not known."""
-    each = scale_of_each(backwards, ranks)
+    each, found = scale_of_each(backwards, ranks), factors(backwards, ranks)
+    if each is None and by_terms(found):
+        return found[0][0] / found[0][1] * sum(terms for _, terms in found)
     return each if each in (1.0, None) else each * len(backwards)
 
 
 def scale_of_each(backwards, ranks=0):
     """What the mean of each loss is multiplied by, where that is the same for all backward calls; else None."""
+    found = [factor for factor, _ in factors(backwards, ranks)]
+    if not _same(found):
+        return None
+    return 1.0 if abs(found[0] - 1) < CLOSE else found[0]
+
+
+def factors(backwards, ranks=0):
+    """[(factor, terms)] of a rank's backward calls: what the mean of each loss is multiplied by, and of how many terms
+    it is; empty where that is not known of each of them."""
     found = []
     for one in backwards:
         loss = one["losses"][0] if len(one["losses"]) == 1 else _sum_of(one, ranks)
         if loss["reduction"] not in ("mean", "sum") or not loss["value"] or not one["value"] or not loss["terms"]:
-            return None
+            return []
         if loss["reduction"] == "sum" and one["value"] == loss["value"]:
-            return None  # a sum as it is: one process would take it over all rows, or would divide it
+            return []  # a sum as it is: one process would take it over all rows, or would divide it
         mean = loss["value"] / (loss["terms"] if loss["reduction"] == "sum" else 1)
-        found.append(one["value"] / mean)
-    if not found or not all(map(math.isfinite, found)) or max(found) - min(found) > CLOSE * abs(max(found)):
-        return None
-    return 1.0 if abs(found[0] - 1) < CLOSE else found[0]
+        found.append((one["value"] / mean, loss["terms"]))
+    return found
+
+
+def by_terms(found):
+    """Whether `factors` weight each term of all backward calls alike: sums that are divided by one number."""
+    return _same([factor / terms for factor, terms in found])
+
+
+def _same(numbers):
+    return bool(numbers) and all(map(math.isfinite, numbers)) and (
+        max(numbers) - min(numbers) <= CLOSE * abs(max(numbers)))
 
 
 def _sum_of(backward, ranks):
@@ -243,7 +263,8 @@ def shares(backwards, rows):
     for of_rank in backwards:
         each = [one["losses"][0]["terms"] for one in of_rank
                 if len(one["losses"]) == 1 and one["losses"][0]["reduction"] in ("mean", "sum")]
-        terms.append(sum(each) if each and len(each) == len(of_rank) and len(set(each)) == 1 else None)
+        known = each and len(each) == len(of_rank) and (len(set(each)) == 1 or by_terms(factors(of_rank)))
+        terms.append(sum(each) if known else None)
     if any(not count for count in terms):
         terms = [len(of_rank) for of_rank in rows]
     if any(not count for count in terms):

@@ -91,6 +91,16 @@ def test_what_a_loss_is_multiplied_by():
     assert loss_scale([backward(2.0, "sum")]) is None and loss_scale([{"losses": [], "value": 1.0}]) is None
 
 
+def test_sums_that_are_divided_by_one_number_of_terms():
+    def backward(terms, divisor):
+        return {"losses": [{"value": 2.0, "reduction": "sum", "terms": terms}], "value": 2.0 / divisor}
+
+    ranks = [[backward(10, 20), backward(30, 20)], [backward(25, 20), backward(15, 20)]]  # by the mean of both ranks
+    assert [loss_scale(of_rank) for of_rank in ranks] == [2.0, 2.0] and shares(ranks, [["a"], ["b"] * 9]) == [0.5, 0.5]
+    ranks = [[backward(10, 40), backward(30, 40)], [backward(10, 20), backward(10, 20)]]  # by each rank's own number
+    assert [loss_scale(of_rank) for of_rank in ranks] == [1.0, 1.0] and shares(ranks, [["a"]] * 2) == [2 / 3, 1 / 3]
+
+
 def test_a_length_that_a_scaler_sets_is_not_looked_at():
     assert keys(step([7 * MEAN] * 4, LOCAL), scaled=True) == []
 
