@@ -35,10 +35,16 @@ class End:
             self.end()
         self._write()
         self.ends[self.done] = self._weights_digest()
-        self.going_on, self.loaders.cut = True, self.loaders.training
-        timer = threading.Timer(AWAIT_S if self._silent else NEXT_EPOCH_S, self.end)
-        timer.daemon = True
-        timer.start()
+        self.going_on = True
+        if self._silent:  # the average may come in this epoch, or at its end
+            _after(AWAIT_S / 2, self._cut)
+        else:
+            self._cut()
+        _after(AWAIT_S if self._silent else NEXT_EPOCH_S, self.end)
+
+    def _cut(self):
+        """Let the epoch end here."""
+        self.loaders.cut = self.loaders.training
 
     def _save(self):
         if self._saved:
@@ -85,3 +91,9 @@ class End:
             if all(os.path.exists(os.path.join(self.folder, f"done-{rank}.json")) for rank in range(self.size)):
                 break
             time.sleep(0.05)
+
+
+def _after(seconds, call):
+    timer = threading.Timer(seconds, call)
+    timer.daemon = True
+    timer.start()
