@@ -19,7 +19,7 @@ class Step:
     sizes: list
     given: list  # by rank: what the optimiser got
     right: object = None  # the gradient of one process with the rows of all ranks; None where it is not known
-    raw: object = None  # the same with what the script multiplies its loss by
+    raw: object = None  # what the run in one process has: the mean of the ranks' gradients, weighted by their rows
     scales: list | None = None  # by rank, what that is; None where it is not known
     local: list = field(default_factory=list)  # by rank, before the ranks' gradients are averaged
     plain: object = None  # the mean over the ranks, whatever their shares
@@ -86,7 +86,9 @@ class Evidence:
         step.given = [vector(part, names, sizes) for part in given]
         step.local = [vector(part, names, sizes) for part in self.of(number, "local")]
         step.shares = shares(self.of(number, "backwards"), step.rows)
-        step.raw = step.right = sum(share * part for share, part in zip(step.shares, step.local))
+        step.right = sum(share * part for share, part in zip(step.shares, step.local))
+        by_rows = shares([[]] * self.ranks, step.rows)
+        step.raw = sum(share * part for share, part in zip(by_rows, step.local))
         step.scales = self._scales(number)
         if step.scales:
             step.right = sum(share * part / scale
