@@ -6,6 +6,7 @@ import threading
 import time
 
 from manyhands import gpu_stand_in
+from manyhands.clinic.loaders import digest
 from manyhands.clinic.messages import sums_gradients
 from manyhands.clinic.replay_rows import one_process
 from manyhands.clinic.reporter import write_json, write_tensors
@@ -25,6 +26,17 @@ class End:
         return self.size > 1 and not {"horovod", "mpi4py"} & set(sys.modules) and not any(
             sums_gradients(one) or one["phase"] == "forward" or one["peer"] is not None
             for step in self.steps for one in step["messages"])
+
+    @property
+    def _alone(self):
+        """Whether the ranks seem to take their steps alone, and these are looked at."""
+        return (self.recording or self.going_on) and self._silent
+
+    def _weights(self):
+        return {name: self._part(parameter) for name, parameter in self.parameters.items()}
+
+    def _weights_digest(self):
+        return digest(list(self._weights().values()))
 
     def _steps_are_over(self):
         self.spans.close()
@@ -62,6 +74,8 @@ class End:
 
     def _write(self):
         self._save()
+        if self.average.facts:
+            write_tensors(os.path.join(self.folder, f"average-{self.rank}.pt"), self.average.facts)
         self.spans.close()
         write_json(os.path.join(self.folder, f"cost-{self.rank}.json"),
                    {**self.spans.facts(), "steps": RECORD + MEASURE if self.going_on else self.done,

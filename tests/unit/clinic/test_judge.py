@@ -5,8 +5,9 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from manyhands.clinic import judge, remark_rules
-from manyhands.clinic.evidence import Step, apart, fit, loss_scale, shares
+from manyhands.clinic import judge, layouts, remark_rules
+from manyhands.clinic.evidence import Step, apart, fit
+from manyhands.clinic.loss_factors import loss_scale, shares
 
 SIZES = [3, 2]
 
@@ -288,3 +289,19 @@ def test_fit():
     factor, rest = fit(3 * MEAN, MEAN)
     assert factor == pytest.approx(3) and rest < 1e-12
     assert fit(torch.zeros(5, dtype=torch.float64), MEAN) == (0.0, float("inf"))
+
+
+def test_how_ranks_that_train_alone_put_together_what_they_have_learned():
+    def found(result, outer):
+        start, weights = LOCAL[3], [LOCAL[3] + 0.1 * one for one in draw(5, ranks=2)]
+        changes = [start - one for one in weights]
+        got = result(changes if outer else weights)
+        facts = {"from": {"a": start}, "given": {"a": got}} if outer else {"after": {"a": got}}
+        said = layouts.average_mistakes([{"step": 7, "before": {"a": one}, **facts} for one in weights])
+        return [(one.key, one.values.get("rank")) for one in said]
+
+    for outer in (True, False):
+        assert found(lambda parts: sum(parts) / 2, outer) == []
+        assert found(sum, outer) == [("weights summed", None)]
+    assert found(lambda parts: parts[1], True) == [("one rank's weights", 1)]
+    assert layouts.average_mistakes([None, {"step": 7}]) == []  # one rank has not come so far
