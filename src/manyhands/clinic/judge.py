@@ -14,11 +14,9 @@ def mistakes(evidence):
         return [alone, *_numbers(evidence)]
     numbers = _numbers(evidence)
     found = [*data_mistakes(evidence), *numbers]
-    start = evidence.start_differs()
+    start = start_mistakes(evidence)
     gradient = [] if any(one.key == "no gradient" for one in numbers) else _gradient(evidence)
-    if start:
-        found.append(Finding("start", {"names": start, "of": len(evidence.first["start"])}))
-    found += gradient
+    found += [*start, *gradient]
     if not any(one.key == "own" for one in gradient):
         rates = _rates(evidence)
         found += rates
@@ -26,6 +24,12 @@ def mistakes(evidence):
             found += _drift(evidence)
         found += _buffers(evidence)
     return found
+
+
+def start_mistakes(evidence):
+    """Ranks that begin with different weights."""
+    names = evidence.start_differs()
+    return [Finding("start", {"names": names, "of": len(evidence.first["start"])})] if names else []
 
 
 def _silent(evidence):

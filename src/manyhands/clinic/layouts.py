@@ -275,19 +275,29 @@ def _local(visit, found):
     again = next((number for number in numbers if number not in apart_at and (
         len(set(ended.get(number, [0]))) > 1 or any(other < number for other in apart_at))), None)
     rest = [one for one in found if one.key not in ("own", "alone", "drift", "other")]
+    known = [one.key for one in rest]  # of ranks that sent nothing, only that was looked at
+    rest += [one for one in [*data_mistakes(evidence), *judge.start_mistakes(evidence)] if one.key not in known]
     layout = Layout(["local"], steps=evidence.count, found=rest)
-    if again is not None:
+    averages = [visit.averages.get(rank) for rank in range(visit.ranks)]
+    if again is not None or _share_outer(averages):
         taken = [rank for rank, text in enumerate(ended.get(again, [])) if text == begins[rank][again]]
         if len(taken) == 1:
             layout.found.append(Finding("one rank's weights", {"rank": taken[0], "step": again}))
-        layout.found += average_mistakes([visit.averages.get(rank) for rank in range(visit.ranks)])
-        layout.again, layout.checked = again + 1, True
+        layout.found += average_mistakes(averages)
+        layout.again, layout.checked = again + 1 if again else 0, True
         return layout
     total = sum(_sizes(visit, 0).values())
     averages = any(message["call"].startswith(AVERAGES) and message["phase"] in ("apart", "step", "after")
                    and (message["of"] == "weights" or message["numel"] >= MOST * total)
                    for rank in range(visit.ranks) for message in _messages(visit, rank))
     return layout if averages and _changed(evidence) else None
+
+
+def _share_outer(averages):
+    """Whether the outer optimisers of all ranks got the same, so that ranks that began apart stay apart."""
+    given = [one.get("given") if one else None for one in averages]
+    return all(given) and all(apart(one.get(name), part) < TOGETHER for one in given[1:]
+                              for name, part in given[0].items())
 
 
 def average_mistakes(averages):
