@@ -290,11 +290,17 @@ def _drift(evidence):
 
 @rule
 def _buffers(evidence):
-    """Buffers that differ as forward begins, in every step but the first: no broadcast ever makes them the same."""
+    """No broadcast was asked for, so the buffers differ."""
+    names = [] if (evidence.first.get("ddp") or {}).get("sends buffers") else buffers_apart(evidence)
+    return [Finding("buffers", {"names": names, "step": 2})] if names else []
+
+
+def buffers_apart(evidence):
+    """The buffers that differ as forward begins, in every step but the first: no broadcast makes them the same."""
     names = None
     for number in range(1, evidence.count):
         buffers = evidence.of(number, "buffers")
         differ = {name for name in buffers[0] if len({str(of_rank.get(name)) for of_rank in buffers}) > 1}
         if buffers[0]:
             names = differ if names is None else names & differ
-    return [Finding("buffers", {"names": sorted(names), "step": 2})] if names else []
+    return sorted(names or ())

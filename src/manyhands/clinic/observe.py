@@ -36,6 +36,7 @@ class Observer(End):
         self.done, self.steps, self.models, self.names, self.stride = 0, [], [], {}, 1
         self.start, self.sharded, self.copy, self.seed, self.wrapper = {}, {}, None, None, ""
         self.missed = ""  # the first exception of what could not be noted
+        self.ddp_sends = False  # whether a DistributedDataParallel is to broadcast buffers
         self.in_ddp = {}  # id of a parameter -> whether it was to be trained when a DistributedDataParallel was made
         self.parameters, self.low, self.local, self.flat = {}, False, {}, False
         self.begin, self.begins, self.ends = {}, {}, {}  # the weights as this step began; digests by number of the step
@@ -84,6 +85,7 @@ class Observer(End):
         def observed(module, *args, **kwargs):
             if self._inside or self._backward_depth or not (
                     torch.is_grad_enabled() and module.training and trains(module)):
+                self.low = self.low or self._inside and self.recording and bool(autocast_now())  # by the model itself
                 return call(module, *args, **kwargs)  # in backward: a checkpointed block that runs again
             start, self._depth = time.perf_counter(), self._depth + 1
             try:
@@ -112,6 +114,7 @@ class Observer(End):
         @functools.wraps(make)
         def observed(wrapper, module, *args, **kwargs):
             make(wrapper, module, *args, **kwargs)
+            self.ddp_sends = wrapper.broadcast_buffers
             self.in_ddp.update((id(parameter), parameter.requires_grad) for parameter in module.parameters())
 
         DistributedDataParallel.__init__ = observed

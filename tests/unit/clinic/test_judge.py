@@ -305,3 +305,14 @@ def test_how_ranks_that_train_alone_put_together_what_they_have_learned():
         assert found(sum, outer) == [("weights summed", None)]
     assert found(lambda parts: parts[1], True) == [("one rank's weights", 1)]
     assert layouts.average_mistakes([None, {"step": 7}]) == []  # one rank has not come so far
+
+
+def test_buffers_that_a_wrapper_was_to_broadcast_are_a_remark():
+    found = evidence(step([MEAN] * 4, LOCAL), step([MEAN] * 4, LOCAL))
+    of = found.of
+    found.of = lambda number, what: [{"1.mean": rank} for rank in range(4)] if what == "buffers" else of(number, what)
+    assert [one.key for one in judge.mistakes(found)] == ["buffers"]
+    for one in found.seen:
+        one["ddp"] = {"made": True, "sends buffers": True, "unfrozen": []}
+    assert judge.mistakes(found) == []
+    assert ("buffers not sent", {"names": ["1.mean"]}) in remark_rules.remarks(found)
