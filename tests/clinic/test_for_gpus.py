@@ -28,6 +28,11 @@ TRAIN = """
     seen = [None, None]
     dist.all_gather_object(seen, host.tolist())
     assert seen[0] != seen[1] and host.cuda().device == device and host.to(dist.get_rank()).is_cuda
+    rows = torch.full((1, 2), dist.get_rank(), device="cuda")
+    flat, part = torch.empty(4, dtype=rows.dtype, device="cuda"), torch.empty(1, dtype=rows.dtype, device="cuda")
+    dist.all_gather_into_tensor(flat, rows)
+    dist.reduce_scatter_tensor(part, rows)
+    assert flat.tolist() == [0, 0, 1, 1] and part.tolist() == [1]
     torch.manual_seed(0)
     net = nn.Sequential(nn.Conv2d(1, WIDTH, 3), nn.BatchNorm2d(WIDTH), nn.ReLU(), nn.Flatten(), nn.Linear(4 * WIDTH, 2))
     net = nn.SyncBatchNorm.convert_sync_batchnorm(net).to(device)

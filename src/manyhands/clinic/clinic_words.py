@@ -72,15 +72,13 @@ MISTAKES = {
     "mean of means": (
         "A mean of means",
         "The ranks' shares of the batch are {shares}, and their gradients are averaged as if these were the same. In "
-        "step "
-        "{step} that is {percent} away from the gradient of the mean over all terms.",
+        "step {step} that is {percent} away from the gradient of the mean over all terms.",
         "Sum what the loss is a mean of: take the loss as a sum, all_reduce the number of terms, and divide by it.",
         ("01",)),
     "sum": (
         "The gradients are summed, not averaged",
         "The gradient that the optimiser got is {factor:.3g} times that of one process with the rows of all {n} "
-        "ranks: the "
-        "same as a rate {factor:.3g} times as high.",
+        "ranks: the same as a rate {factor:.3g} times as high.",
         "Divide by the number of ranks: op=ReduceOp.AVG, hvd.Average. If the higher rate is what you want, write it "
         "where the rate is set.", ("01", "17")),
     "divided twice": (
@@ -235,6 +233,10 @@ REMARKS = {
     "not tried: cut": "What goes into the model, or comes out of it, is cut over the ranks (DTensor), so it was not "
                       "run on all rows at once.",
     "other optimiser": "The optimiser is not one of torch's: only its gradients were compared, not its steps.",
+    "buffers not sent": "Buffers differ between the ranks as forward begins ({names}), although "
+                        "DistributedDataParallel is to broadcast them. It skips this after a forward whose gradients "
+                        "it does not average, as in Lightning's manual optimisation. Each rank evaluates with "
+                        "different statistics, so broadcast them before you evaluate.",
     "unequal steps": "Not all ranks took the same number of steps: {counts}.",
     "one rank": "There is one rank only: nothing to compare with. Ask for more with --ranks.",
     "DataParallel": "nn.DataParallel is one process with a thread for each GPU; without a GPU it does nothing. It "

@@ -28,6 +28,9 @@ def install():
     _everywhere(dist, c10d, "get_backend", _backend(c10d, c10d.get_backend))
     for name in ("is_nccl_available",):
         _everywhere(dist, c10d, name, lambda: True)
+    for name in ("all_gather_single", "reduce_scatter_single", "all_gather_into_tensor", "reduce_scatter_tensor"):
+        if hasattr(c10d, name):
+            _everywhere(dist, c10d, name, _of_any_shape(getattr(c10d, name)))
     if not hasattr(dist, "ProcessGroupNCCL"):
         dist.ProcessGroupNCCL = c10d.ProcessGroupNCCL = _Nccl
     _meshes(dist, device_mesh)
@@ -84,6 +87,18 @@ def _backend(c10d, original):
         return "nccl" if "nccl" in asked and "cpu:" not in asked else original(group)
 
     return get_backend
+
+
+def _of_any_shape(original):
+    """NCCL asks only how many numbers the two tensors have, and gloo for their shapes, too."""
+    @functools.wraps(original)
+    def collective(output_tensor, input_tensor, *args, **kwargs):
+        if output_tensor.shape[1:] != input_tensor.shape[1:] and output_tensor.is_contiguous() and (
+                input_tensor.is_contiguous()):
+            output_tensor, input_tensor = output_tensor.view(-1), input_tensor.view(-1)
+        return original(output_tensor, input_tensor, *args, **kwargs)
+
+    return collective
 
 
 def _meshes(dist, device_mesh):

@@ -5,8 +5,9 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from manyhands.clinic import judge, remark_rules, replay_rows
-from manyhands.clinic.evidence import Step, apart, fit, loss_scale, shares
+from manyhands.clinic import judge, layouts, remark_rules, replay_rows
+from manyhands.clinic.evidence import Step, apart, fit
+from manyhands.clinic.loss_factors import loss_scale, shares
 
 SIZES = [3, 2]
 
@@ -97,6 +98,16 @@ def test_what_a_loss_is_multiplied_by():
     assert loss_scale([backward(2.0, "sum")]) is None and loss_scale([{"losses": [], "value": 1.0}]) is None
 
 
+def test_sums_that_are_divided_by_one_number_of_terms():
+    def backward(terms, divisor):
+        return {"losses": [{"value": 2.0, "reduction": "sum", "terms": terms}], "value": 2.0 / divisor}
+
+    ranks = [[backward(10, 20), backward(30, 20)], [backward(25, 20), backward(15, 20)]]  # by the mean of both ranks
+    assert [loss_scale(of_rank) for of_rank in ranks] == [2.0, 2.0] and shares(ranks, [["a"], ["b"] * 9]) == [0.5, 0.5]
+    ranks = [[backward(10, 40), backward(30, 40)], [backward(10, 20), backward(10, 20)]]  # by each rank's own number
+    assert [loss_scale(of_rank) for of_rank in ranks] == [1.0, 1.0] and shares(ranks, [["a"]] * 2) == [2 / 3, 1 / 3]
+
+
 def test_a_length_that_a_scaler_sets_is_not_looked_at():
     assert keys(step([7 * MEAN] * 4, LOCAL), scaled=True) == []
 
@@ -111,6 +122,12 @@ def test_clipping_before_the_mean():
     norms = [float(one.norm()) for one in LOCAL]
     given = sum(one * min(1, 0.5 / norm) for one, norm in zip(LOCAL, norms)) / 4
     assert keys(step([given] * 4, LOCAL, clips=[[("norm", norm)] for norm in norms])) == ["clip first"]
+
+
+def test_gradients_that_are_clipped_and_never_averaged():
+    norms = [float(local.norm()) for local in LOCAL]
+    given = [local / norm for local, norm in zip(LOCAL, norms)]
+    assert keys(step(given, LOCAL, clips=[[("norm", norm)] for norm in norms])) == ["own"]
 
 
 def test_backward_calls_that_add_up_undivided_are_a_remark_with_their_number():
@@ -339,3 +356,30 @@ def test_fit():
     factor, rest = fit(3 * MEAN, MEAN)
     assert factor == pytest.approx(3) and rest < 1e-12
     assert fit(torch.zeros(5, dtype=torch.float64), MEAN) == (0.0, float("inf"))
+
+
+def test_how_ranks_that_train_alone_put_together_what_they_have_learned():
+    def found(result, outer):
+        start, weights = LOCAL[3], [LOCAL[3] + 0.1 * one for one in draw(5, ranks=2)]
+        changes = [start - one for one in weights]
+        got = result(changes if outer else weights)
+        facts = {"from": {"a": start}, "given": {"a": got}} if outer else {"after": {"a": got}}
+        said = layouts.average_mistakes([{"step": 7, "before": {"a": one}, **facts} for one in weights])
+        return [(one.key, one.values.get("rank")) for one in said]
+
+    for outer in (True, False):
+        assert found(lambda parts: sum(parts) / 2, outer) == []
+        assert found(sum, outer) == [("weights summed", None)]
+    assert found(lambda parts: parts[1], True) == [("one rank's weights", 1)]
+    assert layouts.average_mistakes([None, {"step": 7}]) == []  # one rank has not come so far
+
+
+def test_buffers_that_a_wrapper_was_to_broadcast_are_a_remark():
+    found = evidence(step([MEAN] * 4, LOCAL), step([MEAN] * 4, LOCAL))
+    of = found.of
+    found.of = lambda number, what: [{"1.mean": rank} for rank in range(4)] if what == "buffers" else of(number, what)
+    assert [one.key for one in judge.mistakes(found)] == ["buffers"]
+    for one in found.seen:
+        one["ddp"] = {"made": True, "sends buffers": True, "unfrozen": []}
+    assert judge.mistakes(found) == []
+    assert ("buffers not sent", {"names": ["1.mean"]}) in remark_rules.remarks(found)
