@@ -5,8 +5,8 @@ A message of n bytes takes `latency_s + n_bytes / bytes_per_s` (alpha + n beta).
 
 * all links are alike, and full duplex: a rank sends and receives at the same time, each at the full rate;
 * messages between different pairs of ranks do not disturb each other;
-* a rank takes part in one message in each direction at a time;
-* adding numbers up costs nothing, and all ranks begin at the same moment.
+* a rank takes part in one message in each direction at a time, except a parameter server, which takes all at once;
+* adding numbers up and handling a message cost a process nothing, and all ranks begin at the same moment.
 
 Only `hierarchical_s` knows two kinds of links, inside a node and between nodes. `p` is the number of ranks,
 `n_bytes` the size of the tensor, a number or an array. All functions return seconds, in the shape of `n_bytes`; with
@@ -83,8 +83,9 @@ def parameter_server_s(workers, n_bytes, latency_s, bytes_per_s, servers=1):
     2 (alpha + w n / (s B)) for w workers and s servers that are no workers: the messages to a server set out together,
     so that their latencies pass at the same time, and then share its link; back the same. A worker's own link carries n
     each way, which takes longer where there are more servers than workers. If the server is one of p ranks itself, p -
-    1 workers send. Nothing is sent back before all has come. Li et al. 2014, Scaling distributed machine learning with
-    the parameter server, OSDI (the parts; the formula is ours).
+    1 workers send. Nothing is sent back before all has come. The work that each message makes for the server (the
+    overhead o of LogP) is left out, so the time of many small messages is too short. Li et al. 2014, Scaling
+    distributed machine learning with the parameter server, OSDI (the parts; the formula is ours).
     """
     if workers < 1 or servers < 1:
         raise ValueError(f"{workers} workers and {servers} servers: there must be one of each at least")
