@@ -138,7 +138,7 @@ check.interval(interval)
 # server. The server is a separate process, to which `workers` send their gradients and from which they get the sum.
 #
 # Links are full duplex, adding up costs nothing, and messages on different links do not disturb each other. The server takes all messages at the same time, so their latencies pass together, but its link
-# carries everything that goes in, and then everything that goes out. As in the tutorial's table, the work that a message makes for a process is left out. One rank alone needs no ring and no tree. Do not round
+# carries everything that goes in, and then everything that goes out. The work that a message makes for the server is left out ($o = 0$). One rank alone needs no ring and no tree. Do not round
 # a p-th of the tensor, although it may be a fraction of a byte.
 #
 # *Difficulty ●●○, 8 minutes, 3 points*

@@ -182,26 +182,26 @@ print("yours:", told(sizes, times_s))
 # | ring | $2(p-1)$ | $n/p$ | $2(p-1)\,(\alpha + n/(pB))$ |
 # | tree, sum and broadcast | $2\lceil\log_2 p\rceil$ | $n$ | $2\lceil\log_2 p\rceil\,(\alpha + n/B)$ |
 # | halving and doubling, $p$ a power of two | $2\log_2 p$ | $n/2, n/4, \ldots, n/p$ and back | $2\log_2 p\;\alpha + 2\frac{p-1}{p}\,n/B$ |
-# | one server and $w$ workers | 2 | $w\,n$ through the server's link | $2\,(\alpha + w\,n/B)$ |
+# | one server and $w$ workers | 2 | $w\,n$ through the server's link | $2\,(\alpha + (w-1)\,o + w\,n/B)$ |
 #
-# The model assumes that links are full duplex and alike, that messages on different links do not disturb each other, that adding up costs nothing, and that all ranks start together. It also lets the server take
-# all messages at the same time, for two latencies. Unit 04 counted a round for each message of its star instead. In reality a process handles messages one after the other, and each keeps it busy
-# for a while, the *overhead* $o$ of the LogP model (Culler et al. 1993). Our table has no term for that.
+# The model assumes that links are full duplex and alike, that messages on different links do not disturb each other, that adding up costs nothing, and that all ranks start together.
 #
-# **Predict.** In a real network each message also keeps its sender and its receiver busy, say for 1 us. Which way is the fastest for a loss value of 4 bytes, and which one for 100 MB of gradients, on 1024 ranks?
+# The server's messages are under way at the same time, so their latencies pass together. (In unit 04's star, each send waited for the one before, so each was a round.) However, the server has to handle them one after
+# the other, and each occupies it for a while, the *overhead* $o$ of the LogP model (Culler et al. 1993). We take 1 us. A measured latency already contains the overhead of one message.
+#
+# **Predict.** Which way is the fastest for a loss value of 4 bytes, and which one for 100 MB of gradients, on 4 ranks and on 1024?
 
 # %%
-predict("05-small",
-        "A message costs a process 1 us of work: the fastest for 4 bytes on 1024 ranks?",
+predict("05-small", "Which one is the fastest for 4 bytes on 1024 ranks?",
         ["ring", "tree or halving (nearly equal)", "server"])
-predict("05-large",
-        "A message costs a process 1 us of work: the fastest for 100 MB on 1024 ranks?",
+predict("05-large", "Which one is the fastest for 100 MB on 1024 ranks?",
         ["ring", "tree", "halving", "server"])
 
 # %%
 link = true
 models = {"ring": simulate.ring_s, "tree": simulate.tree_s,
-          "halving": simulate.halving_doubling_s, "server": simulate.parameter_server_s}
+          "halving": simulate.halving_doubling_s,
+          "server": partial(simulate.parameter_server_s, overhead_s=1e-6)}
 print("ranks      bytes" + "".join(f"{way + ' (ms)':>14}" for way in models))
 for p in (4, 64, 1024):
     for size in (4, 100_000_000):
@@ -209,16 +209,8 @@ for p in (4, 64, 1024):
                                             for model in models.values()))
 
 # %%
-def fastest(n_bytes, p=1024, overhead_s=1e-6):
-    """The model's fastest, if each message that the busiest process sends or receives
-    also keeps it for overhead_s."""
-    rounds = {"ring": 2 * (p - 1), "tree": 2 * (p - 1).bit_length(),
-              "halving": 2 * (p - 1).bit_length()}
-    messages = {"ring": 2 * rounds["ring"],  # it sends and receives in each round
-                "tree": rounds["tree"],      # the root receives, and later sends
-                "halving": 2 * rounds["halving"], "server": 2 * p}
-    return min(models, key=lambda way: models[way](p, n_bytes, *link)
-               + messages[way] * overhead_s)
+def fastest(n_bytes):
+    return min(models, key=lambda way: models[way](1024, n_bytes, *link))
 
 def small():
     way = fastest(4)
@@ -230,8 +222,8 @@ settle("05-large", lambda: fastest(100_000_000))
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# With 4 bytes, the tree and halving win, because they have $2\log_2 p$ latencies. The table's 0.064 ms for the server would be less, but 1024 messages in and 1024 out keep the server busy for 2 ms, if each takes 1 us. So a server
-# of 1024 workers is slower than a tree as soon as a message costs it 0.3 us.
+# With 4 bytes, the tree and halving win on 1024 ranks, because they have $2\log_2 p$ latencies. The server has only two, which take 0.06 ms, but 1024 messages in and 1024 out occupy it for 2 ms. It is slower than the tree as soon as
+# a message costs it 0.3 us. On 4 and on 64 ranks, where it handles few messages, it is the fastest.
 #
 # With 100 MB, halving and the ring win, because their bytes never take longer than $2n/B$, whatever the number of ranks. The ring's latencies do grow, to 61 of the 161 ms on 1024 ranks. Halving has few of them, and on a power of two none of the
 # four beats it. The model does not know that its partners are far away and that their messages may share wires, so rings are used all the same. The server's link carries $w$ times the tensor, in and out. (A server can be cut into many, as in unit 08.)
@@ -664,7 +656,7 @@ settle("05-buckets", best)
 # ## What you can say now
 #
 # * *Time a message:* warm up, there and back, half of it, the median. Relative errors in the fit, a bootstrap for the band.
-# * *Predict:* rounds times latency, plus bytes by bandwidth. Ring $2(p-1)(\alpha + n/(pB))$, tree $2\lceil\log_2 p\rceil(\alpha + n/B)$, halving $2\log_2 p\,\alpha + 2\frac{p-1}{p}n/B$, one server $2(\alpha + w\,n/B)$ plus its work for $2w$ messages.
+# * *Predict:* rounds times latency, plus bytes by bandwidth. Ring $2(p-1)(\alpha + n/(pB))$, tree $2\lceil\log_2 p\rceil(\alpha + n/B)$, halving $2\log_2 p\,\alpha + 2\frac{p-1}{p}n/B$, one server $2(\alpha + (w-1)\,o + w\,n/B)$.
 # * *Two kinds of links:* two levels, each with its own numbers; fewer bytes over the slow links, and far fewer rounds. Count the links of a node.
 # * *The crossing* lies at $\alpha B$ times a number that, for many ranks, grows like $p/\log_2 p$ (it drops just above each power of two); for 2 and 3 ranks there is none.
 # * *The model assumes* links that do not disturb each other. On one machine with few cores they do. And it knows one latency a round: a library that asks before it sends pays two.

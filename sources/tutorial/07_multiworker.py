@@ -441,7 +441,7 @@ run = start()
 folder.cleanup()
 
 # %% [markdown]
-# Epochs 0 to 3 were not done again, and the weights are the same as without the interruption. `BackupAndRestore(..., save_freq=N)` loses even less, because it saves every N batches. A machine that is
+# Epochs 0 to 3 were not done again, and the weights equal the weights that a single process computes without an interruption. `BackupAndRestore(..., save_freq=N)` loses even less, because it saves every N batches. A machine that is
 # taken back with a warning can save at the warning. Under `fit`, `BackupAndRestore(..., save_before_preemption=True)` then makes all workers save together in the middle of an epoch (its documentation says that it works
 # on Google's cloud only). In a custom loop, `tf.distribute.experimental.PreemptionCheckpointHandler` does so if you call each step through its `run`. Neither of the two was run here.
 #
