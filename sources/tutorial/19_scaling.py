@@ -392,8 +392,11 @@ print(scaling.bars_table(three))
 scaling.bars(three)
 
 # %% [markdown]
-# More stages, more bubble: 5 and 6 % by unit 14's formula; the rest is that 60 blocks and the output layer cannot be cut evenly, least of all into 16. A split that leaves its node waits for a slow link at each layer. (*Few micro-batches* is a step of 256 sequences, so it is shorter; its bubble is what counts.) The paper measured 140 TFLOP/s a GPU in this shape (table 1). That is
-# 16.1 s for the 2.3e18 operations of a step (its equation 3): the first two rows are 11 and 14 % too short.
+# More stages mean more bubble, namely 5 and 6 % by unit 14's formula. The rest is that 60 blocks and the output layer cannot be cut evenly, least of all into 16. A split that leaves its node waits for a slow link at each layer. (On machines whose NVLink joins more GPUs
+# than a node of 8, for example the 72 of a GB200 NVL72, a split of 16 would stay on fast links.) *Few micro-batches* is a step of 256 sequences, so it is shorter, and its bubble is what counts.
+#
+# The paper measured 140 TFLOP/s a GPU in this shape (table 1), which is 16.1 s for the 2.3e18 operations of a step (its equation 3). So the first two rows are 11 and 14 % too short. Part of that is known. The model counts 4 all-reduces for a split layer,
+# but a backward that computes a layer again also repeats the forward's two, so there are 6. The other two take 0.7 s here.
 #
 # ## Published tables
 #
@@ -425,11 +428,14 @@ for spread in (0.0, 0.02):
     print(f"Goyal, ranks {spread:.0%} apart: {many / base - 1:+.1%} (published +12 %)")
 
 # %% [markdown]
-# All tables, with the error of each row, are in `docs/SIMULATE.md`, which also says how you predict one of your own.
+# So do not simulate equal ranks, which is what `step` does unless you give it a `slowness`. From about 64 ranks on, let them differ by 1 to 2 %, or by what you have measured; otherwise the prediction is too good.
+#
+# All tables, with the error of each row, are in `docs/SIMULATE.md`, which also explains how you predict your own.
 
 # %% [markdown]
-# > **On GPUs.** Calibrate with `torch.cuda.synchronize()` or events around the step, and take alpha and B from nccl-tests' `all_reduce_perf`: its time for 8 bytes, divided by the rounds (of a ring with `NCCL_ALGO=Ring`), its busbw for 1 GB. NCCL chooses among rings, trees and
-# > switches that add up (NVLS, SHARP) by size and number of ranks; its kernels take some of the GPU's processors while the backward runs, so that computing slows down beside them. Neither is in this model.
+# > **On GPUs.** Calibrate with `torch.cuda.synchronize()` or events around the step. Take alpha and B from nccl-tests' `all_reduce_perf` with `NCCL_ALGO=Ring`, fitted to two sizes around your buckets, for example 8 and 64 MB. The time of 8 bytes would mislead you, because NCCL
+# > sends short messages by its protocol LL and buckets by LL128 or Simple, and its own table of latencies (`tuning.cc`) has 2.7, 4 and 14 us for a hop of a ring over the network.
+# > NCCL also chooses among rings, trees and switches that add up (NVLS, SHARP) by size and number of ranks, and its kernels take some of the GPU's processors, so that a backward next to them slows down. Neither is in this model.
 
 # %% [markdown]
 # ## What has aged
@@ -438,7 +444,7 @@ for spread in (0.0, 0.02):
 #
 # | they say | today |
 # |---|---|
-# | on 1024 GPUs more than a fifth of the time is communication | a talk's number, for its machine. Above: for ResNet-50 with 32 images and one ring far more, on the P100 of that time too; with two levels and more images a GPU it is less, on a GPU of today |
+# | on 1024 GPUs more than a fifth of the time is communication | a talk's number for its machine, and about what one expects. For ResNet-50 with 32 images and one ring, this model loses 57 % on P100s with Ethernet and 30 us (`big-basin-p100` above), but 13 % on P100s with InfiniBand and 10 us (`dgx-1-p100`), or 20 % if nothing overlaps. On a GPU of today a ring loses more, and two levels with more images a GPU lose less |
 # | ResNet-50 on ImageNet in 15 minutes on 1024 P100 (Akiba et al. 2017) | 32 images a GPU, as above, 90 epochs: 90 · 1.281 million / 32,768 = 3519 steps, so 0.26 s each. In MLPerf v0.6 (2019) the two fastest needed about 80 s, on 1536 V100 and on 1024 TPU v3 chips |
 #
 # </details>
