@@ -28,6 +28,11 @@ TRAIN = """
     seen = [None, None]
     dist.all_gather_object(seen, host.tolist())
     assert seen[0] != seen[1] and host.cuda().device == device and host.to(dist.get_rank()).is_cuda
+    rows = torch.full((1, 2), dist.get_rank(), device="cuda")
+    flat, part = torch.empty(4, dtype=rows.dtype, device="cuda"), torch.empty(1, dtype=rows.dtype, device="cuda")
+    dist.all_gather_into_tensor(flat, rows)
+    dist.reduce_scatter_tensor(part, rows)
+    assert flat.tolist() == [0, 0, 1, 1] and part.tolist() == [1]
     torch.manual_seed(0)
     net = nn.Sequential(nn.Conv2d(1, WIDTH, 3), nn.BatchNorm2d(WIDTH), nn.ReLU(), nn.Flatten(), nn.Linear(4 * WIDTH, 2))
     net = nn.SyncBatchNorm.convert_sync_batchnorm(net).to(device)
@@ -94,12 +99,14 @@ def test_a_script_for_gpus_in_a_subfolder_is_looked_at_as_it_is_started(reposito
 SPAWNS = """
     import os, sys
     import torch, torch.distributed as dist, torch.multiprocessing as mp
+    from torch.distributed import init_process_group
 
     def train(rank, size):
         os.environ.update(MASTER_ADDR="localhost", MASTER_PORT="12355")
-        dist.init_process_group("nccl", rank=rank, world_size=size)
-        torch.cuda.set_device(rank)
+        init_process_group("nccl", rank=rank, world_size=size)
+        torch.accelerator.set_device_index(rank)
         dist.all_reduce(torch.ones(3, device="cuda"))
+        dist.all_reduce(torch.ones(3, device="cuda:0"))
         torch.save(1, "left.pt")
         dist.destroy_process_group()
 
@@ -112,9 +119,10 @@ SPAWNS = """
 
 def test_processes_that_a_script_spawns_are_ranks_and_a_failure_says_why(repository, capsys):
     (repository / "spawn.py").write_text(textwrap.dedent(SPAWNS).replace("import flash_attn", "pass"))
-    assert main(["rehearse", "spawn.py", "--ranks", "2"]) == 0
+    assert main(["rehearse", "spawn.py", "--ranks", "2"]) == 1
     said = capsys.readouterr().out
-    assert "No findings in" in said and "2 ranks in 1 group" in said and "A stand-in took the place" in said
+    assert "FAILS: spawn.py:11, ranks 0, 1" in said and "on the same GPU on several ranks" in said
+    assert "1 finding in" in said and "2 ranks in 1 group" in said and "A stand-in took the place" in said
     assert not (repository / "left.pt").exists()
     (repository / "spawn.py").write_text(textwrap.dedent(SPAWNS))
     assert main(["rehearse", "spawn.py", "--ranks", "1"]) == 2

@@ -30,8 +30,9 @@ LOCAL_SGD = """
     model = torch.nn.Linear(4, 1)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     torch.manual_seed(1 + dist.get_rank())
-    for step in range(1, 30):
-        x, y = torch.randn(8, 4), torch.randn(8, 1)
+    loader = torch.utils.data.DataLoader(torch.randn(30 * 8, 5), batch_size=8)
+    for step, rows in enumerate(loader, 1):  # one epoch, which must not be cut before the average
+        x, y = rows.split([4, 1], dim=1)
         optimizer.zero_grad()
         torch.nn.functional.mse_loss(model(x), y).backward()
         optimizer.step()

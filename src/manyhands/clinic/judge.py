@@ -14,12 +14,10 @@ def mistakes(evidence):
         return [alone, *_numbers(evidence)]
     numbers = _numbers(evidence)
     found = [*data_mistakes(evidence), *numbers]
-    start = evidence.start_differs()
+    start = start_mistakes(evidence)
     gradient = [] if any(one.key == "no gradient" for one in numbers) else [
         one for one in _gradient(evidence) if one.key != "own length"]
-    if start:
-        found.append(Finding("start", {"names": start, "of": len(evidence.first["start"])}))
-    found += gradient
+    found += [*start, *gradient]
     if not any(one.key == "own" for one in gradient):
         rates = _rates(evidence)
         found += rates
@@ -27,6 +25,12 @@ def mistakes(evidence):
             found += _drift(evidence)
         found += _buffers(evidence)
     return found
+
+
+def start_mistakes(evidence):
+    """Ranks that begin with different weights."""
+    names = evidence.start_differs()
+    return [Finding("start", {"names": names, "of": len(evidence.first["start"])})] if names else []
 
 
 def _silent(evidence):
@@ -163,7 +167,7 @@ def _other(evidence, number, step):
     if not step.local or getattr(step, "gathered", "") == "parts":
         return None  # all ranks have the same; or what one process has is not known: a remark
     differ = max(apart(local, step.plain) for local in step.local) > near
-    if differ and all(apart(given, local) < near for given, local in zip(step.given, step.local)):
+    if differ and all(_is_own(*of_rank, near) for of_rank in zip(step.given, step.local, step.clips)):
         return Finding("own", {"step": number + 1, "remedy": _way_to_average(evidence)})
     if max(fit(given, step.plain)[1] for given in step.given) < near:
         if not step.scales:
@@ -187,6 +191,11 @@ def _other(evidence, number, step):
     if all(apart(given, step.given[0]) < near for given in step.given):
         return None  # never a mistake of distribution: a remark
     return Finding("other", {"step": number + 1, "apart": max(apart(given, step.right) for given in step.given)})
+
+
+def _is_own(given, local, clips, near):
+    """Whether a rank's optimiser got the rank's own gradient; clipping may have shortened it."""
+    return apart(given, local) < near or bool(clips) and fit(given, local)[1] < near
 
 
 def _way_to_average(evidence, names=()):
@@ -284,11 +293,17 @@ def _drift(evidence):
 
 @rule
 def _buffers(evidence):
-    """Buffers that differ as forward begins, in every step but the first: no broadcast ever makes them the same."""
+    """No broadcast was asked for, so the buffers differ."""
+    names = [] if (evidence.first.get("ddp") or {}).get("sends buffers") else buffers_apart(evidence)
+    return [Finding("buffers", {"names": names, "step": 2})] if names else []
+
+
+def buffers_apart(evidence):
+    """The buffers that differ as forward begins, in every step but the first: no broadcast makes them the same."""
     names = None
     for number in range(1, evidence.count):
         buffers = evidence.of(number, "buffers")
         differ = {name for name in buffers[0] if len({str(of_rank.get(name)) for of_rank in buffers}) > 1}
         if buffers[0]:
             names = differ if names is None else names & differ
-    return [Finding("buffers", {"names": sorted(names), "step": 2})] if names else []
+    return sorted(names or ())

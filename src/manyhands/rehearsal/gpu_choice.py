@@ -30,26 +30,42 @@ class GpuChoice:
     def __init__(self, made=False):
         self._made, self._inside, self._visible = made, 0, None
         self.bound = False  # device_id was given to init_process_group
+        self._first = 0  # the number of the first rank on this machine
+        self._of_model = None  # the GPU of the module that a DistributedDataParallel was made for last
 
     def watch(self):
         """See to the calls from now on; returns how to undo it."""
         import torch
         from torch.distributed.device_mesh import DeviceMesh
+        from torch.nn.parallel import DistributedDataParallel
 
         self._visible, accelerator = os.environ.get(VISIBLE), getattr(torch, "accelerator", None)
+        self._first = int(os.environ.get("RANK", 0)) - int(os.environ.get("LOCAL_RANK", 0))
         heard = [(torch.cuda, "set_device", self._chosen), (accelerator, "set_device_index", self._chosen),
                  (accelerator, "set_device_idx", self._chosen), (DeviceMesh, "__init__", self._chosen),
-                 (torch.cuda.device, "__enter__", self._entered), (torch.cuda.device, "__exit__", self._left)]
+                 (torch.cuda.device, "__enter__", self._entered), (torch.cuda.device, "__exit__", self._left),
+                 (DistributedDataParallel, "__init__", self._wrapped)]
         return [_before(owner, name, hear) for owner, name, hear in heard if hasattr(owner, name)]
 
-    def _chosen(self):
+    def _chosen(self, *_, **__):
         self._made = True
 
-    def _entered(self):
+    def _entered(self, *_):
         self._inside += 1
 
-    def _left(self):
+    def _left(self, *_):
         self._inside -= 1
+
+    def _wrapped(self, ddp, module, *_, **__):
+        self._of_model = next(map(_gpu_of, module.parameters()), None)
+
+    def number(self, tensors, native):
+        """The number of the GPU that a call's tensors are on, among those of all machines; None where it is not known.
+        What C++ sends is DDP's, a copy of gradients, weights or buffers."""
+        known = [self._of_model] if native else [_gpu_of(tensor) for tensor in tensors]
+        if None in known or not known or os.environ.get(VISIBLE) != self._visible:
+            return None
+        return self._first + known[0]
 
     def made(self):
         """Whether the current GPU is one that the program has chosen."""
@@ -71,13 +87,20 @@ def _by_package():
     return frame is not None
 
 
+def _gpu_of(tensor):
+    """The number of a tensor's GPU on its machine; None where it is not known."""
+    from manyhands.gpu_stand_in.cuda_devices import gpu_of
+
+    return gpu_of(tensor) if gpu_stand_in.active() else tensor.get_device() if tensor.is_cuda else None
+
+
 def _before(owner, name, hear):
-    """Have `hear()` called before each call of this function; returns how to undo it."""
+    """Have `hear` called before each call of this function, as it is called; returns how to undo it."""
     original = getattr(owner, name)
 
     @functools.wraps(original)
     def heard(*args, **kwargs):
-        hear()
+        hear(*args, **kwargs)
         return original(*args, **kwargs)
 
     setattr(owner, name, heard)

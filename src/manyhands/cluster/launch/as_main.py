@@ -6,6 +6,7 @@ the rank's number: N ranks run, and each is looked at.
 """
 
 import contextlib
+import functools
 import importlib.util
 import json
 import os
@@ -141,15 +142,17 @@ def _own_start():
 
     if not dist.is_available():
         return
+    started = []  # the processes of the script whose work is done here
+    _at_the_ranks_address(started)
 
     def start(fn, args=(), nprocs=1, join=True, *_, **__):
         _check(nprocs)
-        _at_the_ranks_address()
+        started.append(fn)
         fn(int(os.environ.get("RANK", 0)), *args)
         return None if join else _Joined()
 
     mp.spawn = mp.start_processes = start
-    begin, started = BaseProcess.start, []
+    begin = BaseProcess.start
 
     def start_process(process):
         its_own = sys._getframe(1).f_globals.get("__name__") == "__main__" and (started or not dist.is_initialized())
@@ -158,7 +161,6 @@ def _own_start():
         started.append(process)
         process.join, process.is_alive = _Joined().join, lambda: False
         if len(started) - 1 == int(os.environ.get("RANK", 0)):
-            _at_the_ranks_address()
             process.run()
 
     BaseProcess.start = start_process
@@ -195,21 +197,24 @@ def _check(number):
         raise NotHere(STARTS.format(number=number, size=size, ranks="ranks were" if size > 1 else "rank was"))
 
 
-def _at_the_ranks_address():
-    """The script chooses an address for processes that it starts; these ranks meet at the launcher's."""
+def _at_the_ranks_address(started):
+    """The script chooses an address for processes that it starts; these ranks meet at the launcher's. The function that
+    sees to it is in place before the script imports `init_process_group` by name."""
     import torch.distributed as dist
     from torch.distributed import distributed_c10d as c10d
 
     ours = {name: os.environ[name] for name in ("MASTER_ADDR", "MASTER_PORT") if name in os.environ}
     init = c10d.init_process_group
 
+    @functools.wraps(init)
     def init_process_group(backend=None, init_method=None, *args, **kwargs):
-        if kwargs.get("world_size", -1) > 0:
-            _check(kwargs["world_size"])
-        os.environ.update(ours)
-        return init(backend, None, *args, **kwargs)
+        if started:
+            if kwargs.get("world_size", -1) > 0:
+                _check(kwargs["world_size"])
+            os.environ.update(ours)
+            init_method = None
+        return init(backend, init_method, *args, **kwargs)
 
-    init_process_group.__wrapped__ = init
     c10d.init_process_group = dist.init_process_group = init_process_group
 
 
