@@ -18,6 +18,10 @@ TRAIN = """
     sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
     from lib.width import WIDTH
 
+    class Noise(nn.Module):
+        def forward(self, x):
+            return x + 0.1 * torch.rand(len(x), 1, 1, 1, device=x.device)
+
     device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
     torch.cuda.set_device(device)
     dist.init_process_group("cpu:gloo,cuda:nccl", device_id=device)
@@ -29,7 +33,7 @@ TRAIN = """
     dist.all_gather_object(seen, host.tolist())
     assert seen[0] != seen[1] and host.cuda().device == device and host.to(dist.get_rank()).is_cuda
     torch.manual_seed(0)
-    net = nn.Sequential(nn.Conv2d(1, WIDTH, 3), nn.BatchNorm2d(WIDTH), nn.ReLU(), nn.Flatten(), nn.Linear(4 * WIDTH, 2))
+    net = nn.Sequential(Noise(), nn.Conv2d(1, WIDTH, 3), nn.BatchNorm2d(WIDTH), nn.ReLU(), nn.Flatten(), nn.Linear(4 * WIDTH, 2))
     net = nn.SyncBatchNorm.convert_sync_batchnorm(net).to(device)
     whole, alone = torch.randn(8, 1, 4, 4), nn.BatchNorm2d(1)
     shared = nn.SyncBatchNorm(1).cuda()
@@ -86,6 +90,7 @@ def test_a_script_for_gpus_in_a_subfolder_is_looked_at_as_it_is_started(reposito
     text = " ".join(said.out.split())
     assert code in (0, 3) and "every rank came through 9 steps" in text, said.out
     assert "A stand-in took the place of GPUs" in text and "backend nccl is gloo" in text and "SyncBatchNorm" in text
+    assert "The model draws random numbers" in text  # those that are drawn on the GPU, too
     assert "--as-it-is switches it off" in " ".join((tmp_path / "page.html").read_text().split())
     assert said.err.startswith("1 of 2: 9 steps, ") and "2 of 2: rehearsal, " in said.err
     assert files(repository) == before

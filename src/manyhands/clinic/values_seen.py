@@ -17,10 +17,10 @@ def numbers_of(tensor, stride):
 
 
 def noise_state():
-    """The states of the generators that dropout draws from."""
+    """The states of the generators that dropout and other noise are drawn from."""
     import torch
 
-    on_gpu = [torch.cuda.get_rng_state()] if torch.cuda.is_available() and torch.cuda.is_initialized() else []
+    on_gpu = [torch.cuda.get_rng_state()] if torch.cuda.default_generators else []  # a stand-in has them, too
     return [torch.get_rng_state(), *on_gpu]
 
 
