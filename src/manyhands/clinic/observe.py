@@ -137,7 +137,7 @@ class Observer(End):
             raise ValueError("the model is called inside torch.func, where tensors have no values")
         number = self._model(getattr(module, "_orig_mod", module))  # of torch.compile
         given, _ = tree_flatten((args, kwargs))
-        inputs, rows, noise = kept((args, kwargs)), rows_of(given), noise_state()
+        inputs, rows, noise = kept((args, kwargs)), rows_of(args, kwargs), noise_state()
         self._placed = None
         return number, given, inputs, rows, noise
 
