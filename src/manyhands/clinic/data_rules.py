@@ -100,10 +100,18 @@ def _whole_data(evidence):
     loaders = _loaders(evidence)
     if not loaders:
         return []
-    own = all(loader["samplers"] in (["RandomSampler", "BatchSampler"], ["SequentialSampler", "BatchSampler"])
-              for loader in loaders)
-    whole = own and _whole_batches(evidence, loaders)
+    own = all(loader["samplers"][0] in ("RandomSampler", "SequentialSampler") for loader in loaders)
+    known = all(loader["samplers"][1] == "BatchSampler" for loader in loaders)  # others may deal the batches out
+    whole = own and _whole_batches(evidence, loaders) and (known or _read_twice(loaders))
     return [Finding("whole data", {"length": loaders[0]["length"]})] if whole else []
+
+
+def _read_twice(loaders):
+    """Whether two ranks have read the same rows in the first epoch, at least half as many as by chance; a sampler that
+    deals the rows out gives a few of them twice, to fill the last batch."""
+    one, other = (set(loader.get("first_epoch", [])) for loader in loaders[:2])
+    common = len(one & other)
+    return common > len(loaders) and 2 * common * loaders[0]["length"] >= len(one) * len(other)
 
 
 def _whole_batches(evidence, loaders):

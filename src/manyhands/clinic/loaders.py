@@ -38,6 +38,7 @@ class Loaders:
         self.last = None  # the data set whose loader has given the last batch
         self._order = None  # the order that this batch is from
         self._indices = {}  # id of a data set -> the indices that were read
+        self._first_epoch = {}  # id of a data set -> how many of them were read when its second epoch began
         self._waited, self._samplers = waited, {}
         self._watch_loaders()
         self._watch_splits()
@@ -60,6 +61,8 @@ class Loaders:
 
         def iterate(loader):
             self.loaders[id(loader.dataset)] = loader
+            if read := len(self._indices.get(id(loader.dataset), [])):
+                self._first_epoch.setdefault(id(loader.dataset), read)
             if self.cut == id(loader.dataset):
                 self.cut = None  # the next epoch begins
             drawn = len(self.orders)
@@ -124,11 +127,15 @@ class Loaders:
         if loader is None:
             return None
         length, rows = rows_by_digest(loader.dataset)
+        batches = loader.batch_sampler
+        # a loader that is given a batch sampler has a sampler that it does not use
+        sampler = getattr(batches, "sampler", loader.sampler) if loader.batch_size is None else loader.sampler
+        indices = [int(i) if hasattr(i, "__index__") else str(i)
+                   for i in self._indices.get(self.training, [])[:SHOWN]]
         return {"random": rows is not None and rows != rows_by_digest(loader.dataset, seed=1)[1],
-                "samplers": [type(loader.sampler).__name__, type(loader.batch_sampler).__name__],
-                "batch_size": loader.batch_size, "rows": rows, "length": length,
-                "indices": [int(i) if hasattr(i, "__index__") else str(i)
-                            for i in self._indices.get(self.training, [])[:SHOWN]]}
+                "samplers": [type(sampler).__name__, type(batches).__name__],
+                "batch_size": loader.batch_size or getattr(batches, "batch_size", None), "rows": rows, "length": length,
+                "indices": indices, "first_epoch": indices[:self._first_epoch.get(self.training)]}
 
     def split_facts(self):
         """What random_split has made, as plain values."""
