@@ -43,6 +43,7 @@ TRAIN = """
     (alone(whole) ** 3).sum().backward()
     assert torch.allclose(mine.grad, whole.grad.chunk(2)[dist.get_rank()], atol=1e-5)
     assert torch.allclose(shared.running_var, alone.running_var)
+    dist.all_reduce(torch.ones(2))  # by gloo
     model = nn.parallel.DistributedDataParallel(torch.compile(net), device_ids=[device.index], output_device=device)
     optimizer, scaler = torch.optim.SGD(model.parameters(), 0.1), torch.amp.GradScaler("cuda", enabled=False)
     rows = torch.utils.data.TensorDataset(torch.randn(64, 1, 4, 4), torch.randint(2, (64,)))
@@ -104,7 +105,11 @@ SPAWNS = """
         os.environ.update(MASTER_ADDR="localhost", MASTER_PORT="12355")
         dist.init_process_group("nccl", rank=rank, world_size=size)
         torch.cuda.set_device(rank)
-        dist.all_reduce(torch.ones(3, device="cuda"))
+        moved = torch.ones(3).cuda()
+        dist.all_reduce(torch.ones(3, device="cuda") + moved)
+        dist.all_reduce(moved)
+        dist.all_reduce(torch.ones(3), group=dist.new_group(backend="gloo"))
+        dist.all_reduce(torch.tensor(float(rank)))
         torch.save(1, "left.pt")
         dist.destroy_process_group()
 
@@ -117,9 +122,10 @@ SPAWNS = """
 
 def test_processes_that_a_script_spawns_are_ranks_and_a_failure_says_why(repository, capsys):
     (repository / "spawn.py").write_text(textwrap.dedent(SPAWNS).replace("import flash_attn", "pass"))
-    assert main(["rehearse", "spawn.py", "--ranks", "2"]) == 0
+    assert main(["rehearse", "spawn.py", "--ranks", "2"]) == 1
     said = capsys.readouterr().out
-    assert "No findings in" in said and "2 ranks in 1 group" in said and "A stand-in took the place" in said
+    assert "2 ranks in 2 groups" in said and "A stand-in took the place" in said
+    assert said.count("spawn.py:") == 1 and "all_reduce is given a tensor that was made on the CPU" in said
     assert not (repository / "left.pt").exists()
     (repository / "spawn.py").write_text(textwrap.dedent(SPAWNS))
     assert main(["rehearse", "spawn.py", "--ranks", "1"]) == 2

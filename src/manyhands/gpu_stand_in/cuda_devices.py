@@ -9,7 +9,10 @@ DEVICES = "device cuda is the CPU"
 DRAWN = ("rand", "randn", "randint", "randperm", "normal", "rand_like", "randn_like", "randint_like")
 LIKE = ("empty_like", "zeros_like", "ones_like", "full_like", "rand_like", "randn_like", "randint_like")
 NEW = ("new_tensor", "new_empty", "new_empty_strided", "new_full", "new_zeros", "new_ones")
-OWN = {"generator": None}  # the generator that the GPU draws from
+FROM_NOTHING = ("tensor", "zeros", "ones", "empty", "full", "arange", "linspace", "eye", "rand", "randn", "randint",
+                "randperm")  # of which a script makes a tensor on the CPU unless it names a GPU
+OWN = {"generator": None,  # the generator that the GPU draws from
+       "default": False}  # whether a GPU has been the default device
 
 
 def is_gpu(device):
@@ -28,7 +31,7 @@ def install():
     _classes(torch)
     for name in {one.__name__ for one in constructors} | {*DRAWN, *LIKE, "asarray", "from_file"}:
         if hasattr(torch, name):
-            replace(torch, name, _made(getattr(torch, name), name in DRAWN))
+            replace(torch, name, _made(getattr(torch, name), name in DRAWN, name in FROM_NOTHING))
     for name in NEW:
         replace(torch.Tensor, name, _made(getattr(torch.Tensor, name)))
     _moves(torch)
@@ -38,7 +41,7 @@ def install():
     warnings.filterwarnings("ignore", message=".*pin_memory.*no accelerator")
 
 
-def _made(original, drawn=False):
+def _made(original, drawn=False, from_nothing=False):
     """A function that makes a tensor: on the CPU, where it would make it on a GPU."""
     def make(*args, **kwargs):
         kwargs.pop("pin_memory", None)
@@ -51,9 +54,17 @@ def _made(original, drawn=False):
         if on_gpu and drawn and kwargs.get("generator") is None and not _of_meta(args):
             kwargs["generator"] = OWN["generator"]
         made = original(*args, **kwargs)
+        if from_nothing and not (on_gpu or OWN["default"] or made.is_sparse or asked_by_torch()):
+            made.untyped_storage().made_on_cpu = True
         return _on_gpu(made) if on_gpu else made
 
     return make
+
+
+def made_on_cpu(tensor):
+    """Whether a script made this tensor on the CPU; of what is computed from tensors, that is not known."""
+    strided = type(tensor).__name__ in ("Tensor", "Parameter") and not tensor.is_sparse
+    return strided and getattr(tensor.untyped_storage(), "made_on_cpu", False)
 
 
 def _of_meta(args):
@@ -178,10 +189,12 @@ def _defaults(torch, _device):
 
     def context(mode, device):
         if is_gpu(device):
+            OWN["default"] = True
             note(DEVICES)
         begin(mode, "cpu" if is_gpu(device) else device)
 
     def default_type(kind):
+        OWN["default"] = OWN["default"] or "cuda" in str(kind)
         set_type(kind.replace("cuda.", "") if isinstance(kind, str) else kind)
 
     _device.DeviceContext.__init__ = context
