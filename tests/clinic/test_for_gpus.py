@@ -108,6 +108,8 @@ SPAWNS = """
         moved = torch.ones(3).cuda()
         dist.all_reduce(torch.ones(3, device="cuda") + moved)
         dist.all_reduce(moved)
+        dist.all_reduce(torch.ones(3).to(moved) + torch.ones(3).type_as(moved))
+        dist.all_reduce(torch.ones(3).type_as(moved))
         dist.all_reduce(torch.ones(3), group=dist.new_group(backend="gloo"))
         dist.all_reduce(torch.tensor(float(rank)))
         torch.save(1, "left.pt")

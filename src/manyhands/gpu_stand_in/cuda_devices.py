@@ -100,6 +100,13 @@ def _on_gpu(tensor):
     return tensor
 
 
+def _may_be_on_gpu(tensor):
+    """The same tensor, which goes where another one is: that may be a GPU."""
+    if made_on_cpu(tensor):
+        tensor.untyped_storage().made_on_cpu = False
+    return tensor
+
+
 def _is_on_gpu(tensor):
     return type(tensor).__name__ not in ("Tensor", "Parameter") or tensor.is_sparse or getattr(
         tensor.untyped_storage(), "on_gpu", False)
@@ -129,6 +136,8 @@ def _moves(torch):
         if args and is_gpu(args[0]):
             return to_gpu(tensor, "cpu", *args[1:], **kwargs)
         moved = to(tensor, *args, **kwargs)
+        if args and isinstance(args[0], Tensor):
+            _may_be_on_gpu(moved)
         leaves = moved is tensor and DEVICES in USED and not asked_by_torch() and (
             str(args[0] if args else kwargs.get("device")) == "cpu")
         return moved.clone() if leaves else moved
@@ -145,7 +154,9 @@ def _moves(torch):
             return _on_gpu(typed(tensor, dtype.replace("cuda.", ""), *args, **kwargs))
         return typed(tensor, dtype, *args, **kwargs) if dtype is not None else typed(tensor)
 
+    type_as = Tensor.type_as
     for name, new in (("to", move), ("cuda", cuda), ("cpu", to_cpu), ("type", as_type),
+                      ("type_as", lambda tensor, other: _may_be_on_gpu(type_as(tensor, other))),
                       ("pin_memory", lambda tensor, *_, **__: tensor), ("record_stream", lambda tensor, stream: None)):
         replace(Tensor, name, new)
     module_to = Module.to

@@ -144,7 +144,8 @@ class Recorder:
         options = given[-1] if given else None
         if entry.call in FILLS_A_LIST and same_memory(filled):
             facts["text"] = REPEATED
-        elif entry.group not in self.with_cpu and any(map(gpu_stand_in.no_nccl_takes, handed_in + filled)):
+        elif not facts["library"] and entry.group not in self.with_cpu and any(
+                map(gpu_stand_in.no_nccl_takes, handed_in + filled)):  # torch moves by itself what it is given
             facts["text"] = CPU_TENSOR
         waited_for = entry.native or "_functional_collectives" in names
         is_async = not waited_for and bool(getattr(options, "asyncOp", True)) and entry.call != "monitored_barrier"
