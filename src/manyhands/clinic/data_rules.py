@@ -107,11 +107,11 @@ def _whole_data(evidence):
 
 
 def _read_twice(loaders):
-    """Whether two ranks have read the same rows in the first epoch, at least half as many as by chance; a sampler that
-    deals the rows out gives a few of them twice, to fill the last batch."""
+    """Whether two ranks have read the same rows in the first epoch. A sampler that deals the rows out gives some of
+    them twice only at the end of an epoch, to fill the last batches."""
     one, other = (set(loader.get("first_epoch", [])) for loader in loaders[:2])
-    common = len(one & other)
-    return common > len(loaders) and 2 * common * loaders[0]["length"] >= len(one) * len(other)
+    ended = len(loaders) * len(one) >= loaders[0]["length"]
+    return len(one & other) > (len(loaders) * loaders[0]["batch_size"] if ended else 0)
 
 
 def _whole_batches(evidence, loaders):
