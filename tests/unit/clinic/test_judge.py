@@ -66,6 +66,13 @@ def test_the_factor_of_the_loss_counts_too():
     assert keys(scaled(0.7, 3)) == ["factor"]
 
 
+def test_rates_that_differ_after_a_warm_up_are_found_in_the_steps_that_are_timed():
+    found = evidence(step([MEAN] * 4, LOCAL))
+    for rank in range(4):
+        found.cost[rank]["rates"] = [[0.1], [0.1, None], [0.1 + (rank == 3), None]]
+    assert [(one.key, one.values["step"]) for one in judge.mistakes(found)] == [("rate", 3)]
+
+
 def test_uneven_parts_that_are_weighted_by_hand_are_right():
     parts = [0.7, 0.1, 0.1, 0.1]
     local = [4 * part * one for part, one in zip(parts, LOCAL)]
