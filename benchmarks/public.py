@@ -67,13 +67,14 @@ def missed(name, mistake=None, show=False):
 def run(folder, start, planted=None):
     """Exit code and text of the clinic of a copy of this folder, with this mistake planted."""
     with tempfile.TemporaryDirectory() as place:
-        copy = shutil.copytree(folder, Path(place, folder.name), ignore=shutil.ignore_patterns("planted.toml", "__pycache__"))
+        copy = shutil.copytree(folder, Path(place, folder.name),
+                               ignore=shutil.ignore_patterns("planted.toml", "__pycache__"))
         if planted:
             file = copy / planted["file"]
             text = file.read_text()
             if text.count(planted["was"]) != 1:
-                sys.exit(f"{folder.name}/planted.toml, {planted['mistake']!r}: `was` occurs {text.count(planted['was'])} "
-                         f"times in {planted['file']}; it must occur once.")
+                sys.exit(f"{folder.name}/planted.toml, {planted['mistake']!r}: `was` occurs "
+                         f"{text.count(planted['was'])} times in {planted['file']}; it must occur once.")
             file.write_text(text.replace(planted["was"], planted["now"]))
         words = shlex.split(start)
         done = subprocess.run([sys.executable, "-m", "manyhands", "clinic", *words], cwd=copy, text=True,

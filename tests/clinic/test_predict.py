@@ -64,7 +64,7 @@ def test_a_script_that_divides_its_batch_on_a_machine_of_ones_own(predict, tmp_p
     assert "Sums in a step: 2, 4e-05 MB, after the backward pass." in done.stdout  # 8 weights and 2 biases
     assert "Rows in a step: 64 with one rank, 32 on each of 2 ranks. It is assumed that the global batch of 64 rows stays the same" in done.stdout
     assert "less than one row: 128 ranks." in done.stdout and "mine; 70% of its links' rates" in done.stdout
-    assert "each sum by the fastest of ring, tree and two levels" in done.stdout
+    assert "each sum by the fastest of rings, trees and switches that add" in done.stdout
     lines = [line.split() for line in done.stdout.splitlines() if line.startswith("  ")]
     assert [line[0] for line in lines] == ["ranks", "8", "64"]
     assert float(lines[2][1]) < float(lines[1][1]) < 50  # the 100 ms here are taken to shrink with the rows

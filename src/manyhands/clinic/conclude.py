@@ -81,7 +81,7 @@ def conclude(visit, to_end=False, timeout_s=300):
     doubts = bool(ask.left_out)
     remarks = _remarks(visit, evidence, ask)
     fault = visit.fault
-    aborted = any(OTHER_SIZE in text for text in visit.output.values())  # gloo ends a rank that gets another call's message
+    aborted = any(OTHER_SIZE in text for text in visit.output.values())  # by gloo: another call's message came
     hangs = fault is not None and fault.kind in ("hang", "mismatch") and not (visit.errors or aborted)
     failed = bool(visit.errors or visit.told or not hangs and not visit.timed_out and dead(visit))
     if hangs:  # a rank that has left a call out has a gradient that nothing else explains

@@ -20,8 +20,8 @@ FAILED, NOT_DETERMINED = 2, 3  # exit codes
 RANKS = 2  # of the second run here, by default
 NEEDS_RANKS = ("{why} So what one rank computes was taken from {ranks} ranks, with their waiting for each other in it, "
                "and it is assumed that the batch of each rank stays the same (--global-batch chooses).")
-SUMS = {"ring": "sums along a ring", "tree": "sums along a tree", "two-level": "sums in two levels",
-        "auto": "each sum by the fastest of ring, tree and two levels"}
+SUMS = {"ring": "sums along rings", "tree": "sums along a double tree", "two-level": "sums in two levels",
+        "auto": "each sum by the fastest of rings, trees and switches that add"}
 MOST_RANKS = 1_000_000  # each is a place of an array
 
 
@@ -39,8 +39,8 @@ def parser():
     made.add_argument("--global-batch", type=_batch, default="auto", metavar="CHOICE",
                       help="fixed: more ranks divide the same rows among them; per-rank: each has as many as here; "
                            "a number: so many rows, divided; auto: as the script does here (auto)")
-    made.add_argument("--all-reduce", choices=["ring", "tree", "two-level", "auto"], default="two-level",
-                      help="how sums travel; auto: the fastest of these for each message (two-level)")
+    made.add_argument("--all-reduce", choices=["ring", "tree", "two-level", "auto"], default="auto",
+                      help="how sums travel; auto: the fastest that the machine can do, for each message (auto)")
     made.add_argument("--timeout", type=seconds, default=300, metavar="S",
                       help="seconds for each of the two runs (300)")
     made.add_argument("--output", type=Path, default=Path("prediction.svg"), metavar="FILE",

@@ -16,7 +16,7 @@ AFTER = 0.05  # less of the messages' time than this inside backward: they do no
 DRAWS = 5  # steps that are simulated, with other late ranks in each
 PER_RANK, FIXED = "per-rank", "fixed"  # what stays the same with more ranks: the batch of a rank, the global batch
 WAITED_SOME, WAITED_MUCH = 0.05, 0.2  # parts of the time without a core: a warning, and no prediction
-ALL_REDUCES = {"ring": "ring", "tree": "tree", "two-level": "hierarchical", "auto": "fastest"}
+ALL_REDUCES = {"ring": "ring", "tree": "double tree", "two-level": "hierarchical", "auto": "auto"}
 
 
 @dataclass
@@ -141,7 +141,7 @@ def _as_sum(call, ranks):
     return call["bytes"] / 2 if name.startswith("reducescatter") else call["bytes"]
 
 
-def forecast(found, machine, ranks, times_as_fast=1.0, all_reduce="hierarchical", batch=PER_RANK):
+def forecast(found, machine, ranks, times_as_fast=1.0, all_reduce="auto", batch=PER_RANK):
     """What so many ranks of this machine give: a `Forecast`. One rank there is `times_as_fast` as one here.
 
     `batch`: PER_RANK; FIXED: the rows of one rank's step here, divided among the ranks; or a number of rows, likewise.
