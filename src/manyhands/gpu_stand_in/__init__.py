@@ -44,13 +44,16 @@ def active():
     return bool(INDEX["gpus"])
 
 
-def no_nccl_takes(tensor):
-    """Whether a script that asks for NCCL has made this tensor on the CPU, as far as the stand-in knows."""
+def place(tensor):
+    """Where a script that asks for NCCL has put this tensor: "cpu", "cuda" for the current GPU, or "" for a GPU of that
+    number, and where that is not known."""
     if not active():
-        return False
+        return ""
     from manyhands.gpu_stand_in import cuda_devices, groups
 
-    return groups.NCCL in USED and cuda_devices.made_on_cpu(tensor)
+    if groups.NCCL not in USED:
+        return ""
+    return "cpu" if cuda_devices.made_on_cpu(tensor) else "cuda" if cuda_devices.on_current_gpu(tensor) else ""
 
 
 def alone():

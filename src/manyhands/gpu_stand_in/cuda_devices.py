@@ -45,26 +45,31 @@ def _made(original, drawn=False, from_nothing=False):
     """A function that makes a tensor: on the CPU, where it would make it on a GPU."""
     def make(*args, **kwargs):
         kwargs.pop("pin_memory", None)
-        on_gpu = is_gpu(kwargs.get("device"))
+        device = kwargs.get("device")
+        on_gpu = is_gpu(device)
         if on_gpu:
             kwargs["device"] = "cpu"
-        if any(isinstance(one, REAL["device"]) and one.type == "cuda" for one in args):
-            args, on_gpu = tuple("cpu" if isinstance(one, REAL["device"]) and one.type == "cuda" else one
-                                 for one in args), True
+        named = [one for one in args if isinstance(one, REAL["device"]) and one.type == "cuda"]
+        if named:
+            device, on_gpu = named[0], True
+            args = tuple("cpu" if one is device else one for one in args)
         if on_gpu and drawn and kwargs.get("generator") is None and not _of_meta(args):
             kwargs["generator"] = OWN["generator"]
         made = original(*args, **kwargs)
         if from_nothing and not (on_gpu or OWN["default"] or made.is_sparse or asked_by_torch()):
             made.untyped_storage().made_on_cpu = True
-        return _on_gpu(made) if on_gpu else made
+        return _on_gpu(made, device) if on_gpu else made
 
     return make
 
 
 def made_on_cpu(tensor):
     """Whether a script made this tensor on the CPU; of what is computed from tensors, that is not known."""
-    strided = type(tensor).__name__ in ("Tensor", "Parameter") and not tensor.is_sparse
-    return strided and getattr(tensor.untyped_storage(), "made_on_cpu", False)
+    return _is_plain(tensor) and getattr(tensor.untyped_storage(), "made_on_cpu", False)
+
+
+def _is_plain(tensor):
+    return type(tensor).__name__ in ("Tensor", "Parameter") and not tensor.is_sparse
 
 
 def _of_meta(args):
@@ -92,12 +97,20 @@ def _classes(torch):
         setattr(torch, real.__name__, kind(real.__name__, (), {"__module__": "torch", "__doc__": real.__doc__}))
 
 
-def _on_gpu(tensor):
-    """The same tensor; its memory is marked as a GPU's, so that a second move to the GPU does not copy it."""
+def _on_gpu(tensor, device="cuda:0"):
+    """The same tensor; its memory is marked as a GPU's, so that a second move to the GPU does not copy it, and as the
+    current GPU's where `device` has no number."""
     note(DEVICES)
     if type(tensor).__name__ in ("Tensor", "Parameter") and not tensor.is_sparse and _real_device(tensor).type == "cpu":
-        tensor.untyped_storage().on_gpu = True
+        storage = tensor.untyped_storage()
+        storage.on_gpu = True
+        storage.on_current_gpu = device is None or device == "cuda" or getattr(device, "index", 0) is None
     return tensor
+
+
+def on_current_gpu(tensor):
+    """Whether this tensor was made on, or moved to, the current GPU; of what is computed that is not known."""
+    return _is_plain(tensor) and getattr(tensor.untyped_storage(), "on_current_gpu", False)
 
 
 def _may_be_on_gpu(tensor):
@@ -124,17 +137,17 @@ def _moves(torch):
     Tensor, Module = torch.Tensor, torch.nn.Module
     to, cpu, typed = Tensor.to, Tensor.cpu, Tensor.type
 
-    def to_gpu(tensor, *args, **kwargs):
-        moved = to(tensor, *args, **kwargs)
+    def to_gpu(tensor, device, *args, **kwargs):
+        moved = to(tensor, "cpu", *args, **kwargs)
         if moved is tensor and _real_device(tensor).type == "cpu" and not _is_on_gpu(tensor):
             moved = tensor.clone(memory_format=torch.preserve_format)
-        return _on_gpu(moved)
+        return _on_gpu(moved, device)
 
     def move(tensor, *args, **kwargs):
         if is_gpu(kwargs.get("device")):
-            return to_gpu(tensor, *args, **{**kwargs, "device": "cpu"})
+            return to_gpu(tensor, kwargs.pop("device"), *args, **kwargs)
         if args and is_gpu(args[0]):
-            return to_gpu(tensor, "cpu", *args[1:], **kwargs)
+            return to_gpu(tensor, *args, **kwargs)
         moved = to(tensor, *args, **kwargs)
         if args and isinstance(args[0], Tensor):
             _may_be_on_gpu(moved)
@@ -143,7 +156,7 @@ def _moves(torch):
         return moved.clone() if leaves else moved
 
     def cuda(tensor, device=None, non_blocking=False, memory_format=torch.preserve_format):
-        return to_gpu(tensor, "cpu", memory_format=memory_format)
+        return to_gpu(tensor, device, memory_format=memory_format)
 
     def to_cpu(tensor, *args, **kwargs):
         moved = cpu(tensor, *args, **kwargs)

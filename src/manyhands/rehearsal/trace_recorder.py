@@ -144,9 +144,12 @@ class Recorder:
         options = given[-1] if given else None
         if entry.call in FILLS_A_LIST and same_memory(filled):
             facts["text"] = REPEATED
-        elif not facts["library"] and entry.group not in self.with_cpu and any(
-                map(gpu_stand_in.no_nccl_takes, handed_in + filled)):  # torch moves by itself what it is given
-            facts["text"] = CPU_TENSOR
+        elif not facts["library"]:  # torch moves by itself what it is given
+            places = {gpu_stand_in.place(tensor) for tensor in handed_in + filled}
+            if "cpu" in places and entry.group not in self.with_cpu:
+                facts["text"] = CPU_TENSOR
+            elif "cuda" in places and not self.gpu.made():
+                facts["text"] = CURRENT
         waited_for = entry.native or "_functional_collectives" in names
         is_async = not waited_for and bool(getattr(options, "asyncOp", True)) and entry.call != "monitored_barrier"
         number = self.note("collective", call=NAMES.get(entry.call, entry.call), op=_operation(options),
