@@ -45,15 +45,17 @@ def active():
 
 
 def place(tensor):
-    """Where a script that asks for NCCL has put this tensor: "cpu", "cuda" for the current GPU, or "" for a GPU of that
-    number, and where that is not known."""
+    """Where a script that asks for NCCL has put this tensor: "cpu", "cuda" for the current one of several GPUs, or ""
+    where it named the GPU, and where that is not known."""
     if not active():
         return ""
     from manyhands.gpu_stand_in import cuda_devices, groups
 
     if groups.NCCL not in USED:
         return ""
-    return "cpu" if cuda_devices.made_on_cpu(tensor) else "cuda" if cuda_devices.on_current_gpu(tensor) else ""
+    if cuda_devices.made_on_cpu(tensor):
+        return "cpu"
+    return "cuda" if INDEX["gpus"] > 1 and cuda_devices.on_current_gpu(tensor) else ""
 
 
 def alone():
