@@ -1,6 +1,7 @@
 """Scripts that were written for GPUs, in the repositories that they live in, through the three commands."""
 
 import os
+import re
 import tempfile
 import textwrap
 
@@ -104,6 +105,8 @@ SPAWNS = """
     def train(rank, size):
         os.environ.update(MASTER_ADDR="localhost", MASTER_PORT="12355")
         dist.init_process_group("nccl", rank=rank, world_size=size)
+        torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 2).to(f"cuda:{rank}"))
+        torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 2).cuda())
         dist.all_reduce(torch.ones(3).cuda())
         torch.cuda.set_device(rank)
         moved = torch.ones(3).cuda()
@@ -128,7 +131,7 @@ def test_processes_that_a_script_spawns_are_ranks_and_a_failure_says_why(reposit
     assert main(["rehearse", "spawn.py", "--ranks", "2"]) == 1
     said = capsys.readouterr().out
     assert "2 ranks in 2 groups" in said and "A stand-in took the place" in said
-    assert said.count("spawn.py:") == 2 and "all_reduce is given a tensor that was made on the CPU" in said
+    assert len({*re.findall(r"spawn.py:(\d+)", said)}) == 3 and "all_reduce is given a tensor that was made on the CPU" in said
     assert "all_reduce goes through the current GPU, which no call chooses" in said
     assert not (repository / "left.pt").exists()
     (repository / "spawn.py").write_text(textwrap.dedent(SPAWNS))
