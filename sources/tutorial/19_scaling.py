@@ -274,7 +274,7 @@ scaling.efficiency(curves, marks)
 # goes on to the next node. A node has as many rings as network links, so it uses all of them, and of the 2046 hops of a chunk at most 256 cross the network between 128 nodes. Latencies are rarely published. We *assume* 5 us inside a node, and between nodes 30 us (Ethernet) or 10 us (InfiniBand). The speed that a GPU reaches is not published either. For K80 and P100 it comes from TensorFlow's table of 2017
 # (below), and for the newer GPUs we *assume* a fifth of the peak.
 #
-# Scaling can be weak or strong. Here each GPU keeps its 32 images, so the batch grows with the ranks (*weak*). If the batch stays the same and each rank gets fewer images (*strong*), computing shrinks but the rounds stay, so the curve breaks earlier.
+# Weak and strong scaling differ in what stays the same. Here each GPU keeps its 32 images, so the batch grows with the ranks (*weak*). If the batch stays the same and each rank gets fewer images (*strong*), computing shrinks but the rounds stay, so the curve breaks earlier.
 #
 # **Predict.** On which machines does less than four fifths of a step on 1024 GPUs go into computing?
 

@@ -79,10 +79,10 @@ def test_a_rank_that_waited_for_a_core_gives_no_prediction(predict, tmp_path):
 
 
 def test_a_failure_is_told_with_its_reason_and_with_the_scripts_arguments(predict):
-    done = predict("train.py", "--", "--data", "my data")
+    done = predict("--as-it-is", "-m", "train", "--", "--data", "my data")
     assert done.returncode == 2 and "manyhands predict: With 2 ranks, no step of train.py could be timed. Rank" in done.stderr, done.stderr
     assert done.stderr.endswith("failed: FileNotFoundError: no such data: my data\n"
-                                "The whole report: manyhands clinic train.py --ranks 2 -- --data 'my data'\n"), done.stderr
+                                "The whole report: manyhands clinic --ranks 2 --as-it-is -m train -- --data 'my data'\n"), done.stderr
 
 
 def test_an_import_of_ours_that_fails_is_not_blamed_on_the_script(predict, tmp_path):

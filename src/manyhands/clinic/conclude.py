@@ -17,7 +17,8 @@ from manyhands.cluster.launch.script_copy import some
 NOTHING, FOUND, FAILS, NOT_DETERMINED = 0, 1, 2, 3  # exit codes
 OTHER_SIZE = "Received data size doesn't match expected size"  # gloo, when it ends the process
 LAST_LINES = 8  # of what a rank printed
-CHANGED = {"scaled by parameter", "same but other", "length varies", "gathers rows"}  # remarks on the gradient itself
+# remarks on the gradient itself
+CHANGED = {"scaled by parameter", "same but other", "own length", "length varies", "gathers rows"}
 NAMED = 4  # so many names of parameters, or of files, are shown
 
 

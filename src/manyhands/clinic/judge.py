@@ -14,11 +14,10 @@ def mistakes(evidence):
         return [alone, *_numbers(evidence)]
     numbers = _numbers(evidence)
     found = [*data_mistakes(evidence), *numbers]
-    start = evidence.start_differs()
-    gradient = [] if any(one.key == "no gradient" for one in numbers) else _gradient(evidence)
-    if start:
-        found.append(Finding("start", {"names": start, "of": len(evidence.first["start"])}))
-    found += gradient
+    start = start_mistakes(evidence)
+    gradient = [] if any(one.key == "no gradient" for one in numbers) else [
+        one for one in _gradient(evidence) if one.key != "own length"]
+    found += [*start, *gradient]
     if not any(one.key == "own" for one in gradient):
         rates = _rates(evidence)
         found += rates
@@ -26,6 +25,12 @@ def mistakes(evidence):
             found += _drift(evidence)
         found += _buffers(evidence)
     return found
+
+
+def start_mistakes(evidence):
+    """Ranks that begin with different weights."""
+    names = evidence.start_differs()
+    return [Finding("start", {"names": names, "of": len(evidence.first["start"])})] if names else []
 
 
 def _silent(evidence):
@@ -99,7 +104,8 @@ def _factor(step, fitted):
 def _length(evidence, lengths):
     """Mistakes in the length of the gradient, [(factor, scales, gathered)]. The script may scale its loss, or the
     gradients, or one to undo the other: the product counts, where the loss's part is known. A factor that changes from
-    step to step is no division: the script sets the length itself."""
+    step to step is no division: the script sets the length itself. So it may do where its loss is not known, or where
+    one step alone was compared: "own length", a remark."""
     n, wrong = len(givers(evidence)), []
     for factor, scales, gathered in lengths:
         if abs(factor - 1) < NEAR or scales is None and (gathered or abs(factor / n - 1) < NEAR):
@@ -108,6 +114,7 @@ def _length(evidence, lengths):
         key = next((key for key, wanted in (("sum", n), ("divided twice", 1 / n))
                     if n > 1 and abs(factor / wanted - 1) < NEAR), None)
         if key or abs(factor / wish - 1) >= NEAR:
+            key = key or (None if scales and len(lengths) > 1 else "own length")
             wrong.append(("gathered" if gathered and key == "divided twice" else key, factor))
     if not wrong or max(factor for _, factor in wrong) / min(factor for _, factor in wrong) > 1 + NEAR:
         return []
@@ -160,7 +167,7 @@ def _other(evidence, number, step):
     if not step.local or getattr(step, "gathered", "") == "parts":
         return None  # all ranks have the same; or what one process has is not known: a remark
     differ = max(apart(local, step.plain) for local in step.local) > near
-    if differ and all(apart(given, local) < near for given, local in zip(step.given, step.local)):
+    if differ and all(_is_own(*of_rank, near) for of_rank in zip(step.given, step.local, step.clips)):
         return Finding("own", {"step": number + 1, "remedy": _way_to_average(evidence)})
     if max(fit(given, step.plain)[1] for given in step.given) < near:
         if not step.scales:
@@ -184,6 +191,11 @@ def _other(evidence, number, step):
     if all(apart(given, step.given[0]) < near for given in step.given):
         return None  # never a mistake of distribution: a remark
     return Finding("other", {"step": number + 1, "apart": max(apart(given, step.right) for given in step.given)})
+
+
+def _is_own(given, local, clips, near):
+    """Whether a rank's optimiser got the rank's own gradient; clipping may have shortened it."""
+    return apart(given, local) < near or bool(clips) and fit(given, local)[1] < near
 
 
 def _way_to_average(evidence, names=()):
@@ -215,8 +227,8 @@ def _follows(evidence, last, number, step):
 
 def elsewhere(evidence):
     """The remark on a gradient that is the same on all ranks and merely is not that of one process, as [Finding]."""
-    if _gradient(evidence):
-        return []
+    if found := _gradient(evidence):
+        return [one for one in found if one.key == "own length"]
     for number, step in enumerate(evidence.steps[:evidence.count]):
         if not _can_compare(step) or not float(step.given[0].norm()) or any(
                 kind == "value" for clips in step.clips for kind, _ in clips):
@@ -285,11 +297,17 @@ def _drift(evidence):
 
 @rule
 def _buffers(evidence):
-    """Buffers that differ as forward begins, in every step but the first: no broadcast ever makes them the same."""
+    """No broadcast was asked for, so the buffers differ."""
+    names = [] if (evidence.first.get("ddp") or {}).get("sends buffers") else buffers_apart(evidence)
+    return [Finding("buffers", {"names": names, "step": 2})] if names else []
+
+
+def buffers_apart(evidence):
+    """The buffers that differ as forward begins, in every step but the first: no broadcast makes them the same."""
     names = None
     for number in range(1, evidence.count):
         buffers = evidence.of(number, "buffers")
         differ = {name for name in buffers[0] if len({str(of_rank.get(name)) for of_rank in buffers}) > 1}
         if buffers[0]:
             names = differ if names is None else names & differ
-    return [Finding("buffers", {"names": sorted(names), "step": 2})] if names else []
+    return sorted(names or ())

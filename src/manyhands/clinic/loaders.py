@@ -36,9 +36,9 @@ class Loaders:
         self.orders, self.loaders, self.splits = [], {}, []
         self.cut = None  # the data set whose epoch ends here
         self.last = None  # the data set whose loader has given the last batch
+        self.drawn, self.first_epoch = [], []  # the batches of the last batch's epoch; of the first training step's
         self._order = None  # the order that this batch is from
         self._indices = {}  # id of a data set -> the indices that were read
-        self._first_epoch = {}  # id of a data set -> how many of them were read when its second epoch began
         self._waited, self._samplers = waited, {}
         self._watch_loaders()
         self._watch_splits()
@@ -61,8 +61,6 @@ class Loaders:
 
         def iterate(loader):
             self.loaders[id(loader.dataset)] = loader
-            if read := len(self._indices.get(id(loader.dataset), [])):
-                self._first_epoch.setdefault(id(loader.dataset), read)
             if self.cut == id(loader.dataset):
                 self.cut = None  # the next epoch begins
             drawn = len(self.orders)
@@ -77,14 +75,17 @@ class Loaders:
             batch = give(iterator)
             self._belongs(iterator, drawn)
             self.last, self._order = id(iterator._dataset), vars(iterator).get("order_drawn")
+            self.drawn = vars(iterator).get("batches_drawn", [])
             self._waited(start, time.perf_counter())
             return batch
 
         def index(iterator):
             indices = next_index(iterator)
-            seen = self._indices.setdefault(id(iterator._dataset), [])
+            seen, batch = self._indices.setdefault(id(iterator._dataset), []), (
+                list(indices) if isinstance(indices, (list, tuple)) else [indices])
             if len(seen) < SHOWN:
-                seen.extend(indices if isinstance(indices, (list, tuple)) else [indices])
+                seen.extend(batch)
+                vars(iterator).setdefault("batches_drawn", []).append(batch)
             return indices
 
         DistributedSampler.__iter__, DataLoader.__iter__, _BaseDataLoaderIter.__next__ = __iter__, iterate, __next__
@@ -130,12 +131,11 @@ class Loaders:
         batches = loader.batch_sampler
         # a loader that is given a batch sampler has a sampler that it does not use
         sampler = getattr(batches, "sampler", loader.sampler) if loader.batch_size is None else loader.sampler
-        indices = [int(i) if hasattr(i, "__index__") else str(i)
-                   for i in self._indices.get(self.training, [])[:SHOWN]]
         return {"random": rows is not None and rows != rows_by_digest(loader.dataset, seed=1)[1],
                 "samplers": [type(sampler).__name__, type(batches).__name__],
                 "batch_size": loader.batch_size or getattr(batches, "batch_size", None), "rows": rows, "length": length,
-                "indices": indices, "first_epoch": indices[:self._first_epoch.get(self.training)]}
+                "indices": _plain(self._indices.get(self.training, [])),
+                "first_epoch": [_plain(batch) for batch in self.first_epoch]}
 
     def split_facts(self):
         """What random_split has made, as plain values."""
@@ -147,6 +147,10 @@ class Loaders:
         return facts
 
     training = None  # the data set of the first training step
+
+
+def _plain(indices):
+    return [int(i) if hasattr(i, "__index__") else str(i) for i in indices[:SHOWN]]
 
 
 def rows_by_digest(dataset, seed=0):

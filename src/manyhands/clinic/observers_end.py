@@ -6,6 +6,7 @@ import threading
 import time
 
 from manyhands import gpu_stand_in
+from manyhands.clinic.loaders import digest
 from manyhands.clinic.messages import sums_gradients
 from manyhands.clinic.replay_rows import one_process
 from manyhands.clinic.reporter import write_json, write_tensors
@@ -26,6 +27,17 @@ class End:
             sums_gradients(one) or one["phase"] == "forward" or one["peer"] is not None
             for step in self.steps for one in step["messages"])
 
+    @property
+    def _alone(self):
+        """Whether the ranks seem to take their steps alone, and these are looked at."""
+        return (self.recording or self.going_on) and self._silent
+
+    def _weights(self):
+        return {name: self._part(parameter) for name, parameter in self.parameters.items()}
+
+    def _weights_digest(self):
+        return digest(list(self._weights().values()))
+
     def _steps_are_over(self):
         self.spans.close()
         if self.options["to_end"]:
@@ -35,10 +47,16 @@ class End:
             self.end()
         self._write()
         self.ends[self.done] = self._weights_digest()
-        self.going_on, self.loaders.cut = True, self.loaders.training
-        timer = threading.Timer(AWAIT_S if self._silent else NEXT_EPOCH_S, self.end)
-        timer.daemon = True
-        timer.start()
+        self.going_on = True
+        if self._silent:  # the average may come in this epoch, or at its end
+            _after(AWAIT_S / 2, self._cut)
+        else:
+            self._cut()
+        _after(AWAIT_S if self._silent else NEXT_EPOCH_S, self.end)
+
+    def _cut(self):
+        """Let the epoch end here."""
+        self.loaders.cut = self.loaders.training
 
     def _save(self):
         if self._saved:
@@ -50,12 +68,14 @@ class End:
             "seed": self.seed, "models": len(self.models), "sharded": self.sharded, "stride": self.stride,
             "wrapper": self.wrapper, "scaled": self.losses.scaled, "flat": self.flat, "low": self.low,
             "loader": self.loaders.facts(), "splits": self.loaders.split_facts(),
-            "ddp": {"made": bool(self.in_ddp), "unfrozen": [
+            "ddp": {"made": bool(self.in_ddp), "sends buffers": self.ddp_sends, "unfrozen": [
                 name for number, name in self.names.items() if self.in_ddp.get(number) is False]},
             "frameworks": [name for name in ("horovod", "mpi4py") if name in sys.modules]})
 
     def _write(self):
         self._save()
+        if self.average.facts:
+            write_tensors(os.path.join(self.folder, f"average-{self.rank}.pt"), self.average.facts)
         self.spans.close()
         write_json(os.path.join(self.folder, f"cost-{self.rank}.json"),
                    {**self.spans.facts(), "steps": RECORD + MEASURE if self.going_on else self.done,
@@ -86,3 +106,9 @@ class End:
             if all(os.path.exists(os.path.join(self.folder, f"done-{rank}.json")) for rank in range(self.size)):
                 break
             time.sleep(0.05)
+
+
+def _after(seconds, call):
+    timer = threading.Timer(seconds, call)
+    timer.daemon = True
+    timer.start()

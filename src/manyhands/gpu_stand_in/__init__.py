@@ -44,18 +44,13 @@ def active():
     return bool(INDEX["gpus"])
 
 
-def place(tensor):
-    """Where a script that asks for NCCL has put this tensor: "cpu", "cuda" for the current one of several GPUs, or ""
-    where it named the GPU, and where that is not known."""
+def no_nccl_takes(tensor):
+    """Whether a script that asks for NCCL has made this tensor on the CPU, as far as the stand-in knows."""
     if not active():
-        return ""
+        return False
     from manyhands.gpu_stand_in import cuda_devices, groups
 
-    if groups.NCCL not in USED:
-        return ""
-    if cuda_devices.made_on_cpu(tensor):
-        return "cpu"
-    return "cuda" if INDEX["gpus"] > 1 and cuda_devices.on_current_gpu(tensor) else ""
+    return groups.NCCL in USED and cuda_devices.made_on_cpu(tensor)
 
 
 def alone():

@@ -2,9 +2,10 @@
 
 import functools
 import inspect
+import os
 import weakref
 
-from manyhands.gpu_stand_in.stand_in_state import asked_by_torch, note, replace, when_imported
+from manyhands.gpu_stand_in.stand_in_state import INDEX, asked_by_torch, note, replace, when_imported
 from manyhands.gpu_stand_in.cuda_devices import REAL, is_gpu
 
 NCCL, MESH, IDS, SYNC = ("backend nccl is gloo", "a mesh of GPUs is one of CPUs", "device_ids of DDP are left out",
@@ -27,6 +28,9 @@ def install():
     _everywhere(dist, c10d, "get_backend", _backend(c10d, c10d.get_backend))
     for name in ("is_nccl_available",):
         _everywhere(dist, c10d, name, lambda: True)
+    for name in ("all_gather_single", "reduce_scatter_single", "all_gather_into_tensor", "reduce_scatter_tensor"):
+        if hasattr(c10d, name):
+            _everywhere(dist, c10d, name, _of_any_shape(getattr(c10d, name)))
     if not hasattr(dist, "ProcessGroupNCCL"):
         dist.ProcessGroupNCCL = c10d.ProcessGroupNCCL = _Nccl
     _meshes(dist, device_mesh)
@@ -85,6 +89,18 @@ def _backend(c10d, original):
     return get_backend
 
 
+def _of_any_shape(original):
+    """NCCL asks only how many numbers the two tensors have, and gloo for their shapes, too."""
+    @functools.wraps(original)
+    def collective(output_tensor, input_tensor, *args, **kwargs):
+        if output_tensor.shape[1:] != input_tensor.shape[1:] and output_tensor.is_contiguous() and (
+                input_tensor.is_contiguous()):
+            output_tensor, input_tensor = output_tensor.view(-1), input_tensor.view(-1)
+        return original(output_tensor, input_tensor, *args, **kwargs)
+
+    return collective
+
+
 def _meshes(dist, device_mesh):
     init, begin = device_mesh.init_device_mesh, device_mesh.DeviceMesh.__init__
     from_group = device_mesh.DeviceMesh.from_group
@@ -92,6 +108,7 @@ def _meshes(dist, device_mesh):
     def of_cpus(device_type):
         if is_gpu(device_type):
             note(MESH)
+            INDEX["current"] = INDEX["current"] or int(os.environ.get("LOCAL_RANK", 0))  # as a mesh of GPUs chooses
         return "cpu" if is_gpu(device_type) else device_type
 
     @functools.wraps(init)

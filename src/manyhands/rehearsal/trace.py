@@ -73,10 +73,10 @@ class Event:
 
     Of objects and barriers `text` says on which device they travel (CURRENT: on the current one, and the program has
     not chosen it); of a collective, whether it fills one tensor several times (REPEATED), or takes one that was made on
-    the CPU (CPU_TENSOR) or put on the current GPU (CURRENT). `group` is the group's name, `ranks` its global ranks; one
-    of backend "gloo" is a CPU group, which NCCL has nothing to do with. `is_async`: Python got the work at once
-    (`async_op=True`, isend, irecv, a batch). `library`: torch itself or another package made the call, and sees to its
-    wait.
+    the CPU (CPU_TENSOR). `group` is the group's name, `ranks` its global ranks; one of backend "gloo" is a CPU group,
+    which NCCL has nothing to do with. `is_async`: Python got the work at once (`async_op=True`, isend, irecv, a batch).
+    `library`: torch itself or another package made the call, and sees to its wait. `gpu`: the number of the GPU that
+    its tensors are on, where that is known.
     """
 
     kind: str
@@ -94,6 +94,7 @@ class Event:
     file: str = ""
     line: int = 0
     text: str = ""
+    gpu: int | None = None
 
     @property
     def on_cpu(self):

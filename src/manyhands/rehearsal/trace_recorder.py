@@ -144,19 +144,15 @@ class Recorder:
         options = given[-1] if given else None
         if entry.call in FILLS_A_LIST and same_memory(filled):
             facts["text"] = REPEATED
-        elif not facts.get("text"):
-            # torch moves by itself what it is given, but DDP leaves its module where it is
-            sent = _module_of_ddp() if facts["library"] else handed_in + filled
-            places = {gpu_stand_in.place(tensor) for tensor in sent}
-            if "cpu" in places and not facts["library"] and entry.group not in self.with_cpu:
-                facts["text"] = CPU_TENSOR
-            elif "cuda" in places and not self.gpu.made():
-                facts["text"] = CURRENT
+        elif not facts["library"] and entry.group not in self.with_cpu and any(
+                map(gpu_stand_in.no_nccl_takes, handed_in + filled)):  # torch moves by itself what it is given
+            facts["text"] = CPU_TENSOR
         waited_for = entry.native or "_functional_collectives" in names
         is_async = not waited_for and bool(getattr(options, "asyncOp", True)) and entry.call != "monitored_barrier"
         number = self.note("collective", call=NAMES.get(entry.call, entry.call), op=_operation(options),
                            tensors=tuple(_layout(one) for one in handed_in + filled),
-                           root=entry.root if entry.call in ROOTED else None, is_async=is_async, **facts)
+                           root=entry.root if entry.call in ROOTED else None, is_async=is_async,
+                           gpu=self.gpu.number(handed_in + filled, entry.native), **facts)
         if is_async and not facts["library"]:
             for tensor in handed_in:
                 self._uses.fly(tensor, number, written=place == 0)
@@ -207,16 +203,6 @@ def _c10d_names():
             names.append("_functional_collectives")
         frame = frame.f_back
     return names[::-1], found, _CALLED.search(outermost) is None
-
-
-def _module_of_ddp():
-    """The parameters of a module that DistributedDataParallel is wrapping now."""
-    frame = sys._getframe(3)
-    while frame is not None and not is_user_file(frame.f_code.co_filename):
-        if frame.f_code.co_filename.endswith("nn/parallel/distributed.py") and frame.f_code.co_name == "__init__":
-            return list(frame.f_locals["module"].parameters())
-        frame = frame.f_back
-    return []
 
 
 def _part(call, tensor, peer, tag):

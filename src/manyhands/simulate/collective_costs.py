@@ -5,7 +5,7 @@ A message of n bytes takes `latency_s + n_bytes / bytes_per_s` (alpha + n beta).
 
 * all links are alike, and full duplex: a rank sends and receives at the same time, each at the full rate;
 * messages between different pairs of ranks do not disturb each other;
-* a rank takes part in one message in each direction at a time;
+* a rank takes part in one message in each direction at a time; only a parameter server has many under way at once;
 * adding numbers up costs nothing, and all ranks begin at the same moment.
 
 Only `hierarchical_s`, `node_ring_s`, `double_tree_s` and `in_network_s` know two kinds of links, inside a node and
@@ -144,19 +144,22 @@ def torus_s(p, n_bytes, latency_s, bytes_per_s, axes=3):
     return (axes * side * latency_s if p > 1 else 0.0) + (p - 1) / p * n / (axes * bytes_per_s)
 
 
-def parameter_server_s(workers, n_bytes, latency_s, bytes_per_s, servers=1):
+def parameter_server_s(workers, n_bytes, latency_s, bytes_per_s, servers=1, overhead_s=0.0):
     """All workers send their gradients to the servers, which add up and send the sum back to all;
     each server keeps a part of the tensor.
 
-    2 (alpha + w n / (s B)) for w workers and s servers that are no workers: the messages to a server set out together,
-    so that their latencies pass at the same time, and then share its link; back the same. A worker's own link carries n
-    each way, which takes longer where there are more servers than workers. If the server is one of p ranks itself, p -
-    1 workers send. Nothing is sent back before all has come. Li et al. 2014, Scaling distributed machine learning with
-    the parameter server, OSDI (the parts; the formula is ours).
+    2 (alpha + (w - 1) o + w n / (s B)) for w workers and s servers that are no workers: the messages to a server set
+    out together, so that their latencies pass at the same time, and then share its link; back the same. A server
+    handles them one after the other. Each occupies it for `overhead_s` (o), which the latency contains once: without
+    it the time of many small messages is far too short. A worker's own link carries n each way, which takes longer
+    where there are more servers than workers. If the server is one of p ranks itself, p - 1 workers send. Nothing is
+    sent back before all has come. Li et al. 2014, Scaling distributed machine learning with the parameter server, OSDI
+    (the parts; the formula is ours). Culler et al. 1993, LogP, PPoPP (the overhead).
     """
     if workers < 1 or servers < 1:
         raise ValueError(f"{workers} workers and {servers} servers: there must be one of each at least")
-    return 2 * message_s(np.asarray(n_bytes, float) * max(workers / servers, 1), latency_s, bytes_per_s)
+    waited_s = latency_s + (workers - 1) * overhead_s
+    return 2 * message_s(np.asarray(n_bytes, float) * max(workers / servers, 1), waited_s, bytes_per_s)
 
 
 def crossover_bytes(p, latency_s, bytes_per_s):

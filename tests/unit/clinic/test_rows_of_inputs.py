@@ -37,7 +37,7 @@ def test_a_detectors_images_are_rows_and_crops_of_a_batch_are_not():
 def batches(first_epochs, samplers=("RandomSampler", "GroupedBatchSampler")):
     """The mistakes of two ranks whose loaders have read these places of 48 rows, in batches of four."""
     seen = [{"loader": {"samplers": list(samplers), "batch_size": 4, "length": 48, "rows": ["a"], "random": True,
-                        "indices": places, "first_epoch": places},
+                        "indices": places, "first_epoch": [places]},
              "steps": [{"calls": [{"rows": [f"{rank}.{place}" for place in range(4)]}]}]} for rank, places in enumerate(first_epochs)]
     step = SimpleNamespace(rows=[one["steps"][0]["calls"][0]["rows"] for one in seen])
     evidence = SimpleNamespace(ranks=2, seen=seen, first=seen[0], steps=[step], cost={rank: {"orders": []} for rank in range(2)})

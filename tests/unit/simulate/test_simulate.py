@@ -80,6 +80,10 @@ def test_a_servers_link_carries_everything():
     assert parameter_server_s(8, 1e6, *LINK, servers=4) == pytest.approx(2 * (1e-4 + 2e6 / 1e8))
     assert parameter_server_s(2, 1e6, *LINK, servers=5) == pytest.approx(2 * (1e-4 + 1e6 / 1e8))  # a worker's own link
     assert parameter_server_s(1, 1e6, *LINK) == pytest.approx(tree_s(2, 1e6, *LINK))
+    free_s = 0
+    for _ in range(1024):  # empty messages arrive together, and the last microsecond of a latency is the server's work
+        free_s = max(free_s, LINK[0] - 1e-6) + 1e-6
+    assert parameter_server_s(1024, 0, *LINK, overhead_s=1e-6) == pytest.approx(2 * free_s)
 
 
 @pytest.mark.parametrize("p", [4, 5, 6, 8, 9, 33, 1000, 1024])
