@@ -18,6 +18,10 @@ TRAIN = """
     sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
     from lib.width import WIDTH
 
+    class Noise(nn.Module):
+        def forward(self, x):
+            return x + 0.1 * torch.rand(len(x), 1, 1, 1, device=x.device)
+
     device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
     torch.cuda.set_device(device)
     dist.init_process_group("cpu:gloo,cuda:nccl", device_id=device)
@@ -34,7 +38,7 @@ TRAIN = """
     dist.reduce_scatter_tensor(part, rows)
     assert flat.tolist() == [0, 0, 1, 1] and part.tolist() == [1]
     torch.manual_seed(0)
-    net = nn.Sequential(nn.Conv2d(1, WIDTH, 3), nn.BatchNorm2d(WIDTH), nn.ReLU(), nn.Flatten(), nn.Linear(4 * WIDTH, 2))
+    net = nn.Sequential(Noise(), nn.Conv2d(1, WIDTH, 3), nn.BatchNorm2d(WIDTH), nn.ReLU(), nn.Flatten(), nn.Linear(4 * WIDTH, 2))
     net = nn.SyncBatchNorm.convert_sync_batchnorm(net).to(device)
     whole, alone = torch.randn(8, 1, 4, 4), nn.BatchNorm2d(1)
     shared = nn.SyncBatchNorm(1).cuda()
@@ -44,6 +48,7 @@ TRAIN = """
     (alone(whole) ** 3).sum().backward()
     assert torch.allclose(mine.grad, whole.grad.chunk(2)[dist.get_rank()], atol=1e-5)
     assert torch.allclose(shared.running_var, alone.running_var)
+    dist.all_reduce(torch.ones(2))  # by gloo
     model = nn.parallel.DistributedDataParallel(torch.compile(net), device_ids=[device.index], output_device=device)
     optimizer, scaler = torch.optim.SGD(model.parameters(), 0.1), torch.amp.GradScaler("cuda", enabled=False)
     rows = torch.utils.data.TensorDataset(torch.randn(64, 1, 4, 4), torch.randint(2, (64,)))
@@ -91,6 +96,7 @@ def test_a_script_for_gpus_in_a_subfolder_is_looked_at_as_it_is_started(reposito
     text = " ".join(said.out.split())
     assert code in (0, 3) and "every rank came through 9 steps" in text, said.out
     assert "A stand-in took the place of GPUs" in text and "backend nccl is gloo" in text and "SyncBatchNorm" in text
+    assert "The model draws random numbers" in text  # those that are drawn on the GPU, too
     assert "--as-it-is switches it off" in " ".join((tmp_path / "page.html").read_text().split())
     assert said.err.startswith("1 of 2: 9 steps, ") and "2 of 2: rehearsal, " in said.err
     assert files(repository) == before
@@ -105,8 +111,13 @@ SPAWNS = """
         os.environ.update(MASTER_ADDR="localhost", MASTER_PORT="12355")
         init_process_group("nccl", rank=rank, world_size=size)
         torch.accelerator.set_device_index(rank)
-        dist.all_reduce(torch.ones(3, device="cuda"))
+        moved = torch.ones(3).cuda()
+        dist.all_reduce(torch.ones(3, device="cuda") + moved)
         dist.all_reduce(torch.ones(3, device="cuda:0"))
+        dist.all_reduce(torch.ones(3).to(moved) + torch.ones(3).type_as(moved))
+        dist.all_reduce(torch.ones(3).type_as(moved))
+        dist.all_reduce(torch.ones(3), group=dist.new_group(backend="gloo"))
+        dist.all_reduce(torch.tensor(float(rank)))
         torch.save(1, "left.pt")
         dist.destroy_process_group()
 
@@ -121,8 +132,9 @@ def test_processes_that_a_script_spawns_are_ranks_and_a_failure_says_why(reposit
     (repository / "spawn.py").write_text(textwrap.dedent(SPAWNS).replace("import flash_attn", "pass"))
     assert main(["rehearse", "spawn.py", "--ranks", "2"]) == 1
     said = capsys.readouterr().out
-    assert "FAILS: spawn.py:11, ranks 0, 1" in said and "on the same GPU on several ranks" in said
-    assert "1 finding in" in said and "2 ranks in 1 group" in said and "A stand-in took the place" in said
+    assert "FAILS: spawn.py:12, ranks 0, 1" in said and "on the same GPU on several ranks" in said
+    assert "FAILS: spawn.py:16, ranks 0, 1" in said and "all_reduce is given a tensor that was made on the CPU" in said
+    assert "2 findings in" in said and "2 ranks in 2 groups" in said and "A stand-in took the place" in said
     assert not (repository / "left.pt").exists()
     (repository / "spawn.py").write_text(textwrap.dedent(SPAWNS))
     assert main(["rehearse", "spawn.py", "--ranks", "1"]) == 2

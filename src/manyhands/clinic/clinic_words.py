@@ -13,7 +13,7 @@ MISTAKES = {
     "whole data": (
         "Every rank draws from the whole data set",
         "All ranks read the same data set of {length} rows, each in an order of its own, and no sampler deals the rows "
-        "out. In one epoch a row is seen {n} times on average, or never.",
+        "out. So an epoch of each rank goes through the whole data set, and a row is trained on up to {n} times in it.",
         "Give the loader sampler=DistributedSampler(dataset), and no shuffle=True.", ("06",)),
     "set_epoch": (
         "Every epoch has the same order",

@@ -273,8 +273,12 @@ def _own_parts(step, near):
 
 @rule
 def _rates(evidence):
-    for number in range(evidence.count):
-        rates = [[options.get("lr") for options, _ in groups] for groups in evidence.of(number, "groups")]
+    """Learning rates that differ, in the steps that were written down or in those that were timed (a warm-up may have
+    the same rates on all ranks)."""
+    noted = [[[options.get("lr") for options, _ in groups] for groups in evidence.of(number, "groups")]
+             for number in range(evidence.count)]
+    timed = [*zip(*(cost.get("rates", []) for cost in evidence.cost.values()))][len(noted):]
+    for number, rates in enumerate([*noted, *timed] if len(evidence.cost) == evidence.ranks else noted):
         if any(str(rate) != str(rates[0]) for rate in rates):  # as text, since NaN is unequal to itself
             place = next(i for i in range(len(rates[0])) if len({str(rate[i]) for rate in rates}) > 1)
             return [Finding("rate", {"rates": [float(rate[place]) for rate in rates], "step": number + 1})]

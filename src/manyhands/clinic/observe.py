@@ -39,6 +39,7 @@ class Observer(End):
         self.ddp_sends = False  # whether a DistributedDataParallel is to broadcast buffers
         self.in_ddp = {}  # id of a parameter -> whether it was to be trained when a DistributedDataParallel was made
         self.parameters, self.low, self.local, self.flat = {}, False, {}, False
+        self.rates = []  # of each step, the learning rates of its optimiser's groups
         self.begin, self.begins, self.ends = {}, {}, {}  # the weights as this step began; digests by number of the step
         self._fresh()
         self._inside, self._depth, self._in_step, self._saved, self._stage = False, 0, 0, False, "apart"
@@ -142,7 +143,7 @@ class Observer(End):
             raise ValueError("the model is called inside torch.func, where tensors have no values")
         number = self._model(getattr(module, "_orig_mod", module))  # of torch.compile
         given, _ = tree_flatten((args, kwargs))
-        inputs, rows, noise = kept((args, kwargs)), rows_of(given), noise_state()
+        inputs, rows, noise = kept((args, kwargs)), rows_of(args, kwargs), noise_state()
         self._placed = None
         return number, given, inputs, rows, noise
 
@@ -304,6 +305,8 @@ class Observer(End):
         self.spans.step_ends()
         self.loaders.stepped()
         self._stage = "apart"
+        rates = [group.get("lr") for group in optimizer.param_groups]
+        self.rates.append([rate if isinstance(rate, (int, float)) else None for rate in rates])
         if self.recording:
             self._record_step(optimizer)
         self.done += 1

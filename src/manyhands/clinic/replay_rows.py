@@ -6,7 +6,7 @@ from contextlib import ExitStack
 
 from manyhands.clinic.reporter import write_tensors
 from manyhands.clinic.dtensor_parts import cut_groups, joined
-from manyhands.clinic.values_seen import numbers_of
+from manyhands.clinic.values_seen import lists_of_samples, numbers_of
 
 READ = "seen-{}.pt"
 NOTHING = 1e-3  # of a slope: what is left of it by rounding
@@ -238,13 +238,23 @@ def _outputs(model, inputs):
 
 
 def _joined(inputs, rows):
-    """The inputs of all ranks as one: tensors of a rank's rows one behind the other, anything else as rank 0 has it."""
+    """The inputs of all ranks as one: tensors of a rank's rows, or lists of its samples, one behind the other; anything
+    else as rank 0 has it."""
     import torch
     from torch.utils._pytree import tree_flatten, tree_unflatten
 
-    flat, shape = zip(*(tree_flatten(one) for one in inputs))
-    whole = [torch.cat(values) if _of_rows(values, rows, torch) else values[0] for values in zip(*flat)]
-    return tree_unflatten(whole, shape[0])
+    lists = {id(one) for args, kwargs in inputs for one in lists_of_samples(args, kwargs)}
+
+    def is_list(value):
+        return id(value) in lists
+
+    def whole(values):
+        if all(map(is_list, values)):
+            return [entry for value in values for entry in value]
+        return torch.cat(values) if _of_rows(values, rows, torch) else values[0]
+
+    flat, shape = zip(*(tree_flatten(one, is_leaf=is_list) for one in inputs))
+    return tree_unflatten([whole(values) for values in zip(*flat)], shape[0])
 
 
 def _far(a, b):

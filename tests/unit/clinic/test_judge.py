@@ -73,6 +73,13 @@ def test_a_length_in_one_step_or_of_a_loss_that_is_not_known_is_a_remark(steps):
     assert judge.mistakes(found) == [] and [one.key for one in judge.elsewhere(found)] == ["own length"]
 
 
+def test_rates_that_differ_after_a_warm_up_are_found_in_the_steps_that_are_timed():
+    found = evidence(step([MEAN] * 4, LOCAL))
+    for rank in range(4):
+        found.cost[rank]["rates"] = [[0.1], [0.1, None], [0.1 + (rank == 3), None]]
+    assert [(one.key, one.values["step"]) for one in judge.mistakes(found)] == [("rate", 3)]
+
+
 def test_uneven_parts_that_are_weighted_by_hand_are_right():
     parts = [0.7, 0.1, 0.1, 0.1]
     local = [4 * part * one for part, one in zip(parts, LOCAL)]
