@@ -207,8 +207,8 @@ REMARKS = {
     "not tried: no step": "There was no whole step to run in one process.",
     "not tried: several models": "The script calls several models, or parts of one, in a step: they were not run on "
                                  "all rows at once.",
-    "not tried: inputs": "What goes into the model has no rows, or depends on what is trained: it was not run on all "
-                         "rows at once.",
+    "not tried: inputs": "What goes into the model has no rows in its first dimension, or depends on what is trained: "
+                         "it was not run on all rows at once.",
     "not tried: shapes": "The ranks' inputs have different shapes (padding to different lengths, for example), so they "
                          "were not put together, and the model was not run on all rows at once.",
     "not tried: fails": "The model's copy could not be run on all rows at once: {error}",

@@ -46,10 +46,16 @@ def kept(tree):
     return tree_map(copy_of, tree)
 
 
-def rows_of(values):
-    """The digest of each row: of what goes into the model, in all tensors that have as many rows as the first."""
+def rows_of(values, drawn=0):
+    """(The digest of each row: of what goes into the model, in all tensors that have as many rows as the first; whether
+    the rows are in the first dimension.) They are in the second, as sequences of a Transformer may be, where that one
+    has as many entries as the loader has `drawn` rows, and the first has not."""
     import torch
 
     tensors = [value for value in values if isinstance(value, torch.Tensor) and value.dim()]
+    second = drawn > 1 and tensors and tensors[0].dim() > 1 and len(tensors[0]) != drawn == tensors[0].shape[1]
+    if second:
+        tensors = [tensor.transpose(0, 1) for tensor in tensors if tensor.dim() > 1 and tensor.shape[1] == drawn]
     tensors = [tensor for tensor in tensors if len(tensor) == len(tensors[0])]
-    return [digest([tensor[i] for tensor in tensors]) for i in range(len(tensors[0]))] if tensors else []
+    rows = [digest([tensor[i] for tensor in tensors]) for i in range(len(tensors[0]))] if tensors else []
+    return rows, not second

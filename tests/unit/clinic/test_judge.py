@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from manyhands.clinic import judge, remark_rules, replay_rows
+from manyhands.clinic.values_seen import rows_of
 from manyhands.clinic.evidence import Step, apart, fit, loss_scale, shares
 
 SIZES = [3, 2]
@@ -253,11 +254,18 @@ def test_the_run_in_one_process_weights_rows_and_the_ranks_may_weight_tokens():
 
 def test_inputs_that_are_padded_to_different_lengths_are_not_put_together():
     def word(*lengths):
-        calls = [[{"model": 0, "random": False, "cut": False, "follows": False, "rows": ["a", "b"],
+        calls = [[{"model": 0, "random": False, "cut": False, "follows": False, "rows": ["a", "b"], "rows_first": True,
                    "inputs": ((torch.zeros(2, length), torch.zeros(length, length)), {})}] for length in lengths]
         return replay_rows._cannot([calls])
 
     assert (word(5, 5), word(5, 7)) == (None, "shapes")
+
+
+def test_rows_in_the_second_dimension():
+    tokens, mask = torch.arange(12).reshape(3, 4), torch.zeros(3, 3)  # four sequences of three tokens
+    rows, first = rows_of([tokens, mask], drawn=4)
+    assert (len(set(rows)), first) == (4, False) and rows == rows_of([tokens.T])[0]
+    assert rows_of([tokens], drawn=3)[1] and rows_of([tokens])[1] and len(rows_of([tokens.T], drawn=4)[0]) == 4
 
 
 def test_parts_of_one_data_set_that_overlap():
