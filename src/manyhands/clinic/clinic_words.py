@@ -112,6 +112,11 @@ MISTAKES = {
         "The ranks have different learning rates",
         "In step {step} the rates are, by rank: {rates}.",
         "The same rate, schedule and number of steps on all ranks.", ("17",)),
+    "metrics": (
+        "The ranks' schedulers decide by different losses",
+        "ReduceLROnPlateau was given these values, by rank: {values}. Each rank lowers its rate when its own value no "
+        "longer falls, so the rates will differ.",
+        "Take the mean of the value over all ranks (all_reduce) before you call scheduler.step(value).", ("17",)),
     "drift": (
         "A rank drifts away",
         "All ranks began with the same weights and got the same gradients. {ranks} had weights after step {step} that "

@@ -59,7 +59,8 @@ class End:
         self.spans.close()
         write_json(os.path.join(self.folder, f"cost-{self.rank}.json"),
                    {**self.spans.facts(), "steps": RECORD + MEASURE if self.going_on else self.done,
-                    "orders": list(self.loaders.orders), "begins": dict(self.begins), "ends": dict(self.ends)})
+                    "orders": list(self.loaders.orders), "metrics": list(self.losses.metrics),
+                    "begins": dict(self.begins), "ends": dict(self.ends)})
 
     def end(self, code=0):
         """Write down what is left and end this process, when the other ranks have come so far too. The first thread

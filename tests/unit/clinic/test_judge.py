@@ -261,6 +261,16 @@ def test_inputs_that_are_padded_to_different_lengths_are_not_put_together():
     assert (word(5, 5), word(5, 7)) == (None, "shapes")
 
 
+def test_schedulers_that_wait_for_a_plateau_of_different_losses():
+    found = evidence(step([MEAN] * 4, LOCAL))
+    for rank in range(4):
+        found.cost[rank]["metrics"] = [0.5, 0.4]
+    assert judge.mistakes(found) == []
+    found.cost[3]["metrics"] = [0.5, 0.41, 0.3]
+    (finding,) = judge.mistakes(found)
+    assert (finding.key, finding.values["values"]) == ("metrics", [0.4, 0.4, 0.4, 0.41])
+
+
 def test_rows_in_the_second_dimension():
     tokens, mask = torch.arange(12).reshape(3, 4), torch.zeros(3, 3)  # four sequences of three tokens
     rows, first = rows_of([tokens, mask], drawn=4)
