@@ -30,7 +30,7 @@ def index_of(device):
 
 def gpu_of(tensor):
     """The number of the GPU that a tensor was made on or moved to; None for the result of a computation."""
-    return getattr(tensor.untyped_storage(), "on_gpu", None) if _is_plain(tensor) else None
+    return getattr(_memory(tensor), "on_gpu", None)
 
 
 def install():
@@ -99,15 +99,22 @@ def _classes(torch):
 def _on_gpu(tensor, device):
     """The same tensor; its memory is marked with the number of a GPU, so that a second move there does not copy it."""
     note(DEVICES)
-    if _is_plain(tensor) and _real_device(tensor).type == "cpu":
-        tensor.untyped_storage().on_gpu = index_of(device)
+    memory = _memory(tensor)
+    if memory is not None and _real_device(tensor).type == "cpu":
+        memory.on_gpu = index_of(device)
     if device not in (None, "cuda") and getattr(device, "index", 0) is not None:
         INDEX["named"] = index_of(device)
     return tensor
 
 
-def _is_plain(tensor):
-    return type(tensor).__name__ in ("Tensor", "Parameter") and not tensor.is_sparse
+def _memory(tensor):
+    """The memory of a plain tensor; None of a sparse one, of one of torch.func, or of a subclass."""
+    if type(tensor).__name__ not in ("Tensor", "Parameter") or tensor.is_sparse:
+        return None
+    try:
+        return tensor.untyped_storage()
+    except RuntimeError:
+        return None
 
 
 def _real_device(tensor):
@@ -124,7 +131,7 @@ def _moves(torch):
 
     def to_gpu(device, tensor, *args, **kwargs):
         moved = to(tensor, *args, **kwargs)
-        if moved is tensor and _is_plain(tensor) and _real_device(tensor).type == "cpu" and (
+        if moved is tensor and _memory(tensor) is not None and _real_device(tensor).type == "cpu" and (
                 gpu_of(tensor) != index_of(device)):
             moved = tensor.clone(memory_format=torch.preserve_format)
         return _on_gpu(moved, device)
