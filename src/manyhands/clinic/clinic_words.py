@@ -274,7 +274,7 @@ VERDICTS = {
                "same gradient for the {rows} rows. The remarks say how it compares with a single process.",
     "wrong": "No. {count} {what} found.",
     "one": "Not determined: there is one rank only.",
-    "failed": "Not determined: the script failed before all ranks had taken a step.",
+    "failed": "Not determined: the script failed before the steps of all ranks could be compared.",
     "hung": "Not determined: the ranks hung before all of them had taken a step.",
     "stopped": "Not determined: the script was stopped by the time limit before all ranks had taken a step.",
     "no step": "Not determined: no step of a torch optimiser was seen on a model that trains. The clinic looks at "
