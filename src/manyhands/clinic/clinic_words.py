@@ -110,6 +110,11 @@ MISTAKES = {
         "The ranks have different learning rates",
         "In step {step} the rates are, by rank: {rates}.",
         "The same rate, schedule and number of steps on all ranks.", ("17",)),
+    "metrics": (
+        "The ranks' schedulers decide by different losses",
+        "ReduceLROnPlateau was given these values, by rank: {values}. Each rank lowers its rate when its own value no "
+        "longer falls, so the rates will differ.",
+        "Take the mean of the value over all ranks (all_reduce) before you call scheduler.step(value).", ("17",)),
     "drift": (
         "A rank drifts away",
         "All ranks began with the same weights and got the same gradients. {ranks} had weights after step {step} that "
@@ -205,8 +210,8 @@ REMARKS = {
     "not tried: no step": "There was no whole step to run in one process.",
     "not tried: several models": "The script calls several models, or parts of one, in a step: they were not run on "
                                  "all rows at once.",
-    "not tried: inputs": "What goes into the model has no rows, or depends on what is trained: it was not run on all "
-                         "rows at once.",
+    "not tried: inputs": "What goes into the model has no rows in its first dimension, or depends on what is trained: "
+                         "it was not run on all rows at once.",
     "not tried: shapes": "The ranks' inputs have different shapes (padding to different lengths, for example), so they "
                          "were not put together, and the model was not run on all rows at once.",
     "not tried: fails": "The model's copy could not be run on all rows at once: {error}",
@@ -273,7 +278,7 @@ VERDICTS = {
                "same gradient for the {rows} rows. The remarks say how it compares with a single process.",
     "wrong": "No. {count} {what} found.",
     "one": "Not determined: there is one rank only.",
-    "failed": "Not determined: the script failed before all ranks had taken a step.",
+    "failed": "Not determined: the script failed before the steps of all ranks could be compared.",
     "hung": "Not determined: the ranks hung before all of them had taken a step.",
     "stopped": "Not determined: the script was stopped by the time limit before all ranks had taken a step.",
     "no step": "Not determined: no step of a torch optimiser was seen on a model that trains. The clinic looks at "

@@ -315,9 +315,9 @@ def _shown(values, visit=None):
     for name in ("least", "most"):
         if name in values:
             shown[name] = percent(values[name])
-    for name in ("shares", "norms", "rates"):
+    for name, digits in (("shares", 3), ("norms", 3), ("rates", 3), ("values", 6)):
         if name in values:
-            shown[name] = ", ".join(f"{one:.3g}" for one in values[name])
+            shown[name] = ", ".join(f"{one:.{digits}g}" for one in values[name])
     for name in ("told", "first", "seeds", "lengths"):
         if name in values:
             shown[name] = ", ".join(map(str, values[name]))

@@ -20,7 +20,7 @@ def mistakes(evidence):
     found += [*start, *gradient]
     if not any(one.key == "own" for one in gradient):
         rates = _rates(evidence)
-        found += rates
+        found += rates or _metrics(evidence)
         if not start and not gradient and not rates:
             found += _drift(evidence)
         found += _buffers(evidence)
@@ -282,6 +282,15 @@ def _rates(evidence):
         if any(str(rate) != str(rates[0]) for rate in rates):  # as text, since NaN is unequal to itself
             place = next(i for i in range(len(rates[0])) if len({str(rate[i]) for rate in rates}) > 1)
             return [Finding("rate", {"rates": [float(rate[place]) for rate in rates], "step": number + 1})]
+    return []
+
+
+@rule
+def _metrics(evidence):
+    """A scheduler that waits for a plateau decides on each rank by the loss that this rank gives it."""
+    for values in zip(*(cost.get("metrics", ()) for cost in evidence.cost.values())):
+        if max(values) - min(values) > 1e-6 * abs(max(values)):
+            return [Finding("metrics", {"values": list(values)})]
     return []
 
 

@@ -143,7 +143,8 @@ class Observer(End):
             raise ValueError("the model is called inside torch.func, where tensors have no values")
         number = self._model(getattr(module, "_orig_mod", module))  # of torch.compile
         given, _ = tree_flatten((args, kwargs))
-        inputs, rows, noise = kept((args, kwargs)), rows_of(args, kwargs), noise_state()
+        drawn = len(self.loaders.drawn[-1]) if self.loaders.drawn else 0
+        inputs, rows, noise = kept((args, kwargs)), rows_of(args, kwargs, drawn), noise_state()
         self._placed = None
         return number, given, inputs, rows, noise
 
@@ -155,7 +156,7 @@ class Observer(End):
         flat, _ = tree_flatten(out)
         record = {"model": number, "inputs": inputs, "out": kept(flat), "slopes": [None] * len(flat),
                   "random": digest(noise) != digest(noise_state()), "noise": digest(noise),
-                  "autocast": autocast_now(), "rows": rows,
+                  "autocast": autocast_now(), "rows": rows[0], "rows_first": rows[1],
                   "placed": self._placed, "cut": any(hasattr(x, "to_local") for x in (*given, *flat)),
                   "follows": any(isinstance(x, torch.Tensor) and x.requires_grad for x in given)}
         for place, value in enumerate(flat):

@@ -80,6 +80,7 @@ class End:
         write_json(os.path.join(self.folder, f"cost-{self.rank}.json"),
                    {**self.spans.facts(), "steps": RECORD + MEASURE if self.going_on else self.done,
                     "orders": list(self.loaders.orders), "rates": self.rates[:RECORD + MEASURE],
+                    "metrics": list(self.losses.metrics),
                     "begins": dict(self.begins), "ends": dict(self.ends)})
 
     def end(self, code=0):

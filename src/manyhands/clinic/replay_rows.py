@@ -107,7 +107,7 @@ def _cannot(calls):
         return "random"
     if any(call["cut"] for call in each):
         return "cut"
-    if any(call["follows"] or not call["rows"] for call in each):
+    if any(call["follows"] or not call["rows"] or not call["rows_first"] for call in each):
         return "inputs"
     return None if all(_fit_together(together) for of_step in calls for together in zip(*of_step)) else "shapes"
 
