@@ -27,6 +27,11 @@ TRAIN = """
     host = torch.randn(4, device="cuda").cpu()
     seen = [None, None]
     dist.all_gather_object(seen, host.tolist())
+    half, own = dist.ReduceOp.PREMUL_SUM(0.5), torch.zeros(1, device="cuda")
+    part = torch.tensor([2.0, 4.0], device="cuda")
+    dist.reduce_scatter_tensor(own, part, op=half)
+    dist.all_reduce(part, op=half)
+    assert own.item() == part[dist.get_rank()].item() == 2 + 2 * dist.get_rank()
     assert seen[0] != seen[1] and host.cuda().device == device and host.to(dist.get_rank()).is_cuda
     torch.manual_seed(0)
     net = nn.Sequential(nn.Conv2d(1, WIDTH, 3), nn.BatchNorm2d(WIDTH), nn.ReLU(), nn.Flatten(), nn.Linear(4 * WIDTH, 2))
