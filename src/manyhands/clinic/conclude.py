@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from manyhands import gpu_stand_in
 from manyhands.clinic import clinic_words as words
 from manyhands.clinic import costs, judge, layouts, remark_rules
-from manyhands.clinic.evidence import moved_apart, of_torch
 from manyhands.clinic.layout_words import looks_like
 from manyhands.clinic.rule import NOT_JUDGED, Finding, not_judged
+from manyhands.clinic.steps_anew import moved_apart, of_torch
 from manyhands.clinic.tracebacks import dead, of_visit
 from manyhands.clinic.units_named import units_of
 from manyhands.clinic.visit import STEPS
@@ -81,7 +81,8 @@ def conclude(visit, to_end=False, timeout_s=300):
     doubts = bool(ask.left_out)
     remarks = _remarks(visit, evidence, ask)
     fault = visit.fault
-    aborted = any(OTHER_SIZE in text for text in visit.output.values())  # gloo ends a rank that gets another call's message
+    # gloo ends a rank that gets another call's message
+    aborted = any(OTHER_SIZE in text for text in visit.output.values())
     hangs = fault is not None and fault.kind in ("hang", "mismatch") and not (visit.errors or aborted)
     failed = bool(visit.errors or visit.told or not hangs and not visit.timed_out and dead(visit))
     if hangs:  # a rank that has left a call out has a gradient that nothing else explains
@@ -314,7 +315,7 @@ def _shown(values, visit=None):
     for name in ("least", "most"):
         if name in values:
             shown[name] = percent(values[name])
-    for name in ("shares", "norms", "rates"):
+    for name in ("shares", "norms", "rates", "losses", "factors"):
         if name in values:
             shown[name] = ", ".join(f"{one:.3g}" for one in values[name])
     for name in ("told", "first", "seeds", "lengths"):

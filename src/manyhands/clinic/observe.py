@@ -13,11 +13,12 @@ import functools
 import time
 
 from manyhands.clinic.dtensor_parts import data_parallel_meshes, is_low, placements_of, shard_of, watch_placing
+from manyhands.clinic.flat_parts import FlatParts
 from manyhands.clinic.loaders import Loaders, digest
 from manyhands.clinic.losses import Losses
 from manyhands.clinic.messages import Messages
 from manyhands.clinic.observers_end import MEASURE, RECORD, End
-from manyhands.clinic.replay_rows import autocast_now, copied
+from manyhands.clinic.replay_rows import autocast_now, copied, watch_attributes
 from manyhands.clinic.spans import Spans
 from manyhands.clinic.values_seen import is_plain, is_wrapper, kept, noise_state, numbers_of, rows_of, trains
 
@@ -41,13 +42,14 @@ class Observer(End):
         self._fresh()
         self._inside, self._depth, self._in_step, self._saved, self._stage = False, 0, 0, False, "apart"
         self._placed, self._owned, self._backward_depth, self._averaged = None, set(), 0, False
-        self.spans = Spans()
+        self.spans, self.flat_parts = Spans(), FlatParts()
         self.loaders = Loaders(self.spans.input)
         self.losses = Losses()
         self.messages = Messages(lambda: self.phase, lambda: self.parameters.values())
         self._watch_calls()
         self._watch_wrapping()
         watch_placing(self._note_placing)
+        watch_attributes()
         self._watch_backward()
         reporter.on_stop = self._write
         register_optimizer_step_pre_hook(self._before_step)
@@ -291,10 +293,12 @@ class Observer(End):
         own = self._own(optimizer)
         self._out.update({name: None if p.grad is None else self._part(p.grad) for name, p in own})
         self._cuts.update({name: placements_of(p.grad) for name, p in own if hasattr(p.grad, "to_local")})
+        if not own and self.parameters and self.stride == 1:
+            self._try(self.flat_parts.note, optimizer, self.parameters)
 
     def _after_step(self, optimizer, args, kwargs):
         self._in_step -= 1
-        if self._in_step or not self._own(optimizer):
+        if self._in_step or not self._trains_the_model(optimizer):
             return
         self.spans.step_ends()
         self.loaders.stepped()
@@ -325,6 +329,7 @@ class Observer(End):
             last = self.steps[-1]
             self.calls, self.backwards, self.buffers = last["calls"], last["backwards"], last["buffers"]
         self.steps.append({"calls": self.calls, "local": local, "given": self._out, "cuts": self._cuts,
+                           "pieces": self.flat_parts.take(),
                            "groups": groups, "backwards": self.backwards, "buffers": self.buffers,
                            "clips": self.losses.take_clips(), "wrapped": self.wrapped, "begin": self.begin,
                            "messages": self.messages.take(),

@@ -19,12 +19,35 @@ ENDING = threading.Lock()
 class End:
     """The part of an `Observer` that follows its steps."""
 
+    strangers = 0  # steps of an optimiser that holds none of the model's parameters
+
     @property
     def _silent(self):
         """Whether no gradient and no activation was sent in the steps that were written down, as far as is seen."""
         return self.size > 1 and not {"horovod", "mpi4py"} & set(sys.modules) and not any(
             sums_gradients(one) or one["phase"] == "forward" or one["peer"] is not None
             for step in self.steps for one in step["messages"])
+
+    def _trains_the_model(self, optimizer):
+        """Whether this optimiser, which took a step, holds parameters of the model. If its parameters have no gradient,
+        the model's have one, and no other optimiser takes a step, its steps are noted as the script's."""
+        if self._own(optimizer) or self.flat_parts.holds(optimizer):
+            if not self.done:
+                self.steps.clear()
+            return True
+        theirs = any(p.grad is not None for group in optimizer.param_groups for p in group["params"])
+        if not self.done and not theirs and any(p.grad is not None for p in self.parameters.values()):
+            self._note_step_of_other(optimizer)
+        return False
+
+    def _note_step_of_other(self, optimizer):
+        if len(self.steps) < RECORD:
+            self._out = dict.fromkeys(self.parameters)
+            self._record_step(optimizer)
+        self.strangers += 1
+        if self.strangers == RECORD + MEASURE:
+            self.done = self.strangers
+            self.end()
 
     def _steps_are_over(self):
         self.spans.close()
@@ -47,12 +70,18 @@ class End:
         self.messages.close()
         write_tensors(os.path.join(self.folder, f"seen-{self.rank}.pt"), {
             "rank": self.rank, "size": self.size, "missed": self.missed, "start": self.start, "steps": self.steps,
+            "kinds": self._kinds(),
             "seed": self.seed, "models": len(self.models), "sharded": self.sharded, "stride": self.stride,
             "wrapper": self.wrapper, "scaled": self.losses.scaled, "flat": self.flat, "low": self.low,
             "loader": self.loaders.facts(), "splits": self.loaders.split_facts(),
             "ddp": {"made": bool(self.in_ddp), "unfrozen": [
                 name for number, name in self.names.items() if self.in_ddp.get(number) is False]},
             "frameworks": [name for name in ("horovod", "mpi4py") if name in sys.modules]})
+
+    def _kinds(self):
+        """{name of a parameter: the name of its module's class}."""
+        return {self.names[id(parameter)]: type(part).__name__ for model in self.models for part in model.modules()
+                for parameter in part.parameters(recurse=False) if id(parameter) in self.names}
 
     def _write(self):
         self._save()
