@@ -1,5 +1,5 @@
-"""`python -m benchmarks clinic [--ranks 2] [NAME ...] [--mistake M] [--show]`: each pattern of a training script (of
-`tests/clinic/patterns/`, and in the manner of public repositories: `public.py`), right and with each mistake that can be
+"""`python -m benchmarks clinic [--ranks 2] [NAME ...] [--mistake M] [--show]`: each pattern of a training script, of
+`tests/clinic/patterns/` and in the manner of public repositories (`public.py`), right and with each mistake that can be
 planted in it, and what the clinic has found. Exit code 1 where something was missed, or found in a right one.
 """
 

@@ -360,7 +360,7 @@ if rank == 3:
 #
 # * `torch.distributed.pipelining` has these schedules, and better ones; the tutorial runs them.
 # * Your `finish_times` knows one stage on each rank. With two, and a third field in each event, it can play interleaved 1F1B: `manyhands.simulate.pipeline.play` does.
-# * A stage that keeps its input only, and computes forward once more in backward (`torch.utils.checkpoint`), needs far less memory, and a third more time. Which of the plans of
+# * A stage that keeps only its input, and computes the whole forward once more in backward (`torch.utils.checkpoint`), needs far less memory and a third more time. Which of the plans of
 #   exercise 6 would change?
 # * Y. Huang et al. 2019, *GPipe*, [arXiv 1811.06965](https://arxiv.org/abs/1811.06965); D. Narayanan et al. 2021, *Efficient Large-Scale Language Model Training on GPU Clusters*,
 #   [arXiv 2104.04473](https://arxiv.org/abs/2104.04473).

@@ -102,7 +102,7 @@ check.memory(memory, most_layers)
 #
 # All keep the type of the numbers: `float64`, `float32` and `bfloat16` come.
 #
-# `dist.all_gather_single(whole, own, group=group)` and `dist.reduce_scatter_single(own, whole, op, group=group)` fill their first argument; `dist.ReduceOp.AVG` is a mean.
+# `dist.all_gather_single(whole, own, group=group)` and `dist.reduce_scatter_single(own, whole, op, group=group)` fill their first argument; `dist.ReduceOp.AVG` is a mean. In PyTorch before 2.13 the two are called `all_gather_into_tensor` and `reduce_scatter_tensor`.
 #
 # *Difficulty ●○○, 10 minutes, 4 points*
 #

@@ -205,7 +205,7 @@ y.backward()
 print("one process: gradients", [w.grad.item() for w in (w0, w1, w2)])
 
 # %% [markdown]
-# On two ranks. `connect` says whether rank 0 hands the delegate of its `Send` to its `Recv`, or not.
+# Now the same on two ranks. The graph of each rank is what its forward has run, messages included; Chainer called this *define-by-run*. `connect` says whether rank 0 hands the delegate of its `Send` to its `Recv`.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -328,8 +328,7 @@ c = comm.create_communicator(timeout_s=8)
 pair = c.split(rank // 2)  # two communicators of two ranks: 0 and 1, 2 and 3
 
 # %% [markdown]
-# Is each of them right? We measure both matrices of each call: forward from inputs that are 0 but for a single 1, backward from gradients that are 0 but for a
-# single 1. Then we compare.
+# Is each of them right? We measure both matrices of each call, forward from inputs and backward from gradients that are 0 but for a single 1. Then we compare.
 
 # %% tags=["setup"]
 # %%px --setup

@@ -513,8 +513,8 @@ def held(module):
 print(f"{type(by_hand).__name__}: {held(by_hand)}; in one process {held(alone)}")
 
 # %% [markdown]
-# And each keeps only its own half's **activations**, what forward leaves for backward. They grow with the batch and with the length of the strings, and in most trainings
-# they are the larger part. Autograd shows what it keeps:
+# And each keeps only its own half's **activations**, which forward leaves for backward. They grow with the batch and with the length of the strings, and often they are the larger part. In large networks, recomputation (unit 14) can make them smaller than the 16 bytes a weight that Adam
+# takes in mixed precision (unit 16). Autograd shows what it keeps:
 
 # %% tags=["measured"]
 # %%px --ranks 0,1

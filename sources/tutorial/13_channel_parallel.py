@@ -408,12 +408,12 @@ settle("13-crossing", lambda: f"near {min((4, 8, 32), key=unequal)}")
 # **Who waits for these bytes?** What a channel split sends stands *between* two layers: the next one cannot begin before it has come, forward and backward.
 # It lies on the **critical path** of the step. The gradient of a weight is wanted at the end of the step only, and travels while backward computes the
 # layers below (unit 06). So with equal bytes the channel split is the slower one: it must move far fewer, or over a far faster link. That is why tensor parallelism,
-# as such cuts are called in transformers, stays inside a node, where NVLink joins the GPUs; pipeline and data parallelism go between the nodes (Narayanan et
-# al. 2021).
+# as such cuts are called in transformers, stays where NVLink joins the GPUs, in a node or a rack. Pipeline and data parallelism go over the slower links between
+# (Narayanan et al. 2021).
 
 # %% [markdown]
-# > **On GPUs.** A float32 convolution may round its inputs to TF32, which has 10 bits of fraction, unless you set `torch.backends.cudnn.allow_tf32 = False`:
-# > compare a split layer with the whole one in float64. NCCL adds in an order that depends on size and algorithm, so take a tolerance where numbers are no integers.
+# > **On GPUs.** A float32 convolution may round its inputs to TF32, which has 10 bits of fraction. The switch is `torch.backends.cudnn.conv.fp32_precision = "ieee"`, in older code `torch.backends.cudnn.allow_tf32 = False`. Use only one of them, since PyTorch raises an error when it reads a mixture.
+# > Compare a split layer with the whole one in float64. NCCL adds in an order that depends on size and algorithm, so take a tolerance unless all numbers are integers.
 # > An all-reduce on the GPU's current stream keeps later kernels waiting, not Python: a clock around it shows the launch, until `torch.cuda.synchronize()`.
 
 # %% [markdown]

@@ -349,9 +349,13 @@ settle("14-longer", lambda: finish_s(steps["recomputed"]) / finish_s(steps["plai
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# One of three tensors is kept: a third. With more layers in a stage it is far less. A third more time: forward, backward and forward again are 4 in place of 3. The bubble, a *part* of the step, does
-# not change. While a backward runs, the activations of *one* micro-batch are there again; the number above does not count them.
+# One of three tensors is kept, which is a third. With more layers in a stage it is far less. The step takes a third more time because forward, backward and forward again are 4 instead of 3. The bubble, a *part* of the step, does
+# not change. While a backward runs, the activations of *one* micro-batch exist again; the number above does not count them.
 # </details>
+#
+# This is *full* recomputation, which GPipe always does. A transformer need not pay that price, since *selective* recomputation repeats only what needs much memory and little computing, above all the scores and the softmax of attention. Korthikanti et al. (2022)
+# report that, together with sequence parallelism (unit 15), a fifth of the memory for activations is enough, and that over 90 % of the extra time is saved. In PyTorch, `create_selective_checkpoint_contexts` of `torch.utils.checkpoint` lets you choose the operations whose results
+# are kept. FlashAttention always computes the scores again in backward.
 #
 # ## Batch norm sees micro-batches
 #
@@ -446,7 +450,7 @@ for name in ("Interleaved1F1B", "ZBVZeroBubble"):
 
 # %% [markdown]
 # We read these orders, let the simulator play them, and draw them. A stage is half as long here where a rank has two. (In torch 2.13 the order that Schedule1F1B *prints* for the last rank counts its forwards from 1. It runs the right one,
-# so we take ours.)
+# so we take ours.) The simulation hides no messages, so it cannot show what DualPipeV is made for. It runs the forward of one micro-batch next to the backward of another, so that each hides the messages of the other, above all the all-to-alls of experts (DeepSeek-AI 2024).
 
 # %%
 from manyhands.simulate.pipeline import alive, read_orders
@@ -521,7 +525,7 @@ settle("14-most", lambda: max(measured, key=most_kept))
 #
 # ## The trap: shapes by trial
 #
-# A `PipelineStage` that was told no shapes finds them in its first step, by running the stage once more, on memory that nobody has filled. For most layers that does nothing. But batch norm counts it.
+# A `PipelineStage` that does not know its shapes finds them in its first step, by running the stage once more on memory that nothing has filled. For most layers that changes nothing, and the random numbers of dropout are put back to what they were. But batch norm counts the trial.
 #
 # **Predict.** Eight micro-batches, one step. How many has each rank's batch norm seen?
 
@@ -580,7 +584,7 @@ except ValueError as error:
 # * *Cut* so that the dearest stage is as cheap as can be. Without micro-batches $S - 1$ of $S$ ranks wait.
 # * *GPipe and 1F1B* have the same gradients and the same bubble. 1F1B's neighbours send to each other at once, so it needs `isend`.
 # * *The bubble* is $(S - 1) / (v M + S - 1)$ of the step; the simulation agrees, and the clock nearly.
-# * *Memory:* GPipe keeps $M$ micro-batches, 1F1B $\min(M, S - r)$. Recomputation keeps inputs only, for a third more time.
+# * *Memory:* GPipe keeps $M$ micro-batches, 1F1B $\min(M, S - r)$. Full recomputation keeps inputs only, for a third more time, and selective recomputation costs far less.
 # * *torch.distributed.pipelining* prints its orders. Give it shapes, or batch norm sees one micro-batch too many.
 #
 # **Now the lab:** write all of this, and choose the cheapest plan. Then unit 15 cuts inside the layers.
@@ -588,7 +592,8 @@ except ValueError as error:
 # **References.** Y. Huang et al. 2019, *GPipe*, [arXiv 1811.06965](https://arxiv.org/abs/1811.06965). D. Narayanan et al. 2019, *PipeDream*, SOSP; 2021, *Memory-Efficient Pipeline-Parallel DNN Training*,
 # [arXiv 2006.09503](https://arxiv.org/abs/2006.09503); 2021, *Efficient Large-Scale Language Model Training on GPU Clusters Using Megatron-LM*, [arXiv 2104.04473](https://arxiv.org/abs/2104.04473) (interleaved, the other
 # bubble). P. Qi et al. 2023, *Zero Bubble Pipeline Parallelism*, [arXiv 2401.10241](https://arxiv.org/abs/2401.10241); 2024, *Pipeline Parallelism with Controllable Memory*, [arXiv
-# 2405.15362](https://arxiv.org/abs/2405.15362) (V-shaped). T. Chen et al. 2016, *Training Deep Nets with Sublinear Memory Cost*, [arXiv 1604.06174](https://arxiv.org/abs/1604.06174). DeepSeek-AI 2024, *DeepSeek-V3 Technical
+# 2405.15362](https://arxiv.org/abs/2405.15362) (V-shaped). T. Chen et al. 2016, *Training Deep Nets with Sublinear Memory Cost*, [arXiv 1604.06174](https://arxiv.org/abs/1604.06174). V. Korthikanti et al. 2022, *Reducing Activation Recomputation in Large Transformer Models*,
+# [arXiv 2205.05198](https://arxiv.org/abs/2205.05198). DeepSeek-AI 2024, *DeepSeek-V3 Technical
 # Report*, [arXiv 2412.19437](https://arxiv.org/abs/2412.19437) (DualPipe). PyTorch, [Pipeline Parallelism](https://docs.pytorch.org/docs/stable/distributed.pipelining.html).
 
 # %%

@@ -255,16 +255,16 @@ settle("15-block", lambda: sum(
 # Two forward and two backward, each of a whole activation: rows x places x width. That is the bill of tensor parallelism, for every block and every step. It does not fall with more ranks, and hardly anything is left to do while they wait.
 
 # %% [markdown]
-# > **On GPUs.** Keep tensor parallelism inside a server, where NVLink joins the GPUs: four waits a block are too many for a network (Narayanan et al. 2021).
-# > Megatron-LM starts backward's all-reduce and computes the weight's gradient meanwhile. It asked for `CUDA_DEVICE_MAX_CONNECTIONS=1`, so that the GPU takes up the two as they were launched.
-# > NCCL may add in another order than gloo: compare with a tolerance, a large one in bfloat16.
-# > Two things below exist in PyTorch for GPUs only: DTensor's all-to-all, and PyTorch's own ring attention, `torch.distributed.tensor.experimental.context_parallel`.
+# > **On GPUs.** Keep tensor parallelism inside an **NVLink domain**, because four waits a block are too many for a slower network (Narayanan et al. 2021). The domain was a server of 8 GPUs for years, and in a GB200 NVL72 it is a rack of 72. On TPUs, it is the torus that joins the chips.
+# > Megatron-LM starts backward's all-reduce and computes the weight's gradient meanwhile. It asked for `CUDA_DEVICE_MAX_CONNECTIONS=1`, so that the GPU takes up the two as they were launched. NCCL may add in a different order than gloo, so compare with a tolerance, a large one in bfloat16.
+# > Two things below work differently in PyTorch on CPUs. DTensor's all-to-all is an all-gather there. `context_parallel`, in `torch.distributed.tensor.experimental`, is PyTorch's ring attention. In 2.13 on CPUs it refuses a causal mask, and without one it gathers all keys and values. On GPUs it gathers them, too, until `set_rotate_method("alltoall")`
+# > sends them round. By default it balances the load (`enable_load_balance`), so the rows of its output are in a different order.
 
 # %% [markdown]
 # ## Sequence parallel: the same bytes, less memory
 #
 # Norms, residuals and dropout are done four times over, and every rank keeps their whole activations. But they treat each *place* of the sequence by itself. So cut the places there: *sequence parallelism* (Korthikanti et al. 2022). f becomes an all-gather of the places, with a reduce-scatter in backward; g a
-# reduce-scatter, with an all-gather in backward. PyTorch has both with their gradients, in 2.13 in a private module.
+# reduce-scatter, with an all-gather in backward. PyTorch has both with their gradients in a private module (before 2.13, they are called `all_gather_tensor_autograd` and `reduce_scatter_tensor_autograd`).
 #
 # **Predict.** Rank $r$ now has 2 of the 8 places outside attention and MLP, and computes the loss of these. Nothing else is changed. Which gradients does it hold only in part?
 
@@ -585,7 +585,7 @@ except RuntimeError as error:
 #
 # ## A mesh of two axes
 #
-# Large runs do several of these at once: tensor parallel along one axis, data parallel with sharded weights along the other. `fully_shard` cuts what each rank has left, and gathers it when it is used (unit 16). The order counts: first the plan along `tp`, then `fully_shard` along `dp`.
+# Large runs do several of these at once. GPT-3 was already cut both ways, inside its matrix products and between its layers (Brown et al. 2020). Here it is tensor parallel along one axis, and data parallel with sharded weights along the other. `fully_shard` cuts what each rank has left, and gathers it when it is used (unit 16). The order counts, namely first the plan along `tp`, then `fully_shard` along `dp`.
 
 # %%
 # %%px
@@ -748,7 +748,7 @@ for balanced in (0, 0.3):
 #
 # **Use tensor parallelism** when one layer, or what it keeps for backward, is too large for a device, and links are fast. **Sequence parallel** with it costs no more bytes and saves memory. **Ring attention** is for long texts; **experts** for many weights with little computing for each token.
 #
-# **Do not** over slow links (unit 14's pipeline sends less), or with more ranks than heads.
+# **Do not** use it over slow links (unit 14's pipeline sends less), or with more ranks than heads. With grouped-query attention (GQA) several heads of queries share one of keys and values. Then the latter count, for example 8 in Llama 3, unless they are copied to several ranks.
 #
 # **What it costs:** four waits a block in every step; smaller products, which use a device less well; a model that must be cut by someone who knows which layer is followed by what.
 #
@@ -768,7 +768,7 @@ for balanced in (0, 0.3):
 # **References.** M. Shoeybi et al. 2019, *Megatron-LM*, [arXiv 1909.08053](https://arxiv.org/abs/1909.08053). D. Narayanan et al. 2021, *Efficient Large-Scale Language Model Training on GPU Clusters Using Megatron-LM*, [arXiv 2104.04473](https://arxiv.org/abs/2104.04473). V. Korthikanti et al. 2022, *Reducing Activation
 # Recomputation in Large Transformer Models*, [arXiv 2205.05198](https://arxiv.org/abs/2205.05198). N. Shazeer et al. 2018, *Mesh-TensorFlow*, [arXiv 1811.02084](https://arxiv.org/abs/1811.02084). Y. Xu et al. 2021, *GSPMD*, [arXiv 2105.04663](https://arxiv.org/abs/2105.04663). M. Milakov, N. Gimelshein 2018, *Online
 # normalizer calculation for softmax*, [arXiv 1805.02867](https://arxiv.org/abs/1805.02867). H. Liu et al. 2023, *Ring Attention with Blockwise Transformers*, [arXiv 2310.01889](https://arxiv.org/abs/2310.01889). D. Lepikhin et al. 2020, *GShard*, [arXiv 2006.16668](https://arxiv.org/abs/2006.16668) (capacity). W. Fedus et al. 2021,
-# *Switch Transformers*, [arXiv 2101.03961](https://arxiv.org/abs/2101.03961). PyTorch, [Tensor Parallelism](https://docs.pytorch.org/docs/stable/distributed.tensor.parallel.html), [DTensor](https://docs.pytorch.org/docs/stable/distributed.tensor.html). TensorFlow, [DTensor](https://www.tensorflow.org/guide/dtensor_overview).
+# *Switch Transformers*, [arXiv 2101.03961](https://arxiv.org/abs/2101.03961). T. B. Brown et al. 2020, [arXiv 2005.14165](https://arxiv.org/abs/2005.14165), section 2.3 (GPT-3). PyTorch, [Tensor Parallelism](https://docs.pytorch.org/docs/stable/distributed.tensor.parallel.html), [DTensor](https://docs.pytorch.org/docs/stable/distributed.tensor.html). TensorFlow, [DTensor](https://www.tensorflow.org/guide/dtensor_overview).
 
 # %%
 cluster.stop()

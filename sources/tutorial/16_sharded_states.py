@@ -88,6 +88,8 @@ for stage in range(4):
 #
 # A shard is one $p$-th of the numbers, and a cut may fall anywhere in a row. So a tensor is laid out as one vector, a **flat parameter**, with zeros behind it until it can be cut into $p$ equal parts. Two collectives do the rest:
 # an **all-gather** makes the whole of the shards, a **reduce-scatter** adds up whole vectors and leaves each rank its shard of the sum. One after the other they are an all-reduce (unit 04).
+#
+# PyTorch 2.13 renamed the two functions. In older versions they are `all_gather_into_tensor` and `reduce_scatter_tensor`.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -283,7 +285,7 @@ settle("16-two", lambda: compared("stage 2", "stage 0"))
 # Stage 1 keeps $1 + 1 + 2/4$. Stage 2 keeps $1 + 1/4 + 2/4$, and the layer at work.
 # </details>
 #
-# Stages 1 and 2 cost nothing but code. With several micro-batches in a step it is otherwise: stage 2 hands over after *each* of them, stage 1 once.
+# Stages 1 and 2 cost nothing but code as long as a step has one batch. With several micro-batches, stage 2 hands over its gradients after *each* of them, and stage 1 only once.
 #
 # ## Stage 3: gather, use, free
 #
@@ -600,8 +602,12 @@ settle("16-root", root_only)
 # * *Checkpointing* runs a block's forward again in its backward, while its weights are whole: no third gather.
 # * *On the CPU* keeps shards and moments in the host's memory, which is the same memory here. `CPUOffloadPolicy()` pins it, and for that wants a GPU.
 #
-# Large networks are made on the `meta` device, cut, and filled after that, so that nobody ever has the whole.
+# Large networks are made on the `meta` device, cut, and filled after that, so that no rank ever has the whole.
 # </details>
+#
+# **Several micro-batches.** `fully_shard` gathers twice and scatters once for *each* micro-batch. With `set_requires_gradient_sync(False)` on all but the last one, gradients are scattered once, as with DDP's `no_sync` (unit 06), but until then each rank keeps whole gradients. With
+# `set_reshard_after_backward(False)` on these, it also keeps whole weights after a backward, so that the next forward need not gather them. A step of four micro-batches on four ranks sends $9 \psi$ without either, $6.75 \psi$ with the first and $4.5 \psi$ with both. (This was
+# counted outside this notebook.) Since a pipeline needs many micro-batches, one puts ZeRO-1 around it rather than stage 3.
 #
 # ## One network, every way
 #
@@ -740,11 +746,14 @@ settle("16-doubled", unmoved)
 # | the network fits with all its states | data parallel, DDP | $2 (p-1)/p \; \psi$, hidden behind backward |
 # | it fits, Adam's states do not | ZeRO-1 or 2; `reshard_after_forward=False` | the same bytes, code |
 # | it does not fit, and each rank has many tokens | FSDP on each block | half as much traffic again |
-# | as above, links between nodes are slow | FSDP inside a node, replicas across (`fully_shard` on a mesh of 2 dimensions) | shards only by the ranks of a node |
-# | one layer is too large, or a rank would have less than one row | tensor parallel, inside a node | 4 all-reduces of activations in each block |
-# | links are slow, the batch can be cut into many micro-batches | a pipeline, across nodes | $(S-1)/(M+S-1)$ of the time; activations at borders |
-# | all of it at once | tensor parallel in a node, a pipeline over nodes, data parallel or ZeRO-1 around them | three kinds of groups, one mesh |
-# | activations are what does not fit | recomputation, smaller micro-batches: no sharding of states helps | a third more time |
+# | as above, and links between nodes are slow | HSDP: FSDP on $s$ ranks with fast links, replicated $r$ times | memory is divided by $s$ only; $3 (s-1)/s \; \psi$ inside, and $2 (r-1)/r \; \psi / s$ across |
+# | one layer is too large, or a rank would have less than one row | tensor parallel, inside an NVLink domain (unit 15) | 4 all-reduces of activations in each block |
+# | links are slow, the batch can be cut into many micro-batches | a pipeline, across slow links | $(S-1)/(M+S-1)$ of the time; activations at borders |
+# | all of it at once | tensor parallel in an NVLink domain, a pipeline across domains, data parallel or ZeRO-1 around them | three kinds of groups, one mesh |
+# | activations are what does not fit | recomputation, smaller micro-batches: no sharding of states helps | a third more time if all is recomputed, far less if it is selective (unit 14) |
+#
+# **HSDP**, *hybrid sharded data parallel*, is a common choice for some hundred GPUs. Give `fully_shard` a mesh of two dimensions, first the replicas and then the shards. Its parameters are then placed as `(Replicate(), Shard(0))`. A backward reduce-scatters gradients inside a group of shards,
+# and all-reduces each shard of them over the replicas. On 2 x 2 ranks that is $1.5\,\psi + 0.5\,\psi$ from each rank, and FSDP on all four sends $2.25\,\psi$. (It is not run in this notebook.)
 #
 # **The three most common mistakes.** `fully_shard` on the root only. The optimiser made *before* `fully_shard`: it holds the old, whole parameters. A norm, a mean or a checkpoint of one rank's shard, taken for the whole.
 #

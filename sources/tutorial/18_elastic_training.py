@@ -6,7 +6,7 @@
 # * write a checkpoint that is whole or not there, whatever is killed and when;
 # * name everything that is state, and show what one forgotten part costs;
 # * go on with fewer ranks, or more, from the same checkpoint;
-# * use `torch.distributed.checkpoint` and `torchrun --max-restarts`, and say what Horovod, Keras and Slurm have for it;
+# * use `torch.distributed.checkpoint` and `torchrun --max-restarts`, and say what Horovod, torchft, Keras and Slurm have for it;
 # * say how often to save.
 #
 # **Before:** units 01 (data parallelism by hand) and 06 (DDP), or what is in them. **Minutes:** 50. **Ranks:** 4, some of which will die.
@@ -359,14 +359,15 @@ settle("18-twice", lambda: twice)
 # rate times the number of ranks. Whoever multiplies the rate that the checkpoint has brought back multiplies again with each restart. And count rows, not steps: 20 steps on four ranks are not 20 steps on two.
 
 # %% [markdown]
-# > **On GPUs.** The same parts, and one more: each GPU has a generator of its own (`torch.cuda.get_rng_state`), so dropout drawn there is state of that rank. Bits are the same only with deterministic kernels
-# > (`torch.use_deterministic_algorithms`). A rank that waits in an NCCL call may hear nothing of another one's death (gloo raised an error): then its watchdog ends it after the group's `timeout`,
-# > 10 minutes if nothing is said. `map_location` names the rank's own GPU, or the CPU: without it all ranks load into the GPU of the rank that saved.
+# > **On GPUs.** The same parts, and one more: each GPU has its own generator (`torch.cuda.get_rng_state`), so dropout drawn there is state of that rank. Bits are the same only with deterministic kernels
+# > (`torch.use_deterministic_algorithms`). `map_location` names the rank's own GPU, or the CPU; without it all ranks load into the GPU of the rank that saved.
+# > A rank that waits in an NCCL call may hear nothing of the death of another rank, where gloo raises an error. Under torchrun with the rendezvous `c10d`, the agent of the dead rank's node starts a new rendezvous, and the other agents notice that at their next look and end their workers. Without such agents, or if a rank
+# > *hangs* and does not die, the watchdog ends the waiting ranks after the group's `timeout`, by default 10 minutes.
 
 # %% [markdown]
 # ## Commit and rollback
 #
-# To start anew costs minutes on a large machine. **Elastic** frameworks keep the processes that live, and the state in memory. Horovod's pattern has two calls and two events:
+# To start anew costs minutes on a large machine. **Elastic** frameworks keep the processes that live, and the state in memory. Horovod introduced the pattern, which has two calls and two events:
 #
 # * `commit`: a copy of the state in memory (and a look whether new hosts have come);
 # * a rank is **lost** in a step: what is in memory is half a step. Roll back to the commit, make a new group, go on;
@@ -585,6 +586,13 @@ settle("18-torchrun", lambda: "the same, to the bit" if calm == killed and calm
 # first death (Horovod 0.28.1: "blacklisted slots count"). Not run in this notebook.
 # </details>
 #
+# <details><summary>Today: torchft, and spare nodes</summary>
+#
+# Horovod's last release is of 2023. [torchft](https://github.com/meta-pytorch/torchft) brings the same idea to PyTorch, *for each step*. Its coordinator knows by heartbeats which replicas are healthy. If one fails, the others go on without it from the next step on. When it is back, it copies the state from a healthy replica.
+# This works for DDP, for HSDP (a replica is then a whole group of shards, unit 16), for local SGD and for DiLoCo. The `commit`, rollback and regrouping above are its parts. NVIDIA's [Resiliency Extension](https://nvidia.github.io/nvidia-resiliency-ext/) restarts a job with spare nodes that are already waiting, or inside
+# the living processes, and looks for slow ranks. Neither is run in this notebook.
+# </details>
+#
 # <details><summary>Keras: BackupAndRestore, and what it forgets</summary>
 #
 # `keras.callbacks.BackupAndRestore(folder)` saves weights, optimiser and the epoch after each epoch (or each `save_freq` steps), and `fit` goes on from there; unit 07 kills a chief with it. The seeds of shuffling and of dropout are not in it: the training goes on,
@@ -651,7 +659,7 @@ settle("18-young", lambda: min(
 # * **Whole or not there:** beside, flush, fsync, rename, fsync the folder; two at least; skip what cannot be read.
 # * **State:** weights, optimiser, schedule, generators, position. To the bit, or something is missing.
 # * **Other numbers of ranks:** an order of rows without the world in it; pieces with a table (DCP); the rate from the base rate.
-# * **Real ones:** torchrun starts all again; Horovod keeps the living; Slurm requeues. None of them knows your state.
+# * **Frameworks:** torchrun starts all workers again, torchft and Horovod keep the living ones, and Slurm requeues the job. None of them knows your state.
 # * **How often:** $\sqrt{2 \cdot \text{save} \cdot \text{mtbf}}$, with the MTBF of the whole job.
 #
 # **References.** J. W. Young 1974, [A first order approximation to the optimum checkpoint interval](https://doi.org/10.1145/361147.361115). J. T. Daly 2006, [A higher order estimate of the optimum checkpoint interval for restart dumps](https://doi.org/10.1016/j.future.2004.11.016).

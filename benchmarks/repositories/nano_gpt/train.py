@@ -1,4 +1,4 @@
-"""Train a GPT on one GPU, or on several with DistributedDataParallel: torchrun --standalone --nproc_per_node=2 train.py"""
+"""Train a GPT on one GPU, or on several with DDP: torchrun --standalone --nproc_per_node=2 train.py"""
 
 import math
 import os
@@ -114,7 +114,8 @@ for iter_num in range(max_iters + 1):
     scaler.update()
     optimizer.zero_grad(set_to_none=True)
     if iter_num % log_interval == 0 and master_process:
-        print(f"iter {iter_num}: loss {loss.item() * gradient_accumulation_steps:.4f}, time {(time.time() - t0) * 1000:.0f} ms")
+        lossf = loss.item() * gradient_accumulation_steps
+        print(f"iter {iter_num}: loss {lossf:.4f}, time {(time.time() - t0) * 1000:.0f} ms")
         t0 = time.time()
 if ddp:
     destroy_process_group()

@@ -1,5 +1,6 @@
 """The sentences of the clinic: one table, so that the course can be translated."""
 
+from manyhands.clinic.data_words import MISTAKES_OF_DATA
 from manyhands.clinic.layout_words import MISTAKES_OF_LAYOUTS, REMEDIES_OF_LAYOUTS
 
 # key -> (title, what was measured, what to do, the units that treat it)
@@ -71,15 +72,13 @@ MISTAKES = {
     "mean of means": (
         "A mean of means",
         "The ranks' shares of the batch are {shares}, and their gradients are averaged as if these were the same. In "
-        "step "
-        "{step} that is {percent} away from the gradient of the mean over all terms.",
+        "step {step} that is {percent} away from the gradient of the mean over all terms.",
         "Sum what the loss is a mean of: take the loss as a sum, all_reduce the number of terms, and divide by it.",
         ("01",)),
     "sum": (
         "The gradients are summed, not averaged",
         "The gradient that the optimiser got is {factor:.3g} times that of one process with the rows of all {n} "
-        "ranks: the "
-        "same as a rate {factor:.3g} times as high.",
+        "ranks: the same as a rate {factor:.3g} times as high.",
         "Divide by the number of ranks: op=ReduceOp.AVG, hvd.Average. If the higher rate is what you want, write it "
         "where the rate is set.", ("01", "17")),
     "divided twice": (
@@ -128,33 +127,7 @@ MISTAKES = {
         "of all "
         "ranks. None of the mistakes that the clinic knows explains it.",
         "Compare gradients rank by rank, as the units do.", ("01", "06")),
-    "shifted rows": (
-        "Ranks train on the same rows, some steps apart",
-        "{ranks} read the same rows in the same order, one of them {rows} rows ahead: {count} of {of} rows were the "
-        "same.",
-        "Each rank needs its own part of the data. Add the rank to the seed that the rows are drawn with, or use "
-        "DistributedSampler(dataset).", ("01", "06")),
-    "same places": (
-        "Ranks train on the same rows",
-        "All ranks read the same rows of one data set of {length} rows in the same order, beginning with rows {first}. "
-        "What they got differs only because each row is changed at random as it is read.",
-        "Give the loader sampler=DistributedSampler(dataset).", ("01", "06")),
-    "sampler rank": (
-        "The samplers of several ranks deal out the same part",
-        "{ranks} have samplers with rank={rank}, which drew the same order, beginning with rows {first}.",
-        "Leave num_replicas and rank of DistributedSampler out, or give it this process's rank.", ("06",)),
-    "sampler seed": (
-        "The ranks' samplers have different seeds",
-        "The seeds are, by rank: {seeds}. So each rank deals out a different order, and the parts overlap: {common} of "
-        "the first {of} rows that rank 0 drew were drawn by rank 1 as well. In one epoch some rows are seen several "
-        "times and others never.",
-        "Give DistributedSampler the same seed on all ranks; it adds the rank itself.", ("06",)),
-    "split": (
-        "random_split gives different parts on different ranks",
-        "All ranks split the same data set into parts of {lengths} rows, and rank {rank} got other rows than rank 0: "
-        "{common} rows of rank 0's first part are in a different part on rank {rank}. Rows that one rank sets aside "
-        "for validation are then trained on by another.",
-        "Give random_split the same generator on all ranks: generator=torch.Generator().manual_seed(0).", ("06",)),
+    **MISTAKES_OF_DATA,
     "gathered": (
         "The gradient of a loss over gathered rows is too small",
         "Every rank's loss is the same and looks at the rows of all {n} ranks, which an all_gather collects after "
@@ -223,21 +196,23 @@ REMARKS = {
     "uneven": "The ranks have different numbers of rows, and their gradients are averaged as they are. That is right "
               "if each loss was weighted by its rows before backward; the clinic does not know this loss.",
     "scaled": "A GradScaler is at work: the length of the gradients was not compared, only where they point.",
+    "clipped scaled": "Clipped before the gradients are unscaled: clipping saw a norm of {norm:.3g}, with the factor "
+                      "of the GradScaler in it. So every gradient is clipped, and scaler.step() makes it shorter by "
+                      "that factor than was meant (Adam hardly notices). Call scaler.unscale_(optimizer) first.",
     "clipped by value": "Gradients are clipped by value: steps in which that changed them were not compared.",
     "sampled": "The model is large: of its numbers every {stride}th was compared.",
     "not tried: no copy": "The model could not be copied, so it was not run on all rows at once.",
     "not tried: stopped": "The script had to be stopped before its model was run on all rows at once.",
     "not tried: no step": "There was no whole step to run in one process.",
     "not tried: several models": "The script calls several models, or parts of one, in a step: they were not run on "
-                                 "all "
-                                 "rows at once.",
+                                 "all rows at once.",
     "not tried: inputs": "What goes into the model has no rows, or depends on what is trained: it was not run on all "
-                         "rows "
-                         "at once.",
+                         "rows at once.",
+    "not tried: shapes": "The ranks' inputs have different shapes (padding to different lengths, for example), so they "
+                         "were not put together, and the model was not run on all rows at once.",
     "not tried: fails": "The model's copy could not be run on all rows at once: {error}",
     "not tried: other output": "A copy of the model, with the weights of rank 0, gave another output than the ranks "
-                               "did "
-                               "(by {percent}): it keeps something between calls, or the ranks began differently.",
+                               "did (by {percent}): it keeps something between calls, or the ranks began differently.",
     "scaled by parameter": "In step {step} all ranks got the same gradient. For each parameter it points where that of "
                            "one process does, but its length differs, by factors between {least} and {most}: each "
                            "parameter's gradient is clipped or scaled separately. That is a choice of the script and "
@@ -245,6 +220,8 @@ REMARKS = {
     "same but other": "In step {step} all ranks got the same gradient, and it is {percent} away from that of one "
                       "process: the script changes the gradients before its optimiser gets them. None of the mistakes "
                       "that the clinic knows explains that, and ranks that agree make no mistake of distribution.",
+    "own length": "The gradient that the optimiser got is {factor:.3g} times as long as that of one process. It is a "
+                  "mistake only if the script does not intend it, for example by a factor of its loss.",
     "length varies": "The gradient points where that of one process does, and its length is set by the script, in each "
                      "step by a different factor. So the length was not compared.",
     "gathers rows": "After forward, an all_gather collects what the model gave on other ranks, so each rank's loss "
@@ -257,22 +234,23 @@ REMARKS = {
     "not tried: cut": "What goes into the model, or comes out of it, is cut over the ranks (DTensor), so it was not "
                       "run on all rows at once.",
     "other optimiser": "The optimiser is not one of torch's: only its gradients were compared, not its steps.",
+    "buffers not sent": "Buffers differ between the ranks as forward begins ({names}), although "
+                        "DistributedDataParallel is to broadcast them. It skips this after a forward whose gradients "
+                        "it does not average, as in Lightning's manual optimisation. Each rank evaluates with "
+                        "different statistics, so broadcast them before you evaluate.",
     "unequal steps": "Not all ranks took the same number of steps: {counts}.",
     "one rank": "There is one rank only: nothing to compare with. Ask for more with --ranks.",
     "DataParallel": "nn.DataParallel is one process with a thread for each GPU; without a GPU it does nothing. It "
-                    "was run "
-                    "as one process. DistributedDataParallel is its successor.",
+                    "was run as one process. DistributedDataParallel is its successor.",
     "stand-in": "{words}",
-    "linked": "The script ran in a copy, and in that copy what is large is a link to the original: {files}. What the "
-              "script writes into a linked folder, it writes into the original.",
+    "linked": "The script ran in a copy, and in that copy what is large is a read-only link to the original: {files}. "
+              "Python may write there, because a copy takes the link's place; other libraries may not.",
     "left out": "The copy of the script's repository lacks what cannot be copied (pipes, sockets, devices, unreadable "
-                "files): {files}.",
+                "files, and what is too large): {files}. What the script needs of it can be named by its full path.",
     "few cores": "The ranks waited for a core for {percent} of their time ({cores} cores here): times say little "
-                 "about a "
-                 "machine where each rank has its own.",
+                 "about a machine where each rank has its own.",
     "input": "{percent} of a step goes by in waiting for the next batch. num_workers of the DataLoader, or less to "
-             "do for "
-             "each row, would help.",
+             "do for each row, would help.",
     "straggler": "The ranks are asleep for between {least} and {most} of their time: the others wait for rank {rank}.",
     "horovod bytes": "Horovod's messages are not counted: they do not go through torch.distributed.",
 }
@@ -282,11 +260,9 @@ REMARK_UNITS = {"input": ("00",), "straggler": ("09", "19"), "batch norm": ("03"
 UNKNOWN = "Not determined"  # a verdict that begins so is none
 VERDICTS = {
     "same": "Yes. In each of {steps} steps all ranks had the same weights, and the gradient was that of one process "
-            "with "
-            "the same {rows} rows.",
+            "with the same {rows} rows.",
     "same but": "As far as it can be told: in each of {steps} steps all ranks had the same weights, and the gradient "
-                "was "
-                "the mean over all {rows} rows. But see the remarks.",
+                "was the mean over all {rows} rows. But see the remarks.",
     "sharded": "Yes. The parameters are sharded; in each of {steps} steps the gradient was that of one process with "
                "the "
                "same weights and the same {rows} rows.",

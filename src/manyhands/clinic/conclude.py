@@ -17,7 +17,8 @@ from manyhands.cluster.launch.script_copy import some
 NOTHING, FOUND, FAILS, NOT_DETERMINED = 0, 1, 2, 3  # exit codes
 OTHER_SIZE = "Received data size doesn't match expected size"  # gloo, when it ends the process
 LAST_LINES = 8  # of what a rank printed
-CHANGED = {"scaled by parameter", "same but other", "length varies", "gathers rows"}  # remarks on the gradient itself
+# remarks on the gradient itself
+CHANGED = {"scaled by parameter", "same but other", "own length", "length varies", "gathers rows"}
 NAMED = 4  # so many names of parameters, or of files, are shown
 
 
@@ -81,8 +82,7 @@ def conclude(visit, to_end=False, timeout_s=300):
     doubts = bool(ask.left_out)
     remarks = _remarks(visit, evidence, ask)
     fault = visit.fault
-    # gloo ends a rank that gets another call's message
-    aborted = any(OTHER_SIZE in text for text in visit.output.values())
+    aborted = any(OTHER_SIZE in text for text in visit.output.values())  # by gloo: another call's message came
     hangs = fault is not None and fault.kind in ("hang", "mismatch") and not (visit.errors or aborted)
     failed = bool(visit.errors or visit.told or not hangs and not visit.timed_out and dead(visit))
     if hangs:  # a rank that has left a call out has a gradient that nothing else explains

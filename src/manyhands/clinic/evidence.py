@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from manyhands.clinic.replay_rows import divided
 from manyhands.clinic.dtensor_parts import joined, twins
 from manyhands.clinic.flat_parts import put_together
+from manyhands.clinic.loss_factors import CLOSE, loss_scale, scale_of_each, shares
 
 TOLERANCE = {"torch.float64": 1e-7, "torch.float32": 2e-3}  # of a vector's length; a compressed message has 1e-3
 COARSE = 5e-2  # of shorter numbers
-CLOSE = 1e-4  # factors of a loss that count as the same
 
 
 @dataclass
@@ -20,7 +20,7 @@ class Step:
     sizes: list
     given: list  # by rank: what the optimiser got
     right: object = None  # the gradient of one process with the rows of all ranks; None where it is not known
-    raw: object = None  # the same with what the script multiplies its loss by
+    raw: object = None  # what the run in one process has: the mean of the ranks' gradients, weighted by their rows
     scales: list | None = None  # by rank, what that is; None where it is not known
     local: list = field(default_factory=list)  # by rank, before the ranks' gradients are averaged
     plain: object = None  # the mean over the ranks, whatever their shares
@@ -97,7 +97,9 @@ class Evidence:
         step.holders = holders and vector(holders, names, sizes)
         step.local = [vector(part, names, sizes) for part in self.of(number, "local")]
         step.shares = shares(self.of(number, "backwards"), step.rows)
-        step.raw = step.right = sum(share * part for share, part in zip(step.shares, step.local))
+        step.right = sum(share * part for share, part in zip(step.shares, step.local))
+        by_rows = shares([[]] * self.ranks, step.rows)
+        step.raw = sum(share * part for share, part in zip(by_rows, step.local))
         step.scales = self._scales(number)
         if step.scales:
             step.right = sum(share * part / scale
@@ -116,8 +118,9 @@ class Evidence:
         counts = {len(of_rank) if len(calls) >= len(of_rank) else 1
                   for of_rank, calls in zip(backwards, self.of(number, "calls"))}
         if len(counts) == 1 and max(counts) > 1:
-            scales = [scale_of_each(of_rank, self.ranks) for of_rank in backwards]
-            step.parts, step.undivided = counts.pop(), None if None in scales else set(scales) == {1.0}
+            known = all(loss_scale(of_rank, self.ranks) for of_rank in backwards)
+            step.parts, step.undivided = counts.pop(), None if not known else all(
+                scale_of_each(of_rank, self.ranks) == 1.0 for of_rank in backwards)
         return step
 
     def not_finite(self, number):
@@ -217,57 +220,6 @@ def vector(parts, names, sizes):
     return torch.cat([torch.zeros(0, dtype=torch.float64)] + [
         torch.zeros(size, dtype=torch.float64) if parts.get(name) is None else parts[name].double()
         for name, size in zip(names, sizes)])
-
-
-def loss_scale(backwards, ranks=0):
-    """What a rank multiplies the mean of its loss's terms by before it calls backward; over several calls in a step, as
-    the one call with all of them would be. None where it is not known."""
-    each = scale_of_each(backwards, ranks)
-    return each if each in (1.0, None) else each * len(backwards)
-
-
-def scale_of_each(backwards, ranks=0):
-    """What the mean of each loss is multiplied by, where that is the same for all backward calls; else None."""
-    found = []
-    for one in backwards:
-        loss = one["losses"][0] if len(one["losses"]) == 1 else _sum_of(one, ranks)
-        if loss["reduction"] not in ("mean", "sum") or not loss["value"] or not one["value"] or not loss["terms"]:
-            return None
-        if loss["reduction"] == "sum" and one["value"] == loss["value"]:
-            return None  # a sum as it is: one process would take it over all rows, or would divide it
-        mean = loss["value"] / (loss["terms"] if loss["reduction"] == "sum" else 1)
-        found.append(one["value"] / mean)
-    if not found or not all(map(math.isfinite, found)) or max(found) - min(found) > CLOSE * abs(max(found)):
-        return None
-    return 1.0 if abs(found[0] - 1) < CLOSE else found[0]
-
-
-def _sum_of(backward, ranks):
-    """Several mean losses as one, where the script's is their sum or their mean, or `ranks` times that."""
-    losses = backward["losses"]
-    total, unknown = sum(loss["value"] or 0.0 for loss in losses), {"reduction": "none"}
-    if len(losses) < 2 or not total or not backward["value"] or any(loss["reduction"] != "mean" for loss in losses):
-        return unknown
-    factors = {scale * part for scale in (1, ranks or 1) for part in (1, 1 / len(losses))}
-    close = [factor for factor in factors if abs(backward["value"] / total / factor - 1) < CLOSE]
-    if not close or close[0] == 1 and ranks == len(losses):
-        return unknown  # the latter: the sum, or `ranks` times the mean
-    value = total if close[0] in (1, ranks) else total / len(losses)
-    return {"reduction": "mean", "value": value, "terms": losses[0]["terms"]}
-
-
-def shares(backwards, rows):
-    """By rank: its part of the global mean. By the terms of its losses where these are seen, else by its rows."""
-    terms = []
-    for of_rank in backwards:
-        each = [one["losses"][0]["terms"] for one in of_rank
-                if len(one["losses"]) == 1 and one["losses"][0]["reduction"] in ("mean", "sum")]
-        terms.append(sum(each) if each and len(each) == len(of_rank) and len(set(each)) == 1 else None)
-    if any(not count for count in terms):
-        terms = [len(of_rank) for of_rank in rows]
-    if any(not count for count in terms):
-        terms = [1] * len(rows)
-    return [count / sum(terms) for count in terms]
 
 
 def finite(tensor):

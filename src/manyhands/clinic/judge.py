@@ -1,6 +1,6 @@
 """What the evidence means: mistakes and remarks, each with what was measured."""
 
-from manyhands.clinic.part_rules import copies_of_sharded
+from manyhands.clinic.part_rules import copies_of_sharded, parts_held
 from manyhands.clinic.data_rules import data_mistakes, givers
 from manyhands.clinic.evidence import apart, fit
 from manyhands.clinic.rule import Finding, rule
@@ -15,11 +15,10 @@ def mistakes(evidence):
         return [alone, *_numbers(evidence)]
     numbers = _numbers(evidence)
     found = [*data_mistakes(evidence), *numbers]
-    start = evidence.start_differs()
-    gradient = [] if any(one.key == "no gradient" for one in numbers) else _gradient(evidence)
-    if start:
-        found.append(Finding("start", {"names": start, "of": len(evidence.first["start"])}))
-    found += gradient
+    start = start_mistakes(evidence)
+    gradient = [] if any(one.key == "no gradient" for one in numbers) else [
+        one for one in _gradient(evidence) if one.key != "own length"]
+    found += [*start, *gradient]
     if not start and not gradient:
         found += copies_of_sharded(evidence)
     if not any(one.key == "own" for one in gradient):
@@ -29,6 +28,12 @@ def mistakes(evidence):
             found += _drift(evidence)
         found += _buffers(evidence)
     return found
+
+
+def start_mistakes(evidence):
+    """Ranks that begin with different weights."""
+    names = evidence.start_differs()
+    return [Finding("start", {"names": names, "of": len(evidence.first["start"])})] if names else []
 
 
 def _silent(evidence):
@@ -102,7 +107,8 @@ def _factor(step, fitted):
 def _length(evidence, lengths):
     """Mistakes in the length of the gradient, [(factor, scales, gathered)]. The script may scale its loss, or the
     gradients, or one to undo the other: the product counts, where the loss's part is known. A factor that changes from
-    step to step is no division: the script sets the length itself."""
+    step to step is no division: the script sets the length itself. So it may do where its loss is not known, or where
+    one step alone was compared: "own length", a remark."""
     n, wrong = len(givers(evidence)), []
     counts = {n, evidence.ranks, evidence.ranks // n} - {1}  # with tensor parallelism there are fewer parts than ranks
     for factor, scales, gathered in lengths:
@@ -112,6 +118,7 @@ def _length(evidence, lengths):
         key = next((key for count in sorted(counts) for key, wanted in (("sum", count), ("divided twice", 1 / count))
                     if abs(factor / wanted - 1) < NEAR), None)
         if key or abs(factor / wish - 1) >= NEAR:
+            key = key or (None if scales and len(lengths) > 1 else "own length")
             wrong.append(("gathered" if gathered and key == "divided twice" else key, factor))
     if not wrong or max(factor for _, factor in wrong) / min(factor for _, factor in wrong) > 1 + NEAR:
         return []
@@ -163,13 +170,13 @@ def _other(evidence, number, step):
     last = _before(evidence, number)
     if last is not None and _follows(evidence, last, number, step):
         return Finding("no zero_grad", {"step": number + 1})
-    found = _of_holders(evidence, number, step)
+    found = parts_held(evidence, number, step)
     if found:
         return found
     if not step.local or getattr(step, "gathered", "") == "parts":
         return None  # all ranks have the same; or what one process has is not known: a remark
     differ = max(apart(local, step.plain) for local in step.local) > near
-    if differ and all(apart(given, local) < near for given, local in zip(step.given, step.local)):
+    if differ and all(_is_own(*of_rank, near) for of_rank in zip(step.given, step.local, step.clips)):
         return Finding("own", {"step": number + 1, "remedy": _way_to_average(evidence)})
     if max(fit(given, step.plain)[1] for given in step.given) < near:
         if not step.scales:
@@ -195,22 +202,11 @@ def _other(evidence, number, step):
     return Finding("other", {"step": number + 1, "apart": max(apart(given, step.right) for given in step.given)})
 
 
-def _of_holders(evidence, number, step):
-    """Where each rank's optimiser holds a part of the parameters: that part of the rank's own gradient, or of that of
-    one process, with a factor of that rank."""
-    holders = getattr(step, "holders", None)
-    if holders is None or len(holders.unique()) < 2:
-        return None
-    parts = [(rank, holders == rank) for rank in map(int, holders.unique())]
-    own = [(fit(step.given[0][part], step.local[rank][part]), fit(step.given[0][part], step.right[part]))
-           for rank, part in parts if step.local]
-    if own and all(rest < evidence.tolerance < other for (_, rest), (_, other) in own):
-        return Finding("own", {"step": number + 1})
-    fits = [fit(step.given[0][part], step.right[part]) for _, part in parts]
-    factors = [factor for factor, _ in fits]
-    if max(rest for _, rest in fits) < evidence.tolerance and max(factors) > (1 + NEAR) * min(factors) > 0:
-        return Finding("own clip", {"factors": factors})
-    return None
+
+
+def _is_own(given, local, clips, near):
+    """Whether a rank's optimiser got the rank's own gradient; clipping may have shortened it."""
+    return apart(given, local) < near or bool(clips) and fit(given, local)[1] < near
 
 
 def _way_to_average(evidence, names=()):
@@ -248,8 +244,8 @@ def _follows(evidence, last, number, step):
 
 def elsewhere(evidence):
     """The remark on a gradient that is the same on all ranks and merely is not that of one process, as [Finding]."""
-    if _gradient(evidence):
-        return []
+    if found := _gradient(evidence):
+        return [one for one in found if one.key == "own length"]
     for number, step in enumerate(evidence.steps[:evidence.count]):
         if not _can_compare(step) or not float(step.given[0].norm()) or any(
                 kind == "value" for clips in step.clips for kind, _ in clips):
@@ -314,11 +310,17 @@ def _drift(evidence):
 
 @rule
 def _buffers(evidence):
-    """Buffers that differ as forward begins, in every step but the first: no broadcast ever makes them the same."""
+    """No broadcast was asked for, so the buffers differ."""
+    names = [] if (evidence.first.get("ddp") or {}).get("sends buffers") else buffers_apart(evidence)
+    return [Finding("buffers", {"names": names, "step": 2})] if names else []
+
+
+def buffers_apart(evidence):
+    """The buffers that differ as forward begins, in every step but the first: no broadcast makes them the same."""
     names = None
     for number in range(1, evidence.count):
         buffers = evidence.of(number, "buffers")
         differ = {name for name in buffers[0] if len({str(of_rank.get(name)) for of_rank in buffers}) > 1}
         if buffers[0]:
             names = differ if names is None else names & differ
-    return [Finding("buffers", {"names": sorted(names), "step": 2})] if names else []
+    return sorted(names or ())

@@ -36,9 +36,14 @@ MISTAKES_OF_LAYOUTS = {
         "tensor-parallel one.", ("15",)),
     "one rank's weights": (
         "All ranks take over the weights of one",
-        "Each rank trains alone, and after step {step} all ranks get the weights of rank {rank}. The work of the "
-        "others is lost.",
+        "Each rank trains alone, and after step {step} all ranks go on with what rank {rank} has learned. The work of "
+        "the others is lost.",
         "Average the weights (all_reduce with ReduceOp.AVG), or the gradients in every step.", ("01", "09")),
+    "weights summed": (
+        "What the ranks have learned is summed, not averaged",
+        "Each rank trains alone. What all ranks get after step {step} is {n} times the mean of the ranks' weights or, "
+        "if an outer optimiser takes a step, {n} times the mean of their changes.",
+        "Divide by the number of ranks: all_reduce with op=ReduceOp.AVG.", ("01", "09")),
 }
 # as in `clinic_words.REMEDIES`
 REMEDIES_OF_LAYOUTS = {

@@ -6,13 +6,14 @@ from dataclasses import dataclass, field
 from manyhands.clinic import judge
 from manyhands.clinic.part_rules import copies_in_group, different_losses, tied_copies
 from manyhands.clinic.data_rules import data_mistakes
-from manyhands.clinic.evidence import Evidence, apart
+from manyhands.clinic.evidence import Evidence, apart, fit, vector
 from manyhands.clinic.rule import Finding
 from manyhands.clinic.sent_groups import (MOST, first_inside, groups_inside, groups_of_sums, messages_of, sizes_of,
                                               stages)
 from manyhands.clinic.dtensor_parts import cut_groups
 
 DATA = {"same rows", "same places", "replicas", "sampler rank"}  # found where ranks hold parts of one row
+TOGETHER = 1e-2  # how near, in parts of its length, the average of what ranks have learned is to their mean
 AVERAGES = ("allreduce", "reducescatter", "allgather", "send", "recv")  # how weights are averaged
 
 
@@ -276,18 +277,50 @@ def _local(visit, found):
     again = next((number for number in numbers if number not in apart_at and (
         len(set(ended.get(number, [0]))) > 1 or any(other < number for other in apart_at))), None)
     rest = [one for one in found if one.key not in ("own", "alone", "drift", "other")]
+    known = [one.key for one in rest]  # of ranks that sent nothing, only that was looked at
+    rest += [one for one in [*data_mistakes(evidence), *judge.start_mistakes(evidence)] if one.key not in known]
     layout = Layout(["local"], steps=evidence.count, found=rest)
-    if again is not None:
+    averages = [visit.averages.get(rank) for rank in range(visit.ranks)]
+    if again is not None or _share_outer(averages):
         taken = [rank for rank, text in enumerate(ended.get(again, [])) if text == begins[rank][again]]
         if len(taken) == 1:
             layout.found.append(Finding("one rank's weights", {"rank": taken[0], "step": again}))
-        layout.again, layout.checked = again + 1, True
+        layout.found += average_mistakes(averages)
+        layout.again, layout.checked = again + 1 if again else 0, True
         return layout
     total = sum(sizes_of(visit, 0).values())
     averages = any(message["call"].startswith(AVERAGES) and message["phase"] in ("apart", "step", "after")
                    and (message["of"] == "weights" or message["numel"] >= MOST * total)
                    for rank in range(visit.ranks) for message in messages_of(visit, rank))
     return layout if averages and _changed(evidence) else None
+
+
+def _share_outer(averages):
+    """Whether the outer optimisers of all ranks got the same, so that ranks that began apart stay apart."""
+    given = [one.get("given") if one else None for one in averages]
+    return all(given) and all(apart(one.get(name), part) < TOGETHER for one in given[1:]
+                              for name, part in given[0].items())
+
+
+def average_mistakes(averages):
+    """What is wrong with the average of the ranks' weights, or, where an outer optimiser takes a step, of the changes
+    of them, as `average_seen` has noted it on each rank."""
+    if not all(averages) or len({(one["step"], "given" in one) for one in averages}) > 1:
+        return []
+    outer = "given" in averages[0]
+    result = averages[0]["given" if outer else "after"]
+    names = sorted(result)
+    sizes = [result[name].numel() for name in names]
+    parts = [vector(one["before"], names, sizes) for one in averages]
+    if outer:
+        parts = [vector(one["from"], names, sizes) - part for one, part in zip(averages, parts)]
+    result, n = vector(result, names, sizes), len(averages)
+    factor, rest = fit(result, sum(parts) / n)
+    if rest < TOGETHER:
+        summed = abs(abs(factor) / n - 1) < judge.NEAR
+        return [Finding("weights summed", {"n": n, "step": averages[0]["step"]})] if summed else []
+    own = [rank for rank, part in enumerate(parts) if outer and fit(result, part)[1] < TOGETHER]
+    return [Finding("one rank's weights", {"rank": own[0], "step": averages[0]["step"]})] if own else []
 
 
 def _changed(evidence):

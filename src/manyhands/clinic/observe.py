@@ -12,6 +12,7 @@ Then the process ends, in the middle of the script. Nothing here sends a message
 import functools
 import time
 
+from manyhands.clinic.average_seen import Average
 from manyhands.clinic.dtensor_parts import data_parallel_meshes, is_low, placements_of, shard_of, watch_placing
 from manyhands.clinic.flat_parts import FlatParts
 from manyhands.clinic.loaders import Loaders, digest
@@ -20,7 +21,7 @@ from manyhands.clinic.messages import Messages
 from manyhands.clinic.observers_end import MEASURE, RECORD, End
 from manyhands.clinic.replay_rows import autocast_now, copied, watch_attributes
 from manyhands.clinic.spans import Spans
-from manyhands.clinic.values_seen import is_plain, is_wrapper, kept, noise_state, numbers_of, rows_of, trains
+from manyhands.clinic.values_seen import is_wrapper, kept, noise_state, numbers_of, rows_of, trains
 
 NUMBERS = 2_000_000  # so many of a model's numbers are kept; of a larger model every n-th
 
@@ -36,13 +37,14 @@ class Observer(End):
         self.done, self.steps, self.models, self.names, self.stride = 0, [], [], {}, 1
         self.start, self.sharded, self.copy, self.seed, self.wrapper = {}, {}, None, None, ""
         self.missed = ""  # the first exception of what could not be noted
+        self.ddp_sends = False  # whether a DistributedDataParallel is to broadcast buffers
         self.in_ddp = {}  # id of a parameter -> whether it was to be trained when a DistributedDataParallel was made
         self.parameters, self.low, self.local, self.flat = {}, False, {}, False
         self.begin, self.begins, self.ends = {}, {}, {}  # the weights as this step began; digests by number of the step
         self._fresh()
         self._inside, self._depth, self._in_step, self._saved, self._stage = False, 0, 0, False, "apart"
         self._placed, self._owned, self._backward_depth, self._averaged = None, set(), 0, False
-        self.spans, self.flat_parts = Spans(), FlatParts()
+        self.average, self.spans, self.flat_parts = Average(), Spans(), FlatParts()
         self.loaders = Loaders(self.spans.input)
         self.losses = Losses()
         self.messages = Messages(lambda: self.phase, lambda: self.parameters.values())
@@ -84,6 +86,7 @@ class Observer(End):
         def observed(module, *args, **kwargs):
             if self._inside or self._backward_depth or not (
                     torch.is_grad_enabled() and module.training and trains(module)):
+                self.low = self.low or self._inside and self.recording and bool(autocast_now())  # by the model itself
                 return call(module, *args, **kwargs)  # in backward: a checkpointed block that runs again
             start, self._depth = time.perf_counter(), self._depth + 1
             try:
@@ -112,6 +115,7 @@ class Observer(End):
         @functools.wraps(make)
         def observed(wrapper, module, *args, **kwargs):
             make(wrapper, module, *args, **kwargs)
+            self.ddp_sends = wrapper.broadcast_buffers
             self.in_ddp.update((id(parameter), parameter.requires_grad) for parameter in module.parameters())
 
         DistributedDataParallel.__init__ = observed
@@ -174,7 +178,7 @@ class Observer(End):
         number = len(self.models) - 1
         if number == 0:
             self.seed = torch.initial_seed()
-            self.loaders.training = self.loaders.last
+            self.loaders.training, self.loaders.first_epoch = self.loaders.last, self.loaders.drawn
             self.stride = max(1, -(-sum(p.numel() for p in module.parameters()) // NUMBERS))
             if self.rank == 0:
                 self.copy = copied(module)
@@ -209,9 +213,6 @@ class Observer(End):
             thrown_away = steps < len(self.steps) and (kept is None or not kept.any())
             self.local[name] = part if before is None or thrown_away else before + part, len(self.steps)
 
-    def _weights_digest(self):
-        return digest([self._part(parameter) for parameter in self.parameters.values()])
-
     def _look_at_weights(self):
         """The weights as a step begins, at its first call of a model: something may have written into them since the
         step before. In the steps that are timed only the first is looked at."""
@@ -220,9 +221,10 @@ class Observer(End):
             return
         self.begins[self.done] = self._weights_digest()
         if self.recording:
-            self.begin = {name: self._part(parameter) for name, parameter in self.parameters.items()}
-        elif self.going_on and self.begins[self.done] != self.ends.get(self.done):
-            self._averaged = True
+            self.begin = self._weights()
+        if self._alone and self.begins[self.done] != self.ends.get(self.done):
+            self.average.written(self.done, self._weights())
+        self._averaged = self.going_on and self.average.facts is not None
 
     def _part(self, tensor):
         """What is kept of a tensor: its numbers, in one row; of a large model every n-th; of a shard all."""
@@ -265,6 +267,8 @@ class Observer(End):
         gradients are averaged. A closure (Lightning) is called inside step: then the gradients are there after it."""
         self._in_step += 1
         self.spans.step_begins()
+        if self._in_step == 1 and self._alone:
+            self.average.taken_over(optimizer, self.done, dict(self._own(optimizer)), self._part)
         if not self.recording:
             return None
         closure = next((a for a in (*args[1:], *kwargs.values()) if callable(a)), None)
@@ -308,6 +312,8 @@ class Observer(End):
         self.done += 1
         if self.done <= RECORD or self.going_on:
             self.ends[self.done] = self._weights_digest()
+        if self._alone or self.done == RECORD + MEASURE:
+            self.average.stepped(optimizer, self._weights())
         if self.going_on:
             if self._averaged or not self._silent and self.loaders.trained_twice():
                 self.end()
@@ -316,23 +322,3 @@ class Observer(End):
             self.spans.open()
         elif self.done == RECORD + MEASURE:
             self._steps_are_over()
-
-    def _record_step(self, optimizer):
-        groups = [({key: value for key, value in group.items() if key != "params" and is_plain(value)},
-                   [self.names[id(p)] for p in group["params"] if id(p) in self.names])
-                  for group in optimizer.param_groups]
-        own = dict(self._own(optimizer))
-        self._owned |= set(own)
-        # with those that no optimiser of this rank has: another rank's may (an optimiser whose state is sharded)
-        local = {name: self.local.pop(name)[0] for name in list(self.local) if name in own or name not in self._owned}
-        if not self.backwards and self.steps and not set(own) & set(self.steps[-1]["weights"]):
-            last = self.steps[-1]
-            self.calls, self.backwards, self.buffers = last["calls"], last["backwards"], last["buffers"]
-        self.steps.append({"calls": self.calls, "local": local, "given": self._out, "cuts": self._cuts,
-                           "pieces": self.flat_parts.take(),
-                           "groups": groups, "backwards": self.backwards, "buffers": self.buffers,
-                           "clips": self.losses.take_clips(), "wrapped": self.wrapped, "begin": self.begin,
-                           "messages": self.messages.take(),
-                           "optimizer": (type(optimizer).__module__, type(optimizer).__name__),
-                           "weights": {name: self._part(p) for name, p in own.items()}})
-        self._fresh()

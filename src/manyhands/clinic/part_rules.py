@@ -4,10 +4,11 @@ they compute together must give the same loss."""
 import math
 
 from manyhands.clinic.dtensor_parts import twins
-from manyhands.clinic.evidence import COARSE, TOLERANCE, apart
+from manyhands.clinic.evidence import COARSE, TOLERANCE, apart, fit
 from manyhands.clinic.rule import Finding, rule
 
 NOTHING = 1e-6  # of the whole gradient's length: what is left of a gradient of 0 by rounding
+NEAR = 0.02  # factors that differ by less are the same
 NORMS = ("LayerNorm", "RMSNorm")  # their weights begin as ones, but on the ranks of a group they are copies
 
 
@@ -35,6 +36,24 @@ def copies_of_sharded(evidence):
             remedy = "no data parallel" if set(own) & set(evidence.sharded) else "not sharded"
             return [Finding("part own", {"names": own, "of": len(names), "remedy": remedy})]
     return []
+
+
+def parts_held(evidence, number, step):
+    """The finding on ranks whose optimisers each hold a part of the parameters, and got that part of the rank's own
+    gradient, or of the gradient of one process with a factor of that rank; or None."""
+    holders = getattr(step, "holders", None)
+    if holders is None or len(holders.unique()) < 2:
+        return None
+    parts = [(rank, holders == rank) for rank in map(int, holders.unique())]
+    own = [(fit(step.given[0][part], step.local[rank][part])[1], fit(step.given[0][part], step.right[part])[1])
+           for rank, part in parts if step.local]
+    if own and all(rest < evidence.tolerance < other for rest, other in own):
+        return Finding("own", {"step": number + 1})
+    fits = [fit(step.given[0][part], step.right[part]) for _, part in parts]
+    factors = [factor for factor, _ in fits]
+    if max(rest for _, rest in fits) < evidence.tolerance and max(factors) > (1 + NEAR) * min(factors) > 0:
+        return Finding("own clip", {"factors": factors})
+    return None
 
 
 def _cut_now(evidence, number, name):

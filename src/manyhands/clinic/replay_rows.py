@@ -132,7 +132,27 @@ def _cannot(calls):
         return "random"
     if any(call["cut"] for call in each):
         return "cut"
-    return "inputs" if any(call["follows"] or not call["rows"] for call in each) else None
+    if any(call["follows"] or not call["rows"] for call in each):
+        return "inputs"
+    return None if all(_fit_together(together) for of_step in calls for together in zip(*of_step)) else "shapes"
+
+
+def _fit_together(together):
+    """Whether the inputs of the ranks' calls can be put one behind the other: not where each rank pads its rows to a
+    different length."""
+    import torch
+    from torch.utils._pytree import tree_flatten
+
+    rows = [len(call["rows"]) for call in together]
+    flat = [tree_flatten(call["inputs"])[0] for call in together]
+    return all(len({value.shape[1:] for value in values}) == 1
+               for values in zip(*flat) if _of_rows(values, rows, torch))
+
+
+def _of_rows(values, rows, torch):
+    """Whether these inputs, one of each rank, have an entry for each of its rows."""
+    return all(isinstance(value, torch.Tensor) and value.dim() and len(value) == count
+               for value, count in zip(values, rows))
 
 
 def _sends(seen, sharded):
@@ -248,8 +268,7 @@ def _joined(inputs, rows):
     from torch.utils._pytree import tree_flatten, tree_unflatten
 
     flat, shape = zip(*(tree_flatten(one) for one in inputs))
-    whole = [torch.cat(values) if all(isinstance(v, torch.Tensor) and v.dim() and len(v) == n
-                                      for v, n in zip(values, rows)) else values[0] for values in zip(*flat)]
+    whole = [torch.cat(values) if _of_rows(values, rows, torch) else values[0] for values in zip(*flat)]
     return tree_unflatten(whole, shape[0])
 
 

@@ -19,6 +19,20 @@ def is_gpu(device):
     return type(device) is int or getattr(device, "type", None) == "cuda"
 
 
+def index_of(device):
+    """The number of a GPU, as a script writes it; of None or "cuda", the current one."""
+    if isinstance(device, str):
+        device = REAL["device"](device)
+    if type(device) is not int:
+        device = getattr(device, "index", getattr(device, "idx", None))
+    return INDEX["current"] if device is None or device < 0 else device
+
+
+def gpu_of(tensor):
+    """The number of the GPU that a tensor was made on or moved to; None for the result of a computation."""
+    return getattr(tensor.untyped_storage(), "on_gpu", None) if _is_plain(tensor) else None
+
+
 def install():
     import torch
     from torch.utils import _device
@@ -42,16 +56,17 @@ def _made(original, drawn=False):
     """A function that makes a tensor: on the CPU, where it would make it on a GPU."""
     def make(*args, **kwargs):
         kwargs.pop("pin_memory", None)
-        on_gpu = is_gpu(kwargs.get("device"))
+        asked = kwargs.get("device")
+        on_gpu = is_gpu(asked)
         if on_gpu:
             kwargs["device"] = "cpu"
-        if any(isinstance(one, REAL["device"]) and one.type == "cuda" for one in args):
-            args, on_gpu = tuple("cpu" if isinstance(one, REAL["device"]) and one.type == "cuda" else one
-                                 for one in args), True
+        for place, one in enumerate(args):
+            if isinstance(one, REAL["device"]) and one.type == "cuda":
+                args, on_gpu, asked = (*args[:place], "cpu", *args[place + 1:]), True, one
         if on_gpu and drawn and kwargs.get("generator") is None and not _of_meta(args):
             kwargs["generator"] = OWN["generator"]
         made = original(*args, **kwargs)
-        return _on_gpu(made) if on_gpu else made
+        return _on_gpu(made, asked) if on_gpu else made
 
     return make
 
@@ -81,17 +96,18 @@ def _classes(torch):
         setattr(torch, real.__name__, kind(real.__name__, (), {"__module__": "torch", "__doc__": real.__doc__}))
 
 
-def _on_gpu(tensor):
-    """The same tensor; its memory is marked as a GPU's, so that a second move to the GPU does not copy it."""
+def _on_gpu(tensor, device):
+    """The same tensor; its memory is marked with the number of a GPU, so that a second move there does not copy it."""
     note(DEVICES)
-    if type(tensor).__name__ in ("Tensor", "Parameter") and not tensor.is_sparse and _real_device(tensor).type == "cpu":
-        tensor.untyped_storage().on_gpu = True
+    if _is_plain(tensor) and _real_device(tensor).type == "cpu":
+        tensor.untyped_storage().on_gpu = index_of(device)
+    if device not in (None, "cuda") and getattr(device, "index", 0) is not None:
+        INDEX["named"] = index_of(device)
     return tensor
 
 
-def _is_on_gpu(tensor):
-    return type(tensor).__name__ not in ("Tensor", "Parameter") or tensor.is_sparse or getattr(
-        tensor.untyped_storage(), "on_gpu", False)
+def _is_plain(tensor):
+    return type(tensor).__name__ in ("Tensor", "Parameter") and not tensor.is_sparse
 
 
 def _real_device(tensor):
@@ -106,24 +122,25 @@ def _moves(torch):
     Tensor, Module = torch.Tensor, torch.nn.Module
     to, cpu, typed = Tensor.to, Tensor.cpu, Tensor.type
 
-    def to_gpu(tensor, *args, **kwargs):
+    def to_gpu(device, tensor, *args, **kwargs):
         moved = to(tensor, *args, **kwargs)
-        if moved is tensor and _real_device(tensor).type == "cpu" and not _is_on_gpu(tensor):
+        if moved is tensor and _is_plain(tensor) and _real_device(tensor).type == "cpu" and (
+                gpu_of(tensor) != index_of(device)):
             moved = tensor.clone(memory_format=torch.preserve_format)
-        return _on_gpu(moved)
+        return _on_gpu(moved, device)
 
     def move(tensor, *args, **kwargs):
         if is_gpu(kwargs.get("device")):
-            return to_gpu(tensor, *args, **{**kwargs, "device": "cpu"})
+            return to_gpu(kwargs["device"], tensor, *args, **{**kwargs, "device": "cpu"})
         if args and is_gpu(args[0]):
-            return to_gpu(tensor, "cpu", *args[1:], **kwargs)
+            return to_gpu(args[0], tensor, "cpu", *args[1:], **kwargs)
         moved = to(tensor, *args, **kwargs)
         leaves = moved is tensor and DEVICES in USED and not asked_by_torch() and (
             str(args[0] if args else kwargs.get("device")) == "cpu")
         return moved.clone() if leaves else moved
 
     def cuda(tensor, device=None, non_blocking=False, memory_format=torch.preserve_format):
-        return to_gpu(tensor, "cpu", memory_format=memory_format)
+        return to_gpu(device, tensor, "cpu", memory_format=memory_format)
 
     def to_cpu(tensor, *args, **kwargs):
         moved = cpu(tensor, *args, **kwargs)
@@ -131,7 +148,7 @@ def _moves(torch):
 
     def as_type(tensor, dtype=None, *args, **kwargs):
         if isinstance(dtype, str) and "cuda." in dtype:
-            return _on_gpu(typed(tensor, dtype.replace("cuda.", ""), *args, **kwargs))
+            return _on_gpu(typed(tensor, dtype.replace("cuda.", ""), *args, **kwargs), None)
         return typed(tensor, dtype, *args, **kwargs) if dtype is not None else typed(tensor)
 
     for name, new in (("to", move), ("cuda", cuda), ("cpu", to_cpu), ("type", as_type),
@@ -161,15 +178,20 @@ def _what_tensors_say(torch):
         return (DEVICES in USED and not asked_by_torch(3)
                 and _GETTERS["device"].__get__(tensor).type == "cpu")
 
+    def number_of(tensor):
+        """The result of a computation is on the GPU that the script has named last, since it names one for its data."""
+        number = gpu_of(tensor)
+        return INDEX.get("named", INDEX["current"]) if number is None else number
+
     def device(tensor):
-        return REAL["device"]("cuda", INDEX["current"]) if on_gpu(tensor) else _GETTERS["device"].__get__(tensor)
+        return REAL["device"]("cuda", number_of(tensor)) if on_gpu(tensor) else _GETTERS["device"].__get__(tensor)
 
     def is_cuda(tensor):
         return on_gpu(tensor)
 
     torch.Tensor.device, torch.Tensor.is_cuda = property(device), property(is_cuda)
     number = torch.Tensor.get_device
-    replace(torch.Tensor, "get_device", lambda tensor: INDEX["current"] if on_gpu(tensor) else number(tensor))
+    replace(torch.Tensor, "get_device", lambda tensor: number_of(tensor) if on_gpu(tensor) else number(tensor))
 
 
 def _defaults(torch, _device):

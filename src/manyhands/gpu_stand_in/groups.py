@@ -2,9 +2,10 @@
 
 import functools
 import inspect
+import os
 import weakref
 
-from manyhands.gpu_stand_in.stand_in_state import asked_by_torch, note, replace, when_imported
+from manyhands.gpu_stand_in.stand_in_state import INDEX, asked_by_torch, note, replace, when_imported
 from manyhands.gpu_stand_in.cuda_devices import REAL, is_gpu
 
 NCCL, MESH, IDS, SYNC = ("backend nccl is gloo", "a mesh of GPUs is one of CPUs", "device_ids of DDP are left out",
@@ -27,7 +28,10 @@ def install():
     _everywhere(dist, c10d, "get_backend", _backend(c10d, c10d.get_backend))
     for name in ("is_nccl_available",):
         _everywhere(dist, c10d, name, lambda: True)
-    for name in ("all_reduce", "reduce", "reduce_scatter_tensor", "reduce_scatter_single"):  # the last: 2.13's new name
+    for name in ("all_gather_single", "reduce_scatter_single", "all_gather_into_tensor", "reduce_scatter_tensor"):
+        if hasattr(c10d, name):
+            _everywhere(dist, c10d, name, _of_any_shape(getattr(c10d, name)))
+    for name in ("all_reduce", "reduce", "reduce_scatter_tensor", "reduce_scatter_single"):
         if hasattr(c10d, name):
             _everywhere(dist, c10d, name, _multiplied_first(c10d, getattr(c10d, name)))
     if not hasattr(dist, "ProcessGroupNCCL"):
@@ -107,6 +111,21 @@ def _multiplied_first(c10d, original):
     return reduce
 
 
+def _of_any_shape(original):
+    """NCCL asks only how many numbers the two tensors have, and gloo for their shapes, too."""
+    signature = inspect.signature(inspect.unwrap(original))
+
+    @functools.wraps(original)
+    def collective(*args, **kwargs):
+        output, input, *_ = signature.bind(*args, **kwargs).args
+        if output.shape[1:] == input.shape[1:] or not (output.is_contiguous() and input.is_contiguous()):
+            return original(*args, **kwargs)
+        rest = dict(signature.bind(*args, **kwargs).arguments)
+        return original(*(rest.pop(name).view(-1) for name in list(rest)[:2]), **rest)
+
+    return collective
+
+
 def _meshes(dist, device_mesh):
     init, begin = device_mesh.init_device_mesh, device_mesh.DeviceMesh.__init__
     from_group = device_mesh.DeviceMesh.from_group
@@ -114,6 +133,7 @@ def _meshes(dist, device_mesh):
     def of_cpus(device_type):
         if is_gpu(device_type):
             note(MESH)
+            INDEX["current"] = INDEX["current"] or int(os.environ.get("LOCAL_RANK", 0))  # as a mesh of GPUs chooses
         return "cpu" if is_gpu(device_type) else device_type
 
     @functools.wraps(init)

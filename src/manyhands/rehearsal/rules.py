@@ -8,6 +8,7 @@ Where each rule comes from (PyTorch 2.13, NCCL 2.30):
 * a batch as a group's first call, and its one work: `batch_isend_irecv`; groups that some ranks make: `new_group`;
 * object collectives on the current device: the notes in their docstrings; barriers: "Use the current device set by the
   user", in `barrier`;
+* two ranks on one GPU: NCCL ends with "Duplicate GPU detected";
 * two groups in different orders: NCCL's user guide, "Using multiple NCCL communicators concurrently";
 * sizes and dtypes that differ: the user guide, "Collective Operations": undefined behaviour; a receive larger than
   what was sent was seen to wait for ever (docs/GPU.md).
@@ -80,6 +81,7 @@ def judge(traces, source="", ended=True, whole=None):
     if not hangs:
         _orders(traces, found)
     _groups(traces, found, ended)
+    _same_gpu(traces, found)
     if not ended and whole is None:
         _begun(traces, found)
     findings = [Finding(severity, tuple(sorted(ranks)), *rest) for (severity, *rest), ranks in found.items()]
@@ -237,14 +239,36 @@ def _groups(traces, found, ended):
             break
 
 
-def _begun(traces, found):
-    """Of collectives that some ranks of the group have not come to: whether the others have begun the same one."""
+def _same_gpu(traces, found):
+    """Collectives for which several ranks have their tensors on one GPU; of each group the first one."""
+    for by_rank in _collectives(traces).values():
+        for calls in zip(*by_rank.values()):
+            by_gpu = defaultdict(list)
+            for rank, call in zip(by_rank, calls):
+                by_gpu[call.gpu].append((rank, call))
+            shared = [pair for gpu, pairs in by_gpu.items() if gpu is not None and len(pairs) > 1 for pair in pairs]
+            for rank, call in shared:
+                found["fails", call.file, call.line, call.call, "is given tensors that are on the same GPU on several "
+                      "ranks, and NCCL takes one rank for each GPU",
+                      "call torch.cuda.set_device(local_rank) before the first tensor is put on a GPU, with the number "
+                      "of this process on its machine"].add(rank)
+            if shared:
+                break
+
+
+def _collectives(traces):
+    """{group: {rank: [its collectives]}}, without CPU groups."""
     begun = defaultdict(dict)
     for rank, events in traces.items():
         for event in events:
             if event.kind == "collective" and not event.on_cpu:
                 begun[event.group].setdefault(rank, []).append(event)
-    for by_rank in begun.values():
+    return begun
+
+
+def _begun(traces, found):
+    """Of collectives that some ranks of the group have not come to: whether the others have begun the same one."""
+    for by_rank in _collectives(traces).values():
         for calls in zip_longest(*by_rank.values()):
             (rank, event), *others = [(rank, call) for rank, call in zip(by_rank, calls) if call]
             for other, call in others if len(others) + 1 < len(event.ranks) else ():

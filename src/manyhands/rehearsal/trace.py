@@ -74,7 +74,7 @@ class Event:
     not chosen it); of a collective, whether it fills one tensor several times (REPEATED). `group` is the group's name,
     `ranks` its global ranks; one of backend "gloo" is a CPU group, which NCCL has nothing to do with. `is_async`:
     Python got the work at once (`async_op=True`, isend, irecv, a batch). `library`: torch itself or another package
-    made the call, and sees to its wait.
+    made the call, and sees to its wait. `gpu`: the number of the GPU that its tensors are on, where that is known.
     """
 
     kind: str
@@ -92,6 +92,7 @@ class Event:
     file: str = ""
     line: int = 0
     text: str = ""
+    gpu: int | None = None
 
     @property
     def on_cpu(self):

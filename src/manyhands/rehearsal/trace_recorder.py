@@ -147,7 +147,8 @@ class Recorder:
         is_async = not waited_for and bool(getattr(options, "asyncOp", True)) and entry.call != "monitored_barrier"
         number = self.note("collective", call=NAMES.get(entry.call, entry.call), op=_operation(options),
                            tensors=tuple(_layout(one) for one in handed_in + filled),
-                           root=entry.root if entry.call in ROOTED else None, is_async=is_async, **facts)
+                           root=entry.root if entry.call in ROOTED else None, is_async=is_async,
+                           gpu=self.gpu.number(handed_in + filled, entry.native), **facts)
         if is_async and not facts["library"]:
             for tensor in handed_in:
                 self._uses.fly(tensor, number, written=place == 0)

@@ -5,12 +5,12 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from manyhands.clinic import judge, replay_rows
+from manyhands.clinic import replay_rows
 from manyhands.clinic.dtensor_parts import twins
 from manyhands.clinic.evidence import Step
 from manyhands.clinic.flat_parts import FlatParts, places, put_together
 from manyhands.clinic.layouts import examined
-from manyhands.clinic.part_rules import copies_in_group, copies_of_sharded, different_losses, tied_copies
+from manyhands.clinic.part_rules import copies_in_group, copies_of_sharded, different_losses, parts_held, tied_copies
 
 NORM, BIAS, PART = torch.ones(4), torch.zeros(4), torch.arange(4.0)
 
@@ -120,7 +120,7 @@ def test_each_ranks_part_of_the_gradient():
 
     def found(given):
         step = Step(["a"], [4], [given] * 2, right, right, [1.0] * 2, local, right, [0.5] * 2, holders=holders)
-        one = judge._of_holders(SimpleNamespace(tolerance=1e-3, ranks=2), 0, step)
+        one = parts_held(SimpleNamespace(tolerance=1e-3, ranks=2), 0, step)
         return one and one.key
 
     assert found(right) is None and found(2 * right) is None
