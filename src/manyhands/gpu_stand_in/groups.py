@@ -117,11 +117,12 @@ def _of_any_shape(original):
 
     @functools.wraps(original)
     def collective(*args, **kwargs):
-        output, input, *_ = signature.bind(*args, **kwargs).args
-        if output.shape[1:] == input.shape[1:] or not (output.is_contiguous() and input.is_contiguous()):
+        given = dict(signature.bind(*args, **kwargs).arguments)
+        first, second = list(given)[:2]
+        if given[first].shape[1:] == given[second].shape[1:] or not (
+                given[first].is_contiguous() and given[second].is_contiguous()):
             return original(*args, **kwargs)
-        rest = dict(signature.bind(*args, **kwargs).arguments)
-        return original(*(rest.pop(name).view(-1) for name in list(rest)[:2]), **rest)
+        return original(**{**given, first: given[first].view(-1), second: given[second].view(-1)})
 
     return collective
 
