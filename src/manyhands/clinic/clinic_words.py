@@ -1,7 +1,7 @@
 """The sentences of the clinic: one table, so that the course can be translated."""
 
 from manyhands.clinic.data_words import MISTAKES_OF_DATA
-from manyhands.clinic.layout_words import MISTAKES_OF_LAYOUTS
+from manyhands.clinic.layout_words import MISTAKES_OF_LAYOUTS, REMEDIES_OF_LAYOUTS
 
 # key -> (title, what was measured, what to do, the units that treat it)
 MISTAKES = {
@@ -148,6 +148,7 @@ MISTAKES = {
 }
 # what a script is to do if the usual remedy of a mistake does not fit it
 REMEDIES = {
+    **REMEDIES_OF_LAYOUTS,
     "iterable": "An IterableDataset takes no DistributedSampler. Shard by rank and by worker inside __iter__: yield "
                 "every n-th row from number rank * workers + worker on, where n is world_size * workers, and "
                 "torch.utils.data.get_worker_info() knows the worker. For a streamed data set of Hugging Face, "
