@@ -38,6 +38,12 @@ class End:
     def _weights_digest(self):
         return digest(list(self._weights().values()))
 
+    def _stepped(self, optimizer):
+        """An optimiser has taken a step: the learning rates of its groups."""
+        self.loaders.stepped()
+        rates = [group.get("lr") for group in optimizer.param_groups]
+        self.rates.append([rate if isinstance(rate, (int, float)) else None for rate in rates])
+
     def _steps_are_over(self):
         self.spans.close()
         if self.options["to_end"]:
