@@ -31,6 +31,11 @@ TRAIN = """
     host = torch.randn(4, device="cuda").cpu()
     seen = [None, None]
     dist.all_gather_object(seen, host.tolist())
+    half, own = dist.ReduceOp.PREMUL_SUM(0.5), torch.zeros(1, device="cuda")
+    part = torch.tensor([2.0, 4.0], device="cuda")
+    dist.reduce_scatter_tensor(output=own, input=part, op=half)
+    dist.all_reduce(part, op=half)
+    assert own.item() == part[dist.get_rank()].item() == 2 + 2 * dist.get_rank()
     assert seen[0] != seen[1] and host.cuda().device == device and host.to(dist.get_rank()).is_cuda
     rows = torch.full((1, 2), dist.get_rank(), device="cuda")
     flat, part = torch.empty(4, dtype=rows.dtype, device="cuda"), torch.empty(1, dtype=rows.dtype, device="cuda")

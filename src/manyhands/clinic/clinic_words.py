@@ -1,7 +1,7 @@
 """The sentences of the clinic: one table, so that the course can be translated."""
 
 from manyhands.clinic.data_words import MISTAKES_OF_DATA
-from manyhands.clinic.layout_words import MISTAKES_OF_LAYOUTS
+from manyhands.clinic.layout_words import MISTAKES_OF_LAYOUTS, REMEDIES_OF_LAYOUTS
 
 # key -> (title, what was measured, what to do, the units that treat it)
 MISTAKES = {
@@ -110,6 +110,11 @@ MISTAKES = {
         "The ranks have different learning rates",
         "In step {step} the rates are, by rank: {rates}.",
         "The same rate, schedule and number of steps on all ranks.", ("17",)),
+    "metrics": (
+        "The ranks' schedulers decide by different losses",
+        "ReduceLROnPlateau was given these values, by rank: {values}. Each rank lowers its rate when its own value no "
+        "longer falls, so the rates will differ.",
+        "Take the mean of the value over all ranks (all_reduce) before you call scheduler.step(value).", ("17",)),
     "drift": (
         "A rank drifts away",
         "All ranks began with the same weights and got the same gradients. {ranks} had weights after step {step} that "
@@ -143,6 +148,7 @@ MISTAKES = {
 }
 # what a script is to do if the usual remedy of a mistake does not fit it
 REMEDIES = {
+    **REMEDIES_OF_LAYOUTS,
     "iterable": "An IterableDataset takes no DistributedSampler. Shard by rank and by worker inside __iter__: yield "
                 "every n-th row from number rank * workers + worker on, where n is world_size * workers, and "
                 "torch.utils.data.get_worker_info() knows the worker. For a streamed data set of Hugging Face, "
@@ -205,8 +211,8 @@ REMARKS = {
     "not tried: no step": "There was no whole step to run in one process.",
     "not tried: several models": "The script calls several models, or parts of one, in a step: they were not run on "
                                  "all rows at once.",
-    "not tried: inputs": "What goes into the model has no rows, or depends on what is trained: it was not run on all "
-                         "rows at once.",
+    "not tried: inputs": "What goes into the model has no rows in its first dimension, or depends on what is trained: "
+                         "it was not run on all rows at once.",
     "not tried: shapes": "The ranks' inputs have different shapes (padding to different lengths, for example), so they "
                          "were not put together, and the model was not run on all rows at once.",
     "not tried: fails": "The model's copy could not be run on all rows at once: {error}",
@@ -243,7 +249,7 @@ REMARKS = {
                     "was run as one process. DistributedDataParallel is its successor.",
     "stand-in": "{words}",
     "linked": "The script ran in a copy, and in that copy what is large is a read-only link to the original: {files}. "
-              "Python may write there, because a copy takes the link's place; other libraries may not.",
+              "Before Python writes to it, a copy takes the link's place. Other libraries cannot write to it.",
     "left out": "The copy of the script's repository lacks what cannot be copied (pipes, sockets, devices, unreadable "
                 "files, and what is too large): {files}. What the script needs of it can be named by its full path.",
     "few cores": "The ranks waited for a core for {percent} of their time ({cores} cores here): times say little "
@@ -273,7 +279,7 @@ VERDICTS = {
                "same gradient for the {rows} rows. The remarks say how it compares with a single process.",
     "wrong": "No. {count} {what} found.",
     "one": "Not determined: there is one rank only.",
-    "failed": "Not determined: the script failed before all ranks had taken a step.",
+    "failed": "Not determined: the script failed before the steps of all ranks could be compared.",
     "hung": "Not determined: the ranks hung before all of them had taken a step.",
     "stopped": "Not determined: the script was stopped by the time limit before all ranks had taken a step.",
     "no step": "Not determined: no step of a torch optimiser was seen on a model that trains. The clinic looks at "

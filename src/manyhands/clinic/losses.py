@@ -1,4 +1,5 @@
-"""How many terms a rank's mean loss has, and what clips or scales the gradients: seen by wrapping torch's functions."""
+"""How many terms a rank's mean loss has, what clips or scales the gradients, and by which loss a scheduler decides:
+seen by wrapping torch's functions."""
 
 import functools
 
@@ -12,8 +13,10 @@ class Losses:
     def __init__(self):
         self.noted, self.clips, self.scaled, self._inside = [], [], False, False
         self.scaler = None  # the one that has scaled a loss last
+        self.metrics = []  # what ReduceLROnPlateau was given
         self._watch_losses()
         self._watch_clipping()
+        self._watch_plateaus()
 
     def take(self):
         noted, self.noted = self.noted, []
@@ -71,6 +74,19 @@ class Losses:
             return scale(scaler, outputs)
 
         torch.amp.GradScaler.scale = scaled
+
+
+    def _watch_plateaus(self):
+        from torch.optim.lr_scheduler import ReduceLROnPlateau
+
+        step = ReduceLROnPlateau.step
+
+        @functools.wraps(step)
+        def noted(scheduler, metrics, *args, **kwargs):
+            self.metrics.append(float(metrics))
+            return step(scheduler, metrics, *args, **kwargs)
+
+        ReduceLROnPlateau.step = noted
 
 
 def _scales_now(scaler):

@@ -2,6 +2,7 @@
 
 import copy
 import os
+import weakref
 from contextlib import ExitStack
 
 from manyhands.clinic.reporter import write_tensors
@@ -9,21 +10,42 @@ from manyhands.clinic.dtensor_parts import cut_groups, joined
 from manyhands.clinic.values_seen import lists_of_samples, numbers_of
 
 READ = "seen-{}.pt"
+BEFORE = weakref.WeakKeyDictionary()  # module -> {name: a whole number that was replaced by one of its divisors}
 NOTHING = 1e-3  # of a slope: what is left of it by rounding
+
+
+def watch_attributes():
+    """Note the whole numbers that modules are given first: a script for tensor parallelism divides the number of heads
+    of a cut layer by the number of ranks."""
+    from torch import nn
+
+    original = nn.Module.__setattr__
+
+    def noted(module, name, value):
+        before = module.__dict__.get(name)
+        if type(value) is int and type(before) is int and 0 < value < before and before % value == 0:
+            BEFORE.setdefault(module, {}).setdefault(name, before)
+        original(module, name, value)
+
+    nn.Module.__setattr__ = noted
 
 
 def copied(module):
     """A copy of the model that no wrapper and no hook of a wrapper belongs to; None where it cannot be made."""
     try:
         if any(hasattr(parameter, "to_local") for parameter in module.parameters()):
-            return _without_shards(module, {})
+            sizes = {size for parameter in module.parameters() if hasattr(parameter, "to_local")
+                     for size in parameter.device_mesh.mesh.shape}
+            return _without_shards(module, {}, sizes)
         return copy.deepcopy(module).cpu()
     except Exception:  # a module that holds what cannot be copied: a file, a lock
         return None
 
 
-def _without_shards(module, made):
-    """The same tree of modules of their own classes. Parameters are places of the full shape, filled later."""
+def _without_shards(module, made, sizes):
+    """The same tree of modules of their own classes. Parameters are places of the full shape, filled later; a parameter
+    that several modules share (tied weights) is one parameter here, too. Whole numbers that were divided by one of
+    `sizes` are what they were before."""
     import torch
 
     if id(module) in made:
@@ -33,15 +55,18 @@ def _without_shards(module, made):
     new = made[id(module)] = kind.__new__(kind)
     new.__dict__ = {name: {} if name.endswith("_hooks") or "_hooks_" in name else value
                     for name, value in module.__dict__.items() if not name.startswith("_fsdp")}
+    new.__dict__.update({name: before for name, before in BEFORE.get(module, {}).items()
+                         if before / module.__dict__[name] in sizes})
     empty = type(module.__dict__["_forward_hooks"])
     for name, value in module.__dict__.items():
         if isinstance(value, empty) and "hooks" in name:
             new.__dict__[name] = empty()
-    new._parameters = {name: None if p is None else torch.nn.Parameter(torch.zeros(p.shape, dtype=p.dtype),
-                                                                       p.requires_grad)
-                       for name, p in module._parameters.items()}
+    for p in module._parameters.values():
+        if p is not None and id(p) not in made:
+            made[id(p)] = torch.nn.Parameter(torch.zeros(p.shape, dtype=p.dtype), p.requires_grad)
+    new._parameters = {name: p if p is None else made[id(p)] for name, p in module._parameters.items()}
     new._buffers = {name: None if b is None else b.detach().clone() for name, b in module._buffers.items()}
-    new._modules = {name: child and _without_shards(child, made) for name, child in module._modules.items()}
+    new._modules = {name: child and _without_shards(child, made, sizes) for name, child in module._modules.items()}
     return new
 
 
@@ -107,7 +132,7 @@ def _cannot(calls):
         return "random"
     if any(call["cut"] for call in each):
         return "cut"
-    if any(call["follows"] or not call["rows"] for call in each):
+    if any(call["follows"] or not call["rows"] or not call["rows_first"] for call in each):
         return "inputs"
     return None if all(_fit_together(together) for of_step in calls for together in zip(*of_step)) else "shapes"
 

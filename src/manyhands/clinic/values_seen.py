@@ -61,14 +61,20 @@ def lists_of_samples(args, kwargs):
     return lists if of_dicts or len(lengths) > 1 else []
 
 
-def rows_of(args, kwargs):
-    """The digest of each row: of what goes into the model, in all tensors that have as many rows as the first, or in
-    the lists that have an entry for each row."""
+def rows_of(args, kwargs, drawn=0):
+    """(The digest of each row: of what goes into the model, in all tensors that have as many rows as the first, or in
+    the lists that have an entry for each row; whether the rows are in the first dimension.) They are in the second, as
+    sequences of a Transformer may be, where that one has as many entries as the loader has `drawn` rows, and the first
+    has not."""
     import torch
     from torch.utils._pytree import tree_flatten
 
     if lists := lists_of_samples(args, kwargs):
-        return [digest(tree_flatten(entries)[0]) for entries in zip(*lists)]
+        return [digest(tree_flatten(entries)[0]) for entries in zip(*lists)], True
     tensors = [value for value in tree_flatten((args, kwargs))[0] if isinstance(value, torch.Tensor) and value.dim()]
+    second = drawn > 1 and tensors and tensors[0].dim() > 1 and len(tensors[0]) != drawn == tensors[0].shape[1]
+    if second:
+        tensors = [tensor.transpose(0, 1) for tensor in tensors if tensor.dim() > 1 and tensor.shape[1] == drawn]
     tensors = [tensor for tensor in tensors if len(tensor) == len(tensors[0])]
-    return [digest([tensor[i] for tensor in tensors]) for i in range(len(tensors[0]))] if tensors else []
+    rows = [digest([tensor[i] for tensor in tensors]) for i in range(len(tensors[0]))] if tensors else []
+    return rows, not second

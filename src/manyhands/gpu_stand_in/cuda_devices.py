@@ -33,12 +33,12 @@ def index_of(device):
 
 def gpu_of(tensor):
     """The number of the GPU that a tensor was made on or moved to; None for the result of a computation."""
-    return getattr(tensor.untyped_storage(), "on_gpu", None) if _is_plain(tensor) else None
+    return getattr(_memory(tensor), "on_gpu", None)
 
 
 def made_on_cpu(tensor):
     """Whether a script made this tensor on the CPU; of what is computed from tensors, that is not known."""
-    return _is_plain(tensor) and getattr(tensor.untyped_storage(), "made_on_cpu", False)
+    return getattr(_memory(tensor), "made_on_cpu", False)
 
 
 def install():
@@ -74,8 +74,8 @@ def _made(original, drawn=False, from_nothing=False):
         if on_gpu and drawn and kwargs.get("generator") is None and not _of_meta(args):
             kwargs["generator"] = OWN["generator"]
         made = original(*args, **kwargs)
-        if from_nothing and not (on_gpu or OWN["default"] or made.is_sparse or asked_by_torch()):
-            made.untyped_storage().made_on_cpu = True
+        if from_nothing and not (on_gpu or OWN["default"] or asked_by_torch()) and _memory(made) is not None:
+            _memory(made).made_on_cpu = True
         return _on_gpu(made, asked) if on_gpu else made
 
     return make
@@ -109,8 +109,9 @@ def _classes(torch):
 def _on_gpu(tensor, device):
     """The same tensor; its memory is marked with the number of a GPU, so that a second move there does not copy it."""
     note(DEVICES)
-    if _is_plain(tensor) and _real_device(tensor).type == "cpu":
-        tensor.untyped_storage().on_gpu = index_of(device)
+    memory = _memory(tensor)
+    if memory is not None and _real_device(tensor).type == "cpu":
+        memory.on_gpu = index_of(device)
     if device not in (None, "cuda") and getattr(device, "index", 0) is not None:
         INDEX["named"] = index_of(device)
     return tensor
@@ -123,8 +124,14 @@ def _may_be_on_gpu(tensor):
     return tensor
 
 
-def _is_plain(tensor):
-    return type(tensor).__name__ in ("Tensor", "Parameter") and not tensor.is_sparse
+def _memory(tensor):
+    """The memory of a plain tensor; None of a sparse one, of one of torch.func, or of a subclass."""
+    if type(tensor).__name__ not in ("Tensor", "Parameter") or tensor.is_sparse:
+        return None
+    try:
+        return tensor.untyped_storage()
+    except RuntimeError:
+        return None
 
 
 def _real_device(tensor):
@@ -141,7 +148,7 @@ def _moves(torch):
 
     def to_gpu(device, tensor, /, *args, **kwargs):
         moved = to(tensor, *args, **kwargs)
-        if moved is tensor and _is_plain(tensor) and _real_device(tensor).type == "cpu" and (
+        if moved is tensor and _memory(tensor) is not None and _real_device(tensor).type == "cpu" and (
                 gpu_of(tensor) != index_of(device)):
             moved = tensor.clone(memory_format=torch.preserve_format)
         return _on_gpu(moved, device)

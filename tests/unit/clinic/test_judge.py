@@ -8,6 +8,7 @@ import torch
 from manyhands.clinic import judge, layouts, remark_rules, replay_rows
 from manyhands.clinic.evidence import Step, apart, fit
 from manyhands.clinic.loss_factors import loss_scale, shares
+from manyhands.clinic.values_seen import rows_of
 
 SIZES = [3, 2]
 
@@ -283,11 +284,28 @@ def test_the_run_in_one_process_weights_rows_and_the_ranks_may_weight_tokens():
 
 def test_inputs_that_are_padded_to_different_lengths_are_not_put_together():
     def word(*lengths):
-        calls = [[{"model": 0, "random": False, "cut": False, "follows": False, "rows": ["a", "b"],
+        calls = [[{"model": 0, "random": False, "cut": False, "follows": False, "rows": ["a", "b"], "rows_first": True,
                    "inputs": ((torch.zeros(2, length), torch.zeros(length, length)), {})}] for length in lengths]
         return replay_rows._cannot([calls])
 
     assert (word(5, 5), word(5, 7)) == (None, "shapes")
+
+
+def test_schedulers_that_wait_for_a_plateau_of_different_losses():
+    found = evidence(step([MEAN] * 4, LOCAL))
+    for rank in range(4):
+        found.cost[rank]["metrics"] = [0.5, 0.4]
+    assert judge.mistakes(found) == []
+    found.cost[3]["metrics"] = [0.5, 0.41, 0.3]
+    (finding,) = judge.mistakes(found)
+    assert (finding.key, finding.values["values"]) == ("metrics", [0.4, 0.4, 0.4, 0.41])
+
+
+def test_rows_in_the_second_dimension():
+    tokens, mask = torch.arange(12).reshape(3, 4), torch.zeros(3, 3)  # four sequences of three tokens
+    rows, first = rows_of([tokens, mask], {}, drawn=4)
+    assert (len(set(rows)), first) == (4, False) and rows == rows_of([tokens.T], {})[0]
+    assert rows_of([tokens], {}, drawn=3)[1] and rows_of([tokens], {})[1] and len(rows_of([tokens.T], {}, drawn=4)[0]) == 4
 
 
 def test_parts_of_one_data_set_that_overlap():

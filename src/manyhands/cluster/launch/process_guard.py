@@ -5,10 +5,12 @@
     python process_guard.py mounts            ends with 0 where the guard's read-only mount is possible here
 
 The guard adopts every process that loses its parent, so nothing that a launch has started can get away from it: when
-the launch ends, or the kernel goes, it kills what is left; in the latter case it also removes the launch's FOLDER.
-Run as a file, not as a module, so that it starts in milliseconds.
+the launch ends, or the kernel goes, it kills what is left; in the latter case it also removes the launch's FOLDER and
+the copy of the script. Run as a file, not as a module, so that it starts in
+milliseconds.
 """
 
+import contextlib
 import ctypes
 import json
 import os
@@ -23,8 +25,9 @@ import time
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 COPY, ORIGINALS = "MANYHANDS_COPY", ".originals"  # the variable that names a script's copy, and a folder in it
 CLONE_NEWNS, CLONE_NEWUSER = 0x20000, 0x10000000
-MS_BIND, MS_REC, MS_PRIVATE = 0x1000, 0x4000, 0x40000
+MS_BIND, MS_REC, MS_PRIVATE, MNT_DETACH = 0x1000, 0x4000, 0x40000, 2
 AT_FDCWD, AT_RECURSIVE, MOUNT_SETATTR, MOUNT_ATTR_RDONLY = -100, 0x8000, 442, 1
+PARENT = os.getppid()  # as this program begins
 
 
 def prctl(option, value):
@@ -76,13 +79,12 @@ def guard():
     kill all they have started when they end, or at stdin's end."""
     import psutil  # noqa: F401  # now: the signal below must not find it half imported
 
-    parent = os.getppid()
     mount_originals()
     signal.signal(signal.SIGTERM, lambda *_: _end_all(143))
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
     commands = json.loads(sys.stdin.readline() or "[]")
-    if os.getppid() != parent:
+    if os.getppid() != PARENT:
         return 143  # the kernel went before it could be tied to us
     launchers = [
         subprocess.Popen(c["argv"], env=c["env"], stdin=subprocess.DEVNULL, preexec_fn=_die_with_parent)
@@ -114,9 +116,20 @@ def _end_all_at_eof():
     _end_all(143)
 
 
+def _orphaned_copy():
+    """The folder of the script's copy, if the process that made it has gone; without the read-only mount in it."""
+    copy = os.environ.get(COPY)
+    if not copy or os.getppid() == PARENT:
+        return []
+    place = os.path.join(copy, ORIGINALS)
+    with contextlib.suppress(OSError):  # there may be none
+        _call("umount2", os.fsencode(place), MNT_DETACH)
+    return [] if os.path.isdir(place) and os.listdir(place) else [copy]
+
+
 def _end_all(code):
     kill_descendants()
-    for folder in sys.argv[2:]:
+    for folder in [*sys.argv[2:], *_orphaned_copy()]:
         shutil.rmtree(folder, ignore_errors=True)
     os._exit(code)
 
