@@ -116,7 +116,7 @@ SPAWNS = """
         os.environ.update(MASTER_ADDR="localhost", MASTER_PORT="12355")
         init_process_group("nccl", rank=rank, world_size=size)
         torch.accelerator.set_device_index(rank)
-        moved = torch.ones(3).cuda()
+        moved = torch.ones(3).to(device="cuda", dtype=torch.float32)
         dist.all_reduce(torch.ones(3, device="cuda") + moved)
         dist.all_reduce(torch.ones(3, device="cuda:0"))
         dist.all_reduce(torch.ones(3).to(moved) + torch.ones(3).type_as(moved))

@@ -39,8 +39,7 @@ class Observer(End):
         self.missed = ""  # the first exception of what could not be noted
         self.ddp_sends = False  # whether a DistributedDataParallel is to broadcast buffers
         self.in_ddp = {}  # id of a parameter -> whether it was to be trained when a DistributedDataParallel was made
-        self.parameters, self.low, self.local, self.flat = {}, False, {}, False
-        self.rates = []  # of each step, the learning rates of its optimiser's groups
+        self.parameters, self.low, self.local, self.flat, self.rates = {}, False, {}, False, []
         self.begin, self.begins, self.ends = {}, {}, {}  # the weights as this step began; digests by number of the step
         self._fresh()
         self._inside, self._depth, self._in_step, self._saved, self._stage = False, 0, 0, False, "apart"
@@ -307,10 +306,8 @@ class Observer(End):
         if self._in_step or not self._trains_the_model(optimizer):
             return
         self.spans.step_ends()
-        self.loaders.stepped()
         self._stage = "apart"
-        rates = [group.get("lr") for group in optimizer.param_groups]
-        self.rates.append([rate if isinstance(rate, (int, float)) else None for rate in rates])
+        self._stepped(optimizer)
         if self.recording:
             self._record_step(optimizer)
         self.done += 1

@@ -61,6 +61,12 @@ class End:
     def _weights_digest(self):
         return digest(list(self._weights().values()))
 
+    def _stepped(self, optimizer):
+        """An optimiser has taken a step: the learning rates of its groups."""
+        self.loaders.stepped()
+        rates = [group.get("lr") for group in optimizer.param_groups]
+        self.rates.append([rate if isinstance(rate, (int, float)) else None for rate in rates])
+
     def _record_step(self, optimizer):
         groups = [({key: value for key, value in group.items() if key != "params" and is_plain(value)},
                    [self.names[id(p)] for p in group["params"] if id(p) in self.names])
