@@ -49,7 +49,8 @@ class Classifier(nn.Module):
 def get_dataloaders(batch_size):
     def collate_fn(examples):
         ids = nn.utils.rnn.pad_sequence([one["input_ids"] for one in examples], batch_first=True)
-        return {"input_ids": ids, "attention_mask": ids != 0, "labels": torch.tensor([one["labels"] for one in examples])}
+        labels = torch.tensor([one["labels"] for one in examples])
+        return {"input_ids": ids, "attention_mask": ids != 0, "labels": labels}
 
     train = DataLoader(Pairs(640, 1), shuffle=True, collate_fn=collate_fn, batch_size=batch_size, drop_last=True)
     return train, DataLoader(Pairs(90, 2), shuffle=False, collate_fn=collate_fn, batch_size=EVAL_BATCH_SIZE)
@@ -120,7 +121,8 @@ def training_function(config, args):
                     accelerator.save(accelerator.unwrap_model(model).state_dict(),
                                      os.path.join(args.output_dir, f"step_{overall_step}.bin"))
         accuracy = evaluate(accelerator, model, eval_dataloader)
-        accelerator.print(f"epoch {epoch}: accuracy {accuracy:.3f}, loss {total_loss.item() / len(train_dataloader):.4f}")
+        loss = total_loss.item() / len(train_dataloader)
+        accelerator.print(f"epoch {epoch}: accuracy {accuracy:.3f}, loss {loss:.4f}")
         accelerator.save_state(os.path.join(args.output_dir, f"epoch_{epoch}"))
     accelerator.end_training()
 

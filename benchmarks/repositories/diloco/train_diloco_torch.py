@@ -1,5 +1,6 @@
-"""Train a language model with DiLoCo. Each rank takes local steps with AdamW; then an outer optimiser, SGD with Nesterov
-momentum, takes a step along the average of what they have changed: torchrun --nproc_per_node=2 train_diloco_torch.py"""
+"""Train a language model with DiLoCo. Each rank takes local steps with AdamW. Then an outer optimiser, SGD with
+Nesterov momentum, takes a step along the average of what they have changed:
+torchrun --standalone --nproc_per_node=2 train_diloco_torch.py"""
 
 import argparse
 import os
@@ -63,7 +64,8 @@ def evaluate_model(eval_dataloader, model, half_precision):
 
 
 def get_offloaded_param(outer_optimizer):
-    return [param.data.detach().clone().to("cpu") for group in outer_optimizer.param_groups for param in group["params"]]
+    params = [param for group in outer_optimizer.param_groups for param in group["params"]]
+    return [param.data.detach().clone().to("cpu") for param in params]
 
 
 def main(args):

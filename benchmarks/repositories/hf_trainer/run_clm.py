@@ -107,8 +107,8 @@ def main():
     logging.basicConfig(format="%(levelname)s %(message)s", handlers=[logging.StreamHandler(sys.stdout)])
     logger.setLevel(training_args.get_process_log_level())
     transformers.utils.logging.set_verbosity_warning()
-    logger.warning("Process rank %s, device %s, distributed training: %s", training_args.local_rank, training_args.device,
-                   training_args.parallel_mode.value == "distributed")
+    logger.warning("Process rank %s, device %s, distributed training: %s", training_args.process_index,
+                   training_args.device, training_args.parallel_mode.value == "distributed")
     last_checkpoint = None
     if os.path.isdir(training_args.output_dir) and training_args.do_train:
         last_checkpoint = get_last_checkpoint(training_args.output_dir)
