@@ -121,8 +121,8 @@ def training_function(config, args):
                     accelerator.save(accelerator.unwrap_model(model).state_dict(),
                                      os.path.join(args.output_dir, f"step_{overall_step}.bin"))
         accuracy = evaluate(accelerator, model, eval_dataloader)
-        loss = total_loss.item() / len(train_dataloader)
-        accelerator.print(f"epoch {epoch}: accuracy {accuracy:.3f}, loss {loss:.4f}")
+        mean_loss = total_loss.item() / len(train_dataloader)
+        accelerator.print(f"epoch {epoch}: accuracy {accuracy:.3f}, loss {mean_loss:.4f}")
         accelerator.save_state(os.path.join(args.output_dir, f"epoch_{epoch}"))
     accelerator.end_training()
 

@@ -1,6 +1,7 @@
 """The sentences of the clinic: one table, so that the course can be translated."""
 
-from manyhands.clinic.layout_words import MISTAKES_OF_LAYOUTS
+from manyhands.clinic.data_words import MISTAKES_OF_DATA
+from manyhands.clinic.layout_words import MISTAKES_OF_LAYOUTS, REMEDIES_OF_LAYOUTS
 
 # key -> (title, what was measured, what to do, the units that treat it)
 MISTAKES = {
@@ -12,7 +13,7 @@ MISTAKES = {
     "whole data": (
         "Every rank draws from the whole data set",
         "All ranks read the same data set of {length} rows, each in an order of its own, and no sampler deals the rows "
-        "out. In one epoch a row is seen {n} times on average, or never.",
+        "out. So an epoch of each rank goes through the whole data set, and a row is trained on up to {n} times in it.",
         "Give the loader sampler=DistributedSampler(dataset), and no shuffle=True.", ("06",)),
     "set_epoch": (
         "Every epoch has the same order",
@@ -109,6 +110,11 @@ MISTAKES = {
         "The ranks have different learning rates",
         "In step {step} the rates are, by rank: {rates}.",
         "The same rate, schedule and number of steps on all ranks.", ("17",)),
+    "metrics": (
+        "The ranks' schedulers decide by different losses",
+        "ReduceLROnPlateau was given these values, by rank: {values}. Each rank lowers its rate when its own value no "
+        "longer falls, so the rates will differ.",
+        "Take the mean of the value over all ranks (all_reduce) before you call scheduler.step(value).", ("17",)),
     "drift": (
         "A rank drifts away",
         "All ranks began with the same weights and got the same gradients. {ranks} had weights after step {step} that "
@@ -126,33 +132,7 @@ MISTAKES = {
         "of all "
         "ranks. None of the mistakes that the clinic knows explains it.",
         "Compare gradients rank by rank, as the units do.", ("01", "06")),
-    "shifted rows": (
-        "Ranks train on the same rows, some steps apart",
-        "{ranks} read the same rows in the same order, one of them {rows} rows ahead: {count} of {of} rows were the "
-        "same.",
-        "Each rank needs its own part of the data. Add the rank to the seed that the rows are drawn with, or use "
-        "DistributedSampler(dataset).", ("01", "06")),
-    "same places": (
-        "Ranks train on the same rows",
-        "All ranks read the same rows of one data set of {length} rows in the same order, beginning with rows {first}. "
-        "What they got differs only because each row is changed at random as it is read.",
-        "Give the loader sampler=DistributedSampler(dataset).", ("01", "06")),
-    "sampler rank": (
-        "The samplers of several ranks deal out the same part",
-        "{ranks} have samplers with rank={rank}, which drew the same order, beginning with rows {first}.",
-        "Leave num_replicas and rank of DistributedSampler out, or give it this process's rank.", ("06",)),
-    "sampler seed": (
-        "The ranks' samplers have different seeds",
-        "The seeds are, by rank: {seeds}. So each rank deals out a different order, and the parts overlap: {common} of "
-        "the first {of} rows that rank 0 drew were drawn by rank 1 as well. In one epoch some rows are seen several "
-        "times and others never.",
-        "Give DistributedSampler the same seed on all ranks; it adds the rank itself.", ("06",)),
-    "split": (
-        "random_split gives different parts on different ranks",
-        "All ranks split the same data set into parts of {lengths} rows, and rank {rank} got other rows than rank 0: "
-        "{common} rows of rank 0's first part are in a different part on rank {rank}. Rows that one rank sets aside "
-        "for validation are then trained on by another.",
-        "Give random_split the same generator on all ranks: generator=torch.Generator().manual_seed(0).", ("06",)),
+    **MISTAKES_OF_DATA,
     "gathered": (
         "The gradient of a loss over gathered rows is too small",
         "Every rank's loss is the same and looks at the rows of all {n} ranks, which an all_gather collects after "
@@ -168,6 +148,7 @@ MISTAKES = {
 }
 # what a script is to do if the usual remedy of a mistake does not fit it
 REMEDIES = {
+    **REMEDIES_OF_LAYOUTS,
     "iterable": "An IterableDataset takes no DistributedSampler. Shard by rank and by worker inside __iter__: yield "
                 "every n-th row from number rank * workers + worker on, where n is world_size * workers, and "
                 "torch.utils.data.get_worker_info() knows the worker. For a streamed data set of Hugging Face, "
@@ -220,6 +201,9 @@ REMARKS = {
     "uneven": "The ranks have different numbers of rows, and their gradients are averaged as they are. That is right "
               "if each loss was weighted by its rows before backward; the clinic does not know this loss.",
     "scaled": "A GradScaler is at work: the length of the gradients was not compared, only where they point.",
+    "clipped scaled": "Clipped before the gradients are unscaled: clipping saw a norm of {norm:.3g}, with the factor "
+                      "of the GradScaler in it. So every gradient is clipped, and scaler.step() makes it shorter by "
+                      "that factor than was meant (Adam hardly notices). Call scaler.unscale_(optimizer) first.",
     "clipped by value": "Gradients are clipped by value: steps in which that changed them were not compared.",
     "sampled": "The model is large: of its numbers every {stride}th was compared.",
     "not tried: no copy": "The model could not be copied, so it was not run on all rows at once.",
@@ -227,12 +211,13 @@ REMARKS = {
     "not tried: no step": "There was no whole step to run in one process.",
     "not tried: several models": "The script calls several models, or parts of one, in a step: they were not run on "
                                  "all rows at once.",
-    "not tried: inputs": "What goes into the model has no rows, or depends on what is trained: it was not run on all "
-                         "rows at once.",
+    "not tried: inputs": "What goes into the model has no rows in its first dimension, or depends on what is trained: "
+                         "it was not run on all rows at once.",
+    "not tried: shapes": "The ranks' inputs have different shapes (padding to different lengths, for example), so they "
+                         "were not put together, and the model was not run on all rows at once.",
     "not tried: fails": "The model's copy could not be run on all rows at once: {error}",
     "not tried: other output": "A copy of the model, with the weights of rank 0, gave another output than the ranks "
-                               "did "
-                               "(by {percent}): it keeps something between calls, or the ranks began differently.",
+                               "did (by {percent}): it keeps something between calls, or the ranks began differently.",
     "scaled by parameter": "In step {step} all ranks got the same gradient. For each parameter it points where that of "
                            "one process does, but its length differs, by factors between {least} and {most}: each "
                            "parameter's gradient is clipped or scaled separately. That is a choice of the script and "
@@ -240,6 +225,8 @@ REMARKS = {
     "same but other": "In step {step} all ranks got the same gradient, and it is {percent} away from that of one "
                       "process: the script changes the gradients before its optimiser gets them. None of the mistakes "
                       "that the clinic knows explains that, and ranks that agree make no mistake of distribution.",
+    "own length": "The gradient that the optimiser got is {factor:.3g} times as long as that of one process. It is a "
+                  "mistake only if the script does not intend it, for example by a factor of its loss.",
     "length varies": "The gradient points where that of one process does, and its length is set by the script, in each "
                      "step by a different factor. So the length was not compared.",
     "gathers rows": "After forward, an all_gather collects what the model gave on other ranks, so each rank's loss "
@@ -259,19 +246,16 @@ REMARKS = {
     "unequal steps": "Not all ranks took the same number of steps: {counts}.",
     "one rank": "There is one rank only: nothing to compare with. Ask for more with --ranks.",
     "DataParallel": "nn.DataParallel is one process with a thread for each GPU; without a GPU it does nothing. It "
-                    "was run "
-                    "as one process. DistributedDataParallel is its successor.",
+                    "was run as one process. DistributedDataParallel is its successor.",
     "stand-in": "{words}",
-    "linked": "The script ran in a copy, and in that copy what is large is a link to the original: {files}. What the "
-              "script writes into a linked folder, it writes into the original.",
+    "linked": "The script ran in a copy, and in that copy what is large is a read-only link to the original: {files}. "
+              "Before Python writes to it, a copy takes the link's place. Other libraries cannot write to it.",
     "left out": "The copy of the script's repository lacks what cannot be copied (pipes, sockets, devices, unreadable "
-                "files): {files}.",
+                "files, and what is too large): {files}. What the script needs of it can be named by its full path.",
     "few cores": "The ranks waited for a core for {percent} of their time ({cores} cores here): times say little "
-                 "about a "
-                 "machine where each rank has its own.",
+                 "about a machine where each rank has its own.",
     "input": "{percent} of a step goes by in waiting for the next batch. num_workers of the DataLoader, or less to "
-             "do for "
-             "each row, would help.",
+             "do for each row, would help.",
     "straggler": "The ranks are asleep for between {least} and {most} of their time: the others wait for rank {rank}.",
     "horovod bytes": "Horovod's messages are not counted: they do not go through torch.distributed.",
 }
@@ -281,11 +265,9 @@ REMARK_UNITS = {"input": ("00",), "straggler": ("09", "19"), "batch norm": ("03"
 UNKNOWN = "Not determined"  # a verdict that begins so is none
 VERDICTS = {
     "same": "Yes. In each of {steps} steps all ranks had the same weights, and the gradient was that of one process "
-            "with "
-            "the same {rows} rows.",
+            "with the same {rows} rows.",
     "same but": "As far as it can be told: in each of {steps} steps all ranks had the same weights, and the gradient "
-                "was "
-                "the mean over all {rows} rows. But see the remarks.",
+                "was the mean over all {rows} rows. But see the remarks.",
     "sharded": "Yes. The parameters are sharded; in each of {steps} steps the gradient was that of one process with "
                "the "
                "same weights and the same {rows} rows.",
@@ -297,7 +279,7 @@ VERDICTS = {
                "same gradient for the {rows} rows. The remarks say how it compares with a single process.",
     "wrong": "No. {count} {what} found.",
     "one": "Not determined: there is one rank only.",
-    "failed": "Not determined: the script failed before all ranks had taken a step.",
+    "failed": "Not determined: the script failed before the steps of all ranks could be compared.",
     "hung": "Not determined: the ranks hung before all of them had taken a step.",
     "stopped": "Not determined: the script was stopped by the time limit before all ranks had taken a step.",
     "no step": "Not determined: no step of a torch optimiser was seen on a model that trains. The clinic looks at "

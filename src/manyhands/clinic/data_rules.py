@@ -1,10 +1,12 @@
 """The mistakes in what the ranks read: their rows, samplers and splits."""
 
+import itertools
 from collections import Counter
 
 from manyhands.clinic.rule import Finding, rule
 
 HALF = 0.5  # of a rank's rows, which another rank has in the same step, in every step
+FEW = 4  # so many rows that agree in their order are no accident
 
 
 def data_mistakes(evidence):
@@ -23,9 +25,11 @@ def _rows(evidence):
                                       "remedy": _way_to_share(evidence.first["loader"])})]
     shifts = {pair: shift for pair in _pairs(evidence) if (shift := _shift(evidence, *pair))}
     if shifts:
-        pair, (ahead, count, of) = next(iter(shifts.items()))
-        return [Finding("shifted rows", {"ranks": _ranks_of(shifts), "rows": ahead, "count": count, "of": of})]
-    return _same_places(evidence) or _whole_data(evidence)
+        ahead, count, of = next(iter(shifts.values()))
+        return [Finding("shifted rows" if ahead else "one seed",
+                        {"ranks": _ranks_of(shifts), "rows": ahead, "count": count, "of": of,
+                         "remedy": _way_to_share(evidence.first["loader"])})]
+    return _same_places(evidence) or _whole_data(evidence) or _overlap(evidence)
 
 
 def _ranks_of(pairs):
@@ -62,16 +66,26 @@ def _calls(evidence, number, step, a, b):
 
 def _shift(evidence, a, b):
     """(rows, common, all): one of the ranks reads what the other has read so many rows before, in the same order; None
-    where that is less than half of what was seen."""
+    where that is less than half of what was seen. Where rows are drawn by hand for one model, a quarter is enough, or a
+    whole batch: all ranks draw with one seed, and one has drawn more numbers in between, which may be many."""
     rows = [[row for step in evidence.steps for row in step.rows[rank]] for rank in (a, b)]
     count = len(rows[0])
-    if len(rows[1]) != count or len(set(rows[0])) < count:
+    once = [{row: place for place, row in enumerate(of_rank) if of_rank.count(row) == 1} for of_rank in rows]
+    ahead = Counter(once[1][row] - place for row, place in once[0].items() if row in once[1])
+    if len(rows[1]) != count or not ahead:
         return None
-    for one, other in (rows, rows[::-1]):
-        ahead = other.index(one[0]) if one[0] in other else 0
-        if 0 < ahead <= count / 2 and one[:count - ahead] == other[ahead:]:
-            return ahead, count - ahead, count
-    return None
+    (shift, common), = ahead.most_common(1)
+    if evidence.first["loader"] is None and _one_model(evidence):
+        calls = [call for number, step in enumerate(evidence.steps) for call in _calls(evidence, number, step, a, b)]
+        batch = any(of_a == of_b and len(set(of_a)) >= FEW for of_a, of_b in calls)
+        found = batch or common >= max(FEW, count / 4)
+    else:
+        found = shift and common >= HALF * count
+    return (abs(shift), common, count) if found else None
+
+
+def _one_model(evidence):
+    return not any(call["model"] for one in evidence.seen for step in one["steps"] for call in step["calls"])
 
 
 def _loaders(evidence):
@@ -100,10 +114,37 @@ def _whole_data(evidence):
     loaders = _loaders(evidence)
     if not loaders:
         return []
-    own = all(loader["samplers"] in (["RandomSampler", "BatchSampler"], ["SequentialSampler", "BatchSampler"])
-              for loader in loaders)
-    whole = own and _whole_batches(evidence, loaders)
+    own = all(loader["samplers"][0] in ("RandomSampler", "SequentialSampler") for loader in loaders)
+    known = all(loader["samplers"][1] == "BatchSampler" for loader in loaders)  # others may deal the batches out
+    whole = own and _whole_batches(evidence, loaders) and (known or _read_twice(loaders))
     return [Finding("whole data", {"length": loaders[0]["length"]})] if whole else []
+
+
+def _read_twice(loaders):
+    """Whether two ranks have read the same rows in the first epoch. A sampler that deals the rows out gives some of
+    them twice only at the end of an epoch, to fill the last batches."""
+    one, other = ({row for batch in loader.get("first_epoch", ()) for row in batch} for loader in loaders[:2])
+    ended = len(loaders) * len(one) >= loaders[0]["length"]
+    return len(one & other) > (len(loaders) * loaders[0]["batch_size"] if ended else 0)
+
+
+def _overlap(evidence):
+    """Parts of one data set that overlap, though each rank reads a row once in its epoch. A row that two ranks read in
+    the same step does not count: a sampler may give each rank a copy, which is changed in a different way."""
+    loaders = _loaders(evidence) or []
+    if any(cost["orders"] for cost in evidence.cost.values()):
+        return []  # the sampler's own finding
+    steps = [{row: number for number, batch in enumerate(loader.get("first_epoch", ())) for row in batch}
+             for loader in loaders]
+    if any(sum(map(len, loader.get("first_epoch", ()))) > len(step) or "Weighted" in loader["samplers"][0]
+           for loader, step in zip(loaders, steps)):
+        return []  # rows are drawn with replacement
+    for one, other in itertools.combinations(range(len(loaders)), 2):
+        common = [row for row, number in steps[one].items() if steps[other].get(row, number) != number]
+        if len(common) > max(FEW, evidence.ranks):  # the last batches may be filled up with the first rows
+            ranks = [list(givers(evidence))[place] for place in (one, other)]
+            return [Finding("overlap", {"ranks": ranks, "count": len(common), "of": len(steps[one])})]
+    return []
 
 
 def _whole_batches(evidence, loaders):

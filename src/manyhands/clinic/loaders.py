@@ -36,6 +36,7 @@ class Loaders:
         self.orders, self.loaders, self.splits = [], {}, []
         self.cut = None  # the data set whose epoch ends here
         self.last = None  # the data set whose loader has given the last batch
+        self.drawn, self.first_epoch = [], []  # the batches of the last batch's epoch; of the first training step's
         self._order = None  # the order that this batch is from
         self._indices = {}  # id of a data set -> the indices that were read
         self._waited, self._samplers = waited, {}
@@ -74,14 +75,17 @@ class Loaders:
             batch = give(iterator)
             self._belongs(iterator, drawn)
             self.last, self._order = id(iterator._dataset), vars(iterator).get("order_drawn")
+            self.drawn = vars(iterator).get("batches_drawn", [])
             self._waited(start, time.perf_counter())
             return batch
 
         def index(iterator):
             indices = next_index(iterator)
-            seen = self._indices.setdefault(id(iterator._dataset), [])
+            seen, batch = self._indices.setdefault(id(iterator._dataset), []), (
+                list(indices) if isinstance(indices, (list, tuple)) else [indices])
             if len(seen) < SHOWN:
-                seen.extend(indices if isinstance(indices, (list, tuple)) else [indices])
+                seen.extend(batch)
+                vars(iterator).setdefault("batches_drawn", []).append(batch)
             return indices
 
         DistributedSampler.__iter__, DataLoader.__iter__, _BaseDataLoaderIter.__next__ = __iter__, iterate, __next__
@@ -124,11 +128,14 @@ class Loaders:
         if loader is None:
             return None
         length, rows = rows_by_digest(loader.dataset)
+        batches = loader.batch_sampler
+        # a loader that is given a batch sampler has a sampler that it does not use
+        sampler = getattr(batches, "sampler", loader.sampler) if loader.batch_size is None else loader.sampler
         return {"random": rows is not None and rows != rows_by_digest(loader.dataset, seed=1)[1],
-                "samplers": [type(loader.sampler).__name__, type(loader.batch_sampler).__name__],
-                "batch_size": loader.batch_size, "rows": rows, "length": length,
-                "indices": [int(i) if hasattr(i, "__index__") else str(i)
-                            for i in self._indices.get(self.training, [])[:SHOWN]]}
+                "samplers": [type(sampler).__name__, type(batches).__name__],
+                "batch_size": loader.batch_size or getattr(batches, "batch_size", None), "rows": rows, "length": length,
+                "indices": _plain(self._indices.get(self.training, [])),
+                "first_epoch": [_plain(batch) for batch in self.first_epoch]}
 
     def split_facts(self):
         """What random_split has made, as plain values."""
@@ -140,6 +147,10 @@ class Loaders:
         return facts
 
     training = None  # the data set of the first training step
+
+
+def _plain(indices):
+    return [int(i) if hasattr(i, "__index__") else str(i) for i in indices[:SHOWN]]
 
 
 def rows_by_digest(dataset, seed=0):

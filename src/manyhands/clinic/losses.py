@@ -1,4 +1,5 @@
-"""How many terms a rank's mean loss has, and what clips or scales the gradients: seen by wrapping torch's functions."""
+"""How many terms a rank's mean loss has, what clips or scales the gradients, and by which loss a scheduler decides:
+seen by wrapping torch's functions."""
 
 import functools
 
@@ -11,8 +12,11 @@ class Losses:
 
     def __init__(self):
         self.noted, self.clips, self.scaled, self._inside = [], [], False, False
+        self.scaler = None  # the one that has scaled a loss last
+        self.metrics = []  # what ReduceLROnPlateau was given
         self._watch_losses()
         self._watch_clipping()
+        self._watch_plateaus()
 
     def take(self):
         noted, self.noted = self.noted, []
@@ -53,7 +57,8 @@ class Losses:
         @functools.wraps(by_norm)
         def clip_grad_norm_(*args, **kwargs):
             norm = by_norm(*args, **kwargs)
-            self.clips.append(("norm", float(norm.full_tensor() if hasattr(norm, "full_tensor") else norm)))
+            kind = "scaled norm" if _scales_now(self.scaler) else "norm"
+            self.clips.append((kind, float(norm.full_tensor() if hasattr(norm, "full_tensor") else norm)))
             return norm
 
         @functools.wraps(by_value)
@@ -65,10 +70,32 @@ class Losses:
         scale = torch.amp.GradScaler.scale
 
         def scaled(scaler, outputs):
-            self.scaled = self.scaled or scaler.is_enabled()
+            self.scaled, self.scaler = self.scaled or scaler.is_enabled(), scaler
             return scale(scaler, outputs)
 
         torch.amp.GradScaler.scale = scaled
+
+
+    def _watch_plateaus(self):
+        from torch.optim.lr_scheduler import ReduceLROnPlateau
+
+        step = ReduceLROnPlateau.step
+
+        @functools.wraps(step)
+        def noted(scheduler, metrics, *args, **kwargs):
+            self.metrics.append(float(metrics))
+            return step(scheduler, metrics, *args, **kwargs)
+
+        ReduceLROnPlateau.step = noted
+
+
+def _scales_now(scaler):
+    """Whether the gradients of its backward calls are still multiplied: it has unscaled those of no optimiser yet."""
+    from torch.amp.grad_scaler import OptState
+
+    states = getattr(scaler, "_per_optimizer_states", {})
+    return scaler is not None and scaler.is_enabled() and scaler.get_scale() > 1 and not any(
+        state["stage"] is OptState.UNSCALED for state in states.values())
 
 
 def _note(name, value, target, options):

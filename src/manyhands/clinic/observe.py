@@ -14,13 +14,14 @@ import time
 
 from manyhands.clinic.average_seen import Average
 from manyhands.clinic.dtensor_parts import data_parallel_meshes, is_low, placements_of, shard_of, watch_placing
+from manyhands.clinic.flat_parts import FlatParts
 from manyhands.clinic.loaders import Loaders, digest
 from manyhands.clinic.losses import Losses
 from manyhands.clinic.messages import Messages
 from manyhands.clinic.observers_end import MEASURE, RECORD, End
-from manyhands.clinic.replay_rows import autocast_now, copied
+from manyhands.clinic.replay_rows import autocast_now, copied, watch_attributes
 from manyhands.clinic.spans import Spans
-from manyhands.clinic.values_seen import is_plain, is_wrapper, kept, noise_state, numbers_of, rows_of, trains
+from manyhands.clinic.values_seen import is_wrapper, kept, noise_state, numbers_of, rows_of, trains
 
 NUMBERS = 2_000_000  # so many of a model's numbers are kept; of a larger model every n-th
 
@@ -39,18 +40,19 @@ class Observer(End):
         self.ddp_sends = False  # whether a DistributedDataParallel is to broadcast buffers
         self.in_ddp = {}  # id of a parameter -> whether it was to be trained when a DistributedDataParallel was made
         self.parameters, self.low, self.local, self.flat = {}, False, {}, False
+        self.rates = []  # of each step, the learning rates of its optimiser's groups
         self.begin, self.begins, self.ends = {}, {}, {}  # the weights as this step began; digests by number of the step
         self._fresh()
         self._inside, self._depth, self._in_step, self._saved, self._stage = False, 0, 0, False, "apart"
         self._placed, self._owned, self._backward_depth, self._averaged = None, set(), 0, False
-        self.average = Average()
-        self.spans = Spans()
+        self.average, self.spans, self.flat_parts = Average(), Spans(), FlatParts()
         self.loaders = Loaders(self.spans.input)
         self.losses = Losses()
         self.messages = Messages(lambda: self.phase, lambda: self.parameters.values())
         self._watch_calls()
         self._watch_wrapping()
         watch_placing(self._note_placing)
+        watch_attributes()
         self._watch_backward()
         reporter.on_stop = self._write
         register_optimizer_step_pre_hook(self._before_step)
@@ -142,7 +144,8 @@ class Observer(End):
             raise ValueError("the model is called inside torch.func, where tensors have no values")
         number = self._model(getattr(module, "_orig_mod", module))  # of torch.compile
         given, _ = tree_flatten((args, kwargs))
-        inputs, rows, noise = kept((args, kwargs)), rows_of(given), noise_state()
+        drawn = len(self.loaders.drawn[-1]) if self.loaders.drawn else 0
+        inputs, rows, noise = kept((args, kwargs)), rows_of(args, kwargs, drawn), noise_state()
         self._placed = None
         return number, given, inputs, rows, noise
 
@@ -154,7 +157,7 @@ class Observer(End):
         flat, _ = tree_flatten(out)
         record = {"model": number, "inputs": inputs, "out": kept(flat), "slopes": [None] * len(flat),
                   "random": digest(noise) != digest(noise_state()), "noise": digest(noise),
-                  "autocast": autocast_now(), "rows": rows,
+                  "autocast": autocast_now(), "rows": rows[0], "rows_first": rows[1],
                   "placed": self._placed, "cut": any(hasattr(x, "to_local") for x in (*given, *flat)),
                   "follows": any(isinstance(x, torch.Tensor) and x.requires_grad for x in given)}
         for place, value in enumerate(flat):
@@ -177,7 +180,7 @@ class Observer(End):
         number = len(self.models) - 1
         if number == 0:
             self.seed = torch.initial_seed()
-            self.loaders.training = self.loaders.last
+            self.loaders.training, self.loaders.first_epoch = self.loaders.last, self.loaders.drawn
             self.stride = max(1, -(-sum(p.numel() for p in module.parameters()) // NUMBERS))
             if self.rank == 0:
                 self.copy = copied(module)
@@ -296,14 +299,18 @@ class Observer(End):
         own = self._own(optimizer)
         self._out.update({name: None if p.grad is None else self._part(p.grad) for name, p in own})
         self._cuts.update({name: placements_of(p.grad) for name, p in own if hasattr(p.grad, "to_local")})
+        if not own and self.parameters and self.stride == 1:
+            self._try(self.flat_parts.note, optimizer, self.parameters)
 
     def _after_step(self, optimizer, args, kwargs):
         self._in_step -= 1
-        if self._in_step or not self._own(optimizer):
+        if self._in_step or not self._trains_the_model(optimizer):
             return
         self.spans.step_ends()
         self.loaders.stepped()
         self._stage = "apart"
+        rates = [group.get("lr") for group in optimizer.param_groups]
+        self.rates.append([rate if isinstance(rate, (int, float)) else None for rate in rates])
         if self.recording:
             self._record_step(optimizer)
         self.done += 1
@@ -319,22 +326,3 @@ class Observer(End):
             self.spans.open()
         elif self.done == RECORD + MEASURE:
             self._steps_are_over()
-
-    def _record_step(self, optimizer):
-        groups = [({key: value for key, value in group.items() if key != "params" and is_plain(value)},
-                   [self.names[id(p)] for p in group["params"] if id(p) in self.names])
-                  for group in optimizer.param_groups]
-        own = dict(self._own(optimizer))
-        self._owned |= set(own)
-        # with those that no optimiser of this rank has: another rank's may (an optimiser whose state is sharded)
-        local = {name: self.local.pop(name)[0] for name in list(self.local) if name in own or name not in self._owned}
-        if not self.backwards and self.steps and not set(own) & set(self.steps[-1]["weights"]):
-            last = self.steps[-1]
-            self.calls, self.backwards, self.buffers = last["calls"], last["backwards"], last["buffers"]
-        self.steps.append({"calls": self.calls, "local": local, "given": self._out, "cuts": self._cuts,
-                           "groups": groups, "backwards": self.backwards, "buffers": self.buffers,
-                           "clips": self.losses.take_clips(), "wrapped": self.wrapped, "begin": self.begin,
-                           "messages": self.messages.take(),
-                           "optimizer": (type(optimizer).__module__, type(optimizer).__name__),
-                           "weights": {name: self._part(p) for name, p in own.items()}})
-        self._fresh()

@@ -33,11 +33,23 @@ def remarks(evidence):
         found.append(Finding(untold(evidence), {"factor": float(evidence.ranks)}))
     if evidence.first["scaled"]:
         found.append(Finding("scaled", {}))
+    norm = _norm_of_scaled(evidence)
+    if norm:
+        found.append(Finding("clipped scaled", {"norm": norm}))
     if any(kind == "value" for step in evidence.steps for clips in step.clips for kind, _ in clips):
         found.append(Finding("clipped by value", {}))
     if evidence.first["stride"] > 1:
         found.append(Finding("sampled", {"stride": evidence.first["stride"]}))
     return found
+
+
+def _norm_of_scaled(evidence):
+    """The norm that clipping saw of gradients that a GradScaler had multiplied; None where there is no such step."""
+    for step in evidence.steps[:evidence.count]:
+        for kind, norm in step.clips[0] if step.clips and step.raw is not None else ():
+            if kind == "scaled norm" and abs(norm / max(float(step.raw.norm()), 1e-30) - 1) < 0.1:
+                return norm
+    return None
 
 
 def tried(evidence):
@@ -52,7 +64,10 @@ def tried(evidence):
     if any(name not in gradient for name in step.names):
         return None
     whole = torch.cat([gradient[name].double() for name in step.names])
-    return apart(whole, step.raw) if finite(whole) and finite(step.raw) else None
+    # that run gives each rank's loss the weight of its rows, also where the loss is a mean over tokens
+    rows = [len(of_rank) for of_rank in step.rows]
+    ranks = sum(count * local for count, local in zip(rows, step.local)) / max(1, sum(rows))
+    return apart(whole, ranks) if finite(whole) and finite(ranks) else None
 
 
 def disagree(evidence):

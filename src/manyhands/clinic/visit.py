@@ -59,7 +59,8 @@ def visit(script, arguments=(), ranks=4, launcher="torchrun", to_end=False, pati
             options[STAND_IN] = "1"
         with watcher:
             done = launch(IN_RANK, notes, str(place.script), *arguments, with_=launcher, nodes=nodes,
-                          ranks_per_node=ranks // nodes, env=options, timeout_s=timeout_s, echo=False)
+                          ranks_per_node=ranks // nodes, env=place.environment(options), timeout_s=timeout_s,
+                          echo=False)
         if problem := failed_import(notes):
             raise LaunchError(problem)
         found = Visit(place.script.name, ranks, launcher, list(arguments), left_out=sorted(place.left_out),

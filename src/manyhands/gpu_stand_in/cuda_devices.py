@@ -9,7 +9,10 @@ DEVICES = "device cuda is the CPU"
 DRAWN = ("rand", "randn", "randint", "randperm", "normal", "rand_like", "randn_like", "randint_like")
 LIKE = ("empty_like", "zeros_like", "ones_like", "full_like", "rand_like", "randn_like", "randint_like")
 NEW = ("new_tensor", "new_empty", "new_empty_strided", "new_full", "new_zeros", "new_ones")
-OWN = {"generator": None}  # the generator that the GPU draws from
+FROM_NOTHING = ("tensor", "zeros", "ones", "empty", "full", "arange", "linspace", "eye", "rand", "randn", "randint",
+                "randperm")  # of which a script makes a tensor on the CPU unless it names a GPU
+OWN = {"generator": None,  # the generator that the GPU draws from
+       "default": False}  # whether a GPU has been the default device
 
 
 def is_gpu(device):
@@ -17,6 +20,25 @@ def is_gpu(device):
     if isinstance(device, str):
         return device == "cuda" or device.startswith("cuda:")
     return type(device) is int or getattr(device, "type", None) == "cuda"
+
+
+def index_of(device):
+    """The number of a GPU, as a script writes it; of None or "cuda", the current one."""
+    if isinstance(device, str):
+        device = REAL["device"](device)
+    if type(device) is not int:
+        device = getattr(device, "index", getattr(device, "idx", None))
+    return INDEX["current"] if device is None or device < 0 else device
+
+
+def gpu_of(tensor):
+    """The number of the GPU that a tensor was made on or moved to; None for the result of a computation."""
+    return getattr(_memory(tensor), "on_gpu", None)
+
+
+def made_on_cpu(tensor):
+    """Whether a script made this tensor on the CPU; of what is computed from tensors, that is not known."""
+    return getattr(_memory(tensor), "made_on_cpu", False)
 
 
 def install():
@@ -28,7 +50,7 @@ def install():
     _classes(torch)
     for name in {one.__name__ for one in constructors} | {*DRAWN, *LIKE, "asarray", "from_file"}:
         if hasattr(torch, name):
-            replace(torch, name, _made(getattr(torch, name), name in DRAWN))
+            replace(torch, name, _made(getattr(torch, name), name in DRAWN, name in FROM_NOTHING))
     for name in NEW:
         replace(torch.Tensor, name, _made(getattr(torch.Tensor, name)))
     _moves(torch)
@@ -38,20 +60,23 @@ def install():
     warnings.filterwarnings("ignore", message=".*pin_memory.*no accelerator")
 
 
-def _made(original, drawn=False):
+def _made(original, drawn=False, from_nothing=False):
     """A function that makes a tensor: on the CPU, where it would make it on a GPU."""
     def make(*args, **kwargs):
         kwargs.pop("pin_memory", None)
-        on_gpu = is_gpu(kwargs.get("device"))
+        asked = kwargs.get("device")
+        on_gpu = is_gpu(asked)
         if on_gpu:
             kwargs["device"] = "cpu"
-        if any(isinstance(one, REAL["device"]) and one.type == "cuda" for one in args):
-            args, on_gpu = tuple("cpu" if isinstance(one, REAL["device"]) and one.type == "cuda" else one
-                                 for one in args), True
+        for place, one in enumerate(args):
+            if isinstance(one, REAL["device"]) and one.type == "cuda":
+                args, on_gpu, asked = (*args[:place], "cpu", *args[place + 1:]), True, one
         if on_gpu and drawn and kwargs.get("generator") is None and not _of_meta(args):
             kwargs["generator"] = OWN["generator"]
         made = original(*args, **kwargs)
-        return _on_gpu(made) if on_gpu else made
+        if from_nothing and not (on_gpu or OWN["default"] or asked_by_torch()) and _memory(made) is not None:
+            _memory(made).made_on_cpu = True
+        return _on_gpu(made, asked) if on_gpu else made
 
     return make
 
@@ -81,17 +106,32 @@ def _classes(torch):
         setattr(torch, real.__name__, kind(real.__name__, (), {"__module__": "torch", "__doc__": real.__doc__}))
 
 
-def _on_gpu(tensor):
-    """The same tensor; its memory is marked as a GPU's, so that a second move to the GPU does not copy it."""
+def _on_gpu(tensor, device):
+    """The same tensor; its memory is marked with the number of a GPU, so that a second move there does not copy it."""
     note(DEVICES)
-    if type(tensor).__name__ in ("Tensor", "Parameter") and not tensor.is_sparse and _real_device(tensor).type == "cpu":
-        tensor.untyped_storage().on_gpu = True
+    memory = _memory(tensor)
+    if memory is not None and _real_device(tensor).type == "cpu":
+        memory.on_gpu = index_of(device)
+    if device not in (None, "cuda") and getattr(device, "index", 0) is not None:
+        INDEX["named"] = index_of(device)
     return tensor
 
 
-def _is_on_gpu(tensor):
-    return type(tensor).__name__ not in ("Tensor", "Parameter") or tensor.is_sparse or getattr(
-        tensor.untyped_storage(), "on_gpu", False)
+def _may_be_on_gpu(tensor):
+    """The same tensor, which goes where another one is: that may be a GPU."""
+    if made_on_cpu(tensor):
+        tensor.untyped_storage().made_on_cpu = False
+    return tensor
+
+
+def _memory(tensor):
+    """The memory of a plain tensor; None of a sparse one, of one of torch.func, or of a subclass."""
+    if type(tensor).__name__ not in ("Tensor", "Parameter") or tensor.is_sparse:
+        return None
+    try:
+        return tensor.untyped_storage()
+    except RuntimeError:
+        return None
 
 
 def _real_device(tensor):
@@ -106,24 +146,27 @@ def _moves(torch):
     Tensor, Module = torch.Tensor, torch.nn.Module
     to, cpu, typed = Tensor.to, Tensor.cpu, Tensor.type
 
-    def to_gpu(tensor, *args, **kwargs):
+    def to_gpu(device, tensor, *args, **kwargs):
         moved = to(tensor, *args, **kwargs)
-        if moved is tensor and _real_device(tensor).type == "cpu" and not _is_on_gpu(tensor):
+        if moved is tensor and _memory(tensor) is not None and _real_device(tensor).type == "cpu" and (
+                gpu_of(tensor) != index_of(device)):
             moved = tensor.clone(memory_format=torch.preserve_format)
-        return _on_gpu(moved)
+        return _on_gpu(moved, device)
 
     def move(tensor, *args, **kwargs):
         if is_gpu(kwargs.get("device")):
-            return to_gpu(tensor, *args, **{**kwargs, "device": "cpu"})
+            return to_gpu(kwargs["device"], tensor, *args, **{**kwargs, "device": "cpu"})
         if args and is_gpu(args[0]):
-            return to_gpu(tensor, "cpu", *args[1:], **kwargs)
+            return to_gpu(args[0], tensor, "cpu", *args[1:], **kwargs)
         moved = to(tensor, *args, **kwargs)
+        if args and isinstance(args[0], Tensor):
+            _may_be_on_gpu(moved)
         leaves = moved is tensor and DEVICES in USED and not asked_by_torch() and (
             str(args[0] if args else kwargs.get("device")) == "cpu")
         return moved.clone() if leaves else moved
 
     def cuda(tensor, device=None, non_blocking=False, memory_format=torch.preserve_format):
-        return to_gpu(tensor, "cpu", memory_format=memory_format)
+        return to_gpu(device, tensor, "cpu", memory_format=memory_format)
 
     def to_cpu(tensor, *args, **kwargs):
         moved = cpu(tensor, *args, **kwargs)
@@ -131,10 +174,12 @@ def _moves(torch):
 
     def as_type(tensor, dtype=None, *args, **kwargs):
         if isinstance(dtype, str) and "cuda." in dtype:
-            return _on_gpu(typed(tensor, dtype.replace("cuda.", ""), *args, **kwargs))
+            return _on_gpu(typed(tensor, dtype.replace("cuda.", ""), *args, **kwargs), None)
         return typed(tensor, dtype, *args, **kwargs) if dtype is not None else typed(tensor)
 
+    type_as = Tensor.type_as
     for name, new in (("to", move), ("cuda", cuda), ("cpu", to_cpu), ("type", as_type),
+                      ("type_as", lambda tensor, other: _may_be_on_gpu(type_as(tensor, other))),
                       ("pin_memory", lambda tensor, *_, **__: tensor), ("record_stream", lambda tensor, stream: None)):
         replace(Tensor, name, new)
     module_to = Module.to
@@ -161,15 +206,20 @@ def _what_tensors_say(torch):
         return (DEVICES in USED and not asked_by_torch(3)
                 and _GETTERS["device"].__get__(tensor).type == "cpu")
 
+    def number_of(tensor):
+        """The result of a computation is on the GPU that the script has named last, since it names one for its data."""
+        number = gpu_of(tensor)
+        return INDEX.get("named", INDEX["current"]) if number is None else number
+
     def device(tensor):
-        return REAL["device"]("cuda", INDEX["current"]) if on_gpu(tensor) else _GETTERS["device"].__get__(tensor)
+        return REAL["device"]("cuda", number_of(tensor)) if on_gpu(tensor) else _GETTERS["device"].__get__(tensor)
 
     def is_cuda(tensor):
         return on_gpu(tensor)
 
     torch.Tensor.device, torch.Tensor.is_cuda = property(device), property(is_cuda)
     number = torch.Tensor.get_device
-    replace(torch.Tensor, "get_device", lambda tensor: INDEX["current"] if on_gpu(tensor) else number(tensor))
+    replace(torch.Tensor, "get_device", lambda tensor: number_of(tensor) if on_gpu(tensor) else number(tensor))
 
 
 def _defaults(torch, _device):
@@ -178,10 +228,12 @@ def _defaults(torch, _device):
 
     def context(mode, device):
         if is_gpu(device):
+            OWN["default"] = True
             note(DEVICES)
         begin(mode, "cpu" if is_gpu(device) else device)
 
     def default_type(kind):
+        OWN["default"] = OWN["default"] or "cuda" in str(kind)
         set_type(kind.replace("cuda.", "") if isinstance(kind, str) else kind)
 
     _device.DeviceContext.__init__ = context

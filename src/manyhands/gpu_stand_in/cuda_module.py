@@ -8,7 +8,7 @@ from collections import defaultdict
 from types import SimpleNamespace
 
 from manyhands.gpu_stand_in.stand_in_state import INDEX, for_scripts, note, replace
-from manyhands.gpu_stand_in.cuda_devices import DEVICES, OWN, REAL
+from manyhands.gpu_stand_in.cuda_devices import DEVICES, OWN, REAL, index_of
 
 NAME = "NVIDIA A100-SXM4-80GB (a stand-in of manyhands: the CPU)"
 CAPABILITY, MEMORY_BYTES = (8, 0), 80 * 2**30
@@ -89,15 +89,6 @@ class Device(contextlib.AbstractContextManager):
 class NoGraph:
     def __init__(self, *_, **__):
         raise NotImplementedError(GRAPHS)
-
-
-def index_of(device):
-    """The number of a GPU, as a script writes it; of None, the current one."""
-    if isinstance(device, str):
-        device = REAL["device"](device)
-    if type(device) is not int:
-        device = getattr(device, "index", getattr(device, "idx", None))
-    return INDEX["current"] if device is None or device < 0 else device
 
 
 def count():
@@ -211,12 +202,13 @@ def _accelerator(torch, current):
     accelerator = getattr(torch, "accelerator", None)
     if accelerator is None:
         return
-    answers = {"is_available": lambda: note(FOUND) or True, "device_count": count,
-               "current_accelerator": lambda check_available=False: REAL["device"]("cuda"),
-               "current_device_index": lambda: INDEX["current"], "current_device_idx": lambda: INDEX["current"],
+    for name, answer in {"is_available": lambda: note(FOUND) or True, "device_count": count,
+                         "current_accelerator": lambda check_available=False: REAL["device"]("cuda")}.items():
+        for_scripts(accelerator, name, answer)
+    answers = {"current_device_index": lambda: INDEX["current"], "current_device_idx": lambda: INDEX["current"],
                "set_device_index": set_device, "set_device_idx": set_device, "synchronize": lambda device=None: None,
                "current_stream": lambda device=None: current, "set_stream": lambda stream: None,
-               "empty_cache": lambda: None, "device_index": Device,
+               "empty_cache": lambda: None,
                "memory_allocated": held_bytes, "max_memory_allocated": peak_bytes,
                "memory_reserved": held_bytes, "max_memory_reserved": peak_bytes,
                "memory_stats": lambda device=None: defaultdict(int),
@@ -224,4 +216,6 @@ def _accelerator(torch, current):
                "get_memory_info": lambda device=None: (MEMORY_BYTES - held_bytes(), MEMORY_BYTES)}
     for name, answer in answers.items():
         if hasattr(accelerator, name):
-            for_scripts(accelerator, name, answer)
+            replace(accelerator, name, answer)
+    if hasattr(accelerator, "device_index"):
+        accelerator.device_index = Device

@@ -2,9 +2,10 @@
 
 import functools
 import inspect
+import os
 import weakref
 
-from manyhands.gpu_stand_in.stand_in_state import asked_by_torch, note, replace, when_imported
+from manyhands.gpu_stand_in.stand_in_state import INDEX, asked_by_torch, note, replace, when_imported
 from manyhands.gpu_stand_in.cuda_devices import REAL, is_gpu
 
 NCCL, MESH, IDS, SYNC = ("backend nccl is gloo", "a mesh of GPUs is one of CPUs", "device_ids of DDP are left out",
@@ -30,6 +31,9 @@ def install():
     for name in ("all_gather_single", "reduce_scatter_single", "all_gather_into_tensor", "reduce_scatter_tensor"):
         if hasattr(c10d, name):
             _everywhere(dist, c10d, name, _of_any_shape(getattr(c10d, name)))
+    for name in ("all_reduce", "reduce", "reduce_scatter_tensor", "reduce_scatter_single"):
+        if hasattr(c10d, name):
+            _everywhere(dist, c10d, name, _multiplied_first(c10d, getattr(c10d, name)))
     if not hasattr(dist, "ProcessGroupNCCL"):
         dist.ProcessGroupNCCL = c10d.ProcessGroupNCCL = _Nccl
     _meshes(dist, device_mesh)
@@ -88,14 +92,37 @@ def _backend(c10d, original):
     return get_backend
 
 
+def _multiplied_first(c10d, original):
+    """A collective whose sum may be ReduceOp.PREMUL_SUM, which gloo lacks: multiply first, then sum."""
+    signature = inspect.signature(inspect.unwrap(original))
+
+    @functools.wraps(original)
+    def reduce(*args, **kwargs):
+        given = dict(signature.bind(*args, **kwargs).arguments)
+        if given.get("op") != c10d.ReduceOp.PREMUL_SUM:
+            return original(*args, **kwargs)
+        _, factor = given["op"].__getstate__()
+        if "input" in given:
+            given["input"] = given["input"] * factor
+        else:
+            given["tensor"].mul_(factor)
+        return original(**{**given, "op": c10d.ReduceOp.SUM})
+
+    return reduce
+
+
 def _of_any_shape(original):
     """NCCL asks only how many numbers the two tensors have, and gloo for their shapes, too."""
+    signature = inspect.signature(inspect.unwrap(original))
+
     @functools.wraps(original)
-    def collective(output_tensor, input_tensor, *args, **kwargs):
-        if output_tensor.shape[1:] != input_tensor.shape[1:] and output_tensor.is_contiguous() and (
-                input_tensor.is_contiguous()):
-            output_tensor, input_tensor = output_tensor.view(-1), input_tensor.view(-1)
-        return original(output_tensor, input_tensor, *args, **kwargs)
+    def collective(*args, **kwargs):
+        given = dict(signature.bind(*args, **kwargs).arguments)
+        first, second = list(given)[:2]
+        if given[first].shape[1:] == given[second].shape[1:] or not (
+                given[first].is_contiguous() and given[second].is_contiguous()):
+            return original(*args, **kwargs)
+        return original(**{**given, first: given[first].view(-1), second: given[second].view(-1)})
 
     return collective
 
@@ -107,6 +134,7 @@ def _meshes(dist, device_mesh):
     def of_cpus(device_type):
         if is_gpu(device_type):
             note(MESH)
+            INDEX["current"] = INDEX["current"] or int(os.environ.get("LOCAL_RANK", 0))  # as a mesh of GPUs chooses
         return "cpu" if is_gpu(device_type) else device_type
 
     @functools.wraps(init)

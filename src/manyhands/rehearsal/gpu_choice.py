@@ -1,9 +1,10 @@
 """Whether the program has chosen its GPU: objects and barriers for which no device is named go through the current one.
 
 What counts are calls that are made, by whatever module: `torch.cuda.set_device`, `with torch.cuda.device(...)`, a
-`DeviceMesh` and `device_id=` of `init_process_group`, a new value of CUDA_VISIBLE_DEVICES, and the packages that choose
-the GPU themselves. Where `torch.cuda.is_available()` is false, the program does not take its branch for GPUs, so a call
-that is written in one of its files counts too.
+`DeviceMesh` and `device_id=` of `init_process_group`, and a new value of CUDA_VISIBLE_DEVICES. Accelerate and Lightning
+choose the GPU themselves, with such calls; without a GPU an `Accelerator` that was made counts, and Lightning's calls.
+Where `torch.cuda.is_available()` is false, the program does not take its branch for GPUs, so a call that is written in
+one of its files counts too.
 """
 
 import ast
@@ -17,7 +18,10 @@ from manyhands.cluster.on_rank.stack import is_user_file
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 CHOOSERS = {"set_device", "set_device_index", "set_device_idx", "init_device_mesh", "DeviceMesh"}
-CHOOSING_PACKAGES = ("lightning", "pytorch_lightning", "accelerate")  # once they run on a GPU
+LIGHTNING = ("lightning", "pytorch_lightning", "lightning_fabric")
+CHOOSE_ON_A_GPU = {"lightning": ("Trainer", "Fabric"), "pytorch_lightning": ("Trainer",),
+                   "lightning_fabric": ("Fabric",), "accelerate": ("Accelerator", "PartialState"),
+                   "transformers": ("Trainer",)}
 
 
 class GpuChoice:
@@ -26,43 +30,77 @@ class GpuChoice:
     def __init__(self, made=False):
         self._made, self._inside, self._visible = made, 0, None
         self.bound = False  # device_id was given to init_process_group
+        self._first = 0  # the number of the first rank on this machine
+        self._of_model = None  # the GPU of the module that a DistributedDataParallel was made for last
 
     def watch(self):
         """See to the calls from now on; returns how to undo it."""
         import torch
         from torch.distributed.device_mesh import DeviceMesh
+        from torch.nn.parallel import DistributedDataParallel
 
         self._visible, accelerator = os.environ.get(VISIBLE), getattr(torch, "accelerator", None)
+        self._first = int(os.environ.get("RANK", 0)) - int(os.environ.get("LOCAL_RANK", 0))
         heard = [(torch.cuda, "set_device", self._chosen), (accelerator, "set_device_index", self._chosen),
                  (accelerator, "set_device_idx", self._chosen), (DeviceMesh, "__init__", self._chosen),
-                 (torch.cuda.device, "__enter__", self._entered), (torch.cuda.device, "__exit__", self._left)]
+                 (torch.cuda.device, "__enter__", self._entered), (torch.cuda.device, "__exit__", self._left),
+                 (DistributedDataParallel, "__init__", self._wrapped)]
         return [_before(owner, name, hear) for owner, name, hear in heard if hasattr(owner, name)]
 
-    def _chosen(self):
+    def _chosen(self, *_, **__):
         self._made = True
 
-    def _entered(self):
+    def _entered(self, *_):
         self._inside += 1
 
-    def _left(self):
+    def _left(self, *_):
         self._inside -= 1
+
+    def _wrapped(self, ddp, module, *_, **__):
+        self._of_model = next(map(_gpu_of, module.parameters()), None)
+
+    def number(self, tensors, native):
+        """The number of the GPU that a call's tensors are on, among those of all machines; None where it is not known.
+        What C++ sends is DDP's, a copy of gradients, weights or buffers."""
+        known = [self._of_model] if native else [_gpu_of(tensor) for tensor in tensors]
+        if None in known or not known or os.environ.get(VISIBLE) != self._visible:
+            return None
+        return self._first + known[0]
 
     def made(self):
         """Whether the current GPU is one that the program has chosen."""
         import torch
 
         return bool(self._made or self._inside or self.bound or os.environ.get(VISIBLE) != self._visible
-                    or any(name in sys.modules for name in CHOOSING_PACKAGES)
+                    or _by_package()
                     or not (gpu_stand_in.INDEX["gpus"] or torch.cuda.is_available()) and _is_written())
 
 
+def _by_package():
+    """Whether an object of Accelerate has been made, or a function of Lightning is running."""
+    state = getattr(sys.modules.get("accelerate.state"), "PartialState", None)
+    if getattr(state, "_shared_state", None):
+        return True
+    frame = sys._getframe()
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] not in LIGHTNING:
+        frame = frame.f_back
+    return frame is not None
+
+
+def _gpu_of(tensor):
+    """The number of a tensor's GPU on its machine; None where it is not known."""
+    from manyhands.gpu_stand_in.cuda_devices import gpu_of
+
+    return gpu_of(tensor) if gpu_stand_in.active() else tensor.get_device() if tensor.is_cuda else None
+
+
 def _before(owner, name, hear):
-    """Have `hear()` called before each call of this function; returns how to undo it."""
+    """Have `hear` called before each call of this function, as it is called; returns how to undo it."""
     original = getattr(owner, name)
 
     @functools.wraps(original)
     def heard(*args, **kwargs):
-        hear()
+        hear(*args, **kwargs)
         return original(*args, **kwargs)
 
     setattr(owner, name, heard)
@@ -87,7 +125,8 @@ def _is_choice(node):
     if isinstance(node, ast.Call):
         name = getattr(node.func, "attr", getattr(node.func, "id", ""))
         named = {one.arg for one in node.keywords}
-        return name in CHOOSERS or name == "init_process_group" and "device_id" in named
+        objects = {one for package, classes in CHOOSE_ON_A_GPU.items() if package in sys.modules for one in classes}
+        return name in CHOOSERS | objects or name == "init_process_group" and "device_id" in named
     if isinstance(node, ast.With):
         managers = [ast.unparse(one.context_expr) for one in node.items]
         return any(text.startswith(("torch.cuda.device(", "cuda.device(")) for text in managers)

@@ -8,6 +8,7 @@ Where each rule comes from (PyTorch 2.13, NCCL 2.30):
 * a batch as a group's first call, and its one work: `batch_isend_irecv`; groups that some ranks make: `new_group`;
 * object collectives on the current device: the notes in their docstrings; barriers: "Use the current device set by the
   user", in `barrier`;
+* two ranks on one GPU: NCCL ends with "Duplicate GPU detected";
 * two groups in different orders: NCCL's user guide, "Using multiple NCCL communicators concurrently";
 * sizes and dtypes that differ: the user guide, "Collective Operations": undefined behaviour; a receive larger than
   what was sent was seen to wait for ever (docs/GPU.md).
@@ -19,7 +20,7 @@ from dataclasses import dataclass
 from itertools import combinations, zip_longest
 
 from manyhands.rehearsal.replay import Replay, difference
-from manyhands.rehearsal.trace import CURRENT, MESSAGES_OF_OBJECTS, NO_ANSWER, ON_CPU, REPEATED, check
+from manyhands.rehearsal.trace import CPU_TENSOR, CURRENT, MESSAGES_OF_OBJECTS, NO_ANSWER, ON_CPU, REPEATED, check
 
 SEVERITIES = ("hangs", "fails", "may hang", "differs", "remark")
 FLOAT8 = {"float8_e5m2", "float8_e4m3fn"}
@@ -80,6 +81,7 @@ def judge(traces, source="", ended=True, whole=None):
     if not hangs:
         _orders(traces, found)
     _groups(traces, found, ended)
+    _same_gpu(traces, found)
     if not ended and whole is None:
         _begun(traces, found)
     findings = [Finding(severity, tuple(sorted(ranks)), *rest) for (severity, *rest), ranks in found.items()]
@@ -154,6 +156,9 @@ def _refused(event):
     if event.text == ON_CPU:
         yield ("fails", "is given the CPU as its device, and NCCL's groups take no tensor of it",
                'give it a group of new_group(backend="gloo"), or no device')
+    if event.text == CPU_TENSOR:
+        yield ("fails", "is given a tensor that was made on the CPU, and NCCL's groups take no tensor of it",
+               "make it on the GPU: device=..., or move it there first")
     if any(part.peer is None for part in event.parts):
         yield "fails", "receives from anybody, which NCCL cannot", "name the sender: src=..."
 
@@ -237,14 +242,36 @@ def _groups(traces, found, ended):
             break
 
 
-def _begun(traces, found):
-    """Of collectives that some ranks of the group have not come to: whether the others have begun the same one."""
+def _same_gpu(traces, found):
+    """Collectives for which several ranks have their tensors on one GPU; of each group the first one."""
+    for by_rank in _collectives(traces).values():
+        for calls in zip(*by_rank.values()):
+            by_gpu = defaultdict(list)
+            for rank, call in zip(by_rank, calls):
+                by_gpu[call.gpu].append((rank, call))
+            shared = [pair for gpu, pairs in by_gpu.items() if gpu is not None and len(pairs) > 1 for pair in pairs]
+            for rank, call in shared:
+                found["fails", call.file, call.line, call.call, "is given tensors that are on the same GPU on several "
+                      "ranks, and NCCL takes one rank for each GPU",
+                      "call torch.cuda.set_device(local_rank) before the first tensor is put on a GPU, with the number "
+                      "of this process on its machine"].add(rank)
+            if shared:
+                break
+
+
+def _collectives(traces):
+    """{group: {rank: [its collectives]}}, without CPU groups."""
     begun = defaultdict(dict)
     for rank, events in traces.items():
         for event in events:
             if event.kind == "collective" and not event.on_cpu:
                 begun[event.group].setdefault(rank, []).append(event)
-    for by_rank in begun.values():
+    return begun
+
+
+def _begun(traces, found):
+    """Of collectives that some ranks of the group have not come to: whether the others have begun the same one."""
+    for by_rank in _collectives(traces).values():
         for calls in zip_longest(*by_rank.values()):
             (rank, event), *others = [(rank, call) for rank, call in zip(by_rank, calls) if call]
             for other, call in others if len(others) + 1 < len(event.ranks) else ():

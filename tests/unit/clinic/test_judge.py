@@ -5,9 +5,10 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from manyhands.clinic import judge, layouts, remark_rules
+from manyhands.clinic import judge, layouts, remark_rules, replay_rows
 from manyhands.clinic.evidence import Step, apart, fit
 from manyhands.clinic.loss_factors import loss_scale, shares
+from manyhands.clinic.values_seen import rows_of
 
 SIZES = [3, 2]
 
@@ -52,7 +53,7 @@ def test_the_mean_on_every_rank_is_right():
 
 @pytest.mark.parametrize(("factor", "key"), [(4, "sum"), (0.25, "divided twice"), (3, "factor"), (1.01, None)])
 def test_a_wrong_length(factor, key):
-    assert keys(step([factor * MEAN] * 4, LOCAL)) == ([key] if key else [])
+    assert keys(*[step([factor * MEAN] * 4, LOCAL)] * 2) == ([key] if key else [])
 
 
 def test_the_factor_of_the_loss_counts_too():
@@ -64,7 +65,20 @@ def test_the_factor_of_the_loss_counts_too():
     assert keys(scaled(4, 1)) == ["sum"]
     assert keys(scaled(0.25, 4)) == []  # divided first, then summed
     assert keys(scaled(0.7, 1)) == []  # a weight that somebody wants
-    assert keys(scaled(0.7, 3)) == ["factor"]
+    assert keys(scaled(0.7, 3), scaled(0.7, 3)) == ["factor"]
+
+
+@pytest.mark.parametrize("steps", [[step([3 * MEAN] * 4, LOCAL)], [step([3 * MEAN] * 4, LOCAL, scales=None)] * 2])
+def test_a_length_in_one_step_or_of_a_loss_that_is_not_known_is_a_remark(steps):
+    found = evidence(*steps)
+    assert judge.mistakes(found) == [] and [one.key for one in judge.elsewhere(found)] == ["own length"]
+
+
+def test_rates_that_differ_after_a_warm_up_are_found_in_the_steps_that_are_timed():
+    found = evidence(step([MEAN] * 4, LOCAL))
+    for rank in range(4):
+        found.cost[rank]["rates"] = [[0.1], [0.1, None], [0.1 + (rank == 3), None]]
+    assert [(one.key, one.values["step"]) for one in judge.mistakes(found)] == [("rate", 3)]
 
 
 def test_uneven_parts_that_are_weighted_by_hand_are_right():
@@ -208,6 +222,15 @@ def test_what_stays_from_the_step_before_and_is_clipped_with_what_has_come():
     assert found == ["no zero_grad"]
 
 
+def test_clipping_before_a_scaler_has_divided_is_a_remark():
+    def said(kind, norm):
+        found = evidence(step([MEAN] * 4, LOCAL, clips=[[(kind, norm)]] * 4), scaled=True)
+        return "clipped scaled" in [one.key for one in remark_rules.remarks(found)]
+
+    norm = float(MEAN.norm())
+    assert said("scaled norm", norm) and not said("norm", norm) and not said("scaled norm", norm / 1024)  # divided by hand
+
+
 def test_something_else_is_a_mistake_only_where_the_ranks_do_not_agree():
     assert keys(step([draw(3)[0]] * 3 + [draw(4)[0]], LOCAL)) == ["other"]
     found = evidence(step([draw(3)[0]] * 4, LOCAL))
@@ -217,7 +240,8 @@ def test_something_else_is_a_mistake_only_where_the_ranks_do_not_agree():
 def test_the_same_rows_in_every_step_and_by_chance_in_one():
     same, other = [["a", "b", "c", "d"]] * 4, [[f"{rank}{i}" for i in range(4)] for rank in range(4)]
     assert keys(step([MEAN] * 4, LOCAL, rows=same)) == ["same rows"]
-    assert keys(step([MEAN] * 4, LOCAL, rows=same), step([MEAN] * 4, LOCAL, rows=other)) == []
+    shuffled = [same[0][rank:] + same[0][:rank] for rank in range(4)]
+    assert keys(step([MEAN] * 4, LOCAL, rows=shuffled), step([MEAN] * 4, LOCAL, rows=other)) == []
     assert keys(step([MEAN] * 4, LOCAL, rows=[["a"] * 4] * 4)) == []  # all rows look alike: nothing to be told
 
 
@@ -229,6 +253,74 @@ def test_the_same_rows_some_steps_apart():
              for now in range(4)]
     (found,) = judge.mistakes(evidence(*ahead))
     assert (found.key, found.values["ranks"], found.values["rows"]) == ("shifted rows", [0, 1], 4)
+
+
+def test_one_seed_on_all_ranks_of_which_one_draws_more_in_between():
+    """nanoGPT: all ranks read the first batch alike, then rank 0 draws the rows that it evaluates on."""
+    def found(drawn, models=(0,), loader=None):
+        steps = [step([MEAN] * 2, LOCAL[:2], rows=[[f"row {4 * number + i}" for i in range(4)] for number in numbers],
+                      scales=(1.0,) * 2) for numbers in drawn]
+        given = evidence(*steps)
+        for rank, one in enumerate(given.seen):
+            one["loader"] = loader
+            one["steps"] = [{"calls": [{"model": models[number % len(models)], "rows": given.steps[number].rows[rank]}],
+                             "wrapped": []} for number in range(len(drawn))]
+        return [one.key for one in judge.mistakes(given)]
+
+    assert found([(0, 0), (5, 1), (6, 2), (7, 3)]) == ["one seed"]
+    assert found([(3, 0), (4, 1), (5, 2), (6, 3)]) == ["shifted rows"]
+    assert found([(0, 0), (5, 1), (6, 2), (7, 3)], models=(0, 1)) == []  # the noise that a GAN begins with
+
+
+def test_the_run_in_one_process_weights_rows_and_the_ranks_may_weight_tokens():
+    parts = [0.7, 0.1, 0.1, 0.1]
+    found = evidence(step([MEAN] * 4, [4 * part * one for part, one in zip(parts, LOCAL)], parts=parts, scales=[4 * part for part in parts]))
+    found.coarse, found.tried_gradient = 1e-7, lambda: {"a": MEAN[:3], "b": MEAN[3:]}
+    assert remark_rules.disagree(found)
+    whole = sum(part * one for part, one in zip(parts, LOCAL))
+    found.tried_gradient = lambda: {"a": whole[:3], "b": whole[3:]}
+    assert not remark_rules.disagree(found)
+
+
+def test_inputs_that_are_padded_to_different_lengths_are_not_put_together():
+    def word(*lengths):
+        calls = [[{"model": 0, "random": False, "cut": False, "follows": False, "rows": ["a", "b"], "rows_first": True,
+                   "inputs": ((torch.zeros(2, length), torch.zeros(length, length)), {})}] for length in lengths]
+        return replay_rows._cannot([calls])
+
+    assert (word(5, 5), word(5, 7)) == (None, "shapes")
+
+
+def test_schedulers_that_wait_for_a_plateau_of_different_losses():
+    found = evidence(step([MEAN] * 4, LOCAL))
+    for rank in range(4):
+        found.cost[rank]["metrics"] = [0.5, 0.4]
+    assert judge.mistakes(found) == []
+    found.cost[3]["metrics"] = [0.5, 0.41, 0.3]
+    (finding,) = judge.mistakes(found)
+    assert (finding.key, finding.values["values"]) == ("metrics", [0.4, 0.4, 0.4, 0.41])
+
+
+def test_rows_in_the_second_dimension():
+    tokens, mask = torch.arange(12).reshape(3, 4), torch.zeros(3, 3)  # four sequences of three tokens
+    rows, first = rows_of([tokens, mask], {}, drawn=4)
+    assert (len(set(rows)), first) == (4, False) and rows == rows_of([tokens.T], {})[0]
+    assert rows_of([tokens], {}, drawn=3)[1] and rows_of([tokens], {})[1] and len(rows_of([tokens.T], {}, drawn=4)[0]) == 4
+
+
+def test_parts_of_one_data_set_that_overlap():
+    def found(*epochs, sampler="SequentialSampler"):
+        given = evidence(step([MEAN] * 2, LOCAL[:2], scales=(1.0,) * 2))
+        for one, epoch in zip(given.seen, epochs):
+            one["loader"] = {"rows": ["a"], "samplers": [sampler, "BucketSampler"], "first_epoch": epoch, "length": 40,
+                             "batch_size": None, "indices": [row for batch in epoch for row in batch]}
+        return [one.key for one in judge.mistakes(given)]
+
+    assert found([[0, 1, 2, 3], [4, 5, 6, 7]], [[8, 9, 0, 1], [2, 3, 10, 11]]) == []  # filled up, at most
+    assert found([[0, 1, 2, 3], [4, 5, 6, 7]], [[4, 5, 6, 7], [2, 3, 10, 11]]) == ["overlap"]
+    assert found([[0, 1, 2, 3], [4, 5, 6, 7]], [[3, 0, 2, 1], [7, 5, 4, 6]]) == []  # copies in the same step
+    assert found([[0, 0, 1, 2], [3, 4, 5, 6]], [[4, 5, 6, 3], [0, 1, 2, 2]]) == []  # with replacement
+    assert found([[0, 1, 2, 3], [4, 5, 6, 7]], [[4, 5, 6, 7], [0, 1, 2, 3]], sampler="WeightedRandomSampler") == []
 
 
 def test_samplers_of_different_ranks():

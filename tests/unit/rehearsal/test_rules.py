@@ -292,6 +292,15 @@ def test_objects_and_barriers_on_a_gpu_that_was_not_chosen():
     assert [one.call for one in judge(story(2, lambda r: objects(r, text=CURRENT)))] == ["send_object_list", "recv_object_list"]
 
 
+def test_tensors_of_several_ranks_on_one_gpu():
+    def program(*gpus):
+        return lambda r: [r.add("collective", call="all_reduce", ranks=r.all, tensors=(SMALL,), op="SUM", gpu=of[r.rank]) for of in gpus]
+
+    (found,) = judge(story(3, program((0, 1, 2), (0, 1, 0))))
+    assert (found.severity, found.ranks, found.line) == ("fails", (0, 2), 2) and "on the same GPU" in found.text
+    assert judge(story(3, program((0, 1, 2), (None, None, 0)))) == []
+
+
 def test_the_worst_first_and_ranks_together():
     found = judge(story(3, lambda r: (r.collective(op="BOR"), r.rank and r.collective(tensor=SMALL))))
     assert [(one.severity, one.ranks) for one in found] == [("hangs", (1, 2)), ("fails", (0, 1, 2))]

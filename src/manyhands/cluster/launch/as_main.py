@@ -5,18 +5,22 @@ A script that calls `torch.multiprocessing.spawn(main, nprocs=N)` begins on each
 the rank's number: N ranks run, and each is looked at.
 """
 
+import contextlib
+import functools
 import importlib.util
 import json
 import os
 import runpy
 import shutil
 import sys
+import threading
 from multiprocessing.process import BaseProcess
 
 MODULE, STAND_IN, RANK_OPTION = "MANYHANDS_MODULE", "MANYHANDS_STAND_IN", "MANYHANDS_RANK_OPTION"
 STARTS = ("This script starts {number} processes by itself, and {size} {ranks} asked for. "
           "Ask for as many: --ranks {number}.")
 RUNS = "This script starts its training with another command. Give that command to manyhands: {words}"
+CHANGES = {"os.mkdir": 1, "os.remove": 1, "os.rmdir": 1, "os.truncate": 1, "os.rename": 2, "shutil.rmtree": 1}
 STARTERS = ("torchrun", "torch.distributed.run", "torch.distributed.launch", "accelerate", "deepspeed", "horovodrun")
 
 
@@ -61,12 +65,16 @@ def run(script):
 
 
 def _no_original_is_written(event, facts):
-    """Before a linked file of the copy is opened for writing, a copy takes the link's place."""
-    if event != "open" or not isinstance(facts[0], (str, os.PathLike)):
-        return
-    path, mode, flags = facts
-    if (mode and any(letter in mode for letter in "wa+x")) or (flags or 0) & (os.O_WRONLY | os.O_RDWR):
-        _own_file(path)
+    """Before Python changes what is a link to an original, a copy takes the link's place."""
+    if event == "open":
+        path, mode, flags = facts
+        writes = mode and any(letter in mode for letter in "wa+x") or (flags or 0) & (os.O_WRONLY | os.O_RDWR)
+        if writes and isinstance(path, (str, bytes, os.PathLike)):
+            _own(path)
+    elif event in CHANGES:
+        for path in facts[:CHANGES[event]]:
+            if isinstance(path, (str, bytes, os.PathLike)):
+                _own(path, itself=event in ("os.truncate", "shutil.rmtree"))
 
 
 def _no_launcher_inside(event, facts):
@@ -81,15 +89,34 @@ def _no_launcher_inside(event, facts):
         raise NotHere(RUNS.format(words=" ".join(words)))
 
 
-def _own_file(path):
-    from manyhands.cluster.launch.script_copy import COPY
+def _own(path, itself=True):
+    """Let no folder on the way to `path`, nor (`itself`) what is there, be a link that leads out of the copy: a folder
+    with links to its entries takes its place, and in the end a copy of the file."""
+    from manyhands.cluster.launch.process_guard import COPY, ORIGINALS
+    from manyhands.cluster.launch.script_copy import shell_of
 
-    path, folder = os.path.abspath(path), os.environ.get(COPY)
-    if folder and path.startswith(folder + os.sep) and os.path.islink(path) and os.path.isfile(path):
-        original = os.path.realpath(path)
-        if not original.startswith(os.path.realpath(folder) + os.sep):
-            os.unlink(path)
-            shutil.copy2(original, path)
+    folder, path = os.environ.get(COPY), os.path.abspath(os.fsdecode(path))
+    if not folder or not path.startswith(folder + os.sep):
+        return
+    originals, at = os.path.join(folder, ORIGINALS) + os.sep, folder
+    names = os.path.relpath(path, folder).split(os.sep)
+    for name in names if itself else names[:-1]:
+        at = os.path.join(at, name)
+        if not os.path.islink(at) or not os.readlink(at).startswith(originals):
+            continue
+        aim, new = os.readlink(at), f"{at}.{os.getpid()}-{threading.get_ident()}"
+        if os.path.isdir(aim):
+            os.mkdir(new)
+            shell_of(aim, new, aim)
+            try:
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(at)
+                os.rename(new, at)
+            except OSError:  # a different rank was here first
+                shutil.rmtree(new)
+        elif os.path.exists(aim):
+            shutil.copy2(aim, new)
+            os.replace(new, at)
 
 
 def _saving():
@@ -100,7 +127,7 @@ def _saving():
 
     def save_in_copy(obj, f, *args, **kwargs):
         if isinstance(f, (str, os.PathLike)):
-            _own_file(f)
+            _own(f)
         return save(obj, f, *args, **kwargs)
 
     save_in_copy.__wrapped__ = save
@@ -115,15 +142,17 @@ def _own_start():
 
     if not dist.is_available():
         return
+    started = []  # the processes of the script whose work is done here
+    _at_the_ranks_address(started)
 
     def start(fn, args=(), nprocs=1, join=True, *_, **__):
         _check(nprocs)
-        _at_the_ranks_address()
+        started.append(fn)
         fn(int(os.environ.get("RANK", 0)), *args)
         return None if join else _Joined()
 
     mp.spawn = mp.start_processes = start
-    begin, started = BaseProcess.start, []
+    begin = BaseProcess.start
 
     def start_process(process):
         its_own = sys._getframe(1).f_globals.get("__name__") == "__main__" and (started or not dist.is_initialized())
@@ -132,7 +161,6 @@ def _own_start():
         started.append(process)
         process.join, process.is_alive = _Joined().join, lambda: False
         if len(started) - 1 == int(os.environ.get("RANK", 0)):
-            _at_the_ranks_address()
             process.run()
 
     BaseProcess.start = start_process
@@ -169,21 +197,24 @@ def _check(number):
         raise NotHere(STARTS.format(number=number, size=size, ranks="ranks were" if size > 1 else "rank was"))
 
 
-def _at_the_ranks_address():
-    """The script chooses an address for processes that it starts; these ranks meet at the launcher's."""
+def _at_the_ranks_address(started):
+    """The script chooses an address for processes that it starts; these ranks meet at the launcher's. The function that
+    sees to it is in place before the script imports `init_process_group` by name."""
     import torch.distributed as dist
     from torch.distributed import distributed_c10d as c10d
 
     ours = {name: os.environ[name] for name in ("MASTER_ADDR", "MASTER_PORT") if name in os.environ}
     init = c10d.init_process_group
 
+    @functools.wraps(init)
     def init_process_group(backend=None, init_method=None, *args, **kwargs):
-        if kwargs.get("world_size", -1) > 0:
-            _check(kwargs["world_size"])
-        os.environ.update(ours)
-        return init(backend, None, *args, **kwargs)
+        if started:
+            if kwargs.get("world_size", -1) > 0:
+                _check(kwargs["world_size"])
+            os.environ.update(ours)
+            init_method = None
+        return init(backend, init_method, *args, **kwargs)
 
-    init_process_group.__wrapped__ = init
     c10d.init_process_group = dist.init_process_group = init_process_group
 
 
