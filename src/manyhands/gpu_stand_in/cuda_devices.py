@@ -146,7 +146,7 @@ def _moves(torch):
     Tensor, Module = torch.Tensor, torch.nn.Module
     to, cpu, typed = Tensor.to, Tensor.cpu, Tensor.type
 
-    def to_gpu(device, tensor, *args, **kwargs):
+    def to_gpu(device, tensor, /, *args, **kwargs):
         moved = to(tensor, *args, **kwargs)
         if moved is tensor and _memory(tensor) is not None and _real_device(tensor).type == "cpu" and (
                 gpu_of(tensor) != index_of(device)):
