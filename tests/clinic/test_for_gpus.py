@@ -36,6 +36,7 @@ TRAIN = """
     dist.reduce_scatter_tensor(output=own, input=part, op=half)
     dist.all_reduce(part, op=half)
     assert own.item() == part[dist.get_rank()].item() == 2 + 2 * dist.get_rank()
+    assert host.to(device=device, non_blocking=True).device == device
     assert seen[0] != seen[1] and host.cuda().device == device and host.to(dist.get_rank()).is_cuda
     rows = torch.full((1, 2), dist.get_rank(), device="cuda")
     flat, part = torch.empty(4, dtype=rows.dtype, device="cuda"), torch.empty(1, dtype=rows.dtype, device="cuda")

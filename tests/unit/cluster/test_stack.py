@@ -1,10 +1,12 @@
 """The thread that reads the main thread's stack."""
 
 import gc
+import itertools
 import os
 import subprocess
 import sys
 import threading
+import time
 import weakref
 
 import pytest
@@ -120,6 +122,23 @@ def test_a_look_keeps_nothing_alive():
 def test_a_look_empties_nobodys_locals():
     _, here = looked_at(Door(), keep_locals=True)
     assert {"go", "thing", "there"} <= set(here)
+
+
+def test_horovods_wait_counts_as_waiting_however_often_it_asks():
+    """It asks every millisecond whether the message has arrived, which takes more of a busy core than an idle thread."""
+    library = {}
+    path = "/lib/site-packages/horovod/torch/mpi_ops.py"
+    exec(compile("def synchronize(handle):\n    go.acquire()\n", path, "exec"), library)
+    library["go"] = threading.Lock()  # its functions have no frame, as those of a library in C++
+    library["go"].acquire()
+    thread = threading.Thread(target=lambda: [library["synchronize"](handle) for handle in range(2)])
+    thread.start()
+    stack, deadline = Stack(thread.ident, itertools.count().__next__), time.monotonic() + 20  # it seems to compute
+    for handle in range(2):
+        while not ((found := stack.look())["blocked"] and found["key"].endswith(f" {handle}")):
+            assert time.monotonic() < deadline, found
+        library["go"].release()
+    thread.join()
 
 
 CALLS = """

@@ -31,6 +31,7 @@ _COMMUNICATION = tuple(os.sep + part.replace("/", os.sep) for part in (
 # frames around a framework's function, which say nothing of it
 _WRAPPERS = {"error_handler", "wrapper", "inner", "decorated", "__call__", "__init__"}
 _HOROVOD_INIT = os.path.join("horovod", "common", "basics.py")
+_HOROVOD_WAIT = os.path.join("horovod", "torch", "mpi_ops.py")
 TIMED = "<timed "  # what IPython names the code that `%%time` runs
 IDLE_SHARE = 0.1  # of one core: below it, a process that stands in such a frame is waiting
 
@@ -92,6 +93,8 @@ class Stack:
         name, work = _communication_call(inner, innermost, idle)
         self._handle = None if work is None else weakref.ref(work)
         key = " ".join(f"{id(f):x}:{f.f_lasti}" for f in frames[: depth + 1])
+        if _polls(inner):
+            key += f" {_local(inner[0], 'handle')}"  # the next wait has a different one
         call = name and {"call": name, **innermost_of(lines)}
         return {"blocked": bool(name), "key": key, "call": call, "lines": lines}
 
@@ -177,11 +180,18 @@ def _communication_call(inner, innermost, idle):
         return "Work.wait", value
     # with Horovod's init a rank does nothing but wait, however busy the server of its rendezvous is
     starts = bool(inner) and inner[0].f_code.co_name == "init" and inner[0].f_code.co_filename.endswith(_HOROVOD_INIT)
-    if not (idle or owner or starts):
+    if not (idle or owner or starts or _polls(inner)):
         return None, None
     if names and names[0] in _WRAPPERS:
         names = [_name_in_text(innermost), *(name for name in names if name not in _WRAPPERS), names[0]]
     return next(filter(None, names), None), None
+
+
+def _polls(inner):
+    """Whether the thread is in Horovod's wait, which asks a thousand times a second whether the message has arrived: on
+    a busy machine this takes more of a core than a thread that is idle."""
+    return bool(inner) and inner[0].f_code.co_name == "synchronize" and (
+        inner[0].f_code.co_filename.endswith(_HOROVOD_WAIT))
 
 
 def name_in_line(source):
